@@ -1,0 +1,1 @@
+//! The smallest complete PJRT plugin.

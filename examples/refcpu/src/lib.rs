@@ -1,0 +1,1 @@
+//! A reference CPU plugin for PJRT: a StableHLO compiler and interpreter in pure Rust.

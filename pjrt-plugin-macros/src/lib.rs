@@ -1,0 +1,1 @@
+//! The #[pjrt_plugin] attribute of the pjrt-plugin crate.

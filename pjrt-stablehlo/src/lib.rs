@@ -1,0 +1,1 @@
+//! Read, check and print StableHLO programs without MLIR or LLVM.

@@ -1,0 +1,1 @@
+//! The PJRT C API as Rust declarations: structs, enums, the function table and its extensions.

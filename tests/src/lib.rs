@@ -1,0 +1,1 @@
+//! What crosses crates: ABI, real hosts, the corpus.
