@@ -242,6 +242,32 @@ const fn align(dtype: DType) -> usize {
     }
 }
 
+/// The first byte of an array that the chunks of one kernel write, each its own part.
+#[derive(Clone, Copy)]
+pub(crate) struct SyncPtr(*mut u8);
+
+// SAFETY: the pointer is only dereferenced in unsafe code, whose authors prove that chunks write disjoint parts.
+unsafe impl Send for SyncPtr {}
+// SAFETY: as above.
+unsafe impl Sync for SyncPtr {}
+
+impl SyncPtr {
+    /// The start of `dst`.
+    pub(crate) fn new(dst: &mut Dst<'_>) -> Self {
+        Self(dst.as_mut_ptr())
+    }
+
+    /// The start of plain memory that is not an array of its own, such as scratch space.
+    pub(crate) fn from_raw(ptr: *mut u8) -> Self {
+        Self(ptr)
+    }
+
+    /// The pointer. A method, so that closures capture the whole wrapper and not its field.
+    pub(crate) fn get(self) -> *mut u8 {
+        self.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
