@@ -1,0 +1,166 @@
+//! What bindgen's output says, as data: structs with field types and offsets, enums, sizes.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use serde::Serialize;
+use syn::{Expr, Item, Lit};
+
+/// How bindgen names the enums without a name, which here are the `X_STRUCT_SIZE` constants.
+const ANONYMOUS_ENUM: &str = "_bindgen_ty_";
+
+/// One header, as bindgen understands it.
+#[derive(Default, Serialize)]
+pub(super) struct Header {
+    /// Structs and unions in the order of the header.
+    pub(super) structs: Vec<Struct>,
+    /// Enum constants: name and value.
+    pub(super) constants: BTreeMap<String, i64>,
+    /// Aliases of function types: name and Rust type.
+    pub(super) aliases: BTreeMap<String, String>,
+}
+
+/// A struct or union that has fields.
+#[derive(Serialize)]
+pub(super) struct Struct {
+    pub(super) name: String,
+    pub(super) is_union: bool,
+    /// Its size, as clang computes it.
+    pub(super) size: usize,
+    pub(super) align: usize,
+    /// The value of the header's `X_STRUCT_SIZE`, where it has one.
+    pub(super) struct_size: Option<usize>,
+    pub(super) fields: Vec<Field>,
+}
+
+/// A field of a struct.
+#[derive(Serialize)]
+pub(super) struct Field {
+    pub(super) name: String,
+    /// Its Rust type, as text without line breaks.
+    pub(super) ty: String,
+    /// Its offset, as clang computes it.
+    pub(super) offset: usize,
+}
+
+impl Struct {
+    /// Whether the struct starts with its own size, directly or through an extension's base.
+    pub(super) fn is_sized(&self) -> bool {
+        !self.is_union
+            && self.fields.first().is_some_and(|field| {
+                field.name == "struct_size" || field.ty == "PJRT_Extension_Base"
+            })
+    }
+}
+
+/// Splits bindgen's output into what becomes `bindings.rs` and what is data about it.
+pub(super) fn read(file: &mut syn::File) -> Result<Header> {
+    let mut sizes = BTreeMap::new();
+    let mut header = Header::default();
+    for item in &file.items {
+        match item {
+            Item::Const(item) if item.ident == "_" => read_layout_test(item, &mut sizes)?,
+            Item::Const(item) => {
+                if let Some(value) = integer(&item.expr) {
+                    header.constants.insert(item.ident.to_string(), value);
+                }
+            }
+            Item::Type(item) => {
+                header.aliases.insert(item.ident.to_string(), text(item.ty.to_token_stream()));
+            }
+            _ => {}
+        }
+    }
+    for item in &file.items {
+        let (name, fields, is_union) = match item {
+            Item::Struct(item) => match &item.fields {
+                syn::Fields::Named(fields) => (item.ident.to_string(), fields, false),
+                _ => continue,
+            },
+            Item::Union(item) => (item.ident.to_string(), &item.fields, true),
+            _ => continue,
+        };
+        if fields.named.iter().any(|field| field.ident.as_ref().is_some_and(|name| name == "_unused")) {
+            continue;
+        }
+        let at = |what: &str| {
+            let key = format!("{what} of {name}");
+            sizes.get(&key).copied().with_context(|| format!("bindgen gave no {key}"))
+        };
+        let fields: Vec<_> = fields.named.iter().collect();
+        let offset_of = |field: &syn::Field| {
+            let field_name = field.ident.as_ref()?;
+            sizes.get(&format!("Offset of field: {name}::{field_name}")).copied()
+        };
+        let mut read = Vec::with_capacity(fields.len());
+        for (index, field) in fields.iter().enumerate() {
+            let field_name = field.ident.as_ref().context("a field without a name")?.to_string();
+            let ty = text(field.ty.to_token_stream());
+            // bindgen states no offset for an anonymous union; it ends where the next field starts.
+            let offset = offset_of(field).or_else(|| {
+                let next = offset_of(fields.get(index + 1)?)?;
+                next.checked_sub(*sizes.get(&format!("Size of {ty}"))?)
+            });
+            let offset = offset.with_context(|| format!("bindgen gave no offset of {name}::{field_name}"))?;
+            read.push(Field { name: field_name, ty, offset });
+        }
+        let struct_size = header.constants.get(&format!("{name}_STRUCT_SIZE")).map(|&value| value as usize);
+        let (size, align) = (at("Size")?, at("Alignment")?);
+        header.structs.push(Struct { name, is_union, size, align, struct_size, fields: read });
+    }
+    file.items.retain(|item| match item {
+        Item::Const(item) => item.ident != "_" && !item.ident.to_string().ends_with("_STRUCT_SIZE"),
+        Item::Type(item) => !item.ident.to_string().starts_with(ANONYMOUS_ENUM),
+        Item::Struct(item) => !item.ident.to_string().starts_with(ANONYMOUS_ENUM),
+        _ => true,
+    });
+    header.constants.retain(|name, _| !name.ends_with("_STRUCT_SIZE"));
+    header.aliases.retain(|name, _| !name.starts_with(ANONYMOUS_ENUM));
+    Ok(header)
+}
+
+/// Reads a block of bindgen's layout tests, whose statements look like `["Size of X"][size_of::<X>() - 24usize];`.
+fn read_layout_test(item: &syn::ItemConst, sizes: &mut BTreeMap<String, usize>) -> Result<()> {
+    let Expr::Block(block) = &*item.expr else {
+        bail!("an unnamed constant that is no layout test: {}", item.to_token_stream());
+    };
+    for statement in &block.block.stmts {
+        let parsed = (|| {
+            let syn::Stmt::Expr(Expr::Index(index), _) = statement else { return None };
+            let Expr::Array(names) = &*index.expr else { return None };
+            let Some(Expr::Lit(syn::ExprLit { lit: Lit::Str(name), .. })) = names.elems.first() else {
+                return None;
+            };
+            let Expr::Binary(difference) = &*index.index else { return None };
+            Some((name.value(), integer(&difference.right)?))
+        })();
+        let (name, value) =
+            parsed.with_context(|| format!("unknown layout test {}", statement.to_token_stream()))?;
+        sizes.insert(name, usize::try_from(value)?);
+    }
+    Ok(())
+}
+
+/// The integer in `7`, `-7` or `Name(7)`.
+fn integer(expression: &Expr) -> Option<i64> {
+    match expression {
+        Expr::Lit(syn::ExprLit { lit: Lit::Int(value), .. }) => value.base10_parse().ok(),
+        Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Neg(_)) => Some(-integer(&unary.expr)?),
+        Expr::Call(call) => integer(call.args.first()?),
+        _ => None,
+    }
+}
+
+/// Tokens as text, with the blanks that a reader expects.
+pub(super) fn text(tokens: TokenStream) -> String {
+    let file = syn::parse2::<syn::File>(quote::quote!(type T = #tokens;));
+    match file {
+        Ok(file) => {
+            let line = prettyplease::unparse(&file).split_whitespace().collect::<Vec<_>>().join(" ");
+            line.trim_start_matches("type T = ").trim_end_matches(';').to_owned()
+        }
+        Err(_) => tokens.to_string(),
+    }
+}
