@@ -6,6 +6,7 @@
 //! A kernel checks the shapes that it is given (a caller's mistake is a panic with both shapes in its message, never
 //! an out-of-bounds access) and allocates nothing that grows with the data, unless its documentation says so.
 
+pub mod copy;
 pub mod dtype;
 pub mod pool;
 pub mod view;

@@ -1,0 +1,245 @@
+//! Kernels that move elements without looking at them: only the element's size matters.
+//!
+//! All of them describe their work as a nest of strided loops and leave it to `strided`, which merges loops, copies
+//! runs, fills and transposes blocks.
+
+mod strided;
+mod transpose;
+
+use crate::view::SyncPtr;
+use crate::{Dst, Pool, Src};
+pub(crate) use strided::{Loop, Nest, copy_nest, copy_nest_inline};
+
+/// Row-major strides, in elements.
+pub(crate) fn strides_of(dims: &[usize]) -> Vec<isize> {
+    let mut strides = vec![0isize; dims.len()];
+    let mut step = 1isize;
+    for (s, d) in strides.iter_mut().zip(dims).rev() {
+        *s = step;
+        // Sizes that do not fit belong to arrays with a zero-sized dimension, whose strides are never used.
+        step = step.wrapping_mul(*d as isize);
+    }
+    strides
+}
+
+/// Checks that both arrays have elements of one type.
+#[track_caller]
+pub(crate) fn check_same_type(what: &str, src: &Src<'_>, dst: &Dst<'_>) {
+    assert_eq!(src.dtype(), dst.dtype(), "{what}: {:?}{:?} to {:?}{:?}", src.dtype(), src.dims(), dst.dtype(), dst.dims());
+}
+
+/// Runs a nest whose source lies in `src` and whose destination lies in `dst`, from these first elements on.
+///
+/// # Safety
+/// Every element that the nest reaches lies in its array, and no two iterations write the same element.
+unsafe fn run_nest(pool: &Pool, src: &Src<'_>, from: isize, dst: &mut Dst<'_>, to: isize, nest: &mut Nest) {
+    let size = src.dtype().size();
+    let source = src.as_ptr().wrapping_offset(from * size as isize);
+    let target = dst.as_mut_ptr().wrapping_offset(to * size as isize);
+    // SAFETY: the caller's contract; `Src` and `Dst` views do not overlap unless a kernel says so, and ours do not.
+    unsafe { copy_nest(pool, size, source, SyncPtr::from_raw(target), nest) }
+}
+
+/// Copies `input` to `out`, which has as many elements of the same type, whatever the shapes.
+pub fn copy(pool: &Pool, input: Src<'_>, mut out: Dst<'_>) {
+    check_same_type("copy", &input, &out);
+    assert_eq!(input.len(), out.len(), "copy: {:?} to {:?}", input.dims(), out.dims());
+    let mut nest = Nest::new();
+    nest.push(Loop { count: input.len(), src: 1, dst: 1 });
+    // SAFETY: one loop over all elements of both arrays.
+    unsafe { run_nest(pool, &input, 0, &mut out, 0, &mut nest) }
+}
+
+/// Permutes dimensions: `out`'s dimension `i` is `input`'s dimension `permutation[i]` (StableHLO `transpose`).
+pub fn transpose(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, permutation: &[usize]) {
+    check_same_type("transpose", &input, &out);
+    let rank = input.dims().len();
+    let is_permutation = permutation.len() == rank && (0..rank).all(|d| permutation.contains(&d));
+    assert!(is_permutation, "transpose: {permutation:?} of {:?}", input.dims());
+    assert!(
+        out.dims().len() == rank && permutation.iter().zip(out.dims()).all(|(p, d)| input.dims()[*p] == *d),
+        "transpose: {:?} by {permutation:?} to {:?}",
+        input.dims(),
+        out.dims()
+    );
+    let (from, to) = (strides_of(input.dims()), strides_of(out.dims()));
+    let mut nest = Nest::new();
+    for (i, p) in permutation.iter().enumerate() {
+        nest.push(Loop { count: out.dims()[i], src: from[*p], dst: to[i] });
+    }
+    // SAFETY: the loops run over every index of `out`, each once; permuted, it is an index of `input`.
+    unsafe { run_nest(pool, &input, 0, &mut out, 0, &mut nest) }
+}
+
+/// Takes every `stride[d]`-th element from `start[d]` on, as many as `out` has (StableHLO `slice`).
+pub fn slice(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, start: &[usize], stride: &[usize]) {
+    check_same_type("slice", &input, &out);
+    let rank = input.dims().len();
+    assert!(
+        start.len() == rank && stride.len() == rank && out.dims().len() == rank,
+        "slice: {:?} from {start:?} by {stride:?} to {:?}",
+        input.dims(),
+        out.dims()
+    );
+    let (from, to) = (strides_of(input.dims()), strides_of(out.dims()));
+    if out.is_empty() {
+        return;
+    }
+    let mut nest = Nest::new();
+    let mut first = 0;
+    for d in 0..rank {
+        let count = out.dims()[d];
+        let last = (count - 1).checked_mul(stride[d]).and_then(|n| n.checked_add(start[d]));
+        assert!(
+            last.is_some_and(|n| n < input.dims()[d]),
+            "slice: {:?} from {start:?} by {stride:?} to {:?}",
+            input.dims(),
+            out.dims()
+        );
+        first += start[d] as isize * from[d];
+        nest.push(Loop { count, src: from[d].wrapping_mul(stride[d] as isize), dst: to[d] });
+    }
+    // SAFETY: the last index per dimension lies in `input` (checked above); `out` is covered once.
+    unsafe { run_nest(pool, &input, first, &mut out, 0, &mut nest) }
+}
+
+/// Reverses the order along `dims` (StableHLO `reverse`).
+pub fn reverse(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, dims: &[usize]) {
+    check_same_type("reverse", &input, &out);
+    assert_eq!(input.dims(), out.dims(), "reverse");
+    assert!(dims.iter().all(|d| *d < input.dims().len()), "reverse: {dims:?} of {:?}", input.dims());
+    if out.is_empty() {
+        return;
+    }
+    let strides = strides_of(input.dims());
+    let mut nest = Nest::new();
+    let mut first = 0;
+    for (d, count) in input.dims().iter().copied().enumerate() {
+        let backwards = dims.contains(&d);
+        if backwards {
+            first += (count - 1) as isize * strides[d];
+        }
+        nest.push(Loop { count, src: if backwards { -strides[d] } else { strides[d] }, dst: strides[d] });
+    }
+    // SAFETY: reversed loops start at the last index of their dimension and end at index 0.
+    unsafe { run_nest(pool, &input, first, &mut out, 0, &mut nest) }
+}
+
+/// Repeats `input` along new or size-1 dimensions: `input`'s dimension `i` is `out`'s dimension `broadcast_dims[i]`
+/// (StableHLO `broadcast_in_dim`).
+pub fn broadcast_in_dim(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, broadcast_dims: &[usize]) {
+    check_same_type("broadcast_in_dim", &input, &out);
+    assert_eq!(broadcast_dims.len(), input.dims().len(), "broadcast_in_dim: {:?} by {broadcast_dims:?}", input.dims());
+    if out.is_empty() {
+        return;
+    }
+    let (from, to) = (strides_of(input.dims()), strides_of(out.dims()));
+    let mut source = vec![0isize; out.dims().len()];
+    for (i, d) in broadcast_dims.iter().enumerate() {
+        let fits = *d < out.dims().len() && (input.dims()[i] == 1 || input.dims()[i] == out.dims()[*d]);
+        let distinct = !broadcast_dims[..i].contains(d);
+        assert!(fits && distinct, "broadcast_in_dim: {:?} by {broadcast_dims:?} to {:?}", input.dims(), out.dims());
+        if input.dims()[i] != 1 {
+            source[*d] = from[i];
+        }
+    }
+    let mut nest = Nest::new();
+    for (d, count) in out.dims().iter().copied().enumerate() {
+        nest.push(Loop { count, src: source[d], dst: to[d] });
+    }
+    // SAFETY: a loop moves in `input` only along a dimension of the same size.
+    unsafe { run_nest(pool, &input, 0, &mut out, 0, &mut nest) }
+}
+
+/// Writes the one element of `value` to every element of `out`.
+pub fn fill(pool: &Pool, value: Src<'_>, mut out: Dst<'_>) {
+    check_same_type("fill", &value, &out);
+    assert_eq!(value.len(), 1, "fill: from {:?}", value.dims());
+    let mut nest = Nest::new();
+    nest.push(Loop { count: out.len(), src: 0, dst: 1 });
+    // SAFETY: reads the one element, writes each element once.
+    unsafe { run_nest(pool, &value, 0, &mut out, 0, &mut nest) }
+}
+
+/// Surrounds and interleaves `input` with `padding_value`: `low` and `high` elements at the ends (negative ones cut
+/// off), `interior` elements between neighbours (StableHLO `pad`).
+pub fn pad(
+    pool: &Pool,
+    input: Src<'_>,
+    padding_value: Src<'_>,
+    mut out: Dst<'_>,
+    low: &[i64],
+    high: &[i64],
+    interior: &[i64],
+) {
+    check_same_type("pad", &input, &out);
+    let rank = input.dims().len();
+    let describe = || format!("pad: {:?} by {low:?} {high:?} {interior:?} to {:?}", input.dims(), out.dims());
+    assert!(
+        low.len() == rank && high.len() == rank && interior.len() == rank && out.dims().len() == rank,
+        "{}",
+        describe()
+    );
+    let (from, to) = (strides_of(input.dims()), strides_of(out.dims()));
+    let mut nest = Nest::new();
+    let (mut first, mut target) = (0isize, 0isize);
+    let mut inside = 1usize;
+    for d in 0..rank {
+        let (n, size) = (input.dims()[d] as i128, out.dims()[d] as i128);
+        let (low, high, interior) = (low[d] as i128, high[d] as i128, interior[d] as i128);
+        assert!(interior >= 0, "{}", describe());
+        assert_eq!(size, (low + n + (n - 1).max(0) * interior + high).max(0), "{}", describe());
+        // Element i of the input lands at low + i * step; these are the first one at or after 0 and the first one
+        // at or after `size`.
+        let step = interior + 1;
+        let begin = ((-low).max(0) + step - 1) / step;
+        let end = ((size - low).max(0) + step - 1) / step;
+        let end = end.min(n);
+        let count = (end - begin).max(0) as usize;
+        inside *= count;
+        if count > 0 {
+            first += begin as isize * from[d];
+            target += (low + begin * step) as isize * to[d];
+        }
+        nest.push(Loop { count, src: from[d], dst: (step as isize).wrapping_mul(to[d]) });
+    }
+    if out.is_empty() {
+        return;
+    }
+    if inside < out.len() {
+        fill(pool, padding_value, out.reborrow());
+    }
+    if inside > 0 {
+        // SAFETY: `begin..end` are input indices whose places lie in `out`, and different ones have different places.
+        unsafe { run_nest(pool, &input, first, &mut out, target, &mut nest) }
+    }
+}
+
+/// Joins `inputs` along `dim` (StableHLO `concatenate`).
+pub fn concatenate(pool: &Pool, inputs: &[Src<'_>], mut out: Dst<'_>, dim: usize) {
+    let rank = out.dims().len();
+    assert!(dim < rank, "concatenate: along {dim} to {:?}", out.dims());
+    let to = strides_of(out.dims());
+    let mut offset = 0usize;
+    for input in inputs {
+        check_same_type("concatenate", input, &out);
+        let fits = input.dims().len() == rank
+            && (0..rank).all(|d| d == dim || input.dims()[d] == out.dims()[d])
+            && offset.checked_add(input.dims()[dim]).is_some_and(|end| end <= out.dims()[dim]);
+        assert!(fits, "concatenate: {:?} at {offset} along {dim} to {:?}", input.dims(), out.dims());
+        let from = strides_of(input.dims());
+        let mut nest = Nest::new();
+        for d in 0..rank {
+            nest.push(Loop { count: input.dims()[d], src: from[d], dst: to[d] });
+        }
+        if !input.is_empty() {
+            // SAFETY: the input lies in `out` from `offset` on along `dim` (checked above).
+            unsafe { run_nest(pool, input, 0, &mut out, offset as isize * to[dim], &mut nest) }
+        }
+        offset += input.dims()[dim];
+    }
+    assert_eq!(offset, out.dims()[dim], "concatenate: the inputs do not fill {:?} along {dim}", out.dims());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! The engine under every copy: a nest of loops with a stride on each side, made as simple as it can be and then run
+//! by the fastest of a few inner kernels.
+
+use super::transpose::transpose_block;
+use crate::Pool;
+use crate::view::SyncPtr;
+
+/// Copies shorter than this many bytes are not split.
+const BYTES_PER_CHUNK: usize = 128 << 10;
+/// No copy is split into more chunks than about this.
+const MAX_CHUNKS: usize = 128;
+
+/// One loop of a nest: how often, and how far each side moves per iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Loop {
+    /// Iterations.
+    pub(crate) count: usize,
+    /// Step of the source, in elements; zero repeats, negative walks backwards.
+    pub(crate) src: isize,
+    /// Step of the destination, in elements; positive wherever `count` is over 1.
+    pub(crate) dst: isize,
+}
+
+/// Nested loops around the copy of one element, in any order: iterations write different elements.
+#[derive(Default)]
+pub(crate) struct Nest {
+    loops: Vec<Loop>,
+    empty: bool,
+}
+
+impl Nest {
+    /// A nest that copies one element.
+    pub(crate) fn new() -> Self {
+        Self { loops: Vec::with_capacity(8), empty: false }
+    }
+
+    /// Puts a loop around or inside the others.
+    pub(crate) fn push(&mut self, l: Loop) {
+        match l.count {
+            0 => self.empty = true,
+            1 => {}
+            _ => self.loops.push(l),
+        }
+    }
+
+    /// Orders the loops by the destination's stride, merges those that continue each other, and makes the strides
+    /// bytes. Returns the size of the element to move, which is larger than `size` where short runs became elements.
+    fn simplify(&mut self, size: usize) -> usize {
+        self.loops.sort_by_key(|l| std::cmp::Reverse(l.dst.unsigned_abs()));
+        self.loops.dedup_by(|inner, outer| {
+            let n = inner.count as isize;
+            let continues =
+                outer.src == inner.src.wrapping_mul(n) && outer.dst == inner.dst.wrapping_mul(n);
+            if continues {
+                *outer = Loop { count: outer.count * inner.count, ..*inner };
+            }
+            continues
+        });
+        for l in &mut self.loops {
+            l.src *= size as isize;
+            l.dst *= size as isize;
+        }
+        let one = size as isize;
+        if self.loops.len() > 1 {
+            if let Some(Loop { count, src, dst }) = self.loops.last().copied() {
+                if src == one && dst == one && matches!(count * size, 2 | 4 | 8 | 16) {
+                    self.loops.pop();
+                    return count * size;
+                }
+            }
+        }
+        size
+    }
+}
+
+/// What the innermost loops are.
+#[derive(Clone, Copy)]
+enum Inner {
+    /// Both sides contiguous.
+    Run,
+    /// The destination contiguous, the source standing still.
+    Fill,
+    /// The destination contiguous in the last loop, the source in the one before it.
+    Transpose,
+    /// Anything else.
+    Strided,
+}
+
+/// Runs the nest from `src` to `dst`, in parallel where it is large.
+///
+/// # Safety
+/// For every combination of iterations, `src` and `dst` moved by the strides (in elements of `size` bytes) point to
+/// readable and writable elements, the written ones are pairwise different, and nothing that is written is also read.
+pub(crate) unsafe fn copy_nest(pool: &Pool, size: usize, src: *const u8, dst: SyncPtr, nest: &mut Nest) {
+    if nest.empty {
+        return;
+    }
+    let size = nest.simplify(size);
+    let inner = choose_inner(&mut nest.loops, size);
+    let loops = &nest.loops[..];
+    let total = loops.iter().map(|l| l.count).product::<usize>() * size;
+    let wanted = (total / BYTES_PER_CHUNK).min(MAX_CHUNKS);
+    if wanted < 2 {
+        // SAFETY: the caller's contract.
+        unsafe { run_loops(loops, inner, size, src, dst.get()) };
+        return;
+    }
+    // The outermost loops up to `split` are taken apart completely, the loop `split` into `parts`.
+    let (mut split, mut outer) = (0, 1usize);
+    while split + 1 < loops.len() && outer * loops[split].count < wanted {
+        outer *= loops[split].count;
+        split += 1;
+    }
+    let count = loops[split].count;
+    let mut part = count.div_ceil(wanted.div_ceil(outer)).max(1);
+    if split + 2 >= loops.len() {
+        // Keep blocks of the inner kernels whole.
+        part = part.next_multiple_of(64);
+    }
+    let parts = count.div_ceil(part);
+    let src = SyncPtr::from_raw(src.cast_mut());
+    pool.run(outer * parts, &|chunk| {
+        let (mut rest, from) = (chunk / parts, chunk % parts * part);
+        let mut local: Vec<Loop> = loops[split..].to_vec();
+        local[0].count = part.min(count - from);
+        let mut source = src.get().cast_const().wrapping_offset(loops[split].src * from as isize);
+        let mut target = dst.get().wrapping_offset(loops[split].dst * from as isize);
+        for l in loops[..split].iter().rev() {
+            let i = (rest % l.count) as isize;
+            rest /= l.count;
+            source = source.wrapping_offset(l.src * i);
+            target = target.wrapping_offset(l.dst * i);
+        }
+        // SAFETY: a subset of the caller's iterations; the subsets of different chunks are disjoint, so that no two
+        // chunks write the same element.
+        unsafe { run_loops(&local, inner, size, source, target) };
+    });
+}
+
+/// [`copy_nest`] on the calling thread alone.
+///
+/// # Safety
+/// As for [`copy_nest`].
+pub(crate) unsafe fn copy_nest_inline(size: usize, src: *const u8, dst: *mut u8, nest: &mut Nest) {
+    if nest.empty {
+        return;
+    }
+    let size = nest.simplify(size);
+    let inner = choose_inner(&mut nest.loops, size);
+    // SAFETY: the caller's contract.
+    unsafe { run_loops(&nest.loops, inner, size, src, dst) }
+}
+
+/// Finds the kernel for the innermost loops, and for a transpose makes the loop that the source is contiguous in the
+/// last but one.
+fn choose_inner(loops: &mut [Loop], size: usize) -> Inner {
+    let one = size as isize;
+    match loops.last() {
+        None => Inner::Run,
+        Some(l) if l.dst == one && l.src == one => Inner::Run,
+        Some(l) if l.dst == one && l.src == 0 => Inner::Fill,
+        Some(l) if l.dst == one => {
+            let n = loops.len();
+            match loops[..n - 1].iter().rposition(|l| l.src == one) {
+                Some(j) => {
+                    loops[j..n - 1].rotate_left(1);
+                    Inner::Transpose
+                }
+                None => Inner::Strided,
+            }
+        }
+        Some(_) => Inner::Strided,
+    }
+}
+
+/// Runs loops given in bytes, outermost first.
+///
+/// # Safety
+/// As for [`copy_nest`], with strides in bytes.
+unsafe fn run_loops(loops: &[Loop], inner: Inner, size: usize, src: *const u8, dst: *mut u8) {
+    const ONCE: Loop = Loop { count: 1, src: 0, dst: 0 };
+    match loops {
+        // SAFETY: one element.
+        [] => unsafe { std::ptr::copy_nonoverlapping(src, dst, size) },
+        // SAFETY: the caller's contract.
+        [last] => unsafe { run_inner(ONCE, *last, inner, size, src, dst) },
+        // SAFETY: the caller's contract.
+        [outer, last] => unsafe { run_inner(*outer, *last, inner, size, src, dst) },
+        [first, rest @ ..] => {
+            for i in 0..first.count as isize {
+                let source = src.wrapping_offset(first.src * i);
+                let target = dst.wrapping_offset(first.dst * i);
+                // SAFETY: the iterations of the caller's contract with this one's index fixed.
+                unsafe { run_loops(rest, inner, size, source, target) };
+            }
+        }
+    }
+}
+
+/// Runs the two innermost loops.
+///
+/// # Safety
+/// As for [`run_loops`]; `inner` describes the loops.
+unsafe fn run_inner(outer: Loop, last: Loop, inner: Inner, size: usize, src: *const u8, dst: *mut u8) {
+    if let Inner::Transpose = inner {
+        // SAFETY: the caller's contract; `outer.src` and `last.dst` are the element's size by `choose_inner`.
+        unsafe { transpose_block(size, src, last.src, dst, outer.dst, outer.count, last.count) };
+        return;
+    }
+    for i in 0..outer.count as isize {
+        let source = src.wrapping_offset(outer.src * i);
+        let target = dst.wrapping_offset(outer.dst * i);
+        // SAFETY: a run is `count` elements on both sides, and source and destination do not overlap; otherwise the
+        // caller's contract for each of the element types, chosen by size.
+        unsafe {
+            match (inner, size) {
+                (Inner::Run, _) => std::ptr::copy_nonoverlapping(source, target, last.count * size),
+                (Inner::Fill, 1) => std::ptr::write_bytes(target, *source, last.count),
+                (Inner::Fill, 2) => fill_run::<u16>(source, target, last.count),
+                (Inner::Fill, 4) => fill_run::<u32>(source, target, last.count),
+                (Inner::Fill, 8) => fill_run::<u64>(source, target, last.count),
+                (Inner::Fill, 16) => fill_run::<[u64; 2]>(source, target, last.count),
+                (_, 1) => strided_run::<u8>(source, target, last),
+                (_, 2) => strided_run::<u16>(source, target, last),
+                (_, 4) => strided_run::<u32>(source, target, last),
+                (_, 8) => strided_run::<u64>(source, target, last),
+                (_, 16) => strided_run::<[u64; 2]>(source, target, last),
+                _ => unreachable!("elements are 1, 2, 4, 8 or 16 bytes"),
+            }
+        }
+    }
+}
+
+/// Repeats one element.
+///
+/// # Safety
+/// `src` is readable as a `T` and `count` of them can be written from `dst` on; alignment does not matter.
+unsafe fn fill_run<T: Copy>(src: *const u8, dst: *mut u8, count: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let value = src.cast::<T>().read_unaligned();
+        for k in 0..count {
+            dst.cast::<T>().add(k).write_unaligned(value);
+        }
+    }
+}
+
+/// Copies elements at constant distances.
+///
+/// # Safety
+/// `l.count` elements from `src` on, `l.src` bytes apart, can be read, and as many from `dst` on, `l.dst` bytes apart,
+/// written; alignment does not matter.
+unsafe fn strided_run<T: Copy>(src: *const u8, dst: *mut u8, l: Loop) {
+    let one = size_of::<T>() as isize;
+    // SAFETY: the caller's contract; the first two cases are the general one with a stride that the compiler knows.
+    unsafe {
+        if l.dst == one && l.src == -one {
+            for k in 0..l.count as isize {
+                let value = src.cast::<T>().wrapping_offset(-k).read_unaligned();
+                dst.cast::<T>().offset(k).write_unaligned(value);
+            }
+        } else if l.dst == one {
+            for k in 0..l.count as isize {
+                let value = src.wrapping_offset(k * l.src).cast::<T>().read_unaligned();
+                dst.cast::<T>().offset(k).write_unaligned(value);
+            }
+        } else {
+            for k in 0..l.count as isize {
+                let value = src.wrapping_offset(k * l.src).cast::<T>().read_unaligned();
+                dst.wrapping_offset(k * l.dst).cast::<T>().write_unaligned(value);
+            }
+        }
+    }
+}
