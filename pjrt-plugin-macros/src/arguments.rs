@@ -1,0 +1,93 @@
+//! What stands in the parentheses of `#[pjrt_plugin(...)]`.
+
+use proc_macro2::Span;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Error, Ident, Lit, LitInt, Path, Result, Token, parenthesized};
+
+/// The parsed arguments.
+#[derive(Default)]
+pub(crate) struct Arguments {
+    /// The minor version to report, as written; none for the newest.
+    pub(crate) api_minor: Option<LitInt>,
+}
+
+impl Parse for Arguments {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut arguments = Self::default();
+        let mut extensions_seen = false;
+        while !input.is_empty() {
+            let name: Ident = input.call(parse_name)?;
+            match name.to_string().as_str() {
+                "api_minor" => {
+                    if arguments.api_minor.is_some() {
+                        return Err(twice(&name));
+                    }
+                    arguments.api_minor = Some(parse_api_minor(input, &name)?);
+                }
+                "extensions" => {
+                    if std::mem::replace(&mut extensions_seen, true) {
+                        return Err(twice(&name));
+                    }
+                    parse_extensions(input, &name)?;
+                }
+                other => {
+                    return Err(Error::new(
+                        name.span(),
+                        format!(
+                            "unknown argument `{other}`; #[pjrt_plugin] knows `api_minor = N` and `extensions(...)`"
+                        ),
+                    ));
+                }
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(arguments)
+    }
+}
+
+fn parse_name(input: ParseStream<'_>) -> Result<Ident> {
+    input.parse().map_err(|error| {
+        Error::new(error.span(), "expected the name of an argument: `api_minor = N` or `extensions(...)`")
+    })
+}
+
+fn twice(name: &Ident) -> Error {
+    Error::new(name.span(), format!("`{name}` is given twice; keep one"))
+}
+
+fn parse_api_minor(input: ParseStream<'_>, name: &Ident) -> Result<LitInt> {
+    let wrong = |span: Span| {
+        Error::new(
+            span,
+            "`api_minor` is the minor version of the PJRT C API, a whole number: `api_minor = 112`",
+        )
+    };
+    input.parse::<Token![=]>().map_err(|_| wrong(name.span()))?;
+    match input.parse::<Lit>() {
+        Ok(Lit::Int(number)) if number.suffix().is_empty() && number.base10_parse::<u16>().is_ok() => {
+            Ok(number)
+        }
+        Ok(other) => Err(wrong(other.span())),
+        Err(error) => Err(wrong(error.span())),
+    }
+}
+
+/// Accepts an empty list. No extension traits exist yet, so every name in it is unknown.
+fn parse_extensions(input: ParseStream<'_>, name: &Ident) -> Result<()> {
+    if !input.peek(syn::token::Paren) {
+        return Err(Error::new(name.span(), "`extensions` takes a list in parentheses: `extensions()`"));
+    }
+    let list;
+    parenthesized!(list in input);
+    let names = Punctuated::<Path, Token![,]>::parse_terminated(&list)?;
+    match names.first() {
+        None => Ok(()),
+        Some(first) => Err(Error::new_spanned(
+            first,
+            "unknown extension; this version of pjrt-plugin has no extension traits, so remove it from the list",
+        )),
+    }
+}

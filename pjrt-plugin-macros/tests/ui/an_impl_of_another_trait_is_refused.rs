@@ -1,0 +1,16 @@
+use pjrt_plugin_macros::pjrt_plugin;
+
+trait PjrtClient {}
+
+struct Hello;
+
+#[pjrt_plugin]
+impl Clone for Hello {
+    fn clone(&self) -> Self {
+        Hello
+    }
+}
+
+impl PjrtClient for Hello {}
+
+fn main() {}

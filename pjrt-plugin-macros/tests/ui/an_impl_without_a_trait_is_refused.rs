@@ -1,0 +1,12 @@
+use pjrt_plugin_macros::pjrt_plugin;
+
+trait PjrtClient {}
+
+struct Hello;
+
+#[pjrt_plugin]
+impl Hello {}
+
+impl PjrtClient for Hello {}
+
+fn main() {}
