@@ -7,7 +7,12 @@
 //! an out-of-bounds access) and allocates nothing that grows with the data, unless its documentation says so.
 
 pub mod copy;
+pub mod conv;
+pub mod dot;
+pub mod reduce;
+pub mod window;
 pub mod dtype;
+mod number;
 pub mod pool;
 pub mod view;
 

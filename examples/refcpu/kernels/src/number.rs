@@ -1,0 +1,315 @@
+//! What the reducing kernels (reduce, dot, convolution, windows) know about element types: how an element is widened
+//! to the type that it is accumulated in, how the result is rounded back, and the operations that accumulate.
+
+use crate::{DType, view::Element};
+use half::{bf16, f16};
+
+/// An element as it lies in memory, with the type that many of them are accumulated in.
+pub(crate) trait Number: Element {
+    /// The type of accumulators: f32 for the 16-bit floats, the type itself for all others.
+    type Acc: Accumulator;
+
+    /// The exact value.
+    fn widen(self) -> Self::Acc;
+
+    /// The nearest value, ties to even.
+    fn narrow(acc: Self::Acc) -> Self;
+}
+
+/// A type that accumulation happens in: wrapping integers, floats, complex numbers.
+pub(crate) trait Accumulator: Number<Acc = Self> + PartialEq {
+    /// Zero; for floats, positive zero.
+    const ZERO: Self;
+    /// Adding this changes nothing, not even the sign of a zero.
+    const ADD_IDENTITY: Self;
+    /// Multiplying by this changes nothing.
+    const ONE: Self;
+    /// No value is greater.
+    const GREATEST: Self;
+    /// No value is less.
+    const LEAST: Self;
+    /// All bits set; zero for types without bitwise operations.
+    const ALL_ONES: Self;
+
+    /// The sum, wrapping.
+    fn plus(self, other: Self) -> Self;
+    /// The product, wrapping.
+    fn times(self, other: Self) -> Self;
+    /// The smaller; a NaN wins. Complex numbers compare by real part, then imaginary part.
+    fn least(self, other: Self) -> Self;
+    /// The greater; a NaN wins. Complex numbers compare by real part, then imaginary part.
+    fn greatest(self, other: Self) -> Self;
+    /// Bitwise and. Callers check that the type is an integer or a truth value.
+    fn bit_and(self, other: Self) -> Self;
+    /// Bitwise or; as above.
+    fn bit_or(self, other: Self) -> Self;
+    /// Bitwise exclusive or; as above.
+    fn bit_xor(self, other: Self) -> Self;
+}
+
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        impl Number for $t {
+            type Acc = Self;
+            #[inline(always)]
+            fn widen(self) -> Self { self }
+            #[inline(always)]
+            fn narrow(acc: Self) -> Self { acc }
+        }
+        impl Accumulator for $t {
+            const ZERO: Self = 0;
+            const ADD_IDENTITY: Self = 0;
+            const ONE: Self = 1;
+            const GREATEST: Self = <$t>::MAX;
+            const LEAST: Self = <$t>::MIN;
+            const ALL_ONES: Self = !0;
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
+            #[inline(always)]
+            fn least(self, other: Self) -> Self { if other < self { other } else { self } }
+            #[inline(always)]
+            fn greatest(self, other: Self) -> Self { if other > self { other } else { self } }
+            #[inline(always)]
+            fn bit_and(self, other: Self) -> Self { self & other }
+            #[inline(always)]
+            fn bit_or(self, other: Self) -> Self { self | other }
+            #[inline(always)]
+            fn bit_xor(self, other: Self) -> Self { self ^ other }
+        }
+    )*};
+}
+integers!(u8, u16, u32, u64, i8, i16, i32, i64);
+
+macro_rules! floats {
+    ($($t:ident),*) => {$(
+        impl Number for $t {
+            type Acc = Self;
+            #[inline(always)]
+            fn widen(self) -> Self { self }
+            #[inline(always)]
+            fn narrow(acc: Self) -> Self { acc }
+        }
+        impl Accumulator for $t {
+            const ZERO: Self = 0.0;
+            const ADD_IDENTITY: Self = -0.0;
+            const ONE: Self = 1.0;
+            const GREATEST: Self = $t::INFINITY;
+            const LEAST: Self = $t::NEG_INFINITY;
+            const ALL_ONES: Self = 0.0;
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self { self + other }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self { self * other }
+            // A select on one comparison with the first operand, then on whether it is a NaN: if only `other` is a NaN, both tests fail.
+            #[inline(always)]
+            fn least(self, other: Self) -> Self { if (self <= other) | (self != self) { self } else { other } }
+            #[inline(always)]
+            fn greatest(self, other: Self) -> Self { if (self >= other) | (self != self) { self } else { other } }
+            #[inline(always)]
+            fn bit_and(self, _: Self) -> Self { self }
+            #[inline(always)]
+            fn bit_or(self, _: Self) -> Self { self }
+            #[inline(always)]
+            fn bit_xor(self, _: Self) -> Self { self }
+        }
+        impl Number for [$t; 2] {
+            type Acc = Self;
+            #[inline(always)]
+            fn widen(self) -> Self { self }
+            #[inline(always)]
+            fn narrow(acc: Self) -> Self { acc }
+        }
+        impl Accumulator for [$t; 2] {
+            const ZERO: Self = [0.0; 2];
+            const ADD_IDENTITY: Self = [-0.0; 2];
+            const ONE: Self = [1.0, 0.0];
+            const GREATEST: Self = [$t::INFINITY; 2];
+            const LEAST: Self = [$t::NEG_INFINITY; 2];
+            const ALL_ONES: Self = [0.0; 2];
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self { [self[0] + other[0], self[1] + other[1]] }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                [self[0] * other[0] - self[1] * other[1], self[0] * other[1] + self[1] * other[0]]
+            }
+            #[inline(always)]
+            fn least(self, other: Self) -> Self {
+                let keep = self[0] < other[0] || self[0] == other[0] && self[1] <= other[1];
+                if keep || self[0].is_nan() || self[1].is_nan() { self } else { other }
+            }
+            #[inline(always)]
+            fn greatest(self, other: Self) -> Self {
+                let keep = self[0] > other[0] || self[0] == other[0] && self[1] >= other[1];
+                if keep || self[0].is_nan() || self[1].is_nan() { self } else { other }
+            }
+            #[inline(always)]
+            fn bit_and(self, _: Self) -> Self { self }
+            #[inline(always)]
+            fn bit_or(self, _: Self) -> Self { self }
+            #[inline(always)]
+            fn bit_xor(self, _: Self) -> Self { self }
+        }
+    )*};
+}
+floats!(f32, f64);
+
+impl Number for bf16 {
+    type Acc = f32;
+
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+
+    // Branch-free, so that it vectorises: the crate's own conversion does not.
+    #[inline(always)]
+    fn narrow(acc: f32) -> Self {
+        let bits = acc.to_bits();
+        let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
+        let quiet_nan = (bits >> 16) | 0x40;
+        bf16::from_bits(if acc.is_nan() { quiet_nan } else { rounded } as u16)
+    }
+}
+
+impl Number for f16 {
+    type Acc = f32;
+
+    // Branch-free, so that it vectorises. The exponent and fraction are moved to f32's places and rescaled by a
+    // multiplication, which is exact and also normalises subnormals; infinities and NaNs, which have the largest exponent, get f32's largest.
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        let bits = u32::from(self.to_bits());
+        let sign = (bits & 0x8000) << 16;
+        let magnitude = (bits & 0x7fff) << 13;
+        let scaled = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
+        let special = if bits & 0x7c00 == 0x7c00 { 0x7f80_0000 } else { 0 };
+        f32::from_bits(scaled.to_bits() | special | sign)
+    }
+
+    #[inline(always)]
+    fn narrow(acc: f32) -> Self {
+        f16::from_f32(acc)
+    }
+}
+
+/// An associative operation with a neutral element.
+pub(crate) trait Monoid<A: Accumulator>: Copy + Send + Sync + 'static {
+    /// Combining with this changes nothing.
+    const IDENTITY: A;
+    /// Combines two values, the one that comes first in the array on the left.
+    fn combine(a: A, b: A) -> A;
+}
+
+macro_rules! monoids {
+    ($($(#[doc = $doc:literal])* $name:ident $identity:ident $method:ident;)*) => {$(
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name;
+        impl<A: Accumulator> Monoid<A> for $name {
+            const IDENTITY: A = A::$identity;
+            #[inline(always)]
+            fn combine(a: A, b: A) -> A { a.$method(b) }
+        }
+    )*};
+}
+monoids! {
+    /// Addition.
+    Sum ADD_IDENTITY plus;
+    /// Multiplication.
+    Product ONE times;
+    /// The smallest value.
+    Least GREATEST least;
+    /// The greatest value.
+    Greatest LEAST greatest;
+    /// Bitwise and.
+    BitAnd ALL_ONES bit_and;
+    /// Bitwise or.
+    BitOr ZERO bit_or;
+    /// Bitwise exclusive or.
+    BitXor ZERO bit_xor;
+}
+
+/// Evaluates an expression with a name for the Rust type that elements of an element type lie in memory as.
+///
+/// The 4-, 6- and 8-bit floats have none; the last arm says what happens with them.
+macro_rules! with_number {
+    ($dtype:expr, $T:ident => $body:expr, small float => $small:expr) => {
+        match $dtype {
+            $crate::DType::Pred | $crate::DType::U2 | $crate::DType::U4 | $crate::DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            $crate::DType::S2 | $crate::DType::S4 | $crate::DType::S8 => {
+                type $T = i8;
+                $body
+            }
+            $crate::DType::S16 => {
+                type $T = i16;
+                $body
+            }
+            $crate::DType::S32 => {
+                type $T = i32;
+                $body
+            }
+            $crate::DType::S64 => {
+                type $T = i64;
+                $body
+            }
+            $crate::DType::U16 => {
+                type $T = u16;
+                $body
+            }
+            $crate::DType::U32 => {
+                type $T = u32;
+                $body
+            }
+            $crate::DType::U64 => {
+                type $T = u64;
+                $body
+            }
+            $crate::DType::F16 => {
+                type $T = half::f16;
+                $body
+            }
+            $crate::DType::BF16 => {
+                type $T = half::bf16;
+                $body
+            }
+            $crate::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            $crate::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            $crate::DType::C64 => {
+                type $T = [f32; 2];
+                $body
+            }
+            $crate::DType::C128 => {
+                type $T = [f64; 2];
+                $body
+            }
+            _ => $small,
+        }
+    };
+}
+pub(crate) use with_number;
+
+/// True for the 4-, 6- and 8-bit floats, which are converted to f32 as whole arrays before they are reduced.
+pub(crate) fn is_small_float(dtype: DType) -> bool {
+    dtype.is_float() && dtype.size() == 1
+}
+
+/// Brings the elements of a type narrower than a byte back into its range, after arithmetic in whole bytes.
+pub(crate) fn wrap_sub_byte(dtype: DType, bytes: &mut [u8]) {
+    let spare = 8 - dtype.bits();
+    match dtype {
+        DType::U2 | DType::U4 => bytes.iter_mut().for_each(|b| *b = (*b << spare) >> spare),
+        DType::S2 | DType::S4 => bytes.iter_mut().for_each(|b| *b = (((*b as i8) << spare) >> spare) as u8),
+        _ => {}
+    }
+}

@@ -1,0 +1,220 @@
+//! The geometry of windows: sizes, strides, dilations, padding, and where the elements of a window lie.
+
+/// The window of `reduce_window` and `select_and_scatter`: one entry per dimension of the input.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WindowSpec {
+    /// Elements of the window.
+    pub size: Vec<usize>,
+    /// Distance between windows, at least 1.
+    pub strides: Vec<usize>,
+    /// Distance that the input's elements are spread to, at least 1; the holes between are padding.
+    pub base_dilations: Vec<usize>,
+    /// Distance between the elements of a window, at least 1.
+    pub window_dilations: Vec<usize>,
+    /// Padding before and after the (dilated) input; negative crops.
+    pub padding: Vec<(i64, i64)>,
+}
+
+impl WindowSpec {
+    /// A window of this size with strides and dilations 1 and no padding.
+    pub fn new(size: Vec<usize>) -> Self {
+        let rank = size.len();
+        Self {
+            size,
+            strides: vec![1; rank],
+            base_dilations: vec![1; rank],
+            window_dilations: vec![1; rank],
+            padding: vec![(0, 0); rank],
+        }
+    }
+
+    /// The number of windows along each dimension of an input, or a message that says what does not fit.
+    ///
+    /// # Errors
+    /// The lists do not have one entry per dimension, a size, stride or dilation is zero, or a sum overflows.
+    pub fn output_dims(&self, input: &[usize]) -> Result<Vec<usize>, String> {
+        let rank = input.len();
+        let lens = [
+            self.size.len(),
+            self.strides.len(),
+            self.base_dilations.len(),
+            self.window_dilations.len(),
+            self.padding.len(),
+        ];
+        if lens.iter().any(|n| *n != rank) {
+            return Err(format!("a window with lists of lengths {lens:?} over an input of rank {rank}"));
+        }
+        (0..rank)
+            .map(|d| {
+                Axis::new(
+                    input[d],
+                    self.size[d],
+                    self.strides[d],
+                    self.base_dilations[d],
+                    self.window_dilations[d],
+                    self.padding[d],
+                )
+                .map(|axis| axis.outputs)
+                .ok_or_else(|| format!("the window {self:?} does not fit dimension {d} of {input:?}"))
+            })
+            .collect()
+    }
+
+    /// The axes of the windows over an input.
+    ///
+    /// # Panics
+    /// If [`Self::output_dims`] fails.
+    pub(crate) fn axes(&self, input: &[usize]) -> Vec<Axis> {
+        if let Err(message) = self.output_dims(input) {
+            panic!("{message}");
+        }
+        (0..input.len())
+            .map(|d| {
+                Axis::new(
+                    input[d],
+                    self.size[d],
+                    self.strides[d],
+                    self.base_dilations[d],
+                    self.window_dilations[d],
+                    self.padding[d],
+                )
+                .expect("checked by output_dims")
+            })
+            .collect()
+    }
+
+    /// Calls `visit` for each element of the window at `window` (an index into [`Self::output_dims`]), in row-major
+    /// order, with its flat row-major position in the input, or `None` where it is padding or a hole of base dilation.
+    ///
+    /// # Panics
+    /// If the window is not valid for the input, or `window` has another rank.
+    pub fn for_each_position(&self, input: &[usize], window: &[usize], mut visit: impl FnMut(Option<usize>)) {
+        let axes = self.axes(input);
+        assert_eq!(window.len(), axes.len(), "a window index of another rank than the input {input:?}");
+        if self.size.contains(&0) {
+            return;
+        }
+        let mut at = vec![0; axes.len()];
+        loop {
+            let position = axes
+                .iter()
+                .zip(&at)
+                .zip(window)
+                .zip(input)
+                .try_fold(0, |flat, (((axis, k), o), n)| axis.position(*o, *k).map(|i| flat * n + i));
+            visit(position);
+            let Some(d) = (0..at.len()).rev().find(|d| at[*d] + 1 < self.size[*d]) else { return };
+            at[d] += 1;
+            at[d + 1..].fill(0);
+        }
+    }
+}
+
+/// Windows along one dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Axis {
+    /// Size of the input.
+    pub input: usize,
+    /// Number of windows.
+    pub outputs: usize,
+    /// Elements of a window.
+    pub size: usize,
+    /// Distance between windows.
+    pub stride: usize,
+    /// Distance that the input's elements are spread to.
+    pub base_dilation: usize,
+    /// Distance between the elements of a window.
+    pub window_dilation: usize,
+    /// Padding before the input; negative crops.
+    pub low: i64,
+}
+
+impl Axis {
+    /// The windows of one dimension, or `None` if a stride or dilation is zero, or a position would overflow.
+    pub(crate) fn new(
+        input: usize,
+        size: usize,
+        stride: usize,
+        base_dilation: usize,
+        window_dilation: usize,
+        padding: (i64, i64),
+    ) -> Option<Self> {
+        if size == 0 || stride == 0 || base_dilation == 0 || window_dilation == 0 {
+            return None;
+        }
+        // Every position is below the padded size plus one window, which this bounds well inside i64.
+        let bounded = |n: i64| (n.unsigned_abs() < 1 << 60).then_some(n);
+        let dilated = |n: usize, by: usize| {
+            let spread = n.saturating_sub(1).checked_mul(by)?.checked_add(usize::from(n > 0))?;
+            bounded(i64::try_from(spread).ok()?)
+        };
+        let base = dilated(input, base_dilation)?;
+        let padded = bounded(base.checked_add(bounded(padding.0)?)?.checked_add(bounded(padding.1)?)?)?;
+        let window = dilated(size, window_dilation)?;
+        bounded(i64::try_from(stride).ok()?)?;
+        let outputs = if padded < window { 0 } else { (padded - window) as usize / stride + 1 };
+        Some(Self { input, outputs, size, stride, base_dilation, window_dilation, low: padding.0 })
+    }
+
+    /// Where element `k` of window `o` lies in the input; `None` if it is padding or a hole of base dilation.
+    #[inline(always)]
+    pub(crate) fn position(&self, o: usize, k: usize) -> Option<usize> {
+        let at = (o * self.stride + k * self.window_dilation) as i64 - self.low;
+        if at < 0 || !(at as usize).is_multiple_of(self.base_dilation) {
+            return None;
+        }
+        let i = at as usize / self.base_dilation;
+        (i < self.input).then_some(i)
+    }
+
+    /// The elements of window `o` that lie in the input, as a range, when neither side is dilated.
+    #[inline(always)]
+    pub(crate) fn undilated_range(&self, o: usize) -> std::ops::Range<usize> {
+        debug_assert!(self.base_dilation == 1 && self.window_dilation == 1);
+        let start = (o * self.stride) as i64 - self.low;
+        let first = (-start).clamp(0, self.size as i64);
+        let last = (self.input as i64 - start).clamp(first, self.size as i64);
+        first as usize..last as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_windows_counts_padding_strides_and_dilations() {
+        let mut spec = WindowSpec::new(vec![3]);
+        assert_eq!(spec.output_dims(&[5]).unwrap(), [3]);
+        spec.padding = vec![(1, 1)];
+        spec.strides = vec![2];
+        assert_eq!(spec.output_dims(&[5]).unwrap(), [3]);
+        spec.base_dilations = vec![2];
+        assert_eq!(spec.output_dims(&[5]).unwrap(), [5]);
+        spec.window_dilations = vec![3];
+        assert_eq!(spec.output_dims(&[5]).unwrap(), [3]);
+        spec.padding = vec![(-4, -4)];
+        assert_eq!(spec.output_dims(&[5]).unwrap(), [0]);
+        assert_eq!(WindowSpec::new(vec![1]).output_dims(&[0]).unwrap(), [0]);
+    }
+
+    #[test]
+    fn sizes_that_overflow_are_refused() {
+        let mut spec = WindowSpec::new(vec![usize::MAX]);
+        spec.window_dilations = vec![usize::MAX];
+        assert!(spec.output_dims(&[3]).is_err());
+        let mut spec = WindowSpec::new(vec![1]);
+        spec.padding = vec![(i64::MAX, i64::MAX)];
+        assert!(spec.output_dims(&[3]).is_err());
+    }
+
+    #[test]
+    fn positions_skip_padding_and_holes() {
+        let mut spec = WindowSpec::new(vec![3]);
+        spec.padding = vec![(1, 0)];
+        spec.base_dilations = vec![2];
+        let mut seen = vec![];
+        spec.for_each_position(&[2], &[0], |p| seen.push(p));
+        assert_eq!(seen, [None, Some(0), None]);
+    }
+}
