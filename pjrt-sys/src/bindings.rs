@@ -2,6 +2,28 @@
 
 pub const PJRT_API_MAJOR: i32 = 0;
 pub const PJRT_API_MINOR: i32 = 117;
+pub const PJRT_API_ABI_VERSION_EXTENSION_VERSION: i32 = 1;
+pub const PJRT_API_CALLBACK_EXTENSION_VERSION: i32 = 1;
+pub const PJRT_API_CROSS_HOST_TRANSFERS_EXTENSION_VERSION: i32 = 8;
+pub const PJRT_API_CUSTOM_PARTITIONER_EXTENSION_VERSION: i32 = 1;
+pub const PJRT_API_EXECUTABLE_METADATA_EXTENSION_VERSION: i32 = 1;
+pub const PJRT_API_FFI_EXTENSION_VERSION: i32 = 3;
+pub const PJRT_API_GPU_EXTENSION_VERSION: i32 = 3;
+pub const PJRT_API_HOST_ALLOCATOR_EXTENSION_VERSION: i32 = 0;
+pub const PJRT_API_HOST_MEMORY_ALLOCATOR_EXTENSION_VERSION: i32 = 0;
+pub const PJRT_API_LAYOUTS_EXTENSION_VERSION: i32 = 4;
+pub const PJRT_API_MEGASCALE_EXTENSION_VERSION: i32 = 1;
+pub const PJRT_API_MEMORY_DESCRIPTIONS_EXTENSION_VERSION: i32 = 1;
+pub const PJRT_API_MULTI_SLICE_EXTENSION_VERSION: i32 = 1;
+pub const PJRT_API_PHASE_COMPILE_EXTENSION_VERSION: i32 = 1;
+pub const PLUGIN_PROFILER_VERSION: i32 = 1;
+pub const PJRT_API_PROFILER_EXTENSION_VERSION: i32 = 1;
+pub const PJRT_API_RAW_BUFFER_EXTENSION_VERSION: i32 = 2;
+pub const PJRT_API_SHARDINGS_EXTENSION_VERSION: i32 = 1;
+pub const PJRT_API_STREAM_EXTENSION_VERSION: i32 = 0;
+pub const PJRT_API_TPU_TOPOLOGY_EXTENSION_VERSION: i32 = 1;
+pub const PJRT_API_TRITON_EXTENSION_VERSION: i32 = 2;
+pub const PJRT_API_XLA_TRANSFORM_EXTENSION_VERSION: i32 = 1;
 pub const PJRT_Extension_Type_Gpu_Custom_Call: PJRT_Extension_Type = PJRT_Extension_Type(0);
 pub const PJRT_Extension_Type_Profiler: PJRT_Extension_Type = PJRT_Extension_Type(1);
 pub const PJRT_Extension_Type_Custom_Partitioner: PJRT_Extension_Type = PJRT_Extension_Type(2);
@@ -2724,4 +2746,2314 @@ pub struct PJRT_Api {
     pub PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace:
         PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace,
     pub PJRT_TopologyDescription_GetMemorySpaceKindIds: PJRT_TopologyDescription_GetMemorySpaceKindIds,
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PJRT_RuntimeAbiVersion {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PJRT_ExecutableAbiVersion {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PJRT_SerializedProto {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Client_RuntimeAbiVersion_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub client: *mut PJRT_Client,
+    pub abi_version: *mut PJRT_RuntimeAbiVersion,
+}
+pub type PJRT_Client_RuntimeAbiVersion = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Client_RuntimeAbiVersion_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Executable_GetAbiVersion_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub executable: *mut PJRT_Executable,
+    pub abi_version: *mut PJRT_ExecutableAbiVersion,
+}
+pub type PJRT_Executable_GetAbiVersion = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Executable_GetAbiVersion_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RuntimeAbiVersion_Destroy_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub abi_version: *mut PJRT_RuntimeAbiVersion,
+}
+pub type PJRT_RuntimeAbiVersion_Destroy = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_RuntimeAbiVersion_Destroy_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub abi_version: *const PJRT_RuntimeAbiVersion,
+    pub other_abi_version: *const PJRT_RuntimeAbiVersion,
+}
+pub type PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub abi_version: *const PJRT_RuntimeAbiVersion,
+    pub executable_abi_version: *const PJRT_ExecutableAbiVersion,
+}
+pub type PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable = ::core::option::Option<
+    unsafe extern "C" fn(
+        args: *mut PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args,
+    ) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RuntimeAbiVersion_ToProto_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub abi_version: *const PJRT_RuntimeAbiVersion,
+    pub serialized_proto: *const ::core::ffi::c_char,
+    pub serialized_proto_size: usize,
+    pub serialized_proto_holder: *mut PJRT_SerializedProto,
+    pub serialized_proto_deleter:
+        ::core::option::Option<unsafe extern "C" fn(holder: *mut PJRT_SerializedProto)>,
+}
+pub type PJRT_RuntimeAbiVersion_ToProto = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_RuntimeAbiVersion_ToProto_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RuntimeAbiVersion_PlatformId_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub abi_version: *const PJRT_RuntimeAbiVersion,
+    pub platform_id: u64,
+}
+pub type PJRT_RuntimeAbiVersion_PlatformId = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_RuntimeAbiVersion_PlatformId_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_ExecutableAbiVersion_Destroy_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub abi_version: *mut PJRT_ExecutableAbiVersion,
+}
+pub type PJRT_ExecutableAbiVersion_Destroy = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_ExecutableAbiVersion_Destroy_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_ExecutableAbiVersion_ToProto_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub abi_version: *const PJRT_ExecutableAbiVersion,
+    pub serialized_proto: *const ::core::ffi::c_char,
+    pub serialized_proto_size: usize,
+    pub serialized_proto_holder: *mut PJRT_SerializedProto,
+    pub serialized_proto_deleter:
+        ::core::option::Option<unsafe extern "C" fn(holder: *mut PJRT_SerializedProto)>,
+}
+pub type PJRT_ExecutableAbiVersion_ToProto = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_ExecutableAbiVersion_ToProto_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_ExecutableAbiVersion_PlatformId_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub abi_version: *const PJRT_ExecutableAbiVersion,
+    pub platform_id: u64,
+}
+pub type PJRT_ExecutableAbiVersion_PlatformId = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_ExecutableAbiVersion_PlatformId_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RuntimeAbiVersion_FromProto_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub serialized_proto: *const ::core::ffi::c_char,
+    pub serialized_proto_size: usize,
+    pub abi_version: *mut PJRT_RuntimeAbiVersion,
+}
+pub type PJRT_RuntimeAbiVersion_FromProto = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_RuntimeAbiVersion_FromProto_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_ExecutableAbiVersion_FromProto_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub serialized_proto: *const ::core::ffi::c_char,
+    pub serialized_proto_size: usize,
+    pub abi_version: *mut PJRT_ExecutableAbiVersion,
+}
+pub type PJRT_ExecutableAbiVersion_FromProto = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_ExecutableAbiVersion_FromProto_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_AbiVersion_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub client_runtime_abi_version: PJRT_Client_RuntimeAbiVersion,
+    pub executable_get_abi_version: PJRT_Executable_GetAbiVersion,
+    pub runtime_abi_version_destroy: PJRT_RuntimeAbiVersion_Destroy,
+    pub runtime_abi_version_is_compatible_with_runtime: PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime,
+    pub runtime_abi_version_is_compatible_with_executable: PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable,
+    pub runtime_abi_version_to_proto: PJRT_RuntimeAbiVersion_ToProto,
+    pub runtime_abi_version_platform_id: PJRT_RuntimeAbiVersion_PlatformId,
+    pub executable_abi_version_destroy: PJRT_ExecutableAbiVersion_Destroy,
+    pub executable_abi_version_to_proto: PJRT_ExecutableAbiVersion_ToProto,
+    pub executable_abi_version_platform_id: PJRT_ExecutableAbiVersion_PlatformId,
+    pub runtime_abi_version_from_proto: PJRT_RuntimeAbiVersion_FromProto,
+    pub executable_abi_version_from_proto: PJRT_ExecutableAbiVersion_FromProto,
+}
+pub const PJRT_Callback_Type_Unknown: PJRT_Callback_Type = PJRT_Callback_Type(0);
+pub const PJRT_Callback_Type_Tpu_SliceBuilder: PJRT_Callback_Type = PJRT_Callback_Type(1);
+pub const PJRT_Callback_Type_Prefatal: PJRT_Callback_Type = PJRT_Callback_Type(2);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct PJRT_Callback_Type(pub ::core::ffi::c_uint);
+pub const SLICE_FAILURE_UNKNOWN: PJRT_Callback_Tpu_SliceFailureType = PJRT_Callback_Tpu_SliceFailureType(0);
+pub const SLICE_FAILURE_INIT_ERROR: PJRT_Callback_Tpu_SliceFailureType =
+    PJRT_Callback_Tpu_SliceFailureType(1);
+pub const SLICE_FAILURE_WORKER_UNAVAILABLE: PJRT_Callback_Tpu_SliceFailureType =
+    PJRT_Callback_Tpu_SliceFailureType(2);
+pub const SLICE_FAILURE_FLAPPING_TASK_ERROR: PJRT_Callback_Tpu_SliceFailureType =
+    PJRT_Callback_Tpu_SliceFailureType(3);
+pub const SLICE_FAILURE_SW_INJECT_ERROR: PJRT_Callback_Tpu_SliceFailureType =
+    PJRT_Callback_Tpu_SliceFailureType(4);
+pub const SLICE_FAILURE_CHIP_DRIVER_ERROR: PJRT_Callback_Tpu_SliceFailureType =
+    PJRT_Callback_Tpu_SliceFailureType(5);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct PJRT_Callback_Tpu_SliceFailureType(pub ::core::ffi::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Callback_Tpu_SliceBuilderArgs {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub failure_type: PJRT_Callback_Tpu_SliceFailureType,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Callback_PrefatalArgs {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub error_code: PJRT_Error_Code,
+    pub error_message: *const ::core::ffi::c_char,
+    pub error_message_size: usize,
+}
+pub type PJRT_Callback_Function = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut ::core::ffi::c_void, user_arg: *mut ::core::ffi::c_void),
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Callback_RegisterCallback_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub client: *mut PJRT_Client,
+    pub type_: PJRT_Callback_Type,
+    pub callback: PJRT_Callback_Function,
+    pub user_arg: *mut ::core::ffi::c_void,
+}
+pub type PJRT_Register_Callback = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Callback_RegisterCallback_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Callback_InvokeCallback_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub client: *mut PJRT_Client,
+    pub type_: PJRT_Callback_Type,
+    pub args: *mut ::core::ffi::c_void,
+}
+pub type PJRT_Callback_InvokeCallback = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Callback_InvokeCallback_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Callback_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub register_callback: PJRT_Register_Callback,
+    pub invoke_callback: PJRT_Callback_InvokeCallback,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub client: *mut PJRT_Client,
+    pub num_buffers: usize,
+    pub buffers: *mut *mut PJRT_Buffer,
+    pub dst_global_device_ids: *const i32,
+    pub transfer_keys: *const i64,
+    pub send_events: *mut *mut PJRT_Event,
+    pub num_tasks: usize,
+    pub task_ids: *const ::core::ffi::c_int,
+    pub incarnation_ids: *const i64,
+}
+pub type PJRT_Transfers_PJRT_Client_CrossHostSendBuffers = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub client: *mut PJRT_Client,
+    pub num_shapes: usize,
+    pub shape_num_dims: *mut usize,
+    pub num_dims: *mut *const i64,
+    pub element_types: *mut PJRT_Buffer_Type,
+    pub layouts: *mut *mut PJRT_Buffer_MemoryLayout,
+    pub device: *mut PJRT_Device,
+    pub src_global_device_ids: *const i32,
+    pub transfer_keys: *const i64,
+    pub buffers: *mut *mut PJRT_Buffer,
+    pub num_tasks: usize,
+    pub task_ids: *const ::core::ffi::c_int,
+    pub incarnation_ids: *const i64,
+}
+pub type PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers = ::core::option::Option<
+    unsafe extern "C" fn(
+        args: *mut PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args,
+    ) -> *mut PJRT_Error,
+>;
+pub type PJRT_Transfers_CrossHostOnCanceledCallback =
+    ::core::option::Option<unsafe extern "C" fn(error: *mut PJRT_Error, user_arg: *mut ::core::ffi::c_void)>;
+pub type PJRT_Transfers_CrossHostSendCancelNotifier = ::core::option::Option<
+    unsafe extern "C" fn(
+        serialized_descriptor: *const ::core::ffi::c_char,
+        serialized_descriptor_size: usize,
+        reason: PJRT_Error_Code,
+        error_message: *const ::core::ffi::c_char,
+        error_message_size: usize,
+        on_canceled: PJRT_Transfers_CrossHostOnCanceledCallback,
+        on_canceled_user_arg: *mut ::core::ffi::c_void,
+        user_arg: *mut ::core::ffi::c_void,
+    ),
+>;
+pub type PJRT_Transfers_CrossHostRecvNotifier = ::core::option::Option<
+    unsafe extern "C" fn(
+        error: *mut PJRT_Error,
+        serialized_descriptors: *mut *const ::core::ffi::c_char,
+        descriptors_sizes: *mut usize,
+        num_descriptors: usize,
+        user_arg: *mut ::core::ffi::c_void,
+        cancel_notifier: PJRT_Transfers_CrossHostSendCancelNotifier,
+        cancel_notifier_user_arg: *mut ::core::ffi::c_void,
+    ),
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Transfers_CrossHostRecvNotifierInfo {
+    pub user_arg: *mut ::core::ffi::c_void,
+    pub notifier: PJRT_Transfers_CrossHostRecvNotifier,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub client: *mut PJRT_Client,
+    pub num_shapes: usize,
+    pub shape_num_dims: *mut usize,
+    pub num_dims: *mut *const i64,
+    pub element_types: *mut PJRT_Buffer_Type,
+    pub layouts: *mut *mut PJRT_Buffer_MemoryLayout,
+    pub device: *mut PJRT_Device,
+    pub notifier: PJRT_Transfers_CrossHostRecvNotifierInfo,
+    pub buffers: *mut *mut PJRT_Buffer,
+    pub num_buffers: usize,
+    pub allow_cancel_notifier: bool,
+}
+pub type PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers = ::core::option::Option<
+    unsafe extern "C" fn(
+        args: *mut PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args,
+    ) -> *mut PJRT_Error,
+>;
+pub type PJRT_Transfers_CrossHostRemoteSendCallback = ::core::option::Option<
+    unsafe extern "C" fn(
+        error: *mut PJRT_Error,
+        sends_were_enqueued: bool,
+        user_arg: *mut ::core::ffi::c_void,
+    ),
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Transfers_CrossHostRemoteSendCallbackInfo {
+    pub user_arg: *mut ::core::ffi::c_void,
+    pub on_done: PJRT_Transfers_CrossHostRemoteSendCallback,
+}
+pub type PJRT_Transfers_DescriptorDestructor = ::core::option::Option<
+    unsafe extern "C" fn(descriptor_data: *mut *mut ::core::ffi::c_char, descriptor_size: *mut usize),
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub buffer: *mut PJRT_Buffer,
+    pub event: *mut PJRT_Event,
+    pub serialized_descriptor: *mut *mut ::core::ffi::c_char,
+    pub serialized_descriptor_size: *mut usize,
+    pub on_done: PJRT_Transfers_CrossHostRemoteSendCallbackInfo,
+    pub descriptor_destructor: PJRT_Transfers_DescriptorDestructor,
+}
+pub type PJRT_Buffer_CopyToRemoteDevice = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args),
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_CrossHostTransfers_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers:
+        PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers,
+    pub PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice: PJRT_Buffer_CopyToRemoteDevice,
+    pub PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers:
+        PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers,
+    pub PJRT_Transfers_PJRT_Client_CrossHostSendBuffers: PJRT_Transfers_PJRT_Client_CrossHostSendBuffers,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct JAX_CustomCallPartitioner_string {
+    pub data: *const ::core::ffi::c_char,
+    pub size: usize,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct JAX_CustomCallPartitioner_aval {
+    pub shape: JAX_CustomCallPartitioner_string,
+    pub has_sharding: bool,
+    pub sharding: JAX_CustomCallPartitioner_string,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct JAX_CustomCallPartitioner_version_and_error {
+    pub api_version: i64,
+    pub data: *mut ::core::ffi::c_void,
+    pub cleanup_fn: ::core::option::Option<unsafe extern "C" fn(data: *mut ::core::ffi::c_void)>,
+    pub has_error: bool,
+    pub code: PJRT_Error_Code,
+    pub error_msg: JAX_CustomCallPartitioner_string,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct JAX_CustomCallPartitioner_Partition_Args {
+    pub header: JAX_CustomCallPartitioner_version_and_error,
+    pub num_args: usize,
+    pub op_args: *mut JAX_CustomCallPartitioner_aval,
+    pub op_result: JAX_CustomCallPartitioner_aval,
+    pub backend_config: JAX_CustomCallPartitioner_string,
+    pub mlir_module: JAX_CustomCallPartitioner_string,
+    pub args_sharding: *mut JAX_CustomCallPartitioner_string,
+    pub result_sharding: JAX_CustomCallPartitioner_string,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct JAX_CustomCallPartitioner_InferShardingFromOperands_Args {
+    pub header: JAX_CustomCallPartitioner_version_and_error,
+    pub num_args: usize,
+    pub op_args: *mut JAX_CustomCallPartitioner_aval,
+    pub result_shape: JAX_CustomCallPartitioner_string,
+    pub backend_config: JAX_CustomCallPartitioner_string,
+    pub has_result_sharding: bool,
+    pub result_sharding: JAX_CustomCallPartitioner_string,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct JAX_CustomCallPartitioner_PropagateUserSharding_Args {
+    pub header: JAX_CustomCallPartitioner_version_and_error,
+    pub backend_config: JAX_CustomCallPartitioner_string,
+    pub result_shape: JAX_CustomCallPartitioner_string,
+    pub result_sharding: JAX_CustomCallPartitioner_string,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct JAX_CustomCallPartitioner_Callbacks {
+    pub version: i64,
+    pub private_data: *mut ::core::ffi::c_void,
+    pub dtor: ::core::option::Option<unsafe extern "C" fn(data: *mut JAX_CustomCallPartitioner_Callbacks)>,
+    pub partition: ::core::option::Option<
+        unsafe extern "C" fn(
+            data: *mut JAX_CustomCallPartitioner_Callbacks,
+            args: *mut JAX_CustomCallPartitioner_Partition_Args,
+        ),
+    >,
+    pub infer_sharding: ::core::option::Option<
+        unsafe extern "C" fn(
+            data: *mut JAX_CustomCallPartitioner_Callbacks,
+            args: *mut JAX_CustomCallPartitioner_InferShardingFromOperands_Args,
+        ),
+    >,
+    pub propagate_user_sharding: ::core::option::Option<
+        unsafe extern "C" fn(
+            data: *mut JAX_CustomCallPartitioner_Callbacks,
+            args: *mut JAX_CustomCallPartitioner_PropagateUserSharding_Args,
+        ),
+    >,
+    pub can_side_effecting_have_replicated_sharding: bool,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Register_Custom_Partitioner_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub name: *const ::core::ffi::c_char,
+    pub name_size: usize,
+    pub callbacks: *mut JAX_CustomCallPartitioner_Callbacks,
+}
+pub type PJRT_Register_Custom_Partitioner = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Register_Custom_Partitioner_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Register_Batch_Partitionable_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub name: *const ::core::ffi::c_char,
+    pub name_size: usize,
+}
+pub type PJRT_Register_Batch_Partitionable = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Register_Batch_Partitionable_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Custom_Partitioner_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub register_custom_partitioner: PJRT_Register_Custom_Partitioner,
+    pub register_batch_partitionable: PJRT_Register_Batch_Partitionable,
+}
+pub type PJRT_DeviceEvent_AndThen =
+    ::core::option::Option<unsafe extern "C" fn(user_arg: *mut ::core::ffi::c_void)>;
+pub const PJRT_DeviceEvent_State_Unavailable: PJRT_DeviceEvent_State = PJRT_DeviceEvent_State(0);
+pub const PJRT_DeviceEvent_State_Ready: PJRT_DeviceEvent_State = PJRT_DeviceEvent_State(1);
+pub const PJRT_DeviceEvent_State_Error: PJRT_DeviceEvent_State = PJRT_DeviceEvent_State(2);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct PJRT_DeviceEvent_State(pub ::core::ffi::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_DeviceEvent_FunctionTable {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub inc_ref: ::core::option::Option<unsafe extern "C" fn(device_event: *mut ::core::ffi::c_void)>,
+    pub dec_ref: ::core::option::Option<unsafe extern "C" fn(device_event: *mut ::core::ffi::c_void)>,
+    pub and_then: ::core::option::Option<
+        unsafe extern "C" fn(
+            device_event: *mut ::core::ffi::c_void,
+            callback: PJRT_DeviceEvent_AndThen,
+            user_arg: *mut ::core::ffi::c_void,
+        ),
+    >,
+    pub get_error_if_present: ::core::option::Option<
+        unsafe extern "C" fn(
+            device_event: *mut ::core::ffi::c_void,
+            code: *mut PJRT_Error_Code,
+            message: *mut *const ::core::ffi::c_char,
+            message_size: *mut usize,
+        ) -> ::core::ffi::c_int,
+    >,
+    pub parent: *const PJRT_DeviceEvent_FunctionTable,
+    pub get_state: ::core::option::Option<
+        unsafe extern "C" fn(device_event: *mut ::core::ffi::c_void) -> PJRT_DeviceEvent_State,
+    >,
+    pub get_definition_stream: ::core::option::Option<
+        unsafe extern "C" fn(device_event: *mut ::core::ffi::c_void, sequence_number: *mut u64) -> isize,
+    >,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_DeviceEvent {
+    pub vtable: *const PJRT_DeviceEvent_FunctionTable,
+    pub device_event: *mut ::core::ffi::c_void,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_DeviceEventVector {
+    pub data: *mut PJRT_DeviceEvent,
+    pub size: usize,
+    pub capacity: usize,
+    pub destroy: ::core::option::Option<unsafe extern "C" fn(data: *mut PJRT_DeviceEvent)>,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_DeviceEventPromise_FunctionTable {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub instance_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub inc_ref: ::core::option::Option<unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise)>,
+    pub dec_ref: ::core::option::Option<unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise)>,
+    pub event: ::core::option::Option<
+        unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise) -> PJRT_DeviceEvent,
+    >,
+    pub set: ::core::option::Option<
+        unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise, event: PJRT_DeviceEvent),
+    >,
+    pub set_error: ::core::option::Option<
+        unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise, error: *mut PJRT_Error),
+    >,
+    pub set_ready: ::core::option::Option<unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise)>,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_DeviceEventPromise {
+    pub vtable: *const PJRT_DeviceEventPromise_FunctionTable,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_ExecutableMetadata {
+    pub serialized_metadata: *const ::core::ffi::c_char,
+    pub serialized_metadata_size: usize,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_ExecutableMetadata_GetExecutableMetadata_Args {
+    pub executable: *mut PJRT_Executable,
+    pub metadata: *mut PJRT_ExecutableMetadata,
+}
+pub type PJRT_ExecutableMetadata_GetExecutableMetadata = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_ExecutableMetadata_GetExecutableMetadata_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_ExecutableMetadata_DestroySerializedMetadata_Args {
+    pub metadata: *mut PJRT_ExecutableMetadata,
+}
+pub type PJRT_ExecutableMetadata_DestroySerializedMetadata = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_ExecutableMetadata_DestroySerializedMetadata_Args),
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_ExecutableMetadata_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub get_executable_metadata: PJRT_ExecutableMetadata_GetExecutableMetadata,
+    pub destroy_serialized_metadata: PJRT_ExecutableMetadata_DestroySerializedMetadata,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_FFI_Type_Info {
+    pub deleter: ::core::option::Option<unsafe extern "C" fn(object: *mut ::core::ffi::c_void)>,
+    pub serialize: ::core::option::Option<unsafe extern "C" fn()>,
+    pub deserialize: ::core::option::Option<unsafe extern "C" fn()>,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_FFI_Type_Register_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub type_name: *const ::core::ffi::c_char,
+    pub type_name_size: usize,
+    pub type_id: i64,
+    pub type_info: *mut PJRT_FFI_Type_Info,
+}
+pub type PJRT_FFI_Type_Register =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_FFI_Type_Register_Args) -> *mut PJRT_Error>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_FFI_UserData {
+    pub type_id: i64,
+    pub data: *mut ::core::ffi::c_void,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_FFI_UserData_Add_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub context: *mut PJRT_ExecuteContext,
+    pub user_data: PJRT_FFI_UserData,
+}
+pub type PJRT_FFI_UserData_Add =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_FFI_UserData_Add_Args) -> *mut PJRT_Error>;
+pub const PJRT_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE: PJRT_FFI_Handler_TraitsBits =
+    PJRT_FFI_Handler_TraitsBits(1);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct PJRT_FFI_Handler_TraitsBits(pub ::core::ffi::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_FFI_Register_Handler_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub target_name: *const ::core::ffi::c_char,
+    pub target_name_size: usize,
+    pub handler: *mut ::core::ffi::c_void,
+    pub platform_name: *const ::core::ffi::c_char,
+    pub platform_name_size: usize,
+    pub traits: PJRT_FFI_Handler_TraitsBits,
+}
+pub type PJRT_FFI_Register_Handler = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_FFI_Register_Handler_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_FFI_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub type_register: PJRT_FFI_Type_Register,
+    pub user_data_add: PJRT_FFI_UserData_Add,
+    pub register_handler: PJRT_FFI_Register_Handler,
+}
+pub type PJRT_FFI = PJRT_FFI_Extension;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Gpu_Register_Custom_Call_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub function_name: *const ::core::ffi::c_char,
+    pub function_name_size: usize,
+    pub api_version: ::core::ffi::c_int,
+    pub handler_instantiate: *mut ::core::ffi::c_void,
+    pub handler_prepare: *mut ::core::ffi::c_void,
+    pub handler_initialize: *mut ::core::ffi::c_void,
+    pub handler_execute: *mut ::core::ffi::c_void,
+    pub traits: u32,
+}
+pub type PJRT_Gpu_Register_Custom_Call = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Gpu_Register_Custom_Call_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Gpu_Custom_Call {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub custom_call: PJRT_Gpu_Register_Custom_Call,
+    pub custom_call_handles_traits: bool,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_HostAllocator_GetPreferredAlignment_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub client: *mut PJRT_Client,
+    pub preferred_alignment: usize,
+}
+pub type PJRT_HostAllocator_GetPreferredAlignment = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_HostAllocator_GetPreferredAlignment_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_HostAllocator_Allocate_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub client: *mut PJRT_Client,
+    pub size: usize,
+    pub alignment: usize,
+    pub ptr: *mut ::core::ffi::c_void,
+}
+pub type PJRT_HostAllocator_Allocate = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_HostAllocator_Allocate_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_HostAllocator_Free_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub client: *mut PJRT_Client,
+    pub ptr: *mut ::core::ffi::c_void,
+}
+pub type PJRT_HostAllocator_Free =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_HostAllocator_Free_Args) -> *mut PJRT_Error>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_HostAllocator_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub get_preferred_alignment: PJRT_HostAllocator_GetPreferredAlignment,
+    pub allocate: PJRT_HostAllocator_Allocate,
+    pub free: PJRT_HostAllocator_Free,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_HostMemoryAllocator_Allocate_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub client: *mut PJRT_Client,
+    pub size: usize,
+    pub numa_node: ::core::ffi::c_int,
+    pub ptr: *mut u8,
+    pub deleter: ::core::option::Option<
+        unsafe extern "C" fn(ptr: *mut ::core::ffi::c_void, arg: *mut ::core::ffi::c_void),
+    >,
+    pub deleter_arg: *mut ::core::ffi::c_void,
+}
+pub type PJRT_HostMemoryAllocator_Allocate = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_HostMemoryAllocator_Allocate_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_HostMemoryAllocator_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub allocate: PJRT_HostMemoryAllocator_Allocate,
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PJRT_Layouts_MemoryLayout {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PJRT_Layouts_SerializedLayout {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Layouts_MemoryLayout_Destroy_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub layout: *mut PJRT_Layouts_MemoryLayout,
+}
+pub type PJRT_Layouts_MemoryLayout_Destroy = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Layouts_MemoryLayout_Destroy_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Layouts_MemoryLayout_Serialize_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub layout: *mut PJRT_Layouts_MemoryLayout,
+    pub serialized_bytes: *const ::core::ffi::c_char,
+    pub serialized_bytes_size: usize,
+    pub serialized_layout: *mut PJRT_Layouts_SerializedLayout,
+    pub serialized_layout_deleter:
+        ::core::option::Option<unsafe extern "C" fn(s_layout: *mut PJRT_Layouts_SerializedLayout)>,
+}
+pub type PJRT_Layouts_MemoryLayout_Serialize = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Layouts_MemoryLayout_Serialize_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub buffer: *mut PJRT_Buffer,
+    pub layout: *mut PJRT_Layouts_MemoryLayout,
+}
+pub type PJRT_Layouts_PJRT_Buffer_MemoryLayout = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub client: *mut PJRT_Client,
+    pub type_: PJRT_Buffer_Type,
+    pub dims: *const i64,
+    pub num_dims: usize,
+    pub layout: *mut PJRT_Layouts_MemoryLayout,
+}
+pub type PJRT_Layouts_PJRT_Client_GetDefaultLayout = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub topology_description: *mut PJRT_TopologyDescription,
+    pub type_: PJRT_Buffer_Type,
+    pub dims: *const i64,
+    pub num_dims: usize,
+    pub layout: *mut PJRT_Layouts_MemoryLayout,
+}
+pub type PJRT_Layouts_PJRT_Topology_GetDefaultLayout = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub executable: *mut PJRT_Executable,
+    pub num_outputs: usize,
+    pub layouts: *mut *mut PJRT_Layouts_MemoryLayout,
+}
+pub type PJRT_Layouts_PJRT_Executable_GetOutputLayouts = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub executable: *mut PJRT_Executable,
+    pub num_parameters: usize,
+    pub layouts: *mut *mut PJRT_Layouts_MemoryLayout,
+}
+pub type PJRT_Layouts_PJRT_Executable_GetParameterLayouts = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Layouts_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub PJRT_Layouts_MemoryLayout_Destroy: PJRT_Layouts_MemoryLayout_Destroy,
+    pub PJRT_Layouts_MemoryLayout_Serialize: PJRT_Layouts_MemoryLayout_Serialize,
+    pub PJRT_Layouts_PJRT_Client_GetDefaultLayout: PJRT_Layouts_PJRT_Client_GetDefaultLayout,
+    pub PJRT_Layouts_PJRT_Buffer_MemoryLayout: PJRT_Layouts_PJRT_Buffer_MemoryLayout,
+    pub PJRT_Layouts_PJRT_Topology_GetDefaultLayout: PJRT_Layouts_PJRT_Topology_GetDefaultLayout,
+    pub PJRT_Layouts_PJRT_Executable_GetOutputLayouts: PJRT_Layouts_PJRT_Executable_GetOutputLayouts,
+    pub PJRT_Layouts_PJRT_Executable_GetParameterLayouts: PJRT_Layouts_PJRT_Executable_GetParameterLayouts,
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PJRT_Megascale_ClientContext {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PJRT_Megascale_MultiSliceConfig {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PJRT_Megascale_NumDevicesPerSlice {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PJRT_Megascale_SerializedConfig {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Megascale_CreateClientContextFromPjRtClient_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub client: *mut PJRT_Client,
+    pub client_context: *mut PJRT_Megascale_ClientContext,
+}
+pub type PJRT_Megascale_CreateClientContextFromPjRtClient = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Megascale_CreateClientContextFromPjRtClient_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Megascale_CreateDefaultClientContext_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub client_context: *mut PJRT_Megascale_ClientContext,
+}
+pub type PJRT_Megascale_CreateDefaultClientContext = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Megascale_CreateDefaultClientContext_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Megascale_DeleteClientContext_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub client_context: *mut PJRT_Megascale_ClientContext,
+}
+pub type PJRT_Megascale_DeleteClientContext = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Megascale_DeleteClientContext_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Megascale_CreateAoTConfig_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub num_slices: i32,
+    pub multi_slice_config: *mut PJRT_Megascale_MultiSliceConfig,
+}
+pub type PJRT_Megascale_CreateAoTConfig = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Megascale_CreateAoTConfig_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Megascale_CreateMultiSliceConfig_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub num_slices: i32,
+    pub local_slice_id: i32,
+    pub local_host_id: i32,
+    pub endpoint_addresses: *const ::core::ffi::c_char,
+    pub endpoint_addresses_size: i32,
+    pub dcn_topology: *const ::core::ffi::c_char,
+    pub dcn_topology_size: i32,
+    pub client_context: *mut PJRT_Megascale_ClientContext,
+    pub multi_slice_config: *mut PJRT_Megascale_MultiSliceConfig,
+}
+pub type PJRT_Megascale_CreateMultiSliceConfig = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Megascale_CreateMultiSliceConfig_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Megascale_DeleteMultiSliceConfig_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub multi_slice_config: *mut PJRT_Megascale_MultiSliceConfig,
+}
+pub type PJRT_Megascale_DeleteMultiSliceConfig = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Megascale_DeleteMultiSliceConfig_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Megascale_ClientContext_Initialize_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub client_context: *mut PJRT_Megascale_ClientContext,
+}
+pub type PJRT_Megascale_ClientContext_Initialize = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Megascale_ClientContext_Initialize_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Megascale_ClientContext_UnblockPendingWork_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub client_context: *mut PJRT_Megascale_ClientContext,
+    pub launch_id: i32,
+    pub expire_after_ms: i64,
+}
+pub type PJRT_Megascale_ClientContext_UnblockPendingWork = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Megascale_ClientContext_UnblockPendingWork_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Megascale_ClientContext_MegascalePort_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub client_context: *mut PJRT_Megascale_ClientContext,
+    pub port: i32,
+}
+pub type PJRT_Megascale_ClientContext_MegascalePort = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Megascale_ClientContext_MegascalePort_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Megascale_MultiSliceConfig_NumSlices_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub config: *mut PJRT_Megascale_MultiSliceConfig,
+    pub num_slices: i32,
+}
+pub type PJRT_Megascale_MultiSliceConfig_NumSlices = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Megascale_MultiSliceConfig_NumSlices_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Megascale_MultiSliceConfig_SliceId_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub config: *mut PJRT_Megascale_MultiSliceConfig,
+    pub slice_id: i32,
+}
+pub type PJRT_Megascale_MultiSliceConfig_SliceId = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Megascale_MultiSliceConfig_SliceId_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub config: *mut PJRT_Megascale_MultiSliceConfig,
+    pub num_devices_per_slice_map: usize,
+    pub slice_ids: *const i32,
+    pub num_devices: *const i32,
+    pub devices_per_slice_map_ptr: *mut PJRT_Megascale_NumDevicesPerSlice,
+    pub devices_per_slice_map_deleter:
+        ::core::option::Option<unsafe extern "C" fn(ptr: *mut PJRT_Megascale_NumDevicesPerSlice)>,
+}
+pub type PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice = ::core::option::Option<
+    unsafe extern "C" fn(
+        args: *mut PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice_Args,
+    ) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Megascale_MultiSliceConfig_Serialize_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub config: *mut PJRT_Megascale_MultiSliceConfig,
+    pub serialized: *const ::core::ffi::c_char,
+    pub size: usize,
+    pub serialized_config_ptr: *mut PJRT_Megascale_SerializedConfig,
+    pub serialized_config_deleter:
+        ::core::option::Option<unsafe extern "C" fn(ptr: *mut PJRT_Megascale_SerializedConfig)>,
+}
+pub type PJRT_Megascale_MultiSliceConfig_Serialize = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Megascale_MultiSliceConfig_Serialize_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Megascale_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub create_client_context_from_pjrt_client: PJRT_Megascale_CreateClientContextFromPjRtClient,
+    pub create_default_client_context: PJRT_Megascale_CreateDefaultClientContext,
+    pub delete_client_context: PJRT_Megascale_DeleteClientContext,
+    pub create_aot_config: PJRT_Megascale_CreateAoTConfig,
+    pub create_multi_slice_config: PJRT_Megascale_CreateMultiSliceConfig,
+    pub delete_multi_slice_config: PJRT_Megascale_DeleteMultiSliceConfig,
+    pub multi_slice_config_num_slices: PJRT_Megascale_MultiSliceConfig_NumSlices,
+    pub multi_slice_config_slice_id: PJRT_Megascale_MultiSliceConfig_SliceId,
+    pub multi_slice_config_get_num_devices_per_slice: PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice,
+    pub multi_slice_config_serialize: PJRT_Megascale_MultiSliceConfig_Serialize,
+    pub client_context_initialize: PJRT_Megascale_ClientContext_Initialize,
+    pub client_context_unblock_pending_work: PJRT_Megascale_ClientContext_UnblockPendingWork,
+    pub client_context_megascale_port: PJRT_Megascale_ClientContext_MegascalePort,
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PJRT_MemoryDescription {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_DeviceDescription_MemoryDescriptions_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub device_description: *mut PJRT_DeviceDescription,
+    pub memory_descriptions: *const *const PJRT_MemoryDescription,
+    pub num_memory_descriptions: usize,
+    pub default_memory_index: usize,
+}
+pub type PJRT_DeviceDescription_MemoryDescriptions = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_MemoryDescriptions_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_MemoryDescription_Kind_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub memory_description: *const PJRT_MemoryDescription,
+    pub kind: *const ::core::ffi::c_char,
+    pub kind_size: usize,
+    pub kind_id: ::core::ffi::c_int,
+}
+pub type PJRT_MemoryDescription_Kind = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_MemoryDescription_Kind_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_MemoryDescriptions_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub PJRT_DeviceDescription_MemoryDescriptions: PJRT_DeviceDescription_MemoryDescriptions,
+    pub PJRT_MemoryDescription_Kind: PJRT_MemoryDescription_Kind,
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PJRT_MultiSlice_NumDevicesPerSlice {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PJRT_MultiSlice_SerializedConfig {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_MultiSlice_Config_Destroy_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub config: *mut PJRT_MultiSlice_Config,
+}
+pub type PJRT_MultiSlice_Config_Destroy = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_MultiSlice_Config_Destroy_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_MultiSlice_Config_NumSlices_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub config: *mut PJRT_MultiSlice_Config,
+    pub num_slices: i32,
+}
+pub type PJRT_MultiSlice_Config_NumSlices = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_MultiSlice_Config_NumSlices_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_MultiSlice_Config_SliceId_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub config: *mut PJRT_MultiSlice_Config,
+    pub slice_id: i32,
+}
+pub type PJRT_MultiSlice_Config_SliceId = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_MultiSlice_Config_SliceId_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_MultiSlice_Config_NumDevicesPerSlice_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub config: *mut PJRT_MultiSlice_Config,
+    pub num_devices_per_slice_map: usize,
+    pub slice_ids: *const i32,
+    pub num_devices: *const i32,
+    pub devices_per_slice_map: *mut PJRT_MultiSlice_NumDevicesPerSlice,
+    pub devices_per_slice_map_deleter:
+        ::core::option::Option<unsafe extern "C" fn(ptr: *mut PJRT_MultiSlice_NumDevicesPerSlice)>,
+}
+pub type PJRT_MultiSlice_Config_NumDevicesPerSlice = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_MultiSlice_Config_NumDevicesPerSlice_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_MultiSlice_Config_Serialize_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub config: *mut PJRT_MultiSlice_Config,
+    pub serialized: *const ::core::ffi::c_char,
+    pub size: usize,
+    pub serialized_config: *mut PJRT_MultiSlice_SerializedConfig,
+    pub serialized_config_deleter:
+        ::core::option::Option<unsafe extern "C" fn(ptr: *mut PJRT_MultiSlice_SerializedConfig)>,
+}
+pub type PJRT_MultiSlice_Config_Serialize = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_MultiSlice_Config_Serialize_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_MultiSlice_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub config_destroy: PJRT_MultiSlice_Config_Destroy,
+    pub config_num_slices: PJRT_MultiSlice_Config_NumSlices,
+    pub config_slice_id: PJRT_MultiSlice_Config_SliceId,
+    pub config_num_devices_per_slice: PJRT_MultiSlice_Config_NumDevicesPerSlice,
+    pub config_serialize: PJRT_MultiSlice_Config_Serialize,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_PhaseCompile_Get_Compiler_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub phase_compiler: *const PJRT_PhaseCompiler,
+}
+pub type PJRT_PhaseCompile_Get_Compiler = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Get_Compiler_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_PhaseCompile_Destroy_Compiler_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub phase_compiler: *const PJRT_PhaseCompiler,
+}
+pub type PJRT_PhaseCompile_Destroy_Compiler =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Destroy_Compiler_Args)>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_PhaseCompile_Run_Phase_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub phase_compiler: *const PJRT_PhaseCompiler,
+    pub input_programs: *mut *const ::core::ffi::c_char,
+    pub input_programs_sizes: *const usize,
+    pub num_input_programs: usize,
+    pub phases_to_run: *mut *const ::core::ffi::c_char,
+    pub phases_to_run_sizes: *const usize,
+    pub num_phases_to_run: usize,
+    pub compile_options: *const ::core::ffi::c_char,
+    pub compile_options_size: usize,
+    pub topology: *mut PJRT_TopologyDescription,
+    pub output_programs: *mut *const ::core::ffi::c_char,
+    pub output_programs_sizes: *const usize,
+    pub num_output_programs: usize,
+}
+pub type PJRT_PhaseCompile_Run_Phase = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Run_Phase_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_PhaseCompile_Get_PhaseNames_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub phase_compiler: *const PJRT_PhaseCompiler,
+    pub phase_names: *mut *const ::core::ffi::c_char,
+    pub phase_names_sizes: *const usize,
+    pub num_phase_names: usize,
+}
+pub type PJRT_PhaseCompile_Get_PhaseNames = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Get_PhaseNames_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_PhaseCompile_C_Buffers_Destroy_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub char_buffers: *mut *const ::core::ffi::c_char,
+    pub char_buffer_sizes: *const usize,
+    pub num_char_buffers: usize,
+}
+pub type PJRT_PhaseCompile_C_Buffers_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_C_Buffers_Destroy_Args)>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_PhaseCompile_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub phase_compile_get_compiler: PJRT_PhaseCompile_Get_Compiler,
+    pub phase_compile_destroy_compiler: PJRT_PhaseCompile_Destroy_Compiler,
+    pub phase_compile_run_phases: PJRT_PhaseCompile_Run_Phase,
+    pub phase_compile_get_phase_names: PJRT_PhaseCompile_Get_PhaseNames,
+    pub phase_compile_c_buffers_destroy: PJRT_PhaseCompile_C_Buffers_Destroy,
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PLUGIN_Profiler {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PLUGIN_Profiler_Error {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct PLUGIN_Profiler_ConsumeResult {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Error_Destroy_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub priv_: *mut ::core::ffi::c_void,
+    pub error: *mut PLUGIN_Profiler_Error,
+}
+pub type PLUGIN_Profiler_Error_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Error_Destroy_Args)>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Error_Message_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub priv_: *mut ::core::ffi::c_void,
+    pub error: *const PLUGIN_Profiler_Error,
+    pub message: *const ::core::ffi::c_char,
+    pub message_size: usize,
+}
+pub type PLUGIN_Profiler_Error_Message =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Error_Message_Args)>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Error_GetCode_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub priv_: *mut ::core::ffi::c_void,
+    pub error: *const PLUGIN_Profiler_Error,
+    pub code: ::core::ffi::c_int,
+}
+pub type PLUGIN_Profiler_Error_GetCode = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Error_GetCode_Args) -> *mut PLUGIN_Profiler_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Create_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub options: *const ::core::ffi::c_char,
+    pub options_size: usize,
+    pub profiler: *mut PLUGIN_Profiler,
+}
+pub type PLUGIN_Profiler_Create = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Create_Args) -> *mut PLUGIN_Profiler_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Destroy_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub profiler: *mut PLUGIN_Profiler,
+}
+pub type PLUGIN_Profiler_Destroy = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Destroy_Args) -> *mut PLUGIN_Profiler_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Start_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub profiler: *mut PLUGIN_Profiler,
+}
+pub type PLUGIN_Profiler_Start = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Start_Args) -> *mut PLUGIN_Profiler_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Stop_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub profiler: *mut PLUGIN_Profiler,
+}
+pub type PLUGIN_Profiler_Stop = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Stop_Args) -> *mut PLUGIN_Profiler_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_CollectData_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub profiler: *mut PLUGIN_Profiler,
+    pub buffer: *mut u8,
+    pub buffer_size_in_bytes: usize,
+}
+pub type PLUGIN_Profiler_CollectData = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PLUGIN_Profiler_CollectData_Args) -> *mut PLUGIN_Profiler_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Consume_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub profiler: *mut PLUGIN_Profiler,
+    pub result: *mut PLUGIN_Profiler_ConsumeResult,
+}
+pub type PLUGIN_Profiler_Consume = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Consume_Args) -> *mut PLUGIN_Profiler_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_ConsumeResult_Destroy_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub consume_result: *mut PLUGIN_Profiler_ConsumeResult,
+}
+pub type PLUGIN_Profiler_ConsumeResult_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PLUGIN_Profiler_ConsumeResult_Destroy_Args)>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Serialize_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub profiler: *mut PLUGIN_Profiler,
+    pub consume_result: *mut PLUGIN_Profiler_ConsumeResult,
+    pub serialized_bytes: *const u8,
+    pub serialized_size: usize,
+}
+pub type PLUGIN_Profiler_Serialize = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Serialize_Args) -> *mut PLUGIN_Profiler_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Api {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub priv_: *mut ::core::ffi::c_void,
+    pub error_destroy: PLUGIN_Profiler_Error_Destroy,
+    pub error_message: PLUGIN_Profiler_Error_Message,
+    pub error_get_code: PLUGIN_Profiler_Error_GetCode,
+    pub create: PLUGIN_Profiler_Create,
+    pub destroy: PLUGIN_Profiler_Destroy,
+    pub start: PLUGIN_Profiler_Start,
+    pub stop: PLUGIN_Profiler_Stop,
+    pub collect_data: PLUGIN_Profiler_CollectData,
+    pub consume: PLUGIN_Profiler_Consume,
+    pub consume_result_destroy: PLUGIN_Profiler_ConsumeResult_Destroy,
+    pub serialize: PLUGIN_Profiler_Serialize,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Profiler_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub profiler_api: *mut PLUGIN_Profiler_Api,
+    pub traceme_context_id: i64,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RawBuffer_FunctionTable {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub instance_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub inc_ref: ::core::option::Option<unsafe extern "C" fn(raw_buffer: *mut PJRT_RawBuffer)>,
+    pub dec_ref: ::core::option::Option<unsafe extern "C" fn(raw_buffer: *mut PJRT_RawBuffer)>,
+    pub get_on_device_size_in_bytes:
+        ::core::option::Option<unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> usize>,
+    pub get_memory_space:
+        ::core::option::Option<unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> *mut PJRT_Memory>,
+    pub get_host_pointer: ::core::option::Option<
+        unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> *mut ::core::ffi::c_void,
+    >,
+    pub copy_raw_host_to_device_and_return_event: ::core::option::Option<
+        unsafe extern "C" fn(
+            raw_buffer: *mut PJRT_RawBuffer,
+            src: *const ::core::ffi::c_void,
+            offset: i64,
+            transfer_size: i64,
+            dependencies: *mut PJRT_DeviceEventVector,
+            event: *mut PJRT_DeviceEvent,
+        ) -> *mut PJRT_Error,
+    >,
+    pub copy_raw_device_to_host_and_return_event: ::core::option::Option<
+        unsafe extern "C" fn(
+            raw_buffer: *mut PJRT_RawBuffer,
+            dst: *mut ::core::ffi::c_void,
+            offset: i64,
+            transfer_size: i64,
+            dependencies: *mut PJRT_DeviceEventVector,
+            event: *mut PJRT_DeviceEvent,
+        ) -> *mut PJRT_Error,
+    >,
+    pub opaque_device_memory_data_pointer: ::core::option::Option<
+        unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> *mut ::core::ffi::c_void,
+    >,
+    pub make_allocation_ready_event: ::core::option::Option<
+        unsafe extern "C" fn(
+            raw_buffer: *mut PJRT_RawBuffer,
+            event: *mut PJRT_DeviceEvent,
+        ) -> *mut PJRT_Error,
+    >,
+    pub get_raw_buffer_async_value: ::core::option::Option<
+        unsafe extern "C" fn(
+            raw_buffer: *mut PJRT_RawBuffer,
+            event: *mut PJRT_DeviceEvent,
+        ) -> *mut PJRT_Error,
+    >,
+    pub is_mutable: ::core::option::Option<unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> bool>,
+    pub slice: ::core::option::Option<
+        unsafe extern "C" fn(
+            raw_buffer: *mut PJRT_RawBuffer,
+            offset: i64,
+            slice_size: i64,
+            sliced_buffer: *mut *mut PJRT_RawBuffer,
+        ) -> *mut PJRT_Error,
+    >,
+    pub schedule_copy_to: ::core::option::Option<
+        unsafe extern "C" fn(
+            src_buffer: *mut PJRT_RawBuffer,
+            transfer_dependency_events: *mut PJRT_DeviceEventVector,
+            dst_buffer: *mut PJRT_RawBuffer,
+            definition_event_promise: *mut PJRT_DeviceEventPromise,
+            src_usage_event_promise: *mut PJRT_DeviceEventPromise,
+            allocation_event_callback: ::core::option::Option<
+                unsafe extern "C" fn(status: *mut PJRT_Error, user_data: *mut ::core::ffi::c_void),
+            >,
+            allocation_event_user_data: *mut ::core::ffi::c_void,
+        ),
+    >,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RawBuffer {
+    pub vtable: *const PJRT_RawBuffer_FunctionTable,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RawBuffer_CreateRawAliasOfBuffer_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub buffer: *mut PJRT_Buffer,
+    pub raw_buffer: *mut PJRT_RawBuffer,
+}
+pub type PJRT_RawBuffer_CreateRawAliasOfBuffer = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_RawBuffer_CreateRawAliasOfBuffer_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RawBuffer_Destroy_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub buffer: *mut PJRT_RawBuffer,
+}
+pub type PJRT_RawBuffer_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_RawBuffer_Destroy_Args) -> *mut PJRT_Error>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RawBuffer_GetHostPointer_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub buffer: *mut PJRT_RawBuffer,
+    pub host_pointer: *mut ::core::ffi::c_void,
+}
+pub type PJRT_RawBuffer_GetHostPointer = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_RawBuffer_GetHostPointer_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub buffer: *mut PJRT_RawBuffer,
+    pub on_device_size_in_bytes: usize,
+}
+pub type PJRT_RawBuffer_GetOnDeviceSizeInBytes = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RawBuffer_GetMemorySpace_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub buffer: *mut PJRT_RawBuffer,
+    pub memory_space: *mut PJRT_Memory,
+}
+pub type PJRT_RawBuffer_GetMemorySpace = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_RawBuffer_GetMemorySpace_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RawBuffer_CopyRawDeviceToHost_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub buffer: *mut PJRT_RawBuffer,
+    pub dst: *mut ::core::ffi::c_void,
+    pub offset: i64,
+    pub transfer_size: i64,
+    pub event: *mut PJRT_Event,
+}
+pub type PJRT_RawBuffer_CopyRawDeviceToHost = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_RawBuffer_CopyRawDeviceToHost_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RawBuffer_CopyRawHostToDevice_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub buffer: *mut PJRT_RawBuffer,
+    pub src: *const ::core::ffi::c_void,
+    pub offset: i64,
+    pub transfer_size: i64,
+    pub event: *mut PJRT_Event,
+}
+pub type PJRT_RawBuffer_CopyRawHostToDevice = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_RawBuffer_CopyRawHostToDevice_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_RawBuffer_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub PJRT_RawBuffer_CreateRawAliasOfBuffer: PJRT_RawBuffer_CreateRawAliasOfBuffer,
+    pub PJRT_RawBuffer_Destroy: PJRT_RawBuffer_Destroy,
+    pub PJRT_RawBuffer_GetOnDeviceSizeInBytes: PJRT_RawBuffer_GetOnDeviceSizeInBytes,
+    pub PJRT_RawBuffer_GetMemorySpace: PJRT_RawBuffer_GetMemorySpace,
+    pub PJRT_RawBuffer_CopyRawHostToDevice: PJRT_RawBuffer_CopyRawHostToDevice,
+    pub PJRT_RawBuffer_CopyRawDeviceToHost: PJRT_RawBuffer_CopyRawDeviceToHost,
+    pub PJRT_RawBuffer_GetHostPointer: PJRT_RawBuffer_GetHostPointer,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub executable: *mut PJRT_Executable,
+    pub num_parameters: usize,
+    pub shardings: *const *const ::core::ffi::c_char,
+    pub sharding_sizes: *const usize,
+}
+pub type PJRT_Shardings_PJRT_Executable_ParameterShardings = ::core::option::Option<
+    unsafe extern "C" fn(
+        args: *mut PJRT_Shardings_PJRT_Executable_ParameterShardings_Args,
+    ) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    /// Head of a chain of extension structs, or null.
+    pub extension_start: *mut PJRT_Extension_Base,
+    pub executable: *mut PJRT_Executable,
+    pub num_outputs: usize,
+    pub shardings: *const *const ::core::ffi::c_char,
+    pub sharding_sizes: *const usize,
+}
+pub type PJRT_Shardings_PJRT_Executable_OutputShardings = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Shardings_PJRT_Executable_OutputShardings_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Shardings_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub PJRT_Shardings_PJRT_Executable_ParameterShardings: PJRT_Shardings_PJRT_Executable_ParameterShardings,
+    pub PJRT_Shardings_PJRT_Executable_OutputShardings: PJRT_Shardings_PJRT_Executable_OutputShardings,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Get_Stream_For_External_Ready_Events_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub device: *mut PJRT_Device,
+    pub stream: isize,
+}
+pub type PJRT_Get_Stream_For_External_Ready_Events = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Get_Stream_For_External_Ready_Events_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Wait_Until_Buffer_Ready_On_Stream_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub stream: isize,
+    pub buffer: *mut PJRT_Buffer,
+}
+pub type PJRT_Wait_Until_Buffer_Ready_On_Stream = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Wait_Until_Buffer_Ready_On_Stream_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Stream_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub get_stream: PJRT_Get_Stream_For_External_Ready_Events,
+    pub wait_stream: PJRT_Wait_Until_Buffer_Ready_On_Stream,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_Subslice_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub chips_per_host_bounds: *const i32,
+    pub chips_per_host_bounds_num_dims: usize,
+    pub host_bounds: *const i32,
+    pub host_bounds_num_dims: usize,
+    pub subslice_topology: *mut PJRT_TopologyDescription,
+}
+pub type PJRT_TpuTopology_Subslice = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_Subslice_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_IsSubsliceTopology_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub is_subslice_topology: bool,
+}
+pub type PJRT_TpuTopology_IsSubsliceTopology = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_IsSubsliceTopology_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub client_topology: *const PJRT_TopologyDescription,
+    pub subslice_topology: *const PJRT_TopologyDescription,
+    pub subslice_origin: *const i32,
+    pub subslice_origin_dim_num: usize,
+    pub full_device_id: i32,
+    pub subslice_device_id: i32,
+}
+pub type PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId = ::core::option::Option<
+    unsafe extern "C" fn(
+        args: *mut PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId_Args,
+    ) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_ReplaceHostBounds_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub host_bounds: *const i32,
+    pub host_bounds_dim_num: usize,
+    pub new_topology: *mut PJRT_TopologyDescription,
+}
+pub type PJRT_TpuTopology_ReplaceHostBounds = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ReplaceHostBounds_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_IsEnhancedBarrierEnabled_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub is_enhanced_barrier_enabled: bool,
+}
+pub type PJRT_TpuTopology_IsEnhancedBarrierEnabled = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_IsEnhancedBarrierEnabled_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_HasLimitedIciConnectivity_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub has_limited_ici_connectivity: bool,
+}
+pub type PJRT_TpuTopology_HasLimitedIciConnectivity = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_HasLimitedIciConnectivity_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_IsReachableOverLimitedIci_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub source_chip_id: i32,
+    pub dest_chip_id: i32,
+    pub is_reachable_over_limited_ici: bool,
+}
+pub type PJRT_TpuTopology_IsReachableOverLimitedIci = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_IsReachableOverLimitedIci_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_ProcessCount_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub process_count: i32,
+}
+pub type PJRT_TpuTopology_ProcessCount = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ProcessCount_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_ChipsPerProcess_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub chips_per_process: i32,
+}
+pub type PJRT_TpuTopology_ChipsPerProcess = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ChipsPerProcess_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_CoreCountPerChip_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub core_count_of_default_type_per_chip: i32,
+}
+pub type PJRT_TpuTopology_CoreCountPerChip = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_CoreCountPerChip_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_ChipCount_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub chip_count: i32,
+}
+pub type PJRT_TpuTopology_ChipCount = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ChipCount_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_CoreCount_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub core_count_of_default_type: i32,
+}
+pub type PJRT_TpuTopology_CoreCount = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_CoreCount_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_LogiDeviceCount_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub logical_device_count_of_default_type: i32,
+}
+pub type PJRT_TpuTopology_LogiDeviceCount = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_LogiDeviceCount_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_LogiDeviceCountPerProcess_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub logical_device_count_of_default_type_per_process: i32,
+}
+pub type PJRT_TpuTopology_LogiDeviceCountPerProcess = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_LogiDeviceCountPerProcess_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_LogiDeviceCountPerChip_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub logical_device_count_of_default_type_per_chip: i32,
+}
+pub type PJRT_TpuTopology_LogiDeviceCountPerChip = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_LogiDeviceCountPerChip_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_CoreCountPerProcess_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub core_count_of_default_type_per_process: i32,
+}
+pub type PJRT_TpuTopology_CoreCountPerProcess = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_CoreCountPerProcess_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_ProcessIds_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub max_process_ids: i32,
+    pub process_ids: *mut i32,
+    pub num_process_ids: usize,
+}
+pub type PJRT_TpuTopology_ProcessIds = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ProcessIds_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_LogiDeviceIdsOnProcess_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub process_id: i32,
+    pub max_logical_device_ids: i32,
+    pub logical_device_of_default_type_ids: *mut i32,
+    pub num_logical_device_ids: usize,
+}
+pub type PJRT_TpuTopology_LogiDeviceIdsOnProcess = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_LogiDeviceIdsOnProcess_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_ProcIdAndIdxOnProcForChip_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub chip_id: i32,
+    pub process_id: i32,
+    pub index_on_process: i32,
+}
+pub type PJRT_TpuTopology_ProcIdAndIdxOnProcForChip = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ProcIdAndIdxOnProcForChip_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub device_id: i32,
+    pub process_id: i32,
+    pub index_on_process: i32,
+}
+pub type PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_ProcessCoordFromId_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub process_id: i32,
+    pub coords_max_dims: usize,
+    pub coords: *mut i32,
+    pub coords_num_dims: usize,
+}
+pub type PJRT_TpuTopology_ProcessCoordFromId = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ProcessCoordFromId_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_ChipIdFromCoord_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub coords: *const i32,
+    pub coords_num_dims: usize,
+    pub chip_id: i32,
+}
+pub type PJRT_TpuTopology_ChipIdFromCoord = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ChipIdFromCoord_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_LogiDeviceIdFromChipCoordAndIdx_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub chip_coords: *const i32,
+    pub chip_coords_num_dims: usize,
+    pub logical_device_index_on_chip: i32,
+    pub logical_device_of_default_type_id: i32,
+}
+pub type PJRT_TpuTopology_LogiDeviceIdFromChipCoordAndIdx = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_LogiDeviceIdFromChipCoordAndIdx_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub device_id: i32,
+    pub chip_coords_max_dims: usize,
+    pub chip_coords: *mut i32,
+    pub chip_coords_num_dims: usize,
+    pub device_index_on_chip: i32,
+}
+pub type PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_ChipsPerProcessBounds_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub chip_per_process_bounds_max_dims: usize,
+    pub chip_per_process_bounds: *mut i32,
+    pub chip_per_process_bounds_num_dims: usize,
+}
+pub type PJRT_TpuTopology_ChipsPerProcessBounds = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ChipsPerProcessBounds_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_ChipBounds_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub chip_bounds_max_dims: usize,
+    pub chip_bounds: *mut i32,
+    pub chip_bounds_num_dims: usize,
+}
+pub type PJRT_TpuTopology_ChipBounds = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ChipBounds_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_ProcessBounds_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub process_bounds_max_dims: usize,
+    pub process_bounds: *mut i32,
+    pub process_bounds_num_dims: usize,
+}
+pub type PJRT_TpuTopology_ProcessBounds = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ProcessBounds_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_GetRoutingStrategy_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub topology: *const PJRT_TopologyDescription,
+    pub routing_strategy: *mut ::core::ffi::c_char,
+    pub routing_strategy_len: usize,
+}
+pub type PJRT_TpuTopology_GetRoutingStrategy = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_GetRoutingStrategy_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_SliceConfig {
+    pub dim_size: usize,
+    pub dimensions: [i32; 4usize],
+    pub wrap: [bool; 4usize],
+    pub twist: bool,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_GetSliceConfig_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub platform_type_name: *const ::core::ffi::c_char,
+    pub platform_type_name_len: usize,
+    pub slice_name: *const ::core::ffi::c_char,
+    pub slice_name_len: usize,
+    pub slice_config: *mut PJRT_TpuTopology_SliceConfig,
+}
+pub type PJRT_TpuTopology_GetSliceConfig = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_GetSliceConfig_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_GetSliceConfigs_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub platform_type_name: *const ::core::ffi::c_char,
+    pub platform_type_name_len: usize,
+    pub slice_configs: *mut PJRT_TpuTopology_SliceConfig,
+    pub max_slice_configs: usize,
+    pub num_slice_configs: usize,
+}
+pub type PJRT_TpuTopology_GetSliceConfigs = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_GetSliceConfigs_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_GetDefaultPlatformConfig_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub platform_type_name: *const ::core::ffi::c_char,
+    pub platform_type_name_len: usize,
+    pub num_chips_per_tray: i64,
+    pub num_trays: i64,
+}
+pub type PJRT_TpuTopology_GetDefaultPlatformConfig = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_TpuTopology_GetDefaultPlatformConfig_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_TpuTopology_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub subslice: PJRT_TpuTopology_Subslice,
+    pub is_subslice_topology: PJRT_TpuTopology_IsSubsliceTopology,
+    pub subslice_device_id_from_full_device_id: PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId,
+    pub replace_host_bounds: PJRT_TpuTopology_ReplaceHostBounds,
+    pub is_enhanced_barrier_enabled: PJRT_TpuTopology_IsEnhancedBarrierEnabled,
+    pub has_limited_ici_connectivity: PJRT_TpuTopology_HasLimitedIciConnectivity,
+    pub is_reachable_over_limited_ici: PJRT_TpuTopology_IsReachableOverLimitedIci,
+    pub process_count: PJRT_TpuTopology_ProcessCount,
+    pub chips_per_process: PJRT_TpuTopology_ChipsPerProcess,
+    pub core_count_per_chip: PJRT_TpuTopology_CoreCountPerChip,
+    pub chip_count: PJRT_TpuTopology_ChipCount,
+    pub core_count: PJRT_TpuTopology_CoreCount,
+    pub logical_device_count_per_process: PJRT_TpuTopology_LogiDeviceCountPerProcess,
+    pub logical_device_count: PJRT_TpuTopology_LogiDeviceCount,
+    pub logical_device_count_per_chip: PJRT_TpuTopology_LogiDeviceCountPerChip,
+    pub core_count_per_process: PJRT_TpuTopology_CoreCountPerProcess,
+    pub process_ids: PJRT_TpuTopology_ProcessIds,
+    pub logical_device_ids_on_process: PJRT_TpuTopology_LogiDeviceIdsOnProcess,
+    pub proc_id_and_idx_on_proc_for_chip: PJRT_TpuTopology_ProcIdAndIdxOnProcForChip,
+    pub proc_id_and_idx_on_proc_for_logi_device: PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice,
+    pub process_coord_from_id: PJRT_TpuTopology_ProcessCoordFromId,
+    pub chip_id_from_coord: PJRT_TpuTopology_ChipIdFromCoord,
+    pub logical_device_id_from_chip_coord_and_idx: PJRT_TpuTopology_LogiDeviceIdFromChipCoordAndIdx,
+    pub chip_coord_and_idx_for_logi_device: PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice,
+    pub chips_per_process_bounds: PJRT_TpuTopology_ChipsPerProcessBounds,
+    pub chip_bounds: PJRT_TpuTopology_ChipBounds,
+    pub process_bounds: PJRT_TpuTopology_ProcessBounds,
+    pub get_routing_strategy: PJRT_TpuTopology_GetRoutingStrategy,
+    pub get_slice_config: PJRT_TpuTopology_GetSliceConfig,
+    pub get_slice_configs: PJRT_TpuTopology_GetSliceConfigs,
+    pub get_default_platform_config: PJRT_TpuTopology_GetDefaultPlatformConfig,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Triton_Compile_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub module: *const ::core::ffi::c_char,
+    pub module_size: usize,
+    pub arch_name: *const ::core::ffi::c_char,
+    pub arch_name_size: usize,
+    pub num_warps: ::core::ffi::c_int,
+    pub num_ctas: ::core::ffi::c_int,
+    pub num_stages: ::core::ffi::c_int,
+    pub out_asm: *const ::core::ffi::c_char,
+    pub out_asm_size: usize,
+    pub out_smem_bytes: i64,
+    pub out_path: *const ::core::ffi::c_char,
+    pub out_path_size: usize,
+}
+pub type PJRT_Triton_Compile =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Triton_Compile_Args) -> *mut PJRT_Error>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Triton_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub compile: PJRT_Triton_Compile,
+}
+pub type PJRT_Triton = PJRT_Triton_Extension;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_XlaTransform_string {
+    pub data: *const ::core::ffi::c_char,
+    pub size: usize,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_XlaTransform_version_and_error {
+    pub api_version: i64,
+    pub data: *mut ::core::ffi::c_void,
+    pub cleanup_fn: ::core::option::Option<unsafe extern "C" fn(data: *mut ::core::ffi::c_void)>,
+    pub has_error: bool,
+    pub code: PJRT_Error_Code,
+    pub error_msg: PJRT_XlaTransform_string,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_XlaTransform_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub header: PJRT_XlaTransform_version_and_error,
+    pub hlo_module: PJRT_XlaTransform_string,
+    pub transformed_hlo_module: PJRT_XlaTransform_string,
+    pub changed: bool,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_XlaTransform_Callbacks {
+    pub version: i64,
+    pub dtor: ::core::option::Option<unsafe extern "C" fn(data: *mut PJRT_XlaTransform_Callbacks)>,
+    pub transform_hlo_module: ::core::option::Option<
+        unsafe extern "C" fn(data: *mut PJRT_XlaTransform_Callbacks, args: *mut PJRT_XlaTransform_Args),
+    >,
+}
+pub const PJRT_XlaTransform_PipelineStage_kPreScheduler: PJRT_XlaTransform_PipelineStage =
+    PJRT_XlaTransform_PipelineStage(0);
+pub const PJRT_XlaTransform_PipelineStage_kPostScheduler: PJRT_XlaTransform_PipelineStage =
+    PJRT_XlaTransform_PipelineStage(1);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct PJRT_XlaTransform_PipelineStage(pub ::core::ffi::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Register_Xla_Transform_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub name: *const ::core::ffi::c_char,
+    pub name_size: usize,
+    pub stage: PJRT_XlaTransform_PipelineStage,
+    pub callbacks: *mut PJRT_XlaTransform_Callbacks,
+}
+pub type PJRT_Register_Xla_Transform_Fn = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Register_Xla_Transform_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Clear_Xla_Transform_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub stage: PJRT_XlaTransform_PipelineStage,
+    pub name: *const ::core::ffi::c_char,
+    pub name_size: usize,
+    pub callbacks: *mut PJRT_XlaTransform_Callbacks,
+    pub cleared: bool,
+}
+pub type PJRT_Clear_Xla_Transform_Fn =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Clear_Xla_Transform_Args) -> *mut PJRT_Error>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_HloPassPipelineTrace {
+    pub serialized_trace: *const ::core::ffi::c_char,
+    pub serialized_trace_size: usize,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub hlo_module: PJRT_XlaTransform_string,
+    pub trace: PJRT_HloPassPipelineTrace,
+}
+pub type PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Fn = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Args) -> *mut PJRT_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Xla_Transform_Destroy_Hlo_Pass_Pipeline_Trace_Args {
+    /// Size of this struct in the writer's version, up to the end of its last field.
+    pub struct_size: usize,
+    pub trace: *mut PJRT_HloPassPipelineTrace,
+}
+pub type PJRT_Xla_Transform_Destroy_Hlo_Pass_Pipeline_Trace_Fn = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PJRT_Xla_Transform_Destroy_Hlo_Pass_Pipeline_Trace_Args),
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PJRT_Xla_Transform_Extension {
+    /// Size, type and successor in the chain of extensions.
+    pub base: PJRT_Extension_Base,
+    pub register_xla_transform: PJRT_Register_Xla_Transform_Fn,
+    pub clear_xla_transform: PJRT_Clear_Xla_Transform_Fn,
+    pub get_hlo_pass_pipeline_trace: PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Fn,
+    pub destroy_hlo_pass_pipeline_trace: PJRT_Xla_Transform_Destroy_Hlo_Pass_Pipeline_Trace_Fn,
 }

@@ -1386,4 +1386,1174 @@ crate::layout::struct_table! {
         PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace @ 1128: PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace,
         PJRT_TopologyDescription_GetMemorySpaceKindIds @ 1136: PJRT_TopologyDescription_GetMemorySpaceKindIds,
     }
+    sized PJRT_Client_RuntimeAbiVersion_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        client @ 8: *mut PJRT_Client,
+        abi_version @ 16: *mut PJRT_RuntimeAbiVersion,
+    }
+    sized PJRT_Executable_GetAbiVersion_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        executable @ 8: *mut PJRT_Executable,
+        abi_version @ 16: *mut PJRT_ExecutableAbiVersion,
+    }
+    sized PJRT_RuntimeAbiVersion_Destroy_Args [size 16, align 8, end 16] {
+        struct_size @ 0: usize,
+        abi_version @ 8: *mut PJRT_RuntimeAbiVersion,
+    }
+    sized PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        abi_version @ 8: *const PJRT_RuntimeAbiVersion,
+        other_abi_version @ 16: *const PJRT_RuntimeAbiVersion,
+    }
+    sized PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        abi_version @ 8: *const PJRT_RuntimeAbiVersion,
+        executable_abi_version @ 16: *const PJRT_ExecutableAbiVersion,
+    }
+    sized PJRT_RuntimeAbiVersion_ToProto_Args [size 48, align 8, end 48] {
+        struct_size @ 0: usize,
+        abi_version @ 8: *const PJRT_RuntimeAbiVersion,
+        serialized_proto @ 16: *const ::core::ffi::c_char,
+        serialized_proto_size @ 24: usize,
+        serialized_proto_holder @ 32: *mut PJRT_SerializedProto,
+        serialized_proto_deleter @ 40: ::core::option::Option<unsafe extern "C" fn(holder: *mut PJRT_SerializedProto)>,
+    }
+    sized PJRT_RuntimeAbiVersion_PlatformId_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        abi_version @ 8: *const PJRT_RuntimeAbiVersion,
+        platform_id @ 16: u64,
+    }
+    sized PJRT_ExecutableAbiVersion_Destroy_Args [size 16, align 8, end 16] {
+        struct_size @ 0: usize,
+        abi_version @ 8: *mut PJRT_ExecutableAbiVersion,
+    }
+    sized PJRT_ExecutableAbiVersion_ToProto_Args [size 48, align 8, end 48] {
+        struct_size @ 0: usize,
+        abi_version @ 8: *const PJRT_ExecutableAbiVersion,
+        serialized_proto @ 16: *const ::core::ffi::c_char,
+        serialized_proto_size @ 24: usize,
+        serialized_proto_holder @ 32: *mut PJRT_SerializedProto,
+        serialized_proto_deleter @ 40: ::core::option::Option<unsafe extern "C" fn(holder: *mut PJRT_SerializedProto)>,
+    }
+    sized PJRT_ExecutableAbiVersion_PlatformId_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        abi_version @ 8: *const PJRT_ExecutableAbiVersion,
+        platform_id @ 16: u64,
+    }
+    sized PJRT_RuntimeAbiVersion_FromProto_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        serialized_proto @ 8: *const ::core::ffi::c_char,
+        serialized_proto_size @ 16: usize,
+        abi_version @ 24: *mut PJRT_RuntimeAbiVersion,
+    }
+    sized PJRT_ExecutableAbiVersion_FromProto_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        serialized_proto @ 8: *const ::core::ffi::c_char,
+        serialized_proto_size @ 16: usize,
+        abi_version @ 24: *mut PJRT_ExecutableAbiVersion,
+    }
+    sized PJRT_AbiVersion_Extension [size 120, align 8, end 120] {
+        base @ 0: PJRT_Extension_Base,
+        client_runtime_abi_version @ 24: PJRT_Client_RuntimeAbiVersion,
+        executable_get_abi_version @ 32: PJRT_Executable_GetAbiVersion,
+        runtime_abi_version_destroy @ 40: PJRT_RuntimeAbiVersion_Destroy,
+        runtime_abi_version_is_compatible_with_runtime @ 48: PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime,
+        runtime_abi_version_is_compatible_with_executable @ 56: PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable,
+        runtime_abi_version_to_proto @ 64: PJRT_RuntimeAbiVersion_ToProto,
+        runtime_abi_version_platform_id @ 72: PJRT_RuntimeAbiVersion_PlatformId,
+        executable_abi_version_destroy @ 80: PJRT_ExecutableAbiVersion_Destroy,
+        executable_abi_version_to_proto @ 88: PJRT_ExecutableAbiVersion_ToProto,
+        executable_abi_version_platform_id @ 96: PJRT_ExecutableAbiVersion_PlatformId,
+        runtime_abi_version_from_proto @ 104: PJRT_RuntimeAbiVersion_FromProto,
+        executable_abi_version_from_proto @ 112: PJRT_ExecutableAbiVersion_FromProto,
+    }
+    sized PJRT_Callback_Tpu_SliceBuilderArgs [size 16, align 8, end 12] {
+        struct_size @ 0: usize,
+        failure_type @ 8: PJRT_Callback_Tpu_SliceFailureType,
+    }
+    sized PJRT_Callback_PrefatalArgs [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        error_code @ 8: PJRT_Error_Code,
+        error_message @ 16: *const ::core::ffi::c_char,
+        error_message_size @ 24: usize,
+    }
+    sized PJRT_Callback_RegisterCallback_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        client @ 8: *mut PJRT_Client,
+        type_ @ 16: PJRT_Callback_Type,
+        callback @ 24: PJRT_Callback_Function,
+        user_arg @ 32: *mut ::core::ffi::c_void,
+    }
+    sized PJRT_Callback_InvokeCallback_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        client @ 8: *mut PJRT_Client,
+        type_ @ 16: PJRT_Callback_Type,
+        args @ 24: *mut ::core::ffi::c_void,
+    }
+    sized PJRT_Callback_Extension [size 40, align 8, end 40] {
+        base @ 0: PJRT_Extension_Base,
+        register_callback @ 24: PJRT_Register_Callback,
+        invoke_callback @ 32: PJRT_Callback_InvokeCallback,
+    }
+    sized PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args [size 88, align 8, end 88] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        client @ 16: *mut PJRT_Client,
+        num_buffers @ 24: usize,
+        buffers @ 32: *mut *mut PJRT_Buffer,
+        dst_global_device_ids @ 40: *const i32,
+        transfer_keys @ 48: *const i64,
+        send_events @ 56: *mut *mut PJRT_Event,
+        num_tasks @ 64: usize,
+        task_ids @ 72: *const ::core::ffi::c_int,
+        incarnation_ids @ 80: *const i64,
+    }
+    sized PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args [size 120, align 8, end 120] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        client @ 16: *mut PJRT_Client,
+        num_shapes @ 24: usize,
+        shape_num_dims @ 32: *mut usize,
+        num_dims @ 40: *mut *const i64,
+        element_types @ 48: *mut PJRT_Buffer_Type,
+        layouts @ 56: *mut *mut PJRT_Buffer_MemoryLayout,
+        device @ 64: *mut PJRT_Device,
+        src_global_device_ids @ 72: *const i32,
+        transfer_keys @ 80: *const i64,
+        buffers @ 88: *mut *mut PJRT_Buffer,
+        num_tasks @ 96: usize,
+        task_ids @ 104: *const ::core::ffi::c_int,
+        incarnation_ids @ 112: *const i64,
+    }
+    plain PJRT_Transfers_CrossHostRecvNotifierInfo [size 16, align 8, end 16] {
+        user_arg @ 0: *mut ::core::ffi::c_void,
+        notifier @ 8: PJRT_Transfers_CrossHostRecvNotifier,
+    }
+    sized PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args [size 112, align 8, end 105] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        client @ 16: *mut PJRT_Client,
+        num_shapes @ 24: usize,
+        shape_num_dims @ 32: *mut usize,
+        num_dims @ 40: *mut *const i64,
+        element_types @ 48: *mut PJRT_Buffer_Type,
+        layouts @ 56: *mut *mut PJRT_Buffer_MemoryLayout,
+        device @ 64: *mut PJRT_Device,
+        notifier @ 72: PJRT_Transfers_CrossHostRecvNotifierInfo,
+        buffers @ 88: *mut *mut PJRT_Buffer,
+        num_buffers @ 96: usize,
+        allow_cancel_notifier @ 104: bool,
+    }
+    plain PJRT_Transfers_CrossHostRemoteSendCallbackInfo [size 16, align 8, end 16] {
+        user_arg @ 0: *mut ::core::ffi::c_void,
+        on_done @ 8: PJRT_Transfers_CrossHostRemoteSendCallback,
+    }
+    sized PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args [size 72, align 8, end 72] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        buffer @ 16: *mut PJRT_Buffer,
+        event @ 24: *mut PJRT_Event,
+        serialized_descriptor @ 32: *mut *mut ::core::ffi::c_char,
+        serialized_descriptor_size @ 40: *mut usize,
+        on_done @ 48: PJRT_Transfers_CrossHostRemoteSendCallbackInfo,
+        descriptor_destructor @ 64: PJRT_Transfers_DescriptorDestructor,
+    }
+    sized PJRT_CrossHostTransfers_Extension [size 56, align 8, end 56] {
+        base @ 0: PJRT_Extension_Base,
+        PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers @ 24: PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers,
+        PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice @ 32: PJRT_Buffer_CopyToRemoteDevice,
+        PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers @ 40: PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers,
+        PJRT_Transfers_PJRT_Client_CrossHostSendBuffers @ 48: PJRT_Transfers_PJRT_Client_CrossHostSendBuffers,
+    }
+    plain JAX_CustomCallPartitioner_string [size 16, align 8, end 16] {
+        data @ 0: *const ::core::ffi::c_char,
+        size @ 8: usize,
+    }
+    plain JAX_CustomCallPartitioner_aval [size 40, align 8, end 40] {
+        shape @ 0: JAX_CustomCallPartitioner_string,
+        has_sharding @ 16: bool,
+        sharding @ 24: JAX_CustomCallPartitioner_string,
+    }
+    plain JAX_CustomCallPartitioner_version_and_error [size 48, align 8, end 48] {
+        api_version @ 0: i64,
+        data @ 8: *mut ::core::ffi::c_void,
+        cleanup_fn @ 16: ::core::option::Option<unsafe extern "C" fn(data: *mut ::core::ffi::c_void)>,
+        has_error @ 24: bool,
+        code @ 28: PJRT_Error_Code,
+        error_msg @ 32: JAX_CustomCallPartitioner_string,
+    }
+    plain JAX_CustomCallPartitioner_Partition_Args [size 160, align 8, end 160] {
+        header @ 0: JAX_CustomCallPartitioner_version_and_error,
+        num_args @ 48: usize,
+        op_args @ 56: *mut JAX_CustomCallPartitioner_aval,
+        op_result @ 64: JAX_CustomCallPartitioner_aval,
+        backend_config @ 104: JAX_CustomCallPartitioner_string,
+        mlir_module @ 120: JAX_CustomCallPartitioner_string,
+        args_sharding @ 136: *mut JAX_CustomCallPartitioner_string,
+        result_sharding @ 144: JAX_CustomCallPartitioner_string,
+    }
+    plain JAX_CustomCallPartitioner_InferShardingFromOperands_Args [size 120, align 8, end 120] {
+        header @ 0: JAX_CustomCallPartitioner_version_and_error,
+        num_args @ 48: usize,
+        op_args @ 56: *mut JAX_CustomCallPartitioner_aval,
+        result_shape @ 64: JAX_CustomCallPartitioner_string,
+        backend_config @ 80: JAX_CustomCallPartitioner_string,
+        has_result_sharding @ 96: bool,
+        result_sharding @ 104: JAX_CustomCallPartitioner_string,
+    }
+    plain JAX_CustomCallPartitioner_PropagateUserSharding_Args [size 96, align 8, end 96] {
+        header @ 0: JAX_CustomCallPartitioner_version_and_error,
+        backend_config @ 48: JAX_CustomCallPartitioner_string,
+        result_shape @ 64: JAX_CustomCallPartitioner_string,
+        result_sharding @ 80: JAX_CustomCallPartitioner_string,
+    }
+    plain JAX_CustomCallPartitioner_Callbacks [size 56, align 8, end 56] {
+        version @ 0: i64,
+        private_data @ 8: *mut ::core::ffi::c_void,
+        dtor @ 16: ::core::option::Option< unsafe extern "C" fn(data: *mut JAX_CustomCallPartitioner_Callbacks), >,
+        partition @ 24: ::core::option::Option< unsafe extern "C" fn( data: *mut JAX_CustomCallPartitioner_Callbacks, args: *mut JAX_CustomCallPartitioner_Partition_Args, ), >,
+        infer_sharding @ 32: ::core::option::Option< unsafe extern "C" fn( data: *mut JAX_CustomCallPartitioner_Callbacks, args: *mut JAX_CustomCallPartitioner_InferShardingFromOperands_Args, ), >,
+        propagate_user_sharding @ 40: ::core::option::Option< unsafe extern "C" fn( data: *mut JAX_CustomCallPartitioner_Callbacks, args: *mut JAX_CustomCallPartitioner_PropagateUserSharding_Args, ), >,
+        can_side_effecting_have_replicated_sharding @ 48: bool,
+    }
+    sized PJRT_Register_Custom_Partitioner_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        name @ 8: *const ::core::ffi::c_char,
+        name_size @ 16: usize,
+        callbacks @ 24: *mut JAX_CustomCallPartitioner_Callbacks,
+    }
+    sized PJRT_Register_Batch_Partitionable_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        name @ 8: *const ::core::ffi::c_char,
+        name_size @ 16: usize,
+    }
+    sized PJRT_Custom_Partitioner_Extension [size 40, align 8, end 40] {
+        base @ 0: PJRT_Extension_Base,
+        register_custom_partitioner @ 24: PJRT_Register_Custom_Partitioner,
+        register_batch_partitionable @ 32: PJRT_Register_Batch_Partitionable,
+    }
+    sized PJRT_DeviceEvent_FunctionTable [size 72, align 8, end 72] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        inc_ref @ 16: ::core::option::Option< unsafe extern "C" fn(device_event: *mut ::core::ffi::c_void), >,
+        dec_ref @ 24: ::core::option::Option< unsafe extern "C" fn(device_event: *mut ::core::ffi::c_void), >,
+        and_then @ 32: ::core::option::Option< unsafe extern "C" fn( device_event: *mut ::core::ffi::c_void, callback: PJRT_DeviceEvent_AndThen, user_arg: *mut ::core::ffi::c_void, ), >,
+        get_error_if_present @ 40: ::core::option::Option< unsafe extern "C" fn( device_event: *mut ::core::ffi::c_void, code: *mut PJRT_Error_Code, message: *mut *const ::core::ffi::c_char, message_size: *mut usize, ) -> ::core::ffi::c_int, >,
+        parent @ 48: *const PJRT_DeviceEvent_FunctionTable,
+        get_state @ 56: ::core::option::Option< unsafe extern "C" fn( device_event: *mut ::core::ffi::c_void, ) -> PJRT_DeviceEvent_State, >,
+        get_definition_stream @ 64: ::core::option::Option< unsafe extern "C" fn( device_event: *mut ::core::ffi::c_void, sequence_number: *mut u64, ) -> isize, >,
+    }
+    plain PJRT_DeviceEvent [size 16, align 8, end 16] {
+        vtable @ 0: *const PJRT_DeviceEvent_FunctionTable,
+        device_event @ 8: *mut ::core::ffi::c_void,
+    }
+    plain PJRT_DeviceEventVector [size 32, align 8, end 32] {
+        data @ 0: *mut PJRT_DeviceEvent,
+        size @ 8: usize,
+        capacity @ 16: usize,
+        destroy @ 24: ::core::option::Option<unsafe extern "C" fn(data: *mut PJRT_DeviceEvent)>,
+    }
+    sized PJRT_DeviceEventPromise_FunctionTable [size 72, align 8, end 72] {
+        struct_size @ 0: usize,
+        instance_size @ 8: usize,
+        extension_start @ 16: *mut PJRT_Extension_Base,
+        inc_ref @ 24: ::core::option::Option< unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise), >,
+        dec_ref @ 32: ::core::option::Option< unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise), >,
+        event @ 40: ::core::option::Option< unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise) -> PJRT_DeviceEvent, >,
+        set @ 48: ::core::option::Option< unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise, event: PJRT_DeviceEvent), >,
+        set_error @ 56: ::core::option::Option< unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise, error: *mut PJRT_Error), >,
+        set_ready @ 64: ::core::option::Option< unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise), >,
+    }
+    plain PJRT_DeviceEventPromise [size 8, align 8, end 8] {
+        vtable @ 0: *const PJRT_DeviceEventPromise_FunctionTable,
+    }
+    plain PJRT_ExecutableMetadata [size 16, align 8, end 16] {
+        serialized_metadata @ 0: *const ::core::ffi::c_char,
+        serialized_metadata_size @ 8: usize,
+    }
+    plain PJRT_ExecutableMetadata_GetExecutableMetadata_Args [size 16, align 8, end 16] {
+        executable @ 0: *mut PJRT_Executable,
+        metadata @ 8: *mut PJRT_ExecutableMetadata,
+    }
+    plain PJRT_ExecutableMetadata_DestroySerializedMetadata_Args [size 8, align 8, end 8] {
+        metadata @ 0: *mut PJRT_ExecutableMetadata,
+    }
+    sized PJRT_ExecutableMetadata_Extension [size 40, align 8, end 40] {
+        base @ 0: PJRT_Extension_Base,
+        get_executable_metadata @ 24: PJRT_ExecutableMetadata_GetExecutableMetadata,
+        destroy_serialized_metadata @ 32: PJRT_ExecutableMetadata_DestroySerializedMetadata,
+    }
+    plain PJRT_FFI_Type_Info [size 24, align 8, end 24] {
+        deleter @ 0: ::core::option::Option<unsafe extern "C" fn(object: *mut ::core::ffi::c_void)>,
+        serialize @ 8: ::core::option::Option<unsafe extern "C" fn()>,
+        deserialize @ 16: ::core::option::Option<unsafe extern "C" fn()>,
+    }
+    sized PJRT_FFI_Type_Register_Args [size 48, align 8, end 48] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        type_name @ 16: *const ::core::ffi::c_char,
+        type_name_size @ 24: usize,
+        type_id @ 32: i64,
+        type_info @ 40: *mut PJRT_FFI_Type_Info,
+    }
+    plain PJRT_FFI_UserData [size 16, align 8, end 16] {
+        type_id @ 0: i64,
+        data @ 8: *mut ::core::ffi::c_void,
+    }
+    sized PJRT_FFI_UserData_Add_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        context @ 16: *mut PJRT_ExecuteContext,
+        user_data @ 24: PJRT_FFI_UserData,
+    }
+    sized PJRT_FFI_Register_Handler_Args [size 56, align 8, end 52] {
+        struct_size @ 0: usize,
+        target_name @ 8: *const ::core::ffi::c_char,
+        target_name_size @ 16: usize,
+        handler @ 24: *mut ::core::ffi::c_void,
+        platform_name @ 32: *const ::core::ffi::c_char,
+        platform_name_size @ 40: usize,
+        traits @ 48: PJRT_FFI_Handler_TraitsBits,
+    }
+    sized PJRT_FFI_Extension [size 48, align 8, end 48] {
+        base @ 0: PJRT_Extension_Base,
+        type_register @ 24: PJRT_FFI_Type_Register,
+        user_data_add @ 32: PJRT_FFI_UserData_Add,
+        register_handler @ 40: PJRT_FFI_Register_Handler,
+    }
+    sized PJRT_Gpu_Register_Custom_Call_Args [size 72, align 8, end 68] {
+        struct_size @ 0: usize,
+        function_name @ 8: *const ::core::ffi::c_char,
+        function_name_size @ 16: usize,
+        api_version @ 24: ::core::ffi::c_int,
+        handler_instantiate @ 32: *mut ::core::ffi::c_void,
+        handler_prepare @ 40: *mut ::core::ffi::c_void,
+        handler_initialize @ 48: *mut ::core::ffi::c_void,
+        handler_execute @ 56: *mut ::core::ffi::c_void,
+        traits @ 64: u32,
+    }
+    sized PJRT_Gpu_Custom_Call [size 40, align 8, end 33] {
+        base @ 0: PJRT_Extension_Base,
+        custom_call @ 24: PJRT_Gpu_Register_Custom_Call,
+        custom_call_handles_traits @ 32: bool,
+    }
+    sized PJRT_HostAllocator_GetPreferredAlignment_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        client @ 16: *mut PJRT_Client,
+        preferred_alignment @ 24: usize,
+    }
+    sized PJRT_HostAllocator_Allocate_Args [size 48, align 8, end 48] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        client @ 16: *mut PJRT_Client,
+        size @ 24: usize,
+        alignment @ 32: usize,
+        ptr @ 40: *mut ::core::ffi::c_void,
+    }
+    sized PJRT_HostAllocator_Free_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        client @ 16: *mut PJRT_Client,
+        ptr @ 24: *mut ::core::ffi::c_void,
+    }
+    sized PJRT_HostAllocator_Extension [size 48, align 8, end 48] {
+        base @ 0: PJRT_Extension_Base,
+        get_preferred_alignment @ 24: PJRT_HostAllocator_GetPreferredAlignment,
+        allocate @ 32: PJRT_HostAllocator_Allocate,
+        free @ 40: PJRT_HostAllocator_Free,
+    }
+    sized PJRT_HostMemoryAllocator_Allocate_Args [size 64, align 8, end 64] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        client @ 16: *mut PJRT_Client,
+        size @ 24: usize,
+        numa_node @ 32: ::core::ffi::c_int,
+        ptr @ 40: *mut u8,
+        deleter @ 48: ::core::option::Option< unsafe extern "C" fn(ptr: *mut ::core::ffi::c_void, arg: *mut ::core::ffi::c_void), >,
+        deleter_arg @ 56: *mut ::core::ffi::c_void,
+    }
+    sized PJRT_HostMemoryAllocator_Extension [size 32, align 8, end 32] {
+        base @ 0: PJRT_Extension_Base,
+        allocate @ 24: PJRT_HostMemoryAllocator_Allocate,
+    }
+    sized PJRT_Layouts_MemoryLayout_Destroy_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        layout @ 16: *mut PJRT_Layouts_MemoryLayout,
+    }
+    sized PJRT_Layouts_MemoryLayout_Serialize_Args [size 56, align 8, end 56] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        layout @ 16: *mut PJRT_Layouts_MemoryLayout,
+        serialized_bytes @ 24: *const ::core::ffi::c_char,
+        serialized_bytes_size @ 32: usize,
+        serialized_layout @ 40: *mut PJRT_Layouts_SerializedLayout,
+        serialized_layout_deleter @ 48: ::core::option::Option< unsafe extern "C" fn(s_layout: *mut PJRT_Layouts_SerializedLayout), >,
+    }
+    sized PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        buffer @ 16: *mut PJRT_Buffer,
+        layout @ 24: *mut PJRT_Layouts_MemoryLayout,
+    }
+    sized PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args [size 56, align 8, end 56] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        client @ 16: *mut PJRT_Client,
+        type_ @ 24: PJRT_Buffer_Type,
+        dims @ 32: *const i64,
+        num_dims @ 40: usize,
+        layout @ 48: *mut PJRT_Layouts_MemoryLayout,
+    }
+    sized PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args [size 56, align 8, end 56] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        topology_description @ 16: *mut PJRT_TopologyDescription,
+        type_ @ 24: PJRT_Buffer_Type,
+        dims @ 32: *const i64,
+        num_dims @ 40: usize,
+        layout @ 48: *mut PJRT_Layouts_MemoryLayout,
+    }
+    sized PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        executable @ 16: *mut PJRT_Executable,
+        num_outputs @ 24: usize,
+        layouts @ 32: *mut *mut PJRT_Layouts_MemoryLayout,
+    }
+    sized PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        executable @ 16: *mut PJRT_Executable,
+        num_parameters @ 24: usize,
+        layouts @ 32: *mut *mut PJRT_Layouts_MemoryLayout,
+    }
+    sized PJRT_Layouts_Extension [size 80, align 8, end 80] {
+        base @ 0: PJRT_Extension_Base,
+        PJRT_Layouts_MemoryLayout_Destroy @ 24: PJRT_Layouts_MemoryLayout_Destroy,
+        PJRT_Layouts_MemoryLayout_Serialize @ 32: PJRT_Layouts_MemoryLayout_Serialize,
+        PJRT_Layouts_PJRT_Client_GetDefaultLayout @ 40: PJRT_Layouts_PJRT_Client_GetDefaultLayout,
+        PJRT_Layouts_PJRT_Buffer_MemoryLayout @ 48: PJRT_Layouts_PJRT_Buffer_MemoryLayout,
+        PJRT_Layouts_PJRT_Topology_GetDefaultLayout @ 56: PJRT_Layouts_PJRT_Topology_GetDefaultLayout,
+        PJRT_Layouts_PJRT_Executable_GetOutputLayouts @ 64: PJRT_Layouts_PJRT_Executable_GetOutputLayouts,
+        PJRT_Layouts_PJRT_Executable_GetParameterLayouts @ 72: PJRT_Layouts_PJRT_Executable_GetParameterLayouts,
+    }
+    sized PJRT_Megascale_CreateClientContextFromPjRtClient_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        client @ 8: *mut PJRT_Client,
+        client_context @ 16: *mut PJRT_Megascale_ClientContext,
+    }
+    sized PJRT_Megascale_CreateDefaultClientContext_Args [size 16, align 8, end 16] {
+        struct_size @ 0: usize,
+        client_context @ 8: *mut PJRT_Megascale_ClientContext,
+    }
+    sized PJRT_Megascale_DeleteClientContext_Args [size 16, align 8, end 16] {
+        struct_size @ 0: usize,
+        client_context @ 8: *mut PJRT_Megascale_ClientContext,
+    }
+    sized PJRT_Megascale_CreateAoTConfig_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        num_slices @ 16: i32,
+        multi_slice_config @ 24: *mut PJRT_Megascale_MultiSliceConfig,
+    }
+    sized PJRT_Megascale_CreateMultiSliceConfig_Args [size 80, align 8, end 80] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        num_slices @ 16: i32,
+        local_slice_id @ 20: i32,
+        local_host_id @ 24: i32,
+        endpoint_addresses @ 32: *const ::core::ffi::c_char,
+        endpoint_addresses_size @ 40: i32,
+        dcn_topology @ 48: *const ::core::ffi::c_char,
+        dcn_topology_size @ 56: i32,
+        client_context @ 64: *mut PJRT_Megascale_ClientContext,
+        multi_slice_config @ 72: *mut PJRT_Megascale_MultiSliceConfig,
+    }
+    sized PJRT_Megascale_DeleteMultiSliceConfig_Args [size 16, align 8, end 16] {
+        struct_size @ 0: usize,
+        multi_slice_config @ 8: *mut PJRT_Megascale_MultiSliceConfig,
+    }
+    sized PJRT_Megascale_ClientContext_Initialize_Args [size 16, align 8, end 16] {
+        struct_size @ 0: usize,
+        client_context @ 8: *mut PJRT_Megascale_ClientContext,
+    }
+    sized PJRT_Megascale_ClientContext_UnblockPendingWork_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        client_context @ 8: *mut PJRT_Megascale_ClientContext,
+        launch_id @ 16: i32,
+        expire_after_ms @ 24: i64,
+    }
+    sized PJRT_Megascale_ClientContext_MegascalePort_Args [size 24, align 8, end 20] {
+        struct_size @ 0: usize,
+        client_context @ 8: *mut PJRT_Megascale_ClientContext,
+        port @ 16: i32,
+    }
+    sized PJRT_Megascale_MultiSliceConfig_NumSlices_Args [size 24, align 8, end 20] {
+        struct_size @ 0: usize,
+        config @ 8: *mut PJRT_Megascale_MultiSliceConfig,
+        num_slices @ 16: i32,
+    }
+    sized PJRT_Megascale_MultiSliceConfig_SliceId_Args [size 24, align 8, end 20] {
+        struct_size @ 0: usize,
+        config @ 8: *mut PJRT_Megascale_MultiSliceConfig,
+        slice_id @ 16: i32,
+    }
+    sized PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice_Args [size 56, align 8, end 56] {
+        struct_size @ 0: usize,
+        config @ 8: *mut PJRT_Megascale_MultiSliceConfig,
+        num_devices_per_slice_map @ 16: usize,
+        slice_ids @ 24: *const i32,
+        num_devices @ 32: *const i32,
+        devices_per_slice_map_ptr @ 40: *mut PJRT_Megascale_NumDevicesPerSlice,
+        devices_per_slice_map_deleter @ 48: ::core::option::Option< unsafe extern "C" fn(ptr: *mut PJRT_Megascale_NumDevicesPerSlice), >,
+    }
+    sized PJRT_Megascale_MultiSliceConfig_Serialize_Args [size 48, align 8, end 48] {
+        struct_size @ 0: usize,
+        config @ 8: *mut PJRT_Megascale_MultiSliceConfig,
+        serialized @ 16: *const ::core::ffi::c_char,
+        size @ 24: usize,
+        serialized_config_ptr @ 32: *mut PJRT_Megascale_SerializedConfig,
+        serialized_config_deleter @ 40: ::core::option::Option< unsafe extern "C" fn(ptr: *mut PJRT_Megascale_SerializedConfig), >,
+    }
+    sized PJRT_Megascale_Extension [size 128, align 8, end 128] {
+        base @ 0: PJRT_Extension_Base,
+        create_client_context_from_pjrt_client @ 24: PJRT_Megascale_CreateClientContextFromPjRtClient,
+        create_default_client_context @ 32: PJRT_Megascale_CreateDefaultClientContext,
+        delete_client_context @ 40: PJRT_Megascale_DeleteClientContext,
+        create_aot_config @ 48: PJRT_Megascale_CreateAoTConfig,
+        create_multi_slice_config @ 56: PJRT_Megascale_CreateMultiSliceConfig,
+        delete_multi_slice_config @ 64: PJRT_Megascale_DeleteMultiSliceConfig,
+        multi_slice_config_num_slices @ 72: PJRT_Megascale_MultiSliceConfig_NumSlices,
+        multi_slice_config_slice_id @ 80: PJRT_Megascale_MultiSliceConfig_SliceId,
+        multi_slice_config_get_num_devices_per_slice @ 88: PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice,
+        multi_slice_config_serialize @ 96: PJRT_Megascale_MultiSliceConfig_Serialize,
+        client_context_initialize @ 104: PJRT_Megascale_ClientContext_Initialize,
+        client_context_unblock_pending_work @ 112: PJRT_Megascale_ClientContext_UnblockPendingWork,
+        client_context_megascale_port @ 120: PJRT_Megascale_ClientContext_MegascalePort,
+    }
+    sized PJRT_DeviceDescription_MemoryDescriptions_Args [size 48, align 8, end 48] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        device_description @ 16: *mut PJRT_DeviceDescription,
+        memory_descriptions @ 24: *const *const PJRT_MemoryDescription,
+        num_memory_descriptions @ 32: usize,
+        default_memory_index @ 40: usize,
+    }
+    sized PJRT_MemoryDescription_Kind_Args [size 48, align 8, end 44] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        memory_description @ 16: *const PJRT_MemoryDescription,
+        kind @ 24: *const ::core::ffi::c_char,
+        kind_size @ 32: usize,
+        kind_id @ 40: ::core::ffi::c_int,
+    }
+    sized PJRT_MemoryDescriptions_Extension [size 40, align 8, end 40] {
+        base @ 0: PJRT_Extension_Base,
+        PJRT_DeviceDescription_MemoryDescriptions @ 24: PJRT_DeviceDescription_MemoryDescriptions,
+        PJRT_MemoryDescription_Kind @ 32: PJRT_MemoryDescription_Kind,
+    }
+    sized PJRT_MultiSlice_Config_Destroy_Args [size 16, align 8, end 16] {
+        struct_size @ 0: usize,
+        config @ 8: *mut PJRT_MultiSlice_Config,
+    }
+    sized PJRT_MultiSlice_Config_NumSlices_Args [size 24, align 8, end 20] {
+        struct_size @ 0: usize,
+        config @ 8: *mut PJRT_MultiSlice_Config,
+        num_slices @ 16: i32,
+    }
+    sized PJRT_MultiSlice_Config_SliceId_Args [size 24, align 8, end 20] {
+        struct_size @ 0: usize,
+        config @ 8: *mut PJRT_MultiSlice_Config,
+        slice_id @ 16: i32,
+    }
+    sized PJRT_MultiSlice_Config_NumDevicesPerSlice_Args [size 56, align 8, end 56] {
+        struct_size @ 0: usize,
+        config @ 8: *mut PJRT_MultiSlice_Config,
+        num_devices_per_slice_map @ 16: usize,
+        slice_ids @ 24: *const i32,
+        num_devices @ 32: *const i32,
+        devices_per_slice_map @ 40: *mut PJRT_MultiSlice_NumDevicesPerSlice,
+        devices_per_slice_map_deleter @ 48: ::core::option::Option< unsafe extern "C" fn(ptr: *mut PJRT_MultiSlice_NumDevicesPerSlice), >,
+    }
+    sized PJRT_MultiSlice_Config_Serialize_Args [size 48, align 8, end 48] {
+        struct_size @ 0: usize,
+        config @ 8: *mut PJRT_MultiSlice_Config,
+        serialized @ 16: *const ::core::ffi::c_char,
+        size @ 24: usize,
+        serialized_config @ 32: *mut PJRT_MultiSlice_SerializedConfig,
+        serialized_config_deleter @ 40: ::core::option::Option< unsafe extern "C" fn(ptr: *mut PJRT_MultiSlice_SerializedConfig), >,
+    }
+    sized PJRT_MultiSlice_Extension [size 64, align 8, end 64] {
+        base @ 0: PJRT_Extension_Base,
+        config_destroy @ 24: PJRT_MultiSlice_Config_Destroy,
+        config_num_slices @ 32: PJRT_MultiSlice_Config_NumSlices,
+        config_slice_id @ 40: PJRT_MultiSlice_Config_SliceId,
+        config_num_devices_per_slice @ 48: PJRT_MultiSlice_Config_NumDevicesPerSlice,
+        config_serialize @ 56: PJRT_MultiSlice_Config_Serialize,
+    }
+    sized PJRT_PhaseCompile_Get_Compiler_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        phase_compiler @ 16: *const PJRT_PhaseCompiler,
+    }
+    sized PJRT_PhaseCompile_Destroy_Compiler_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        phase_compiler @ 16: *const PJRT_PhaseCompiler,
+    }
+    sized PJRT_PhaseCompile_Run_Phase_Args [size 120, align 8, end 120] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        phase_compiler @ 16: *const PJRT_PhaseCompiler,
+        input_programs @ 24: *mut *const ::core::ffi::c_char,
+        input_programs_sizes @ 32: *const usize,
+        num_input_programs @ 40: usize,
+        phases_to_run @ 48: *mut *const ::core::ffi::c_char,
+        phases_to_run_sizes @ 56: *const usize,
+        num_phases_to_run @ 64: usize,
+        compile_options @ 72: *const ::core::ffi::c_char,
+        compile_options_size @ 80: usize,
+        topology @ 88: *mut PJRT_TopologyDescription,
+        output_programs @ 96: *mut *const ::core::ffi::c_char,
+        output_programs_sizes @ 104: *const usize,
+        num_output_programs @ 112: usize,
+    }
+    sized PJRT_PhaseCompile_Get_PhaseNames_Args [size 48, align 8, end 48] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        phase_compiler @ 16: *const PJRT_PhaseCompiler,
+        phase_names @ 24: *mut *const ::core::ffi::c_char,
+        phase_names_sizes @ 32: *const usize,
+        num_phase_names @ 40: usize,
+    }
+    sized PJRT_PhaseCompile_C_Buffers_Destroy_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        char_buffers @ 16: *mut *const ::core::ffi::c_char,
+        char_buffer_sizes @ 24: *const usize,
+        num_char_buffers @ 32: usize,
+    }
+    sized PJRT_PhaseCompile_Extension [size 64, align 8, end 64] {
+        base @ 0: PJRT_Extension_Base,
+        phase_compile_get_compiler @ 24: PJRT_PhaseCompile_Get_Compiler,
+        phase_compile_destroy_compiler @ 32: PJRT_PhaseCompile_Destroy_Compiler,
+        phase_compile_run_phases @ 40: PJRT_PhaseCompile_Run_Phase,
+        phase_compile_get_phase_names @ 48: PJRT_PhaseCompile_Get_PhaseNames,
+        phase_compile_c_buffers_destroy @ 56: PJRT_PhaseCompile_C_Buffers_Destroy,
+    }
+    sized PLUGIN_Profiler_Error_Destroy_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        priv_ @ 8: *mut ::core::ffi::c_void,
+        error @ 16: *mut PLUGIN_Profiler_Error,
+    }
+    sized PLUGIN_Profiler_Error_Message_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        priv_ @ 8: *mut ::core::ffi::c_void,
+        error @ 16: *const PLUGIN_Profiler_Error,
+        message @ 24: *const ::core::ffi::c_char,
+        message_size @ 32: usize,
+    }
+    sized PLUGIN_Profiler_Error_GetCode_Args [size 32, align 8, end 28] {
+        struct_size @ 0: usize,
+        priv_ @ 8: *mut ::core::ffi::c_void,
+        error @ 16: *const PLUGIN_Profiler_Error,
+        code @ 24: ::core::ffi::c_int,
+    }
+    sized PLUGIN_Profiler_Create_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        options @ 8: *const ::core::ffi::c_char,
+        options_size @ 16: usize,
+        profiler @ 24: *mut PLUGIN_Profiler,
+    }
+    sized PLUGIN_Profiler_Destroy_Args [size 16, align 8, end 16] {
+        struct_size @ 0: usize,
+        profiler @ 8: *mut PLUGIN_Profiler,
+    }
+    sized PLUGIN_Profiler_Start_Args [size 16, align 8, end 16] {
+        struct_size @ 0: usize,
+        profiler @ 8: *mut PLUGIN_Profiler,
+    }
+    sized PLUGIN_Profiler_Stop_Args [size 16, align 8, end 16] {
+        struct_size @ 0: usize,
+        profiler @ 8: *mut PLUGIN_Profiler,
+    }
+    sized PLUGIN_Profiler_CollectData_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        profiler @ 8: *mut PLUGIN_Profiler,
+        buffer @ 16: *mut u8,
+        buffer_size_in_bytes @ 24: usize,
+    }
+    sized PLUGIN_Profiler_Consume_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        profiler @ 8: *mut PLUGIN_Profiler,
+        result @ 16: *mut PLUGIN_Profiler_ConsumeResult,
+    }
+    sized PLUGIN_Profiler_ConsumeResult_Destroy_Args [size 16, align 8, end 16] {
+        struct_size @ 0: usize,
+        consume_result @ 8: *mut PLUGIN_Profiler_ConsumeResult,
+    }
+    sized PLUGIN_Profiler_Serialize_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        profiler @ 8: *mut PLUGIN_Profiler,
+        consume_result @ 16: *mut PLUGIN_Profiler_ConsumeResult,
+        serialized_bytes @ 24: *const u8,
+        serialized_size @ 32: usize,
+    }
+    sized PLUGIN_Profiler_Api [size 104, align 8, end 104] {
+        struct_size @ 0: usize,
+        priv_ @ 8: *mut ::core::ffi::c_void,
+        error_destroy @ 16: PLUGIN_Profiler_Error_Destroy,
+        error_message @ 24: PLUGIN_Profiler_Error_Message,
+        error_get_code @ 32: PLUGIN_Profiler_Error_GetCode,
+        create @ 40: PLUGIN_Profiler_Create,
+        destroy @ 48: PLUGIN_Profiler_Destroy,
+        start @ 56: PLUGIN_Profiler_Start,
+        stop @ 64: PLUGIN_Profiler_Stop,
+        collect_data @ 72: PLUGIN_Profiler_CollectData,
+        consume @ 80: PLUGIN_Profiler_Consume,
+        consume_result_destroy @ 88: PLUGIN_Profiler_ConsumeResult_Destroy,
+        serialize @ 96: PLUGIN_Profiler_Serialize,
+    }
+    sized PJRT_Profiler_Extension [size 40, align 8, end 40] {
+        base @ 0: PJRT_Extension_Base,
+        profiler_api @ 24: *mut PLUGIN_Profiler_Api,
+        traceme_context_id @ 32: i64,
+    }
+    sized PJRT_RawBuffer_FunctionTable [size 128, align 8, end 128] {
+        struct_size @ 0: usize,
+        instance_size @ 8: usize,
+        extension_start @ 16: *mut PJRT_Extension_Base,
+        inc_ref @ 24: ::core::option::Option<unsafe extern "C" fn(raw_buffer: *mut PJRT_RawBuffer)>,
+        dec_ref @ 32: ::core::option::Option<unsafe extern "C" fn(raw_buffer: *mut PJRT_RawBuffer)>,
+        get_on_device_size_in_bytes @ 40: ::core::option::Option< unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> usize, >,
+        get_memory_space @ 48: ::core::option::Option< unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> *mut PJRT_Memory, >,
+        get_host_pointer @ 56: ::core::option::Option< unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> *mut ::core::ffi::c_void, >,
+        copy_raw_host_to_device_and_return_event @ 64: ::core::option::Option< unsafe extern "C" fn( raw_buffer: *mut PJRT_RawBuffer, src: *const ::core::ffi::c_void, offset: i64, transfer_size: i64, dependencies: *mut PJRT_DeviceEventVector, event: *mut PJRT_DeviceEvent, ) -> *mut PJRT_Error, >,
+        copy_raw_device_to_host_and_return_event @ 72: ::core::option::Option< unsafe extern "C" fn( raw_buffer: *mut PJRT_RawBuffer, dst: *mut ::core::ffi::c_void, offset: i64, transfer_size: i64, dependencies: *mut PJRT_DeviceEventVector, event: *mut PJRT_DeviceEvent, ) -> *mut PJRT_Error, >,
+        opaque_device_memory_data_pointer @ 80: ::core::option::Option< unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> *mut ::core::ffi::c_void, >,
+        make_allocation_ready_event @ 88: ::core::option::Option< unsafe extern "C" fn( raw_buffer: *mut PJRT_RawBuffer, event: *mut PJRT_DeviceEvent, ) -> *mut PJRT_Error, >,
+        get_raw_buffer_async_value @ 96: ::core::option::Option< unsafe extern "C" fn( raw_buffer: *mut PJRT_RawBuffer, event: *mut PJRT_DeviceEvent, ) -> *mut PJRT_Error, >,
+        is_mutable @ 104: ::core::option::Option< unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> bool, >,
+        slice @ 112: ::core::option::Option< unsafe extern "C" fn( raw_buffer: *mut PJRT_RawBuffer, offset: i64, slice_size: i64, sliced_buffer: *mut *mut PJRT_RawBuffer, ) -> *mut PJRT_Error, >,
+        schedule_copy_to @ 120: ::core::option::Option< unsafe extern "C" fn( src_buffer: *mut PJRT_RawBuffer, transfer_dependency_events: *mut PJRT_DeviceEventVector, dst_buffer: *mut PJRT_RawBuffer, definition_event_promise: *mut PJRT_DeviceEventPromise, src_usage_event_promise: *mut PJRT_DeviceEventPromise, allocation_event_callback: ::core::option::Option< unsafe extern "C" fn( status: *mut PJRT_Error, user_data: *mut ::core::ffi::c_void, ), >, allocation_event_user_data: *mut ::core::ffi::c_void, ), >,
+    }
+    plain PJRT_RawBuffer [size 8, align 8, end 8] {
+        vtable @ 0: *const PJRT_RawBuffer_FunctionTable,
+    }
+    sized PJRT_RawBuffer_CreateRawAliasOfBuffer_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        buffer @ 16: *mut PJRT_Buffer,
+        raw_buffer @ 24: *mut PJRT_RawBuffer,
+    }
+    sized PJRT_RawBuffer_Destroy_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        buffer @ 16: *mut PJRT_RawBuffer,
+    }
+    sized PJRT_RawBuffer_GetHostPointer_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        buffer @ 16: *mut PJRT_RawBuffer,
+        host_pointer @ 24: *mut ::core::ffi::c_void,
+    }
+    sized PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        buffer @ 16: *mut PJRT_RawBuffer,
+        on_device_size_in_bytes @ 24: usize,
+    }
+    sized PJRT_RawBuffer_GetMemorySpace_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        buffer @ 16: *mut PJRT_RawBuffer,
+        memory_space @ 24: *mut PJRT_Memory,
+    }
+    sized PJRT_RawBuffer_CopyRawDeviceToHost_Args [size 56, align 8, end 56] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        buffer @ 16: *mut PJRT_RawBuffer,
+        dst @ 24: *mut ::core::ffi::c_void,
+        offset @ 32: i64,
+        transfer_size @ 40: i64,
+        event @ 48: *mut PJRT_Event,
+    }
+    sized PJRT_RawBuffer_CopyRawHostToDevice_Args [size 56, align 8, end 56] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        buffer @ 16: *mut PJRT_RawBuffer,
+        src @ 24: *const ::core::ffi::c_void,
+        offset @ 32: i64,
+        transfer_size @ 40: i64,
+        event @ 48: *mut PJRT_Event,
+    }
+    sized PJRT_RawBuffer_Extension [size 80, align 8, end 80] {
+        base @ 0: PJRT_Extension_Base,
+        PJRT_RawBuffer_CreateRawAliasOfBuffer @ 24: PJRT_RawBuffer_CreateRawAliasOfBuffer,
+        PJRT_RawBuffer_Destroy @ 32: PJRT_RawBuffer_Destroy,
+        PJRT_RawBuffer_GetOnDeviceSizeInBytes @ 40: PJRT_RawBuffer_GetOnDeviceSizeInBytes,
+        PJRT_RawBuffer_GetMemorySpace @ 48: PJRT_RawBuffer_GetMemorySpace,
+        PJRT_RawBuffer_CopyRawHostToDevice @ 56: PJRT_RawBuffer_CopyRawHostToDevice,
+        PJRT_RawBuffer_CopyRawDeviceToHost @ 64: PJRT_RawBuffer_CopyRawDeviceToHost,
+        PJRT_RawBuffer_GetHostPointer @ 72: PJRT_RawBuffer_GetHostPointer,
+    }
+    sized PJRT_Shardings_PJRT_Executable_ParameterShardings_Args [size 48, align 8, end 48] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        executable @ 16: *mut PJRT_Executable,
+        num_parameters @ 24: usize,
+        shardings @ 32: *const *const ::core::ffi::c_char,
+        sharding_sizes @ 40: *const usize,
+    }
+    sized PJRT_Shardings_PJRT_Executable_OutputShardings_Args [size 48, align 8, end 48] {
+        struct_size @ 0: usize,
+        extension_start @ 8: *mut PJRT_Extension_Base,
+        executable @ 16: *mut PJRT_Executable,
+        num_outputs @ 24: usize,
+        shardings @ 32: *const *const ::core::ffi::c_char,
+        sharding_sizes @ 40: *const usize,
+    }
+    sized PJRT_Shardings_Extension [size 40, align 8, end 40] {
+        base @ 0: PJRT_Extension_Base,
+        PJRT_Shardings_PJRT_Executable_ParameterShardings @ 24: PJRT_Shardings_PJRT_Executable_ParameterShardings,
+        PJRT_Shardings_PJRT_Executable_OutputShardings @ 32: PJRT_Shardings_PJRT_Executable_OutputShardings,
+    }
+    sized PJRT_Get_Stream_For_External_Ready_Events_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        device @ 8: *mut PJRT_Device,
+        stream @ 16: isize,
+    }
+    sized PJRT_Wait_Until_Buffer_Ready_On_Stream_Args [size 24, align 8, end 24] {
+        struct_size @ 0: usize,
+        stream @ 8: isize,
+        buffer @ 16: *mut PJRT_Buffer,
+    }
+    sized PJRT_Stream_Extension [size 40, align 8, end 40] {
+        base @ 0: PJRT_Extension_Base,
+        get_stream @ 24: PJRT_Get_Stream_For_External_Ready_Events,
+        wait_stream @ 32: PJRT_Wait_Until_Buffer_Ready_On_Stream,
+    }
+    sized PJRT_TpuTopology_Subslice_Args [size 56, align 8, end 56] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        chips_per_host_bounds @ 16: *const i32,
+        chips_per_host_bounds_num_dims @ 24: usize,
+        host_bounds @ 32: *const i32,
+        host_bounds_num_dims @ 40: usize,
+        subslice_topology @ 48: *mut PJRT_TopologyDescription,
+    }
+    sized PJRT_TpuTopology_IsSubsliceTopology_Args [size 24, align 8, end 17] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        is_subslice_topology @ 16: bool,
+    }
+    sized PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId_Args [size 48, align 8, end 48] {
+        struct_size @ 0: usize,
+        client_topology @ 8: *const PJRT_TopologyDescription,
+        subslice_topology @ 16: *const PJRT_TopologyDescription,
+        subslice_origin @ 24: *const i32,
+        subslice_origin_dim_num @ 32: usize,
+        full_device_id @ 40: i32,
+        subslice_device_id @ 44: i32,
+    }
+    sized PJRT_TpuTopology_ReplaceHostBounds_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        host_bounds @ 16: *const i32,
+        host_bounds_dim_num @ 24: usize,
+        new_topology @ 32: *mut PJRT_TopologyDescription,
+    }
+    sized PJRT_TpuTopology_IsEnhancedBarrierEnabled_Args [size 24, align 8, end 17] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        is_enhanced_barrier_enabled @ 16: bool,
+    }
+    sized PJRT_TpuTopology_HasLimitedIciConnectivity_Args [size 24, align 8, end 17] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        has_limited_ici_connectivity @ 16: bool,
+    }
+    sized PJRT_TpuTopology_IsReachableOverLimitedIci_Args [size 32, align 8, end 25] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        source_chip_id @ 16: i32,
+        dest_chip_id @ 20: i32,
+        is_reachable_over_limited_ici @ 24: bool,
+    }
+    sized PJRT_TpuTopology_ProcessCount_Args [size 24, align 8, end 20] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        process_count @ 16: i32,
+    }
+    sized PJRT_TpuTopology_ChipsPerProcess_Args [size 24, align 8, end 20] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        chips_per_process @ 16: i32,
+    }
+    sized PJRT_TpuTopology_CoreCountPerChip_Args [size 24, align 8, end 20] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        core_count_of_default_type_per_chip @ 16: i32,
+    }
+    sized PJRT_TpuTopology_ChipCount_Args [size 24, align 8, end 20] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        chip_count @ 16: i32,
+    }
+    sized PJRT_TpuTopology_CoreCount_Args [size 24, align 8, end 20] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        core_count_of_default_type @ 16: i32,
+    }
+    sized PJRT_TpuTopology_LogiDeviceCount_Args [size 24, align 8, end 20] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        logical_device_count_of_default_type @ 16: i32,
+    }
+    sized PJRT_TpuTopology_LogiDeviceCountPerProcess_Args [size 24, align 8, end 20] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        logical_device_count_of_default_type_per_process @ 16: i32,
+    }
+    sized PJRT_TpuTopology_LogiDeviceCountPerChip_Args [size 24, align 8, end 20] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        logical_device_count_of_default_type_per_chip @ 16: i32,
+    }
+    sized PJRT_TpuTopology_CoreCountPerProcess_Args [size 24, align 8, end 20] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        core_count_of_default_type_per_process @ 16: i32,
+    }
+    sized PJRT_TpuTopology_ProcessIds_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        max_process_ids @ 16: i32,
+        process_ids @ 24: *mut i32,
+        num_process_ids @ 32: usize,
+    }
+    sized PJRT_TpuTopology_LogiDeviceIdsOnProcess_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        process_id @ 16: i32,
+        max_logical_device_ids @ 20: i32,
+        logical_device_of_default_type_ids @ 24: *mut i32,
+        num_logical_device_ids @ 32: usize,
+    }
+    sized PJRT_TpuTopology_ProcIdAndIdxOnProcForChip_Args [size 32, align 8, end 28] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        chip_id @ 16: i32,
+        process_id @ 20: i32,
+        index_on_process @ 24: i32,
+    }
+    sized PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice_Args [size 32, align 8, end 28] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        device_id @ 16: i32,
+        process_id @ 20: i32,
+        index_on_process @ 24: i32,
+    }
+    sized PJRT_TpuTopology_ProcessCoordFromId_Args [size 48, align 8, end 48] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        process_id @ 16: i32,
+        coords_max_dims @ 24: usize,
+        coords @ 32: *mut i32,
+        coords_num_dims @ 40: usize,
+    }
+    sized PJRT_TpuTopology_ChipIdFromCoord_Args [size 40, align 8, end 36] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        coords @ 16: *const i32,
+        coords_num_dims @ 24: usize,
+        chip_id @ 32: i32,
+    }
+    sized PJRT_TpuTopology_LogiDeviceIdFromChipCoordAndIdx_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        chip_coords @ 16: *const i32,
+        chip_coords_num_dims @ 24: usize,
+        logical_device_index_on_chip @ 32: i32,
+        logical_device_of_default_type_id @ 36: i32,
+    }
+    sized PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice_Args [size 56, align 8, end 52] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        device_id @ 16: i32,
+        chip_coords_max_dims @ 24: usize,
+        chip_coords @ 32: *mut i32,
+        chip_coords_num_dims @ 40: usize,
+        device_index_on_chip @ 48: i32,
+    }
+    sized PJRT_TpuTopology_ChipsPerProcessBounds_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        chip_per_process_bounds_max_dims @ 16: usize,
+        chip_per_process_bounds @ 24: *mut i32,
+        chip_per_process_bounds_num_dims @ 32: usize,
+    }
+    sized PJRT_TpuTopology_ChipBounds_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        chip_bounds_max_dims @ 16: usize,
+        chip_bounds @ 24: *mut i32,
+        chip_bounds_num_dims @ 32: usize,
+    }
+    sized PJRT_TpuTopology_ProcessBounds_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        process_bounds_max_dims @ 16: usize,
+        process_bounds @ 24: *mut i32,
+        process_bounds_num_dims @ 32: usize,
+    }
+    sized PJRT_TpuTopology_GetRoutingStrategy_Args [size 32, align 8, end 32] {
+        struct_size @ 0: usize,
+        topology @ 8: *const PJRT_TopologyDescription,
+        routing_strategy @ 16: *mut ::core::ffi::c_char,
+        routing_strategy_len @ 24: usize,
+    }
+    plain PJRT_TpuTopology_SliceConfig [size 32, align 8, end 29] {
+        dim_size @ 0: usize,
+        dimensions @ 8: [i32; 4usize],
+        wrap @ 24: [bool; 4usize],
+        twist @ 28: bool,
+    }
+    sized PJRT_TpuTopology_GetSliceConfig_Args [size 48, align 8, end 48] {
+        struct_size @ 0: usize,
+        platform_type_name @ 8: *const ::core::ffi::c_char,
+        platform_type_name_len @ 16: usize,
+        slice_name @ 24: *const ::core::ffi::c_char,
+        slice_name_len @ 32: usize,
+        slice_config @ 40: *mut PJRT_TpuTopology_SliceConfig,
+    }
+    sized PJRT_TpuTopology_GetSliceConfigs_Args [size 48, align 8, end 48] {
+        struct_size @ 0: usize,
+        platform_type_name @ 8: *const ::core::ffi::c_char,
+        platform_type_name_len @ 16: usize,
+        slice_configs @ 24: *mut PJRT_TpuTopology_SliceConfig,
+        max_slice_configs @ 32: usize,
+        num_slice_configs @ 40: usize,
+    }
+    sized PJRT_TpuTopology_GetDefaultPlatformConfig_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        platform_type_name @ 8: *const ::core::ffi::c_char,
+        platform_type_name_len @ 16: usize,
+        num_chips_per_tray @ 24: i64,
+        num_trays @ 32: i64,
+    }
+    sized PJRT_TpuTopology_Extension [size 272, align 8, end 272] {
+        base @ 0: PJRT_Extension_Base,
+        subslice @ 24: PJRT_TpuTopology_Subslice,
+        is_subslice_topology @ 32: PJRT_TpuTopology_IsSubsliceTopology,
+        subslice_device_id_from_full_device_id @ 40: PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId,
+        replace_host_bounds @ 48: PJRT_TpuTopology_ReplaceHostBounds,
+        is_enhanced_barrier_enabled @ 56: PJRT_TpuTopology_IsEnhancedBarrierEnabled,
+        has_limited_ici_connectivity @ 64: PJRT_TpuTopology_HasLimitedIciConnectivity,
+        is_reachable_over_limited_ici @ 72: PJRT_TpuTopology_IsReachableOverLimitedIci,
+        process_count @ 80: PJRT_TpuTopology_ProcessCount,
+        chips_per_process @ 88: PJRT_TpuTopology_ChipsPerProcess,
+        core_count_per_chip @ 96: PJRT_TpuTopology_CoreCountPerChip,
+        chip_count @ 104: PJRT_TpuTopology_ChipCount,
+        core_count @ 112: PJRT_TpuTopology_CoreCount,
+        logical_device_count_per_process @ 120: PJRT_TpuTopology_LogiDeviceCountPerProcess,
+        logical_device_count @ 128: PJRT_TpuTopology_LogiDeviceCount,
+        logical_device_count_per_chip @ 136: PJRT_TpuTopology_LogiDeviceCountPerChip,
+        core_count_per_process @ 144: PJRT_TpuTopology_CoreCountPerProcess,
+        process_ids @ 152: PJRT_TpuTopology_ProcessIds,
+        logical_device_ids_on_process @ 160: PJRT_TpuTopology_LogiDeviceIdsOnProcess,
+        proc_id_and_idx_on_proc_for_chip @ 168: PJRT_TpuTopology_ProcIdAndIdxOnProcForChip,
+        proc_id_and_idx_on_proc_for_logi_device @ 176: PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice,
+        process_coord_from_id @ 184: PJRT_TpuTopology_ProcessCoordFromId,
+        chip_id_from_coord @ 192: PJRT_TpuTopology_ChipIdFromCoord,
+        logical_device_id_from_chip_coord_and_idx @ 200: PJRT_TpuTopology_LogiDeviceIdFromChipCoordAndIdx,
+        chip_coord_and_idx_for_logi_device @ 208: PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice,
+        chips_per_process_bounds @ 216: PJRT_TpuTopology_ChipsPerProcessBounds,
+        chip_bounds @ 224: PJRT_TpuTopology_ChipBounds,
+        process_bounds @ 232: PJRT_TpuTopology_ProcessBounds,
+        get_routing_strategy @ 240: PJRT_TpuTopology_GetRoutingStrategy,
+        get_slice_config @ 248: PJRT_TpuTopology_GetSliceConfig,
+        get_slice_configs @ 256: PJRT_TpuTopology_GetSliceConfigs,
+        get_default_platform_config @ 264: PJRT_TpuTopology_GetDefaultPlatformConfig,
+    }
+    sized PJRT_Triton_Compile_Args [size 96, align 8, end 96] {
+        struct_size @ 0: usize,
+        module @ 8: *const ::core::ffi::c_char,
+        module_size @ 16: usize,
+        arch_name @ 24: *const ::core::ffi::c_char,
+        arch_name_size @ 32: usize,
+        num_warps @ 40: ::core::ffi::c_int,
+        num_ctas @ 44: ::core::ffi::c_int,
+        num_stages @ 48: ::core::ffi::c_int,
+        out_asm @ 56: *const ::core::ffi::c_char,
+        out_asm_size @ 64: usize,
+        out_smem_bytes @ 72: i64,
+        out_path @ 80: *const ::core::ffi::c_char,
+        out_path_size @ 88: usize,
+    }
+    sized PJRT_Triton_Extension [size 32, align 8, end 32] {
+        base @ 0: PJRT_Extension_Base,
+        compile @ 24: PJRT_Triton_Compile,
+    }
+    plain PJRT_XlaTransform_string [size 16, align 8, end 16] {
+        data @ 0: *const ::core::ffi::c_char,
+        size @ 8: usize,
+    }
+    plain PJRT_XlaTransform_version_and_error [size 48, align 8, end 48] {
+        api_version @ 0: i64,
+        data @ 8: *mut ::core::ffi::c_void,
+        cleanup_fn @ 16: ::core::option::Option<unsafe extern "C" fn(data: *mut ::core::ffi::c_void)>,
+        has_error @ 24: bool,
+        code @ 28: PJRT_Error_Code,
+        error_msg @ 32: PJRT_XlaTransform_string,
+    }
+    sized PJRT_XlaTransform_Args [size 96, align 8, end 89] {
+        struct_size @ 0: usize,
+        header @ 8: PJRT_XlaTransform_version_and_error,
+        hlo_module @ 56: PJRT_XlaTransform_string,
+        transformed_hlo_module @ 72: PJRT_XlaTransform_string,
+        changed @ 88: bool,
+    }
+    plain PJRT_XlaTransform_Callbacks [size 24, align 8, end 24] {
+        version @ 0: i64,
+        dtor @ 8: ::core::option::Option< unsafe extern "C" fn(data: *mut PJRT_XlaTransform_Callbacks), >,
+        transform_hlo_module @ 16: ::core::option::Option< unsafe extern "C" fn( data: *mut PJRT_XlaTransform_Callbacks, args: *mut PJRT_XlaTransform_Args, ), >,
+    }
+    sized PJRT_Register_Xla_Transform_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        name @ 8: *const ::core::ffi::c_char,
+        name_size @ 16: usize,
+        stage @ 24: PJRT_XlaTransform_PipelineStage,
+        callbacks @ 32: *mut PJRT_XlaTransform_Callbacks,
+    }
+    sized PJRT_Clear_Xla_Transform_Args [size 48, align 8, end 41] {
+        struct_size @ 0: usize,
+        stage @ 8: PJRT_XlaTransform_PipelineStage,
+        name @ 16: *const ::core::ffi::c_char,
+        name_size @ 24: usize,
+        callbacks @ 32: *mut PJRT_XlaTransform_Callbacks,
+        cleared @ 40: bool,
+    }
+    plain PJRT_HloPassPipelineTrace [size 16, align 8, end 16] {
+        serialized_trace @ 0: *const ::core::ffi::c_char,
+        serialized_trace_size @ 8: usize,
+    }
+    sized PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Args [size 40, align 8, end 40] {
+        struct_size @ 0: usize,
+        hlo_module @ 8: PJRT_XlaTransform_string,
+        trace @ 24: PJRT_HloPassPipelineTrace,
+    }
+    sized PJRT_Xla_Transform_Destroy_Hlo_Pass_Pipeline_Trace_Args [size 16, align 8, end 16] {
+        struct_size @ 0: usize,
+        trace @ 8: *mut PJRT_HloPassPipelineTrace,
+    }
+    sized PJRT_Xla_Transform_Extension [size 56, align 8, end 56] {
+        base @ 0: PJRT_Extension_Base,
+        register_xla_transform @ 24: PJRT_Register_Xla_Transform_Fn,
+        clear_xla_transform @ 32: PJRT_Clear_Xla_Transform_Fn,
+        get_hlo_pass_pipeline_trace @ 40: PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Fn,
+        destroy_hlo_pass_pipeline_trace @ 48: PJRT_Xla_Transform_Destroy_Hlo_Pass_Pipeline_Trace_Fn,
+    }
 }

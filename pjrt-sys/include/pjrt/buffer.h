@@ -40,7 +40,7 @@ struct PJRT_Buffer_UnpaddedDimensions_Args {
   size_t num_dims;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_UnpaddedDimensions_Args, num_dims);
-typedef PJRT_Error* PJRT_Buffer_UnpaddedDimensions( PJRT_Buffer_UnpaddedDimensions_Args* args);
+typedef PJRT_Error* PJRT_Buffer_UnpaddedDimensions(PJRT_Buffer_UnpaddedDimensions_Args* args);
 
 struct PJRT_Buffer_DynamicDimensionIndices_Args {
   size_t struct_size;
@@ -50,7 +50,7 @@ struct PJRT_Buffer_DynamicDimensionIndices_Args {
   size_t num_dynamic_dims;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_DynamicDimensionIndices_Args, num_dynamic_dims);
-typedef PJRT_Error* PJRT_Buffer_DynamicDimensionIndices( PJRT_Buffer_DynamicDimensionIndices_Args*
+typedef PJRT_Error* PJRT_Buffer_DynamicDimensionIndices(PJRT_Buffer_DynamicDimensionIndices_Args*
     args);
 
 struct PJRT_Buffer_GetMemoryLayout_Args {
@@ -60,7 +60,7 @@ struct PJRT_Buffer_GetMemoryLayout_Args {
   PJRT_Buffer_MemoryLayout layout;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_GetMemoryLayout_Args, layout);
-typedef PJRT_Error* PJRT_Buffer_GetMemoryLayout( PJRT_Buffer_GetMemoryLayout_Args* args);
+typedef PJRT_Error* PJRT_Buffer_GetMemoryLayout(PJRT_Buffer_GetMemoryLayout_Args* args);
 
 struct PJRT_Buffer_ToHostBuffer_Args {
   size_t struct_size;
@@ -72,7 +72,7 @@ struct PJRT_Buffer_ToHostBuffer_Args {
   PJRT_Event* event;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_ToHostBuffer_Args, event);
-typedef PJRT_Error* PJRT_Buffer_ToHostBuffer( PJRT_Buffer_ToHostBuffer_Args* args);
+typedef PJRT_Error* PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args* args);
 
 struct PJRT_Buffer_OnDeviceSizeInBytes_Args {
   size_t struct_size;
@@ -81,7 +81,7 @@ struct PJRT_Buffer_OnDeviceSizeInBytes_Args {
   size_t on_device_size_in_bytes;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_OnDeviceSizeInBytes_Args, on_device_size_in_bytes);
-typedef PJRT_Error* PJRT_Buffer_OnDeviceSizeInBytes( PJRT_Buffer_OnDeviceSizeInBytes_Args* args);
+typedef PJRT_Error* PJRT_Buffer_OnDeviceSizeInBytes(PJRT_Buffer_OnDeviceSizeInBytes_Args* args);
 
 struct PJRT_Buffer_Delete_Args {
   size_t struct_size;
@@ -110,7 +110,7 @@ struct PJRT_Buffer_CopyRawToHost_Args {
   PJRT_Event* event;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_CopyRawToHost_Args, event);
-typedef PJRT_Error* PJRT_Buffer_CopyRawToHost( PJRT_Buffer_CopyRawToHost_Args* args);
+typedef PJRT_Error* PJRT_Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args* args);
 
 struct PJRT_Buffer_CopyRawToHostFuture_Callback_Args {
   size_t struct_size;
@@ -133,7 +133,7 @@ struct PJRT_Buffer_CopyRawToHostFuture_Args {
   void (*future_ready_callback)( PJRT_Buffer_CopyRawToHostFuture_Callback_Args* args);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_CopyRawToHostFuture_Args, future_ready_callback);
-typedef PJRT_Error* PJRT_Buffer_CopyRawToHostFuture( PJRT_Buffer_CopyRawToHostFuture_Args* args);
+typedef PJRT_Error* PJRT_Buffer_CopyRawToHostFuture(PJRT_Buffer_CopyRawToHostFuture_Args* args);
 
 struct PJRT_Buffer_CopyToDevice_Args {
   size_t struct_size;
@@ -143,7 +143,7 @@ struct PJRT_Buffer_CopyToDevice_Args {
   PJRT_Buffer* dst_buffer;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_CopyToDevice_Args, dst_buffer);
-typedef PJRT_Error* PJRT_Buffer_CopyToDevice( PJRT_Buffer_CopyToDevice_Args* args);
+typedef PJRT_Error* PJRT_Buffer_CopyToDevice(PJRT_Buffer_CopyToDevice_Args* args);
 
 struct PJRT_Buffer_CopyToMemory_Args {
   size_t struct_size;
@@ -153,7 +153,7 @@ struct PJRT_Buffer_CopyToMemory_Args {
   PJRT_Buffer* dst_buffer;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_CopyToMemory_Args, dst_buffer);
-typedef PJRT_Error* PJRT_Buffer_CopyToMemory( PJRT_Buffer_CopyToMemory_Args* args);
+typedef PJRT_Error* PJRT_Buffer_CopyToMemory(PJRT_Buffer_CopyToMemory_Args* args);
 
 struct PJRT_Buffer_Bitcast_Args {
   size_t struct_size;
@@ -211,7 +211,7 @@ struct PJRT_Buffer_UnsafePointer_Args {
   uintptr_t buffer_pointer;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_UnsafePointer_Args, buffer_pointer);
-typedef PJRT_Error* PJRT_Buffer_UnsafePointer( PJRT_Buffer_UnsafePointer_Args* args);
+typedef PJRT_Error* PJRT_Buffer_UnsafePointer(PJRT_Buffer_UnsafePointer_Args* args);
 
 struct PJRT_Buffer_IncreaseExternalReferenceCount_Args {
   size_t struct_size;

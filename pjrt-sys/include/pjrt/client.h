@@ -21,7 +21,7 @@ struct PJRT_KeyValueGetCallback_Args {
   PJRT_KeyValueGetCallback_ValueDeleter value_deleter_callback;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_KeyValueGetCallback_Args, value_deleter_callback);
-typedef PJRT_Error* (*PJRT_KeyValueGetCallback)( PJRT_KeyValueGetCallback_Args* args);
+typedef PJRT_Error* (*PJRT_KeyValueGetCallback)(PJRT_KeyValueGetCallback_Args* args);
 
 typedef void (*PJRT_KeyValueTryGetCallback_ValueDeleter)(char* value);
 
@@ -37,7 +37,7 @@ struct PJRT_KeyValueTryGetCallback_Args {
   PJRT_KeyValueTryGetCallback_ValueDeleter value_deleter_callback;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_KeyValueTryGetCallback_Args, value_deleter_callback);
-typedef PJRT_Error* (*PJRT_KeyValueTryGetCallback)( PJRT_KeyValueTryGetCallback_Args* args);
+typedef PJRT_Error* (*PJRT_KeyValueTryGetCallback)(PJRT_KeyValueTryGetCallback_Args* args);
 
 struct PJRT_KeyValuePutCallback_Args {
   size_t struct_size;
@@ -50,7 +50,7 @@ struct PJRT_KeyValuePutCallback_Args {
   void* user_arg;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_KeyValuePutCallback_Args, user_arg);
-typedef PJRT_Error* (*PJRT_KeyValuePutCallback)( PJRT_KeyValuePutCallback_Args* args);
+typedef PJRT_Error* (*PJRT_KeyValuePutCallback)(PJRT_KeyValuePutCallback_Args* args);
 
 struct PJRT_Client_Create_Args {
   size_t struct_size;
@@ -84,7 +84,7 @@ struct PJRT_Client_PlatformName_Args {
   size_t platform_name_size;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_PlatformName_Args, platform_name_size);
-typedef PJRT_Error* PJRT_Client_PlatformName( PJRT_Client_PlatformName_Args* args);
+typedef PJRT_Error* PJRT_Client_PlatformName(PJRT_Client_PlatformName_Args* args);
 
 struct PJRT_Client_ProcessIndex_Args {
   size_t struct_size;
@@ -93,7 +93,7 @@ struct PJRT_Client_ProcessIndex_Args {
   int process_index;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_ProcessIndex_Args, process_index);
-typedef PJRT_Error* PJRT_Client_ProcessIndex( PJRT_Client_ProcessIndex_Args* args);
+typedef PJRT_Error* PJRT_Client_ProcessIndex(PJRT_Client_ProcessIndex_Args* args);
 
 struct PJRT_Client_PlatformVersion_Args {
   size_t struct_size;
@@ -103,7 +103,7 @@ struct PJRT_Client_PlatformVersion_Args {
   size_t platform_version_size;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_PlatformVersion_Args, platform_version_size);
-typedef PJRT_Error* PJRT_Client_PlatformVersion( PJRT_Client_PlatformVersion_Args* args);
+typedef PJRT_Error* PJRT_Client_PlatformVersion(PJRT_Client_PlatformVersion_Args* args);
 
 struct PJRT_Client_TopologyDescription_Args {
   size_t struct_size;
@@ -112,7 +112,7 @@ struct PJRT_Client_TopologyDescription_Args {
   PJRT_TopologyDescription* topology;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_TopologyDescription_Args, topology);
-typedef PJRT_Error* PJRT_Client_TopologyDescription( PJRT_Client_TopologyDescription_Args* args);
+typedef PJRT_Error* PJRT_Client_TopologyDescription(PJRT_Client_TopologyDescription_Args* args);
 
 struct PJRT_Client_Devices_Args {
   size_t struct_size;
@@ -132,7 +132,7 @@ struct PJRT_Client_AddressableDevices_Args {
   size_t num_addressable_devices;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_AddressableDevices_Args, num_addressable_devices);
-typedef PJRT_Error* PJRT_Client_AddressableDevices( PJRT_Client_AddressableDevices_Args* args);
+typedef PJRT_Error* PJRT_Client_AddressableDevices(PJRT_Client_AddressableDevices_Args* args);
 
 struct PJRT_Client_LookupDevice_Args {
   size_t struct_size;
@@ -142,7 +142,7 @@ struct PJRT_Client_LookupDevice_Args {
   PJRT_Device* device;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_LookupDevice_Args, device);
-typedef PJRT_Error* PJRT_Client_LookupDevice( PJRT_Client_LookupDevice_Args* args);
+typedef PJRT_Error* PJRT_Client_LookupDevice(PJRT_Client_LookupDevice_Args* args);
 
 struct PJRT_Client_LookupAddressableDevice_Args {
   size_t struct_size;
@@ -152,7 +152,7 @@ struct PJRT_Client_LookupAddressableDevice_Args {
   PJRT_Device* addressable_device;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_LookupAddressableDevice_Args, addressable_device);
-typedef PJRT_Error* PJRT_Client_LookupAddressableDevice( PJRT_Client_LookupAddressableDevice_Args*
+typedef PJRT_Error* PJRT_Client_LookupAddressableDevice(PJRT_Client_LookupAddressableDevice_Args*
     args);
 
 typedef enum {
@@ -182,7 +182,7 @@ struct PJRT_Client_UpdateGlobalProcessInfo_Args {
   size_t num_process_infos;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_UpdateGlobalProcessInfo_Args, num_process_infos);
-typedef PJRT_Error* PJRT_Client_UpdateGlobalProcessInfo( PJRT_Client_UpdateGlobalProcessInfo_Args*
+typedef PJRT_Error* PJRT_Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args*
     args);
 
 struct PJRT_Client_AddressableMemories_Args {
@@ -193,7 +193,7 @@ struct PJRT_Client_AddressableMemories_Args {
   size_t num_addressable_memories;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_AddressableMemories_Args, num_addressable_memories);
-typedef PJRT_Error* PJRT_Client_AddressableMemories( PJRT_Client_AddressableMemories_Args* args);
+typedef PJRT_Error* PJRT_Client_AddressableMemories(PJRT_Client_AddressableMemories_Args* args);
 
 struct PJRT_Client_Compile_Args {
   size_t struct_size;
@@ -229,7 +229,7 @@ struct PJRT_Client_DefaultDeviceAssignment_Args {
   int* default_assignment;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_DefaultDeviceAssignment_Args, default_assignment);
-typedef PJRT_Error* PJRT_Client_DefaultDeviceAssignment( PJRT_Client_DefaultDeviceAssignment_Args*
+typedef PJRT_Error* PJRT_Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args*
     args);
 
 struct PJRT_Client_DmaMap_Args {
@@ -285,7 +285,7 @@ struct PJRT_Client_CreateErrorBuffer_Args {
   PJRT_Buffer_MemoryLayout* device_layout;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_CreateErrorBuffer_Args, device_layout);
-typedef PJRT_Error* PJRT_Client_CreateErrorBuffer( PJRT_Client_CreateErrorBuffer_Args* args);
+typedef PJRT_Error* PJRT_Client_CreateErrorBuffer(PJRT_Client_CreateErrorBuffer_Args* args);
 
 struct PJRT_Client_CreateAliasBuffer_Args {
   size_t struct_size;
@@ -300,7 +300,7 @@ struct PJRT_Client_CreateAliasBuffer_Args {
   PJRT_FulfillAliasBufferCallback* fulfill_alias_buffer_cb;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_CreateAliasBuffer_Args, fulfill_alias_buffer_cb);
-typedef PJRT_Error* PJRT_Client_CreateAliasBuffer( PJRT_Client_CreateAliasBuffer_Args* args);
+typedef PJRT_Error* PJRT_Client_CreateAliasBuffer(PJRT_Client_CreateAliasBuffer_Args* args);
 
 struct PJRT_Client_FulfillAliasBuffer_Args {
   size_t struct_size;
@@ -313,7 +313,7 @@ struct PJRT_Client_FulfillAliasBuffer_Args {
   PJRT_FulfillAliasBufferCallback* fulfill_alias_buffer_cb;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_FulfillAliasBuffer_Args, fulfill_alias_buffer_cb);
-typedef PJRT_Error* PJRT_Client_FulfillAliasBuffer( PJRT_Client_FulfillAliasBuffer_Args* args);
+typedef PJRT_Error* PJRT_Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args* args);
 
 struct PJRT_Client_BufferFromHostBuffer_Args {
   size_t struct_size;
@@ -333,7 +333,7 @@ struct PJRT_Client_BufferFromHostBuffer_Args {
   PJRT_Buffer* buffer;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_BufferFromHostBuffer_Args, buffer);
-typedef PJRT_Error* PJRT_Client_BufferFromHostBuffer( PJRT_Client_BufferFromHostBuffer_Args* args);
+typedef PJRT_Error* PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args* args);
 
 struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
   size_t struct_size;
@@ -352,7 +352,7 @@ struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
   PJRT_Memory* memory;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_CreateViewOfDeviceBuffer_Args, memory);
-typedef PJRT_Error* PJRT_Client_CreateViewOfDeviceBuffer( PJRT_Client_CreateViewOfDeviceBuffer_Args*
+typedef PJRT_Error* PJRT_Client_CreateViewOfDeviceBuffer(PJRT_Client_CreateViewOfDeviceBuffer_Args*
     args);
 
 struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {

@@ -11,7 +11,7 @@ struct PJRT_DeviceDescription_Id_Args {
   int id;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_Id_Args, id);
-typedef PJRT_Error* PJRT_DeviceDescription_Id( PJRT_DeviceDescription_Id_Args* args);
+typedef PJRT_Error* PJRT_DeviceDescription_Id(PJRT_DeviceDescription_Id_Args* args);
 
 struct PJRT_DeviceDescription_ProcessIndex_Args {
   size_t struct_size;
@@ -20,7 +20,7 @@ struct PJRT_DeviceDescription_ProcessIndex_Args {
   int process_index;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_ProcessIndex_Args, process_index);
-typedef PJRT_Error* PJRT_DeviceDescription_ProcessIndex( PJRT_DeviceDescription_ProcessIndex_Args*
+typedef PJRT_Error* PJRT_DeviceDescription_ProcessIndex(PJRT_DeviceDescription_ProcessIndex_Args*
     args);
 
 struct PJRT_DeviceDescription_Attributes_Args {
@@ -31,8 +31,7 @@ struct PJRT_DeviceDescription_Attributes_Args {
   const PJRT_NamedValue* attributes;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_Attributes_Args, attributes);
-typedef PJRT_Error* PJRT_DeviceDescription_Attributes( PJRT_DeviceDescription_Attributes_Args*
-    args);
+typedef PJRT_Error* PJRT_DeviceDescription_Attributes(PJRT_DeviceDescription_Attributes_Args* args);
 
 struct PJRT_DeviceDescription_Kind_Args {
   size_t struct_size;
@@ -42,7 +41,7 @@ struct PJRT_DeviceDescription_Kind_Args {
   size_t device_kind_size;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_Kind_Args, device_kind_size);
-typedef PJRT_Error* PJRT_DeviceDescription_Kind( PJRT_DeviceDescription_Kind_Args* args);
+typedef PJRT_Error* PJRT_DeviceDescription_Kind(PJRT_DeviceDescription_Kind_Args* args);
 
 struct PJRT_DeviceDescription_DebugString_Args {
   size_t struct_size;
@@ -52,7 +51,7 @@ struct PJRT_DeviceDescription_DebugString_Args {
   size_t debug_string_size;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_DebugString_Args, debug_string_size);
-typedef PJRT_Error* PJRT_DeviceDescription_DebugString( PJRT_DeviceDescription_DebugString_Args*
+typedef PJRT_Error* PJRT_DeviceDescription_DebugString(PJRT_DeviceDescription_DebugString_Args*
     args);
 
 struct PJRT_DeviceDescription_ToString_Args {
@@ -63,7 +62,7 @@ struct PJRT_DeviceDescription_ToString_Args {
   size_t to_string_size;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_ToString_Args, to_string_size);
-typedef PJRT_Error* PJRT_DeviceDescription_ToString( PJRT_DeviceDescription_ToString_Args* args);
+typedef PJRT_Error* PJRT_DeviceDescription_ToString(PJRT_DeviceDescription_ToString_Args* args);
 
 struct PJRT_Device_GetDescription_Args {
   size_t struct_size;
@@ -72,7 +71,7 @@ struct PJRT_Device_GetDescription_Args {
   PJRT_DeviceDescription* device_description;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_GetDescription_Args, device_description);
-typedef PJRT_Error* PJRT_Device_GetDescription( PJRT_Device_GetDescription_Args* args);
+typedef PJRT_Error* PJRT_Device_GetDescription(PJRT_Device_GetDescription_Args* args);
 
 struct PJRT_Device_IsAddressable_Args {
   size_t struct_size;
@@ -81,7 +80,7 @@ struct PJRT_Device_IsAddressable_Args {
   bool is_addressable;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_IsAddressable_Args, is_addressable);
-typedef PJRT_Error* PJRT_Device_IsAddressable( PJRT_Device_IsAddressable_Args* args);
+typedef PJRT_Error* PJRT_Device_IsAddressable(PJRT_Device_IsAddressable_Args* args);
 
 struct PJRT_Device_LocalHardwareId_Args {
   size_t struct_size;
@@ -90,7 +89,7 @@ struct PJRT_Device_LocalHardwareId_Args {
   int local_hardware_id;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_LocalHardwareId_Args, local_hardware_id);
-typedef PJRT_Error* PJRT_Device_LocalHardwareId( PJRT_Device_LocalHardwareId_Args* args);
+typedef PJRT_Error* PJRT_Device_LocalHardwareId(PJRT_Device_LocalHardwareId_Args* args);
 
 struct PJRT_Device_AddressableMemories_Args {
   size_t struct_size;
@@ -100,7 +99,7 @@ struct PJRT_Device_AddressableMemories_Args {
   size_t num_memories;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_AddressableMemories_Args, num_memories);
-typedef PJRT_Error* PJRT_Device_AddressableMemories( PJRT_Device_AddressableMemories_Args* args);
+typedef PJRT_Error* PJRT_Device_AddressableMemories(PJRT_Device_AddressableMemories_Args* args);
 
 struct PJRT_Device_DefaultMemory_Args {
   size_t struct_size;
@@ -109,7 +108,7 @@ struct PJRT_Device_DefaultMemory_Args {
   PJRT_Memory* memory;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_DefaultMemory_Args, memory);
-typedef PJRT_Error* PJRT_Device_DefaultMemory( PJRT_Device_DefaultMemory_Args* args);
+typedef PJRT_Error* PJRT_Device_DefaultMemory(PJRT_Device_DefaultMemory_Args* args);
 
 struct PJRT_Device_MemoryStats_Args {
   size_t struct_size;
@@ -148,7 +147,7 @@ struct PJRT_Device_ClearMemoryStats_Args {
   PJRT_Device* device;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_ClearMemoryStats_Args, device);
-typedef PJRT_Error* PJRT_Device_ClearMemoryStats( PJRT_Device_ClearMemoryStats_Args* args);
+typedef PJRT_Error* PJRT_Device_ClearMemoryStats(PJRT_Device_ClearMemoryStats_Args* args);
 
 struct PJRT_Device_PoisonExecution_Args {
   size_t struct_size;
@@ -163,7 +162,7 @@ struct PJRT_Device_PoisonExecution_Args {
   size_t num_payload;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_PoisonExecution_Args, num_payload);
-typedef PJRT_Error* PJRT_Device_PoisonExecution( PJRT_Device_PoisonExecution_Args* args);
+typedef PJRT_Error* PJRT_Device_PoisonExecution(PJRT_Device_PoisonExecution_Args* args);
 
 struct PJRT_Device_GetAttributes_Args {
   size_t struct_size;
@@ -175,7 +174,7 @@ struct PJRT_Device_GetAttributes_Args {
   void (*attributes_deleter)(PJRT_Device_Attributes* device_attributes);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_GetAttributes_Args, attributes_deleter);
-typedef PJRT_Error* PJRT_Device_GetAttributes( PJRT_Device_GetAttributes_Args* args);
+typedef PJRT_Error* PJRT_Device_GetAttributes(PJRT_Device_GetAttributes_Args* args);
 
 struct PJRT_Device_CreateAsyncTrackingEvent_Args {
   size_t struct_size;
@@ -186,7 +185,7 @@ struct PJRT_Device_CreateAsyncTrackingEvent_Args {
   PJRT_AsyncTrackingEvent* event;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_CreateAsyncTrackingEvent_Args, event);
-typedef PJRT_Error* PJRT_Device_CreateAsyncTrackingEvent( PJRT_Device_CreateAsyncTrackingEvent_Args*
+typedef PJRT_Error* PJRT_Device_CreateAsyncTrackingEvent(PJRT_Device_CreateAsyncTrackingEvent_Args*
     args);
 
 struct PJRT_AsyncTrackingEvent_Destroy_Args {
@@ -195,6 +194,6 @@ struct PJRT_AsyncTrackingEvent_Destroy_Args {
   PJRT_AsyncTrackingEvent* event;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_AsyncTrackingEvent_Destroy_Args, event);
-typedef PJRT_Error* PJRT_AsyncTrackingEvent_Destroy( PJRT_AsyncTrackingEvent_Destroy_Args* args);
+typedef PJRT_Error* PJRT_AsyncTrackingEvent_Destroy(PJRT_AsyncTrackingEvent_Destroy_Args* args);
 
 #endif /* PJRT_DEVICE_H_ */

@@ -79,7 +79,7 @@ struct PJRT_Error_ForEachPayload_Args {
   void* user_arg;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Error_ForEachPayload_Args, user_arg);
-typedef PJRT_Error* PJRT_Error_ForEachPayload( PJRT_Error_ForEachPayload_Args* args);
+typedef PJRT_Error* PJRT_Error_ForEachPayload(PJRT_Error_ForEachPayload_Args* args);
 
 typedef PJRT_Error* (*PJRT_CallbackError)(PJRT_Error_Code code, const char* message, size_t
     message_size);

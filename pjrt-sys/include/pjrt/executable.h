@@ -19,7 +19,7 @@ struct PJRT_LoadedExecutable_Destroy_Args {
   PJRT_LoadedExecutable* executable;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_Destroy_Args, executable);
-typedef PJRT_Error* PJRT_LoadedExecutable_Destroy( PJRT_LoadedExecutable_Destroy_Args* args);
+typedef PJRT_Error* PJRT_LoadedExecutable_Destroy(PJRT_LoadedExecutable_Destroy_Args* args);
 
 struct PJRT_LoadedExecutable_GetExecutable_Args {
   size_t struct_size;
@@ -28,7 +28,7 @@ struct PJRT_LoadedExecutable_GetExecutable_Args {
   PJRT_Executable* executable;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_GetExecutable_Args, executable);
-typedef PJRT_Error* PJRT_LoadedExecutable_GetExecutable( PJRT_LoadedExecutable_GetExecutable_Args*
+typedef PJRT_Error* PJRT_LoadedExecutable_GetExecutable(PJRT_LoadedExecutable_GetExecutable_Args*
     args);
 
 struct PJRT_LoadedExecutable_GetDeviceAssignment_Args {
@@ -62,7 +62,7 @@ struct PJRT_Executable_NumReplicas_Args {
   size_t num_replicas;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_NumReplicas_Args, num_replicas);
-typedef PJRT_Error* PJRT_Executable_NumReplicas( PJRT_Executable_NumReplicas_Args* args);
+typedef PJRT_Error* PJRT_Executable_NumReplicas(PJRT_Executable_NumReplicas_Args* args);
 
 struct PJRT_Executable_NumPartitions_Args {
   size_t struct_size;
@@ -71,7 +71,7 @@ struct PJRT_Executable_NumPartitions_Args {
   size_t num_partitions;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_NumPartitions_Args, num_partitions);
-typedef PJRT_Error* PJRT_Executable_NumPartitions( PJRT_Executable_NumPartitions_Args* args);
+typedef PJRT_Error* PJRT_Executable_NumPartitions(PJRT_Executable_NumPartitions_Args* args);
 
 typedef struct PJRT_LogicalDeviceIds {
   int replica;
@@ -108,7 +108,7 @@ struct PJRT_Executable_OptimizedProgram_Args {
   PJRT_Program* program;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_OptimizedProgram_Args, program);
-typedef PJRT_Error* PJRT_Executable_OptimizedProgram( PJRT_Executable_OptimizedProgram_Args* args);
+typedef PJRT_Error* PJRT_Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Args* args);
 
 struct PJRT_LoadedExecutable_Delete_Args {
   size_t struct_size;
@@ -116,7 +116,7 @@ struct PJRT_LoadedExecutable_Delete_Args {
   PJRT_LoadedExecutable* executable;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_Delete_Args, executable);
-typedef PJRT_Error* PJRT_LoadedExecutable_Delete( PJRT_LoadedExecutable_Delete_Args* args);
+typedef PJRT_Error* PJRT_LoadedExecutable_Delete(PJRT_LoadedExecutable_Delete_Args* args);
 
 struct PJRT_LoadedExecutable_IsDeleted_Args {
   size_t struct_size;
@@ -125,7 +125,7 @@ struct PJRT_LoadedExecutable_IsDeleted_Args {
   bool is_deleted;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_IsDeleted_Args, is_deleted);
-typedef PJRT_Error* PJRT_LoadedExecutable_IsDeleted( PJRT_LoadedExecutable_IsDeleted_Args* args);
+typedef PJRT_Error* PJRT_LoadedExecutable_IsDeleted(PJRT_LoadedExecutable_IsDeleted_Args* args);
 
 struct PJRT_Executable_NumOutputs_Args {
   size_t struct_size;
@@ -134,7 +134,7 @@ struct PJRT_Executable_NumOutputs_Args {
   size_t num_outputs;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_NumOutputs_Args, num_outputs);
-typedef PJRT_Error* PJRT_Executable_NumOutputs( PJRT_Executable_NumOutputs_Args* args);
+typedef PJRT_Error* PJRT_Executable_NumOutputs(PJRT_Executable_NumOutputs_Args* args);
 
 struct PJRT_Executable_SizeOfGeneratedCodeInBytes_Args {
   size_t struct_size;
@@ -154,7 +154,7 @@ struct PJRT_Executable_Fingerprint_Args {
   size_t executable_fingerprint_size;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_Fingerprint_Args, executable_fingerprint_size);
-typedef PJRT_Error* PJRT_Executable_Fingerprint( PJRT_Executable_Fingerprint_Args* args);
+typedef PJRT_Error* PJRT_Executable_Fingerprint(PJRT_Executable_Fingerprint_Args* args);
 
 struct PJRT_Executable_GetCostAnalysis_Args {
   size_t struct_size;
@@ -164,7 +164,7 @@ struct PJRT_Executable_GetCostAnalysis_Args {
   const PJRT_NamedValue* properties;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_GetCostAnalysis_Args, properties);
-typedef PJRT_Error* PJRT_Executable_GetCostAnalysis( PJRT_Executable_GetCostAnalysis_Args* args);
+typedef PJRT_Error* PJRT_Executable_GetCostAnalysis(PJRT_Executable_GetCostAnalysis_Args* args);
 
 struct PJRT_Executable_GetCompiledMemoryStats_Args {
   size_t struct_size;
@@ -198,7 +198,7 @@ struct PJRT_Executable_OutputElementTypes_Args {
   size_t num_output_types;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_OutputElementTypes_Args, num_output_types);
-typedef PJRT_Error* PJRT_Executable_OutputElementTypes( PJRT_Executable_OutputElementTypes_Args*
+typedef PJRT_Error* PJRT_Executable_OutputElementTypes(PJRT_Executable_OutputElementTypes_Args*
     args);
 
 struct PJRT_Executable_OutputDimensions_Args {
@@ -210,7 +210,7 @@ struct PJRT_Executable_OutputDimensions_Args {
   const size_t* dim_sizes;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_OutputDimensions_Args, dim_sizes);
-typedef PJRT_Error* PJRT_Executable_OutputDimensions( PJRT_Executable_OutputDimensions_Args* args);
+typedef PJRT_Error* PJRT_Executable_OutputDimensions(PJRT_Executable_OutputDimensions_Args* args);
 
 struct PJRT_Executable_ParameterMemoryKinds_Args {
   size_t struct_size;
@@ -221,7 +221,7 @@ struct PJRT_Executable_ParameterMemoryKinds_Args {
   const size_t* memory_kind_sizes;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_ParameterMemoryKinds_Args, memory_kind_sizes);
-typedef PJRT_Error* PJRT_Executable_ParameterMemoryKinds( PJRT_Executable_ParameterMemoryKinds_Args*
+typedef PJRT_Error* PJRT_Executable_ParameterMemoryKinds(PJRT_Executable_ParameterMemoryKinds_Args*
     args);
 
 struct PJRT_Executable_OutputMemoryKinds_Args {
@@ -233,8 +233,7 @@ struct PJRT_Executable_OutputMemoryKinds_Args {
   const size_t* memory_kind_sizes;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_OutputMemoryKinds_Args, memory_kind_sizes);
-typedef PJRT_Error* PJRT_Executable_OutputMemoryKinds( PJRT_Executable_OutputMemoryKinds_Args*
-    args);
+typedef PJRT_Error* PJRT_Executable_OutputMemoryKinds(PJRT_Executable_OutputMemoryKinds_Args* args);
 
 struct PJRT_Executable_Serialize_Args {
   size_t struct_size;
@@ -246,7 +245,7 @@ struct PJRT_Executable_Serialize_Args {
   void (*serialized_executable_deleter)( PJRT_SerializedExecutable* exec);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_Serialize_Args, serialized_executable_deleter);
-typedef PJRT_Error* PJRT_Executable_Serialize( PJRT_Executable_Serialize_Args* args);
+typedef PJRT_Error* PJRT_Executable_Serialize(PJRT_Executable_Serialize_Args* args);
 
 struct PJRT_Executable_GetCompileOptions_Args {
   size_t struct_size;
@@ -259,8 +258,7 @@ struct PJRT_Executable_GetCompileOptions_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_GetCompileOptions_Args,
                           serialized_compile_options_deleter);
-typedef PJRT_Error* PJRT_Executable_GetCompileOptions( PJRT_Executable_GetCompileOptions_Args*
-    args);
+typedef PJRT_Error* PJRT_Executable_GetCompileOptions(PJRT_Executable_GetCompileOptions_Args* args);
 
 struct PJRT_LoadOptions {
   size_t struct_size;
@@ -282,7 +280,7 @@ struct PJRT_Executable_DeserializeAndLoad_Args {
   PJRT_LoadOptions* load_options;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_DeserializeAndLoad_Args, load_options);
-typedef PJRT_Error* PJRT_Executable_DeserializeAndLoad( PJRT_Executable_DeserializeAndLoad_Args*
+typedef PJRT_Error* PJRT_Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAndLoad_Args*
     args);
 
 struct PJRT_LoadedExecutable_Fingerprint_Args {
@@ -293,7 +291,6 @@ struct PJRT_LoadedExecutable_Fingerprint_Args {
   size_t executable_fingerprint_size;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_Fingerprint_Args, executable_fingerprint_size);
-typedef PJRT_Error* PJRT_LoadedExecutable_Fingerprint( PJRT_LoadedExecutable_Fingerprint_Args*
-    args);
+typedef PJRT_Error* PJRT_LoadedExecutable_Fingerprint(PJRT_LoadedExecutable_Fingerprint_Args* args);
 
 #endif /* PJRT_EXECUTABLE_H_ */

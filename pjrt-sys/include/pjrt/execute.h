@@ -12,7 +12,7 @@ struct PJRT_ExecuteContext_Create_Args {
   PJRT_ExecuteContext* context;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_ExecuteContext_Create_Args, context);
-typedef PJRT_Error* PJRT_ExecuteContext_Create( PJRT_ExecuteContext_Create_Args* args);
+typedef PJRT_Error* PJRT_ExecuteContext_Create(PJRT_ExecuteContext_Create_Args* args);
 
 struct PJRT_ExecuteContext_Destroy_Args {
   size_t struct_size;
@@ -20,7 +20,7 @@ struct PJRT_ExecuteContext_Destroy_Args {
   PJRT_ExecuteContext* context;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_ExecuteContext_Destroy_Args, context);
-typedef PJRT_Error* PJRT_ExecuteContext_Destroy( PJRT_ExecuteContext_Destroy_Args* args);
+typedef PJRT_Error* PJRT_ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args* args);
 
 typedef struct PJRT_Chunk {
   void* data;
@@ -96,6 +96,6 @@ struct PJRT_LoadedExecutable_Execute_Args {
   PJRT_Device* execute_device;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_Execute_Args, execute_device);
-typedef PJRT_Error* PJRT_LoadedExecutable_Execute( PJRT_LoadedExecutable_Execute_Args* args);
+typedef PJRT_Error* PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args* args);
 
 #endif /* PJRT_EXECUTE_H_ */

@@ -75,6 +75,6 @@ struct PJRT_Memory_AddressableByDevices_Args {
   size_t num_devices;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Memory_AddressableByDevices_Args, num_devices);
-typedef PJRT_Error* PJRT_Memory_AddressableByDevices( PJRT_Memory_AddressableByDevices_Args* args);
+typedef PJRT_Error* PJRT_Memory_AddressableByDevices(PJRT_Memory_AddressableByDevices_Args* args);
 
 #endif /* PJRT_MEMORY_H_ */

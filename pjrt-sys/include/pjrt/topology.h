@@ -15,7 +15,7 @@ struct PJRT_TopologyDescription_Create_Args {
   PJRT_TopologyDescription* topology;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_Create_Args, topology);
-typedef PJRT_Error* PJRT_TopologyDescription_Create( PJRT_TopologyDescription_Create_Args* args);
+typedef PJRT_Error* PJRT_TopologyDescription_Create(PJRT_TopologyDescription_Create_Args* args);
 
 struct PJRT_TopologyDescription_Destroy_Args {
   size_t struct_size;
@@ -23,7 +23,7 @@ struct PJRT_TopologyDescription_Destroy_Args {
   PJRT_TopologyDescription* topology;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_Destroy_Args, topology);
-typedef PJRT_Error* PJRT_TopologyDescription_Destroy( PJRT_TopologyDescription_Destroy_Args* args);
+typedef PJRT_Error* PJRT_TopologyDescription_Destroy(PJRT_TopologyDescription_Destroy_Args* args);
 
 struct PJRT_TopologyDescription_PlatformVersion_Args {
   size_t struct_size;
@@ -68,7 +68,7 @@ struct PJRT_TopologyDescription_Serialize_Args {
   void (*serialized_topology_deleter)( PJRT_SerializedTopology* serialized_topology);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_Serialize_Args, serialized_topology_deleter);
-typedef PJRT_Error* PJRT_TopologyDescription_Serialize( PJRT_TopologyDescription_Serialize_Args*
+typedef PJRT_Error* PJRT_TopologyDescription_Serialize(PJRT_TopologyDescription_Serialize_Args*
     args);
 
 struct PJRT_TopologyDescription_Deserialize_Args {
@@ -79,7 +79,7 @@ struct PJRT_TopologyDescription_Deserialize_Args {
   PJRT_TopologyDescription* topology;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_Deserialize_Args, topology);
-typedef PJRT_Error* PJRT_TopologyDescription_Deserialize( PJRT_TopologyDescription_Deserialize_Args*
+typedef PJRT_Error* PJRT_TopologyDescription_Deserialize(PJRT_TopologyDescription_Deserialize_Args*
     args);
 
 struct PJRT_TopologyDescription_Attributes_Args {
@@ -90,7 +90,7 @@ struct PJRT_TopologyDescription_Attributes_Args {
   size_t num_attributes;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_Attributes_Args, num_attributes);
-typedef PJRT_Error* PJRT_TopologyDescription_Attributes( PJRT_TopologyDescription_Attributes_Args*
+typedef PJRT_Error* PJRT_TopologyDescription_Attributes(PJRT_TopologyDescription_Attributes_Args*
     args);
 
 struct PJRT_TopologyDescription_Fingerprint_Args {
@@ -100,7 +100,7 @@ struct PJRT_TopologyDescription_Fingerprint_Args {
   uint64_t fingerprint;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_Fingerprint_Args, fingerprint);
-typedef PJRT_Error* PJRT_TopologyDescription_Fingerprint( PJRT_TopologyDescription_Fingerprint_Args*
+typedef PJRT_Error* PJRT_TopologyDescription_Fingerprint(PJRT_TopologyDescription_Fingerprint_Args*
     args);
 
 struct PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args {

@@ -122,7 +122,7 @@ struct PJRT_CopyToDeviceStream_Destroy_Args {
   PJRT_CopyToDeviceStream* stream;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_CopyToDeviceStream_Destroy_Args, stream);
-typedef PJRT_Error* PJRT_CopyToDeviceStream_Destroy( PJRT_CopyToDeviceStream_Destroy_Args* args);
+typedef PJRT_Error* PJRT_CopyToDeviceStream_Destroy(PJRT_CopyToDeviceStream_Destroy_Args* args);
 
 struct PJRT_CopyToDeviceStream_AddChunk_Args {
   size_t struct_size;
@@ -132,7 +132,7 @@ struct PJRT_CopyToDeviceStream_AddChunk_Args {
   PJRT_Event* transfer_complete;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_CopyToDeviceStream_AddChunk_Args, transfer_complete);
-typedef PJRT_Error* PJRT_CopyToDeviceStream_AddChunk( PJRT_CopyToDeviceStream_AddChunk_Args* args);
+typedef PJRT_Error* PJRT_CopyToDeviceStream_AddChunk(PJRT_CopyToDeviceStream_AddChunk_Args* args);
 
 struct PJRT_CopyToDeviceStream_TotalBytes_Args {
   size_t struct_size;
@@ -141,7 +141,7 @@ struct PJRT_CopyToDeviceStream_TotalBytes_Args {
   int64_t total_bytes;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_CopyToDeviceStream_TotalBytes_Args, total_bytes);
-typedef PJRT_Error* PJRT_CopyToDeviceStream_TotalBytes( PJRT_CopyToDeviceStream_TotalBytes_Args*
+typedef PJRT_Error* PJRT_CopyToDeviceStream_TotalBytes(PJRT_CopyToDeviceStream_TotalBytes_Args*
     args);
 
 struct PJRT_CopyToDeviceStream_GranuleSize_Args {
@@ -151,7 +151,7 @@ struct PJRT_CopyToDeviceStream_GranuleSize_Args {
   int64_t granule_size_in_bytes;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_CopyToDeviceStream_GranuleSize_Args, granule_size_in_bytes);
-typedef PJRT_Error* PJRT_CopyToDeviceStream_GranuleSize( PJRT_CopyToDeviceStream_GranuleSize_Args*
+typedef PJRT_Error* PJRT_CopyToDeviceStream_GranuleSize(PJRT_CopyToDeviceStream_GranuleSize_Args*
     args);
 
 struct PJRT_CopyToDeviceStream_CurrentBytes_Args {
@@ -161,7 +161,7 @@ struct PJRT_CopyToDeviceStream_CurrentBytes_Args {
   int64_t current_bytes;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_CopyToDeviceStream_CurrentBytes_Args, current_bytes);
-typedef PJRT_Error* PJRT_CopyToDeviceStream_CurrentBytes( PJRT_CopyToDeviceStream_CurrentBytes_Args*
+typedef PJRT_Error* PJRT_CopyToDeviceStream_CurrentBytes(PJRT_CopyToDeviceStream_CurrentBytes_Args*
     args);
 
 #endif /* PJRT_TRANSFER_H_ */
