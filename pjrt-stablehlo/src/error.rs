@@ -1,0 +1,73 @@
+//! Errors of readers and the verifier.
+
+use crate::ir::{Location, Str};
+
+/// Why a program could not be read.
+///
+/// The text says what is wrong, what was expected, in which operation and where in the source program that
+/// operation comes from, and at which byte of the input, as far as they are known.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{}", self.text())]
+pub struct Error {
+    /// Which kind of error.
+    pub kind: ErrorKind,
+    /// What is wrong and what was expected.
+    pub message: String,
+    /// Byte of the input at which the error was found.
+    pub offset: Option<usize>,
+    /// Operation that the error is in.
+    pub op: Option<Str>,
+    /// Where in the source program that operation comes from.
+    pub location: Location,
+}
+
+/// Kinds of [`Error`]s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The input is not what its format says: cut off, damaged, or never was a program.
+    Malformed,
+    /// The input is well-formed, and this crate does not support something in it.
+    Unsupported,
+    /// The program breaks a rule of StableHLO.
+    Invalid,
+    /// The input exceeds one of the [`limits`](crate::limits).
+    TooLarge,
+}
+
+impl Error {
+    /// An error of this kind without place.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Error { kind, message: message.into(), offset: None, op: None, location: Location::UNKNOWN }
+    }
+
+    /// The same error with a byte offset, unless it has one.
+    pub fn at_offset(mut self, offset: usize) -> Self {
+        self.offset.get_or_insert(offset);
+        self
+    }
+
+    /// The same error with an operation and its location, unless it has one.
+    pub fn in_op(mut self, op: impl Into<Str>, location: &Location) -> Self {
+        if self.op.is_none() {
+            self.op = Some(op.into());
+            self.location = location.clone();
+        }
+        self
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some(op) = &self.op {
+            text.push_str(&format!("{op}: "));
+        }
+        text.push_str(&self.message);
+        if let Some(offset) = self.offset {
+            text.push_str(&format!(" (byte {offset} of the input)"));
+        }
+        if !self.location.is_unknown() {
+            text.push_str(&format!(" at {}", self.location));
+        }
+        text
+    }
+}

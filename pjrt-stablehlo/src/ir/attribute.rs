@@ -1,0 +1,242 @@
+//! Attributes: constant data attached to operations, functions and modules.
+
+use std::sync::Arc;
+
+use super::{
+    AxisRef, ChannelHandle, ConvDimensionNumbers, DotAlgorithm, DotDimensionNumbers, EnumValue,
+    GatherDimensionNumbers, Literal, Location, Mesh, OutputOperandAlias, ReplicaGroupMeshAxes,
+    ResultAccuracy, ScatterDimensionNumbers, Str, TensorSharding, Type,
+};
+use crate::Bytes;
+
+/// A constant attached to an operation, function, argument or module. Cheap to clone.
+///
+/// Operations carry the attributes that StableHLO defines for them as typed fields of their [`Op`](super::Op)
+/// struct; those that are met in this form are discardable ones (`mhlo.sharding`, `jax.result_info`), contents of
+/// dictionaries, and attributes of operations that this crate only passes through.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Attribute {
+    /// `unit`: present, says nothing more.
+    Unit,
+    /// `true` or `false`.
+    Bool(bool),
+    /// `5 : i64`.
+    Integer {
+        /// The value; bits of `ui64` values above `i64::MAX`.
+        value: i64,
+        /// The type: an integer type or `index`.
+        ty: ElementType,
+    },
+    /// `1.0 : f32`.
+    Float {
+        /// The value. Exact: every float type up to `f64` fits.
+        value: f64,
+        /// The type.
+        ty: ElementType,
+    },
+    /// `"text"`.
+    String(Str),
+    /// A string that is not UTF-8.
+    Bytes(Bytes),
+    /// A type.
+    Type(Type),
+    /// `[a, b]`.
+    Array(Arc<[Attribute]>),
+    /// `{a = 1, b = 2}`.
+    Dictionary(DictionaryAttribute),
+    /// `@name` or `@outer::@inner`.
+    Symbol(Arc<[Str]>),
+    /// `array<i64: 1, 2>`; of any integer type.
+    IntegerArray {
+        /// The type of the elements; `i1` for booleans.
+        ty: ElementType,
+        /// The values.
+        values: Arc<[i64]>,
+    },
+    /// `array<f32: 1.0, 2.0>`.
+    FloatArray {
+        /// The type of the elements.
+        ty: ElementType,
+        /// The values.
+        values: Arc<[f64]>,
+    },
+    /// `dense<[1, 2]> : tensor<2xi64>`.
+    Elements(Literal),
+    /// `dense_resource<name> : tensor<2xi64>` whose contents came with the program.
+    Resource {
+        /// Name of the resource.
+        name: Str,
+        /// The contents.
+        value: Literal,
+    },
+    /// A source location.
+    Location(Location),
+    /// A case of a StableHLO enumeration.
+    Enum(EnumValue),
+    /// `#stablehlo.dot`.
+    DotDimensionNumbers(Arc<DotDimensionNumbers>),
+    /// `#stablehlo.dot_algorithm`.
+    DotAlgorithm(Arc<DotAlgorithm>),
+    /// `#stablehlo.conv`.
+    ConvDimensionNumbers(Arc<ConvDimensionNumbers>),
+    /// `#stablehlo.gather`.
+    GatherDimensionNumbers(Arc<GatherDimensionNumbers>),
+    /// `#stablehlo.scatter`.
+    ScatterDimensionNumbers(Arc<ScatterDimensionNumbers>),
+    /// `#stablehlo.channel_handle`.
+    ChannelHandle(ChannelHandle),
+    /// `#stablehlo.result_accuracy`.
+    ResultAccuracy(Arc<ResultAccuracy>),
+    /// `#stablehlo.output_operand_alias`.
+    OutputOperandAlias(Arc<OutputOperandAlias>),
+    /// `#stablehlo.replica_group_mesh_axes`.
+    ReplicaGroupMeshAxes(Arc<ReplicaGroupMeshAxes>),
+    /// `#stablehlo.bounds`.
+    Bounds(Arc<[i64]>),
+    /// `#sdy.mesh` or `#stablehlo.mesh`.
+    Mesh(Arc<Mesh>),
+    /// `#stablehlo.axis_ref` or `#sdy.axis_ref`.
+    AxisRef(Arc<AxisRef>),
+    /// `#sdy.sharding`.
+    Sharding(Arc<TensorSharding>),
+    /// `#sdy.sharding_per_value`.
+    ShardingPerValue(Arc<[TensorSharding]>),
+    /// `#sdy.manual_axes`.
+    ManualAxes(Arc<[Str]>),
+    /// An attribute of a dialect that this crate does not know, as its text without the leading `#`.
+    Opaque(Str),
+}
+
+use super::ElementType;
+
+impl Attribute {
+    /// The text of a string attribute.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Attribute::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value of an integer attribute.
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Attribute::Integer { value, .. } => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The value of a boolean attribute; `unit` counts as true.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Attribute::Bool(value) => Some(*value),
+            Attribute::Unit => Some(true),
+            _ => None,
+        }
+    }
+
+    /// The elements of an array attribute.
+    pub fn as_array(&self) -> Option<&[Attribute]> {
+        match self {
+            Attribute::Array(elements) => Some(elements),
+            _ => None,
+        }
+    }
+
+    /// The entries of a dictionary attribute.
+    pub fn as_dictionary(&self) -> Option<&DictionaryAttribute> {
+        match self {
+            Attribute::Dictionary(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// What kind of attribute this is, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Attribute::Unit => "unit",
+            Attribute::Bool(_) => "a boolean",
+            Attribute::Integer { .. } => "an integer",
+            Attribute::Float { .. } => "a float",
+            Attribute::String(_) => "a string",
+            Attribute::Bytes(_) => "a string that is not UTF-8",
+            Attribute::Type(_) => "a type",
+            Attribute::Array(_) => "an array",
+            Attribute::Dictionary(_) => "a dictionary",
+            Attribute::Symbol(_) => "a symbol reference",
+            Attribute::IntegerArray { .. } => "a dense integer array",
+            Attribute::FloatArray { .. } => "a dense float array",
+            Attribute::Elements(_) => "dense elements",
+            Attribute::Resource { .. } => "a dense resource",
+            Attribute::Location(_) => "a location",
+            Attribute::Enum(value) => value.names().0,
+            Attribute::DotDimensionNumbers(_) => "dot dimension numbers",
+            Attribute::DotAlgorithm(_) => "a dot algorithm",
+            Attribute::ConvDimensionNumbers(_) => "convolution dimension numbers",
+            Attribute::GatherDimensionNumbers(_) => "gather dimension numbers",
+            Attribute::ScatterDimensionNumbers(_) => "scatter dimension numbers",
+            Attribute::ChannelHandle(_) => "a channel handle",
+            Attribute::ResultAccuracy(_) => "a result accuracy",
+            Attribute::OutputOperandAlias(_) => "an output operand alias",
+            Attribute::ReplicaGroupMeshAxes(_) => "mesh axes of replica groups",
+            Attribute::Bounds(_) => "bounds",
+            Attribute::Mesh(_) => "a mesh",
+            Attribute::AxisRef(_) => "a reference to a mesh axis",
+            Attribute::Sharding(_) => "a sharding",
+            Attribute::ShardingPerValue(_) => "a sharding per value",
+            Attribute::ManualAxes(_) => "manual axes",
+            Attribute::Opaque(_) => "an attribute of an unknown dialect",
+        }
+    }
+}
+
+impl From<&str> for Attribute {
+    fn from(text: &str) -> Self {
+        Attribute::String(text.into())
+    }
+}
+
+impl From<bool> for Attribute {
+    fn from(value: bool) -> Self {
+        Attribute::Bool(value)
+    }
+}
+
+impl From<i64> for Attribute {
+    /// An `i64`.
+    fn from(value: i64) -> Self {
+        Attribute::Integer { value, ty: ElementType::I64 }
+    }
+}
+
+/// Named attributes. One pointer (none when empty); cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DictionaryAttribute(Option<Arc<[(Str, Attribute)]>>);
+
+impl DictionaryAttribute {
+    /// A dictionary of these entries, in this order.
+    pub fn new(entries: Vec<(Str, Attribute)>) -> Self {
+        DictionaryAttribute(if entries.is_empty() { None } else { Some(entries.into()) })
+    }
+
+    /// The entries.
+    pub fn entries(&self) -> &[(Str, Attribute)] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// The attribute of this name.
+    pub fn get(&self, name: &str) -> Option<&Attribute> {
+        self.entries().iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.entries().len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+}

@@ -1,0 +1,376 @@
+//! The arena that a function's operations live in.
+
+use std::fmt;
+use std::iter::FusedIterator;
+
+use super::{DictionaryAttribute, Location, Op, OpInfo, Type, Variadicity};
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident $sigil:literal;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+            pub struct $name(pub(crate) u32);
+
+            impl $name {
+                /// Position in the arena: ids of one [`Body`] count from 0 without gaps, so that side tables can be
+                /// plain vectors.
+                pub fn index(self) -> usize {
+                    self.0 as usize
+                }
+            }
+
+            impl fmt::Debug for $name {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    write!(f, concat!($sigil, "{}"), self.0)
+                }
+            }
+        )*
+    };
+}
+
+ids! {
+    /// A value of a [`Body`]: a block argument or a result of an operation.
+    ValueId "%";
+    /// An operation of a [`Body`].
+    OpId "op";
+    /// A block of a [`Body`].
+    BlockId "^";
+    /// A region of a [`Body`].
+    RegionId "region";
+}
+
+/// All values, operations, blocks and regions of one function.
+///
+/// Everything is addressed by ids; nothing is nested, so walking or dropping a body takes no recursion. The
+/// function's own code is the entry block of [`Body::ROOT`]. Operations in nested regions may use values of all
+/// enclosing regions (bodies of `while` and `if` capture), except where the operation is
+/// [`Trait::IsolatedFromAbove`](super::Trait::IsolatedFromAbove).
+#[derive(Clone, Debug, Default)]
+pub struct Body {
+    values: Vec<Value>,
+    ops: Vec<Operation>,
+    blocks: Vec<Block>,
+    regions: Vec<Region>,
+}
+
+/// A value: its type and where it comes from.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// Type.
+    pub ty: Type,
+    /// Where the value comes from.
+    pub definition: Definition,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Definition {
+    /// Argument `index` of a block.
+    Argument {
+        /// The block.
+        block: BlockId,
+        /// Position among the block's arguments.
+        index: u32,
+    },
+    /// Result `index` of an operation.
+    Result {
+        /// The operation.
+        op: OpId,
+        /// Position among the operation's results.
+        index: u32,
+    },
+}
+
+/// A sequence of operations, the last of which is a terminator.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// The region that the block belongs to.
+    pub region: RegionId,
+    /// Arguments.
+    pub arguments: Vec<ValueId>,
+    /// Operations in the order in which they run.
+    pub ops: Vec<OpId>,
+    /// Locations of the arguments: empty when nothing is known, otherwise one each.
+    pub argument_locations: Vec<Location>,
+}
+
+/// A list of blocks. Regions of StableHLO have exactly one.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// The operation that the region belongs to; `None` for the function's own.
+    pub parent: Option<OpId>,
+    /// Blocks.
+    pub blocks: Vec<BlockId>,
+}
+
+/// An operation.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// What the operation does, with its typed attributes.
+    pub kind: Op,
+    /// Values that the operation uses.
+    pub operands: Box<[ValueId]>,
+    /// Values that the operation defines.
+    pub results: ValueRange,
+    /// Regions that the operation has.
+    pub regions: Box<[RegionId]>,
+    /// Attributes beyond those that the operation's definition has, such as `mhlo.sharding` or `sdy.sharding`.
+    pub attributes: DictionaryAttribute,
+    /// The block that the operation is in.
+    pub block: BlockId,
+    /// Where in the source program the operation comes from.
+    pub location: Location,
+}
+
+/// Consecutive values: the results of an operation. `Copy`; iterates over [`ValueId`]s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ValueRange {
+    start: u32,
+    end: u32,
+}
+
+impl ValueRange {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Value `index`.
+    pub fn get(&self, index: usize) -> Option<ValueId> {
+        (index < self.len()).then(|| ValueId(self.start + index as u32))
+    }
+
+    /// Whether the value is among them.
+    pub fn contains(&self, value: ValueId) -> bool {
+        (self.start..self.end).contains(&value.0)
+    }
+
+    /// The values as an iterator, leaving the range as it is.
+    pub fn iter(&self) -> ValueRange {
+        *self
+    }
+}
+
+impl Iterator for ValueRange {
+    type Item = ValueId;
+
+    fn next(&mut self) -> Option<ValueId> {
+        let next = self.get(0)?;
+        self.start += 1;
+        Some(next)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.len(), Some(self.len()))
+    }
+}
+
+impl DoubleEndedIterator for ValueRange {
+    fn next_back(&mut self) -> Option<ValueId> {
+        let last = self.get(self.len().checked_sub(1)?)?;
+        self.end -= 1;
+        Some(last)
+    }
+}
+
+impl ExactSizeIterator for ValueRange {}
+impl FusedIterator for ValueRange {}
+
+impl Operation {
+    /// The table's entry for the operation: name, operands, traits, ...
+    pub fn info(&self) -> &'static OpInfo {
+        self.kind.info()
+    }
+
+    /// Operand `index`.
+    ///
+    /// # Panics
+    /// When the operation has fewer operands; the verifier has checked the number against the table.
+    pub fn operand(&self, index: usize) -> ValueId {
+        self.operands[index]
+    }
+
+    /// The first result.
+    ///
+    /// # Panics
+    /// When the operation has none; the verifier has checked the number against the table.
+    pub fn result(&self) -> ValueId {
+        self.results.get(0).expect("the operation has a result")
+    }
+
+    /// The operands of group `group` of the table's entry, such as `inputs` (0) or `init_values` (1) of `reduce`.
+    ///
+    /// Where several groups are variadic, they are equally long.
+    pub fn operand_group(&self, group: usize) -> &[ValueId] {
+        let groups = self.info().operands;
+        let variadic = groups.iter().filter(|spec| spec.variadicity == Variadicity::Variadic).count();
+        let fixed = groups.len() - variadic;
+        let each = self.operands.len().saturating_sub(fixed).checked_div(variadic).unwrap_or(0);
+        let len = |variadicity| if variadicity == Variadicity::Variadic { each } else { 1 };
+        let start: usize = groups[..group].iter().map(|spec| len(spec.variadicity)).sum();
+        self.operands.get(start..start + len(groups[group].variadicity)).unwrap_or_default()
+    }
+}
+
+impl Body {
+    /// The function's own region.
+    pub const ROOT: RegionId = RegionId(0);
+
+    /// A body with an empty root region.
+    pub fn new() -> Self {
+        Body { regions: vec![Region { parent: None, blocks: Vec::new() }], ..Body::default() }
+    }
+
+    /// The block in which the function starts; `None` in a declaration.
+    pub fn entry(&self) -> Option<BlockId> {
+        self.regions.first()?.blocks.first().copied()
+    }
+
+    /// The operation.
+    pub fn op(&self, id: OpId) -> &Operation {
+        &self.ops[id.index()]
+    }
+
+    /// The operation, to change it.
+    pub fn op_mut(&mut self, id: OpId) -> &mut Operation {
+        &mut self.ops[id.index()]
+    }
+
+    /// The value.
+    pub fn value(&self, id: ValueId) -> &Value {
+        &self.values[id.index()]
+    }
+
+    /// The type of the value.
+    pub fn ty(&self, id: ValueId) -> &Type {
+        &self.values[id.index()].ty
+    }
+
+    /// The block.
+    pub fn block(&self, id: BlockId) -> &Block {
+        &self.blocks[id.index()]
+    }
+
+    /// The region.
+    pub fn region(&self, id: RegionId) -> &Region {
+        &self.regions[id.index()]
+    }
+
+    /// Region `index` of an operation as its single block, which is what all StableHLO operations have.
+    pub fn region_block(&self, op: OpId, index: usize) -> Option<&Block> {
+        let region = *self.op(op).regions.get(index)?;
+        self.region(region).blocks.first().map(|&block| self.block(block))
+    }
+
+    /// Number of operations, nested ones included.
+    pub fn num_ops(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Number of values.
+    pub fn num_values(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Number of blocks.
+    pub fn num_blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Number of regions.
+    pub fn num_regions(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// All operations, nested ones included, in the order in which they were added: an operation comes before those
+    /// of its regions in what readers make.
+    pub fn ops(&self) -> impl ExactSizeIterator<Item = (OpId, &Operation)> {
+        self.ops.iter().enumerate().map(|(index, op)| (OpId(index as u32), op))
+    }
+
+    /// The operation that a value is a result of; `None` for block arguments.
+    pub fn defining_op(&self, value: ValueId) -> Option<OpId> {
+        match self.value(value).definition {
+            Definition::Result { op, .. } => Some(op),
+            Definition::Argument { .. } => None,
+        }
+    }
+
+    /// Adds a region to an operation (or a further region of the function, for `None`).
+    pub fn add_region(&mut self, parent: Option<OpId>) -> RegionId {
+        let id = RegionId(arena_id(self.regions.len()));
+        self.regions.push(Region { parent, blocks: Vec::new() });
+        if let Some(parent) = parent {
+            let regions = &mut self.ops[parent.index()].regions;
+            let mut extended = std::mem::take(regions).into_vec();
+            extended.push(id);
+            *regions = extended.into();
+        }
+        id
+    }
+
+    /// Adds an empty block at the end of a region.
+    pub fn add_block(&mut self, region: RegionId) -> BlockId {
+        let id = BlockId(arena_id(self.blocks.len()));
+        self.blocks.push(Block {
+            region,
+            arguments: Vec::new(),
+            ops: Vec::new(),
+            argument_locations: Vec::new(),
+        });
+        self.regions[region.index()].blocks.push(id);
+        id
+    }
+
+    /// Adds an argument to a block.
+    pub fn add_argument(&mut self, block: BlockId, ty: Type) -> ValueId {
+        let id = ValueId(arena_id(self.values.len()));
+        let arguments = &mut self.blocks[block.index()].arguments;
+        self.values
+            .push(Value { ty, definition: Definition::Argument { block, index: arguments.len() as u32 } });
+        arguments.push(id);
+        id
+    }
+
+    /// Adds an operation without regions at the end of a block. Nothing is checked.
+    pub fn add_op(
+        &mut self,
+        block: BlockId,
+        kind: Op,
+        operands: impl Into<Box<[ValueId]>>,
+        result_types: impl IntoIterator<Item = Type>,
+        location: Location,
+    ) -> OpId {
+        let op = OpId(arena_id(self.ops.len()));
+        let start = arena_id(self.values.len());
+        for (index, ty) in result_types.into_iter().enumerate() {
+            self.values.push(Value { ty, definition: Definition::Result { op, index: index as u32 } });
+        }
+        let results = ValueRange { start, end: arena_id(self.values.len()) };
+        self.ops.push(Operation {
+            kind,
+            operands: operands.into(),
+            results,
+            regions: Box::default(),
+            attributes: DictionaryAttribute::default(),
+            block,
+            location,
+        });
+        self.blocks[block.index()].ops.push(op);
+        op
+    }
+}
+
+/// An id for the next element of an arena.
+///
+/// # Panics
+/// With more than `u32::MAX` elements, which takes more memory than any reader's limits allow.
+fn arena_id(len: usize) -> u32 {
+    u32::try_from(len).expect("an arena holds at most u32::MAX elements")
+}

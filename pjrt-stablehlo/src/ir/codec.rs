@@ -1,0 +1,431 @@
+//! How typed attributes of operations are made from [`Attribute`]s and turned into them.
+//!
+//! One codec for each way in which StableHLO programs write an attribute; the op table names the codec of each.
+
+use std::marker::PhantomData;
+
+use super::*;
+
+/// A way to write an attribute.
+pub(crate) trait Codec {
+    /// The typed form.
+    type Value;
+    /// What the attribute has to be, for messages.
+    const EXPECTED: &'static str;
+    /// The typed form of an attribute; `None` when it is of another kind.
+    fn decode(attribute: &Attribute) -> Option<Self::Value>;
+    /// The typed form of an attribute that is not there; `None` when it has to be.
+    fn absent() -> Option<Self::Value> {
+        None
+    }
+    /// The attribute; `None` when it can be left out.
+    fn encode(value: &Self::Value) -> Option<Attribute>;
+}
+
+/// The typed form of attribute `name` of operation `op`.
+pub(crate) fn decode<C: Codec>(
+    op: &'static str,
+    name: &'static str,
+    attribute: Option<Attribute>,
+) -> Result<C::Value, AttributeError> {
+    let (value, found) = match &attribute {
+        Some(attribute) => (C::decode(attribute), attribute.kind()),
+        None => (C::absent(), "nothing"),
+    };
+    value.ok_or_else(|| AttributeError { op: op.into(), attribute: name, expected: C::EXPECTED, found })
+}
+
+/// The attribute of a typed form, with its name.
+pub(crate) fn encode<C: Codec>(name: &'static str, value: &C::Value) -> Option<(Str, Attribute)> {
+    C::encode(value).map(|attribute| (name.into(), attribute))
+}
+
+macro_rules! codecs {
+    ($($(#[doc = $doc:literal])+ $name:ident: $value:ty = $expected:literal,
+        decode |$attribute:ident| $decode:expr, $(absent $absent:expr,)? encode |$it:ident| $encode:expr;)*) => {
+        $(
+            $(#[doc = $doc])+
+            pub(crate) struct $name;
+
+            impl Codec for $name {
+                type Value = $value;
+                const EXPECTED: &'static str = $expected;
+
+                fn decode($attribute: &Attribute) -> Option<$value> {
+                    $decode
+                }
+
+                $(fn absent() -> Option<$value> {
+                    Some($absent)
+                })?
+
+                fn encode($it: &$value) -> Option<Attribute> {
+                    $encode
+                }
+            }
+        )*
+    };
+}
+
+fn integer(value: i64, ty: ElementType) -> Option<Attribute> {
+    Some(Attribute::Integer { value, ty })
+}
+
+fn ints(attribute: &Attribute) -> Option<Ints> {
+    match attribute {
+        Attribute::IntegerArray { values, .. } => Some((**values).into()),
+        Attribute::Elements(literal) | Attribute::Resource { value: literal, .. } => {
+            literal.to_i64s(crate::limits::MAX_ATTRIBUTE_ELEMENTS).map(Into::into)
+        }
+        _ => None,
+    }
+}
+
+fn int_array(values: &[i64]) -> Attribute {
+    Attribute::IntegerArray { ty: ElementType::I64, values: values.into() }
+}
+
+fn matrix(attribute: &Attribute) -> Option<(usize, Ints)> {
+    let Attribute::Elements(literal) = attribute else { return None };
+    let columns = match literal.ty().dims() {
+        [_, columns] => usize::try_from(*columns).ok()?,
+        _ => return None,
+    };
+    Some((columns, ints(attribute)?))
+}
+
+fn int_elements(dims: &[i64], values: &[i64], ty: ElementType) -> Option<Attribute> {
+    let width = ty.byte_width();
+    let bytes: Vec<u8> =
+        values.iter().flat_map(|value| value.to_le_bytes().into_iter().take(width)).collect();
+    Literal::new(TensorType::new(ty, dims), LiteralData::Dense(bytes.into())).ok().map(Attribute::Elements)
+}
+
+fn pairs(attribute: &Attribute) -> Option<IntPairs> {
+    if let Attribute::Elements(literal) = attribute
+        && literal.num_elements() == 0
+    {
+        return Some(IntPairs::default());
+    }
+    let (2, values) = matrix(attribute)? else { return None };
+    Some(values.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect())
+}
+
+fn pair_elements(pairs: &[[i64; 2]]) -> Option<Attribute> {
+    let values: Vec<i64> = pairs.iter().flatten().copied().collect();
+    int_elements(&[pairs.len() as i64, 2], &values, ElementType::I64)
+}
+
+fn symbol(attribute: &Attribute) -> Option<Str> {
+    match attribute {
+        Attribute::Symbol(path) if path.len() == 1 => Some(path[0].clone()),
+        Attribute::String(name) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+fn symbol_attribute(name: &Str) -> Attribute {
+    Attribute::Symbol([name.clone()].into())
+}
+
+fn list<T>(attribute: &Attribute, element: impl Fn(&Attribute) -> Option<T>) -> Option<Box<[T]>> {
+    attribute.as_array()?.iter().map(element).collect()
+}
+
+fn array<T>(values: &[T], element: impl Fn(&T) -> Option<Attribute>) -> Option<Attribute> {
+    values.iter().map(element).collect::<Option<Vec<_>>>().map(|elements| Attribute::Array(elements.into()))
+}
+
+fn layout_attribute(layout: &Ints) -> Option<Attribute> {
+    int_elements(&[layout.len() as i64], layout, ElementType::Index)
+}
+
+codecs! {
+    /// `5 : i64`.
+    I64: i64 = "a 64-bit integer",
+        decode |attribute| attribute.as_i64(),
+        encode |value| integer(*value, ElementType::I64);
+    /// `5 : i32`.
+    I32: i64 = "a 32-bit integer",
+        decode |attribute| attribute.as_i64(),
+        encode |value| integer(*value, ElementType::I32);
+    /// `5 : i32`, 0 when absent.
+    OptionalI32: i64 = "a 32-bit integer",
+        decode |attribute| attribute.as_i64(),
+        absent 0,
+        encode |value| if *value == 0 { None } else { integer(*value, ElementType::I32) };
+    /// `5 : i64`, -1 when absent.
+    SortDimension: i64 = "a 64-bit integer",
+        decode |attribute| attribute.as_i64(),
+        absent -1,
+        encode |value| integer(*value, ElementType::I64);
+    /// `1.0 : f32`.
+    F32: f32 = "a 32-bit float",
+        decode |attribute| match attribute {
+            Attribute::Float { value, .. } => Some(*value as f32),
+            _ => None,
+        },
+        encode |value| Some(Attribute::Float { value: f64::from(*value), ty: ElementType::F32 });
+    /// `true`.
+    Bool: bool = "a boolean",
+        decode |attribute| attribute.as_bool(),
+        encode |value| Some(Attribute::Bool(*value));
+    /// `true`, false when absent.
+    OptionalBool: bool = "a boolean",
+        decode |attribute| attribute.as_bool(),
+        absent false,
+        encode |value| value.then_some(Attribute::Bool(true));
+    /// `unit` for true, absent for false.
+    UnitFlag: bool = "unit",
+        decode |attribute| attribute.as_bool(),
+        absent false,
+        encode |value| value.then_some(Attribute::Unit);
+    /// `"text"`.
+    Text: Str = "a string",
+        decode |attribute| match attribute {
+            Attribute::String(text) => Some(text.clone()),
+            _ => None,
+        },
+        encode |value| Some(Attribute::String(value.clone()));
+    /// `"text"`, empty when absent.
+    OptionalText: Str = "a string",
+        decode |attribute| Text::decode(attribute),
+        absent Str::default(),
+        encode |value| if value.is_empty() { None } else { Text::encode(value) };
+    /// `@name`.
+    Symbol: Str = "a symbol reference",
+        decode |attribute| symbol(attribute),
+        encode |value| Some(symbol_attribute(value));
+    /// `[@a, @b]`, empty when absent.
+    OptionalSymbols: Box<[Str]> = "an array of symbol references",
+        decode |attribute| list(attribute, symbol),
+        absent Box::default(),
+        encode |value| if value.is_empty() { None } else { array(value, |name| Some(symbol_attribute(name))) };
+    /// `array<i64: 1, 2>`.
+    IntArray: Ints = "integers",
+        decode |attribute| ints(attribute),
+        encode |value| Some(int_array(value));
+    /// `array<i64: 1, 2>`, empty when absent.
+    OptionalIntArray: Ints = "integers",
+        decode |attribute| ints(attribute),
+        absent Ints::default(),
+        encode |value| if value.is_empty() { None } else { Some(int_array(value)) };
+    /// `array<i1: true, false>`, empty when absent.
+    OptionalBoolArray: Box<[bool]> = "booleans",
+        decode |attribute| Some(ints(attribute)?.iter().map(|&value| value != 0).collect()),
+        absent Box::default(),
+        encode |value| if value.is_empty() {
+            None
+        } else {
+            Some(Attribute::IntegerArray {
+                ty: ElementType::I1,
+                values: value.iter().map(|&value| i64::from(value)).collect(),
+            })
+        };
+    /// `dense<[[0, 1]]> : tensor<1x2xi64>`.
+    PairMatrix: IntPairs = "pairs of integers",
+        decode |attribute| pairs(attribute),
+        encode |value| pair_elements(value);
+    /// `dense<[[0, 1]]> : tensor<1x2xi64>`, empty when absent.
+    OptionalPairs: IntPairs = "pairs of integers",
+        decode |attribute| pairs(attribute),
+        absent IntPairs::default(),
+        encode |value| if value.is_empty() { None } else { pair_elements(value) };
+    /// `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>` or `#stablehlo.replica_group_mesh_axes<...>`.
+    Groups: ReplicaGroups = "a matrix of integers or mesh axes",
+        decode |attribute| match attribute {
+            Attribute::ReplicaGroupMeshAxes(axes) => Some(ReplicaGroups::MeshAxes(Box::new((**axes).clone()))),
+            matrix_attribute => {
+                let (group_size, ids) = matrix(matrix_attribute)?;
+                Some(ReplicaGroups::Dense { group_size, ids })
+            }
+        },
+        encode |value| match value {
+            ReplicaGroups::Dense { group_size, ids } => {
+                let rows = ids.len().checked_div(*group_size).unwrap_or(0);
+                int_elements(&[rows as i64, *group_size as i64], ids, ElementType::I64)
+            }
+            ReplicaGroups::MeshAxes(axes) => Some(Attribute::ReplicaGroupMeshAxes((**axes).clone().into())),
+        };
+    /// `#stablehlo.channel_handle<handle = 1, type = 0>`.
+    Channel: ChannelHandle = "a channel handle",
+        decode |attribute| match attribute {
+            Attribute::ChannelHandle(handle) => Some(*handle),
+            _ => None,
+        },
+        encode |value| Some(Attribute::ChannelHandle(*value));
+    /// A channel handle or nothing.
+    OptionalChannel: Option<ChannelHandle> = "a channel handle",
+        decode |attribute| Channel::decode(attribute).map(Some),
+        absent None,
+        encode |value| value.map(Attribute::ChannelHandle);
+    /// `[#stablehlo<precision DEFAULT>, ...]`, empty when absent.
+    Precisions: PrecisionConfig = "an array of precisions",
+        decode |attribute| list(attribute, Case::<Precision>::decode),
+        absent PrecisionConfig::default(),
+        encode |value| if value.is_empty() { None } else { array(value, |case| Some(Attribute::Enum((*case).into()))) };
+    /// `#stablehlo.dot_algorithm<...>` or nothing.
+    Algorithm: Option<DotAlgorithm> = "a dot algorithm",
+        decode |attribute| match attribute {
+            Attribute::DotAlgorithm(algorithm) => Some(Some((**algorithm).clone())),
+            _ => None,
+        },
+        absent None,
+        encode |value| value.clone().map(|algorithm| Attribute::DotAlgorithm(algorithm.into()));
+    /// `#stablehlo.dot<...>`.
+    DotDimensions: DotDimensionNumbers = "dot dimension numbers",
+        decode |attribute| match attribute {
+            Attribute::DotDimensionNumbers(numbers) => Some((**numbers).clone()),
+            _ => None,
+        },
+        encode |value| Some(Attribute::DotDimensionNumbers(value.clone().into()));
+    /// `#stablehlo.conv<...>`.
+    ConvDimensions: ConvDimensionNumbers = "convolution dimension numbers",
+        decode |attribute| match attribute {
+            Attribute::ConvDimensionNumbers(numbers) => Some((**numbers).clone()),
+            _ => None,
+        },
+        encode |value| Some(Attribute::ConvDimensionNumbers(value.clone().into()));
+    /// `#stablehlo.gather<...>`.
+    GatherDimensions: GatherDimensionNumbers = "gather dimension numbers",
+        decode |attribute| match attribute {
+            Attribute::GatherDimensionNumbers(numbers) => Some((**numbers).clone()),
+            _ => None,
+        },
+        encode |value| Some(Attribute::GatherDimensionNumbers(value.clone().into()));
+    /// `#stablehlo.scatter<...>`.
+    ScatterDimensions: ScatterDimensionNumbers = "scatter dimension numbers",
+        decode |attribute| match attribute {
+            Attribute::ScatterDimensionNumbers(numbers) => Some((**numbers).clone()),
+            _ => None,
+        },
+        encode |value| Some(Attribute::ScatterDimensionNumbers(value.clone().into()));
+    /// `#stablehlo.result_accuracy<...>`, the default when absent.
+    Accuracy: ResultAccuracy = "a result accuracy",
+        decode |attribute| match attribute {
+            Attribute::ResultAccuracy(accuracy) => Some(**accuracy),
+            _ => None,
+        },
+        absent ResultAccuracy::default(),
+        encode |value| if *value == ResultAccuracy::default() {
+            None
+        } else {
+            Some(Attribute::ResultAccuracy((*value).into()))
+        };
+    /// `#stablehlo<comparison_type FLOAT>`, not given when absent.
+    OptionalComparisonType: ComparisonType = "a comparison type",
+        decode |attribute| Case::<ComparisonType>::decode(attribute),
+        absent ComparisonType::NoType,
+        encode |value| if *value == ComparisonType::NoType { None } else { Some(Attribute::Enum((*value).into())) };
+    /// `4 : i32`, `API_VERSION_ORIGINAL` when absent.
+    OptionalApiVersion: CustomCallApiVersion = "a custom call API version",
+        decode |attribute| match attribute {
+            Attribute::Integer { value, .. } => CustomCallApiVersion::from_code(u64::try_from(*value).ok()?),
+            other => Case::decode(other),
+        },
+        absent CustomCallApiVersion::Original,
+        encode |value| if *value == CustomCallApiVersion::Original {
+            None
+        } else {
+            integer(value.code() as i64, ElementType::I32)
+        };
+    /// `dense<...> : tensor<...>`.
+    Value: Literal = "dense elements",
+        decode |attribute| match attribute {
+            Attribute::Elements(literal) | Attribute::Resource { value: literal, .. } => Some(literal.clone()),
+            _ => None,
+        },
+        encode |value| Some(Attribute::Elements(value.clone()));
+    /// `{a = 1}`, empty when absent.
+    OptionalDictionary: DictionaryAttribute = "a dictionary",
+        decode |attribute| attribute.as_dictionary().cloned(),
+        absent DictionaryAttribute::default(),
+        encode |value| if value.is_empty() { None } else { Some(Attribute::Dictionary(value.clone())) };
+    /// `"text"` or `{a = 1}`, an empty text when absent.
+    Config: BackendConfig = "a string or a dictionary",
+        decode |attribute| match attribute {
+            Attribute::String(text) => Some(BackendConfig::Bytes((&**text).into())),
+            Attribute::Bytes(bytes) => Some(BackendConfig::Bytes(bytes.clone())),
+            Attribute::Dictionary(entries) => Some(BackendConfig::Dictionary(entries.clone())),
+            _ => None,
+        },
+        absent BackendConfig::default(),
+        encode |value| match value {
+            BackendConfig::Bytes(bytes) if bytes.is_empty() => None,
+            BackendConfig::Bytes(bytes) => Some(Attribute::Bytes(bytes.clone())),
+            BackendConfig::Dictionary(entries) => Some(Attribute::Dictionary(entries.clone())),
+        };
+    /// `[dense<[1, 0]> : tensor<2xindex>]` or nothing.
+    OptionalLayouts: Option<Layouts> = "an array of layouts",
+        decode |attribute| list(attribute, ints).map(Some),
+        absent None,
+        encode |value| array(value.as_ref()?, layout_attribute);
+    /// `[[dense<[8, 128]> : tensor<2xindex>]]` or nothing.
+    OptionalTilings: Option<Tilings> = "an array of tilings",
+        decode |attribute| list(attribute, |tiling| list(tiling, ints)).map(Some),
+        absent None,
+        encode |value| array(value.as_ref()?, |tiling| array(tiling, layout_attribute));
+    /// `[#stablehlo.output_operand_alias<...>]`, empty when absent.
+    Aliases: Box<[OutputOperandAlias]> = "an array of output operand aliases",
+        decode |attribute| list(attribute, |alias| match alias {
+            Attribute::OutputOperandAlias(alias) => Some((**alias).clone()),
+            _ => None,
+        }),
+        absent Box::default(),
+        encode |value| if value.is_empty() {
+            None
+        } else {
+            array(value, |alias| Some(Attribute::OutputOperandAlias(alias.clone().into())))
+        };
+    /// `[...]` or nothing.
+    OptionalArray: Option<Box<[Attribute]>> = "an array",
+        decode |attribute| Some(Some(attribute.as_array()?.into())),
+        absent None,
+        encode |value| Some(Attribute::Array((**value.as_ref()?).into()));
+    /// `#sdy.sharding<...>`.
+    Sharding: TensorSharding = "a sharding",
+        decode |attribute| match attribute {
+            Attribute::Sharding(sharding) => Some((**sharding).clone()),
+            _ => None,
+        },
+        encode |value| Some(Attribute::Sharding(value.clone().into()));
+    /// `#sdy.sharding_per_value<...>`.
+    Shardings: Box<[TensorSharding]> = "a sharding per value",
+        decode |attribute| match attribute {
+            Attribute::ShardingPerValue(shardings) => Some((**shardings).into()),
+            _ => None,
+        },
+        encode |value| Some(Attribute::ShardingPerValue((**value).into()));
+    /// `#sdy<manual_axes{...}>`.
+    ManualAxes: Box<[Str]> = "manual axes",
+        decode |attribute| match attribute {
+            Attribute::ManualAxes(axes) => Some((**axes).into()),
+            _ => None,
+        },
+        encode |value| Some(Attribute::ManualAxes((**value).into()));
+}
+
+/// `#stablehlo<comparison_direction EQ>`: a case of an enumeration.
+pub(crate) struct Case<T>(PhantomData<T>);
+
+impl<T: TryFrom<EnumValue> + Into<EnumValue> + Copy> Codec for Case<T> {
+    type Value = T;
+    const EXPECTED: &'static str = "a case of its enumeration";
+
+    fn decode(attribute: &Attribute) -> Option<T> {
+        match attribute {
+            Attribute::Enum(value) => T::try_from(*value).ok(),
+            _ => None,
+        }
+    }
+
+    fn encode(value: &T) -> Option<Attribute> {
+        Some(Attribute::Enum((*value).into()))
+    }
+}
+
+pub(crate) type Direction = Case<ComparisonDirection>;
+pub(crate) type FftKind = Case<FftType>;
+pub(crate) type Distribution = Case<RngDistribution>;
+pub(crate) type Generator = Case<RngAlgorithm>;
+pub(crate) type TransposeCase = Case<TransposeKind>;

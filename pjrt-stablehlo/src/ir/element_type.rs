@@ -1,0 +1,185 @@
+//! Element types of tensors, from one table.
+
+use std::fmt;
+
+/// The family that an [`ElementType`] belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ElementKind {
+    /// `i1`: false or true.
+    Boolean,
+    /// Two's complement integers.
+    SignedInteger,
+    /// Unsigned integers.
+    UnsignedInteger,
+    /// Floating-point numbers.
+    Float,
+    /// Pairs of floating-point numbers, real part first.
+    Complex,
+    /// Integers that stand for real numbers; see [`QuantizedType`](crate::ir::QuantizedType).
+    Quantized,
+}
+
+macro_rules! element_types {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $kind:ident, $bits:literal bits, $exponent:literal exponent, $mantissa:literal mantissa;)*) => {
+        /// The type of one element of a tensor.
+        ///
+        /// Integer types written without a sign in MLIR (`i8`) are signed, as StableHLO defines them. `Copy`, so
+        /// the parameters of quantized types are not in here but in the tensor's type:
+        /// [`TensorType::quantization`](crate::ir::TensorType::quantization).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum ElementType {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl ElementType {
+            /// Every element type.
+            pub const ALL: &'static [ElementType] = &[$(ElementType::$variant),*];
+
+            /// MLIR's spelling, such as `ui8`, `bf16` or `complex<f32>`.
+            pub fn name(self) -> &'static str {
+                match self { $(ElementType::$variant => $name,)* }
+            }
+
+            /// The family.
+            pub fn kind(self) -> ElementKind {
+                match self { $(ElementType::$variant => ElementKind::$kind,)* }
+            }
+
+            /// Bits of information in one element: 1 for `i1`, 4 for `i4`, 64 for `complex<f32>`.
+            /// 0 for [`ElementType::Quantized`], where
+            /// [`TensorType::storage_type`](crate::ir::TensorType::storage_type) decides.
+            pub fn bits(self) -> u32 {
+                match self { $(ElementType::$variant => $bits,)* }
+            }
+
+            /// Exponent bits of a float, or of a complex number's parts; 0 for the others.
+            pub fn exponent_bits(self) -> u32 {
+                match self { $(ElementType::$variant => $exponent,)* }
+            }
+
+            /// Stored mantissa bits (without the implicit one) of a float, or of a complex number's parts; 0 for
+            /// the others.
+            pub fn mantissa_bits(self) -> u32 {
+                match self { $(ElementType::$variant => $mantissa,)* }
+            }
+        }
+    };
+}
+
+element_types! {
+    /// Boolean.
+    I1 = "i1", Boolean, 1 bits, 0 exponent, 0 mantissa;
+    /// Signed 1-bit integer: 0 or -1.
+    Si1 = "si1", SignedInteger, 1 bits, 0 exponent, 0 mantissa;
+    /// Signed 2-bit integer.
+    I2 = "i2", SignedInteger, 2 bits, 0 exponent, 0 mantissa;
+    /// Signed 4-bit integer.
+    I4 = "i4", SignedInteger, 4 bits, 0 exponent, 0 mantissa;
+    /// Signed 8-bit integer.
+    I8 = "i8", SignedInteger, 8 bits, 0 exponent, 0 mantissa;
+    /// Signed 16-bit integer.
+    I16 = "i16", SignedInteger, 16 bits, 0 exponent, 0 mantissa;
+    /// Signed 32-bit integer.
+    I32 = "i32", SignedInteger, 32 bits, 0 exponent, 0 mantissa;
+    /// Signed 64-bit integer.
+    I64 = "i64", SignedInteger, 64 bits, 0 exponent, 0 mantissa;
+    /// Unsigned 1-bit integer.
+    Ui1 = "ui1", UnsignedInteger, 1 bits, 0 exponent, 0 mantissa;
+    /// Unsigned 2-bit integer.
+    Ui2 = "ui2", UnsignedInteger, 2 bits, 0 exponent, 0 mantissa;
+    /// Unsigned 4-bit integer.
+    Ui4 = "ui4", UnsignedInteger, 4 bits, 0 exponent, 0 mantissa;
+    /// Unsigned 8-bit integer.
+    Ui8 = "ui8", UnsignedInteger, 8 bits, 0 exponent, 0 mantissa;
+    /// Unsigned 16-bit integer.
+    Ui16 = "ui16", UnsignedInteger, 16 bits, 0 exponent, 0 mantissa;
+    /// Unsigned 32-bit integer.
+    Ui32 = "ui32", UnsignedInteger, 32 bits, 0 exponent, 0 mantissa;
+    /// Unsigned 64-bit integer.
+    Ui64 = "ui64", UnsignedInteger, 64 bits, 0 exponent, 0 mantissa;
+    /// MLIR's `index`: a signed 64-bit integer in attributes and shapes.
+    Index = "index", SignedInteger, 64 bits, 0 exponent, 0 mantissa;
+    /// 4-bit float, finite values only.
+    F4E2M1FN = "f4E2M1FN", Float, 4 bits, 2 exponent, 1 mantissa;
+    /// 6-bit float, finite values only.
+    F6E2M3FN = "f6E2M3FN", Float, 6 bits, 2 exponent, 3 mantissa;
+    /// 6-bit float, finite values only.
+    F6E3M2FN = "f6E3M2FN", Float, 6 bits, 3 exponent, 2 mantissa;
+    /// 8-bit float with infinities.
+    F8E3M4 = "f8E3M4", Float, 8 bits, 3 exponent, 4 mantissa;
+    /// 8-bit float with infinities.
+    F8E4M3 = "f8E4M3", Float, 8 bits, 4 exponent, 3 mantissa;
+    /// 8-bit float without infinities.
+    F8E4M3FN = "f8E4M3FN", Float, 8 bits, 4 exponent, 3 mantissa;
+    /// 8-bit float without infinities and negative zero, exponent bias 8.
+    F8E4M3FNUZ = "f8E4M3FNUZ", Float, 8 bits, 4 exponent, 3 mantissa;
+    /// 8-bit float without infinities and negative zero, exponent bias 11.
+    F8E4M3B11FNUZ = "f8E4M3B11FNUZ", Float, 8 bits, 4 exponent, 3 mantissa;
+    /// 8-bit float with infinities.
+    F8E5M2 = "f8E5M2", Float, 8 bits, 5 exponent, 2 mantissa;
+    /// 8-bit float without infinities and negative zero, exponent bias 16.
+    F8E5M2FNUZ = "f8E5M2FNUZ", Float, 8 bits, 5 exponent, 2 mantissa;
+    /// 8-bit power of two: no sign, no zero.
+    F8E8M0FNU = "f8E8M0FNU", Float, 8 bits, 8 exponent, 0 mantissa;
+    /// IEEE 754 half precision.
+    F16 = "f16", Float, 16 bits, 5 exponent, 10 mantissa;
+    /// The upper half of `f32`.
+    BF16 = "bf16", Float, 16 bits, 8 exponent, 7 mantissa;
+    /// NVIDIA's 19-bit float; a precision in dot algorithms, never a stored element.
+    Tf32 = "tf32", Float, 19 bits, 8 exponent, 10 mantissa;
+    /// IEEE 754 single precision.
+    F32 = "f32", Float, 32 bits, 8 exponent, 23 mantissa;
+    /// IEEE 754 double precision.
+    F64 = "f64", Float, 64 bits, 11 exponent, 52 mantissa;
+    /// Two `f32`.
+    ComplexF32 = "complex<f32>", Complex, 64 bits, 8 exponent, 23 mantissa;
+    /// Two `f64`.
+    ComplexF64 = "complex<f64>", Complex, 128 bits, 11 exponent, 52 mantissa;
+    /// A quantized number; its parameters are in the tensor's type.
+    Quantized = "!quant.uniform", Quantized, 0 bits, 0 exponent, 0 mantissa;
+}
+
+impl ElementType {
+    /// The element type with this MLIR spelling.
+    pub fn from_name(name: &str) -> Option<ElementType> {
+        Self::ALL.iter().copied().find(|ty| ty.name() == name)
+    }
+
+    /// Bytes that one element takes in a [`Literal`](crate::ir::Literal)'s dense data: whole bytes, so 1 for `i1`,
+    /// `i4` and `f4E2M1FN`.
+    pub fn byte_width(self) -> usize {
+        self.bits().div_ceil(8) as usize
+    }
+
+    /// Whether the type is a signed or unsigned integer (not `i1`).
+    pub fn is_integer(self) -> bool {
+        matches!(self.kind(), ElementKind::SignedInteger | ElementKind::UnsignedInteger)
+    }
+
+    /// Whether the type is a floating-point type (not complex).
+    pub fn is_float(self) -> bool {
+        self.kind() == ElementKind::Float
+    }
+
+    /// Whether the type is complex.
+    pub fn is_complex(self) -> bool {
+        self.kind() == ElementKind::Complex
+    }
+
+    /// The type of the parts of a complex type.
+    pub fn complex_part(self) -> Option<ElementType> {
+        match self {
+            ElementType::ComplexF32 => Some(ElementType::F32),
+            ElementType::ComplexF64 => Some(ElementType::F64),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

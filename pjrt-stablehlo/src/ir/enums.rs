@@ -1,0 +1,186 @@
+//! StableHLO's enumerations, from one table.
+
+use std::fmt;
+
+macro_rules! enums {
+    ($($(#[$doc:meta])* $name:ident = $mlir:literal { $($(#[$case_doc:meta])* $case:ident = $text:literal $code:literal,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+            #[non_exhaustive]
+            pub enum $name {
+                $($(#[$case_doc])* $case,)*
+            }
+
+            impl $name {
+                /// Every case.
+                pub const ALL: &'static [$name] = &[$($name::$case),*];
+
+                /// The name of the attribute in MLIR, without its dialect.
+                pub const MLIR_NAME: &'static str = $mlir;
+
+                /// The case's spelling in StableHLO programs.
+                pub fn name(self) -> &'static str {
+                    match self { $($name::$case => $text,)* }
+                }
+
+                /// The case with this spelling.
+                pub fn from_name(name: &str) -> Option<Self> {
+                    match name { $($text => Some($name::$case),)* _ => None }
+                }
+
+                /// The case's number in VHLO and StableHLO bytecode.
+                pub fn code(self) -> u64 {
+                    match self { $($name::$case => $code,)* }
+                }
+
+                /// The case with this number.
+                pub fn from_code(code: u64) -> Option<Self> {
+                    match code { $($code => Some($name::$case),)* _ => None }
+                }
+            }
+
+            impl fmt::Display for $name {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str(self.name())
+                }
+            }
+        )*
+
+        /// A value of any of StableHLO's enumerations, as it occurs in an [`Attribute`](super::Attribute).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum EnumValue {
+            $(
+                #[doc = concat!("A [`", stringify!($name), "`].")]
+                $name($name),
+            )*
+        }
+
+        $(
+            impl From<$name> for EnumValue {
+                fn from(value: $name) -> Self {
+                    EnumValue::$name(value)
+                }
+            }
+
+            impl TryFrom<EnumValue> for $name {
+                type Error = EnumValue;
+
+                fn try_from(value: EnumValue) -> Result<Self, EnumValue> {
+                    match value {
+                        EnumValue::$name(value) => Ok(value),
+                        other => Err(other),
+                    }
+                }
+            }
+        )*
+
+        impl EnumValue {
+            /// The MLIR name of the enumeration and the spelling of the case.
+            pub fn names(self) -> (&'static str, &'static str) {
+                match self { $(EnumValue::$name(value) => ($name::MLIR_NAME, value.name()),)* }
+            }
+        }
+    };
+}
+
+enums! {
+    /// Which comparison `compare` performs.
+    ComparisonDirection = "comparison_direction" {
+        /// Equal.
+        Eq = "EQ" 0,
+        /// Not equal.
+        Ne = "NE" 1,
+        /// Greater or equal.
+        Ge = "GE" 2,
+        /// Greater.
+        Gt = "GT" 3,
+        /// Less or equal.
+        Le = "LE" 4,
+        /// Less.
+        Lt = "LT" 5,
+    }
+    /// How `compare` orders its operands.
+    ComparisonType = "comparison_type" {
+        /// Not given: the natural one of the element type.
+        NoType = "NOTYPE" 0,
+        /// IEEE 754: NaN compares unequal to everything.
+        Float = "FLOAT" 1,
+        /// IEEE 754 total order: `-NaN < -Inf < ... < -0 < +0 < ... < Inf < NaN`.
+        TotalOrder = "TOTALORDER" 2,
+        /// Signed integers.
+        Signed = "SIGNED" 3,
+        /// Unsigned integers and booleans.
+        Unsigned = "UNSIGNED" 4,
+    }
+    /// How the target of a `custom_call` is called.
+    CustomCallApiVersion = "custom_call_api_version" {
+        /// Not given.
+        Unspecified = "API_VERSION_UNSPECIFIED" 0,
+        /// Version 1: buffers only.
+        Original = "API_VERSION_ORIGINAL" 1,
+        /// Version 2: with a status.
+        StatusReturning = "API_VERSION_STATUS_RETURNING" 2,
+        /// Version 3: with a status, on every platform.
+        StatusReturningUnified = "API_VERSION_STATUS_RETURNING_UNIFIED" 3,
+        /// Version 4: XLA's typed foreign function interface.
+        TypedFfi = "API_VERSION_TYPED_FFI" 4,
+    }
+    /// Kind of a fast Fourier transform.
+    FftType = "fft_type" {
+        /// Forward, complex to complex.
+        Fft = "FFT" 0,
+        /// Inverse, complex to complex.
+        Ifft = "IFFT" 1,
+        /// Forward, real to complex.
+        Rfft = "RFFT" 2,
+        /// Inverse, complex to real.
+        Irfft = "IRFFT" 3,
+    }
+    /// How much precision a product's operand may lose.
+    Precision = "precision" {
+        /// The fastest.
+        Default = "DEFAULT" 0,
+        /// In between.
+        High = "HIGH" 1,
+        /// All that the type has.
+        Highest = "HIGHEST" 2,
+    }
+    /// Which accuracy an elementwise function asks for.
+    ResultAccuracyMode = "result_accuracy_mode" {
+        /// The implementation's choice.
+        Default = "DEFAULT" 0,
+        /// The best that the implementation has.
+        Highest = "HIGHEST" 1,
+        /// What the tolerances of [`ResultAccuracy`](super::ResultAccuracy) say.
+        Tolerance = "TOLERANCE" 2,
+    }
+    /// Algorithm of `rng_bit_generator`.
+    RngAlgorithm = "rng_algorithm" {
+        /// The implementation's choice.
+        Default = "DEFAULT" 0,
+        /// Threefry 2x32.
+        ThreeFry = "THREE_FRY" 1,
+        /// Philox 4x32.
+        Philox = "PHILOX" 2,
+    }
+    /// Distribution of `rng`.
+    RngDistribution = "rng_distribution" {
+        /// Uniform between `a` (included) and `b` (excluded).
+        Uniform = "UNIFORM" 1,
+        /// Normal with mean `a` and standard deviation `b`.
+        Normal = "NORMAL" 2,
+    }
+    /// What `triangular_solve` does with its matrix first.
+    TransposeKind = "transpose" {
+        /// Not a valid choice.
+        Invalid = "TRANSPOSE_INVALID" 0,
+        /// Nothing.
+        NoTranspose = "NO_TRANSPOSE" 1,
+        /// Transpose it.
+        Transpose = "TRANSPOSE" 2,
+        /// Transpose and conjugate it.
+        Adjoint = "ADJOINT" 3,
+    }
+}

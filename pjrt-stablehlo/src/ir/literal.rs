@@ -1,0 +1,227 @@
+//! Constant tensors.
+
+use std::borrow::Cow;
+
+use super::{ElementType, TensorType};
+use crate::Bytes;
+
+/// A constant tensor: a type and its elements.
+///
+/// The data is a window of the program's bytes wherever the format allows it: nothing is expanded or copied until
+/// [`Literal::dense_bytes`] is called. Readers guarantee that the length of the data fits the type.
+#[derive(Clone, Debug)]
+pub struct Literal {
+    ty: TensorType,
+    data: LiteralData,
+}
+
+/// How a [`Literal`]'s elements are stored.
+///
+/// Elements are little-endian and row-major, each in whole bytes ([`ElementType::byte_width`]): 2- and 4-bit
+/// integers and 4- and 6-bit floats take one byte, value in the low bits. Complex numbers are real part, then
+/// imaginary part. Quantized elements are of the storage type.
+#[derive(Clone, Debug)]
+pub enum LiteralData {
+    /// All elements, one after the other. `i1` takes one byte an element, 0 or 1.
+    Dense(Bytes),
+    /// One element that stands for all of them. `i1` is one byte, 0 or 1.
+    Splat(Bytes),
+    /// `i1` elements as bits, least significant bit first.
+    Bits(Bytes),
+}
+
+/// Why [`Literal::new`] or [`Literal::dense_bytes`] could not do it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LiteralError {
+    /// The type has dimensions of unknown size, or more elements than can be addressed.
+    #[error("{0} has no definite size")]
+    Unsized(TensorType),
+    /// The data is too long or too short.
+    #[error("{ty} takes {expected} bytes of data, found {found}")]
+    Length {
+        /// The type.
+        ty: TensorType,
+        /// Bytes that the type takes.
+        expected: u64,
+        /// Bytes that were given.
+        found: u64,
+    },
+    /// Bit-packed data is for `i1` only.
+    #[error("{0} cannot be stored as bits")]
+    NotBoolean(TensorType),
+    /// There is not enough memory for the expanded data.
+    #[error("no memory for the {0} bytes of a constant")]
+    OutOfMemory(u64),
+}
+
+impl Literal {
+    /// A literal of the given type and data.
+    ///
+    /// # Errors
+    /// When the length of the data does not fit the type, or the type has no definite size.
+    pub fn new(ty: TensorType, data: LiteralData) -> Result<Literal, LiteralError> {
+        let elements = ty.num_elements().ok_or_else(|| LiteralError::Unsized(ty.clone()))?;
+        let width = ty.storage_type().byte_width() as u64;
+        let (found, expected) = match &data {
+            LiteralData::Dense(bytes) => (bytes.len(), elements.checked_mul(width)),
+            LiteralData::Splat(bytes) => (bytes.len(), Some(width)),
+            LiteralData::Bits(bytes) => {
+                if ty.element_type() != ElementType::I1 {
+                    return Err(LiteralError::NotBoolean(ty));
+                }
+                (bytes.len(), Some(elements.div_ceil(8)))
+            }
+        };
+        let expected = expected.ok_or_else(|| LiteralError::Unsized(ty.clone()))?;
+        if found as u64 != expected {
+            return Err(LiteralError::Length { ty, expected, found: found as u64 });
+        }
+        Ok(Literal { ty, data })
+    }
+
+    /// The type.
+    pub fn ty(&self) -> &TensorType {
+        &self.ty
+    }
+
+    /// The elements as they are stored.
+    pub fn data(&self) -> &LiteralData {
+        &self.data
+    }
+
+    /// Number of elements.
+    pub fn num_elements(&self) -> u64 {
+        self.ty.num_elements().unwrap_or(0)
+    }
+
+    /// Bytes that [`Literal::dense_bytes`] gives.
+    pub fn dense_len(&self) -> u64 {
+        self.num_elements().saturating_mul(self.ty.storage_type().byte_width() as u64)
+    }
+
+    /// The bytes of the one element that all elements equal, when the literal is stored so or has one element.
+    pub fn splat(&self) -> Option<Cow<'_, [u8]>> {
+        match &self.data {
+            LiteralData::Splat(bytes) => Some(Cow::Borrowed(bytes)),
+            LiteralData::Dense(bytes) if self.num_elements() == 1 => Some(Cow::Borrowed(bytes)),
+            LiteralData::Bits(bytes) if self.num_elements() == 1 => Some(Cow::Owned(vec![bytes[0] & 1])),
+            _ => None,
+        }
+    }
+
+    /// All elements, dense, row-major, little-endian, `i1` as bytes: borrowed when they are stored so, otherwise
+    /// expanded.
+    ///
+    /// # Errors
+    /// When the expanded data does not fit into memory. A splat of a few bytes can stand for any number of bytes;
+    /// compare [`Literal::dense_len`] with what you are willing to spend.
+    pub fn dense_bytes(&self) -> Result<Cow<'_, [u8]>, LiteralError> {
+        let too_large = || LiteralError::OutOfMemory(self.dense_len());
+        let len = usize::try_from(self.dense_len()).map_err(|_| too_large())?;
+        let mut dense = Vec::new();
+        match &self.data {
+            LiteralData::Dense(bytes) => return Ok(Cow::Borrowed(bytes)),
+            LiteralData::Splat(bytes) => {
+                dense.try_reserve_exact(len).map_err(|_| too_large())?;
+                if let [byte] = **bytes {
+                    dense.resize(len, byte);
+                } else {
+                    (0..self.num_elements()).for_each(|_| dense.extend_from_slice(bytes));
+                }
+            }
+            LiteralData::Bits(bytes) => {
+                dense.try_reserve_exact(len).map_err(|_| too_large())?;
+                dense.extend((0..len).map(|index| bytes[index / 8] >> (index % 8) & 1));
+            }
+        }
+        Ok(Cow::Owned(dense))
+    }
+
+    /// The elements of an integer, index or `i1` literal, sign- or zero-extended; `ui64` values above `i64::MAX`
+    /// wrap.
+    ///
+    /// `None` when the element type is another, or for more than `limit` elements.
+    pub fn to_i64s(&self, limit: usize) -> Option<Vec<i64>> {
+        let ty = self.ty.storage_type();
+        if !(ty.is_integer() || ty == ElementType::I1) || self.num_elements() > limit as u64 {
+            return None;
+        }
+        let bytes = self.dense_bytes().ok()?;
+        Some(bytes.chunks_exact(ty.byte_width()).map(|element| integer_value(ty, element)).collect())
+    }
+}
+
+/// The value of an integer element in its stored bytes.
+pub(crate) fn integer_value(ty: ElementType, element: &[u8]) -> i64 {
+    let raw = element.iter().rev().fold(0u64, |value, &byte| value << 8 | u64::from(byte));
+    let unused = 64 - ty.bits().clamp(1, 64);
+    if ty.kind() == super::ElementKind::SignedInteger {
+        (raw << unused) as i64 >> unused
+    } else {
+        (raw << unused >> unused) as i64
+    }
+}
+
+impl PartialEq for Literal {
+    /// Same type and same elements, however they are stored.
+    fn eq(&self, other: &Self) -> bool {
+        if self.ty != other.ty {
+            return false;
+        }
+        match (&self.data, &other.data) {
+            (LiteralData::Dense(a), LiteralData::Dense(b))
+            | (LiteralData::Splat(a), LiteralData::Splat(b)) => a == b,
+            (LiteralData::Splat(splat), LiteralData::Dense(dense))
+            | (LiteralData::Dense(dense), LiteralData::Splat(splat)) => {
+                dense.chunks_exact(splat.len().max(1)).all(|element| *element == **splat)
+            }
+            (LiteralData::Bits(_), _) | (_, LiteralData::Bits(_)) => {
+                (0..self.num_elements()).all(|index| self.boolean(index) == other.boolean(index))
+            }
+        }
+    }
+}
+
+impl Literal {
+    /// Element `index` of an `i1` literal.
+    fn boolean(&self, index: u64) -> bool {
+        let index = index as usize;
+        match &self.data {
+            LiteralData::Dense(bytes) => bytes[index] != 0,
+            LiteralData::Splat(bytes) => bytes[0] != 0,
+            LiteralData::Bits(bytes) => bytes[index / 8] >> (index % 8) & 1 != 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_unpack_least_significant_first() {
+        let ty = TensorType::new(ElementType::I1, [10]);
+        let packed = Literal::new(ty.clone(), LiteralData::Bits(vec![0b101, 0b10].into())).unwrap();
+        let dense = packed.dense_bytes().unwrap().into_owned();
+        assert_eq!(dense, [1, 0, 1, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(packed, Literal::new(ty, LiteralData::Dense(dense.into())).unwrap());
+    }
+
+    #[test]
+    fn length_must_fit_the_type() {
+        let ty = TensorType::new(ElementType::F32, [2, 3]);
+        let error = Literal::new(ty, LiteralData::Dense(vec![0; 20].into())).unwrap_err();
+        assert_eq!(error.to_string(), "tensor<2x3xf32> takes 24 bytes of data, found 20");
+    }
+
+    #[test]
+    fn integers_extend_from_their_own_width() {
+        let literal = |ty, bytes: &[u8]| {
+            Literal::new(TensorType::new(ty, [bytes.len() as i64]), LiteralData::Dense(bytes.into())).unwrap()
+        };
+        assert_eq!(literal(ElementType::I4, &[0x0f, 0x07, 0xff]).to_i64s(3), Some(vec![-1, 7, -1]));
+        assert_eq!(literal(ElementType::Ui4, &[0x0f, 0xff]).to_i64s(3), Some(vec![15, 15]));
+        assert_eq!(literal(ElementType::I8, &[0x80]).to_i64s(0), None);
+    }
+}

@@ -1,0 +1,140 @@
+//! Source locations.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Str;
+
+/// Where in the user's program an operation comes from. One pointer; cheap to clone.
+///
+/// Displayed like MLIR prints locations, which is what JAX users see:
+/// `"jit(f)/add"("model.py":12:4 to :19)`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Location(Option<Arc<LocationKind>>);
+
+/// What a [`Location`] says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LocationKind {
+    /// Nothing is known.
+    Unknown,
+    /// A range of a source file. Lines and columns count from 1; 0 is unknown.
+    File {
+        /// Path of the file.
+        file: Str,
+        /// First line.
+        line: u32,
+        /// First column.
+        column: u32,
+        /// Last line, equal to the first where only a position is known.
+        end_line: u32,
+        /// Last column, equal to the first where only a position is known.
+        end_column: u32,
+    },
+    /// A name, usually the framework's name stack (`jit(f)/jit(main)/add`), and where it comes from.
+    Name {
+        /// The name.
+        name: Str,
+        /// The location that the name was given to.
+        child: Location,
+    },
+    /// A call: `callee` inlined at `caller`.
+    CallSite {
+        /// Location inside the called function.
+        callee: Location,
+        /// Location of the call.
+        caller: Location,
+    },
+    /// Several locations that one operation stands for.
+    Fused(Vec<Location>),
+}
+
+impl Location {
+    /// The location of which nothing is known.
+    pub const UNKNOWN: Location = Location(None);
+
+    /// A location of the given kind.
+    pub fn new(kind: LocationKind) -> Self {
+        match kind {
+            LocationKind::Unknown => Location(None),
+            kind => Location(Some(Arc::new(kind))),
+        }
+    }
+
+    /// What the location says.
+    pub fn kind(&self) -> &LocationKind {
+        const UNKNOWN: &LocationKind = &LocationKind::Unknown;
+        self.0.as_deref().unwrap_or(UNKNOWN)
+    }
+
+    /// Whether nothing is known.
+    pub fn is_unknown(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl From<LocationKind> for Location {
+    fn from(kind: LocationKind) -> Self {
+        Location::new(kind)
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind() {
+            LocationKind::Unknown => f.write_str("unknown"),
+            LocationKind::File { file, line, column, end_line, end_column } => {
+                super::fmt_quoted(f, file.as_bytes())?;
+                write!(f, ":{line}:{column}")?;
+                match (end_line == line, end_column == column) {
+                    (true, true) => Ok(()),
+                    (true, false) => write!(f, " to :{end_column}"),
+                    (false, _) => write!(f, " to {end_line}:{end_column}"),
+                }
+            }
+            LocationKind::Name { name, child } => {
+                super::fmt_quoted(f, name.as_bytes())?;
+                if child.is_unknown() { Ok(()) } else { write!(f, "({child})") }
+            }
+            LocationKind::CallSite { callee, caller } => write!(f, "callsite({callee} at {caller})"),
+            LocationKind::Fused(parts) => {
+                f.write_str("fused[")?;
+                for (index, part) in parts.iter().enumerate() {
+                    f.write_str(if index == 0 { "" } else { ", " })?;
+                    write!(f, "{part}")?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "loc({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn displays_like_mlir() {
+        let file = Location::new(LocationKind::File {
+            file: "model.py".into(),
+            line: 12,
+            column: 4,
+            end_line: 12,
+            end_column: 19,
+        });
+        let named = Location::new(LocationKind::Name { name: "jit(f)/add".into(), child: file.clone() });
+        assert_eq!(named.to_string(), "\"jit(f)/add\"(\"model.py\":12:4 to :19)");
+        let call = Location::new(LocationKind::CallSite { callee: named, caller: Location::UNKNOWN });
+        assert_eq!(call.to_string(), "callsite(\"jit(f)/add\"(\"model.py\":12:4 to :19) at unknown)");
+        assert_eq!(
+            Location::new(LocationKind::Fused(vec![file.clone(), Location::UNKNOWN])).to_string(),
+            "fused[\"model.py\":12:4 to :19, unknown]"
+        );
+    }
+}

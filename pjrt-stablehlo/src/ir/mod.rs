@@ -1,0 +1,63 @@
+//! The intermediate representation: modules, functions, operations, types, attributes.
+
+mod attribute;
+mod body;
+mod codec;
+mod element_type;
+mod enums;
+mod literal;
+mod location;
+mod module;
+mod op;
+mod op_attributes;
+pub mod ops;
+mod sharding;
+mod string;
+mod types;
+
+pub use attribute::{Attribute, DictionaryAttribute};
+pub use body::{
+    Block, BlockId, Body, Definition, OpId, Operation, Region, RegionId, Value, ValueId, ValueRange,
+};
+pub use element_type::{ElementKind, ElementType};
+pub use enums::{
+    ComparisonDirection, ComparisonType, CustomCallApiVersion, EnumValue, FftType, Precision,
+    ResultAccuracyMode, RngAlgorithm, RngDistribution, TransposeKind,
+};
+pub use literal::{Literal, LiteralData, LiteralError};
+pub use location::{Location, LocationKind};
+pub use module::{Function, Module, Visibility};
+pub use op::{AttributeError, AttributeSpec, GroupSpec, OpInfo, OtherOp, Trait, Variadicity, VhloForm};
+pub use op_attributes::{
+    BackendConfig, ChannelHandle, ConvDimensionNumbers, DotAlgorithm, DotDimensionNumbers,
+    GatherDimensionNumbers, IntPairs, Ints, Layouts, MeshReference, OutputOperandAlias, PrecisionConfig,
+    ReplicaGroupMeshAxes, ReplicaGroups, ResultAccuracy, ScatterDimensionNumbers, Tilings,
+};
+pub use ops::{Op, OpCode};
+pub use sharding::{AxisRef, DimensionSharding, Mesh, MeshAxis, SubAxis, TensorSharding};
+pub use string::Str;
+pub use types::{DYNAMIC, Dim, FunctionType, QuantizedType, TensorType, Type};
+
+use std::fmt;
+
+/// Writes bytes between quotes as MLIR does: printable ASCII as it is, the rest as `\xx`.
+pub(crate) fn fmt_quoted(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    f.write_str("\"")?;
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let plain = rest
+            .iter()
+            .take_while(|&&byte| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\')
+            .count();
+        f.write_str(std::str::from_utf8(&rest[..plain]).unwrap_or_default())?;
+        rest = &rest[plain..];
+        if let [byte, tail @ ..] = rest {
+            match byte {
+                b'\\' => f.write_str("\\\\")?,
+                byte => write!(f, "\\{byte:02X}")?,
+            }
+            rest = tail;
+        }
+    }
+    f.write_str("\"")
+}

@@ -1,0 +1,176 @@
+//! Modules and functions.
+
+use std::collections::HashMap;
+
+use super::{
+    Attribute, Body, DictionaryAttribute, FunctionType, Location, Mesh, Op, OpId, Str, Type, ValueId,
+};
+
+/// A program: named functions.
+///
+/// What [`parse`](crate::parse) gives has been verified: see the [crate documentation](crate) for what that means.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// Name, such as `jit_f`.
+    pub name: Option<Str>,
+    /// Attributes, such as `mhlo.num_partitions`.
+    pub attributes: DictionaryAttribute,
+    /// Location of the module itself.
+    pub location: Location,
+    /// Version of the serialized form that the module came from, such as VHLO 1.13.7; for reports.
+    pub source_version: Option<crate::versions::Version>,
+    functions: Vec<Function>,
+    meshes: Vec<(Str, Mesh)>,
+    symbols: HashMap<Str, usize>,
+}
+
+/// Who may call a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Visibility {
+    /// Everyone.
+    #[default]
+    Public,
+    /// The module only.
+    Private,
+    /// The enclosing symbol tables only.
+    Nested,
+}
+
+/// A function: `func.func`.
+#[derive(Clone, Debug, Default)]
+pub struct Function {
+    /// Symbol name, such as `main`.
+    pub name: Str,
+    /// Visibility.
+    pub visibility: Visibility,
+    /// Types of arguments and results.
+    pub ty: FunctionType,
+    /// Attributes of each argument (`mhlo.sharding`, `tf.aliasing_output`, `jax.buffer_donor`, ...): empty, or as
+    /// many as arguments.
+    pub argument_attributes: Vec<DictionaryAttribute>,
+    /// Attributes of each result (`jax.result_info`, ...): empty, or as many as results.
+    pub result_attributes: Vec<DictionaryAttribute>,
+    /// Further attributes of the function.
+    pub attributes: DictionaryAttribute,
+    /// Code; without an entry block in a declaration.
+    pub body: Body,
+    /// Location.
+    pub location: Location,
+}
+
+impl Module {
+    /// A module without functions.
+    pub fn new() -> Self {
+        Module::default()
+    }
+
+    /// The functions in the order of the program.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// The function of this name.
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        self.symbols.get(name).map(|&index| &self.functions[index])
+    }
+
+    /// Position among [`Module::functions`] of the function of this name.
+    pub fn function_index(&self, name: &str) -> Option<usize> {
+        self.symbols.get(name).copied()
+    }
+
+    /// The function where execution starts: `main`.
+    pub fn main(&self) -> Option<&Function> {
+        self.function("main")
+    }
+
+    /// Adds a function. Gives it back when there is one of its name already.
+    ///
+    /// # Errors
+    /// The function itself, when its name is taken.
+    pub fn add_function(&mut self, function: Function) -> Result<(), Box<Function>> {
+        if self.symbols.contains_key(&function.name) {
+            return Err(Box::new(function));
+        }
+        self.symbols.insert(function.name.clone(), self.functions.len());
+        self.functions.push(function);
+        Ok(())
+    }
+
+    /// The meshes that the module declares (`sdy.mesh`), with their names.
+    pub fn meshes(&self) -> &[(Str, Mesh)] {
+        &self.meshes
+    }
+
+    /// The mesh of this name.
+    pub fn mesh(&self, name: &str) -> Option<&Mesh> {
+        self.meshes.iter().find(|(key, _)| key == name).map(|(_, mesh)| mesh)
+    }
+
+    /// Adds a mesh.
+    pub fn add_mesh(&mut self, name: Str, mesh: Mesh) {
+        self.meshes.push((name, mesh));
+    }
+
+    /// Number of operations in all functions.
+    pub fn num_ops(&self) -> usize {
+        self.functions.iter().map(|function| function.body.num_ops()).sum()
+    }
+
+    /// How often each operation occurs in the program, by name, sorted by name.
+    pub fn op_counts(&self) -> std::collections::BTreeMap<&str, usize> {
+        let mut counts = std::collections::BTreeMap::new();
+        for (_, op) in self.functions.iter().flat_map(|function| function.body.ops()) {
+            *counts.entry(op.kind.name()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// The value of an integer attribute of the module, such as `mhlo.num_replicas`.
+    pub fn integer_attribute(&self, name: &str) -> Option<i64> {
+        self.attributes.get(name).and_then(Attribute::as_i64)
+    }
+}
+
+impl Function {
+    /// The entry block's arguments; empty in a declaration.
+    pub fn arguments(&self) -> &[ValueId] {
+        self.body.entry().map_or(&[], |entry| &*self.body.block(entry).arguments)
+    }
+
+    /// Types of the arguments.
+    pub fn argument_types(&self) -> &[Type] {
+        &self.ty.inputs
+    }
+
+    /// Types of the results.
+    pub fn result_types(&self) -> &[Type] {
+        &self.ty.results
+    }
+
+    /// Attribute `name` of argument `index`.
+    pub fn argument_attribute(&self, index: usize, name: &str) -> Option<&Attribute> {
+        self.argument_attributes.get(index)?.get(name)
+    }
+
+    /// Attribute `name` of result `index`.
+    pub fn result_attribute(&self, index: usize, name: &str) -> Option<&Attribute> {
+        self.result_attributes.get(index)?.get(name)
+    }
+
+    /// The values that the function returns: the operands of the entry block's terminator.
+    pub fn returned(&self) -> &[ValueId] {
+        let Some(&last) = self.body.entry().and_then(|entry| self.body.block(entry).ops.last()) else {
+            return &[];
+        };
+        match &self.body.op(last).kind {
+            Op::FuncReturn(_) => &self.body.op(last).operands,
+            _ => &[],
+        }
+    }
+
+    /// Where in the source program an operation comes from.
+    pub fn op_location(&self, op: OpId) -> &Location {
+        &self.body.op(op).location
+    }
+}

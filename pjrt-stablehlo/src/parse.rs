@@ -1,0 +1,21 @@
+//! The entry point: finds out the format of a program and reads it.
+
+use crate::{Bytes, Error, ErrorKind, Module};
+
+/// First bytes of MLIR bytecode.
+const BYTECODE_MAGIC: &[u8] = b"ML\xefR";
+
+/// Reads and verifies a program.
+///
+/// The format is recognised from the first bytes. Constants of the module share memory with `program`, so pass a
+/// `Vec<u8>` (which is taken over) rather than a slice (which is copied) where you can.
+///
+/// # Errors
+/// When the program is damaged, not in a supported format, or breaks a rule of StableHLO.
+pub fn parse(program: impl Into<Bytes>) -> Result<Module, Error> {
+    let program = program.into();
+    if program.starts_with(BYTECODE_MAGIC) {
+        return Err(Error::new(ErrorKind::Unsupported, "reading MLIR bytecode is not supported yet"));
+    }
+    Err(Error::new(ErrorKind::Unsupported, "reading programs other than MLIR bytecode is not supported yet"))
+}
