@@ -13,6 +13,7 @@ pub mod reduce;
 pub mod window;
 pub mod dtype;
 mod number;
+pub mod index;
 pub mod pool;
 pub mod view;
 

@@ -8,7 +8,7 @@ mod transpose;
 
 use crate::view::SyncPtr;
 use crate::{Dst, Pool, Src};
-pub(crate) use strided::{Loop, Nest, copy_nest, copy_nest_inline};
+pub(crate) use strided::{Loop, Nest, Prepared, copy_nest};
 
 /// Row-major strides, in elements.
 pub(crate) fn strides_of(dims: &[usize]) -> Vec<isize> {
@@ -32,7 +32,7 @@ pub(crate) fn check_same_type(what: &str, src: &Src<'_>, dst: &Dst<'_>) {
 ///
 /// # Safety
 /// Every element that the nest reaches lies in its array, and no two iterations write the same element.
-unsafe fn run_nest(pool: &Pool, src: &Src<'_>, from: isize, dst: &mut Dst<'_>, to: isize, nest: &mut Nest) {
+unsafe fn run_nest(pool: &Pool, src: &Src<'_>, from: isize, dst: &mut Dst<'_>, to: isize, nest: Nest) {
     let size = src.dtype().size();
     let source = src.as_ptr().wrapping_offset(from * size as isize);
     let target = dst.as_mut_ptr().wrapping_offset(to * size as isize);
@@ -47,7 +47,7 @@ pub fn copy(pool: &Pool, input: Src<'_>, mut out: Dst<'_>) {
     let mut nest = Nest::new();
     nest.push(Loop { count: input.len(), src: 1, dst: 1 });
     // SAFETY: one loop over all elements of both arrays.
-    unsafe { run_nest(pool, &input, 0, &mut out, 0, &mut nest) }
+    unsafe { run_nest(pool, &input, 0, &mut out, 0, nest) }
 }
 
 /// Permutes dimensions: `out`'s dimension `i` is `input`'s dimension `permutation[i]` (StableHLO `transpose`).
@@ -68,7 +68,7 @@ pub fn transpose(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, permutation: &[u
         nest.push(Loop { count: out.dims()[i], src: from[*p], dst: to[i] });
     }
     // SAFETY: the loops run over every index of `out`, each once; permuted, it is an index of `input`.
-    unsafe { run_nest(pool, &input, 0, &mut out, 0, &mut nest) }
+    unsafe { run_nest(pool, &input, 0, &mut out, 0, nest) }
 }
 
 /// Takes every `stride[d]`-th element from `start[d]` on, as many as `out` has (StableHLO `slice`).
@@ -100,7 +100,7 @@ pub fn slice(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, start: &[usize], str
         nest.push(Loop { count, src: from[d].wrapping_mul(stride[d] as isize), dst: to[d] });
     }
     // SAFETY: the last index per dimension lies in `input` (checked above); `out` is covered once.
-    unsafe { run_nest(pool, &input, first, &mut out, 0, &mut nest) }
+    unsafe { run_nest(pool, &input, first, &mut out, 0, nest) }
 }
 
 /// Reverses the order along `dims` (StableHLO `reverse`).
@@ -122,7 +122,7 @@ pub fn reverse(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, dims: &[usize]) {
         nest.push(Loop { count, src: if backwards { -strides[d] } else { strides[d] }, dst: strides[d] });
     }
     // SAFETY: reversed loops start at the last index of their dimension and end at index 0.
-    unsafe { run_nest(pool, &input, first, &mut out, 0, &mut nest) }
+    unsafe { run_nest(pool, &input, first, &mut out, 0, nest) }
 }
 
 /// Repeats `input` along new or size-1 dimensions: `input`'s dimension `i` is `out`'s dimension `broadcast_dims[i]`
@@ -148,7 +148,7 @@ pub fn broadcast_in_dim(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, broadcast
         nest.push(Loop { count, src: source[d], dst: to[d] });
     }
     // SAFETY: a loop moves in `input` only along a dimension of the same size.
-    unsafe { run_nest(pool, &input, 0, &mut out, 0, &mut nest) }
+    unsafe { run_nest(pool, &input, 0, &mut out, 0, nest) }
 }
 
 /// Writes the one element of `value` to every element of `out`.
@@ -158,7 +158,7 @@ pub fn fill(pool: &Pool, value: Src<'_>, mut out: Dst<'_>) {
     let mut nest = Nest::new();
     nest.push(Loop { count: out.len(), src: 0, dst: 1 });
     // SAFETY: reads the one element, writes each element once.
-    unsafe { run_nest(pool, &value, 0, &mut out, 0, &mut nest) }
+    unsafe { run_nest(pool, &value, 0, &mut out, 0, nest) }
 }
 
 /// Surrounds and interleaves `input` with `padding_value`: `low` and `high` elements at the ends (negative ones cut
@@ -211,7 +211,7 @@ pub fn pad(
     }
     if inside > 0 {
         // SAFETY: `begin..end` are input indices whose places lie in `out`, and different ones have different places.
-        unsafe { run_nest(pool, &input, first, &mut out, target, &mut nest) }
+        unsafe { run_nest(pool, &input, first, &mut out, target, nest) }
     }
 }
 
@@ -234,7 +234,7 @@ pub fn concatenate(pool: &Pool, inputs: &[Src<'_>], mut out: Dst<'_>, dim: usize
         }
         if !input.is_empty() {
             // SAFETY: the input lies in `out` from `offset` on along `dim` (checked above).
-            unsafe { run_nest(pool, input, 0, &mut out, offset as isize * to[dim], &mut nest) }
+            unsafe { run_nest(pool, input, 0, &mut out, offset as isize * to[dim], nest) }
         }
         offset += input.dims()[dim];
     }

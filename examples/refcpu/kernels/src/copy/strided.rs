@@ -43,33 +43,32 @@ impl Nest {
         }
     }
 
-    /// Orders the loops by the destination's stride, merges those that continue each other, and makes the strides
-    /// bytes. Returns the size of the element to move, which is larger than `size` where short runs became elements.
-    fn simplify(&mut self, size: usize) -> usize {
+    /// Orders the loops by the destination's stride, merges those that continue each other, makes the strides bytes
+    /// and short runs elements, and picks the inner kernel.
+    pub(crate) fn prepare(mut self, size: usize) -> Prepared {
         self.loops.sort_by_key(|l| std::cmp::Reverse(l.dst.unsigned_abs()));
         self.loops.dedup_by(|inner, outer| {
             let n = inner.count as isize;
-            let continues =
-                outer.src == inner.src.wrapping_mul(n) && outer.dst == inner.dst.wrapping_mul(n);
+            let continues = outer.src == inner.src.wrapping_mul(n) && outer.dst == inner.dst.wrapping_mul(n);
             if continues {
-                *outer = Loop { count: outer.count * inner.count, ..*inner };
+                *outer = Loop { count: outer.count.saturating_mul(inner.count), ..*inner };
             }
             continues
         });
-        for l in &mut self.loops {
-            l.src *= size as isize;
-            l.dst *= size as isize;
-        }
+        let mut size = size;
         let one = size as isize;
-        if self.loops.len() > 1 {
-            if let Some(Loop { count, src, dst }) = self.loops.last().copied() {
-                if src == one && dst == one && matches!(count * size, 2 | 4 | 8 | 16) {
-                    self.loops.pop();
-                    return count * size;
-                }
+        for l in &mut self.loops {
+            l.src = l.src.wrapping_mul(one);
+            l.dst = l.dst.wrapping_mul(one);
+        }
+        if let Some(Loop { count, src, dst }) = self.loops.last().copied() {
+            if src == one && dst == one && count <= 16 && matches!(count * size, 2 | 4 | 8 | 16) {
+                self.loops.pop();
+                size *= count;
             }
         }
-        size
+        let inner = choose_inner(&mut self.loops, size);
+        Prepared { loops: self.loops, inner, size, empty: self.empty }
     }
 }
 
@@ -91,64 +90,99 @@ enum Inner {
 /// # Safety
 /// For every combination of iterations, `src` and `dst` moved by the strides (in elements of `size` bytes) point to
 /// readable and writable elements, the written ones are pairwise different, and nothing that is written is also read.
-pub(crate) unsafe fn copy_nest(pool: &Pool, size: usize, src: *const u8, dst: SyncPtr, nest: &mut Nest) {
-    if nest.empty {
-        return;
-    }
-    let size = nest.simplify(size);
-    let inner = choose_inner(&mut nest.loops, size);
-    let loops = &nest.loops[..];
-    let total = loops.iter().map(|l| l.count).product::<usize>() * size;
-    let wanted = (total / BYTES_PER_CHUNK).min(MAX_CHUNKS);
-    if wanted < 2 {
-        // SAFETY: the caller's contract.
-        unsafe { run_loops(loops, inner, size, src, dst.get()) };
-        return;
-    }
-    // The outermost loops up to `split` are taken apart completely, the loop `split` into `parts`.
-    let (mut split, mut outer) = (0, 1usize);
-    while split + 1 < loops.len() && outer * loops[split].count < wanted {
-        outer *= loops[split].count;
-        split += 1;
-    }
-    let count = loops[split].count;
-    let mut part = count.div_ceil(wanted.div_ceil(outer)).max(1);
-    if split + 2 >= loops.len() {
-        // Keep blocks of the inner kernels whole.
-        part = part.next_multiple_of(64);
-    }
-    let parts = count.div_ceil(part);
-    let src = SyncPtr::from_raw(src.cast_mut());
-    pool.run(outer * parts, &|chunk| {
-        let (mut rest, from) = (chunk / parts, chunk % parts * part);
-        let mut local: Vec<Loop> = loops[split..].to_vec();
-        local[0].count = part.min(count - from);
-        let mut source = src.get().cast_const().wrapping_offset(loops[split].src * from as isize);
-        let mut target = dst.get().wrapping_offset(loops[split].dst * from as isize);
-        for l in loops[..split].iter().rev() {
-            let i = (rest % l.count) as isize;
-            rest /= l.count;
-            source = source.wrapping_offset(l.src * i);
-            target = target.wrapping_offset(l.dst * i);
-        }
-        // SAFETY: a subset of the caller's iterations; the subsets of different chunks are disjoint, so that no two
-        // chunks write the same element.
-        unsafe { run_loops(&local, inner, size, source, target) };
-    });
+pub(crate) unsafe fn copy_nest(pool: &Pool, size: usize, src: *const u8, dst: SyncPtr, nest: Nest) {
+    // SAFETY: the caller's contract.
+    unsafe { nest.prepare(size).run(pool, src, dst) }
 }
 
-/// [`copy_nest`] on the calling thread alone.
-///
-/// # Safety
-/// As for [`copy_nest`].
-pub(crate) unsafe fn copy_nest_inline(size: usize, src: *const u8, dst: *mut u8, nest: &mut Nest) {
-    if nest.empty {
-        return;
+/// A nest made ready to run, once or from many places.
+pub(crate) struct Prepared {
+    /// Outermost first, strides in bytes.
+    loops: Vec<Loop>,
+    inner: Inner,
+    size: usize,
+    empty: bool,
+}
+
+impl Prepared {
+    /// The loops, outermost first, their strides in bytes.
+    pub(crate) fn loops(&self) -> &[Loop] {
+        &self.loops
     }
-    let size = nest.simplify(size);
-    let inner = choose_inner(&mut nest.loops, size);
-    // SAFETY: the caller's contract.
-    unsafe { run_loops(&nest.loops, inner, size, src, dst) }
+
+    /// Bytes of the elements that the loops move: a power of two up to 16.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Bytes moved altogether.
+    pub(crate) fn bytes(&self) -> usize {
+        if self.empty { 0 } else { self.loops.iter().map(|l| l.count).product::<usize>() * self.size }
+    }
+
+    /// Bytes of the contiguous runs, as far as one loop moves them.
+    pub(crate) fn run_bytes(&self) -> usize {
+        match (self.inner, self.loops.last()) {
+            (Inner::Run, Some(l)) => l.count * self.size,
+            _ => self.size,
+        }
+    }
+
+    /// Runs on the calling thread alone.
+    ///
+    /// # Safety
+    /// As for [`copy_nest`].
+    #[inline]
+    pub(crate) unsafe fn run_inline(&self, src: *const u8, dst: *mut u8) {
+        if !self.empty {
+            // SAFETY: the caller's contract.
+            unsafe { run_loops(&self.loops, self.inner, self.size, src, dst) }
+        }
+    }
+
+    /// Runs in chunks where there is much to move.
+    ///
+    /// # Safety
+    /// As for [`copy_nest`].
+    pub(crate) unsafe fn run(&self, pool: &Pool, src: *const u8, dst: SyncPtr) {
+        let Self { loops, inner, size, .. } = self;
+        let wanted = (self.bytes() / BYTES_PER_CHUNK).min(MAX_CHUNKS);
+        if wanted < 2 {
+            // SAFETY: the caller's contract.
+            unsafe { self.run_inline(src, dst.get()) };
+            return;
+        }
+        // The outermost loops up to `split` are taken apart completely, the loop `split` into `parts`.
+        let (mut split, mut outer) = (0, 1usize);
+        while split + 1 < loops.len() && outer * loops[split].count < wanted {
+            outer *= loops[split].count;
+            split += 1;
+        }
+        let count = loops[split].count;
+        let mut part = count.div_ceil(wanted.div_ceil(outer));
+        if split + 2 >= loops.len() {
+            // Keep blocks of the inner kernels whole.
+            part = part.next_multiple_of(64);
+        }
+        let parts = count.div_ceil(part);
+        let src = SyncPtr::from_raw(src.cast_mut());
+        pool.run(outer * parts, &|chunk| {
+            let (mut rest, from) = (chunk / parts, chunk % parts * part);
+            let mut local: Vec<Loop> = loops[split..].to_vec();
+            local[0].count = part.min(count - from);
+            let mut source = src.get().cast_const().wrapping_offset(loops[split].src * from as isize);
+            let mut target = dst.get().wrapping_offset(loops[split].dst * from as isize);
+            for l in loops[..split].iter().rev() {
+                let i = (rest % l.count) as isize;
+                rest /= l.count;
+                source = source.wrapping_offset(l.src * i);
+                target = target.wrapping_offset(l.dst * i);
+            }
+            // SAFETY: a subset of the caller's iterations; the subsets of different chunks are disjoint, so that no
+            // two chunks write the same element.
+            unsafe { run_loops(&local, *inner, *size, source, target) };
+        });
+    }
 }
 
 /// Finds the kernel for the innermost loops, and for a transpose makes the loop that the source is contiguous in the

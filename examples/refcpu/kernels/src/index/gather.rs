@@ -1,0 +1,239 @@
+//! StableHLO `gather`: windows of an array copied from places that an index array names.
+
+use super::indices::{IndexVectors, Odometer};
+use crate::copy::{Loop, Nest, Prepared, check_same_type, strides_of};
+use crate::view::SyncPtr;
+use crate::{Dst, Pool, Src};
+
+/// Index vectors that are resolved to offsets at a time.
+pub(super) const BLOCK: usize = 256;
+/// Work, in bytes and byte equivalents, that is worth a chunk of its own.
+const COST_PER_CHUNK: usize = 64 << 10;
+/// What finding the place of a window costs, in bytes that could be copied meanwhile.
+const COST_PER_WINDOW: usize = 32;
+/// No gather is split into more chunks than this.
+const MAX_CHUNKS: usize = 64;
+
+/// The dimension numbers of a gather, named as in StableHLO.
+#[derive(Clone, Copy, Debug)]
+pub struct GatherSpec<'a> {
+    /// Dimensions of the result that walk through a window, ascending.
+    pub offset_dims: &'a [usize],
+    /// Operand dimensions of window size 1 that the result leaves out.
+    pub collapsed_slice_dims: &'a [usize],
+    /// Operand dimensions whose index is that of a dimension of `start_indices`.
+    pub operand_batching_dims: &'a [usize],
+    /// The dimensions of `start_indices` that belong to them, in the same order.
+    pub start_indices_batching_dims: &'a [usize],
+    /// The operand dimension that each component of an index vector is for.
+    pub start_index_map: &'a [usize],
+    /// The dimension of `start_indices` along which index vectors lie; its rank if each element is one.
+    pub index_vector_dim: usize,
+    /// The window's size in each operand dimension.
+    pub slice_sizes: &'a [usize],
+}
+
+/// Copies, for each index vector, the window that begins there to its place in `out`. A start is moved so that its
+/// window lies inside the operand, as StableHLO says.
+pub fn gather(pool: &Pool, operand: Src<'_>, start_indices: Src<'_>, mut out: Dst<'_>, spec: &GatherSpec<'_>) {
+    check_same_type("gather", &operand, &out);
+    let vectors = IndexVectors::new("gather", start_indices, spec.index_vector_dim);
+    let plan = check(&operand, &start_indices, &out, spec, &vectors);
+    let Some(windows) = plan.filter(|_| !out.is_empty()) else { return };
+    let (count, window) = (windows.count, &windows.window);
+    let out = SyncPtr::new(&mut out);
+    if count < 16 && window.bytes() > 256 << 10 {
+        windows.for_each_block(&vectors, spec, 0..count, &mut |from, to| {
+            for (from, to) in from.iter().zip(to) {
+                let (source, target) =
+                    (operand.as_ptr().wrapping_offset(*from), out.get().wrapping_offset(*to));
+                // SAFETY: `check` showed that windows at clamped starts lie in the operand and that places in `out`
+                // are different.
+                unsafe { window.run(pool, source, SyncPtr::from_raw(target)) }
+            }
+        });
+        return;
+    }
+    let cost = (window.bytes() + COST_PER_WINDOW).saturating_mul(count);
+    let part = count.div_ceil((cost / COST_PER_CHUNK).clamp(1, MAX_CHUNKS));
+    let source = SyncPtr::from_raw(operand.as_ptr().cast_mut());
+    pool.run(count.div_ceil(part), &|chunk| {
+        let range = chunk * part..count.min((chunk + 1) * part);
+        windows.for_each_block(&vectors, spec, range, &mut |from, to| {
+            // SAFETY: as above; chunks have different index vectors and so write different parts of `out`.
+            unsafe { copy_windows(window, source.get(), from, out.get(), to) }
+        });
+    });
+}
+
+/// A checked gather: where its windows are and what they look like.
+struct Windows {
+    /// How many.
+    count: usize,
+    /// Sizes and steps (operand, result; in bytes) of the dimensions that windows are numbered by.
+    batch: Vec<(usize, isize, isize)>,
+    /// Largest start and step in bytes for each component of an index vector.
+    components: Vec<(i64, isize)>,
+    /// One window.
+    window: Prepared,
+}
+
+fn check(
+    operand: &Src<'_>,
+    start_indices: &Src<'_>,
+    out: &Dst<'_>,
+    spec: &GatherSpec<'_>,
+    vectors: &IndexVectors<'_>,
+) -> Option<Windows> {
+    let (dims, index_dims, out_dims) = (operand.dims(), start_indices.dims(), out.dims());
+    let describe = || format!("gather: {dims:?} at {index_dims:?} to {out_dims:?} by {spec:?}");
+    let size = operand.dtype().size();
+    let (from, to) = (strides_of(dims), strides_of(out_dims));
+    assert!(
+        spec.slice_sizes.len() == dims.len() && spec.slice_sizes.iter().zip(dims).all(|(s, d)| s <= d),
+        "{}",
+        describe()
+    );
+    assert!(
+        spec.start_index_map.len() == vectors.vector_len() && spec.start_index_map.iter().all(|d| *d < dims.len()),
+        "{}",
+        describe()
+    );
+    let kept: Vec<usize> = (0..dims.len())
+        .filter(|d| !spec.collapsed_slice_dims.contains(d) && !spec.operand_batching_dims.contains(d))
+        .collect();
+    let batch_dims: Vec<usize> = (0..out_dims.len()).filter(|d| !spec.offset_dims.contains(d)).collect();
+    let index_batch_dims: Vec<usize> = (0..index_dims.len()).filter(|d| *d != spec.index_vector_dim).collect();
+    assert!(
+        kept.len() == spec.offset_dims.len()
+            && spec.offset_dims.iter().all(|d| *d < out_dims.len())
+            && kept.iter().zip(spec.offset_dims).all(|(k, o)| spec.slice_sizes[*k] == out_dims[*o])
+            && batch_dims.len() == index_batch_dims.len()
+            && batch_dims.iter().zip(&index_batch_dims).all(|(b, i)| out_dims[*b] == index_dims[*i])
+            && batch_dims.len() + spec.offset_dims.len() == out_dims.len()
+            && spec.operand_batching_dims.len() == spec.start_indices_batching_dims.len(),
+        "{}",
+        describe()
+    );
+    if out.is_empty() {
+        return None;
+    }
+    assert!(
+        (0..dims.len()).all(|d| kept.contains(&d) || spec.slice_sizes[d] == 1)
+            && spec.operand_batching_dims.iter().zip(spec.start_indices_batching_dims).all(|(o, i)| {
+                index_batch_dims.contains(i)
+                    && dims.get(*o) == index_dims.get(*i)
+                    && !spec.start_index_map.contains(o)
+            }),
+        "{}",
+        describe()
+    );
+    let bytes = |stride: isize| stride.wrapping_mul(size as isize);
+    let batch = batch_dims
+        .iter()
+        .zip(&index_batch_dims)
+        .map(|(b, i)| {
+            let along = spec.start_indices_batching_dims.iter().position(|d| d == i);
+            let source = along.map_or(0, |p| from[spec.operand_batching_dims[p]]);
+            (out_dims[*b], bytes(source), bytes(to[*b]))
+        })
+        .collect();
+    let components =
+        spec.start_index_map.iter().map(|d| ((dims[*d] - spec.slice_sizes[*d]) as i64, bytes(from[*d]))).collect();
+    let mut nest = Nest::new();
+    for (k, o) in kept.iter().zip(spec.offset_dims) {
+        nest.push(Loop { count: out_dims[*o], src: from[*k], dst: to[*o] });
+    }
+    let count = batch_dims.iter().map(|d| out_dims[*d]).product();
+    Some(Windows { count, batch, components, window: nest.prepare(size) })
+}
+
+impl Windows {
+    /// Calls `work` with the byte offsets of windows, in the operand and in the result, a block at a time.
+    fn for_each_block(
+        &self,
+        vectors: &IndexVectors<'_>,
+        spec: &GatherSpec<'_>,
+        range: std::ops::Range<usize>,
+        work: &mut dyn FnMut(&[isize], &[isize]),
+    ) {
+        let mut odometer = Odometer::new(self.batch.iter().copied(), range.start);
+        let (mut from, mut to, mut starts) = ([0isize; BLOCK], [0isize; BLOCK], [0i64; BLOCK]);
+        let mut first = range.start;
+        while first < range.end {
+            let n = BLOCK.min(range.end - first);
+            for (f, t) in from[..n].iter_mut().zip(&mut to[..n]) {
+                (*f, *t) = odometer.offsets;
+                odometer.advance();
+            }
+            for k in 0..spec.start_index_map.len() {
+                let (largest, step) = self.components[k];
+                vectors.read(k, first, &mut starts[..n]);
+                for (f, s) in from[..n].iter_mut().zip(&starts[..n]) {
+                    *f += (*s).clamp(0, largest) as isize * step;
+                }
+            }
+            work(&from[..n], &to[..n]);
+            first += n;
+        }
+    }
+}
+
+/// Copies one window from each offset in `from` to the offset in `to`.
+///
+/// # Safety
+/// All the windows lie in their arrays, those in `out` are pairwise different, and the arrays do not overlap.
+unsafe fn copy_windows(window: &Prepared, operand: *const u8, from: &[isize], out: *mut u8, to: &[isize]) {
+    // SAFETY: the caller's contract; the element type has the window's element size.
+    unsafe {
+        match window.size() {
+            1 => copy_windows_of::<u8>(window, operand, from, out, to),
+            2 => copy_windows_of::<u16>(window, operand, from, out, to),
+            4 => copy_windows_of::<u32>(window, operand, from, out, to),
+            8 => copy_windows_of::<u64>(window, operand, from, out, to),
+            _ => copy_windows_of::<[u64; 2]>(window, operand, from, out, to),
+        }
+    }
+}
+
+/// [`copy_windows`] for one element size.
+///
+/// # Safety
+/// As there; `T` has the size of the window's elements.
+unsafe fn copy_windows_of<T: Copy>(
+    window: &Prepared,
+    operand: *const u8,
+    from: &[isize],
+    out: *mut u8,
+    to: &[isize],
+) {
+    let element = |from: isize, to: isize| {
+        let (source, target) = (operand.wrapping_offset(from).cast::<T>(), out.wrapping_offset(to).cast::<T>());
+        // SAFETY: called below with offsets of elements of windows only.
+        unsafe { target.write_unaligned(source.read_unaligned()) }
+    };
+    match window.loops() {
+        [] => {
+            for (f, t) in from.iter().zip(to) {
+                element(*f, *t);
+            }
+        }
+        // Short runs: all windows' first element, then all windows' second, ...
+        loops if from.len() >= 8 && window.run_bytes() < 32 => {
+            let mut inside = Odometer::new(loops.iter().map(|l| (l.count, l.src, l.dst)), 0);
+            for _ in 0..window.bytes() / window.size() {
+                let (source, target) = inside.offsets;
+                for (f, t) in from.iter().zip(to) {
+                    element(f + source, t + target);
+                }
+                inside.advance();
+            }
+        }
+        _ => {
+            for (f, t) in from.iter().zip(to) {
+                // SAFETY: the caller's contract.
+                unsafe { window.run_inline(operand.wrapping_offset(*f), out.wrapping_offset(*t)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! StableHLO `scatter`: updates combined into windows of an array at places that an index array names.
+
+use super::gather::BLOCK;
+use super::indices::{IndexVectors, Odometer};
+use crate::copy::{check_same_type, copy, strides_of};
+use crate::{DType, Dst, Pool, Src};
+use half::{bf16, f16};
+
+/// What happens to an element that an update meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Combiner {
+    /// The update's value, of the last one where several meet.
+    Replace,
+    /// The sum; on truth values, or.
+    Add,
+    /// The product; on truth values, and.
+    Multiply,
+    /// The smaller one, NaN if either is.
+    Minimum,
+    /// The larger one, NaN if either is.
+    Maximum,
+    /// Bitwise and of integers and truth values.
+    And,
+    /// Bitwise or of integers and truth values.
+    Or,
+    /// Bitwise exclusive or of integers and truth values.
+    Xor,
+}
+
+/// The dimension numbers of a scatter, named as in StableHLO.
+#[derive(Clone, Copy, Debug)]
+pub struct ScatterSpec<'a> {
+    /// Dimensions of the updates that walk through a window, ascending.
+    pub update_window_dims: &'a [usize],
+    /// Operand dimensions of window size 1 that the updates leave out.
+    pub inserted_window_dims: &'a [usize],
+    /// Operand dimensions whose index is that of a dimension of the indices.
+    pub input_batching_dims: &'a [usize],
+    /// The dimensions of the indices that belong to them, in the same order.
+    pub scatter_indices_batching_dims: &'a [usize],
+    /// The operand dimension that each component of an index vector is for.
+    pub scatter_dims_to_operand_dims: &'a [usize],
+    /// The dimension of the indices along which index vectors lie; its rank if each element is one.
+    pub index_vector_dim: usize,
+    /// The caller's promise that index vectors ascend. Only speed may depend on it.
+    pub indices_are_sorted: bool,
+    /// The caller's promise that no two updates meet. Only the order of updates may depend on it.
+    pub unique_indices: bool,
+}
+
+/// True if [`scatter`] has this combiner for this type; for others there is [`scatter_with`].
+pub fn scatter_supports(combiner: Combiner, dtype: DType) -> bool {
+    use DType as D;
+    match combiner {
+        Combiner::Replace => true,
+        Combiner::And | Combiner::Or | Combiner::Xor => {
+            dtype.is_computed_directly() && !dtype.is_float() && !dtype.is_complex()
+        }
+        Combiner::Minimum | Combiner::Maximum if dtype.is_complex() => false,
+        _ => dtype.is_computed_directly() || matches!(dtype, D::F16 | D::BF16),
+    }
+}
+
+/// Writes `operand` to `out` with `updates` combined into it. A window that does not lie in the operand as a whole is
+/// left out, as XLA does. Updates that meet are combined in the order of the indices, so results are reproducible.
+///
+/// `operand` may be the same array as `out`: then only the windows are written.
+///
+/// # Panics
+/// If the shapes do not fit, or the type is not supported ([`scatter_supports`]).
+pub fn scatter(
+    pool: &Pool,
+    combiner: Combiner,
+    operand: Src<'_>,
+    indices: Src<'_>,
+    updates: Src<'_>,
+    mut out: Dst<'_>,
+    spec: &ScatterSpec<'_>,
+) {
+    check_same_type("scatter", &operand, &out);
+    check_same_type("scatter", &updates, &out);
+    assert_eq!(operand.dims(), out.dims(), "scatter");
+    assert!(scatter_supports(combiner, out.dtype()), "scatter: {combiner:?} of {:?}", out.dtype());
+    if operand.as_ptr() != out.as_mut_ptr().cast_const() {
+        copy(pool, operand, out.reborrow());
+    }
+    let plan = Updates::new(out.dims(), indices, updates.dims(), spec);
+    macro_rules! go {
+        ($t:ty, $f:expr) => {{
+            let (from, to) = (updates.as_slice::<$t>(), out.as_mut_slice::<$t>());
+            let combine: fn($t, $t) -> $t = $f;
+            plan.for_each(&mut |o, u| to[o] = combine(to[o], from[u]));
+        }};
+    }
+    macro_rules! arithmetic {
+        ($t:ty, $add:expr, $mul:expr, $min:expr, $max:expr) => {
+            match combiner {
+                Combiner::Add => go!($t, $add),
+                Combiner::Multiply => go!($t, $mul),
+                Combiner::Minimum => go!($t, $min),
+                Combiner::Maximum => go!($t, $max),
+                _ => unreachable!("scatter_supports said no"),
+            }
+        };
+    }
+    macro_rules! integer {
+        ($t:ty) => {
+            match combiner {
+                Combiner::And => go!($t, |a, b| a & b),
+                Combiner::Or => go!($t, |a, b| a | b),
+                Combiner::Xor => go!($t, |a, b| a ^ b),
+                _ => arithmetic!($t, <$t>::wrapping_add, <$t>::wrapping_mul, Ord::min, Ord::max),
+            }
+        };
+    }
+    macro_rules! float {
+        ($t:ty) => {
+            arithmetic!(
+                $t,
+                |a, b| a + b,
+                |a, b| a * b,
+                |a, b| if a <= b || a.is_nan() { a } else { b },
+                |a, b| if a >= b || a.is_nan() { a } else { b }
+            )
+        };
+    }
+    macro_rules! complex {
+        ($t:ty) => {
+            match combiner {
+                Combiner::Add => go!($t, |a, b| [a[0] + b[0], a[1] + b[1]]),
+                Combiner::Multiply => {
+                    go!($t, |a, b| [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]])
+                }
+                _ => unreachable!("scatter_supports said no"),
+            }
+        };
+    }
+    if combiner == Combiner::Replace {
+        return match out.dtype().size() {
+            1 => go!(u8, |_, b| b),
+            2 => go!(u16, |_, b| b),
+            4 => go!(u32, |_, b| b),
+            8 if out.dtype() == DType::C64 => go!([f32; 2], |_, b| b),
+            8 => go!(u64, |_, b| b),
+            _ => go!([f64; 2], |_, b| b),
+        };
+    }
+    match out.dtype() {
+        DType::Pred => match combiner {
+            Combiner::Add | Combiner::Maximum | Combiner::Or => go!(u8, |a, b| a | b),
+            Combiner::Xor => go!(u8, |a, b| a ^ b),
+            _ => go!(u8, |a, b| a & b),
+        },
+        DType::S8 => integer!(i8),
+        DType::S16 => integer!(i16),
+        DType::S32 => integer!(i32),
+        DType::S64 => integer!(i64),
+        DType::U8 => integer!(u8),
+        DType::U16 => integer!(u16),
+        DType::U32 => integer!(u32),
+        DType::U64 => integer!(u64),
+        DType::F16 => float!(f16),
+        DType::BF16 => float!(bf16),
+        DType::F32 => float!(f32),
+        DType::F64 => float!(f64),
+        DType::C64 => complex!([f32; 2]),
+        DType::C128 => complex!([f64; 2]),
+        _ => unreachable!("scatter_supports said no"),
+    }
+}
+
+/// Calls `combine` with the element numbers (row-major, of the operand and of the updates) of every pair that a scatter
+/// into an operand of `operand_dims` combines, in the order of the indices. For combiners that [`scatter`] does not
+/// know and for several operands at once.
+///
+/// # Panics
+/// If the shapes do not fit.
+pub fn scatter_with(
+    operand_dims: &[usize],
+    indices: Src<'_>,
+    update_dims: &[usize],
+    spec: &ScatterSpec<'_>,
+    combine: &mut dyn FnMut(usize, usize),
+) {
+    Updates::new(operand_dims, indices, update_dims, spec).for_each(combine);
+}
+
+/// A checked scatter: where its windows go and what they look like.
+struct Updates<'a> {
+    vectors: IndexVectors<'a>,
+    /// How many windows.
+    count: usize,
+    /// Sizes and steps (operand, updates) of the dimensions that windows are numbered by, in elements.
+    batch: Vec<(usize, isize, isize)>,
+    /// Largest start and step for each component of an index vector.
+    components: Vec<(i64, isize)>,
+    /// Sizes and steps (operand, updates) of the dimensions of a window.
+    window: Vec<(usize, isize, isize)>,
+}
+
+impl<'a> Updates<'a> {
+    fn new(dims: &[usize], indices: Src<'a>, update_dims: &[usize], spec: &ScatterSpec<'_>) -> Self {
+        let vectors = IndexVectors::new("scatter", indices, spec.index_vector_dim);
+        let index_dims = indices.dims();
+        let describe = || format!("scatter: {update_dims:?} at {index_dims:?} into {dims:?} by {spec:?}");
+        let (to, from) = (strides_of(dims), strides_of(update_dims));
+        let kept: Vec<usize> = (0..dims.len())
+            .filter(|d| !spec.inserted_window_dims.contains(d) && !spec.input_batching_dims.contains(d))
+            .collect();
+        let batch_dims: Vec<usize> =
+            (0..update_dims.len()).filter(|d| !spec.update_window_dims.contains(d)).collect();
+        let index_batch_dims: Vec<usize> =
+            (0..index_dims.len()).filter(|d| *d != spec.index_vector_dim).collect();
+        assert!(
+            spec.scatter_dims_to_operand_dims.len() == vectors.vector_len()
+                && spec.scatter_dims_to_operand_dims.iter().all(|d| *d < dims.len())
+                && kept.len() == spec.update_window_dims.len()
+                && spec.update_window_dims.iter().all(|d| *d < update_dims.len())
+                && kept.iter().zip(spec.update_window_dims).all(|(k, u)| update_dims[*u] <= dims[*k])
+                && batch_dims.len() + spec.update_window_dims.len() == update_dims.len()
+                && batch_dims.len() == index_batch_dims.len()
+                && batch_dims.iter().zip(&index_batch_dims).all(|(b, i)| update_dims[*b] == index_dims[*i])
+                && spec.input_batching_dims.len() == spec.scatter_indices_batching_dims.len()
+                && spec.input_batching_dims.iter().zip(spec.scatter_indices_batching_dims).all(|(o, i)| {
+                    index_batch_dims.contains(i)
+                        && dims.get(*o) == index_dims.get(*i)
+                        && !spec.scatter_dims_to_operand_dims.contains(o)
+                }),
+            "{}",
+            describe()
+        );
+        let mut extent = vec![1usize; dims.len()];
+        for (k, u) in kept.iter().zip(spec.update_window_dims) {
+            extent[*k] = update_dims[*u];
+        }
+        let batch = batch_dims
+            .iter()
+            .zip(&index_batch_dims)
+            .map(|(b, i)| {
+                let along = spec.scatter_indices_batching_dims.iter().position(|d| d == i);
+                (update_dims[*b], along.map_or(0, |p| to[spec.input_batching_dims[p]]), from[*b])
+            })
+            .collect();
+        let components = spec
+            .scatter_dims_to_operand_dims
+            .iter()
+            .map(|d| (dims[*d] as i64 - extent[*d] as i64, to[*d]))
+            .collect();
+        let window = kept.iter().zip(spec.update_window_dims).map(|(k, u)| (update_dims[*u], to[*k], from[*u]));
+        // An inserted dimension that no index component is for stands at 0, which an empty operand does not have.
+        let reachable = !dims.contains(&0) && !update_dims.contains(&0);
+        let count = if reachable { batch_dims.iter().map(|d| update_dims[*d]).product() } else { 0 };
+        Self { vectors, count, batch, components, window: window.collect() }
+    }
+
+    /// Calls `work` with the element numbers of the first elements of windows, in the operand and in the updates, a
+    /// block at a time and in order. Windows that are out of bounds are left out.
+    fn for_each_block(&self, work: &mut dyn FnMut(&[(usize, usize)])) {
+        let mut odometer = Odometer::new(self.batch.iter().copied(), 0);
+        let (mut to, mut from, mut starts) = ([0isize; BLOCK], [0isize; BLOCK], [0i64; BLOCK]);
+        let (mut inside, mut places) = ([true; BLOCK], [(0, 0); BLOCK]);
+        for first in (0..self.count).step_by(BLOCK) {
+            let n = BLOCK.min(self.count - first);
+            for (t, f) in to[..n].iter_mut().zip(&mut from[..n]) {
+                (*t, *f) = odometer.offsets;
+                odometer.advance();
+            }
+            inside[..n].fill(true);
+            for (k, (largest, step)) in self.components.iter().enumerate() {
+                self.vectors.read(k, first, &mut starts[..n]);
+                for ((t, s), ok) in to[..n].iter_mut().zip(&starts[..n]).zip(&mut inside[..n]) {
+                    *ok &= (0..=*largest).contains(s);
+                    *t = t.wrapping_add((*s as isize).wrapping_mul(*step));
+                }
+            }
+            let mut kept = 0;
+            for i in 0..n {
+                places[kept] = (to[i] as usize, from[i] as usize);
+                kept += usize::from(inside[i]);
+            }
+            work(&places[..kept]);
+        }
+    }
+
+    /// Calls `combine` for every pair of elements, in order.
+    fn for_each(&self, combine: &mut dyn FnMut(usize, usize)) {
+        let elements: usize = self.window.iter().map(|(n, ..)| n).product();
+        let mut inside = Odometer::new(self.window.iter().copied(), 0);
+        self.for_each_block(&mut |places| {
+            for (o, u) in places {
+                for _ in 0..elements {
+                    let (to, from) = inside.offsets;
+                    combine(o + to as usize, u + from as usize);
+                    inside.advance();
+                }
+            }
+        });
+    }
+}
