@@ -1,0 +1,60 @@
+"""Registers refcpu, a CPU plugin written in Rust, with JAX.
+
+JAX imports this module and calls `initialize()` when it looks for plugins. It finds the module twice, in the namespace
+package `jax_plugins` and through the entry point, so everything here may run more than once.
+"""
+
+import os
+import pathlib
+
+from jax_plugins.refcpu import _private
+
+NAME = "refcpu"
+
+LIBRARY = pathlib.Path(__file__).with_name("librefcpu.so")
+
+# Above JAX's own CPU backend (0) and the TPU's (300), below CUDA's (500): who installs refcpu wants it instead of the
+# former, and who has a GPU wants that. It is also what JAX gives to plugins by default.
+PRIORITY = 400
+
+# JAX keeps this very object and reads it when it creates the client.
+_options: dict[str, int] = {}
+
+_registered = False
+
+
+def initialize() -> None:
+    """Registers the plugin, once. Called by JAX.
+
+    A library that `PJRT_NAMES_AND_LIBRARY_PATHS` names `refcpu` takes the place of the one in this package.
+    """
+    global _registered
+    if _registered:
+        return
+    _private.allow_donation(NAME)
+    if _named_in_environment():
+        return
+    if not LIBRARY.exists():
+        raise FileNotFoundError(f"{LIBRARY} is missing: install the wheel that `cargo xtask wheel` builds")
+    _private.register_plugin(NAME, priority=PRIORITY, library_path=str(LIBRARY), options=_options)
+    _registered = True
+
+
+def set_num_devices(count: int) -> None:
+    """Sets how many devices refcpu has. Call it before JAX is first used; it goes before `REFCPU_NUM_DEVICES`."""
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise TypeError(f"the number of devices is an int, not {type(count).__name__}")
+    if count < 1:
+        raise ValueError(f"the number of devices is at least 1, not {count}")
+    if _private.backends_are_initialized():
+        raise RuntimeError("set_num_devices comes too late: JAX has created its devices; call it before using JAX")
+    if _named_in_environment():
+        raise RuntimeError(
+            "set_num_devices has no effect on a library from PJRT_NAMES_AND_LIBRARY_PATHS; set REFCPU_NUM_DEVICES"
+        )
+    _options["num_devices"] = count
+
+
+def _named_in_environment() -> bool:
+    entries = os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "").split(",")
+    return any(entry.partition(os.pathsep)[0] == NAME for entry in entries)
