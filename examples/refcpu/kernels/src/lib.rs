@@ -12,9 +12,13 @@ pub mod dot;
 pub mod reduce;
 pub mod window;
 pub mod dtype;
+pub mod fft;
 mod number;
 pub mod index;
+pub mod linalg;
 pub mod pool;
+pub mod rng;
+pub mod sort;
 pub mod view;
 
 pub use dtype::{ComputeType, DType};

@@ -25,7 +25,15 @@ pub(crate) fn strides_of(dims: &[usize]) -> Vec<isize> {
 /// Checks that both arrays have elements of one type.
 #[track_caller]
 pub(crate) fn check_same_type(what: &str, src: &Src<'_>, dst: &Dst<'_>) {
-    assert_eq!(src.dtype(), dst.dtype(), "{what}: {:?}{:?} to {:?}{:?}", src.dtype(), src.dims(), dst.dtype(), dst.dims());
+    assert_eq!(
+        src.dtype(),
+        dst.dtype(),
+        "{what}: {:?}{:?} to {:?}{:?}",
+        src.dtype(),
+        src.dims(),
+        dst.dtype(),
+        dst.dims()
+    );
 }
 
 /// Runs a nest whose source lies in `src` and whose destination lies in `dst`, from these first elements on.
@@ -129,7 +137,12 @@ pub fn reverse(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, dims: &[usize]) {
 /// (StableHLO `broadcast_in_dim`).
 pub fn broadcast_in_dim(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, broadcast_dims: &[usize]) {
     check_same_type("broadcast_in_dim", &input, &out);
-    assert_eq!(broadcast_dims.len(), input.dims().len(), "broadcast_in_dim: {:?} by {broadcast_dims:?}", input.dims());
+    assert_eq!(
+        broadcast_dims.len(),
+        input.dims().len(),
+        "broadcast_in_dim: {:?} by {broadcast_dims:?}",
+        input.dims()
+    );
     if out.is_empty() {
         return;
     }
@@ -138,7 +151,12 @@ pub fn broadcast_in_dim(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, broadcast
     for (i, d) in broadcast_dims.iter().enumerate() {
         let fits = *d < out.dims().len() && (input.dims()[i] == 1 || input.dims()[i] == out.dims()[*d]);
         let distinct = !broadcast_dims[..i].contains(d);
-        assert!(fits && distinct, "broadcast_in_dim: {:?} by {broadcast_dims:?} to {:?}", input.dims(), out.dims());
+        assert!(
+            fits && distinct,
+            "broadcast_in_dim: {:?} by {broadcast_dims:?} to {:?}",
+            input.dims(),
+            out.dims()
+        );
         if input.dims()[i] != 1 {
             source[*d] = from[i];
         }

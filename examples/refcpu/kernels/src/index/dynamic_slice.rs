@@ -30,7 +30,8 @@ fn window_offset(what: &str, starts: &[i64], window: &[usize], dims: &[usize]) -
         });
     assert!(inside, "{what}: {window:?} at {starts:?} in {dims:?}");
     let strides = strides_of(dims);
-    let offset = starts.iter().zip(&strides).map(|(s, t)| (*s as isize).wrapping_mul(*t)).fold(0, isize::wrapping_add);
+    let offset =
+        starts.iter().zip(&strides).map(|(s, t)| (*s as isize).wrapping_mul(*t)).fold(0, isize::wrapping_add);
     (offset, strides)
 }
 

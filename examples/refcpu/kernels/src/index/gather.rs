@@ -35,7 +35,13 @@ pub struct GatherSpec<'a> {
 
 /// Copies, for each index vector, the window that begins there to its place in `out`. A start is moved so that its
 /// window lies inside the operand, as StableHLO says.
-pub fn gather(pool: &Pool, operand: Src<'_>, start_indices: Src<'_>, mut out: Dst<'_>, spec: &GatherSpec<'_>) {
+pub fn gather(
+    pool: &Pool,
+    operand: Src<'_>,
+    start_indices: Src<'_>,
+    mut out: Dst<'_>,
+    spec: &GatherSpec<'_>,
+) {
     check_same_type("gather", &operand, &out);
     let vectors = IndexVectors::new("gather", start_indices, spec.index_vector_dim);
     let plan = check(&operand, &start_indices, &out, spec, &vectors);
@@ -95,7 +101,8 @@ fn check(
         describe()
     );
     assert!(
-        spec.start_index_map.len() == vectors.vector_len() && spec.start_index_map.iter().all(|d| *d < dims.len()),
+        spec.start_index_map.len() == vectors.vector_len()
+            && spec.start_index_map.iter().all(|d| *d < dims.len()),
         "{}",
         describe()
     );
@@ -103,7 +110,8 @@ fn check(
         .filter(|d| !spec.collapsed_slice_dims.contains(d) && !spec.operand_batching_dims.contains(d))
         .collect();
     let batch_dims: Vec<usize> = (0..out_dims.len()).filter(|d| !spec.offset_dims.contains(d)).collect();
-    let index_batch_dims: Vec<usize> = (0..index_dims.len()).filter(|d| *d != spec.index_vector_dim).collect();
+    let index_batch_dims: Vec<usize> =
+        (0..index_dims.len()).filter(|d| *d != spec.index_vector_dim).collect();
     assert!(
         kept.len() == spec.offset_dims.len()
             && spec.offset_dims.iter().all(|d| *d < out_dims.len())
@@ -138,8 +146,11 @@ fn check(
             (out_dims[*b], bytes(source), bytes(to[*b]))
         })
         .collect();
-    let components =
-        spec.start_index_map.iter().map(|d| ((dims[*d] - spec.slice_sizes[*d]) as i64, bytes(from[*d]))).collect();
+    let components = spec
+        .start_index_map
+        .iter()
+        .map(|d| ((dims[*d] - spec.slice_sizes[*d]) as i64, bytes(from[*d])))
+        .collect();
     let mut nest = Nest::new();
     for (k, o) in kept.iter().zip(spec.offset_dims) {
         nest.push(Loop { count: out_dims[*o], src: from[*k], dst: to[*o] });
@@ -208,7 +219,8 @@ unsafe fn copy_windows_of<T: Copy>(
     to: &[isize],
 ) {
     let element = |from: isize, to: isize| {
-        let (source, target) = (operand.wrapping_offset(from).cast::<T>(), out.wrapping_offset(to).cast::<T>());
+        let (source, target) =
+            (operand.wrapping_offset(from).cast::<T>(), out.wrapping_offset(to).cast::<T>());
         // SAFETY: called below with offsets of elements of windows only.
         unsafe { target.write_unaligned(source.read_unaligned()) }
     };

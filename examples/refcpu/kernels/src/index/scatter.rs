@@ -246,7 +246,8 @@ impl<'a> Updates<'a> {
             .iter()
             .map(|d| (dims[*d] as i64 - extent[*d] as i64, to[*d]))
             .collect();
-        let window = kept.iter().zip(spec.update_window_dims).map(|(k, u)| (update_dims[*u], to[*k], from[*u]));
+        let window =
+            kept.iter().zip(spec.update_window_dims).map(|(k, u)| (update_dims[*u], to[*k], from[*u]));
         // An inserted dimension that no index component is for stands at 0, which an empty operand does not have.
         let reachable = !dims.contains(&0) && !update_dims.contains(&0);
         let count = if reachable { batch_dims.iter().map(|d| update_dims[*d]).product() } else { 0 };

@@ -1,0 +1,157 @@
+//! Sort keys: elements mapped to unsigned integers that compare as the elements should.
+
+use crate::DType;
+
+/// How elements compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyOrder {
+    /// By value: -0 equals 0, and all NaNs are equal and the greatest. What JAX's comparators compute by replacing -0
+    /// and NaN before a TOTALORDER comparison.
+    Numeric,
+    /// IEEE totalOrder: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN (StableHLO's TOTALORDER).
+    Total,
+}
+
+/// The part of an element that is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyPart {
+    /// All of it; for types that are not complex.
+    Whole,
+    /// The real part of a complex number.
+    Real,
+    /// The imaginary part of a complex number.
+    Imaginary,
+}
+
+/// One criterion of a sort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SortKey {
+    /// Which operand it looks at.
+    pub operand: usize,
+    /// Which part of its elements.
+    pub part: KeyPart,
+    /// How those compare. Integers and truth values have only one order.
+    pub order: KeyOrder,
+    /// True to have the greatest first; equal elements stay in their order all the same.
+    pub descending: bool,
+}
+
+impl SortKey {
+    /// Ascending by the whole elements of `operand`.
+    pub fn ascending(operand: usize, order: KeyOrder) -> Self {
+        Self { operand, part: KeyPart::Whole, order, descending: false }
+    }
+}
+
+/// How bits become a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Unsigned,
+    Signed,
+    /// Sign and magnitude; `sign` is the sign bit, NaNs are as [`Nan`] says.
+    Float {
+        sign: u64,
+        nan: Nan,
+    },
+}
+
+/// Which bit patterns of a float are NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nan {
+    /// None.
+    Never,
+    /// Those with a greater magnitude than this.
+    Above(u64),
+    /// This pattern alone.
+    Only(u64),
+}
+
+/// Turns the bits of one type's elements into keys and back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyCodec {
+    encoding: Encoding,
+    order: KeyOrder,
+    descending: bool,
+    /// Bytes of the compared part.
+    pub(super) size: usize,
+    /// Where it lies in the element.
+    pub(super) offset: usize,
+    mask: u64,
+}
+
+impl KeyCodec {
+    /// The codec of a key over elements of `dtype`.
+    ///
+    /// # Panics
+    /// If the part does not suit the type.
+    pub(super) fn new(dtype: DType, key: &SortKey) -> Self {
+        let (part, offset) = match (dtype, key.part) {
+            (DType::C64, KeyPart::Real) => (DType::F32, 0),
+            (DType::C64, KeyPart::Imaginary) => (DType::F32, 4),
+            (DType::C128, KeyPart::Real) => (DType::F64, 0),
+            (DType::C128, KeyPart::Imaginary) => (DType::F64, 8),
+            (other, KeyPart::Whole) if !other.is_complex() => (other, 0),
+            (other, part) => panic!("sort: {part:?} of {other:?}"),
+        };
+        let size = part.size();
+        let mask = u64::MAX >> (64 - 8 * size);
+        let top = 1u64 << (8 * size - 1);
+        use DType as D;
+        let encoding = match part {
+            D::F64 => Encoding::Float { sign: top, nan: Nan::Above(0x7ff0_0000_0000_0000) },
+            D::F32 => Encoding::Float { sign: top, nan: Nan::Above(0x7f80_0000) },
+            D::F16 => Encoding::Float { sign: top, nan: Nan::Above(0x7c00) },
+            D::BF16 => Encoding::Float { sign: top, nan: Nan::Above(0x7f80) },
+            D::F8E5M2 => Encoding::Float { sign: top, nan: Nan::Above(0x7c) },
+            D::F8E4M3 => Encoding::Float { sign: top, nan: Nan::Above(0x78) },
+            D::F8E3M4 => Encoding::Float { sign: top, nan: Nan::Above(0x70) },
+            D::F8E4M3FN => Encoding::Float { sign: top, nan: Nan::Above(0x7e) },
+            D::F8E4M3B11FNUZ | D::F8E4M3FNUZ | D::F8E5M2FNUZ => {
+                Encoding::Float { sign: top, nan: Nan::Only(0x80) }
+            }
+            D::F6E2M3FN | D::F6E3M2FN => Encoding::Float { sign: 0x20, nan: Nan::Never },
+            D::F4E2M1FN => Encoding::Float { sign: 0x08, nan: Nan::Never },
+            // The largest pattern is its NaN, and there is no sign.
+            D::F8E8M0FNU => Encoding::Unsigned,
+            other if other.compute().is_signed_integer() => Encoding::Signed,
+            _ => Encoding::Unsigned,
+        };
+        Self { encoding, order: key.order, descending: key.descending, size, offset, mask }
+    }
+
+    /// The key of an element whose compared part has these bits. Keys have as many bits as the part.
+    #[inline(always)]
+    pub(super) fn encode(&self, bits: u64) -> u64 {
+        let top = (self.mask >> 1) + 1;
+        let key = match self.encoding {
+            Encoding::Unsigned => bits,
+            Encoding::Signed => bits ^ top,
+            Encoding::Float { sign, nan } => {
+                let magnitude = bits & (sign - 1);
+                let is_nan = match nan {
+                    Nan::Never => false,
+                    Nan::Above(limit) => magnitude > limit,
+                    Nan::Only(pattern) => bits & self.mask == pattern,
+                };
+                let negative = bits & sign != 0;
+                match self.order {
+                    _ if is_nan && (self.order == KeyOrder::Numeric || matches!(nan, Nan::Only(_))) => {
+                        self.mask
+                    }
+                    KeyOrder::Numeric if magnitude == 0 => sign,
+                    _ if negative => sign - 1 - magnitude,
+                    _ => sign + magnitude,
+                }
+            }
+        };
+        if self.descending { key ^ self.mask } else { key }
+    }
+}
+
+/// The bits of the `size` bytes at the start of `bytes`, little-endian.
+#[inline(always)]
+pub(super) fn read_bits(bytes: &[u8], size: usize) -> u64 {
+    let mut word = [0u8; 8];
+    word[..size].copy_from_slice(&bytes[..size]);
+    u64::from_le_bytes(word)
+}
