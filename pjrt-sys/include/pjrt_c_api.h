@@ -27,9 +27,14 @@
 #include "pjrt/buffer.h"
 #include "pjrt/topology.h"
 
+/// The function table: what `GetPjrtApi` returns. It must stay valid and unchanged for the life of the
+/// process. Slots are only ever appended, so the table of an older version is a prefix of this one.
 typedef struct PJRT_Api {
+  /// Size of the table in the plugin's version; slots past it do not exist.
   size_t struct_size;
+  /// Head of the chain of the plugin's extensions, or null.
   PJRT_Extension_Base* extension_start;
+  /// The version of the interface that the table implements.
   PJRT_Api_Version pjrt_api_version;
   PJRT_Error_Destroy* PJRT_Error_Destroy;
   PJRT_Error_Message* PJRT_Error_Message;

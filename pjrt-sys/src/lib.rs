@@ -13,7 +13,7 @@
 //! compiler and no libclang. Layout assertions make sure that rustc lays every struct out as clang does.
 
 // The C names stand, and bindgen's output is not ours to style.
-#[allow(non_camel_case_types, non_snake_case, non_upper_case_globals, missing_docs, clippy::all)]
+#[allow(non_camel_case_types, non_snake_case, non_upper_case_globals, clippy::all)]
 mod bindings;
 mod layout;
 mod slot_table;

@@ -6,55 +6,65 @@
 
 #define PJRT_API_CALLBACK_EXTENSION_VERSION 1
 
+/// What a callback is told of.
 typedef enum {
-  PJRT_Callback_Type_Unknown,
-  PJRT_Callback_Type_Tpu_SliceBuilder,
-  PJRT_Callback_Type_Prefatal,
+  PJRT_Callback_Type_Unknown,  ///< Nothing defined.
+  PJRT_Callback_Type_Tpu_SliceBuilder,  ///< A slice of TPUs failed.
+  PJRT_Callback_Type_Prefatal,  ///< The plugin is about to end the process.
 } PJRT_Callback_Type;
 
+/// Why a slice of TPUs failed. A signed integer of 32 bits in C++.
 typedef enum {
-  SLICE_FAILURE_UNKNOWN = 0,
-  SLICE_FAILURE_INIT_ERROR = 1,
-  SLICE_FAILURE_WORKER_UNAVAILABLE = 2,
-  SLICE_FAILURE_FLAPPING_TASK_ERROR = 3,
-  SLICE_FAILURE_SW_INJECT_ERROR = 4,
-  SLICE_FAILURE_CHIP_DRIVER_ERROR = 5,
+  SLICE_FAILURE_UNKNOWN = 0,  ///< Not known.
+  SLICE_FAILURE_INIT_ERROR = 1,  ///< While the slice was set up.
+  SLICE_FAILURE_WORKER_UNAVAILABLE = 2,  ///< A worker stopped answering.
+  SLICE_FAILURE_FLAPPING_TASK_ERROR = 3,  ///< A task restarted too fast.
+  SLICE_FAILURE_SW_INJECT_ERROR = 4,  ///< Injected on purpose.
+  SLICE_FAILURE_CHIP_DRIVER_ERROR = 5,  ///< A chip's driver reports an error.
 } PJRT_Callback_Tpu_SliceFailureType;
 
+/// What a slice failure callback gets.
 struct PJRT_Callback_Tpu_SliceBuilderArgs {
   size_t struct_size;
-  PJRT_Callback_Tpu_SliceFailureType failure_type;
+  PJRT_Callback_Tpu_SliceFailureType failure_type;  ///< Why the slice failed.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Callback_Tpu_SliceBuilderArgs, failure_type);
 
+/// What a prefatal callback gets; borrowed for the call.
 struct PJRT_Callback_PrefatalArgs {
   size_t struct_size;
-  PJRT_Error_Code error_code;
-  const char* error_message;
-  size_t error_message_size;
+  PJRT_Error_Code error_code;  ///< What went wrong.
+  const char* error_message;  ///< Text for people; borrowed for the call.
+  size_t error_message_size;  ///< Length of `error_message`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Callback_PrefatalArgs, error_message_size);
+/// A callback: the struct that belongs to its type, and the argument given at registration.
 typedef void PJRT_Callback_Function(void* args, void* user_arg);
 
+/// Arguments of PJRT_Register_Callback.
 struct PJRT_Callback_RegisterCallback_Args {
   size_t struct_size;
-  PJRT_Client* client;
-  PJRT_Callback_Type type;
-  PJRT_Callback_Function* callback;
-  void* user_arg;
+  PJRT_Client* client;  ///< The client.
+  PJRT_Callback_Type type;  ///< What to be told of.
+  PJRT_Callback_Function* callback;  ///< What to call.
+  void* user_arg;  ///< Handed back to the callback as it is.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Callback_RegisterCallback_Args, user_arg);
+/// Registers a callback with a client.
 typedef PJRT_Error* PJRT_Register_Callback(PJRT_Callback_RegisterCallback_Args* args);
 
+/// Arguments of PJRT_Callback_InvokeCallback.
 struct PJRT_Callback_InvokeCallback_Args {
   size_t struct_size;
-  PJRT_Client* client;
-  PJRT_Callback_Type type;
-  void* args;
+  PJRT_Client* client;  ///< The client.
+  PJRT_Callback_Type type;  ///< Which callbacks.
+  void* args;  ///< The struct that belongs to the type; borrowed for the call.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Callback_InvokeCallback_Args, args);
+/// Calls the callbacks of a type, during the call.
 typedef PJRT_Error* PJRT_Callback_InvokeCallback(PJRT_Callback_InvokeCallback_Args* args);
 
+/// The Callback extension.
 struct PJRT_Callback_Extension {
   PJRT_Extension_Base base;
   PJRT_Register_Callback* register_callback;

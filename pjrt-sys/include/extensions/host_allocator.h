@@ -6,41 +6,49 @@
 
 #define PJRT_API_HOST_ALLOCATOR_EXTENSION_VERSION 0
 
+/// Arguments of PJRT_HostAllocator_GetPreferredAlignment.
 struct PJRT_HostAllocator_GetPreferredAlignment_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  size_t preferred_alignment;
+  PJRT_Client* client;  ///< The client.
+  size_t preferred_alignment;  ///< Out: in bytes.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_HostAllocator_GetPreferredAlignment_Args, preferred_alignment);
+/// Gives the alignment that suits the devices.
 typedef PJRT_Error* (*PJRT_HostAllocator_GetPreferredAlignment)(
     PJRT_HostAllocator_GetPreferredAlignment_Args* args);
 
+/// Arguments of PJRT_HostAllocator_Allocate.
 struct PJRT_HostAllocator_Allocate_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  size_t size;
-  size_t alignment;
-  void* ptr;
+  PJRT_Client* client;  ///< The client.
+  size_t size;  ///< How many bytes.
+  size_t alignment;  ///< Aligned to how many bytes.
+  void* ptr;  ///< Out: the memory.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_HostAllocator_Allocate_Args, ptr);
+/// Allocates host memory.
 typedef PJRT_Error* (*PJRT_HostAllocator_Allocate)(PJRT_HostAllocator_Allocate_Args* args);
 
+/// Arguments of PJRT_HostAllocator_Free.
 struct PJRT_HostAllocator_Free_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  void* ptr;
+  PJRT_Client* client;  ///< The client.
+  void* ptr;  ///< The memory.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_HostAllocator_Free_Args, ptr);
+/// Frees it.
 typedef PJRT_Error* (*PJRT_HostAllocator_Free)(PJRT_HostAllocator_Free_Args* args);
 
+/// The HostAllocator extension.
 struct PJRT_HostAllocator_Extension {
   PJRT_Extension_Base base;
+  /// Gives the alignment that suits the devices.
   PJRT_HostAllocator_GetPreferredAlignment get_preferred_alignment;
-  PJRT_HostAllocator_Allocate allocate;
-  PJRT_HostAllocator_Free free;
+  PJRT_HostAllocator_Allocate allocate;  ///< Allocates.
+  PJRT_HostAllocator_Free free;  ///< Frees.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_HostAllocator_Extension, free);
 

@@ -6,23 +6,27 @@
 
 #define PJRT_API_HOST_MEMORY_ALLOCATOR_EXTENSION_VERSION 0
 
+/// Arguments of PJRT_HostMemoryAllocator_Allocate.
 struct PJRT_HostMemoryAllocator_Allocate_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  size_t size;
-  int numa_node;
-  uint8_t* ptr;
+  PJRT_Client* client;  ///< The client.
+  size_t size;  ///< How many bytes.
+  int numa_node;  ///< On which NUMA node, or -1 for any.
+  uint8_t* ptr;  ///< Out: the memory.
+  /// Out: frees it; called once with `ptr` and `deleter_arg`.
   void (*deleter)(void* ptr, void* arg);
-  void* deleter_arg;
+  void* deleter_arg;  ///< Out: handed to `deleter`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_HostMemoryAllocator_Allocate_Args, deleter_arg);
+/// Allocates host memory that devices reach fast.
 typedef PJRT_Error* (*PJRT_HostMemoryAllocator_Allocate)(PJRT_HostMemoryAllocator_Allocate_Args*
     args);
 
+/// The HostMemoryAllocator extension.
 struct PJRT_HostMemoryAllocator_Extension {
   PJRT_Extension_Base base;
-  PJRT_HostMemoryAllocator_Allocate allocate;
+  PJRT_HostMemoryAllocator_Allocate allocate;  ///< Allocates.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_HostMemoryAllocator_Extension, allocate);
 

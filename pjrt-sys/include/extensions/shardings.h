@@ -6,30 +6,37 @@
 
 #define PJRT_API_SHARDINGS_EXTENSION_VERSION 1
 
+/// Arguments of PJRT_Shardings_PJRT_Executable_ParameterShardings.
 struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Executable* executable;
-  size_t num_parameters;
+  PJRT_Executable* executable;  ///< The executable.
+  size_t num_parameters;  ///< Out: number of parameters.
+  /// Out: a serialised `OpSharding` per parameter, owned by the executable; or null if not known.
   const char* const* shardings;
-  const size_t* sharding_sizes;
+  const size_t* sharding_sizes;  ///< Out: their lengths, owned by the executable; or null.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Shardings_PJRT_Executable_ParameterShardings_Args, sharding_sizes);
+/// Lists the shardings of an executable's parameters.
 typedef PJRT_Error* PJRT_Shardings_PJRT_Executable_ParameterShardings(
     PJRT_Shardings_PJRT_Executable_ParameterShardings_Args* args);
 
+/// Arguments of PJRT_Shardings_PJRT_Executable_OutputShardings.
 struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Executable* executable;
-  size_t num_outputs;
+  PJRT_Executable* executable;  ///< The executable.
+  size_t num_outputs;  ///< Out: number of outputs.
+  /// Out: a serialised `OpSharding` per output, owned by the executable; or null if not known.
   const char* const* shardings;
-  const size_t* sharding_sizes;
+  const size_t* sharding_sizes;  ///< Out: their lengths, owned by the executable; or null.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Shardings_PJRT_Executable_OutputShardings_Args, sharding_sizes);
+/// Lists the shardings of an executable's outputs.
 typedef PJRT_Error* PJRT_Shardings_PJRT_Executable_OutputShardings(
     PJRT_Shardings_PJRT_Executable_OutputShardings_Args* args);
 
+/// The Shardings extension.
 struct PJRT_Shardings_Extension {
   PJRT_Extension_Base base;
   PJRT_Shardings_PJRT_Executable_ParameterShardings*

@@ -6,339 +6,405 @@
 
 #define PJRT_API_TPU_TOPOLOGY_EXTENSION_VERSION 1
 
+/// Arguments of PJRT_TpuTopology_Subslice.
 struct PJRT_TpuTopology_Subslice_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  const int32_t* chips_per_host_bounds;
-  size_t chips_per_host_bounds_num_dims;
-  const int32_t* host_bounds;
-  size_t host_bounds_num_dims;
-  PJRT_TopologyDescription* subslice_topology;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  const int32_t* chips_per_host_bounds;  ///< Chips per host, per dimension.
+  size_t chips_per_host_bounds_num_dims;  ///< Number of dimensions.
+  const int32_t* host_bounds;  ///< Hosts, per dimension.
+  size_t host_bounds_num_dims;  ///< Number of dimensions.
+  PJRT_TopologyDescription* subslice_topology;  ///< Out: the slice, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_Subslice_Args, subslice_topology);
+/// Cuts a slice out of a topology.
 typedef PJRT_Error* PJRT_TpuTopology_Subslice(PJRT_TpuTopology_Subslice_Args* args);
 
+/// Arguments of PJRT_TpuTopology_IsSubsliceTopology.
 struct PJRT_TpuTopology_IsSubsliceTopology_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  bool is_subslice_topology;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  bool is_subslice_topology;  ///< Out: whether it was.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_IsSubsliceTopology_Args, is_subslice_topology);
+/// Tells whether a topology was cut out of another.
 typedef PJRT_Error* PJRT_TpuTopology_IsSubsliceTopology(PJRT_TpuTopology_IsSubsliceTopology_Args*
     args);
 
+/// Arguments of PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId.
 struct PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* client_topology;
-  const PJRT_TopologyDescription* subslice_topology;
-  const int32_t* subslice_origin;
-  size_t subslice_origin_dim_num;
-  int32_t full_device_id;
-  int32_t subslice_device_id;
+  const PJRT_TopologyDescription* client_topology;  ///< The whole.
+  const PJRT_TopologyDescription* subslice_topology;  ///< The slice.
+  const int32_t* subslice_origin;  ///< Where the slice starts, as coordinates.
+  size_t subslice_origin_dim_num;  ///< Number of coordinates.
+  int32_t full_device_id;  ///< The id in the whole.
+  int32_t subslice_device_id;  ///< Out: the id in the slice.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId_Args,
                           subslice_device_id);
+/// Translates a device id of the whole into one of the slice.
 typedef PJRT_Error* PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId(
     PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId_Args* args);
 
+/// Arguments of PJRT_TpuTopology_ReplaceHostBounds.
 struct PJRT_TpuTopology_ReplaceHostBounds_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  const int32_t* host_bounds;
-  size_t host_bounds_dim_num;
-  PJRT_TopologyDescription* new_topology;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  const int32_t* host_bounds;  ///< Hosts, per dimension.
+  size_t host_bounds_dim_num;  ///< Number of dimensions.
+  PJRT_TopologyDescription* new_topology;  ///< Out: the topology, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ReplaceHostBounds_Args, new_topology);
+/// Makes a topology with other host bounds.
 typedef PJRT_Error* PJRT_TpuTopology_ReplaceHostBounds(PJRT_TpuTopology_ReplaceHostBounds_Args*
     args);
 
+/// Arguments of PJRT_TpuTopology_IsEnhancedBarrierEnabled.
 struct PJRT_TpuTopology_IsEnhancedBarrierEnabled_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  bool is_enhanced_barrier_enabled;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  bool is_enhanced_barrier_enabled;  ///< Out: whether it is.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_IsEnhancedBarrierEnabled_Args,
                           is_enhanced_barrier_enabled);
+/// Tells whether the enhanced barrier is on.
 typedef PJRT_Error* PJRT_TpuTopology_IsEnhancedBarrierEnabled(
     PJRT_TpuTopology_IsEnhancedBarrierEnabled_Args* args);
 
+/// Arguments of PJRT_TpuTopology_HasLimitedIciConnectivity.
 struct PJRT_TpuTopology_HasLimitedIciConnectivity_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  bool has_limited_ici_connectivity;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  bool has_limited_ici_connectivity;  ///< Out: whether that is so.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_HasLimitedIciConnectivity_Args,
                           has_limited_ici_connectivity);
+/// Tells whether not all chips reach each other over ICI.
 typedef PJRT_Error* PJRT_TpuTopology_HasLimitedIciConnectivity(
     PJRT_TpuTopology_HasLimitedIciConnectivity_Args* args);
 
+/// Arguments of PJRT_TpuTopology_IsReachableOverLimitedIci.
 struct PJRT_TpuTopology_IsReachableOverLimitedIci_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  int32_t source_chip_id;
-  int32_t dest_chip_id;
-  bool is_reachable_over_limited_ici;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  int32_t source_chip_id;  ///< From.
+  int32_t dest_chip_id;  ///< To.
+  bool is_reachable_over_limited_ici;  ///< Out: whether it does.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_IsReachableOverLimitedIci_Args,
                           is_reachable_over_limited_ici);
+/// Tells whether one chip reaches another where connectivity is limited.
 typedef PJRT_Error* PJRT_TpuTopology_IsReachableOverLimitedIci(
     PJRT_TpuTopology_IsReachableOverLimitedIci_Args* args);
 
+/// Arguments of PJRT_TpuTopology_ProcessCount.
 struct PJRT_TpuTopology_ProcessCount_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  int32_t process_count;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  int32_t process_count;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ProcessCount_Args, process_count);
+/// Gives the number of processes.
 typedef PJRT_Error* PJRT_TpuTopology_ProcessCount(PJRT_TpuTopology_ProcessCount_Args* args);
 
+/// Arguments of PJRT_TpuTopology_ChipsPerProcess.
 struct PJRT_TpuTopology_ChipsPerProcess_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  int32_t chips_per_process;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  int32_t chips_per_process;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ChipsPerProcess_Args, chips_per_process);
+/// Gives the number of chips per process.
 typedef PJRT_Error* PJRT_TpuTopology_ChipsPerProcess(PJRT_TpuTopology_ChipsPerProcess_Args* args);
 
+/// Arguments of PJRT_TpuTopology_CoreCountPerChip.
 struct PJRT_TpuTopology_CoreCountPerChip_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  int32_t core_count_of_default_type_per_chip;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  int32_t core_count_of_default_type_per_chip;  ///< Out: the number, of the default core type.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_CoreCountPerChip_Args,
                           core_count_of_default_type_per_chip);
+/// Gives the number of cores per chip.
 typedef PJRT_Error* PJRT_TpuTopology_CoreCountPerChip(PJRT_TpuTopology_CoreCountPerChip_Args* args);
 
+/// Arguments of PJRT_TpuTopology_ChipCount.
 struct PJRT_TpuTopology_ChipCount_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  int32_t chip_count;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  int32_t chip_count;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ChipCount_Args, chip_count);
+/// Gives the number of chips.
 typedef PJRT_Error* PJRT_TpuTopology_ChipCount(PJRT_TpuTopology_ChipCount_Args* args);
 
+/// Arguments of PJRT_TpuTopology_CoreCount.
 struct PJRT_TpuTopology_CoreCount_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  int32_t core_count_of_default_type;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  int32_t core_count_of_default_type;  ///< Out: the number, of the default core type.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_CoreCount_Args, core_count_of_default_type);
+/// Gives the number of cores.
 typedef PJRT_Error* PJRT_TpuTopology_CoreCount(PJRT_TpuTopology_CoreCount_Args* args);
 
+/// Arguments of PJRT_TpuTopology_LogiDeviceCount.
 struct PJRT_TpuTopology_LogiDeviceCount_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  int32_t logical_device_count_of_default_type;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  int32_t logical_device_count_of_default_type;  ///< Out: the number, of the default core type.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_LogiDeviceCount_Args,
                           logical_device_count_of_default_type);
+/// Gives the number of logical devices.
 typedef PJRT_Error* PJRT_TpuTopology_LogiDeviceCount(PJRT_TpuTopology_LogiDeviceCount_Args* args);
 
+/// Arguments of PJRT_TpuTopology_LogiDeviceCountPerProcess.
 struct PJRT_TpuTopology_LogiDeviceCountPerProcess_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  /// Out: the number, of the default core type.
   int32_t logical_device_count_of_default_type_per_process;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_LogiDeviceCountPerProcess_Args,
                           logical_device_count_of_default_type_per_process);
+/// Gives the number of logical devices per process.
 typedef PJRT_Error* PJRT_TpuTopology_LogiDeviceCountPerProcess(
     PJRT_TpuTopology_LogiDeviceCountPerProcess_Args* args);
 
+/// Arguments of PJRT_TpuTopology_LogiDeviceCountPerChip.
 struct PJRT_TpuTopology_LogiDeviceCountPerChip_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  /// Out: the number, of the default core type.
   int32_t logical_device_count_of_default_type_per_chip;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_LogiDeviceCountPerChip_Args,
                           logical_device_count_of_default_type_per_chip);
+/// Gives the number of logical devices per chip.
 typedef PJRT_Error* PJRT_TpuTopology_LogiDeviceCountPerChip(
     PJRT_TpuTopology_LogiDeviceCountPerChip_Args* args);
 
+/// Arguments of PJRT_TpuTopology_CoreCountPerProcess.
 struct PJRT_TpuTopology_CoreCountPerProcess_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  int32_t core_count_of_default_type_per_process;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  int32_t core_count_of_default_type_per_process;  ///< Out: the number, of the default core type.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_CoreCountPerProcess_Args,
                           core_count_of_default_type_per_process);
+/// Gives the number of cores per process.
 typedef PJRT_Error* PJRT_TpuTopology_CoreCountPerProcess(PJRT_TpuTopology_CoreCountPerProcess_Args*
     args);
 
+/// Arguments of PJRT_TpuTopology_ProcessIds.
 struct PJRT_TpuTopology_ProcessIds_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  int32_t max_process_ids;
-  int32_t* process_ids;
-  size_t num_process_ids;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  int32_t max_process_ids;  ///< Room in `process_ids`.
+  int32_t* process_ids;  ///< The caller's array; receives the ids.
+  size_t num_process_ids;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ProcessIds_Args, num_process_ids);
+/// Lists the processes.
 typedef PJRT_Error* PJRT_TpuTopology_ProcessIds(PJRT_TpuTopology_ProcessIds_Args* args);
 
+/// Arguments of PJRT_TpuTopology_LogiDeviceIdsOnProcess.
 struct PJRT_TpuTopology_LogiDeviceIdsOnProcess_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  int32_t process_id;
-  int32_t max_logical_device_ids;
-  int32_t* logical_device_of_default_type_ids;
-  size_t num_logical_device_ids;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  int32_t process_id;  ///< The process's id.
+  int32_t max_logical_device_ids;  ///< Room in the array.
+  int32_t* logical_device_of_default_type_ids;  ///< The caller's array; receives the ids.
+  size_t num_logical_device_ids;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_LogiDeviceIdsOnProcess_Args, num_logical_device_ids);
+/// Lists a process's logical devices.
 typedef PJRT_Error* PJRT_TpuTopology_LogiDeviceIdsOnProcess(
     PJRT_TpuTopology_LogiDeviceIdsOnProcess_Args* args);
 
+/// Arguments of PJRT_TpuTopology_ProcIdAndIdxOnProcForChip.
 struct PJRT_TpuTopology_ProcIdAndIdxOnProcForChip_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  int32_t chip_id;
-  int32_t process_id;
-  int32_t index_on_process;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  int32_t chip_id;  ///< The chip's id.
+  int32_t process_id;  ///< Out: the process.
+  int32_t index_on_process;  ///< Out: the place.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ProcIdAndIdxOnProcForChip_Args, index_on_process);
+/// Gives a chip's process and place in it.
 typedef PJRT_Error* PJRT_TpuTopology_ProcIdAndIdxOnProcForChip(
     PJRT_TpuTopology_ProcIdAndIdxOnProcForChip_Args* args);
 
+/// Arguments of PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice.
 struct PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  int32_t device_id;
-  int32_t process_id;
-  int32_t index_on_process;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  int32_t device_id;  ///< The logical device's id.
+  int32_t process_id;  ///< Out: the process.
+  int32_t index_on_process;  ///< Out: the place.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice_Args, index_on_process);
+/// Gives a logical device's process and place in it.
 typedef PJRT_Error* PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice(
     PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice_Args* args);
 
+/// Arguments of PJRT_TpuTopology_ProcessCoordFromId.
 struct PJRT_TpuTopology_ProcessCoordFromId_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  int32_t process_id;
-  size_t coords_max_dims;
-  int32_t* coords;
-  size_t coords_num_dims;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  int32_t process_id;  ///< The process's id.
+  size_t coords_max_dims;  ///< Room in `coords`.
+  int32_t* coords;  ///< The caller's array; receives the coordinates.
+  size_t coords_num_dims;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ProcessCoordFromId_Args, coords_num_dims);
+/// Gives a process's coordinates.
 typedef PJRT_Error* PJRT_TpuTopology_ProcessCoordFromId(PJRT_TpuTopology_ProcessCoordFromId_Args*
     args);
 
+/// Arguments of PJRT_TpuTopology_ChipIdFromCoord.
 struct PJRT_TpuTopology_ChipIdFromCoord_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  const int32_t* coords;
-  size_t coords_num_dims;
-  int32_t chip_id;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  const int32_t* coords;  ///< The coordinates.
+  size_t coords_num_dims;  ///< Number of coordinates.
+  int32_t chip_id;  ///< Out: its id.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ChipIdFromCoord_Args, chip_id);
+/// Finds a chip by its coordinates.
 typedef PJRT_Error* PJRT_TpuTopology_ChipIdFromCoord(PJRT_TpuTopology_ChipIdFromCoord_Args* args);
 
+/// Arguments of PJRT_TpuTopology_LogiDeviceIdFromChipCoordAndIdx.
 struct PJRT_TpuTopology_LogiDeviceIdFromChipCoordAndIdx_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  const int32_t* chip_coords;
-  size_t chip_coords_num_dims;
-  int32_t logical_device_index_on_chip;
-  int32_t logical_device_of_default_type_id;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  const int32_t* chip_coords;  ///< The chip's coordinates.
+  size_t chip_coords_num_dims;  ///< Their number.
+  int32_t logical_device_index_on_chip;  ///< The place.
+  int32_t logical_device_of_default_type_id;  ///< Out: its id.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_LogiDeviceIdFromChipCoordAndIdx_Args,
                           logical_device_of_default_type_id);
+/// Finds a logical device by its chip's coordinates and its place on the chip.
 typedef PJRT_Error* PJRT_TpuTopology_LogiDeviceIdFromChipCoordAndIdx(
     PJRT_TpuTopology_LogiDeviceIdFromChipCoordAndIdx_Args* args);
 
+/// Arguments of PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice.
 struct PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  int32_t device_id;
-  size_t chip_coords_max_dims;
-  int32_t* chip_coords;
-  size_t chip_coords_num_dims;
-  int32_t device_index_on_chip;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  int32_t device_id;  ///< The logical device's id.
+  size_t chip_coords_max_dims;  ///< Room in `chip_coords`.
+  int32_t* chip_coords;  ///< The caller's array; receives the coordinates.
+  size_t chip_coords_num_dims;  ///< Out: their number.
+  int32_t device_index_on_chip;  ///< Out: the place.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice_Args, device_index_on_chip);
+/// Gives a logical device's chip coordinates and its place on the chip.
 typedef PJRT_Error* PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice(
     PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice_Args* args);
 
+/// Arguments of PJRT_TpuTopology_ChipsPerProcessBounds.
 struct PJRT_TpuTopology_ChipsPerProcessBounds_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  size_t chip_per_process_bounds_max_dims;
-  int32_t* chip_per_process_bounds;
-  size_t chip_per_process_bounds_num_dims;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  size_t chip_per_process_bounds_max_dims;  ///< Room in the array.
+  int32_t* chip_per_process_bounds;  ///< The caller's array; receives the chips per dimension.
+  size_t chip_per_process_bounds_num_dims;  ///< Out: number of dimensions.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ChipsPerProcessBounds_Args,
                           chip_per_process_bounds_num_dims);
+/// Gives how chips are arranged in a process.
 typedef PJRT_Error* PJRT_TpuTopology_ChipsPerProcessBounds(
     PJRT_TpuTopology_ChipsPerProcessBounds_Args* args);
 
+/// Arguments of PJRT_TpuTopology_ChipBounds.
 struct PJRT_TpuTopology_ChipBounds_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  size_t chip_bounds_max_dims;
-  int32_t* chip_bounds;
-  size_t chip_bounds_num_dims;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  size_t chip_bounds_max_dims;  ///< Room in the array.
+  int32_t* chip_bounds;  ///< The caller's array; receives the chips per dimension.
+  size_t chip_bounds_num_dims;  ///< Out: number of dimensions.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ChipBounds_Args, chip_bounds_num_dims);
+/// Gives how all chips are arranged.
 typedef PJRT_Error* PJRT_TpuTopology_ChipBounds(PJRT_TpuTopology_ChipBounds_Args* args);
 
+/// Arguments of PJRT_TpuTopology_ProcessBounds.
 struct PJRT_TpuTopology_ProcessBounds_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  size_t process_bounds_max_dims;
-  int32_t* process_bounds;
-  size_t process_bounds_num_dims;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  size_t process_bounds_max_dims;  ///< Room in the array.
+  int32_t* process_bounds;  ///< The caller's array; receives the processes per dimension.
+  size_t process_bounds_num_dims;  ///< Out: number of dimensions.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ProcessBounds_Args, process_bounds_num_dims);
+/// Gives how processes are arranged.
 typedef PJRT_Error* PJRT_TpuTopology_ProcessBounds(PJRT_TpuTopology_ProcessBounds_Args* args);
 
+/// Arguments of PJRT_TpuTopology_GetRoutingStrategy.
 struct PJRT_TpuTopology_GetRoutingStrategy_Args {
   size_t struct_size;
-  const PJRT_TopologyDescription* topology;
-  char* routing_strategy;
-  size_t routing_strategy_len;
+  const PJRT_TopologyDescription* topology;  ///< The topology.
+  char* routing_strategy;  ///< The caller's buffer; receives the name.
+  size_t routing_strategy_len;  ///< In: its size; out: length of the name.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_GetRoutingStrategy_Args, routing_strategy_len);
+/// Names the routing strategy.
 typedef PJRT_Error* PJRT_TpuTopology_GetRoutingStrategy(PJRT_TpuTopology_GetRoutingStrategy_Args*
     args);
 
+/// A shape of slice that can be had.
 struct PJRT_TpuTopology_SliceConfig {
-  size_t dim_size;
-  int32_t dimensions[4];
-  bool wrap[4];
-  bool twist;
+  size_t dim_size;  ///< Number of dimensions in use.
+  int32_t dimensions[4];  ///< Chips per dimension.
+  bool wrap[4];  ///< Whether a dimension is a ring.
+  bool twist;  ///< Whether the torus is twisted.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_SliceConfig, twist);
 
+/// Arguments of PJRT_TpuTopology_GetSliceConfig.
 struct PJRT_TpuTopology_GetSliceConfig_Args {
   size_t struct_size;
-  const char* platform_type_name;
-  size_t platform_type_name_len;
-  const char* slice_name;
-  size_t slice_name_len;
-  PJRT_TpuTopology_SliceConfig* slice_config;
+  const char* platform_type_name;  ///< The TPU type; borrowed for the call.
+  size_t platform_type_name_len;  ///< Length of `platform_type_name`.
+  const char* slice_name;  ///< The name; borrowed for the call.
+  size_t slice_name_len;  ///< Its length.
+  PJRT_TpuTopology_SliceConfig* slice_config;  ///< The caller's struct; receives the shape.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_GetSliceConfig_Args, slice_config);
+/// Finds a slice shape by name.
 typedef PJRT_Error* PJRT_TpuTopology_GetSliceConfig(PJRT_TpuTopology_GetSliceConfig_Args* args);
 
+/// Arguments of PJRT_TpuTopology_GetSliceConfigs.
 struct PJRT_TpuTopology_GetSliceConfigs_Args {
   size_t struct_size;
-  const char* platform_type_name;
-  size_t platform_type_name_len;
-  PJRT_TpuTopology_SliceConfig* slice_configs;
-  size_t max_slice_configs;
-  size_t num_slice_configs;
+  const char* platform_type_name;  ///< The TPU type; borrowed for the call.
+  size_t platform_type_name_len;  ///< Length of `platform_type_name`.
+  PJRT_TpuTopology_SliceConfig* slice_configs;  ///< The caller's array; receives the shapes.
+  size_t max_slice_configs;  ///< Room in the array.
+  size_t num_slice_configs;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_GetSliceConfigs_Args, num_slice_configs);
+/// Lists the slice shapes of a TPU type.
 typedef PJRT_Error* PJRT_TpuTopology_GetSliceConfigs(PJRT_TpuTopology_GetSliceConfigs_Args* args);
 
+/// Arguments of PJRT_TpuTopology_GetDefaultPlatformConfig.
 struct PJRT_TpuTopology_GetDefaultPlatformConfig_Args {
   size_t struct_size;
-  const char* platform_type_name;
-  size_t platform_type_name_len;
-  int64_t num_chips_per_tray;
-  int64_t num_trays;
+  const char* platform_type_name;  ///< The TPU type; borrowed for the call.
+  size_t platform_type_name_len;  ///< Length of `platform_type_name`.
+  int64_t num_chips_per_tray;  ///< Out: chips per tray.
+  int64_t num_trays;  ///< Out: trays.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_GetDefaultPlatformConfig_Args, num_trays);
+/// Gives the usual machine of a TPU type.
 typedef PJRT_Error* PJRT_TpuTopology_GetDefaultPlatformConfig(
     PJRT_TpuTopology_GetDefaultPlatformConfig_Args* args);
 
+/// The TpuTopology extension.
 struct PJRT_TpuTopology_Extension {
   PJRT_Extension_Base base;
   PJRT_TpuTopology_Subslice* subslice;

@@ -14,73 +14,104 @@
   typedef struct sname sname;                        \
   enum { sname##_STRUCT_SIZE = PJRT_STRUCT_SIZE(sname, last_field) }
 
+/// Which extension a struct in the chain is.
 typedef enum {
-  PJRT_Extension_Type_Gpu_Custom_Call = 0,
+  PJRT_Extension_Type_Gpu_Custom_Call = 0,  ///< Registration of custom calls on CUDA and ROCm.
+  /// Tracing. Also the type of the extension that hosts pass in Compile and Execute args.
   PJRT_Extension_Type_Profiler,
-  PJRT_Extension_Type_Custom_Partitioner,
-  PJRT_Extension_Type_Stream,
-  PJRT_Extension_Type_Layouts,
-  PJRT_Extension_Type_FFI,
-  PJRT_Extension_Type_MemoryDescriptions,
-  PJRT_Extension_Type_Triton,
-  PJRT_Extension_Type_RawBuffer,
-  PJRT_Extension_Type_PhaseCompile,
-  PJRT_Extension_Type_Example,
-  PJRT_Extension_Type_Unknown,
-  PJRT_Extension_Type_CrossHostTransfers,
-  PJRT_Extension_Type_ExecutableMetadata,
-  PJRT_Extension_Type_Callback,
-  PJRT_Extension_Type_HostAllocator,
-  PJRT_Extension_Type_TpuTopology,
-  PJRT_Extension_Type_TpuExecutable,
-  PJRT_Extension_Type_Megascale,
-  PJRT_Extension_Type_Shardings,
-  PJRT_Extension_Type_AbiVersion,
-  PJRT_Extension_Type_Collectives,
-  PJRT_Extension_Type_MultiSlice,
-  PJRT_Extension_Type_HostMemoryAllocator,
-  PJRT_Extension_Type_XlaTransform,
+  PJRT_Extension_Type_Custom_Partitioner,  ///< Sharding rules for custom calls.
+  PJRT_Extension_Type_Stream,  ///< Device streams for memory that others manage.
+  PJRT_Extension_Type_Layouts,  ///< Memory layouts of buffers, parameters and outputs.
+  PJRT_Extension_Type_FFI,  ///< User data and typed handlers for custom calls.
+  PJRT_Extension_Type_MemoryDescriptions,  ///< Memory kinds of devices that are only described.
+  PJRT_Extension_Type_Triton,  ///< Compilation of Triton kernels. Deprecated.
+  PJRT_Extension_Type_RawBuffer,  ///< Untyped views of device memory. Experimental.
+  PJRT_Extension_Type_PhaseCompile,  ///< Staged compilation. Experimental.
+  PJRT_Extension_Type_Example,  ///< For documentation; no plugin offers it.
+  PJRT_Extension_Type_Unknown,  ///< Anything without a number of its own.
+  PJRT_Extension_Type_CrossHostTransfers,  ///< Buffers sent between processes.
+  PJRT_Extension_Type_ExecutableMetadata,  ///< The compiler's metadata of an executable.
+  PJRT_Extension_Type_Callback,  ///< Notifications from the plugin to the host.
+  PJRT_Extension_Type_HostAllocator,  ///< Host memory. Deprecated: HostMemoryAllocator replaces it.
+  PJRT_Extension_Type_TpuTopology,  ///< Questions about TPU topologies.
+  PJRT_Extension_Type_TpuExecutable,  ///< TPU executables; no public struct.
+  PJRT_Extension_Type_Megascale,  ///< TPU slices joined over a network. MultiSlice replaces it.
+  PJRT_Extension_Type_Shardings,  ///< Shardings of parameters and outputs.
+  PJRT_Extension_Type_AbiVersion,  ///< Compatibility of executables with runtimes.
+  PJRT_Extension_Type_Collectives,  ///< Collectives; no public struct.
+  PJRT_Extension_Type_MultiSlice,  ///< How slices form one system.
+  PJRT_Extension_Type_HostMemoryAllocator,  ///< Host memory that devices reach fast.
+  PJRT_Extension_Type_XlaTransform,  ///< HLO rewrites that the host plugs into the compiler.
 } PJRT_Extension_Type;
 
+/// What every extension struct starts with: one link of the chain of extensions. A host walks the chain
+/// and picks out the types it knows.
 struct PJRT_Extension_Base {
-  size_t struct_size;
-  PJRT_Extension_Type type;
-  struct PJRT_Extension_Base* next;
+  size_t struct_size;  ///< Size of the whole extension struct in the plugin's version.
+  PJRT_Extension_Type type;  ///< Which extension this is.
+  struct PJRT_Extension_Base* next;  ///< The next link, or null.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Extension_Base, next);
 
 #define PJRT_API_MAJOR 0
 #define PJRT_API_MINOR 117
 
+/// The version of the interface that a plugin implements. Hosts refuse another major version and gate
+/// the use of newer functions on the minor one.
 struct PJRT_Api_Version {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  int major_version;
-  int minor_version;
+  int major_version;  ///< Grows when the interface breaks.
+  int minor_version;  ///< Grows when slots or trailing fields are added.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Api_Version, minor_version);
 
+/// An error. Owned by whoever receives it, freed with `PJRT_Error_Destroy`. The first word is public;
+/// the rest is the plugin's.
 typedef struct PJRT_Error PJRT_Error;
+/// Completion of asynchronous work: pending, ready, or ready with an error. Owned by whoever receives
+/// it.
 typedef struct PJRT_Event PJRT_Event;
+/// A connection to a platform: owns its devices and memories.
 typedef struct PJRT_Client PJRT_Client;
+/// A device of a client. Borrowed, lives as long as the client; its address is its identity.
 typedef struct PJRT_Device PJRT_Device;
+/// A memory space of a client. Borrowed, lives as long as the client; its address is its identity. The
+/// first word is public; the rest is the plugin's.
 typedef struct PJRT_Memory PJRT_Memory;
+/// What a device is, apart from whether it is there. Borrowed from a device or topology.
 typedef struct PJRT_DeviceDescription PJRT_DeviceDescription;
+/// Devices described without a client, for ahead-of-time compilation.
 typedef struct PJRT_TopologyDescription PJRT_TopologyDescription;
+/// A compiled program, not bound to devices.
 typedef struct PJRT_Executable PJRT_Executable;
+/// A compiled program bound to a client's devices, ready to run.
 typedef struct PJRT_LoadedExecutable PJRT_LoadedExecutable;
+/// An array in a memory, possibly still being computed.
 typedef struct PJRT_Buffer PJRT_Buffer;
+/// The right to bind one alias buffer to a real one, used up by `PJRT_Client_FulfillAliasBuffer`.
 typedef struct PJRT_FulfillAliasBufferCallback PJRT_FulfillAliasBufferCallback;
+/// Buffers that are filled piece by piece from the host.
 typedef struct PJRT_AsyncHostToDeviceTransferManager PJRT_AsyncHostToDeviceTransferManager;
+/// A compiler of the PhaseCompile extension.
 typedef struct PJRT_PhaseCompiler PJRT_PhaseCompiler;
+/// Backs the answer of `PJRT_Device_GetAttributes`.
 typedef struct PJRT_Device_Attributes PJRT_Device_Attributes;
+/// A handle by which a host marks an asynchronous step, for debugging.
 typedef struct PJRT_AsyncTrackingEvent PJRT_AsyncTrackingEvent;
+/// User data that travels with one execution to custom calls.
 typedef struct PJRT_ExecuteContext PJRT_ExecuteContext;
+/// Backs the answer of `PJRT_LoadedExecutable_GetDeviceAssignment`.
 typedef struct PJRT_DeviceAssignmentSerialized PJRT_DeviceAssignmentSerialized;
+/// Data that a host streams into a running program's receive operation.
 typedef struct PJRT_CopyToDeviceStream PJRT_CopyToDeviceStream;
+/// How several slices form one system.
 typedef struct PJRT_MultiSlice_Config PJRT_MultiSlice_Config;
+/// Backs the answer of `PJRT_Executable_Serialize`.
 typedef struct PJRT_SerializedExecutable PJRT_SerializedExecutable;
+/// Backs the answer of `PJRT_Executable_GetCompileOptions`.
 typedef struct PJRT_SerializedCompileOptions PJRT_SerializedCompileOptions;
+/// Backs the answer of `PJRT_TopologyDescription_Serialize`.
 typedef struct PJRT_SerializedTopology PJRT_SerializedTopology;
 
 #endif /* PJRT_BASE_H_ */

@@ -6,367 +6,444 @@
 #include "plugin.h"
 #include "types.h"
 
+/// Frees a value that a get callback gave.
 typedef void (*PJRT_KeyValueGetCallback_ValueDeleter)(char* value);
 
+/// Arguments of PJRT_KeyValueGetCallback. The plugin is the caller here.
 struct PJRT_KeyValueGetCallback_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  const char* key;
-  size_t key_size;
-  int timeout_in_ms;
-  PJRT_CallbackError* callback_error;
-  void* user_arg;
-  char* value;
-  size_t value_size;
-  PJRT_KeyValueGetCallback_ValueDeleter value_deleter_callback;
+  const char* key;  ///< The key; borrowed for the call.
+  size_t key_size;  ///< Length of `key`.
+  int timeout_in_ms;  ///< How long to wait for the key to appear.
+  PJRT_CallbackError* callback_error;  ///< Makes the error to return.
+  void* user_arg;  ///< The argument given at client creation.
+  char* value;  ///< Out: the value. The plugin copies it, then frees it with the deleter.
+  size_t value_size;  ///< Out: length of `value`.
+  PJRT_KeyValueGetCallback_ValueDeleter value_deleter_callback;  ///< Out: frees `value`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_KeyValueGetCallback_Args, value_deleter_callback);
+/// Reads a key of the store that all processes share; waits for it to appear. Thread-safe.
 typedef PJRT_Error* (*PJRT_KeyValueGetCallback)(PJRT_KeyValueGetCallback_Args* args);
 
+/// Frees a value that a try-get callback gave.
 typedef void (*PJRT_KeyValueTryGetCallback_ValueDeleter)(char* value);
 
+/// Arguments of PJRT_KeyValueTryGetCallback. The plugin is the caller here.
 struct PJRT_KeyValueTryGetCallback_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  const char* key;
-  size_t key_size;
-  PJRT_CallbackError* callback_error;
-  void* user_arg;
-  char* value;
-  size_t value_size;
-  PJRT_KeyValueTryGetCallback_ValueDeleter value_deleter_callback;
+  const char* key;  ///< The key; borrowed for the call.
+  size_t key_size;  ///< Length of `key`.
+  PJRT_CallbackError* callback_error;  ///< Makes the error to return.
+  void* user_arg;  ///< The argument given at client creation.
+  char* value;  ///< Out: the value. The plugin copies it, then frees it with the deleter.
+  size_t value_size;  ///< Out: length of `value`.
+  PJRT_KeyValueTryGetCallback_ValueDeleter value_deleter_callback;  ///< Out: frees `value`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_KeyValueTryGetCallback_Args, value_deleter_callback);
+/// As get, but NOT_FOUND at once if the key is not there. Thread-safe.
 typedef PJRT_Error* (*PJRT_KeyValueTryGetCallback)(PJRT_KeyValueTryGetCallback_Args* args);
 
+/// Arguments of PJRT_KeyValuePutCallback. The plugin is the caller here.
 struct PJRT_KeyValuePutCallback_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  const char* key;
-  size_t key_size;
-  const char* value;
-  size_t value_size;
-  PJRT_CallbackError* callback_error;
-  void* user_arg;
+  const char* key;  ///< The key; borrowed for the call.
+  size_t key_size;  ///< Length of `key`.
+  const char* value;  ///< The value; borrowed for the call.
+  size_t value_size;  ///< Length of `value`.
+  PJRT_CallbackError* callback_error;  ///< Makes the error to return.
+  void* user_arg;  ///< The argument given at client creation.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_KeyValuePutCallback_Args, user_arg);
+/// Writes a key of the store that all processes share. Thread-safe.
 typedef PJRT_Error* (*PJRT_KeyValuePutCallback)(PJRT_KeyValuePutCallback_Args* args);
 
+/// Arguments of PJRT_Client_Create.
 struct PJRT_Client_Create_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
+  /// Options of this platform, by name; borrowed for the call.
   const PJRT_NamedValue* create_options;
-  size_t num_options;
-  PJRT_KeyValueGetCallback kv_get_callback;
-  void* kv_get_user_arg;
-  PJRT_KeyValuePutCallback kv_put_callback;
-  void* kv_put_user_arg;
-  PJRT_Client* client;
+  size_t num_options;  ///< Number of `create_options`.
+  PJRT_KeyValueGetCallback kv_get_callback;  ///< Reads the shared store, or null.
+  void* kv_get_user_arg;  ///< Handed to `kv_get_callback`.
+  PJRT_KeyValuePutCallback kv_put_callback;  ///< Writes the shared store, or null.
+  void* kv_put_user_arg;  ///< Handed to `kv_put_callback`.
+  PJRT_Client* client;  ///< Out: the client, owned by the caller.
+  /// Reads the shared store without waiting, or null.
   PJRT_KeyValueTryGetCallback kv_try_get_callback;
-  void* kv_try_get_user_arg;
+  void* kv_try_get_user_arg;  ///< Handed to `kv_try_get_callback`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_Create_Args, kv_try_get_user_arg);
+/// Makes a client. The callbacks may be called only when the options say that there are several
+/// processes: hosts that do not distribute leave garbage in them.
 typedef PJRT_Error* PJRT_Client_Create(PJRT_Client_Create_Args* args);
 
+/// Arguments of PJRT_Client_Destroy.
 struct PJRT_Client_Destroy_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
+  PJRT_Client* client;  ///< The client.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_Destroy_Args, client);
+/// Shuts a client down and frees it; null is allowed. Hosts may destroy buffers and executables after
+/// it.
 typedef PJRT_Error* PJRT_Client_Destroy(PJRT_Client_Destroy_Args* args);
 
+/// Arguments of PJRT_Client_PlatformName.
 struct PJRT_Client_PlatformName_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  const char* platform_name;
-  size_t platform_name_size;
+  PJRT_Client* client;  ///< The client.
+  const char* platform_name;  ///< Out: the name; lives as long as the object.
+  size_t platform_name_size;  ///< Out: length of `platform_name`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_PlatformName_Args, platform_name_size);
+/// Names the platform, as `cpu` or `tpu`.
 typedef PJRT_Error* PJRT_Client_PlatformName(PJRT_Client_PlatformName_Args* args);
 
+/// Arguments of PJRT_Client_ProcessIndex.
 struct PJRT_Client_ProcessIndex_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  int process_index;
+  PJRT_Client* client;  ///< The client.
+  int process_index;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_ProcessIndex_Args, process_index);
+/// Gives this process's number; 0 where there is one.
 typedef PJRT_Error* PJRT_Client_ProcessIndex(PJRT_Client_ProcessIndex_Args* args);
 
+/// Arguments of PJRT_Client_PlatformVersion.
 struct PJRT_Client_PlatformVersion_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  const char* platform_version;
-  size_t platform_version_size;
+  PJRT_Client* client;  ///< The client.
+  const char* platform_version;  ///< Out: the version text; lives as long as the object.
+  size_t platform_version_size;  ///< Out: length of `platform_version`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_PlatformVersion_Args, platform_version_size);
+/// Gives the platform's version, as text for people; hosts put it into cache keys.
 typedef PJRT_Error* PJRT_Client_PlatformVersion(PJRT_Client_PlatformVersion_Args* args);
 
+/// Arguments of PJRT_Client_TopologyDescription.
 struct PJRT_Client_TopologyDescription_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  PJRT_TopologyDescription* topology;
+  PJRT_Client* client;  ///< The client.
+  PJRT_TopologyDescription* topology;  ///< Out: the topology, owned by the client.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_TopologyDescription_Args, topology);
+/// Gives the topology that the client runs on.
 typedef PJRT_Error* PJRT_Client_TopologyDescription(PJRT_Client_TopologyDescription_Args* args);
 
+/// Arguments of PJRT_Client_Devices.
 struct PJRT_Client_Devices_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  PJRT_Device* const* devices;
-  size_t num_devices;
+  PJRT_Client* client;  ///< The client.
+  PJRT_Device* const* devices;  ///< Out: the devices; array and devices live as long as the client.
+  size_t num_devices;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_Devices_Args, num_devices);
+/// Lists all devices, also those of other processes.
 typedef PJRT_Error* PJRT_Client_Devices(PJRT_Client_Devices_Args* args);
 
+/// Arguments of PJRT_Client_AddressableDevices.
 struct PJRT_Client_AddressableDevices_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  PJRT_Device* const* addressable_devices;
-  size_t num_addressable_devices;
+  PJRT_Client* client;  ///< The client.
+  PJRT_Device* const* addressable_devices;  ///< Out: the devices; they live as long as the client.
+  size_t num_addressable_devices;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_AddressableDevices_Args, num_addressable_devices);
+/// Lists the devices that this process can drive: a subset of `PJRT_Client_Devices`, with the same
+/// pointers.
 typedef PJRT_Error* PJRT_Client_AddressableDevices(PJRT_Client_AddressableDevices_Args* args);
 
+/// Arguments of PJRT_Client_LookupDevice.
 struct PJRT_Client_LookupDevice_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  int id;
-  PJRT_Device* device;
+  PJRT_Client* client;  ///< The client.
+  int id;  ///< The id that `PJRT_DeviceDescription_Id` gives.
+  PJRT_Device* device;  ///< Out: the device, owned by the client.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_LookupDevice_Args, device);
+/// Finds a device by its global id.
 typedef PJRT_Error* PJRT_Client_LookupDevice(PJRT_Client_LookupDevice_Args* args);
 
+/// Arguments of PJRT_Client_LookupAddressableDevice.
 struct PJRT_Client_LookupAddressableDevice_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  int local_hardware_id;
-  PJRT_Device* addressable_device;
+  PJRT_Client* client;  ///< The client.
+  int local_hardware_id;  ///< The id that `PJRT_Device_LocalHardwareId` gives.
+  PJRT_Device* addressable_device;  ///< Out: the device, owned by the client.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_LookupAddressableDevice_Args, addressable_device);
+/// Finds a device of this process by its hardware id.
 typedef PJRT_Error* PJRT_Client_LookupAddressableDevice(PJRT_Client_LookupAddressableDevice_Args*
     args);
 
+/// How a process of a distributed program is doing.
 typedef enum {
-  PJRT_ProcessState_kUnspecified = 0,
-  PJRT_ProcessState_kUninitialized = 1,
-  PJRT_ProcessState_kDisconnected = 2,
-  PJRT_ProcessState_kConnected = 3,
-  PJRT_ProcessState_kError = 4,
+  PJRT_ProcessState_kUnspecified = 0,  ///< Not known.
+  PJRT_ProcessState_kUninitialized = 1,  ///< Not started yet.
+  PJRT_ProcessState_kDisconnected = 2,  ///< Not reachable.
+  PJRT_ProcessState_kConnected = 3,  ///< Running.
+  PJRT_ProcessState_kError = 4,  ///< Failed.
 } PJRT_ProcessState;
 
+/// One process of a distributed program.
 struct PJRT_ProcessInfo {
   size_t struct_size;
-  int task_id;
-  uint64_t incarnation_id;
-  PJRT_ProcessState state;
-  int error_code;
+  int task_id;  ///< Its number.
+  uint64_t incarnation_id;  ///< Changes when the process restarts.
+  PJRT_ProcessState state;  ///< How it is doing.
+  int error_code;  ///< Its error, when `state` says so.
+  /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
   const char* error_message;
-  size_t error_message_size;
+  size_t error_message_size;  ///< Length of `error_message`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_ProcessInfo, error_message_size);
 
+/// Arguments of PJRT_Client_UpdateGlobalProcessInfo.
 struct PJRT_Client_UpdateGlobalProcessInfo_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  PJRT_ProcessInfo* process_infos;
-  size_t num_process_infos;
+  PJRT_Client* client;  ///< The client.
+  PJRT_ProcessInfo* process_infos;  ///< One per process; borrowed for the call.
+  size_t num_process_infos;  ///< Their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_UpdateGlobalProcessInfo_Args, num_process_infos);
+/// Tells a client how all processes of its distributed program are doing.
 typedef PJRT_Error* PJRT_Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args*
     args);
 
+/// Arguments of PJRT_Client_AddressableMemories.
 struct PJRT_Client_AddressableMemories_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  PJRT_Memory* const* addressable_memories;
-  size_t num_addressable_memories;
+  PJRT_Client* client;  ///< The client.
+  PJRT_Memory* const* addressable_memories;  ///< Out: the memories; they live as long as the client.
+  size_t num_addressable_memories;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_AddressableMemories_Args, num_addressable_memories);
+/// Lists the memories that the client can transfer to and from.
 typedef PJRT_Error* PJRT_Client_AddressableMemories(PJRT_Client_AddressableMemories_Args* args);
 
+/// Arguments of PJRT_Client_Compile.
 struct PJRT_Client_Compile_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  const PJRT_Program* program;
-  const char* compile_options;
-  size_t compile_options_size;
-  PJRT_LoadedExecutable* executable;
+  PJRT_Client* client;  ///< The client.
+  const PJRT_Program* program;  ///< The program; borrowed for the call.
+  const char* compile_options;  ///< A serialised `CompileOptionsProto`; borrowed for the call.
+  size_t compile_options_size;  ///< Length of `compile_options`.
+  PJRT_LoadedExecutable* executable;  ///< Out: the loaded executable, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_Compile_Args, executable);
+/// Compiles a program and loads it. Synchronous.
 typedef PJRT_Error* PJRT_Client_Compile(PJRT_Client_Compile_Args* args);
 
+/// Arguments of PJRT_Client_Load.
 struct PJRT_Client_Load_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  PJRT_Executable* executable;
-  const char* compile_options;
-  size_t compile_options_size;
-  PJRT_LoadedExecutable* loaded_executable;
+  PJRT_Client* client;  ///< The client.
+  PJRT_Executable* executable;  ///< The executable.
+  const char* compile_options;  ///< A serialised `CompileOptionsProto`; borrowed for the call.
+  size_t compile_options_size;  ///< Length of `compile_options`.
+  PJRT_LoadedExecutable* loaded_executable;  ///< Out: the loaded executable, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_Load_Args, loaded_executable);
+/// Loads a compiled executable onto the client's devices.
 typedef PJRT_Error* PJRT_Client_Load(PJRT_Client_Load_Args* args);
 
+/// Arguments of PJRT_Client_DefaultDeviceAssignment.
 struct PJRT_Client_DefaultDeviceAssignment_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  int num_replicas;
-  int num_partitions;
+  PJRT_Client* client;  ///< The client.
+  int num_replicas;  ///< Number of replicas.
+  int num_partitions;  ///< Number of partitions per replica.
+  /// Length of `default_assignment`; at least replicas times partitions.
   size_t default_assignment_size;
+  /// The caller's array; receives device ids, all partitions of replica 0 first.
   int* default_assignment;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_DefaultDeviceAssignment_Args, default_assignment);
+/// Proposes which device runs which replica and partition.
 typedef PJRT_Error* PJRT_Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args*
     args);
 
+/// Arguments of PJRT_Client_DmaMap.
 struct PJRT_Client_DmaMap_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  void* data;
-  size_t size;
+  PJRT_Client* client;  ///< The client.
+  void* data;  ///< Start of the memory; the caller keeps it until it is unmapped.
+  size_t size;  ///< Its length in bytes.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_DmaMap_Args, size);
+/// Pins host memory so that devices can read it directly.
 typedef PJRT_Error* PJRT_Client_DmaMap(PJRT_Client_DmaMap_Args* args);
 
+/// Arguments of PJRT_Client_DmaUnmap.
 struct PJRT_Client_DmaUnmap_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  void* data;
+  PJRT_Client* client;  ///< The client.
+  void* data;  ///< Start of the memory, as it was mapped.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_DmaUnmap_Args, data);
+/// Unpins memory that `PJRT_Client_DmaMap` pinned.
 typedef PJRT_Error* PJRT_Client_DmaUnmap(PJRT_Client_DmaUnmap_Args* args);
 
+/// Arguments of PJRT_Client_CreateUninitializedBuffer.
 struct PJRT_Client_CreateUninitializedBuffer_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  const int64_t* shape_dims;
-  size_t shape_num_dims;
-  PJRT_Buffer_Type shape_element_type;
-  PJRT_Buffer_MemoryLayout* shape_layout;
-  PJRT_Device* device;
-  PJRT_Memory* memory;
-  PJRT_Buffer* buffer;
+  PJRT_Client* client;  ///< The client.
+  const int64_t* shape_dims;  ///< The dimensions; borrowed for the call.
+  size_t shape_num_dims;  ///< Number of dimensions.
+  PJRT_Buffer_Type shape_element_type;  ///< The element type.
+  PJRT_Buffer_MemoryLayout* shape_layout;  ///< The layout, or null for the default.
+  PJRT_Device* device;  ///< Where to, if `memory` is null.
+  PJRT_Memory* memory;  ///< Where to, or null for the device's default.
+  PJRT_Buffer* buffer;  ///< Out: the buffer, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_CreateUninitializedBuffer_Args, buffer);
+/// Makes a buffer whose content is undefined.
 typedef PJRT_Error* PJRT_Client_CreateUninitializedBuffer(
     PJRT_Client_CreateUninitializedBuffer_Args* args);
 
+/// Arguments of PJRT_Client_CreateErrorBuffer.
 struct PJRT_Client_CreateErrorBuffer_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  PJRT_Error_Code error_code;
+  PJRT_Client* client;  ///< The client.
+  PJRT_Error_Code error_code;  ///< What went wrong, or OK.
+  /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
   const char* error_message;
-  size_t error_message_size;
-  const int64_t* shape_dims;
-  size_t shape_num_dims;
-  PJRT_Buffer_Type shape_element_type;
-  PJRT_Buffer_MemoryLayout* shape_layout;
-  PJRT_Memory* memory;
-  PJRT_Buffer* buffer;
+  size_t error_message_size;  ///< Length of `error_message`.
+  const int64_t* shape_dims;  ///< The dimensions; borrowed for the call.
+  size_t shape_num_dims;  ///< Number of dimensions.
+  PJRT_Buffer_Type shape_element_type;  ///< The element type.
+  PJRT_Buffer_MemoryLayout* shape_layout;  ///< Deprecated in favour of `device_layout`.
+  PJRT_Memory* memory;  ///< Where the buffer would be.
+  PJRT_Buffer* buffer;  ///< Out: the buffer, owned by the caller.
+  /// Payloads to attach to the error, as named values; may be null.
   const PJRT_NamedValue* payload;
-  size_t num_payload;
-  PJRT_Buffer_MemoryLayout* device_layout;
+  size_t num_payload;  ///< Number of payloads.
+  PJRT_Buffer_MemoryLayout* device_layout;  ///< The layout, or null for the default.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_CreateErrorBuffer_Args, device_layout);
+/// Makes a buffer that is in error from the start; an execution that takes it fails with its error.
 typedef PJRT_Error* PJRT_Client_CreateErrorBuffer(PJRT_Client_CreateErrorBuffer_Args* args);
 
+/// Arguments of PJRT_Client_CreateAliasBuffer.
 struct PJRT_Client_CreateAliasBuffer_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  PJRT_Memory* memory;
-  const int64_t* shape_dims;
-  size_t shape_num_dims;
-  PJRT_Buffer_Type shape_element_type;
-  PJRT_Buffer_MemoryLayout* shape_layout;
-  PJRT_Buffer* alias_buffer;
+  PJRT_Client* client;  ///< The client.
+  PJRT_Memory* memory;  ///< Where the later buffer will be.
+  const int64_t* shape_dims;  ///< The dimensions; borrowed for the call.
+  size_t shape_num_dims;  ///< Number of dimensions.
+  PJRT_Buffer_Type shape_element_type;  ///< The element type.
+  PJRT_Buffer_MemoryLayout* shape_layout;  ///< The layout, or null for the default.
+  PJRT_Buffer* alias_buffer;  ///< Out: the buffer, pending until fulfilled; owned by the caller.
+  /// Out: to be passed once to `PJRT_Client_FulfillAliasBuffer`.
   PJRT_FulfillAliasBufferCallback* fulfill_alias_buffer_cb;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_CreateAliasBuffer_Args, fulfill_alias_buffer_cb);
+/// Makes a buffer that stands for one that comes later.
 typedef PJRT_Error* PJRT_Client_CreateAliasBuffer(PJRT_Client_CreateAliasBuffer_Args* args);
 
+/// Arguments of PJRT_Client_FulfillAliasBuffer.
 struct PJRT_Client_FulfillAliasBuffer_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  PJRT_Buffer* buffer;
-  PJRT_Error_Code status_code;
+  PJRT_Client* client;  ///< The client; some hosts leave it unset.
+  PJRT_Buffer* buffer;  ///< The real buffer, or null with an error.
+  PJRT_Error_Code status_code;  ///< OK, or the error that the alias buffer gets.
+  /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
   const char* error_message;
-  size_t error_message_size;
+  size_t error_message_size;  ///< Length of `error_message`.
+  /// What `PJRT_Client_CreateAliasBuffer` gave; used up.
   PJRT_FulfillAliasBufferCallback* fulfill_alias_buffer_cb;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_FulfillAliasBuffer_Args, fulfill_alias_buffer_cb);
+/// Binds an alias buffer to a real one, or to an error.
 typedef PJRT_Error* PJRT_Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args* args);
 
+/// Arguments of PJRT_Client_BufferFromHostBuffer.
 struct PJRT_Client_BufferFromHostBuffer_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
+  PJRT_Client* client;  ///< The client.
+  /// The host memory; if strides are negative, the first element rather than the lowest address.
   const void* data;
-  PJRT_Buffer_Type type;
-  const int64_t* dims;
-  size_t num_dims;
+  PJRT_Buffer_Type type;  ///< The element type, of the host memory and of the buffer.
+  const int64_t* dims;  ///< The dimensions; borrowed for the call.
+  size_t num_dims;  ///< Number of dimensions.
+  /// Bytes between neighbours per dimension, or null for dense, row-major memory. May be negative.
   const int64_t* byte_strides;
-  size_t num_byte_strides;
-  PJRT_HostBufferSemantics host_buffer_semantics;
-  PJRT_Device* device;
-  PJRT_Memory* memory;
+  size_t num_byte_strides;  ///< Length of `byte_strides`: 0 or `num_dims`.
+  PJRT_HostBufferSemantics host_buffer_semantics;  ///< For how long `data` may be used.
+  PJRT_Device* device;  ///< Where to, if `memory` is null.
+  PJRT_Memory* memory;  ///< Where to, or null for the device's default.
+  /// The buffer's layout, or null for dense and row-major; borrowed for the call.
   PJRT_Buffer_MemoryLayout* device_layout;
-  PJRT_Event* done_with_host_buffer;
-  PJRT_Buffer* buffer;
+  PJRT_Event* done_with_host_buffer;  ///< Out: ready when `data` may be freed; owned by the caller.
+  PJRT_Buffer* buffer;  ///< Out: the buffer, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_BufferFromHostBuffer_Args, buffer);
+/// Makes a buffer from host memory. Asynchronous.
 typedef PJRT_Error* PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args* args);
 
+/// Arguments of PJRT_Client_CreateViewOfDeviceBuffer.
 struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  void* device_buffer_ptr;
-  const int64_t* dims;
-  size_t num_dims;
-  PJRT_Buffer_Type element_type;
-  PJRT_Buffer_MemoryLayout* layout;
-  PJRT_Device* device;
+  PJRT_Client* client;  ///< The client.
+  void* device_buffer_ptr;  ///< The memory.
+  const int64_t* dims;  ///< The dimensions; borrowed for the call.
+  size_t num_dims;  ///< Number of dimensions.
+  PJRT_Buffer_Type element_type;  ///< The element type.
+  PJRT_Buffer_MemoryLayout* layout;  ///< The layout, or null for the default.
+  PJRT_Device* device;  ///< Where the memory is; ignored if `memory` is set. Deprecated.
+  /// Called when the buffer no longer needs the memory, or null.
   void (*on_delete_callback)(void* device_buffer_ptr, void* user_arg);
-  void* on_delete_callback_arg;
-  intptr_t stream;
-  PJRT_Buffer* buffer;
-  PJRT_Memory* memory;
+  void* on_delete_callback_arg;  ///< Handed to the callback.
+  intptr_t stream;  ///< A stream that produces the data, as the platform understands it, or 0.
+  PJRT_Buffer* buffer;  ///< Out: the buffer, owned by the caller.
+  PJRT_Memory* memory;  ///< Where the memory is, or null.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_CreateViewOfDeviceBuffer_Args, memory);
+/// Makes a buffer of device memory that somebody else owns.
 typedef PJRT_Error* PJRT_Client_CreateViewOfDeviceBuffer(PJRT_Client_CreateViewOfDeviceBuffer_Args*
     args);
 
+/// Arguments of PJRT_Client_CreateBuffersForAsyncHostToDevice.
 struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Client* client;
-  PJRT_ShapeSpec* shape_specs;
-  size_t num_shape_specs;
+  PJRT_Client* client;  ///< The client.
+  PJRT_ShapeSpec* shape_specs;  ///< The shapes of the buffers.
+  size_t num_shape_specs;  ///< Their number.
+  /// A layout per buffer, each or all null for the default.
   PJRT_Buffer_MemoryLayout** device_layouts;
-  size_t num_device_layouts;
-  PJRT_Memory* memory;
+  size_t num_device_layouts;  ///< Length of `device_layouts`: 0 or `num_shape_specs`.
+  PJRT_Memory* memory;  ///< Where the buffers are made.
+  /// Out: the manager, owned by the caller.
   PJRT_AsyncHostToDeviceTransferManager* transfer_manager;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, transfer_manager);
+/// Makes buffers that are filled piece by piece, and the manager to fill them.
 typedef PJRT_Error* PJRT_Client_CreateBuffersForAsyncHostToDevice(
     PJRT_Client_CreateBuffersForAsyncHostToDevice_Args* args);
 

@@ -4,196 +4,236 @@
 
 #include "plugin.h"
 
+/// Arguments of PJRT_DeviceDescription_Id.
 struct PJRT_DeviceDescription_Id_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_DeviceDescription* device_description;
-  int id;
+  PJRT_DeviceDescription* device_description;  ///< The description.
+  int id;  ///< Out: the id.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_Id_Args, id);
+/// Gives the device's id, unique among all processes.
 typedef PJRT_Error* PJRT_DeviceDescription_Id(PJRT_DeviceDescription_Id_Args* args);
 
+/// Arguments of PJRT_DeviceDescription_ProcessIndex.
 struct PJRT_DeviceDescription_ProcessIndex_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_DeviceDescription* device_description;
-  int process_index;
+  PJRT_DeviceDescription* device_description;  ///< The description.
+  int process_index;  ///< Out: its number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_ProcessIndex_Args, process_index);
+/// Gives the process that drives the device.
 typedef PJRT_Error* PJRT_DeviceDescription_ProcessIndex(PJRT_DeviceDescription_ProcessIndex_Args*
     args);
 
+/// Arguments of PJRT_DeviceDescription_Attributes.
 struct PJRT_DeviceDescription_Attributes_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_DeviceDescription* device_description;
-  size_t num_attributes;
-  const PJRT_NamedValue* attributes;
+  PJRT_DeviceDescription* device_description;  ///< The description.
+  size_t num_attributes;  ///< Out: number of attributes.
+  const PJRT_NamedValue* attributes;  ///< Out: the attributes; they live as long as the description.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_Attributes_Args, attributes);
+/// Gives vendor-specific facts. JAX accepts strings, integers and lists of integers only.
 typedef PJRT_Error* PJRT_DeviceDescription_Attributes(PJRT_DeviceDescription_Attributes_Args* args);
 
+/// Arguments of PJRT_DeviceDescription_Kind.
 struct PJRT_DeviceDescription_Kind_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_DeviceDescription* device_description;
-  const char* device_kind;
-  size_t device_kind_size;
+  PJRT_DeviceDescription* device_description;  ///< The description.
+  const char* device_kind;  ///< Out: the name; lives as long as the description.
+  size_t device_kind_size;  ///< Out: length of `device_kind`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_Kind_Args, device_kind_size);
+/// Names the kind of device, as vendors call it.
 typedef PJRT_Error* PJRT_DeviceDescription_Kind(PJRT_DeviceDescription_Kind_Args* args);
 
+/// Arguments of PJRT_DeviceDescription_DebugString.
 struct PJRT_DeviceDescription_DebugString_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_DeviceDescription* device_description;
-  const char* debug_string;
-  size_t debug_string_size;
+  PJRT_DeviceDescription* device_description;  ///< The description.
+  const char* debug_string;  ///< Out: verbose text; lives as long as the object.
+  size_t debug_string_size;  ///< Out: length of `debug_string`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_DebugString_Args, debug_string_size);
+/// Describes the device unambiguously, for logs.
 typedef PJRT_Error* PJRT_DeviceDescription_DebugString(PJRT_DeviceDescription_DebugString_Args*
     args);
 
+/// Arguments of PJRT_DeviceDescription_ToString.
 struct PJRT_DeviceDescription_ToString_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_DeviceDescription* device_description;
-  const char* to_string;
-  size_t to_string_size;
+  PJRT_DeviceDescription* device_description;  ///< The description.
+  const char* to_string;  ///< Out: short text; lives as long as the object.
+  size_t to_string_size;  ///< Out: length of `to_string`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_ToString_Args, to_string_size);
+/// Describes the device briefly, for users.
 typedef PJRT_Error* PJRT_DeviceDescription_ToString(PJRT_DeviceDescription_ToString_Args* args);
 
+/// Arguments of PJRT_Device_GetDescription.
 struct PJRT_Device_GetDescription_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Device* device;
+  PJRT_Device* device;  ///< The device.
+  /// Out: the description; lives as long as the device.
   PJRT_DeviceDescription* device_description;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_GetDescription_Args, device_description);
+/// Gives the device's description.
 typedef PJRT_Error* PJRT_Device_GetDescription(PJRT_Device_GetDescription_Args* args);
 
+/// Arguments of PJRT_Device_IsAddressable.
 struct PJRT_Device_IsAddressable_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Device* device;
-  bool is_addressable;
+  PJRT_Device* device;  ///< The device.
+  bool is_addressable;  ///< Out: whether it can.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_IsAddressable_Args, is_addressable);
+/// Tells whether this process can drive the device.
 typedef PJRT_Error* PJRT_Device_IsAddressable(PJRT_Device_IsAddressable_Args* args);
 
+/// Arguments of PJRT_Device_LocalHardwareId.
 struct PJRT_Device_LocalHardwareId_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Device* device;
-  int local_hardware_id;
+  PJRT_Device* device;  ///< The device.
+  int local_hardware_id;  ///< Out: the number, or -1.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_LocalHardwareId_Args, local_hardware_id);
+/// Gives the device's number on this machine.
 typedef PJRT_Error* PJRT_Device_LocalHardwareId(PJRT_Device_LocalHardwareId_Args* args);
 
+/// Arguments of PJRT_Device_AddressableMemories.
 struct PJRT_Device_AddressableMemories_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Device* device;
-  PJRT_Memory* const* memories;
-  size_t num_memories;
+  PJRT_Device* device;  ///< The device.
+  PJRT_Memory* const* memories;  ///< Out: the memories; the array lives as long as the device.
+  size_t num_memories;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_AddressableMemories_Args, num_memories);
+/// Lists the memories that the device can address.
 typedef PJRT_Error* PJRT_Device_AddressableMemories(PJRT_Device_AddressableMemories_Args* args);
 
+/// Arguments of PJRT_Device_DefaultMemory.
 struct PJRT_Device_DefaultMemory_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Device* device;
-  PJRT_Memory* memory;
+  PJRT_Device* device;  ///< The device.
+  PJRT_Memory* memory;  ///< Out: the memory, owned by the client.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_DefaultMemory_Args, memory);
+/// Gives the memory in which the device's results live unless otherwise asked.
 typedef PJRT_Error* PJRT_Device_DefaultMemory(PJRT_Device_DefaultMemory_Args* args);
 
+/// Arguments of PJRT_Device_MemoryStats.
 struct PJRT_Device_MemoryStats_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Device* device;
-  int64_t bytes_in_use;
-  int64_t peak_bytes_in_use;
-  bool peak_bytes_in_use_is_set;
-  int64_t num_allocs;
-  bool num_allocs_is_set;
-  int64_t largest_alloc_size;
-  bool largest_alloc_size_is_set;
-  int64_t bytes_limit;
-  bool bytes_limit_is_set;
-  int64_t bytes_reserved;
-  bool bytes_reserved_is_set;
-  int64_t peak_bytes_reserved;
-  bool peak_bytes_reserved_is_set;
-  int64_t bytes_reservable_limit;
-  bool bytes_reservable_limit_is_set;
-  int64_t largest_free_block_bytes;
-  bool largest_free_block_bytes_is_set;
-  int64_t pool_bytes;
-  bool pool_bytes_is_set;
-  int64_t peak_pool_bytes;
-  bool peak_pool_bytes_is_set;
+  PJRT_Device* device;  ///< The device.
+  int64_t bytes_in_use;  ///< Out: bytes allocated now.
+  int64_t peak_bytes_in_use;  ///< Out: the most that was allocated at once.
+  bool peak_bytes_in_use_is_set;  ///< Out: whether the field before is set.
+  int64_t num_allocs;  ///< Out: number of allocations.
+  bool num_allocs_is_set;  ///< Out: whether the field before is set.
+  int64_t largest_alloc_size;  ///< Out: the largest single allocation.
+  bool largest_alloc_size_is_set;  ///< Out: whether the field before is set.
+  int64_t bytes_limit;  ///< Out: how much can be allocated at all.
+  bool bytes_limit_is_set;  ///< Out: whether the field before is set.
+  int64_t bytes_reserved;  ///< Out: bytes reserved now.
+  bool bytes_reserved_is_set;  ///< Out: whether the field before is set.
+  int64_t peak_bytes_reserved;  ///< Out: the most that was reserved at once.
+  bool peak_bytes_reserved_is_set;  ///< Out: whether the field before is set.
+  int64_t bytes_reservable_limit;  ///< Out: how much can be reserved.
+  bool bytes_reservable_limit_is_set;  ///< Out: whether the field before is set.
+  int64_t largest_free_block_bytes;  ///< Out: the largest free block.
+  bool largest_free_block_bytes_is_set;  ///< Out: whether the field before is set.
+  int64_t pool_bytes;  ///< Out: bytes that the allocator holds, used or not.
+  bool pool_bytes_is_set;  ///< Out: whether the field before is set.
+  int64_t peak_pool_bytes;  ///< Out: the most that the allocator held.
+  bool peak_pool_bytes_is_set;  ///< Out: whether the field before is set.
+  /// Out: the most bytes in allocations since the last `PJRT_Device_ClearMemoryStats`.
   int64_t peak_allocated_bytes;
-  bool peak_allocated_bytes_is_set;
+  bool peak_allocated_bytes_is_set;  ///< Out: whether the field before is set.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_MemoryStats_Args, peak_allocated_bytes_is_set);
+/// Gives statistics of the device's allocator. Everything but `bytes_in_use` is optional.
 typedef PJRT_Error* PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args* args);
 
+/// Arguments of PJRT_Device_ClearMemoryStats.
 struct PJRT_Device_ClearMemoryStats_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Device* device;
+  PJRT_Device* device;  ///< The device.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_ClearMemoryStats_Args, device);
+/// Resets the device's high-water marks.
 typedef PJRT_Error* PJRT_Device_ClearMemoryStats(PJRT_Device_ClearMemoryStats_Args* args);
 
+/// Arguments of PJRT_Device_PoisonExecution.
 struct PJRT_Device_PoisonExecution_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Device* device;
-  int32_t launch_id;
-  PJRT_Error_Code error_code;
+  PJRT_Device* device;  ///< The device.
+  int32_t launch_id;  ///< The id that `PJRT_ExecuteOptions` carried.
+  PJRT_Error_Code error_code;  ///< What went wrong, or OK.
+  /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
   const char* error_message;
-  size_t error_message_size;
-  bool poisoned;
+  size_t error_message_size;  ///< Length of `error_message`.
+  bool poisoned;  ///< Out: whether there was such a launch.
+  /// Payloads to attach to the error, as named values; may be null.
   const PJRT_NamedValue* payload;
-  size_t num_payload;
+  size_t num_payload;  ///< Number of payloads.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_PoisonExecution_Args, num_payload);
+/// Makes the earliest unfinished launch with an id fail: its outputs get the error.
 typedef PJRT_Error* PJRT_Device_PoisonExecution(PJRT_Device_PoisonExecution_Args* args);
 
+/// Arguments of PJRT_Device_GetAttributes.
 struct PJRT_Device_GetAttributes_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Device* device;
+  PJRT_Device* device;  ///< The device.
+  /// Out: the attributes; they live until the deleter is called.
   const PJRT_NamedValue* attributes;
-  size_t num_attributes;
-  PJRT_Device_Attributes* device_attributes;
+  size_t num_attributes;  ///< Out: number of attributes.
+  PJRT_Device_Attributes* device_attributes;  ///< Out: backs `attributes`.
+  /// Out: frees `device_attributes`; never null, hosts call it unconditionally.
   void (*attributes_deleter)(PJRT_Device_Attributes* device_attributes);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_GetAttributes_Args, attributes_deleter);
+/// Gives facts about the device that may change.
 typedef PJRT_Error* PJRT_Device_GetAttributes(PJRT_Device_GetAttributes_Args* args);
 
+/// Arguments of PJRT_Device_CreateAsyncTrackingEvent.
 struct PJRT_Device_CreateAsyncTrackingEvent_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_Device* device;
-  const char* description;
-  size_t description_size;
-  PJRT_AsyncTrackingEvent* event;
+  PJRT_Device* device;  ///< The device.
+  const char* description;  ///< What the step is; borrowed for the call.
+  size_t description_size;  ///< Length of `description`.
+  PJRT_AsyncTrackingEvent* event;  ///< Out: the handle, owned by the caller, or null for none.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_CreateAsyncTrackingEvent_Args, event);
+/// Makes a handle that marks an asynchronous step.
 typedef PJRT_Error* PJRT_Device_CreateAsyncTrackingEvent(PJRT_Device_CreateAsyncTrackingEvent_Args*
     args);
 
+/// Arguments of PJRT_AsyncTrackingEvent_Destroy.
 struct PJRT_AsyncTrackingEvent_Destroy_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  PJRT_AsyncTrackingEvent* event;
+  PJRT_AsyncTrackingEvent* event;  ///< The handle.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_AsyncTrackingEvent_Destroy_Args, event);
+/// Frees a tracking handle.
 typedef PJRT_Error* PJRT_AsyncTrackingEvent_Destroy(PJRT_AsyncTrackingEvent_Destroy_Args* args);
 
 #endif /* PJRT_DEVICE_H_ */

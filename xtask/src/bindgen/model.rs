@@ -49,9 +49,10 @@ impl Struct {
     /// Whether the struct starts with its own size, directly or through an extension's base.
     pub(super) fn is_sized(&self) -> bool {
         !self.is_union
-            && self.fields.first().is_some_and(|field| {
-                field.name == "struct_size" || field.ty == "PJRT_Extension_Base"
-            })
+            && self
+                .fields
+                .first()
+                .is_some_and(|field| field.name == "struct_size" || field.ty == "PJRT_Extension_Base")
     }
 }
 

@@ -1,2 +1,4 @@
 //! placeholder
-pub fn compare_with_upstream() -> anyhow::Result<()> { Ok(()) }
+pub fn compare_with_upstream() -> anyhow::Result<()> {
+    Ok(())
+}
