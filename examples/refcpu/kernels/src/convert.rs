@@ -1,0 +1,292 @@
+//! Narrow floats (f16, bf16 and the 8-, 6- and 4-bit floats): their bits from and to f32.
+
+use crate::DType;
+
+/// What the codes at the top of the range mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Top {
+    /// The largest exponent holds infinity and NaNs, as in IEEE 754.
+    Ieee,
+    /// The largest code is NaN; there is no infinity.
+    Nan,
+    /// The code of negative zero is NaN; there is neither infinity nor negative zero.
+    Unsigned,
+    /// Every code is a finite number.
+    Finite,
+}
+
+/// A float format with a sign bit, of at most 16 bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Format {
+    exponent: u32,
+    mantissa: u32,
+    bias: u32,
+    top: Top,
+}
+
+impl Format {
+    const fn new(exponent: u32, mantissa: u32, bias: u32, top: Top) -> Self {
+        Self { exponent, mantissa, bias, top }
+    }
+
+    const fn sign_bit(self) -> u32 {
+        1 << (self.exponent + self.mantissa)
+    }
+
+    /// The code of infinity, or the first above the finite ones.
+    const fn limit(self) -> u32 {
+        match self.top {
+            Top::Ieee => ((1 << self.exponent) - 1) << self.mantissa,
+            Top::Nan => self.sign_bit() - 1,
+            Top::Unsigned | Top::Finite => self.sign_bit(),
+        }
+    }
+
+    /// Power of two as f32 bits.
+    const fn power(e: i32) -> f32 {
+        f32::from_bits(((e + 127) as u32) << 23)
+    }
+
+    /// Exponent of the smallest normal number.
+    const fn min_exponent(self) -> i32 {
+        1 - self.bias as i32
+    }
+}
+
+/// A narrow float with a sign as a type.
+pub(crate) trait Narrow: 'static {
+    /// The format.
+    const FORMAT: Format;
+
+    /// The bits of the value nearest to `x`, ties to even. Too large values become infinity, NaN or the largest number,
+    /// whichever the format has, in this order; NaN becomes negative zero where the format has none.
+    #[inline(always)]
+    fn encode(x: f32) -> u32 {
+        let f = Self::FORMAT;
+        let bits = x.to_bits();
+        let magnitude = bits & 0x7fff_ffff;
+        let shift = 23 - f.mantissa;
+        let normal = {
+            let odd = magnitude >> shift & 1;
+            let rounded = magnitude + ((1 << (shift - 1)) - 1) + odd;
+            (rounded >> shift).wrapping_sub((127 - f.bias) << f.mantissa)
+        };
+        let subnormal = {
+            // Adding 2^23 units of the last place rounds to whole units.
+            let magic = Format::power(23 + f.min_exponent() - f.mantissa as i32);
+            (f32::from_bits(magnitude) + magic).to_bits().wrapping_sub(magic.to_bits())
+        };
+        let is_subnormal = magnitude < Format::power(f.min_exponent()).to_bits();
+        let code = if is_subnormal { subnormal } else { normal };
+        let is_nan = magnitude > 0x7f80_0000;
+        let sign = (bits >> 31) * f.sign_bit();
+        let limit = f.limit();
+        match f.top {
+            Top::Ieee => {
+                let code = if code > limit { limit } else { code };
+                let code = if is_nan { limit | 1 << (f.mantissa - 1) } else { code };
+                code | sign
+            }
+            Top::Nan => {
+                let code = if code > limit || is_nan { limit } else { code };
+                code | sign
+            }
+            Top::Unsigned => {
+                let signed = if code == 0 { 0 } else { code | sign };
+                if code >= limit || is_nan { f.sign_bit() } else { signed }
+            }
+            Top::Finite => {
+                let code = if code >= limit { limit - 1 } else { code };
+                if is_nan { f.sign_bit() } else { code | sign }
+            }
+        }
+    }
+
+    /// The value of these bits.
+    #[inline(always)]
+    fn decode(bits: u32) -> f32 {
+        let f = Self::FORMAT;
+        let code = bits & (f.sign_bit() - 1);
+        let sign = (bits & f.sign_bit()) << (31 - f.exponent - f.mantissa);
+        let normal = f32::from_bits((code << (23 - f.mantissa)).wrapping_add((127 - f.bias) << 23));
+        let subnormal = code as i32 as f32 * Format::power(f.min_exponent() - f.mantissa as i32);
+        let value = if code >> f.mantissa == 0 { subnormal } else { normal };
+        let limit = f.limit();
+        let value = match f.top {
+            Top::Ieee if code == limit => f32::INFINITY,
+            Top::Ieee if code > limit => f32::NAN,
+            Top::Nan if code == limit => f32::NAN,
+            _ => value,
+        };
+        let signed = f32::from_bits(value.to_bits() | sign);
+        if f.top == Top::Unsigned && bits & (2 * f.sign_bit() - 1) == f.sign_bit() { f32::NAN } else { signed }
+    }
+}
+
+macro_rules! formats {
+    ($($name:ident $e:literal $m:literal $bias:literal $top:ident;)*) => {$(
+        #[doc = concat!("[`DType::", stringify!($name), "`] as a type.")]
+        pub(crate) struct $name;
+        impl Narrow for $name {
+            const FORMAT: Format = Format::new($e, $m, $bias, Top::$top);
+        }
+    )*};
+}
+formats! {
+    F4E2M1FN 2 1 1 Finite;
+    F6E2M3FN 2 3 1 Finite;
+    F6E3M2FN 3 2 3 Finite;
+    F8E3M4 3 4 3 Ieee;
+    F8E4M3 4 3 7 Ieee;
+    F8E4M3FN 4 3 7 Nan;
+    F8E4M3B11FNUZ 4 3 11 Unsigned;
+    F8E4M3FNUZ 4 3 8 Unsigned;
+    F8E5M2 5 2 15 Ieee;
+    F8E5M2FNUZ 5 2 16 Unsigned;
+    F16 5 10 15 Ieee;
+}
+
+/// [`DType::BF16`] as a type.
+pub(crate) struct BF16;
+impl Narrow for BF16 {
+    const FORMAT: Format = Format::new(8, 7, 127, Top::Ieee);
+
+    #[inline(always)]
+    fn encode(x: f32) -> u32 {
+        let bits = x.to_bits();
+        let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1))) >> 16;
+        if x.is_nan() { bits >> 16 | 0x40 } else { rounded }
+    }
+
+    #[inline(always)]
+    fn decode(bits: u32) -> f32 {
+        f32::from_bits(bits << 16)
+    }
+}
+
+/// [`DType::F8E8M0FNU`] as a type: a power of two without sign.
+pub(crate) struct F8E8M0FNU;
+impl Narrow for F8E8M0FNU {
+    const FORMAT: Format = Format::new(8, 0, 127, Top::Nan);
+
+    #[inline(always)]
+    fn encode(x: f32) -> u32 {
+        let bits = x.to_bits();
+        // Halfway between two powers lies a mantissa of 1.5; the even exponent is taken.
+        let odd = bits >> 23 & 1;
+        let normal = (bits + 0x3f_ffff + odd) >> 23;
+        // Subnormal f32: 2^-127 is the smallest code, 0; what is nearer to 2^-126 is code 1.
+        let small = u32::from(bits > 0x60_0000);
+        let code = if bits < 0x80_0000 { small } else { normal };
+        if x > 0.0 && code < 255 { code } else { 255 }
+    }
+
+    #[inline(always)]
+    fn decode(bits: u32) -> f32 {
+        let code = bits & 0xff;
+        let value = if code == 0 { f32::from_bits(0x40_0000) } else { f32::from_bits(code << 23) };
+        if code == 255 { f32::NAN } else { value }
+    }
+}
+
+/// Calls a generic function with the narrow float type of a [`DType`]; `None` for other types.
+macro_rules! with_narrow {
+    ($dtype:expr, $f:ident) => {
+        match $dtype {
+            $crate::DType::F4E2M1FN => Some($f!($crate::convert::F4E2M1FN, u8)),
+            $crate::DType::F6E2M3FN => Some($f!($crate::convert::F6E2M3FN, u8)),
+            $crate::DType::F6E3M2FN => Some($f!($crate::convert::F6E3M2FN, u8)),
+            $crate::DType::F8E3M4 => Some($f!($crate::convert::F8E3M4, u8)),
+            $crate::DType::F8E4M3 => Some($f!($crate::convert::F8E4M3, u8)),
+            $crate::DType::F8E4M3FN => Some($f!($crate::convert::F8E4M3FN, u8)),
+            $crate::DType::F8E4M3B11FNUZ => Some($f!($crate::convert::F8E4M3B11FNUZ, u8)),
+            $crate::DType::F8E4M3FNUZ => Some($f!($crate::convert::F8E4M3FNUZ, u8)),
+            $crate::DType::F8E5M2 => Some($f!($crate::convert::F8E5M2, u8)),
+            $crate::DType::F8E5M2FNUZ => Some($f!($crate::convert::F8E5M2FNUZ, u8)),
+            $crate::DType::F8E8M0FNU => Some($f!($crate::convert::F8E8M0FNU, u8)),
+            $crate::DType::F16 => Some($f!($crate::convert::F16, u16)),
+            $crate::DType::BF16 => Some($f!($crate::convert::BF16, u16)),
+            _ => None,
+        }
+    };
+}
+pub(crate) use with_narrow;
+
+/// The f32 value of the bits of a narrow float, or `None` if `dtype` is none.
+pub fn narrow_to_f32(dtype: DType, bits: u16) -> Option<f32> {
+    macro_rules! decode {
+        ($n:ty, $b:ty) => {
+            <$n>::decode(u32::from(bits))
+        };
+    }
+    with_narrow!(dtype, decode)
+}
+
+/// The bits of the narrow float nearest to `x` (ties to even), or `None` if `dtype` is none.
+pub fn f32_to_narrow(dtype: DType, x: f32) -> Option<u16> {
+    macro_rules! encode {
+        ($n:ty, $b:ty) => {
+            <$n>::encode(x) as u16
+        };
+    }
+    with_narrow!(dtype, encode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_survives_the_way_through_f32() {
+        for &d in DType::ALL {
+            if d.is_computed_directly() || !d.is_float() {
+                continue;
+            }
+            for code in 0..1u32 << d.bits() {
+                let value = narrow_to_f32(d, code as u16).unwrap();
+                if value.is_nan() {
+                    assert!(narrow_to_f32(d, f32_to_narrow(d, value).unwrap()).unwrap().is_nan(), "{d:?} {code:#x}");
+                } else {
+                    assert_eq!(f32_to_narrow(d, value), Some(code as u16), "{d:?} {code:#x} = {value}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn halves_agree_with_the_half_crate() {
+        for i in 0..=u16::MAX {
+            let v = half::f16::from_bits(i).to_f32();
+            let w = half::bf16::from_bits(i).to_f32();
+            assert!(F16::decode(u32::from(i)) == v || v.is_nan());
+            assert!(BF16::decode(u32::from(i)) == w || w.is_nan());
+        }
+        for i in (0..u32::MAX).step_by(65_521) {
+            let x = f32::from_bits(i);
+            if !x.is_nan() {
+                assert_eq!(F16::encode(x), u32::from(half::f16::from_f32(x).to_bits()), "{x:e}");
+                assert_eq!(BF16::encode(x), u32::from(half::bf16::from_f32(x).to_bits()), "{x:e}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_narrow_float_is_the_nearest_one() {
+        for &d in DType::ALL {
+            if d.is_computed_directly() || !d.is_float() || d.size() == 2 {
+                continue;
+            }
+            let values: Vec<f32> = (0..1u16 << d.bits()).map(|c| narrow_to_f32(d, c).unwrap()).filter(|v| v.is_finite()).collect();
+            let largest = values.iter().fold(0f32, |m, v| m.max(*v));
+            for i in (0..u32::MAX).step_by(1_048_573) {
+                let x = f32::from_bits(i);
+                if x.abs() > largest || x.is_nan() || (x < 0.0 && d == DType::F8E8M0FNU) || x == 0.0 {
+                    continue;
+                }
+                let got = narrow_to_f32(d, f32_to_narrow(d, x).unwrap()).unwrap();
+                let best = values.iter().map(|v| (f64::from(*v) - f64::from(x)).abs()).fold(f64::INFINITY, f64::min);
+                assert_eq!((f64::from(got) - f64::from(x)).abs(), best, "{d:?} {x:e} -> {got:e}");
+            }
+        }
+    }
+}

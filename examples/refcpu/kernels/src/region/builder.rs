@@ -1,0 +1,562 @@
+//! Building a region: the typed front end.
+
+use super::node::{Code, Direction, Node, Order, ReduceOp, raw_type};
+use super::{Access, InputSpec, OutputSpec, Region, RegionError, lower};
+use crate::tile::{self, TileOp};
+use crate::{ComputeType, DType};
+use std::collections::HashMap;
+
+/// A value of a region under construction: one element for each point of the iteration space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Val {
+    pub(crate) id: u32,
+    pub(crate) dtype: DType,
+}
+
+impl Val {
+    /// The element type.
+    pub fn dtype(self) -> DType {
+        self.dtype
+    }
+}
+
+/// Builds a [`Region`] value by value.
+///
+/// Arithmetic on f16, bf16 and the smaller floats happens in f32 and is rounded to the type after every operation;
+/// integers narrower than a byte wrap to their width. Equal values are computed once, values of constants are computed
+/// while building.
+#[derive(Debug)]
+pub struct Builder {
+    pub(crate) dims: Vec<usize>,
+    pub(crate) inputs: Vec<InputSpec>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) outputs: Vec<OutputSpec>,
+    pub(crate) trailing: Option<usize>,
+    known: HashMap<Node, u32>,
+}
+
+/// Most values that one region may have; larger programs are to be split.
+pub const MAX_NODES: usize = 4096;
+
+fn fail<T>(message: String) -> Result<T, RegionError> {
+    Err(RegionError(message))
+}
+
+impl Builder {
+    /// A region over an iteration space of these dimensions, outermost first.
+    pub fn new(dims: &[usize]) -> Self {
+        Self { dims: dims.to_vec(), inputs: vec![], nodes: vec![], outputs: vec![], trailing: None, known: HashMap::new() }
+    }
+
+    /// The dimensions of the iteration space.
+    pub fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+
+    /// The next input: an array of `dtype` elements, of which each point of the space reads the one that `access` says.
+    ///
+    /// # Errors
+    /// If the access has not one stride for each dimension, or reaches before the first element.
+    pub fn input(&mut self, dtype: DType, access: Access) -> Result<Val, RegionError> {
+        if access.strides.len() != self.dims.len() {
+            return fail(format!("{} strides for an iteration space of rank {}", access.strides.len(), self.dims.len()));
+        }
+        if access.bounds(&self.dims).is_none() {
+            return fail(format!("access {access:?} over {:?} reaches outside of every array", self.dims));
+        }
+        let index = self.inputs.len() as u32;
+        self.inputs.push(InputSpec { dtype, access });
+        let raw = self.push(Node::Input { index, ty: raw_type(dtype) })?;
+        let id = self.decoded(raw, dtype)?;
+        Ok(Val { id, dtype })
+    }
+
+    /// An input that has the region's own shape and lies in its order.
+    ///
+    /// # Errors
+    /// As [`Self::input`].
+    pub fn linear_input(&mut self, dtype: DType) -> Result<Val, RegionError> {
+        self.input(dtype, Access::linear(&self.dims))
+    }
+
+    /// An input of one element, the same at every point.
+    ///
+    /// # Errors
+    /// As [`Self::input`].
+    pub fn scalar_input(&mut self, dtype: DType) -> Result<Val, RegionError> {
+        self.input(dtype, Access::scalar(self.dims.len()))
+    }
+
+    /// The coordinate along dimension `dim`, converted to `dtype`.
+    ///
+    /// # Errors
+    /// If there is no such dimension, or `dtype` is the truth value.
+    pub fn iota(&mut self, dtype: DType, dim: usize) -> Result<Val, RegionError> {
+        if dim >= self.dims.len() || dtype == DType::Pred {
+            return fail(format!("iota of {dtype:?} along dimension {dim} of {:?}", self.dims));
+        }
+        let ty = match dtype.compute() {
+            ComputeType::C64 => ComputeType::F32,
+            ComputeType::C128 => ComputeType::F64,
+            other => other,
+        };
+        let base = self.push(Node::Iota { dim: dim as u32, ty })?;
+        let id = if dtype.is_complex() { self.op_node(Code::Convert, dtype.compute(), &[base])? } else { base };
+        let id = self.fitted(id, dtype)?;
+        Ok(Val { id, dtype })
+    }
+
+    /// A constant, by the bytes of its element in memory order.
+    ///
+    /// # Errors
+    /// If the number of bytes is not the element's size.
+    pub fn constant_bytes(&mut self, dtype: DType, bytes: &[u8]) -> Result<Val, RegionError> {
+        if bytes.len() != dtype.size() {
+            return fail(format!("{} bytes for a constant of {dtype:?}", bytes.len()));
+        }
+        let mut all = [0u8; 16];
+        all[..bytes.len()].copy_from_slice(bytes);
+        self.constant(dtype, u128::from_le_bytes(all))
+    }
+
+    /// A constant, by the bits of its element (little-endian, in the low end).
+    ///
+    /// # Errors
+    /// If the region is too large.
+    pub fn constant(&mut self, dtype: DType, bits: u128) -> Result<Val, RegionError> {
+        let raw = self.const_node(raw_type(dtype), bits)?;
+        let id = self.decoded(raw, dtype)?;
+        Ok(Val { id, dtype })
+    }
+
+    /// The constant nearest to `value` in `dtype` (integers truncate and saturate).
+    ///
+    /// # Errors
+    /// If the region is too large.
+    pub fn constant_f64(&mut self, dtype: DType, value: f64) -> Result<Val, RegionError> {
+        let id = self.const_node(ComputeType::F64, u128::from(value.to_bits()))?;
+        self.convert(Val { id, dtype: DType::F64 }, dtype)
+    }
+
+    /// An elementwise operation on operands of one type.
+    ///
+    /// # Errors
+    /// If the number of operands is wrong, their types differ, or the operation is not defined for the type.
+    pub fn op(&mut self, op: TileOp, args: &[Val]) -> Result<Val, RegionError> {
+        let Some(&first) = args.first().filter(|_| args.len() == op.arity()) else {
+            return fail(format!("{} operands for {op:?}", args.len()));
+        };
+        let dtype = first.dtype;
+        if args.iter().any(|a| a.dtype != dtype) {
+            return fail(format!("operands of {op:?} have types {:?}", args.iter().map(|a| a.dtype).collect::<Vec<_>>()));
+        }
+        for a in args {
+            self.check(*a)?;
+        }
+        if matches!(op, TileOp::Real | TileOp::Conj) && !dtype.is_complex() {
+            return Ok(first);
+        }
+        if op == TileOp::Imag && dtype.is_float() {
+            return self.constant_f64(dtype, 0.0);
+        }
+        let ct = dtype.compute();
+        let Some(result) = op.result(ct) else {
+            return fail(format!("{op:?} is not defined for {}", dtype.mlir_name()));
+        };
+        if op == TileOp::Complex && !dtype.is_computed_directly() {
+            return fail(format!("no complex type has parts of {}", dtype.mlir_name()));
+        }
+        let ids: Vec<u32> = args.iter().map(|a| a.id).collect();
+        if ct == ComputeType::Pred {
+            return self.logical(op, &ids);
+        }
+        if !dtype.is_computed_directly() && !dtype.is_float() {
+            let id = self.sub_byte(op, dtype, &ids)?;
+            return Ok(Val { id, dtype });
+        }
+        let id = self.op_node(Code::Tile(op), result, &ids)?;
+        let out = match result {
+            r if r == ct => dtype,
+            ComputeType::Pred => DType::Pred,
+            ComputeType::F32 => DType::F32,
+            ComputeType::F64 => DType::F64,
+            ComputeType::C64 => DType::C64,
+            _ => DType::C128,
+        };
+        let picks_an_operand = matches!(op, TileOp::Maximum | TileOp::Minimum);
+        let exact = picks_an_operand || (op.is_exact() && matches!(dtype, DType::F16 | DType::BF16));
+        let id = if exact || out != dtype { id } else { self.fitted(id, dtype)? };
+        Ok(Val { id, dtype: out })
+    }
+
+    /// `v` converted to another type: floats to integers truncate and saturate (NaN to 0), integers wrap, complex to
+    /// real takes the real part, anything but zero is true.
+    ///
+    /// # Errors
+    /// If the region is too large.
+    pub fn convert(&mut self, v: Val, dtype: DType) -> Result<Val, RegionError> {
+        self.check(v)?;
+        if v.dtype == dtype {
+            return Ok(v);
+        }
+        let from = v.dtype.compute();
+        let to = dtype.compute();
+        let sub_byte = !dtype.is_computed_directly() && !dtype.is_float();
+        let mut id = v.id;
+        if sub_byte && (from.is_float() || from.is_complex()) {
+            // Saturate to the narrow range first: the conversion alone saturates to eight bits.
+            let wide = self.op_node(Code::Convert, to, &[id])?;
+            let (low, high) = match dtype {
+                DType::S2 => (-2i8, 1),
+                DType::S4 => (-8, 7),
+                DType::U2 => (0, 3),
+                _ => (0, 15),
+            };
+            let low = self.const_node(to, u128::from(low as u8))?;
+            let high = self.const_node(to, u128::from(high as u8))?;
+            id = self.op_node(Code::Clamp, to, &[low, wide, high])?;
+            return Ok(Val { id, dtype });
+        }
+        if from != to {
+            id = self.op_node(Code::Convert, to, &[id])?;
+        }
+        id = self.fitted(id, dtype)?;
+        Ok(Val { id, dtype })
+    }
+
+    /// The bits of `v` seen as another type of the same width in memory.
+    ///
+    /// # Errors
+    /// If the sizes differ.
+    pub fn bitcast(&mut self, v: Val, dtype: DType) -> Result<Val, RegionError> {
+        self.check(v)?;
+        if v.dtype == dtype {
+            return Ok(v);
+        }
+        if v.dtype.bits() != dtype.bits() || v.dtype.size() != dtype.size() {
+            return fail(format!("bitcast of {} to {}", v.dtype.mlir_name(), dtype.mlir_name()));
+        }
+        let raw = self.encoded(v)?;
+        let mut id = raw;
+        let to = raw_type(dtype);
+        if self.nodes[raw as usize].ty() != to {
+            id = self.op_node(Code::Reinterpret, to, &[raw])?;
+        }
+        let id = if dtype.is_float() || dtype.is_computed_directly() {
+            self.decoded(id, dtype)?
+        } else {
+            self.op_node(Code::Wrap(dtype), dtype.compute(), &[id])?
+        };
+        Ok(Val { id, dtype })
+    }
+
+    /// The truth value of a comparison. Integers and truth values ignore `order`; complex numbers have only `Eq`, `Ne`.
+    ///
+    /// # Errors
+    /// If the types differ or have no such order.
+    pub fn compare(&mut self, direction: Direction, order: Order, a: Val, b: Val) -> Result<Val, RegionError> {
+        self.check(a)?;
+        self.check(b)?;
+        let ct = a.dtype.compute();
+        if a.dtype != b.dtype || (ct.is_complex() && !matches!(direction, Direction::Eq | Direction::Ne)) {
+            return fail(format!("{direction:?} of {} and {}", a.dtype.mlir_name(), b.dtype.mlir_name()));
+        }
+        let order = if ct.is_float() { order } else { Order::Partial };
+        let id = self.op_node(Code::Compare(direction, order), ComputeType::Pred, &[a.id, b.id])?;
+        Ok(Val { id, dtype: DType::Pred })
+    }
+
+    /// `a` where `p` is true, else `b`.
+    ///
+    /// # Errors
+    /// If `p` is no truth value or the types of `a` and `b` differ.
+    pub fn select(&mut self, p: Val, a: Val, b: Val) -> Result<Val, RegionError> {
+        for v in [p, a, b] {
+            self.check(v)?;
+        }
+        if p.dtype != DType::Pred || a.dtype != b.dtype {
+            return fail(format!("select of {:?} by {:?}", (a.dtype, b.dtype), p.dtype));
+        }
+        let id = self.op_node(Code::Select, a.dtype.compute(), &[p.id, a.id, b.id])?;
+        Ok(Val { id, dtype: a.dtype })
+    }
+
+    /// `min(max(x, low), high)`, NaN if any is NaN.
+    ///
+    /// # Errors
+    /// If the types differ or are complex.
+    pub fn clamp(&mut self, low: Val, x: Val, high: Val) -> Result<Val, RegionError> {
+        for v in [low, x, high] {
+            self.check(v)?;
+        }
+        if low.dtype != x.dtype || high.dtype != x.dtype || x.dtype.is_complex() {
+            return fail(format!("clamp of {:?} to {:?}", x.dtype, (low.dtype, high.dtype)));
+        }
+        let id = self.op_node(Code::Clamp, x.dtype.compute(), &[low.id, x.id, high.id])?;
+        Ok(Val { id, dtype: x.dtype })
+    }
+
+    /// `v` rounded to a float with that many exponent and mantissa bits, in the type of `v`.
+    ///
+    /// # Errors
+    /// If `v` is no float, or there are no exponent bits.
+    pub fn reduce_precision(&mut self, v: Val, exponent_bits: u32, mantissa_bits: u32) -> Result<Val, RegionError> {
+        self.check(v)?;
+        if !v.dtype.is_float() || exponent_bits == 0 {
+            return fail(format!("reduce_precision of {} to e{exponent_bits}m{mantissa_bits}", v.dtype.mlir_name()));
+        }
+        let format = u128::from(exponent_bits.min(255) | mantissa_bits.min(255) << 8);
+        let format = self.const_node(ComputeType::U32, format)?;
+        let id = self.op_node(Code::ReducePrecision, v.dtype.compute(), &[v.id, format])?;
+        let id = self.fitted(id, v.dtype)?;
+        Ok(Val { id, dtype: v.dtype })
+    }
+
+    /// Declares `v` the next output, of the region's shape, and returns its index.
+    ///
+    /// # Errors
+    /// If the region is too large.
+    pub fn output(&mut self, v: Val) -> Result<usize, RegionError> {
+        self.check(v)?;
+        let node = self.encoded(v)?;
+        self.outputs.push(OutputSpec { dtype: v.dtype, node, reduce: None });
+        Ok(self.outputs.len() - 1)
+    }
+
+    /// Declares the reduction of `v` over the innermost `trailing` dimensions the next output, and returns its index.
+    /// Its shape is that of the remaining dimensions. An empty reduction gives the operation's identity.
+    ///
+    /// Narrow floats are accumulated in f32 and rounded once. All reductions of a region run over the same dimensions.
+    ///
+    /// # Errors
+    /// If there are not so many dimensions, or not the same as in an earlier reduction, or `op` is not defined.
+    pub fn reduce_output(&mut self, v: Val, op: ReduceOp, trailing: usize) -> Result<usize, RegionError> {
+        self.check(v)?;
+        if trailing > self.dims.len() || self.trailing.is_some_and(|t| t != trailing) {
+            return fail(format!("reduction over {trailing} of the dimensions {:?}, others over {:?}", self.dims, self.trailing));
+        }
+        let ct = v.dtype.compute();
+        let ordered = matches!(op, ReduceOp::Max | ReduceOp::Min);
+        if op.tile_op().result(ct).is_none() || (ordered && ct.is_complex()) {
+            return fail(format!("reduction {op:?} of {}", v.dtype.mlir_name()));
+        }
+        self.trailing = Some(trailing);
+        self.outputs.push(OutputSpec { dtype: v.dtype, node: v.id, reduce: Some(op) });
+        Ok(self.outputs.len() - 1)
+    }
+
+    /// The finished region: dead values removed, instructions selected and given registers.
+    ///
+    /// # Errors
+    /// If the region has no output, or an operation is not available for its type.
+    pub fn finish(self) -> Result<Region, RegionError> {
+        lower::lower(self)
+    }
+
+    fn check(&self, v: Val) -> Result<(), RegionError> {
+        match self.nodes.get(v.id as usize) {
+            Some(n) if n.ty() == v.dtype.compute() => Ok(()),
+            _ => fail(format!("{v:?} is not a value of this region")),
+        }
+    }
+
+    /// Adds a node, or finds the equal one that is there.
+    pub(crate) fn push(&mut self, node: Node) -> Result<u32, RegionError> {
+        if let Some(id) = self.known.get(&node) {
+            return Ok(*id);
+        }
+        if self.nodes.len() >= MAX_NODES {
+            return fail(format!("a region of more than {MAX_NODES} values"));
+        }
+        let id = self.nodes.len() as u32;
+        self.known.insert(node.clone(), id);
+        self.nodes.push(node);
+        Ok(id)
+    }
+
+    pub(crate) fn const_node(&mut self, ty: ComputeType, bits: u128) -> Result<u32, RegionError> {
+        let bits = if ty.size() == 16 { bits } else { bits & ((1 << (8 * ty.size())) - 1) };
+        self.push(Node::Const { bits, ty })
+    }
+
+    fn constant_of(&self, id: u32) -> Option<u128> {
+        match self.nodes[id as usize] {
+            Node::Const { bits, .. } => Some(bits),
+            _ => None,
+        }
+    }
+
+    /// Adds an operation on nodes: simplified, folded if all operands are constants, checked to have a kernel.
+    pub(crate) fn op_node(&mut self, code: Code, ty: ComputeType, args: &[u32]) -> Result<u32, RegionError> {
+        let types: Vec<ComputeType> = args.iter().map(|a| self.nodes[*a as usize].ty()).collect();
+        if let Some(id) = self.simplified(code, ty, args) {
+            return Ok(id);
+        }
+        if let Some((code, args)) = self.rewritten(code, ty, args)? {
+            return self.op_node(code, ty, &args);
+        }
+        let Some(kernel) = tile::kernel(code, ty, &types, tile::Shape::Full) else {
+            return fail(format!("{code:?} of {types:?} to {ty:?} is not available"));
+        };
+        let constants: Option<Vec<u128>> = args.iter().map(|a| self.constant_of(*a)).collect();
+        if let Some(constants) = constants {
+            let bits = kernel.on_scalars(&constants);
+            return self.const_node(ty, bits);
+        }
+        let mut all = [args[0]; 3];
+        all[..args.len()].copy_from_slice(args);
+        self.push(Node::Op { code, ty, args: all, arity: args.len() as u8 })
+    }
+
+    /// An existing node with the same value, if there plainly is one.
+    fn simplified(&self, code: Code, ty: ComputeType, args: &[u32]) -> Option<u32> {
+        let inner = |id: u32| match self.nodes[id as usize] {
+            Node::Op { code, args, .. } => Some((code, args[0])),
+            _ => None,
+        };
+        match code {
+            Code::Convert | Code::Reinterpret if self.nodes[args[0] as usize].ty() == ty => Some(args[0]),
+            Code::Round(d) => match inner(args[0]) {
+                Some((Code::Round(e) | Code::FromBits(e), _)) if e == d => Some(args[0]),
+                _ => None,
+            },
+            Code::Wrap(d) => match inner(args[0]) {
+                Some((Code::Wrap(e), _)) if e == d => Some(args[0]),
+                _ => None,
+            },
+            Code::ToBits(d) => match inner(args[0]) {
+                Some((Code::FromBits(e), raw)) if e == d => Some(raw),
+                _ => None,
+            },
+            Code::FromBits(d) => match inner(args[0]) {
+                // Only of a rounded value: ToBits rounds.
+                Some((Code::ToBits(e), value)) if e == d => match inner(value) {
+                    Some((Code::Round(r), _)) if r == d => Some(value),
+                    _ => None,
+                },
+                _ => None,
+            },
+            Code::Select if args[1] == args[2] => Some(args[1]),
+            Code::Select => self.constant_of(args[0]).map(|p| if p != 0 { args[1] } else { args[2] }),
+            Code::Tile(TileOp::Multiply | TileOp::Divide) => {
+                let one = match ty {
+                    ComputeType::F32 => u128::from(1f32.to_bits()),
+                    ComputeType::F64 => u128::from(1f64.to_bits()),
+                    t if t.is_complex() || t == ComputeType::Pred => return None,
+                    _ => 1,
+                };
+                if self.constant_of(args[1]) == Some(one) {
+                    Some(args[0])
+                } else if code == Code::Tile(TileOp::Multiply) && self.constant_of(args[0]) == Some(one) {
+                    Some(args[1])
+                } else {
+                    None
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// The same value by a cheaper operation of the same result type.
+    fn rewritten(&mut self, code: Code, ty: ComputeType, args: &[u32]) -> Result<Option<(Code, Vec<u32>)>, RegionError> {
+        if let Code::ToBits(d) = code
+            && let Node::Op { code: Code::Round(e), args: inner, .. } = self.nodes[args[0] as usize]
+            && e == d
+        {
+            return Ok(Some((code, vec![inner[0]])));
+        }
+        // Division by a power of two is multiplication by its exact reciprocal.
+        if code == Code::Tile(TileOp::Divide)
+            && let Some(bits) = self.constant_of(args[1])
+        {
+            let reciprocal = match ty {
+                ComputeType::F32 => {
+                    let c = f32::from_bits(bits as u32);
+                    let exact = c.is_normal() && c.to_bits() & 0x7f_ffff == 0 && (1.0 / c).is_normal();
+                    exact.then(|| u128::from((1.0 / c).to_bits()))
+                }
+                ComputeType::F64 => {
+                    let c = f64::from_bits(bits as u64);
+                    let exact = c.is_normal() && c.to_bits() & 0xf_ffff_ffff_ffff == 0 && (1.0 / c).is_normal();
+                    exact.then(|| u128::from((1.0 / c).to_bits()))
+                }
+                _ => None,
+            };
+            if let Some(bits) = reciprocal {
+                let r = self.const_node(ty, bits)?;
+                return Ok(Some((Code::Tile(TileOp::Multiply), vec![args[0], r])));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The register value of memory bits.
+    fn decoded(&mut self, raw: u32, dtype: DType) -> Result<u32, RegionError> {
+        if raw_type(dtype) == dtype.compute() { Ok(raw) } else { self.op_node(Code::FromBits(dtype), ComputeType::F32, &[raw]) }
+    }
+
+    /// The memory bits of a register value.
+    fn encoded(&mut self, v: Val) -> Result<u32, RegionError> {
+        let raw = raw_type(v.dtype);
+        if raw == v.dtype.compute() { Ok(v.id) } else { self.op_node(Code::ToBits(v.dtype), raw, &[v.id]) }
+    }
+
+    /// A register value brought into the range of its narrow type.
+    fn fitted(&mut self, id: u32, dtype: DType) -> Result<u32, RegionError> {
+        if dtype.is_computed_directly() {
+            Ok(id)
+        } else if dtype.is_float() {
+            self.op_node(Code::Round(dtype), ComputeType::F32, &[id])
+        } else {
+            self.op_node(Code::Wrap(dtype), dtype.compute(), &[id])
+        }
+    }
+
+    fn logical(&mut self, op: TileOp, ids: &[u32]) -> Result<Val, RegionError> {
+        let p = ComputeType::Pred;
+        let id = match op {
+            TileOp::Add | TileOp::Maximum | TileOp::Or => self.op_node(Code::Tile(TileOp::Or), p, ids)?,
+            TileOp::Multiply | TileOp::Minimum | TileOp::And => self.op_node(Code::Tile(TileOp::And), p, ids)?,
+            TileOp::Xor => self.op_node(Code::Tile(TileOp::Xor), p, ids)?,
+            _ => {
+                let one = self.const_node(p, 1)?;
+                self.op_node(Code::Tile(TileOp::Xor), p, &[ids[0], one])?
+            }
+        };
+        Ok(Val { id, dtype: DType::Pred })
+    }
+
+    /// An operation on integers narrower than a byte, which registers hold extended to eight bits.
+    fn sub_byte(&mut self, op: TileOp, dtype: DType, ids: &[u32]) -> Result<u32, RegionError> {
+        use ComputeType::{S8, U8};
+        let ct = dtype.compute();
+        let bits = dtype.bits();
+        let (signed, unsigned) = if bits == 2 { (DType::S2, DType::U2) } else { (DType::S4, DType::U4) };
+        let id = match op {
+            TileOp::MulHi => return fail(format!("{op:?} is not defined for {}", dtype.mlir_name())),
+            TileOp::ShiftRightLogical | TileOp::Popcnt | TileOp::CountLeadingZeros => {
+                let raw = self.op_node(Code::Reinterpret, U8, &ids[..1])?;
+                let low = self.op_node(Code::Wrap(unsigned), U8, &[raw])?;
+                let mut operands = vec![low];
+                for id in &ids[1..] {
+                    operands.push(self.op_node(Code::Reinterpret, U8, &[*id])?);
+                }
+                let mut r = self.op_node(Code::Tile(op), U8, &operands)?;
+                if op == TileOp::CountLeadingZeros {
+                    let spare = self.const_node(U8, 8 - bits as u128)?;
+                    r = self.op_node(Code::Tile(TileOp::Subtract), U8, &[r, spare])?;
+                }
+                self.op_node(Code::Reinterpret, ct, &[r])?
+            }
+            TileOp::ShiftRightArithmetic => {
+                let raw = self.op_node(Code::Reinterpret, S8, &ids[..1])?;
+                let extended = self.op_node(Code::Wrap(signed), S8, &[raw])?;
+                let amount = self.op_node(Code::Reinterpret, S8, &ids[1..])?;
+                let r = self.op_node(Code::Tile(op), S8, &[extended, amount])?;
+                self.op_node(Code::Reinterpret, ct, &[r])?
+            }
+            _ => self.op_node(Code::Tile(op), ct, ids)?,
+        };
+        if matches!(op, TileOp::Maximum | TileOp::Minimum) { Ok(id) } else { self.fitted(id, dtype) }
+    }
+}

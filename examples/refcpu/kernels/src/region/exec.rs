@@ -1,0 +1,400 @@
+//! Running a region.
+
+use super::gather::{gather, iota, splat};
+use super::lower::{LoadKind, Program, Slot, Step};
+use super::Region;
+use crate::tile::reduce::{Accumulator, accumulate};
+use crate::{Dst, Pool, Src};
+use std::cell::Cell;
+use std::ops::Range;
+
+/// Work for one chunk: long enough to be worth handing to another thread, short enough to balance.
+const CHUNK_NS: f64 = 8000.0;
+/// Below this all work is one chunk.
+const SMALL_NS: f64 = 3000.0;
+/// Most chunks of one run.
+const MAX_CHUNKS: usize = 256;
+
+/// A cache line of scratch memory.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+thread_local! {
+    /// Register tiles of this thread, kept between runs; taken out while in use.
+    static SCRATCH: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+}
+
+/// Largest scratch that a thread keeps between runs.
+const KEPT_SCRATCH: usize = 1 << 20;
+
+/// Runs `work` with at least `bytes` of initialised scratch memory, aligned to a cache line.
+fn with_scratch<R>(bytes: usize, work: impl FnOnce(*mut u8) -> R) -> R {
+    let mut lines = SCRATCH.take();
+    let needed = bytes.div_ceil(64);
+    if lines.len() < needed {
+        lines.resize(needed, Line([0; 64]));
+    }
+    let result = work(lines.as_mut_ptr().cast());
+    if lines.len() * 64 <= KEPT_SCRATCH {
+        SCRATCH.set(lines);
+    }
+    result
+}
+
+/// One run: the region and where its arrays lie.
+struct Frame<'a> {
+    program: &'a Program,
+    inputs: &'a [Src<'a>],
+    outputs: &'a [*mut u8],
+    /// By store: true if the tile goes to a stand-in first, because an input that is read later has the same address.
+    bounced: &'a [bool],
+}
+
+// SAFETY: the outputs' pointers are used to write disjoint tiles only: each tile, and each row's results, belongs to one
+// chunk, and `run` holds the `Dst`s meanwhile.
+unsafe impl Sync for Frame<'_> {}
+
+/// Outputs that fit the pointer list on the stack.
+const FEW: usize = 16;
+
+/// Executes `region` on arrays.
+///
+/// Inputs and outputs come in the region's order. Only their element types and number of elements count, not their
+/// dimensions. An input array may be one of the outputs (exactly the same address) where [`Region::may_alias`] says so.
+///
+/// Results do not depend on the number of threads.
+///
+/// # Panics
+/// If the number, type or size of the arrays is not what the region wants.
+pub fn run(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &mut [Dst<'_>]) {
+    check(region, inputs, outputs);
+    let mut pointers = [std::ptr::null_mut(); FEW];
+    let mut bounced = [false; FEW];
+    let count = outputs.len();
+    if count <= FEW {
+        for (p, o) in pointers.iter_mut().zip(outputs.iter_mut()) {
+            *p = o.as_mut_ptr();
+        }
+        run_at(pool, region, inputs, &pointers[..count], &mut bounced[..count]);
+    } else {
+        let pointers: Vec<*mut u8> = outputs.iter_mut().map(Dst::as_mut_ptr).collect();
+        run_at(pool, region, inputs, &pointers, &mut vec![false; count]);
+    }
+}
+
+/// As [`run`], on the calling thread: for small regions in inner loops, such as comparators and update bodies.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_scalar(region: &Region, inputs: &[Src<'_>], outputs: &mut [Dst<'_>]) {
+    run(&Pool::inline(), region, inputs, outputs);
+}
+
+fn check(region: &Region, inputs: &[Src<'_>], outputs: &[Dst<'_>]) {
+    assert!(
+        inputs.len() == region.inputs.len() && outputs.len() == region.outputs.len(),
+        "a region of {} inputs and {} outputs got {} and {}",
+        region.inputs.len(),
+        region.outputs.len(),
+        inputs.len(),
+        outputs.len()
+    );
+    for (i, (s, (spec, len))) in inputs.iter().zip(region.inputs.iter().zip(&region.input_lens)).enumerate() {
+        assert!(
+            s.dtype() == spec.dtype && s.len() >= *len,
+            "region input {i} wants at least {len} elements of {:?}, got {:?}{:?}",
+            spec.dtype,
+            s.dtype(),
+            s.dims()
+        );
+    }
+    for (i, (d, spec)) in outputs.iter().zip(&region.outputs).enumerate() {
+        let dims = region.output_dims(i);
+        assert!(
+            d.dtype() == spec.dtype && d.len() == dims.iter().product::<usize>(),
+            "region output {i} is {:?}{dims:?}, got {:?}{:?}",
+            spec.dtype,
+            d.dtype(),
+            d.dims()
+        );
+    }
+}
+
+fn run_at(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &[*mut u8], bounced: &mut [bool]) {
+    let program = &region.program;
+    let g = &program.geometry;
+    for (store, b) in program.stores.iter().zip(bounced.iter_mut()) {
+        let at = outputs[store.output as usize].cast_const();
+        for load in &store.late_loads {
+            let input = program.loads[usize::from(*load)].input as usize;
+            *b |= inputs[input].as_ptr() == at;
+        }
+    }
+    for (i, s) in inputs.iter().enumerate() {
+        for (k, o) in outputs.iter().enumerate() {
+            if s.as_ptr() == o.cast_const() && !s.is_empty() {
+                assert!(
+                    region.may_alias(i, k) || !is_loaded(program, i),
+                    "input {i} of a region lies where output {k} does, but is read in another order"
+                );
+            }
+        }
+    }
+    let frame = Frame { program, inputs, outputs, bounced };
+    let total_ns = region.estimated_ns();
+    if !program.reductions.is_empty() {
+        return frame.reduce_rows(pool, total_ns);
+    }
+    let tiles = g.tiles();
+    if total_ns < SMALL_NS {
+        if tiles > 0 {
+            frame.tiles(0..tiles, &mut []);
+        }
+        return;
+    }
+    let chunks = ((total_ns / CHUNK_NS) as usize).clamp(1, MAX_CHUNKS).min(tiles);
+    let per_chunk = tiles.div_ceil(chunks);
+    pool.run(tiles.div_ceil(per_chunk), &|c| {
+        let start = c * per_chunk;
+        frame.tiles(start..tiles.min(start + per_chunk), &mut []);
+    });
+}
+
+fn is_loaded(program: &Program, input: usize) -> bool {
+    program.loads.iter().any(|l| l.input as usize == input)
+}
+
+/// Bytes of scratch before the register tiles: the pointer table and the cells.
+fn head(program: &Program) -> usize {
+    (program.slots.len() * 8).next_multiple_of(64) + (program.cells as usize * 16).next_multiple_of(64)
+}
+
+impl Frame<'_> {
+    /// Runs a range of tiles, all in one row if there are reductions, whose results go into `accumulators`.
+    fn tiles(&self, range: Range<usize>, accumulators: &mut [Accumulator]) {
+        let p = self.program;
+        // Narrow elements in a region with a tile of one would share words: 64 keeps every register aligned.
+        let bytes = head(p) + p.tile_bytes as usize * p.geometry.tile;
+        with_scratch(bytes, |scratch| {
+            // SAFETY: `scratch` has the bytes that `head` and the register tiles take, and is ours alone.
+            unsafe { self.tiles_in(scratch, range, accumulators) }
+        });
+    }
+
+    /// # Safety
+    /// `scratch` must be aligned to 64 and writable for what [`head`] and the register tiles take.
+    unsafe fn tiles_in(&self, scratch: *mut u8, range: Range<usize>, accumulators: &mut [Accumulator]) {
+        let p = self.program;
+        let g = &p.geometry;
+        let table = scratch.cast::<*mut u8>();
+        // SAFETY: within the head and the register area of the scratch memory.
+        let (cells, tiles) = unsafe { (scratch.add((p.slots.len() * 8).next_multiple_of(64)), scratch.add(head(p))) };
+        for (i, slot) in p.slots.iter().enumerate() {
+            // SAFETY: the table has one entry a slot; offsets lie within cells and register tiles by construction, and
+            // constants are only ever read.
+            unsafe {
+                *table.add(i) = match *slot {
+                    Slot::Tile(at) => tiles.add(at as usize * g.tile),
+                    Slot::Cell(c) => cells.add(c as usize * 16),
+                    Slot::Const(c) => std::ptr::from_ref(&p.constants[c as usize]).cast_mut().cast(),
+                    Slot::Memory(l) => {
+                        let load = &p.loads[l as usize];
+                        self.inputs[load.input as usize].as_ptr().add(load.offset * load.size).cast_mut()
+                    }
+                    Slot::Output(k) => self.outputs[k as usize],
+                };
+            }
+        }
+        for (store, bounced) in p.stores.iter().zip(self.bounced) {
+            if *bounced {
+                // SAFETY: the stand-in is a register tile.
+                unsafe { *table.add(usize::from(store.slot)) = tiles.add(store.stand_in as usize * g.tile) };
+            }
+        }
+        // SAFETY: once-code reads constants and single elements of inputs (which `check` found to exist) and writes cells
+        // and splat tiles.
+        unsafe { self.steps(&p.once_code, table, 1, 0, 0) };
+
+        let mut row = usize::MAX;
+        for t in range {
+            let r = if p.geometry.rows == 1 { 0 } else { t / g.tiles_per_row };
+            let start = (t - r * g.tiles_per_row) * g.tile;
+            let n = g.tile.min(g.row_len - start);
+            let row_changed = r != row;
+            row = r;
+            for load in &p.loads {
+                if load.kind == LoadKind::InPlace || (load.kind == LoadKind::PerRow && row_changed) {
+                    let along = if load.kind == LoadKind::InPlace { start as isize } else { 0 };
+                    // SAFETY: the access stays within the array for every point of the space (`Access::bounds`, `check`).
+                    unsafe { *table.add(usize::from(load.slot)) = self.row_base(load, r).offset(along * load.size as isize).cast_mut() };
+                }
+            }
+            for (store, bounced) in p.stores.iter().zip(self.bounced) {
+                if !*bounced {
+                    // SAFETY: the element is one of the output, whose size `check` compared.
+                    unsafe {
+                        *table.add(usize::from(store.slot)) =
+                            self.outputs[store.output as usize].add((r * g.row_len + start) * store.size);
+                    }
+                }
+            }
+            // SAFETY: all pointers stand at this tile: inputs and outputs have `n` elements from there, register tiles
+            // have room for `tile >= n`; a kernel's destination differs from its sources (registers are released after
+            // the step that reads them last, aliased outputs go through a stand-in).
+            unsafe {
+                if row_changed {
+                    self.steps(&p.row_code, table, 1, r, 0);
+                }
+                self.steps(&p.tile_code, table, n, r, start);
+                for (reduction, a) in p.reductions.iter().zip(accumulators.iter_mut()) {
+                    accumulate(a, reduction.op, reduction.ty, *table.add(usize::from(reduction.src)), n, reduction.src_is_scalar);
+                }
+            }
+            for (store, bounced) in p.stores.iter().zip(self.bounced) {
+                if *bounced {
+                    // SAFETY: a tile from the stand-in to its place in the output.
+                    unsafe {
+                        let from = tiles.add(store.stand_in as usize * g.tile);
+                        let to = self.outputs[store.output as usize].add((r * g.row_len + start) * store.size);
+                        std::ptr::copy_nonoverlapping(from, to, n * store.size);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the elements of row `row` of a load start.
+    fn row_base(&self, load: &super::lower::Load, row: usize) -> *const u8 {
+        let mut offset = load.offset as isize;
+        let mut rest = row;
+        for (d, s) in self.program.geometry.outer.iter().zip(&load.outer).rev() {
+            offset += (rest % d) as isize * s;
+            rest /= d;
+        }
+        self.inputs[load.input as usize].as_ptr().wrapping_offset(offset * load.size as isize)
+    }
+
+    /// # Safety
+    /// Every slot that the steps name must point at what they read and write: see [`Self::tiles_in`].
+    #[inline(always)]
+    unsafe fn steps(&self, steps: &[Step], table: *const *mut u8, n: usize, row: usize, start: usize) {
+        let g = &self.program.geometry;
+        for step in steps {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let at = |slot: u16| *table.add(usize::from(slot));
+                match *step {
+                    Step::Kernel { kernel, dst, src, .. } => kernel.call(at(dst), [at(src[0]), at(src[1]), at(src[2])], n),
+                    Step::Gather { load } => {
+                        let load = &self.program.loads[usize::from(load)];
+                        gather(at(load.slot), self.row_base(load, row), load.size, &g.inner, &load.inner, start, n);
+                    }
+                    Step::Iota { dst, dim, ty } => iota(at(dst), ty, &g.inner, usize::from(dim), start, n),
+                    Step::RowIota { dst, dim, ty } => iota(at(dst), ty, &g.outer, usize::from(dim), row, 1),
+                    Step::Splat { dst, src, size } => {
+                        // In once- and row-code (n = 1) the whole register is filled, for tiles of any length.
+                        let whole = matches!(self.program.slots[usize::from(dst)], Slot::Tile(_));
+                        splat(at(dst), at(src), usize::from(size), if whole { g.tile } else { n });
+                    }
+                    Step::Copy { dst, src, size } => std::ptr::copy_nonoverlapping(at(src), at(dst), n * usize::from(size)),
+                }
+            }
+        }
+    }
+
+    /// Runs a region with reductions: whole rows, or, where few long rows would leave threads idle, segments of them.
+    fn reduce_rows(&self, pool: &Pool, total_ns: f64) {
+        let p = self.program;
+        let g = &p.geometry;
+        let count = p.reductions.len();
+        let fresh = || -> Vec<Accumulator> { p.reductions.iter().map(|r| Accumulator::new(r.op, r.ty)).collect() };
+        if g.tiles_per_row == 0 || g.rows == 0 {
+            let accumulators = fresh();
+            for row in 0..g.rows {
+                self.finish_row(row, &accumulators);
+            }
+            return;
+        }
+        let tiles_per_chunk = ((CHUNK_NS / p.ns_per_tile) as usize).clamp(1, g.tiles().div_ceil(MAX_CHUNKS).max(64));
+        if total_ns < SMALL_NS || g.rows >= 64 || g.tiles_per_row <= tiles_per_chunk {
+            let rows_per_chunk = if total_ns < SMALL_NS {
+                g.rows
+            } else {
+                (tiles_per_chunk / g.tiles_per_row).max(1).max(g.rows.div_ceil(MAX_CHUNKS))
+            };
+            pool.run(g.rows.div_ceil(rows_per_chunk), &|c| {
+                let mut accumulators = fresh();
+                for row in c * rows_per_chunk..g.rows.min((c + 1) * rows_per_chunk) {
+                    for (a, r) in accumulators.iter_mut().zip(&p.reductions) {
+                        *a = Accumulator::new(r.op, r.ty);
+                    }
+                    self.tiles(row * g.tiles_per_row..(row + 1) * g.tiles_per_row, &mut accumulators);
+                    self.finish_row(row, &accumulators);
+                }
+            });
+            return;
+        }
+        let segments = g.tiles_per_row.div_ceil(tiles_per_chunk.max(g.tiles_per_row.div_ceil(MAX_CHUNKS)));
+        let per_segment = g.tiles_per_row.div_ceil(segments);
+        let mut partial: Vec<Accumulator> = (0..g.rows * segments).flat_map(|_| fresh()).collect();
+        let base = Partials(partial.as_mut_ptr());
+        pool.run(g.rows * segments, &|c| {
+            // SAFETY: chunk `c` alone touches the `count` accumulators from `c * count`, all within `partial`.
+            let mine = unsafe { std::slice::from_raw_parts_mut(base.at(c * count), count) };
+            let (row, segment) = (c / segments, c % segments);
+            let first = row * g.tiles_per_row;
+            let start = (segment * per_segment).min(g.tiles_per_row);
+            let end = (start + per_segment).min(g.tiles_per_row);
+            self.tiles(first + start..first + end, mine);
+        });
+        for row in 0..g.rows {
+            let of_row = &mut partial[row * segments * count..(row + 1) * segments * count];
+            // Pairwise, in an order that depends on the sizes alone.
+            let mut width = 1;
+            while width < segments {
+                for left in (0..segments - width).step_by(2 * width) {
+                    for (k, r) in p.reductions.iter().enumerate() {
+                        let other = of_row[(left + width) * count + k].clone();
+                        of_row[left * count + k].merge(&other, r.op, r.ty);
+                    }
+                }
+                width *= 2;
+            }
+            self.finish_row(row, &of_row[..count]);
+        }
+    }
+
+    /// Writes a row's results.
+    fn finish_row(&self, row: usize, accumulators: &[Accumulator]) {
+        for (r, a) in self.program.reductions.iter().zip(accumulators) {
+            let mut bytes = a.value(r.op, r.ty).to_le_bytes();
+            let mut size = r.ty.size();
+            if let Some(encode) = r.encode {
+                bytes = encode.on_scalars(&[u128::from_le_bytes(bytes)]).to_le_bytes();
+                size = super::node::raw_type(r.dtype).size();
+            }
+            // SAFETY: row `row` is one of the output's elements (`check` compared their number), each written once.
+            unsafe {
+                let to = self.outputs[r.output as usize].add(row * size);
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, size);
+            }
+        }
+    }
+
+}
+
+/// The accumulators of all segments, to be shared out among chunks.
+#[derive(Clone, Copy)]
+struct Partials(*mut Accumulator);
+
+// SAFETY: every chunk uses its own accumulators only.
+unsafe impl Send for Partials {}
+// SAFETY: as above.
+unsafe impl Sync for Partials {}
+
+impl Partials {
+    fn at(self, index: usize) -> *mut Accumulator {
+        self.0.wrapping_add(index)
+    }
+}

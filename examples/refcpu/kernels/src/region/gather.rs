@@ -1,0 +1,127 @@
+//! Reading elements that do not lie next to each other, and writing coordinates.
+
+use crate::ComputeType;
+
+/// Copies `n` elements of `size` bytes into a tile: those numbered `start..start + n` in row-major order of `dims`,
+/// of which number 0 lies at `base` and whose neighbours lie `strides` elements apart.
+///
+/// # Safety
+/// Every element that is named must be readable, and `dst` must be writable for `n` elements; both aligned for the
+/// element. The areas must not overlap.
+pub(super) unsafe fn gather(dst: *mut u8, base: *const u8, size: usize, dims: &[usize], strides: &[isize], start: usize, n: usize) {
+    match size {
+        // SAFETY: the caller's contract.
+        1 => unsafe { gather_as::<u8>(dst, base, dims, strides, start, n) },
+        // SAFETY: the caller's contract.
+        2 => unsafe { gather_as::<u16>(dst, base, dims, strides, start, n) },
+        // SAFETY: the caller's contract.
+        4 => unsafe { gather_as::<u32>(dst, base, dims, strides, start, n) },
+        // SAFETY: the caller's contract; complex pairs need only the alignment of a part, so pairs of u32.
+        8 => unsafe { gather_as::<[u32; 2]>(dst, base, dims, strides, start, n) },
+        // SAFETY: as above.
+        _ => unsafe { gather_as::<[u64; 2]>(dst, base, dims, strides, start, n) },
+    }
+}
+
+/// # Safety
+/// As [`gather`].
+unsafe fn gather_as<T: Copy>(dst: *mut u8, base: *const u8, dims: &[usize], strides: &[isize], start: usize, n: usize) {
+    let mut dst = dst.cast::<T>();
+    let base = base.cast::<T>();
+    let (Some(&last), Some(&step)) = (dims.last(), strides.last()) else {
+        // SAFETY: an array without dimensions has the one element.
+        unsafe { dst.write(base.read()) };
+        return;
+    };
+    let mut left = n;
+    let mut at = start;
+    while left > 0 {
+        // The run along the last dimension that starts at element `at`.
+        let mut rest = at / last;
+        let column = at - rest * last;
+        let mut offset = column as isize * step;
+        for (d, s) in dims.iter().zip(strides).rev().skip(1) {
+            offset += (rest % d) as isize * s;
+            rest /= d;
+        }
+        let run = left.min(last - column);
+        // SAFETY: the run's elements are among those that the caller vouches for.
+        unsafe {
+            let from = base.offset(offset);
+            match step {
+                1 => std::ptr::copy_nonoverlapping(from, dst, run),
+                0 => std::slice::from_raw_parts_mut(dst, run).fill(*from),
+                _ => {
+                    for i in 0..run {
+                        *dst.add(i) = *from.offset(i as isize * step);
+                    }
+                }
+            }
+            dst = dst.add(run);
+        }
+        left -= run;
+        at += run;
+    }
+}
+
+/// Repeats the element at `src` `n` times.
+///
+/// # Safety
+/// `src` must be readable for one element of `size` bytes, `dst` writable for `n`, both aligned for the element.
+pub(super) unsafe fn splat(dst: *mut u8, src: *const u8, size: usize, n: usize) {
+    /// # Safety
+    /// As `splat`.
+    unsafe fn fill<T: Copy>(dst: *mut u8, src: *const u8, n: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { std::slice::from_raw_parts_mut(dst.cast::<T>(), n).fill(src.cast::<T>().read()) }
+    }
+    // SAFETY: the caller's contract, with a type of that size and no stricter alignment.
+    unsafe {
+        match size {
+            1 => fill::<u8>(dst, src, n),
+            2 => fill::<u16>(dst, src, n),
+            4 => fill::<u32>(dst, src, n),
+            8 => fill::<[u32; 2]>(dst, src, n),
+            _ => fill::<[u64; 2]>(dst, src, n),
+        }
+    }
+}
+
+/// Writes the coordinates along dimension `dim` of the elements `start..start + n` of an array of shape `dims`.
+///
+/// # Safety
+/// `dst` must be writable for `n` elements of type `ty`.
+pub(super) unsafe fn iota(dst: *mut u8, ty: ComputeType, dims: &[usize], dim: usize, start: usize, n: usize) {
+    let repeat: usize = dims[dim + 1..].iter().product();
+    macro_rules! fill {
+        ($t:ty) => {{
+            // SAFETY: the caller's contract: `n` elements of `ty`, which `$t` is.
+            let out = unsafe { std::slice::from_raw_parts_mut(dst.cast::<$t>(), n) };
+            if dim == 0 && repeat == 1 {
+                for (i, o) in out.iter_mut().enumerate() {
+                    *o = (start + i) as $t;
+                }
+            } else {
+                let mut value = start / repeat % dims[dim];
+                let mut until = repeat - start % repeat;
+                for o in out {
+                    *o = value as $t;
+                    until -= 1;
+                    if until == 0 {
+                        until = repeat;
+                        value = if value + 1 == dims[dim] { 0 } else { value + 1 };
+                    }
+                }
+            }
+        }};
+    }
+    match ty {
+        ComputeType::Pred | ComputeType::S8 | ComputeType::U8 => fill!(u8),
+        ComputeType::S16 | ComputeType::U16 => fill!(u16),
+        ComputeType::S32 | ComputeType::U32 => fill!(u32),
+        ComputeType::S64 | ComputeType::U64 => fill!(u64),
+        ComputeType::F32 => fill!(f32),
+        // Complex coordinates are converted from real ones.
+        ComputeType::F64 | ComputeType::C64 | ComputeType::C128 => fill!(f64),
+    }
+}

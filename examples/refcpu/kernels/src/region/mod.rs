@@ -1,0 +1,211 @@
+//! Fused elementwise code: a small program that runs tile by tile over an iteration space.
+//!
+//! A [`Builder`] takes operations on whole arrays of one shape (the iteration space); [`Builder::finish`] removes what
+//! is dead, moves what does not vary out of the loops, and gives the rest registers. A [`Region`] is immutable plain
+//! data. [`run`] executes it: each tile of up to 512 elements goes through all operations while it is in the first-level
+//! cache, one precompiled loop per operation.
+//!
+//! ```
+//! use refcpu_kernels::region::{Builder, run};
+//! use refcpu_kernels::tile::TileOp;
+//! use refcpu_kernels::{DType, Dst, Pool, Src};
+//!
+//! let dims = [2, 3];
+//! let mut b = Builder::new(&dims);
+//! let x = b.linear_input(DType::F32)?;
+//! let s = b.scalar_input(DType::F32)?;
+//! let y = b.op(TileOp::Multiply, &[x, s])?;
+//! b.output(y)?;
+//! let region = b.finish()?;
+//!
+//! let x: Vec<u8> = [1f32, 2., 3., 4., 5., 6.].iter().flat_map(|v| v.to_ne_bytes()).collect();
+//! let mut y = [0f32; 6];
+//! # // SAFETY: plain old data.
+//! let bytes = unsafe { std::slice::from_raw_parts_mut(y.as_mut_ptr().cast::<u8>(), 24) };
+//! # let x: Vec<f32> = x.chunks(4).map(|c| f32::from_ne_bytes(c.try_into().unwrap())).collect();
+//! # // SAFETY: plain old data.
+//! # let x = unsafe { std::slice::from_raw_parts(x.as_ptr().cast::<u8>(), 24) };
+//! let two = [2f32];
+//! # // SAFETY: plain old data.
+//! # let two = unsafe { std::slice::from_raw_parts(two.as_ptr().cast::<u8>(), 4) };
+//! run(
+//!     &Pool::inline(),
+//!     &region,
+//!     &[Src::new(x, DType::F32, &dims), Src::new(two, DType::F32, &[])],
+//!     &mut [Dst::new(bytes, DType::F32, &dims)],
+//! );
+//! assert_eq!(y, [2., 4., 6., 8., 10., 12.]);
+//! # Ok::<(), refcpu_kernels::region::RegionError>(())
+//! ```
+
+mod builder;
+mod bytes;
+mod display;
+mod exec;
+mod gather;
+mod lower;
+pub(crate) mod node;
+
+pub use builder::{Builder, MAX_NODES, Val};
+pub use exec::{run, run_scalar};
+pub use node::{Direction, Order, ReduceOp};
+
+use crate::DType;
+use node::Node;
+
+/// Why a region could not be built or read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionError(pub(crate) String);
+
+impl std::fmt::Display for RegionError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RegionError {}
+
+/// Which element of an input each point of the iteration space reads: an affine function of the coordinates.
+///
+/// Element number `offset + sum(coordinate[i] * strides[i])` of the input, whose elements are numbered in memory order.
+/// Broadcasting is stride 0, a transpose permutes strides, a slice has an offset, a reversal a negative stride.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Access {
+    /// The element at the origin.
+    pub offset: usize,
+    /// Elements to advance per step along each dimension of the iteration space.
+    pub strides: Vec<isize>,
+}
+
+impl Access {
+    /// The access to a dense array of the iteration space's own shape.
+    pub fn linear(dims: &[usize]) -> Self {
+        let mut strides = vec![0isize; dims.len()];
+        let mut step = 1usize;
+        for (s, d) in strides.iter_mut().zip(dims).rev() {
+            *s = step as isize;
+            step = step.saturating_mul(*d);
+        }
+        Self { offset: 0, strides }
+    }
+
+    /// The access to one element from everywhere.
+    pub fn scalar(rank: usize) -> Self {
+        Self { offset: 0, strides: vec![0; rank] }
+    }
+
+    /// The access to a dense array of shape `input_dims` that is broadcast: its dimension `i` runs along dimension
+    /// `dimensions[i]` of the iteration space (StableHLO `broadcast_in_dim`; size 1 is stretched).
+    pub fn broadcast(rank: usize, input_dims: &[usize], dimensions: &[usize]) -> Self {
+        let mut strides = vec![0isize; rank];
+        let mut step = 1usize;
+        for (d, to) in input_dims.iter().zip(dimensions).rev() {
+            if *d != 1 {
+                strides[*to] = step as isize;
+            }
+            step = step.saturating_mul(*d);
+        }
+        Self { offset: 0, strides }
+    }
+
+    /// The smallest and largest element number that is read, or `None` if one is negative or beyond counting. (0, 0) of
+    /// an empty space.
+    fn bounds(&self, dims: &[usize]) -> Option<(usize, usize)> {
+        if dims.contains(&0) {
+            return Some((0, 0));
+        }
+        let mut low = i128::try_from(self.offset).ok()?;
+        let mut high = low;
+        for (s, d) in self.strides.iter().zip(dims) {
+            let span = (*s as i128).checked_mul(i128::try_from(d - 1).ok()?)?;
+            let end = if span < 0 { &mut low } else { &mut high };
+            *end = end.checked_add(span)?;
+        }
+        let limit = isize::MAX as i128;
+        (low >= 0 && high <= limit).then_some((low as usize, high as usize))
+    }
+}
+
+/// One input of a region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputSpec {
+    /// The element type.
+    pub dtype: DType,
+    /// Which element each point reads.
+    pub access: Access,
+}
+
+/// One output of a region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputSpec {
+    /// The element type.
+    pub dtype: DType,
+    /// The reduction over the trailing dimensions, if it is one.
+    pub reduce: Option<ReduceOp>,
+    pub(crate) node: u32,
+}
+
+/// A finished region: see the [module](self).
+#[derive(Clone, Debug)]
+pub struct Region {
+    dims: Vec<usize>,
+    inputs: Vec<InputSpec>,
+    outputs: Vec<OutputSpec>,
+    /// How many trailing dimensions reductions run over.
+    trailing: Option<usize>,
+    nodes: Vec<Node>,
+    program: lower::Program,
+    /// Highest element number that each input is asked for, plus one.
+    input_lens: Vec<usize>,
+}
+
+impl Region {
+    /// The dimensions of the iteration space.
+    pub fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+
+    /// The inputs, in the order in which they were declared.
+    pub fn inputs(&self) -> &[InputSpec] {
+        &self.inputs
+    }
+
+    /// The outputs, in the order in which they were declared.
+    pub fn outputs(&self) -> &[OutputSpec] {
+        &self.outputs
+    }
+
+    /// The dimensions of output `index`.
+    ///
+    /// # Panics
+    /// If there is no such output.
+    pub fn output_dims(&self, index: usize) -> &[usize] {
+        match self.outputs[index].reduce {
+            Some(_) => &self.dims[..self.dims.len() - self.trailing.unwrap_or(0)],
+            None => &self.dims,
+        }
+    }
+
+    /// Number of operations that run for every element, after simplification.
+    pub fn ops(&self) -> usize {
+        self.program.tile_code.len()
+    }
+
+    /// Estimated time of a run on one thread, in nanoseconds, with all arrays in cache.
+    pub fn estimated_ns(&self) -> f64 {
+        self.program.ns_per_tile * self.program.geometry.tiles() as f64
+    }
+
+    /// True if the array of input `input` may also be that of output `output` (same address): each element is read
+    /// before it is written.
+    pub fn may_alias(&self, input: usize, output: usize) -> bool {
+        let (Some(i), Some(o)) = (self.inputs.get(input), self.outputs.get(output)) else { return false };
+        o.reduce.is_none() && i.dtype.size() == o.dtype.size() && is_identity(&i.access, &self.dims)
+    }
+}
+
+/// True if the access visits a dense array of shape `dims` in order.
+fn is_identity(access: &Access, dims: &[usize]) -> bool {
+    let linear = Access::linear(dims);
+    access.offset == 0 && dims.iter().zip(access.strides.iter().zip(&linear.strides)).all(|(d, (a, b))| *d == 1 || a == b)
+}

@@ -1,0 +1,143 @@
+//! The nodes of a region: elementwise operations on register types, in single-assignment form.
+
+use crate::tile::TileOp;
+use crate::{ComputeType, DType};
+
+/// How `compare` orders floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// NaN is unordered: every comparison with it is false, except `Ne`.
+    Partial,
+    /// IEEE totalOrder: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
+    Total,
+}
+
+/// The relation that `compare` tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Equal.
+    Eq,
+    /// Not equal.
+    Ne,
+    /// Greater or equal.
+    Ge,
+    /// Greater.
+    Gt,
+    /// Less or equal.
+    Le,
+    /// Less.
+    Lt,
+}
+
+impl Direction {
+    pub(crate) const ALL: [Direction; 6] = [Self::Eq, Self::Ne, Self::Ge, Self::Gt, Self::Le, Self::Lt];
+}
+
+/// How a reduction combines elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReduceOp {
+    /// Sum; logical or of truth values.
+    Sum,
+    /// Product; logical and of truth values.
+    Product,
+    /// Maximum, NaN if any element is.
+    Max,
+    /// Minimum, NaN if any element is.
+    Min,
+    /// Bitwise or logical and.
+    And,
+    /// Bitwise or logical or.
+    Or,
+    /// Bitwise or logical exclusive or.
+    Xor,
+}
+
+impl ReduceOp {
+    pub(crate) const ALL: [ReduceOp; 7] =
+        [Self::Sum, Self::Product, Self::Max, Self::Min, Self::And, Self::Or, Self::Xor];
+
+    /// The elementwise operation that combines two elements.
+    pub fn tile_op(self) -> TileOp {
+        match self {
+            Self::Sum => TileOp::Add,
+            Self::Product => TileOp::Multiply,
+            Self::Max => TileOp::Maximum,
+            Self::Min => TileOp::Minimum,
+            Self::And => TileOp::And,
+            Self::Or => TileOp::Or,
+            Self::Xor => TileOp::Xor,
+        }
+    }
+}
+
+/// What a node computes of its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Code {
+    /// An operation on operands of one type.
+    Tile(TileOp),
+    /// A truth value.
+    Compare(Direction, Order),
+    /// Second operand where the first is true, else the third.
+    Select,
+    /// Second operand, not below the first, not above the third.
+    Clamp,
+    /// Value conversion to the node's type.
+    Convert,
+    /// The same bits seen as the node's type (of the same size).
+    Reinterpret,
+    /// F32 rounded to what a narrow float type represents.
+    Round(DType),
+    /// The bits of a narrow float (as U8 or U16) whose value is the F32 operand, rounded.
+    ToBits(DType),
+    /// The F32 value of a narrow float's bits (U8 or U16).
+    FromBits(DType),
+    /// An S8 or U8 wrapped to the range of a sub-byte integer.
+    Wrap(DType),
+    /// First operand rounded to a float format; second is U32: exponent bits + 256 * mantissa bits.
+    ReducePrecision,
+    /// a * b, rounded, + c.
+    MulAdd,
+    /// c - a * b, product rounded first.
+    NegMulAdd,
+    /// a * b, rounded, - c.
+    MulSub,
+}
+
+/// One value of a region.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Node {
+    /// The elements of an input.
+    Input { index: u32, ty: ComputeType },
+    /// The coordinate along a dimension of the iteration space.
+    Iota { dim: u32, ty: ComputeType },
+    /// The same element everywhere; its bytes in the low end.
+    Const { bits: u128, ty: ComputeType },
+    /// An operation; unused operands repeat the first.
+    Op { code: Code, ty: ComputeType, args: [u32; 3], arity: u8 },
+}
+
+impl Node {
+    pub(crate) fn ty(&self) -> ComputeType {
+        match *self {
+            Self::Input { ty, .. } | Self::Iota { ty, .. } | Self::Const { ty, .. } | Self::Op { ty, .. } => ty,
+        }
+    }
+
+    pub(crate) fn args(&self) -> &[u32] {
+        match self {
+            Self::Op { args, arity, .. } => &args[..usize::from(*arity)],
+            _ => &[],
+        }
+    }
+}
+
+/// The register type that holds the bits of `dtype` as they lie in memory.
+pub(crate) fn raw_type(dtype: DType) -> ComputeType {
+    if dtype.is_computed_directly() || !dtype.is_float() {
+        dtype.compute()
+    } else if dtype.size() == 2 {
+        ComputeType::U16
+    } else {
+        ComputeType::U8
+    }
+}

@@ -1,0 +1,374 @@
+//! Conversions between types, and rounding to narrower formats.
+
+use super::Kernel;
+use super::loops::{Binary, Unary, binary, unary};
+use crate::convert::{Narrow, with_narrow};
+use crate::isa::Isa;
+use crate::region::node::Code;
+use crate::{ComputeType, DType};
+use std::marker::PhantomData;
+
+/// Value conversion by StableHLO's `convert`.
+trait Cast<T>: Copy {
+    fn cast(self) -> T;
+}
+
+/// A truth value, to be told from a `u8`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Truth(u8);
+
+macro_rules! casts {
+    ($($from:ty => $($to:ty),*;)*) => {$($(
+        impl Cast<$to> for $from {
+            #[inline(always)]
+            fn cast(self) -> $to {
+                self as $to
+            }
+        }
+    )*)*};
+}
+casts! {
+    u8 => u8, u16, u32, u64, f32, f64;
+    u16 => u8, u16, u32, u64, f32, f64;
+    u32 => u8, u16, u32, u64, f32, f64;
+    u64 => u8, u16, u32, u64, f32, f64;
+    i8 => u8, u16, u32, u64, f32, f64;
+    i16 => u8, u16, u32, u64, f32, f64;
+    i32 => u8, u16, u32, u64, f32, f64;
+    i64 => u8, u16, u32, u64, f32, f64;
+    f32 => u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
+    f64 => u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
+}
+
+macro_rules! truths {
+    ($($t:ty),*) => {$(
+        impl Cast<Truth> for $t {
+            #[inline(always)]
+            fn cast(self) -> Truth {
+                Truth(u8::from(self != 0 as $t))
+            }
+        }
+        impl Cast<$t> for Truth {
+            #[inline(always)]
+            fn cast(self) -> $t {
+                u8::from(self.0 != 0) as $t
+            }
+        }
+        impl Cast<[f32; 2]> for $t {
+            #[inline(always)]
+            fn cast(self) -> [f32; 2] {
+                [self as f32, 0.0]
+            }
+        }
+        impl Cast<[f64; 2]> for $t {
+            #[inline(always)]
+            fn cast(self) -> [f64; 2] {
+                [self as f64, 0.0]
+            }
+        }
+    )*};
+}
+truths!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
+
+macro_rules! complexes {
+    ($($t:ty),*) => {$(
+        impl Cast<Truth> for [$t; 2] {
+            #[inline(always)]
+            fn cast(self) -> Truth {
+                Truth(u8::from(self[0] != 0.0 || self[1] != 0.0))
+            }
+        }
+        impl Cast<[$t; 2]> for Truth {
+            #[inline(always)]
+            fn cast(self) -> [$t; 2] {
+                [self.cast(), 0.0]
+            }
+        }
+        impl Cast<[f32; 2]> for [$t; 2] {
+            #[inline(always)]
+            fn cast(self) -> [f32; 2] {
+                [self[0] as f32, self[1] as f32]
+            }
+        }
+        impl Cast<[f64; 2]> for [$t; 2] {
+            #[inline(always)]
+            fn cast(self) -> [f64; 2] {
+                [self[0] as f64, self[1] as f64]
+            }
+        }
+    )*};
+}
+complexes!(f32, f64);
+
+struct Convert<A, R>(PhantomData<(A, R)>);
+impl<A: Cast<R>, R: Copy> Unary for Convert<A, R> {
+    type A = A;
+    type R = R;
+    #[inline(always)]
+    fn apply<I: Isa>(a: A) -> R {
+        a.cast()
+    }
+}
+
+/// The real part, converted.
+struct FromReal<A, R>(PhantomData<(A, R)>);
+impl<A: Cast<R>, R: Copy> Unary for FromReal<A, R> {
+    type A = [A; 2];
+    type R = R;
+    #[inline(always)]
+    fn apply<I: Isa>(a: [A; 2]) -> R {
+        a[0].cast()
+    }
+}
+
+struct Copied<T>(PhantomData<T>);
+impl<T: Copy> Unary for Copied<T> {
+    type A = T;
+    type R = T;
+    #[inline(always)]
+    fn apply<I: Isa>(a: T) -> T {
+        a
+    }
+}
+
+/// The loop of a plain copy.
+pub(super) fn copy(ty: ComputeType) -> Option<Kernel> {
+    Some(match ty.size() {
+        1 => unary::<Copied<u8>>(),
+        2 => unary::<Copied<u16>>(),
+        4 => unary::<Copied<u32>>(),
+        8 => unary::<Copied<[u32; 2]>>(),
+        _ => unary::<Copied<[u64; 2]>>(),
+    })
+}
+
+/// The loop that converts values from one type to another.
+pub(super) fn convert(from: ComputeType, to: ComputeType) -> Option<Kernel> {
+    use ComputeType as C;
+    // Integers wrap, whatever their sign: the target's sign does not matter.
+    macro_rules! to_any {
+        ($a:ty, $loop:ident, ints) => {
+            match to {
+                C::Pred => unary::<$loop<$a, Truth>>(),
+                C::U8 | C::S8 => unary::<$loop<$a, u8>>(),
+                C::U16 | C::S16 => unary::<$loop<$a, u16>>(),
+                C::U32 | C::S32 => unary::<$loop<$a, u32>>(),
+                C::U64 | C::S64 => unary::<$loop<$a, u64>>(),
+                C::F32 => unary::<$loop<$a, f32>>(),
+                C::F64 => unary::<$loop<$a, f64>>(),
+                C::C64 => unary::<Convert<$a, [f32; 2]>>(),
+                C::C128 => unary::<Convert<$a, [f64; 2]>>(),
+            }
+        };
+    }
+    macro_rules! from_float {
+        ($a:ty, $loop:ident, $whole:ty) => {
+            match to {
+                C::Pred => unary::<Convert<$whole, Truth>>(),
+                C::U8 => unary::<$loop<$a, u8>>(),
+                C::U16 => unary::<$loop<$a, u16>>(),
+                C::U32 => unary::<$loop<$a, u32>>(),
+                C::U64 => unary::<$loop<$a, u64>>(),
+                C::S8 => unary::<$loop<$a, i8>>(),
+                C::S16 => unary::<$loop<$a, i16>>(),
+                C::S32 => unary::<$loop<$a, i32>>(),
+                C::S64 => unary::<$loop<$a, i64>>(),
+                C::F32 => unary::<$loop<$a, f32>>(),
+                C::F64 => unary::<$loop<$a, f64>>(),
+                C::C64 => unary::<Convert<$whole, [f32; 2]>>(),
+                C::C128 => unary::<Convert<$whole, [f64; 2]>>(),
+            }
+        };
+    }
+    if from == to {
+        return copy(to);
+    }
+    Some(match from {
+        C::Pred => match to {
+            C::Pred | C::U8 | C::S8 => unary::<Convert<Truth, u8>>(),
+            C::U16 | C::S16 => unary::<Convert<Truth, u16>>(),
+            C::U32 | C::S32 => unary::<Convert<Truth, u32>>(),
+            C::U64 | C::S64 => unary::<Convert<Truth, u64>>(),
+            C::F32 => unary::<Convert<Truth, f32>>(),
+            C::F64 => unary::<Convert<Truth, f64>>(),
+            C::C64 => unary::<Convert<Truth, [f32; 2]>>(),
+            C::C128 => unary::<Convert<Truth, [f64; 2]>>(),
+        },
+        C::U8 => to_any!(u8, Convert, ints),
+        C::U16 => to_any!(u16, Convert, ints),
+        C::U32 => to_any!(u32, Convert, ints),
+        C::U64 => to_any!(u64, Convert, ints),
+        C::S8 => to_any!(i8, Convert, ints),
+        C::S16 => to_any!(i16, Convert, ints),
+        C::S32 => to_any!(i32, Convert, ints),
+        C::S64 => to_any!(i64, Convert, ints),
+        C::F32 => from_float!(f32, Convert, f32),
+        C::F64 => from_float!(f64, Convert, f64),
+        C::C64 => from_float!(f32, FromReal, [f32; 2]),
+        C::C128 => from_float!(f64, FromReal, [f64; 2]),
+    })
+}
+
+/// Storage of a narrow float.
+trait Bits: Copy {
+    fn widen(self) -> u32;
+    fn narrow(bits: u32) -> Self;
+}
+impl Bits for u8 {
+    #[inline(always)]
+    fn widen(self) -> u32 {
+        u32::from(self)
+    }
+    #[inline(always)]
+    fn narrow(bits: u32) -> u8 {
+        bits as u8
+    }
+}
+impl Bits for u16 {
+    #[inline(always)]
+    fn widen(self) -> u32 {
+        u32::from(self)
+    }
+    #[inline(always)]
+    fn narrow(bits: u32) -> u16 {
+        bits as u16
+    }
+}
+
+struct Encode<N, B>(PhantomData<(N, B)>);
+impl<N: Narrow, B: Bits> Unary for Encode<N, B> {
+    type A = f32;
+    type R = B;
+    #[inline(always)]
+    fn apply<I: Isa>(a: f32) -> B {
+        B::narrow(N::encode(a))
+    }
+}
+
+struct Decode<N, B>(PhantomData<(N, B)>);
+impl<N: Narrow, B: Bits> Unary for Decode<N, B> {
+    type A = B;
+    type R = f32;
+    #[inline(always)]
+    fn apply<I: Isa>(a: B) -> f32 {
+        N::decode(a.widen())
+    }
+}
+
+struct Round<N>(PhantomData<N>);
+impl<N: Narrow> Unary for Round<N> {
+    type A = f32;
+    type R = f32;
+    #[inline(always)]
+    fn apply<I: Isa>(a: f32) -> f32 {
+        N::decode(N::encode(a))
+    }
+}
+
+/// The loop of a narrow float's rounding, encoding or decoding.
+pub(super) fn narrow_float(code: Code, dtype: DType, from: ComputeType, to: ComputeType) -> Option<Kernel> {
+    let raw = crate::region::node::raw_type(dtype);
+    macro_rules! round {
+        ($n:ty, $b:ty) => {
+            unary::<Round<$n>>()
+        };
+    }
+    macro_rules! encode {
+        ($n:ty, $b:ty) => {
+            unary::<Encode<$n, $b>>()
+        };
+    }
+    macro_rules! decode {
+        ($n:ty, $b:ty) => {
+            unary::<Decode<$n, $b>>()
+        };
+    }
+    let f32 = ComputeType::F32;
+    match code {
+        Code::Round(_) if from == f32 && to == f32 => with_narrow!(dtype, round),
+        Code::ToBits(_) if from == f32 && to == raw => with_narrow!(dtype, encode),
+        Code::FromBits(_) if from == raw && to == f32 => with_narrow!(dtype, decode),
+        _ => None,
+    }
+}
+
+struct SignExtend<const BITS: u32>;
+impl<const BITS: u32> Unary for SignExtend<BITS> {
+    type A = i8;
+    type R = i8;
+    #[inline(always)]
+    fn apply<I: Isa>(a: i8) -> i8 {
+        a << (8 - BITS) >> (8 - BITS)
+    }
+}
+
+struct Mask<const BITS: u32>;
+impl<const BITS: u32> Unary for Mask<BITS> {
+    type A = u8;
+    type R = u8;
+    #[inline(always)]
+    fn apply<I: Isa>(a: u8) -> u8 {
+        a & ((1 << BITS) - 1)
+    }
+}
+
+/// The loop that wraps to a sub-byte integer.
+pub(super) fn wrap(dtype: DType, ty: ComputeType) -> Option<Kernel> {
+    match (dtype, ty) {
+        (DType::S2, ComputeType::S8) => Some(unary::<SignExtend<2>>()),
+        (DType::S4, ComputeType::S8) => Some(unary::<SignExtend<4>>()),
+        (DType::U2, ComputeType::U8) => Some(unary::<Mask<2>>()),
+        (DType::U4, ComputeType::U8) => Some(unary::<Mask<4>>()),
+        _ => None,
+    }
+}
+
+struct Reduce<T>(PhantomData<T>);
+
+macro_rules! reduce_precision {
+    ($t:ty, $u:ty, $mantissa:literal, $bias:literal) => {
+        impl Binary for Reduce<$t> {
+            type A = $t;
+            type B = u32;
+            type R = $t;
+            /// Rounds the mantissa to even; what then lies beyond the exponent range is infinity, what lies below the
+            /// smallest normal number is zero (XLA's rule: the reduced format has no subnormals).
+            #[inline(always)]
+            fn apply<I: Isa>(x: $t, format: u32) -> $t {
+                let (e, m) = (format & 0xff, format >> 8);
+                let mut bits = x.to_bits();
+                let sign = bits & (1 << (<$u>::BITS - 1));
+                if m < $mantissa {
+                    let shift = $mantissa - m;
+                    let odd = bits >> shift & 1;
+                    bits = bits.wrapping_add(((1 as $u) << (shift - 1)) - 1 + odd) & !(((1 as $u) << shift) - 1);
+                }
+                let exponent_bits = <$u>::BITS - 1 - $mantissa;
+                if e < exponent_bits {
+                    let reduced_bias = ((1 as $u) << (e - 1)) - 1;
+                    let largest = ($bias as $u + reduced_bias) << $mantissa;
+                    let smallest = ($bias as $u - reduced_bias) << $mantissa;
+                    let exponent = bits & ((((1 as $u) << exponent_bits) - 1) << $mantissa);
+                    if exponent > largest {
+                        bits = sign | (((1 as $u) << exponent_bits) - 1) << $mantissa;
+                    } else if exponent <= smallest {
+                        bits = sign;
+                    }
+                }
+                if x.is_nan() { x } else { <$t>::from_bits(bits) }
+            }
+        }
+    };
+}
+reduce_precision!(f32, u32, 23, 127);
+reduce_precision!(f64, u64, 52, 1023);
+
+/// The loop of `reduce_precision`; the format is a scalar operand.
+pub(super) fn reduce_precision(ty: ComputeType) -> Option<Kernel> {
+    match ty {
+        ComputeType::F32 => binary::<Reduce<f32>>(0),
+        ComputeType::F64 => binary::<Reduce<f64>>(0),
+        _ => None,
+    }
+}
