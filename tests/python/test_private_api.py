@@ -1,0 +1,43 @@
+"""The private symbols of JAX that the Python package of refcpu uses, pinned for the version under test."""
+
+import importlib
+import inspect
+import pathlib
+import re
+
+from jax_plugins.refcpu import _private
+
+PACKAGE = pathlib.Path(_private.__file__).parent
+
+
+def test_every_private_symbol_exists():
+    for module, attribute in _private.SYMBOLS:
+        assert hasattr(importlib.import_module(module), attribute), f"{module}.{attribute} is gone"
+
+
+def test_register_plugin_takes_what_the_package_gives():
+    from jax._src import xla_bridge
+
+    parameters = inspect.signature(xla_bridge.register_plugin).parameters
+    assert list(parameters)[0] == "plugin_name"
+    assert {"priority", "library_path", "options"} <= set(parameters)
+
+
+def test_the_platforms_with_donation_are_a_list_of_names():
+    from jax._src.interpreters import mlir
+
+    assert isinstance(mlir._platforms_with_donation, list)
+    assert "cpu" in mlir._platforms_with_donation
+
+
+def test_private_symbols_are_used_in_one_file_only():
+    for path in PACKAGE.glob("*.py"):
+        if path.name != "_private.py":
+            assert "jax._src" not in path.read_text(), f"{path.name} uses private symbols of JAX"
+
+
+def test_every_private_symbol_that_is_used_is_listed():
+    source = pathlib.Path(_private.__file__).read_text()
+    code = source[source.index("def ") :]
+    used = set(re.findall(r"\b(?:xla_bridge|mlir)\.(\w+)", code))
+    assert used == {attribute for _, attribute in _private.SYMBOLS}
