@@ -45,6 +45,8 @@ mod exec;
 mod gather;
 mod lower;
 pub(crate) mod node;
+#[cfg(test)]
+mod tests;
 
 pub use builder::{Builder, MAX_NODES, Val};
 pub use exec::{run, run_scalar};

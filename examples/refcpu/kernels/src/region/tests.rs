@@ -1,0 +1,206 @@
+use super::*;
+use crate::tile::TileOp;
+use crate::{Dst, Pool, Src};
+
+fn bytes_of<T: Copy>(v: &[T]) -> &[u8] {
+    // SAFETY: plain numbers without padding.
+    unsafe { std::slice::from_raw_parts(v.as_ptr().cast(), size_of_val(v)) }
+}
+
+fn bytes_of_mut<T: Copy>(v: &mut [T]) -> &mut [u8] {
+    // SAFETY: plain numbers without padding, for which all bytes are valid.
+    unsafe { std::slice::from_raw_parts_mut(v.as_mut_ptr().cast(), size_of_val(v)) }
+}
+
+fn run_one<T: Copy>(region: &Region, inputs: &[(&[u8], DType, usize)], out: &mut [T]) {
+    let lens: Vec<[usize; 1]> = inputs.iter().map(|i| [i.2]).collect();
+    let inputs: Vec<Src<'_>> = inputs.iter().zip(&lens).map(|(i, l)| Src::new(i.0, i.1, l)).collect();
+    let len = [out.len()];
+    let dtype = region.outputs()[0].dtype;
+    run(&Pool::inline(), region, &inputs, &mut [Dst::new(bytes_of_mut(out), dtype, &len)]);
+}
+
+#[test]
+fn strided_inputs_are_read_where_their_access_says() {
+    for (rows, cols) in [(3, 5), (70, 3), (5, 700), (1, 1), (1, 513), (33, 64), (0, 4), (4, 0)] {
+        let x: Vec<f32> = (0..rows * cols).map(|i| i as f32).collect();
+        let bias: Vec<f32> = (0..cols).map(|i| 0.5 * i as f32).collect();
+        let scale: Vec<f32> = (0..rows).map(|i| 1.0 + i as f32).collect();
+        let dims = [rows, cols];
+        let mut b = Builder::new(&dims);
+        // x is stored transposed, and its columns are walked backwards.
+        let t = b.input(DType::F32, Access { offset: cols.saturating_sub(1) * rows, strides: vec![1, -(rows as isize)] }).unwrap();
+        let bias_v = b.input(DType::F32, Access::broadcast(2, &[cols], &[1])).unwrap();
+        let scale_v = b.input(DType::F32, Access::broadcast(2, &[rows, 1], &[0, 1])).unwrap();
+        let i = b.iota(DType::F32, 1).unwrap();
+        let j = b.iota(DType::F32, 0).unwrap();
+        let m = b.op(TileOp::Multiply, &[t, scale_v]).unwrap();
+        let s = b.op(TileOp::Add, &[m, bias_v]).unwrap();
+        let s = b.op(TileOp::Subtract, &[s, i]).unwrap();
+        let s = b.op(TileOp::Add, &[j, s]).unwrap();
+        b.output(s).unwrap();
+        let region = b.finish().unwrap();
+        let mut out = vec![0f32; rows * cols];
+        run_one(
+            &region,
+            &[(bytes_of(&x), DType::F32, x.len()), (bytes_of(&bias), DType::F32, cols), (bytes_of(&scale), DType::F32, rows)],
+            &mut out,
+        );
+        for r in 0..rows {
+            for c in 0..cols {
+                let want = x[(cols - 1 - c) * rows + r] * scale[r] + bias[c] - c as f32 + r as f32;
+                assert_eq!(out[r * cols + c], want, "{rows}x{cols} at {r},{c}\n{region}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_input_may_be_an_output() {
+    for n in [1usize, 511, 512, 513, 5000, 100_000] {
+        let mut b = Builder::new(&[n]);
+        let x = b.linear_input(DType::F32).unwrap();
+        let y = b.linear_input(DType::F32).unwrap();
+        let s = b.op(TileOp::Add, &[x, y]).unwrap();
+        let d = b.op(TileOp::Subtract, &[x, y]).unwrap();
+        b.output(s).unwrap();
+        b.output(d).unwrap();
+        b.output(x).unwrap();
+        let region = b.finish().unwrap();
+        let mut x: Vec<f32> = (0..n).map(|i| i as f32).collect();
+        let mut y: Vec<f32> = (0..n).map(|i| (i * 7 % 11) as f32).collect();
+        let (x0, y0) = (x.clone(), y.clone());
+        let mut z = vec![0f32; n];
+        let dims = [n];
+        let (px, py) = (std::ptr::NonNull::from(&mut x[..]).cast(), std::ptr::NonNull::from(&mut y[..]).cast());
+        assert!(region.may_alias(0, 0) && region.may_alias(1, 1));
+        // SAFETY: the arrays live on, and regions document that they work in place.
+        let (inputs, mut outputs) = unsafe {
+            (
+                [Src::from_raw(px, DType::F32, &dims), Src::from_raw(py, DType::F32, &dims)],
+                [
+                    Dst::from_raw(px, DType::F32, &dims),
+                    Dst::from_raw(py, DType::F32, &dims),
+                    Dst::new(bytes_of_mut(&mut z), DType::F32, &dims),
+                ],
+            )
+        };
+        run(&Pool::inline(), &region, &inputs, &mut outputs);
+        for i in 0..n {
+            assert_eq!((x[i], y[i], z[i]), (x0[i] + y0[i], x0[i] - y0[i], x0[i]));
+        }
+    }
+}
+
+#[test]
+fn narrow_floats_round_after_every_operation() {
+    let n = 1000;
+    let x: Vec<u16> = (0..n).map(|i| half::bf16::from_f32(i as f32 * 0.37).to_bits()).collect();
+    let mut b = Builder::new(&[n]);
+    let v = b.linear_input(DType::BF16).unwrap();
+    let c = b.constant_f64(DType::BF16, 1.3).unwrap();
+    let m = b.op(TileOp::Multiply, &[v, c]).unwrap();
+    let a = b.op(TileOp::Add, &[m, v]).unwrap();
+    b.output(a).unwrap();
+    let region = b.finish().unwrap();
+    let mut out = vec![0u16; n];
+    run_one(&region, &[(bytes_of(&x), DType::BF16, n)], &mut out);
+    for i in 0..n {
+        let v = half::bf16::from_bits(x[i]);
+        let want = half::bf16::from_f32(half::bf16::from_f32(v.to_f32() * half::bf16::from_f32(1.3).to_f32()).to_f32() + v.to_f32());
+        assert_eq!(out[i], want.to_bits(), "{i}");
+    }
+}
+
+#[test]
+fn sub_byte_integers_wrap() {
+    let all: Vec<i8> = (-8..8).collect();
+    let (mut x, mut y) = (vec![], vec![]);
+    for a in &all {
+        for b in &all {
+            x.push(*a);
+            y.push(*b);
+        }
+    }
+    let wrap = |v: i32| (v << 28 >> 28) as i8;
+    type Reference = fn(i32, i32) -> i32;
+    let cases: [(TileOp, Reference); 7] = [
+        (TileOp::Add, |a, b| a + b),
+        (TileOp::Multiply, |a, b| a * b),
+        (TileOp::Divide, |a, b| if b == 0 { -1 } else { a / b }),
+        (TileOp::ShiftRightLogical, |a, b| if (b & 0xff) >= 4 { 0 } else { (a & 15) >> b }),
+        (TileOp::ShiftRightArithmetic, |a, b| a >> (b & 0xff).min(31)),
+        (TileOp::ShiftLeft, |a, b| if (b & 0xff) >= 4 { 0 } else { a << b }),
+        (TileOp::Xor, |a, b| a ^ b),
+    ];
+    for (op, reference) in cases {
+        let mut b = Builder::new(&[256]);
+        let args = [b.linear_input(DType::S4).unwrap(), b.linear_input(DType::S4).unwrap()];
+        let r = b.op(op, &args).unwrap();
+        b.output(r).unwrap();
+        let region = b.finish().unwrap();
+        let mut out = vec![0i8; 256];
+        run_one(&region, &[(bytes_of(&x), DType::S4, 256), (bytes_of(&y), DType::S4, 256)], &mut out);
+        for i in 0..256 {
+            assert_eq!(out[i], wrap(reference(x[i].into(), y[i].into())), "{op:?} {} {}", x[i], y[i]);
+        }
+    }
+}
+
+#[test]
+fn reductions_agree_with_a_loop_for_all_row_lengths() {
+    for (rows, cols) in [(1usize, 1usize), (3, 7), (200, 3), (4, 1000), (1, 300_000), (2, 100_000), (3, 0), (0, 3), (100, 600)] {
+        let x: Vec<f32> = (0..rows * cols).map(|i| ((i * 37 % 101) as f32) - 50.0).collect();
+        let mut b = Builder::new(&[rows, cols]);
+        let v = b.linear_input(DType::F32).unwrap();
+        let sq = b.op(TileOp::Multiply, &[v, v]).unwrap();
+        b.reduce_output(sq, ReduceOp::Sum, 1).unwrap();
+        b.reduce_output(v, ReduceOp::Max, 1).unwrap();
+        let region = b.finish().unwrap();
+        let (mut sum, mut max) = (vec![0f32; rows], vec![0f32; rows]);
+        let dims = [rows];
+        let all = [rows, cols];
+        run(
+            &Pool::inline(),
+            &region,
+            &[Src::new(bytes_of(&x), DType::F32, &all)],
+            &mut [Dst::new(bytes_of_mut(&mut sum), DType::F32, &dims), Dst::new(bytes_of_mut(&mut max), DType::F32, &dims)],
+        );
+        for r in 0..rows {
+            let row = &x[r * cols..(r + 1) * cols];
+            let want: f64 = row.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
+            assert!((f64::from(sum[r]) - want).abs() <= want * 1e-6, "{rows}x{cols}: {} for {want}", sum[r]);
+            assert_eq!(max[r], row.iter().fold(f32::NEG_INFINITY, |m, v| m.max(*v)));
+        }
+    }
+}
+
+#[test]
+fn constants_are_folded_and_equal_values_computed_once() {
+    let mut b = Builder::new(&[8]);
+    let x = b.linear_input(DType::S32).unwrap();
+    let one = b.constant(DType::S32, 1).unwrap();
+    let two = b.op(TileOp::Add, &[one, one]).unwrap();
+    let p = b.op(TileOp::Multiply, &[x, two]).unwrap();
+    let q = b.op(TileOp::Multiply, &[x, two]).unwrap();
+    assert_eq!(p, q);
+    let dead = b.op(TileOp::Not, &[x]).unwrap();
+    assert_ne!(dead, x);
+    b.output(q).unwrap();
+    assert_eq!(b.finish().unwrap().ops(), 1);
+}
+
+#[test]
+fn mistakes_are_errors() {
+    let mut b = Builder::new(&[4]);
+    let f = b.linear_input(DType::F32).unwrap();
+    let i = b.linear_input(DType::S32).unwrap();
+    assert!(b.op(TileOp::Add, &[f, i]).is_err());
+    assert!(b.op(TileOp::And, &[f, f]).is_err());
+    assert!(b.op(TileOp::Add, &[f]).is_err());
+    assert!(b.bitcast(f, DType::S64).is_err());
+    assert!(b.select(f, f, f).is_err());
+    assert!(b.iota(DType::F32, 1).is_err());
+    assert!(b.input(DType::F32, Access { offset: 0, strides: vec![-1] }).is_err());
+    assert!(b.finish().is_err());
+}
