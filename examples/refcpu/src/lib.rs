@@ -1,1 +1,7 @@
 //! A reference CPU plugin for PJRT: a StableHLO compiler and interpreter in pure Rust.
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code)]
+pub mod storage;
+pub mod graph;
+pub mod compile;

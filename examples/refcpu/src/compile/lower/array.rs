@@ -1,0 +1,302 @@
+//! Operations that move, combine, multiply and order elements.
+
+use super::reducer::{Binary, binary, reducer, select};
+use super::{CompileError, Result, Scope, to_usize, usizes};
+use crate::graph::{Body, Op as Core, Reducer, Shape, ValueId};
+use pjrt_stablehlo::ir::{ConvDimensionNumbers, FftType, Op, OpId, Operation, RngAlgorithm as Algorithm, TransposeKind};
+use refcpu_kernels::conv::ConvSpec;
+use refcpu_kernels::dot::DotDims;
+use refcpu_kernels::fft::FftKind;
+use refcpu_kernels::linalg::{TransposeA, TriangularSolve};
+use refcpu_kernels::rng::RngAlgorithm;
+use refcpu_kernels::window::WindowSpec;
+
+/// `value`, or one for each of `rank` dimensions.
+fn or_ones(values: &[i64], rank: usize) -> Result<Vec<usize>> {
+    if values.is_empty() { Ok(vec![1; rank]) } else { usizes(values) }
+}
+
+/// Pairs of padding, or none.
+fn padding(pairs: &[[i64; 2]], rank: usize) -> Vec<(i64, i64)> {
+    if pairs.is_empty() { vec![(0, 0); rank] } else { pairs.iter().map(|p| (p[0], p[1])).collect() }
+}
+
+impl<'m> Scope<'m> {
+    /// Lowers what this file has; None for other operations.
+    pub(super) fn array_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
+        let one = |v: ValueId| Ok(Some(vec![v]));
+        match &op.kind {
+            Op::Reshape(_) => {
+                let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
+                one(self.b.add(Core::Reshape, &[x], shape))
+            }
+            Op::BroadcastInDim(o) => {
+                let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
+                one(self.broadcast_in_dim(x, &usizes(&o.broadcast_dimensions)?, shape))
+            }
+            Op::Broadcast(_) => {
+                let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
+                let skip = shape.rank() - self.shape(x).rank();
+                let dims = (skip..shape.rank()).collect();
+                one(self.b.add(Core::Broadcast { dims }, &[x], shape))
+            }
+            Op::Transpose(o) => {
+                let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
+                one(self.b.add(Core::Transpose { permutation: usizes(&o.permutation)? }, &[x], shape))
+            }
+            Op::Slice(o) => {
+                let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
+                let (start, stride) = (usizes(&o.start_indices)?, usizes(&o.strides)?);
+                one(self.b.add(Core::Slice { start, stride }, &[x], shape))
+            }
+            Op::Reverse(o) => {
+                let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
+                one(self.b.add(Core::Reverse { dims: usizes(&o.dimensions)? }, &[x], shape))
+            }
+            Op::Pad(o) => {
+                let (x, value, shape) = (self.operand(op, 0)?, self.operand(op, 1)?, self.result_shape(op)?);
+                let pad = Core::Pad {
+                    low: o.edge_padding_low.to_vec(),
+                    high: o.edge_padding_high.to_vec(),
+                    interior: o.interior_padding.to_vec(),
+                };
+                one(self.b.add(pad, &[x, value], shape))
+            }
+            Op::Concatenate(o) => {
+                let (inputs, shape) = (self.flat(&op.operands)?, self.result_shape(op)?);
+                one(self.b.add(Core::Concatenate { dim: to_usize(o.dimension)? }, &inputs, shape))
+            }
+            Op::Reduce(o) => {
+                let operands = self.flat(&op.operands)?;
+                let shapes = self.result_shapes(op)?;
+                let dims = usizes(&o.dimensions)?;
+                let scalars: Vec<Shape> =
+                    shapes.iter().chain(&shapes).map(|s| Shape::scalar(s.dtype)).collect();
+                let body = self.scalar_body(self.region(id, 0)?, &scalars)?;
+                Ok(Some(self.reduce(operands, shapes, dims, body)))
+            }
+            Op::ReduceWindow(o) => {
+                let operands = self.flat(&op.operands)?;
+                let shapes = self.result_shapes(op)?;
+                let rank = shapes.first().map_or(0, Shape::rank);
+                let window = WindowSpec {
+                    size: usizes(&o.window_dimensions)?,
+                    strides: or_ones(&o.window_strides, rank)?,
+                    base_dilations: or_ones(&o.base_dilations, rank)?,
+                    window_dilations: or_ones(&o.window_dilations, rank)?,
+                    padding: padding(&o.padding, rank),
+                };
+                window.output_dims(&self.shape(operands[0]).dims).map_err(CompileError::invalid)?;
+                let scalars: Vec<Shape> =
+                    shapes.iter().chain(&shapes).map(|s| Shape::scalar(s.dtype)).collect();
+                let body = self.scalar_body(self.region(id, 0)?, &scalars)?;
+                let reducer = reducer(body);
+                Ok(Some(self.b.node(Core::ReduceWindow { window, reducer }, operands, shapes)))
+            }
+            Op::SelectAndScatter(o) => {
+                let operands = self.flat(&op.operands)?;
+                let shape = self.result_shape(op)?;
+                let rank = shape.rank();
+                let mut window = WindowSpec::new(or_ones(&o.window_dimensions, rank)?);
+                window.strides = or_ones(&o.window_strides, rank)?;
+                window.padding = padding(&o.padding, rank);
+                window.output_dims(&shape.dims).map_err(CompileError::invalid)?;
+                let scalars = vec![Shape::scalar(shape.dtype); 2];
+                let selection = self.scalar_body(self.region(id, 0)?, &scalars)?;
+                let scatter = self.scalar_body(self.region(id, 1)?, &scalars)?;
+                let select = select(&selection)
+                    .ok_or_else(|| CompileError::unimplemented("a selection that is no plain comparison"))?;
+                let Some(Binary::Op(scatter)) = binary(&scatter) else {
+                    return Err(CompileError::unimplemented("a scatter that is not one operation"));
+                };
+                one(self.b.node(Core::SelectAndScatter { window, select, scatter }, operands, vec![shape])[0])
+            }
+            Op::DotGeneral(o) => {
+                let (l, r, shape) = (self.operand(op, 0)?, self.operand(op, 1)?, self.result_shape(op)?);
+                let n = &o.dot_dimension_numbers;
+                let dims = DotDims {
+                    lhs_batch: usizes(&n.lhs_batching_dimensions)?,
+                    rhs_batch: usizes(&n.rhs_batching_dimensions)?,
+                    lhs_contract: usizes(&n.lhs_contracting_dimensions)?,
+                    rhs_contract: usizes(&n.rhs_contracting_dimensions)?,
+                };
+                one(self.dot(l, r, dims, shape)?)
+            }
+            Op::Convolution(o) => {
+                let (l, r, shape) = (self.operand(op, 0)?, self.operand(op, 1)?, self.result_shape(op)?);
+                let spatial = o.dimension_numbers.input_spatial_dimensions.len();
+                let spec = conv_spec(
+                    &o.dimension_numbers,
+                    [&o.window_strides, &o.lhs_dilation, &o.rhs_dilation],
+                    padding(&o.padding, spatial),
+                    &o.window_reversal,
+                    [o.feature_group_count, o.batch_group_count],
+                )?;
+                one(self.convolution(l, r, spec, shape)?)
+            }
+            Op::Sort(o) => {
+                let operands = self.flat(&op.operands)?;
+                let shapes = self.result_shapes(op)?;
+                let dim = to_usize(o.dimension)?;
+                let scalars: Vec<Shape> =
+                    shapes.iter().flat_map(|s| [Shape::scalar(s.dtype), Shape::scalar(s.dtype)]).collect();
+                let comparator = self.scalar_body(self.region(id, 0)?, &scalars)?;
+                let sort = Core::SortBy { dim, comparator: Body::new(comparator) };
+                Ok(Some(self.b.node(sort, operands, shapes)))
+            }
+            Op::Map(_) => {
+                let operands = self.flat(&op.operands)?;
+                let shapes = self.result_shapes(op)?;
+                let scalars: Vec<Shape> =
+                    operands.iter().map(|v| Shape::scalar(self.b.shape(*v).dtype)).collect();
+                let body = self.scalar_body(self.region(id, 0)?, &scalars)?;
+                Ok(Some(self.b.node(Core::Map(Body::new(body)), operands, shapes)))
+            }
+            Op::Fft(o) => {
+                let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
+                let kind = match o.fft_type {
+                    FftType::Fft => FftKind::Fft,
+                    FftType::Ifft => FftKind::Ifft,
+                    FftType::Rfft => FftKind::Rfft,
+                    FftType::Irfft => FftKind::Irfft,
+                    other => return Err(CompileError::unimplemented(format!("FFT type {other}"))),
+                };
+                one(self.b.add(Core::Fft { kind, lengths: usizes(&o.fft_length)? }, &[x], shape))
+            }
+            Op::Cholesky(o) => {
+                let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
+                one(self.b.add(Core::Cholesky { lower: o.lower }, &[x], shape))
+            }
+            Op::TriangularSolve(o) => {
+                let (a, b, shape) = (self.operand(op, 0)?, self.operand(op, 1)?, self.result_shape(op)?);
+                let transpose_a = match o.transpose_a {
+                    TransposeKind::NoTranspose => TransposeA::NoTranspose,
+                    TransposeKind::Transpose => TransposeA::Transpose,
+                    TransposeKind::Adjoint => TransposeA::Adjoint,
+                    other => return Err(CompileError::invalid(format!("transposition {other}"))),
+                };
+                let spec = TriangularSolve {
+                    left_side: o.left_side,
+                    lower: o.lower,
+                    unit_diagonal: o.unit_diagonal,
+                    transpose_a,
+                };
+                one(self.b.add(Core::TriangularSolve(spec), &[a, b], shape))
+            }
+            Op::RngBitGenerator(o) => {
+                let state = self.operand(op, 0)?;
+                let shapes = self.result_shapes(op)?;
+                let algorithm = match o.rng_algorithm {
+                    Algorithm::ThreeFry => RngAlgorithm::ThreeFry,
+                    Algorithm::Default | Algorithm::Philox => RngAlgorithm::Philox,
+                    other => return Err(CompileError::unimplemented(format!("generator {other}"))),
+                };
+                Ok(Some(self.b.node(Core::RngBits(algorithm), vec![state], shapes)))
+            }
+            Op::Rng(o) => {
+                let (a, b, shape) = (self.operand(op, 0)?, self.operand(op, 1)?, self.result_shape(op)?);
+                let uniform = o.rng_distribution == pjrt_stablehlo::ir::RngDistribution::Uniform;
+                let core = if uniform { Core::RngUniform } else { Core::RngNormal };
+                one(self.b.add(core, &[a, b], shape))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// A broadcast, with StableHLO's rule that dimensions of size one are stretched.
+    pub(super) fn broadcast_in_dim(&mut self, x: ValueId, map: &[usize], shape: Shape) -> ValueId {
+        let from = self.shape(x);
+        let kept: Vec<usize> = (0..from.rank()).filter(|d| from.dims[*d] == shape.dims[map[*d]]).collect();
+        let x = if kept.len() == from.rank() {
+            x
+        } else {
+            let dims: Vec<usize> = kept.iter().map(|d| from.dims[*d]).collect();
+            self.b.reshape(x, &dims)
+        };
+        let dims = kept.iter().map(|d| map[*d]).collect();
+        self.b.add(Core::Broadcast { dims }, &[x], shape)
+    }
+
+    /// A reduction in the form that kernels know best.
+    pub(super) fn reduce(
+        &mut self,
+        operands: Vec<ValueId>,
+        shapes: Vec<Shape>,
+        dims: Vec<usize>,
+        body: crate::graph::Graph,
+    ) -> Vec<ValueId> {
+        let reducer = reducer(body);
+        if let (Reducer::Op(op), [shape]) = (&reducer, &shapes[..]) {
+            if dims.is_empty() {
+                // Nothing to combine but the initial value.
+                let init = self.b.spread(operands[1], &shape.dims);
+                return vec![self.b.tile(tile_op(*op), &[init, operands[0]])];
+            }
+        }
+        self.b.node(Core::Reduce { dims, reducer }, operands, shapes)
+    }
+
+    /// A product.
+    pub(super) fn dot(&mut self, l: ValueId, r: ValueId, dims: DotDims, shape: Shape) -> Result<ValueId> {
+        let expected =
+            dims.output_dims(&self.b.shape(l).dims, &self.b.shape(r).dims).map_err(CompileError::invalid)?;
+        if *shape.dims != *expected {
+            return Err(CompileError::invalid(format!("the result is {shape}, its dimensions should be {expected:?}")));
+        }
+        Ok(self.b.add(Core::Dot(dims), &[l, r], shape))
+    }
+
+    pub(super) fn convolution(&mut self, l: ValueId, r: ValueId, spec: ConvSpec, shape: Shape) -> Result<ValueId> {
+        let expected =
+            spec.output_dims(&self.b.shape(l).dims, &self.b.shape(r).dims).map_err(CompileError::invalid)?;
+        if *shape.dims != *expected {
+            return Err(CompileError::invalid(format!("the result is {shape}, its dimensions should be {expected:?}")));
+        }
+        Ok(self.b.add(Core::Convolution(Box::new(spec)), &[l, r], shape))
+    }
+}
+
+/// The elementwise operation of a reduction.
+pub(super) fn tile_op(op: refcpu_kernels::reduce::ReduceOp) -> refcpu_kernels::tile::TileOp {
+    use refcpu_kernels::reduce::ReduceOp as R;
+    use refcpu_kernels::tile::TileOp as T;
+    match op {
+        R::Add => T::Add,
+        R::Multiply => T::Multiply,
+        R::Minimum => T::Minimum,
+        R::Maximum => T::Maximum,
+        R::And => T::And,
+        R::Or => T::Or,
+        R::Xor => T::Xor,
+    }
+}
+
+/// A convolution's attributes: strides and dilations (of the input, of the kernel), padding, reversal, group counts (of
+/// features, of the batch).
+pub(super) fn conv_spec(
+    n: &ConvDimensionNumbers,
+    [strides, lhs_dilation, rhs_dilation]: [&[i64]; 3],
+    padding: Vec<(i64, i64)>,
+    reversal: &[bool],
+    [feature_groups, batch_groups]: [i64; 2],
+) -> Result<ConvSpec> {
+    let spatial = n.input_spatial_dimensions.len();
+    Ok(ConvSpec {
+        input_batch: to_usize(n.input_batch_dimension)?,
+        input_feature: to_usize(n.input_feature_dimension)?,
+        input_spatial: usizes(&n.input_spatial_dimensions)?,
+        kernel_input_feature: to_usize(n.kernel_input_feature_dimension)?,
+        kernel_output_feature: to_usize(n.kernel_output_feature_dimension)?,
+        kernel_spatial: usizes(&n.kernel_spatial_dimensions)?,
+        output_batch: to_usize(n.output_batch_dimension)?,
+        output_feature: to_usize(n.output_feature_dimension)?,
+        output_spatial: usizes(&n.output_spatial_dimensions)?,
+        strides: or_ones(strides, spatial)?,
+        padding,
+        lhs_dilation: or_ones(lhs_dilation, spatial)?,
+        rhs_dilation: or_ones(rhs_dilation, spatial)?,
+        reversal: if reversal.is_empty() { vec![false; spatial] } else { reversal.to_vec() },
+        feature_groups: to_usize(feature_groups)?,
+        batch_groups: to_usize(batch_groups)?,
+    })
+}

@@ -1,0 +1,95 @@
+//! Communication between devices.
+
+use super::reducer::reducer;
+use super::{CompileError, Result, Scope, to_usize};
+use crate::graph::{Collective, CollectiveKind, Groups, Op as Core, Reducer, Shape, ValueId};
+use pjrt_stablehlo::ir::{ChannelHandle, Op, OpId, Operation, ReplicaGroups};
+use refcpu_kernels::reduce::ReduceOp;
+
+impl<'m> Scope<'m> {
+    /// Lowers what this file has; None for other operations.
+    pub(super) fn collective_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
+        let (kind, groups) = match &op.kind {
+            Op::PartitionId(_) => {
+                let shape = self.result_shape(op)?;
+                return Ok(Some(vec![self.b.add(Core::PartitionId, &[], shape)]));
+            }
+            Op::ReplicaId(_) => {
+                let shape = self.result_shape(op)?;
+                return Ok(Some(vec![self.b.add(Core::ReplicaId, &[], shape)]));
+            }
+            Op::AllReduce(o) => {
+                let reducer = self.collective_reducer(id, op)?;
+                let groups = groups(&o.replica_groups, o.channel_handle, Some(o.use_global_device_ids))?;
+                (CollectiveKind::AllReduce(reducer), groups)
+            }
+            Op::CrossReplicaSum(o) => {
+                (CollectiveKind::AllReduce(Reducer::Op(ReduceOp::Add)), groups(&o.replica_groups, None, Some(false))?)
+            }
+            Op::AllGather(o) => {
+                let groups = groups(&o.replica_groups, o.channel_handle, Some(o.use_global_device_ids))?;
+                (CollectiveKind::AllGather { dim: to_usize(o.all_gather_dim)? }, groups)
+            }
+            Op::AllToAll(o) => {
+                let kind = CollectiveKind::AllToAll {
+                    split: to_usize(o.split_dimension)?,
+                    concat: to_usize(o.concat_dimension)?,
+                    count: to_usize(o.split_count)?,
+                };
+                (kind, groups(&o.replica_groups, o.channel_handle, None)?)
+            }
+            Op::ReduceScatter(o) => {
+                let reducer = self.collective_reducer(id, op)?;
+                let groups = groups(&o.replica_groups, o.channel_handle, Some(o.use_global_device_ids))?;
+                (CollectiveKind::ReduceScatter { reducer, dim: to_usize(o.scatter_dimension)? }, groups)
+            }
+            Op::CollectivePermute(o) => {
+                let pairs = o.source_target_pairs.iter();
+                let pairs = pairs.map(|[a, b]| Ok((to_usize(*a)?, to_usize(*b)?))).collect::<Result<_>>()?;
+                let groups = groups(&ReplicaGroups::default(), o.channel_handle, None)?;
+                (CollectiveKind::Permute { pairs }, groups)
+            }
+            Op::CollectiveBroadcast(o) if !o.has_dynamic_root => {
+                (CollectiveKind::Broadcast, groups(&o.replica_groups, o.channel_handle, None)?)
+            }
+            _ => return Ok(None),
+        };
+        // Several operands are as many collectives.
+        let operands = self.flat(&op.operands)?;
+        let shapes = self.result_shapes(op)?;
+        let mut results = Vec::new();
+        for (operand, shape) in operands.into_iter().zip(shapes) {
+            let collective = Box::new(Collective { kind: kind.clone(), groups: groups.clone() });
+            results.extend(self.b.node(Core::Collective(collective), vec![operand], vec![shape]));
+        }
+        Ok(Some(results))
+    }
+
+    fn collective_reducer(&mut self, id: OpId, op: &Operation) -> Result<Reducer> {
+        let dtype = self.b.shape(self.operand(op, 0)?).dtype;
+        let body = self.scalar_body(self.region(id, 0)?, &[Shape::scalar(dtype), Shape::scalar(dtype)])?;
+        Ok(reducer(body))
+    }
+}
+
+/// Who acts together: StableHLO's table of channel and `use_global_device_ids` (None where the operation lacks it).
+fn groups(groups: &ReplicaGroups, channel: Option<ChannelHandle>, global: Option<bool>) -> Result<Groups> {
+    let dense = groups
+        .dense_groups()
+        .ok_or_else(|| CompileError::unimplemented("replica groups that are given by mesh axes"))?;
+    let lists = dense
+        .into_iter()
+        .map(|g| g.into_iter().map(to_usize).collect::<Result<Vec<_>>>())
+        .filter(|g| !matches!(g, Ok(g) if g.is_empty()))
+        .collect::<Result<Vec<_>>>()?;
+    let channel = channel.map_or(0, |c| c.handle) > 0;
+    Ok(match (channel, global) {
+        (false, Some(true)) => {
+            return Err(CompileError::invalid("use_global_device_ids needs a channel"));
+        }
+        (false, _) => Groups::CrossReplica(lists),
+        (true, Some(true)) => Groups::Flattened(lists),
+        (true, Some(false)) => Groups::CrossReplicaAndPartition(lists),
+        (true, None) => Groups::CrossPartition(lists),
+    })
+}

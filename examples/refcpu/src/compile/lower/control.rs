@@ -1,0 +1,112 @@
+//! Calls, composites, loops and branches.
+
+use super::{CompileError, Result, Scope};
+use crate::graph::{Body, Op as Core, Shape, ValueId};
+use pjrt_stablehlo::ir::{Attribute, Op, OpId, Operation, ops};
+use refcpu_kernels::DType;
+use refcpu_kernels::tile::TileOp;
+
+/// Composites that are one kernel, for real elements.
+const COMPOSITE_KERNELS: &[(&str, TileOp)] = &[
+    ("chlo.acos", TileOp::Acos),
+    ("chlo.acosh", TileOp::Acosh),
+    ("chlo.asin", TileOp::Asin),
+    ("chlo.asinh", TileOp::Asinh),
+    ("chlo.atan", TileOp::Atan),
+    ("chlo.atanh", TileOp::Atanh),
+    ("chlo.cosh", TileOp::Cosh),
+    ("chlo.erf", TileOp::Erf),
+    ("chlo.erf_inv", TileOp::ErfInv),
+    ("chlo.erfc", TileOp::Erfc),
+    ("chlo.mulhi", TileOp::MulHi),
+    ("chlo.sinh", TileOp::Sinh),
+    ("chlo.tan", TileOp::Tan),
+];
+
+impl<'m> Scope<'m> {
+    /// Lowers what this file has; None for other operations.
+    pub(super) fn control_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
+        match &op.kind {
+            Op::FuncCall(o) => {
+                let operands = self.flat(&op.operands)?;
+                self.call(&o.callee, operands).map(Some)
+            }
+            Op::Composite(o) => self.composite(op, o).map(Some),
+            Op::While(_) => self.while_loop(id, op).map(Some),
+            Op::Case(_) => {
+                let index = self.operand(op, 0)?;
+                self.branches(id, op, index).map(Some)
+            }
+            Op::If(_) => {
+                // Branch 0 is the true one.
+                let p = self.operand(op, 0)?;
+                let not = self.b.tile(TileOp::Not, &[p]);
+                let index = self.b.convert(not, DType::S32);
+                self.branches(id, op, index).map(Some)
+            }
+            Op::CustomCall(o) => self.custom_call(op, o).map(Some),
+            Op::ManualComputation(o) => self.manual_computation(id, op, o).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn while_loop(&mut self, id: OpId, op: &'m Operation) -> Result<Vec<ValueId>> {
+        let (condition, body) = (self.region(id, 0)?, self.region(id, 1)?);
+        let mut operands = self.flat(&op.operands)?;
+        let shapes: Vec<Shape> = operands.iter().map(|v| self.shape(*v)).collect();
+        let captures = self.captures(&[condition, body]);
+        let condition = self.body(condition, &shapes, &captures)?;
+        let body = self.body(body, &shapes, &captures)?;
+        let got: Vec<&Shape> = body.results().iter().map(|r| body.shape(*r)).collect();
+        if !got.iter().copied().eq(&shapes) {
+            return Err(CompileError::invalid(format!("the body gives {got:?}, it is given {shapes:?}")));
+        }
+        operands.extend(self.captured(&captures));
+        let core = Core::While { carried: shapes.len(), condition: Body::new(condition), body: Body::new(body) };
+        Ok(self.b.node(core, operands, shapes))
+    }
+
+    fn branches(&mut self, id: OpId, op: &'m Operation, index: ValueId) -> Result<Vec<ValueId>> {
+        let blocks = (0..op.regions.len()).map(|r| self.region(id, r)).collect::<Result<Vec<_>>>()?;
+        if let Some(known) = self.b.graph().constant(index).and_then(|c| c.as_integer()) {
+            let last = blocks.len() - 1;
+            let chosen = usize::try_from(known).map_or(last, |i| i.min(last));
+            return self.block(blocks[chosen]);
+        }
+        let captures = self.captures(&blocks);
+        let branches = blocks
+            .iter()
+            .map(|block| Ok(Body::new(self.body(block, &[], &captures)?)))
+            .collect::<Result<Vec<_>>>()?;
+        let first = &branches[0];
+        let shapes: Vec<Shape> = first.results().iter().map(|r| first.shape(*r).clone()).collect();
+        for branch in &branches {
+            let got: Vec<&Shape> = branch.results().iter().map(|r| branch.shape(*r)).collect();
+            if !got.iter().copied().eq(&shapes) {
+                return Err(CompileError::invalid(format!("branches give {got:?} and {shapes:?}")));
+            }
+        }
+        let mut operands = vec![index];
+        operands.extend(self.captured(&captures));
+        Ok(self.b.node(Core::Case { branches }, operands, shapes))
+    }
+
+    /// A composite: the kernel that does the same, or else its decomposition.
+    fn composite(&mut self, op: &'m Operation, composite: &'m ops::Composite) -> Result<Vec<ValueId>> {
+        let operands = self.flat(&op.operands)?;
+        let real = operands.iter().all(|v| !self.b.shape(*v).dtype.is_complex());
+        let kernel = COMPOSITE_KERNELS.iter().find(|(name, _)| **name == *composite.name);
+        if let Some((_, tile)) = kernel.filter(|(_, tile)| real && tile.arity() == operands.len()) {
+            let shape = self.result_shape(op)?;
+            return Ok(vec![self.b.add(Core::Tile(*tile), &operands, shape)]);
+        }
+        if &*composite.name == "chlo.top_k" && real && operands.len() == 1 {
+            let largest = composite.composite_attributes.get("largest").and_then(Attribute::as_bool).unwrap_or(true);
+            let shapes = self.result_shapes(op)?;
+            if shapes.len() == 2 && shapes[1].dtype == DType::S32 {
+                return Ok(self.b.node(Core::TopK { largest }, operands, shapes));
+            }
+        }
+        self.call(&composite.decomposition, operands)
+    }
+}

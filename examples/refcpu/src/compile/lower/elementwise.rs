@@ -1,0 +1,107 @@
+//! Elementwise operations.
+
+use super::{CompileError, Result, Scope};
+use crate::graph::{Op as Core, ValueId};
+use pjrt_stablehlo::ir::{ComparisonDirection, ComparisonType, Op, OpCode, Operation};
+use refcpu_kernels::region::{Direction, Order};
+use refcpu_kernels::tile::TileOp;
+
+/// The kernel of each operation that is one.
+const TILE_OPS: &[(OpCode, TileOp)] = &[
+    (OpCode::Abs, TileOp::Abs),
+    (OpCode::Add, TileOp::Add),
+    (OpCode::And, TileOp::And),
+    (OpCode::Atan2, TileOp::Atan2),
+    (OpCode::Cbrt, TileOp::Cbrt),
+    (OpCode::Ceil, TileOp::Ceil),
+    (OpCode::Complex, TileOp::Complex),
+    (OpCode::Cosine, TileOp::Cosine),
+    (OpCode::CountLeadingZeros, TileOp::CountLeadingZeros),
+    (OpCode::Divide, TileOp::Divide),
+    (OpCode::Exponential, TileOp::Exponential),
+    (OpCode::ExponentialMinusOne, TileOp::ExponentialMinusOne),
+    (OpCode::Floor, TileOp::Floor),
+    (OpCode::Imag, TileOp::Imag),
+    (OpCode::IsFinite, TileOp::IsFinite),
+    (OpCode::Log, TileOp::Log),
+    (OpCode::LogPlusOne, TileOp::LogPlusOne),
+    (OpCode::Logistic, TileOp::Logistic),
+    (OpCode::Maximum, TileOp::Maximum),
+    (OpCode::Minimum, TileOp::Minimum),
+    (OpCode::Multiply, TileOp::Multiply),
+    (OpCode::Negate, TileOp::Negate),
+    (OpCode::Not, TileOp::Not),
+    (OpCode::Or, TileOp::Or),
+    (OpCode::PopulationCount, TileOp::Popcnt),
+    (OpCode::Power, TileOp::Power),
+    (OpCode::Real, TileOp::Real),
+    (OpCode::Remainder, TileOp::Remainder),
+    (OpCode::RoundNearestAfz, TileOp::RoundNearestAfz),
+    (OpCode::RoundNearestEven, TileOp::RoundNearestEven),
+    (OpCode::Rsqrt, TileOp::Rsqrt),
+    (OpCode::ShiftLeft, TileOp::ShiftLeft),
+    (OpCode::ShiftRightArithmetic, TileOp::ShiftRightArithmetic),
+    (OpCode::ShiftRightLogical, TileOp::ShiftRightLogical),
+    (OpCode::Sign, TileOp::Sign),
+    (OpCode::Sine, TileOp::Sine),
+    (OpCode::Sqrt, TileOp::Sqrt),
+    (OpCode::Subtract, TileOp::Subtract),
+    (OpCode::Tan, TileOp::Tan),
+    (OpCode::Tanh, TileOp::Tanh),
+    (OpCode::Xor, TileOp::Xor),
+];
+
+impl Scope<'_> {
+    /// Lowers an elementwise operation; None if it is not one.
+    pub(super) fn elementwise(&mut self, op: &Operation) -> Result<Option<Vec<ValueId>>> {
+        let code = op.kind.code();
+        let core = match (&op.kind, TILE_OPS.binary_search_by_key(&code, |(c, _)| *c)) {
+            (_, Ok(found)) => Core::Tile(TILE_OPS[found].1),
+            (Op::Compare(c), _) => {
+                let total = c.compare_type == ComparisonType::TotalOrder;
+                Core::Compare(direction(c.comparison_direction)?, if total { Order::Total } else { Order::Partial })
+            }
+            (Op::Select(_), _) => Core::Select,
+            (Op::Clamp(_), _) => Core::Clamp,
+            (Op::Convert(_), _) => Core::Convert,
+            (Op::BitcastConvert(_), _) => Core::Bitcast,
+            (Op::ReducePrecision(r), _) => {
+                let bits = |n: i64| u32::try_from(n).map_err(|_| CompileError::invalid("negative number of bits"));
+                Core::ReducePrecision { exponent: bits(r.exponent_bits)?, mantissa: bits(r.mantissa_bits)? }
+            }
+            _ => return Ok(None),
+        };
+        let mut operands = self.flat(&op.operands)?;
+        let shape = self.result_shape(op)?;
+        // Select and clamp allow single elements for some operands.
+        if matches!(core, Core::Select | Core::Clamp) {
+            for v in &mut operands {
+                *v = self.b.spread(*v, &shape.dims);
+            }
+        }
+        Ok(Some(vec![self.b.add(core, &operands, shape)]))
+    }
+}
+
+/// The relation of a comparison.
+pub(super) fn direction(d: ComparisonDirection) -> Result<Direction> {
+    Ok(match d {
+        ComparisonDirection::Eq => Direction::Eq,
+        ComparisonDirection::Ne => Direction::Ne,
+        ComparisonDirection::Ge => Direction::Ge,
+        ComparisonDirection::Gt => Direction::Gt,
+        ComparisonDirection::Le => Direction::Le,
+        ComparisonDirection::Lt => Direction::Lt,
+        other => return Err(CompileError::unimplemented(format!("comparison {other}"))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_by_operation() {
+        assert!(TILE_OPS.is_sorted_by(|a, b| a.0 < b.0));
+    }
+}

@@ -1,0 +1,89 @@
+//! `sdy.manual_computation`: a body that runs once for each part of a mesh.
+
+use super::{CompileError, Result, Scope, shapes_of, to_usize};
+use crate::graph::{Body, ManualSpec, Op as Core, Shape, ValueId};
+use pjrt_stablehlo::Module;
+use pjrt_stablehlo::ir::{Mesh, MeshReference, OpId, Operation, TensorSharding, ops};
+
+impl<'m> Scope<'m> {
+    pub(super) fn manual_computation(
+        &mut self,
+        id: OpId,
+        op: &'m Operation,
+        manual: &'m ops::ManualComputation,
+    ) -> Result<Vec<ValueId>> {
+        let block = self.region(id, 0)?;
+        let operands = self.flat(&op.operands)?;
+        let mut arguments: Vec<Shape> = Vec::new();
+        for a in &block.arguments {
+            arguments.extend(shapes_of(self.function.body.ty(*a))?);
+        }
+        let body = self.body(block, &arguments, &[])?;
+        let shapes = self.result_shapes(op)?;
+        let Some(first) = manual.in_shardings.iter().chain(&manual.out_shardings).next() else {
+            return Ok(self.b.inline(&body, &operands));
+        };
+        let mesh = mesh_of(self.module, first)?;
+        let axis = |name: &str| mesh.axes.iter().position(|a| &*a.name == name);
+        let axes = manual
+            .manual_axes
+            .iter()
+            .map(|name| axis(name).ok_or_else(|| CompileError::invalid(format!("the mesh has no axis {name}"))))
+            .collect::<Result<Vec<_>>>()?;
+        let cut = |shardings: &[TensorSharding]| -> Result<Vec<Vec<Vec<usize>>>> {
+            let one = |s: &TensorSharding| -> Result<Vec<Vec<usize>>> {
+                let dims = s.dim_shardings.iter();
+                dims.map(|d| {
+                    let names = d.axes.iter();
+                    let all = names.map(|a| match (axis(&a.name), a.sub_axis) {
+                        (Some(i), None) => Ok(i),
+                        (Some(_), Some(_)) => Err(CompileError::unimplemented("parts of mesh axes")),
+                        (None, _) => Err(CompileError::invalid(format!("the mesh has no axis {}", &*a.name))),
+                    });
+                    // Axes that the body is not manual over are not cut: there is one global array.
+                    Ok(all.collect::<Result<Vec<_>>>()?.into_iter().filter(|a| axes.contains(a)).collect())
+                })
+                .collect()
+            };
+            shardings.iter().map(one).collect()
+        };
+        let spec = ManualSpec {
+            mesh: mesh.axes.iter().map(|a| to_usize(a.size)).collect::<Result<_>>()?,
+            inputs: cut(&manual.in_shardings)?,
+            outputs: cut(&manual.out_shardings)?,
+            device_ids: mesh.device_ids.iter().map(|d| to_usize(*d)).collect::<Result<_>>()?,
+            axes,
+        };
+        check(&spec, &operands.iter().map(|v| self.shape(*v)).collect::<Vec<_>>(), &arguments, &spec.inputs)?;
+        let results: Vec<Shape> = body.results().iter().map(|r| body.shape(*r).clone()).collect();
+        check(&spec, &shapes, &results, &spec.outputs)?;
+        let core = Core::Manual { spec: Box::new(spec), body: Body::new(body) };
+        Ok(self.b.node(core, operands, shapes))
+    }
+}
+
+/// The mesh that a sharding refers to.
+pub(in crate::compile) fn mesh_of<'a>(module: &'a Module, sharding: &'a TensorSharding) -> Result<&'a Mesh> {
+    match &sharding.mesh {
+        MeshReference::Mesh(mesh) => Ok(mesh),
+        MeshReference::Symbol(name) => {
+            module.mesh(name).ok_or_else(|| CompileError::invalid(format!("there is no mesh {}", &**name)))
+        }
+        _ => Err(CompileError::unimplemented("a mesh of an unknown form")),
+    }
+}
+
+/// Checks that whole arrays cut as the spec says are the parts that the body has.
+fn check(spec: &ManualSpec, whole: &[Shape], parts: &[Shape], cuts: &[Vec<Vec<usize>>]) -> Result<()> {
+    let fits = |(whole, (part, cut)): (&Shape, (&Shape, &Vec<Vec<usize>>))| {
+        let factors = (0..whole.rank()).map(|d| cut.get(d).map_or(1, |a| a.iter().map(|a| spec.mesh[*a]).product()));
+        whole.dtype == part.dtype
+            && whole.rank() == part.rank()
+            && factors.enumerate().all(|(d, f): (usize, usize)| part.dims[d] * f == whole.dims[d])
+    };
+    let same = whole.len() == parts.len() && whole.len() == cuts.len();
+    if same && whole.iter().zip(parts.iter().zip(cuts)).all(fits) {
+        return Ok(());
+    }
+    Err(CompileError::invalid(format!("parts {parts:?} of {whole:?} do not fit their shardings {cuts:?}")))
+}

@@ -1,0 +1,369 @@
+//! From the StableHLO module to a graph: calls and composites inlined, tuples and tokens flattened, regions closed.
+
+mod array;
+mod collective;
+mod control;
+mod custom_call;
+mod dynamic;
+mod elementwise;
+mod indexing;
+mod legacy;
+mod manual;
+mod reducer;
+
+use super::error::{CompileError, Result};
+use super::options::CompileOptions;
+use crate::graph::{Builder, Constant, Graph, Op as Core, Shape, ValueId};
+use pjrt_stablehlo::Module;
+use pjrt_stablehlo::ir::{self, Block, Function, Op, OpId, Operation, TensorType, Type};
+use refcpu_kernels::DType;
+use std::collections::{HashMap, HashSet};
+
+/// Calls and regions may be nested this deep.
+const MAX_DEPTH: usize = 200;
+
+/// A program may have this many nodes once its calls are inlined.
+const MAX_NODES: usize = 4_000_000;
+
+/// Lowers the function `main` to a graph with flattened parameters and results.
+///
+/// # Errors
+/// If the program has no `main`, or needs something that refcpu does not have.
+pub fn lower(module: &Module, options: &CompileOptions) -> Result<Graph> {
+    let main = module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
+    let entry = main.body.entry().ok_or_else(|| CompileError::invalid("the function main has no body"))?;
+    let mut scope = Scope::new(module, options, main, 0);
+    let mut arguments = Vec::new();
+    for argument in &main.body.block(entry).arguments {
+        let shapes = shapes_of(main.body.ty(*argument))?;
+        arguments.push(shapes.into_iter().map(|s| scope.b.parameter(s)).collect::<Vec<_>>());
+    }
+    scope.bind_all(&main.body.block(entry).arguments, arguments);
+    let results = scope.block(main.body.block(entry))?;
+    Ok(scope.b.finish(results))
+}
+
+/// The arrays that a value of this type consists of. A token is an array without elements.
+///
+/// # Errors
+/// For types without definite sizes, of quantized elements, and that are no values.
+pub fn shapes_of(ty: &Type) -> Result<Vec<Shape>> {
+    match ty {
+        Type::Tensor(t) | Type::Buffer(t) => Ok(vec![shape_of(t)?]),
+        Type::Token => Ok(vec![Shape::new(DType::Pred, &[0])]),
+        Type::Tuple(parts) | Type::Future(parts) => {
+            let mut all = Vec::new();
+            for part in parts.iter() {
+                all.extend(shapes_of(part)?);
+            }
+            Ok(all)
+        }
+        other => Err(CompileError::unimplemented(format!("values of type {other} are not supported"))),
+    }
+}
+
+/// The array that a tensor is.
+fn shape_of(t: &TensorType) -> Result<Shape> {
+    if t.quantization().is_some() {
+        return Err(CompileError::unimplemented(format!("quantized elements are not supported: {t}")));
+    }
+    let dtype = dtype_of(t)?;
+    let sizes =
+        t.static_dims().ok_or_else(|| CompileError::unimplemented(format!("dynamic sizes are not supported: {t}")))?;
+    let dims = usizes(sizes)?;
+    Shape::checked(dtype, &dims).ok_or_else(|| CompileError::invalid(format!("{t} is too large to be addressed")))
+}
+
+fn dtype_of(t: &TensorType) -> Result<DType> {
+    let name = match t.element_type() {
+        ir::ElementType::Index => "i64",
+        other => other.name(),
+    };
+    DType::from_mlir_name(name)
+        .ok_or_else(|| CompileError::unimplemented(format!("elements of type {name} are not supported")))
+}
+
+/// Sizes and dimension numbers of an attribute.
+fn usizes(values: &[i64]) -> Result<Vec<usize>> {
+    values
+        .iter()
+        .map(|v| usize::try_from(*v).map_err(|_| CompileError::invalid(format!("negative number in {values:?}"))))
+        .collect()
+}
+
+/// One number of an attribute.
+fn to_usize(value: i64) -> Result<usize> {
+    usize::try_from(value).map_err(|_| CompileError::invalid(format!("{value} is negative")))
+}
+
+/// A function or region on its way into a graph.
+struct Scope<'m> {
+    module: &'m Module,
+    options: &'m CompileOptions,
+    function: &'m Function,
+    b: Builder,
+    /// The arrays that each value of the function consists of.
+    values: HashMap<ir::ValueId, Vec<ValueId>>,
+    depth: usize,
+}
+
+impl<'m> Scope<'m> {
+    fn new(module: &'m Module, options: &'m CompileOptions, function: &'m Function, depth: usize) -> Self {
+        Self { module, options, function, b: Builder::new(), values: HashMap::new(), depth }
+    }
+
+    fn bind_all(&mut self, names: &[ir::ValueId], values: Vec<Vec<ValueId>>) {
+        self.values.extend(names.iter().copied().zip(values));
+    }
+
+    /// Lowers the operations of a block; gives the flattened operands of its terminator.
+    fn block(&mut self, block: &Block) -> Result<Vec<ValueId>> {
+        for id in &block.ops {
+            let op = self.function.body.op(*id);
+            if op.info().has(ir::Trait::Terminator) {
+                return self.flat(&op.operands);
+            }
+            self.operation(*id, op)?;
+        }
+        Ok(vec![])
+    }
+
+    fn operation(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
+        self.b.set_location(&op.location);
+        let lowered = self.lowered(id, op).map_err(|mut e| {
+            if e.op.is_empty() {
+                e.op = op.kind.name().to_string();
+                e.types = self.types(op);
+                e.location = op.location.to_string();
+            }
+            e
+        })?;
+        if self.b.graph().nodes().len() > MAX_NODES {
+            return Err(CompileError::unimplemented(format!("the program has more than {MAX_NODES} operations")));
+        }
+        let mut rest = lowered.into_iter();
+        for result in op.results {
+            let count = flat_len(self.function.body.ty(result));
+            self.values.insert(result, rest.by_ref().take(count).collect());
+        }
+        Ok(())
+    }
+
+    /// The types of an operation, for messages.
+    fn types(&self, op: &Operation) -> String {
+        let list = |ids: &mut dyn Iterator<Item = ir::ValueId>| {
+            ids.map(|v| self.function.body.ty(v).to_string()).collect::<Vec<_>>().join(", ")
+        };
+        format!("({}) -> {}", list(&mut op.operands.iter().copied()), list(&mut op.results.iter()))
+    }
+
+    /// The arrays of these values.
+    fn flat(&self, values: &[ir::ValueId]) -> Result<Vec<ValueId>> {
+        let mut all = Vec::with_capacity(values.len());
+        for v in values {
+            all.extend(self.values.get(v).ok_or_else(|| CompileError::internal("a value is used before it is defined"))?);
+        }
+        Ok(all)
+    }
+
+    /// The array that an operand is.
+    fn operand(&self, op: &Operation, index: usize) -> Result<ValueId> {
+        match self.flat(&op.operands[index..=index])?[..] {
+            [one] => Ok(one),
+            _ => Err(CompileError::unimplemented("tuple operands are not supported")),
+        }
+    }
+
+    fn shape(&self, value: ValueId) -> Shape {
+        self.b.shape(value).clone()
+    }
+
+    /// The shapes of an operation's results, flattened.
+    fn result_shapes(&self, op: &Operation) -> Result<Vec<Shape>> {
+        let mut all = Vec::new();
+        for r in op.results {
+            all.extend(shapes_of(self.function.body.ty(r))?);
+        }
+        Ok(all)
+    }
+
+    /// The shape of an operation's only result.
+    fn result_shape(&self, op: &Operation) -> Result<Shape> {
+        match &self.result_shapes(op)?[..] {
+            [one] => Ok(one.clone()),
+            other => Err(CompileError::internal(format!("{} results instead of one", other.len()))),
+        }
+    }
+
+    fn region(&self, op: OpId, index: usize) -> Result<&'m Block> {
+        self.function.body.region_block(op, index).ok_or_else(|| CompileError::invalid(format!("region {index} is empty")))
+    }
+
+    /// The values of this scope that blocks use, without those that are constants, in a fixed order.
+    fn captures(&self, blocks: &[&Block]) -> Vec<ir::ValueId> {
+        let (mut seen, mut found) = (HashSet::new(), Vec::new());
+        let mut work: Vec<&Block> = blocks.to_vec();
+        while let Some(block) = work.pop() {
+            for id in &block.ops {
+                let op = self.function.body.op(*id);
+                for v in &op.operands {
+                    if self.values.contains_key(v) && seen.insert(*v) {
+                        found.push(*v);
+                    }
+                }
+                for r in &op.regions {
+                    work.extend(self.function.body.region(*r).blocks.iter().map(|b| self.function.body.block(*b)));
+                }
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// Closes a block over what it captures: a graph whose parameters are the block's arguments (flattened, of these
+    /// types), then the arrays of `captures` that are no constants.
+    fn body(&self, block: &Block, arguments: &[Shape], captures: &[ir::ValueId]) -> Result<Graph> {
+        if self.depth >= MAX_DEPTH {
+            return Err(CompileError::unimplemented(format!("regions and calls are nested more than {MAX_DEPTH} deep")));
+        }
+        let mut inner = Scope::new(self.module, self.options, self.function, self.depth + 1);
+        let mut shapes = arguments.iter();
+        for a in &block.arguments {
+            let count = flat_len(self.function.body.ty(*a));
+            let values: Vec<ValueId> = shapes.by_ref().take(count).map(|s| inner.b.parameter(s.clone())).collect();
+            inner.values.insert(*a, values);
+        }
+        for c in captures {
+            let values = self.values[c].iter().map(|v| match self.b.graph().constant(*v) {
+                Some(constant) => inner.b.constant(constant.clone()),
+                None => inner.b.parameter(self.shape(*v)),
+            });
+            let values = values.collect();
+            inner.values.insert(*c, values);
+        }
+        let results = inner.block(block)?;
+        Ok(inner.b.finish(results))
+    }
+
+    /// The arrays that [`Self::body`] adds parameters for.
+    fn captured(&self, captures: &[ir::ValueId]) -> Vec<ValueId> {
+        let all = captures.iter().flat_map(|c| &self.values[c]).copied();
+        all.filter(|v| self.b.graph().constant(*v).is_none()).collect()
+    }
+
+    /// A region over scalars, such as that of a reduction, closed; what it captures must be constant.
+    fn scalar_body(&self, block: &Block, arguments: &[Shape]) -> Result<Graph> {
+        let captures = self.captures(&[block]);
+        if !self.captured(&captures).is_empty() {
+            return Err(CompileError::unimplemented("the region uses values of the surrounding program"));
+        }
+        self.body(block, arguments, &captures)
+    }
+
+    /// Runs a function's body in this place.
+    fn call(&mut self, callee: &str, arguments: Vec<ValueId>) -> Result<Vec<ValueId>> {
+        if self.depth >= MAX_DEPTH {
+            return Err(CompileError::unimplemented(format!(
+                "calls are nested more than {MAX_DEPTH} deep; is {callee} recursive?"
+            )));
+        }
+        let function = self
+            .module
+            .function(callee)
+            .ok_or_else(|| CompileError::invalid(format!("there is no function {callee}")))?;
+        let entry =
+            function.body.entry().ok_or_else(|| CompileError::invalid(format!("the function {callee} has no body")))?;
+        let block = function.body.block(entry);
+        let mut values = HashMap::new();
+        let mut rest = arguments.into_iter();
+        for a in &block.arguments {
+            let count = flat_len(function.body.ty(*a));
+            values.insert(*a, rest.by_ref().take(count).collect());
+        }
+        let outer = (std::mem::replace(&mut self.function, function), std::mem::replace(&mut self.values, values));
+        self.depth += 1;
+        let results = self.block(block);
+        self.depth -= 1;
+        (self.function, self.values) = outer;
+        results
+    }
+
+    /// The elements of an operand that must be known while compiling.
+    fn constant_integers(&self, value: ValueId, what: &str) -> Result<Vec<i64>> {
+        self.b
+            .graph()
+            .constant(value)
+            .and_then(|c| c.integers(1024))
+            .ok_or_else(|| CompileError::unimplemented(format!("{what} is not constant")))
+    }
+
+    fn lowered(&mut self, id: OpId, op: &'m Operation) -> Result<Vec<ValueId>> {
+        if let Some(values) = self.elementwise(op)? {
+            return Ok(values);
+        }
+        match &op.kind {
+            Op::Constant(c) => {
+                let shape = self.result_shape(op)?;
+                let constant = match c.value.splat() {
+                    Some(element) => Constant::splat(shape, element.into_owned()),
+                    None => match c.value.data() {
+                        ir::LiteralData::Dense(bytes) => Constant::dense(shape, bytes.clone()),
+                        _ => {
+                            let dense = c.value.dense_bytes().map_err(|e| CompileError::invalid(e.to_string()))?;
+                            Constant::dense(shape, dense.into_owned())
+                        }
+                    },
+                };
+                Ok(vec![self.b.constant(constant)])
+            }
+            Op::Iota(iota) => {
+                let shape = self.result_shape(op)?;
+                let dim = to_usize(iota.iota_dimension)?;
+                Ok(vec![self.b.iota(shape, dim)])
+            }
+            Op::CreateToken(_) | Op::AfterAll(_) => {
+                Ok(vec![self.b.constant(Constant::zero(Shape::new(DType::Pred, &[0])))])
+            }
+            Op::Tuple(_) => self.flat(&op.operands),
+            Op::GetTupleElement(get) => {
+                let Type::Tuple(parts) = self.function.body.ty(op.operand(0)) else {
+                    return Err(CompileError::invalid("the operand is no tuple"));
+                };
+                let index = to_usize(get.index)?;
+                let skip = parts.iter().take(index).map(flat_len).sum();
+                let count = parts.get(index).map_or(0, flat_len);
+                Ok(self.flat(&op.operands)?.into_iter().skip(skip).take(count).collect())
+            }
+            Op::OptimizationBarrier(_) => {
+                let operands = self.flat(&op.operands)?;
+                let shapes = operands.iter().map(|v| self.shape(*v)).collect();
+                Ok(self.b.node(Core::Barrier, operands, shapes))
+            }
+            Op::ShardingConstraint(_) | Op::Reshard(_) => self.flat(&op.operands),
+            _ => {
+                let steps = [
+                    Self::array_op,
+                    Self::indexing_op,
+                    Self::control_op,
+                    Self::collective_op,
+                    Self::dynamic_op,
+                    Self::legacy_op,
+                ];
+                for step in steps {
+                    if let Some(values) = step(self, id, op)? {
+                        return Ok(values);
+                    }
+                }
+                Err(CompileError::unimplemented("refcpu does not have this operation"))
+            }
+        }
+    }
+}
+
+/// How many arrays a value of this type consists of.
+fn flat_len(ty: &Type) -> usize {
+    match ty {
+        Type::Tuple(parts) | Type::Future(parts) => parts.iter().map(flat_len).sum(),
+        _ => 1,
+    }
+}

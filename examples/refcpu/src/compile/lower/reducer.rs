@@ -1,0 +1,89 @@
+//! What the regions of reductions, scatters and selections do, where kernels know it.
+
+use crate::graph::{Definition, Graph, Op, Reducer, Body, ValueId};
+use refcpu_kernels::reduce::ReduceOp;
+use refcpu_kernels::region::Direction;
+use refcpu_kernels::tile::TileOp;
+use refcpu_kernels::window::SelectOp;
+
+/// What a region of two parameters and one result does to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Binary {
+    /// Combines them.
+    Op(ReduceOp),
+    /// Gives the second.
+    Second,
+}
+
+/// Recognises a region that combines its two parameters by one operation.
+pub(super) fn binary(graph: &Graph) -> Option<Binary> {
+    let [a, b] = *graph.parameters() else { return None };
+    let [result] = *graph.results() else { return None };
+    if result == b {
+        return Some(Binary::Second);
+    }
+    let node = graph.node_of(result)?;
+    let Op::Tile(op) = node.op else { return None };
+    if node.operands != [a, b] && node.operands != [b, a] {
+        return None;
+    }
+    let op = match op {
+        TileOp::Add => ReduceOp::Add,
+        TileOp::Multiply => ReduceOp::Multiply,
+        TileOp::Maximum => ReduceOp::Maximum,
+        TileOp::Minimum => ReduceOp::Minimum,
+        TileOp::And => ReduceOp::And,
+        TileOp::Or => ReduceOp::Or,
+        TileOp::Xor => ReduceOp::Xor,
+        _ => return None,
+    };
+    op.supports(graph.shape(result).dtype).then_some(Binary::Op(op))
+}
+
+/// The region as a reducer: by name if kernels know it, else as it is.
+pub(super) fn reducer(graph: Graph) -> Reducer {
+    match binary(&graph) {
+        Some(Binary::Op(op)) => Reducer::Op(op),
+        _ => Reducer::Body(Body::new(graph)),
+    }
+}
+
+/// Recognises the selection of `select_and_scatter`.
+pub(super) fn select(graph: &Graph) -> Option<SelectOp> {
+    let (direction, a, b) = comparison(graph)?;
+    let position = |v: ValueId| match graph.definition(v) {
+        Definition::Parameter(i) => Some(i),
+        Definition::Result { .. } => None,
+    };
+    let direction = match (position(a)?, position(b)?) {
+        (0, 1) => direction,
+        (1, 0) => flipped(direction),
+        _ => return None,
+    };
+    match direction {
+        Direction::Ge => Some(SelectOp::Ge),
+        Direction::Gt => Some(SelectOp::Gt),
+        Direction::Le => Some(SelectOp::Le),
+        Direction::Lt => Some(SelectOp::Lt),
+        Direction::Eq | Direction::Ne => None,
+    }
+}
+
+/// The comparison that a graph of one result ends in.
+fn comparison(graph: &Graph) -> Option<(Direction, ValueId, ValueId)> {
+    let [result] = *graph.results() else { return None };
+    let node = graph.node_of(result)?;
+    let Op::Compare(direction, _) = node.op else { return None };
+    Some((direction, node.operands[0], node.operands[1]))
+}
+
+/// The relation with its sides exchanged.
+pub(super) fn flipped(d: Direction) -> Direction {
+    match d {
+        Direction::Ge => Direction::Le,
+        Direction::Gt => Direction::Lt,
+        Direction::Le => Direction::Ge,
+        Direction::Lt => Direction::Gt,
+        same => same,
+    }
+}

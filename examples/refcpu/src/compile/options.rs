@@ -1,0 +1,16 @@
+//! How to compile.
+
+/// What the caller says about the run: from PJRT's compile options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileOptions {
+    /// Copies of the program, each with its own data.
+    pub num_replicas: usize,
+    /// Parts that each copy is split into.
+    pub num_partitions: usize,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        Self { num_replicas: 1, num_partitions: 1 }
+    }
+}

@@ -1,0 +1,488 @@
+//! Making graphs: simplifies, folds and finds what is there already, node by node.
+
+use super::elementwise::{fold, is_elementwise};
+use super::{Constant, Definition, Graph, Node, Op, Shape, ValueId};
+use pjrt_stablehlo::ir::Location;
+use refcpu_kernels::DType;
+use refcpu_kernels::region::{Direction, Order};
+use refcpu_kernels::tile::TileOp;
+use std::collections::HashMap;
+
+/// Constants of more bytes than this are not compared with others.
+const COMPARED_BYTES: usize = 4096;
+
+/// Makes a [`Graph`], operands before users.
+#[derive(Default)]
+pub struct Builder {
+    graph: Graph,
+    known: HashMap<(Op, Vec<ValueId>, Vec<Shape>), ValueId>,
+    location: Location,
+}
+
+impl Builder {
+    /// An empty graph.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The graph so far.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The type of a value.
+    pub fn shape(&self, value: ValueId) -> &Shape {
+        self.graph.shape(value)
+    }
+
+    /// Where the nodes made from now on come from.
+    pub fn set_location(&mut self, location: &Location) {
+        self.location = location.clone();
+    }
+
+    /// Adds a parameter.
+    pub fn parameter(&mut self, shape: Shape) -> ValueId {
+        let index = self.graph.parameters.len() as u32;
+        let value = self.value(shape, Definition::Parameter(index));
+        self.graph.parameters.push(value);
+        value
+    }
+
+    fn value(&mut self, shape: Shape, definition: Definition) -> ValueId {
+        let id = u32::try_from(self.graph.values.len()).expect("fewer than 2^32 values");
+        self.graph.values.push((shape, definition));
+        ValueId(id)
+    }
+
+    /// Adds a node as it is, or finds an equal one. Gives its results.
+    pub fn node(&mut self, op: Op, operands: Vec<ValueId>, shapes: Vec<Shape>) -> Vec<ValueId> {
+        let large = matches!(&op, Op::Constant(c) if c.bytes.len() > COMPARED_BYTES);
+        let count = shapes.len() as u32;
+        let key = (!large && op.is_pure()).then(|| (op.clone(), operands.clone(), shapes.clone()));
+        if let Some(first) = key.as_ref().and_then(|k| self.known.get(k)) {
+            return (0..count).map(|i| ValueId(first.0 + i)).collect();
+        }
+        let node = self.graph.nodes.len() as u32;
+        let mut results = Vec::with_capacity(shapes.len());
+        for (index, shape) in shapes.into_iter().enumerate() {
+            results.push(self.value(shape, Definition::Result { node, index: index as u32 }));
+        }
+        let first_result = results.first().copied().unwrap_or(ValueId(u32::MAX));
+        self.graph.nodes.push(Node { op, operands, first_result, results: count, location: self.location.clone() });
+        if let Some(key) = key.filter(|_| count > 0) {
+            self.known.insert(key, first_result);
+        }
+        results
+    }
+
+    /// Adds a node with one result, in the simplest form known.
+    pub fn add(&mut self, op: Op, operands: &[ValueId], shape: Shape) -> ValueId {
+        if let Some(value) = self.simplified(&op, operands, &shape) {
+            debug_assert_eq!(self.shape(value), &shape, "simplifying {op:?}");
+            return value;
+        }
+        self.node(op, operands.to_vec(), vec![shape])[0]
+    }
+
+    /// A constant.
+    pub fn constant(&mut self, constant: Constant) -> ValueId {
+        let shape = constant.shape.clone();
+        self.node(Op::Constant(constant), vec![], vec![shape])[0]
+    }
+
+    /// A constant with all elements equal to the value of `dtype` nearest to `value`.
+    pub fn number(&mut self, shape: Shape, value: f64) -> ValueId {
+        let wide = Constant::splat(Shape::scalar(DType::F64), value.to_le_bytes().to_vec());
+        let narrow = fold(&Op::Convert, &[&wide], &Shape::scalar(shape.dtype)).expect("conversions of f64 exist");
+        self.constant(narrow.with_dims(&shape.dims))
+    }
+
+    /// The coordinate along a dimension.
+    pub fn iota(&mut self, shape: Shape, dim: usize) -> ValueId {
+        self.add(Op::Iota { dim }, &[], shape)
+    }
+
+    /// An elementwise operation whose result has the operands' type.
+    pub fn tile(&mut self, op: TileOp, operands: &[ValueId]) -> ValueId {
+        let shape = self.shape(operands[0]).clone();
+        self.add(Op::Tile(op), operands, shape)
+    }
+
+    /// An elementwise comparison.
+    pub fn compare(&mut self, direction: Direction, a: ValueId, b: ValueId) -> ValueId {
+        let shape = self.shape(a).with_dtype(DType::Pred);
+        self.add(Op::Compare(direction, Order::Partial), &[a, b], shape)
+    }
+
+    /// Elementwise choice.
+    pub fn select(&mut self, p: ValueId, a: ValueId, b: ValueId) -> ValueId {
+        let shape = self.shape(a).clone();
+        self.add(Op::Select, &[p, a, b], shape)
+    }
+
+    /// Elementwise conversion.
+    pub fn convert(&mut self, value: ValueId, dtype: DType) -> ValueId {
+        let shape = self.shape(value).with_dtype(dtype);
+        self.add(Op::Convert, &[value], shape)
+    }
+
+    /// The same elements under other dimensions.
+    pub fn reshape(&mut self, value: ValueId, dims: &[usize]) -> ValueId {
+        let shape = self.shape(value).with_dims(dims);
+        self.add(Op::Reshape, &[value], shape)
+    }
+
+    /// Repetition along new dimensions: dimension `i` becomes `map[i]`.
+    pub fn broadcast(&mut self, value: ValueId, map: &[usize], dims: &[usize]) -> ValueId {
+        let shape = self.shape(value).with_dims(dims);
+        self.add(Op::Broadcast { dims: map.to_vec() }, &[value], shape)
+    }
+
+    /// A scalar repeated to the dimensions; other arrays must have them already.
+    pub fn spread(&mut self, value: ValueId, dims: &[usize]) -> ValueId {
+        if self.shape(value).rank() == 0 { self.broadcast(value, &[], dims) } else { value }
+    }
+
+    /// Permuted dimensions.
+    pub fn transpose(&mut self, value: ValueId, permutation: &[usize]) -> ValueId {
+        let from = self.shape(value);
+        let dims: Vec<usize> = permutation.iter().map(|p| from.dims[*p]).collect();
+        let shape = from.with_dims(&dims);
+        self.add(Op::Transpose { permutation: permutation.to_vec() }, &[value], shape)
+    }
+
+    /// The box between two corners.
+    pub fn slice(&mut self, value: ValueId, start: &[usize], limit: &[usize]) -> ValueId {
+        let dims: Vec<usize> = start.iter().zip(limit).map(|(s, l)| l - s).collect();
+        let shape = self.shape(value).with_dims(&dims);
+        self.add(Op::Slice { start: start.to_vec(), stride: vec![1; dims.len()] }, &[value], shape)
+    }
+
+    /// Puts a closed graph in the place of one node: its results for these arguments.
+    pub fn inline(&mut self, body: &Graph, arguments: &[ValueId]) -> Vec<ValueId> {
+        let mut map = vec![ValueId(u32::MAX); body.num_values()];
+        for (p, a) in body.parameters().iter().zip(arguments) {
+            map[p.index()] = *a;
+        }
+        for node in body.nodes() {
+            self.copy_node(body, node, &mut map);
+        }
+        body.results().iter().map(|r| map[r.index()]).collect()
+    }
+
+    /// Adds a node of another graph whose operands have been added; `map` leads from its values to ours.
+    pub fn copy_node(&mut self, from: &Graph, node: &Node, map: &mut [ValueId]) {
+        self.location = node.location.clone();
+        let operands: Vec<ValueId> = node.operands.iter().map(|v| map[v.index()]).collect();
+        if node.results == 1 {
+            let shape = from.shape(node.first_result).clone();
+            map[node.first_result.index()] = self.add(node.op.clone(), &operands, shape);
+            return;
+        }
+        let shapes = node.results().map(|r| from.shape(r).clone()).collect();
+        for (theirs, ours) in node.results().zip(self.node(node.op.clone(), operands, shapes)) {
+            map[theirs.index()] = ours;
+        }
+    }
+
+    /// The finished graph with these results, without the nodes that nothing needs.
+    pub fn finish(mut self, results: Vec<ValueId>) -> Graph {
+        self.graph.results = results;
+        without_dead_nodes(self.graph)
+    }
+
+    fn constant_of(&self, value: ValueId) -> Option<&Constant> {
+        self.graph.constant(value)
+    }
+
+    /// A value that equals the operation's result and needs no such node.
+    fn simplified(&mut self, op: &Op, operands: &[ValueId], shape: &Shape) -> Option<ValueId> {
+        let constants: Option<Vec<&Constant>> = operands.iter().map(|v| self.constant_of(*v)).collect();
+        if let Some(constants) = constants.filter(|c| !c.is_empty()) {
+            let shapes: Vec<&Shape> = operands.iter().map(|v| self.shape(*v)).collect();
+            if is_elementwise(op, &shapes, shape) {
+                if let Some(value) = fold(op, &constants, shape) {
+                    return Some(self.constant(value));
+                }
+            }
+        }
+        let first = operands.first().copied();
+        match op {
+            Op::Constant(_) | Op::Iota { .. } => self.simplified_iota(op, shape),
+            Op::Reshape | Op::Broadcast { .. } | Op::Transpose { .. } | Op::Slice { .. } | Op::Reverse { .. } => {
+                self.simplified_movement(op, first?, shape)
+            }
+            Op::Convert | Op::Bitcast => (self.shape(first?) == shape).then_some(first?),
+            Op::Concatenate { .. } => {
+                if let [only] = operands {
+                    return Some(*only);
+                }
+                let element = self.constant_of(first?).filter(|c| c.splat)?.with_dims(&[]);
+                let same = operands.iter().all(|v| self.constant_of(*v).is_some_and(|c| c.with_dims_if_splat() == Some(element.clone())));
+                same.then(|| self.constant(element.with_dims(&shape.dims)))
+            }
+            Op::Pad { low, high, interior } => {
+                let none = low.iter().chain(high).chain(interior).all(|n| *n == 0);
+                none.then_some(first?)
+            }
+            Op::Select => {
+                let (p, a, b) = (operands[0], operands[1], operands[2]);
+                if a == b {
+                    return Some(a);
+                }
+                let choice = self.constant_of(p)?.as_integer()?;
+                Some(if choice != 0 { a } else { b })
+            }
+            Op::Tile(op) => self.simplified_arithmetic(*op, operands),
+            Op::DynamicSlice if self.shape(first?) == shape => Some(first?),
+            Op::DynamicSlice => {
+                let from = self.shape(first?).clone();
+                let starts: Option<Vec<i64>> =
+                    operands[1..].iter().map(|v| self.constant_of(*v)?.as_integer()).collect();
+                let start: Vec<usize> = starts?
+                    .iter()
+                    .zip(from.dims.iter().zip(&*shape.dims))
+                    .map(|(s, (d, n))| (*s).clamp(0, (d - n) as i64) as usize)
+                    .collect();
+                let stride = vec![1; start.len()];
+                Some(self.add(Op::Slice { start, stride }, &operands[..1], shape.clone()))
+            }
+            Op::DynamicUpdateSlice if self.shape(operands[1]) == shape => Some(operands[1]),
+            Op::DynamicUpdateSlice if self.shape(operands[1]).is_empty() => Some(first?),
+            _ => None,
+        }
+    }
+
+    fn simplified_iota(&mut self, op: &Op, shape: &Shape) -> Option<ValueId> {
+        let Op::Iota { dim } = op else { return None };
+        (shape.dims[*dim] <= 1).then(|| self.constant(Constant::zero(shape.clone())))
+    }
+
+    fn simplified_arithmetic(&mut self, op: TileOp, operands: &[ValueId]) -> Option<ValueId> {
+        let [a, b] = *operands else { return None };
+        let float = self.shape(a).dtype.is_float() || self.shape(a).dtype.is_complex();
+        let is = |v: ValueId, test: fn(&Constant) -> bool| self.constant_of(v).is_some_and(test);
+        match op {
+            // Not for floats: -0 + 0 is 0.
+            TileOp::Add | TileOp::Or | TileOp::Xor if !float => {
+                if is(b, Constant::is_zero) {
+                    Some(a)
+                } else if is(a, Constant::is_zero) {
+                    Some(b)
+                } else {
+                    None
+                }
+            }
+            TileOp::Subtract if is(b, Constant::is_zero) => Some(a),
+            TileOp::Multiply if is(b, Constant::is_one) => Some(a),
+            TileOp::Multiply if is(a, Constant::is_one) => Some(b),
+            TileOp::Divide if is(b, Constant::is_one) => Some(a),
+            TileOp::And | TileOp::Or if a == b => Some(a),
+            TileOp::And if self.shape(a).dtype == DType::Pred && is(b, Constant::is_one) => Some(a),
+            TileOp::And if self.shape(a).dtype == DType::Pred && is(a, Constant::is_one) => Some(b),
+            _ => None,
+        }
+    }
+
+    /// Reshape, broadcast, transpose, slice and reverse: identities, constants, and two in a row.
+    fn simplified_movement(&mut self, op: &Op, value: ValueId, shape: &Shape) -> Option<ValueId> {
+        let from = self.shape(value).clone();
+        if let Some(element) = self.constant_of(value).filter(|c| c.splat) {
+            let moved = element.with_dims(&shape.dims);
+            return Some(self.constant(moved));
+        }
+        let inner = self.graph.node_of(value).map(|n| (n.op.clone(), n.operands.first().copied()));
+        match op {
+            Op::Reshape => {
+                if from == *shape {
+                    return Some(value);
+                }
+                if let Some(c) = self.constant_of(value) {
+                    let c = c.with_dims(&shape.dims);
+                    return Some(self.constant(c));
+                }
+                match inner {
+                    Some((Op::Reshape, Some(v))) => Some(self.reshape(v, &shape.dims)),
+                    _ => None,
+                }
+            }
+            Op::Broadcast { dims } => {
+                let ascending = dims.windows(2).all(|w| w[0] < w[1]);
+                if ascending && from.len() == shape.len() {
+                    return Some(self.reshape(value, &shape.dims));
+                }
+                match inner {
+                    Some((Op::Broadcast { dims: before }, Some(v))) => {
+                        let map: Vec<usize> = before.iter().map(|d| dims[*d]).collect();
+                        Some(self.broadcast(v, &map, &shape.dims))
+                    }
+                    // A reshape that only adds or drops unit dimensions can be part of the broadcast.
+                    Some((Op::Reshape, Some(v))) => {
+                        let kept = unit_dims_mapped(&self.shape(v).dims, &from.dims)?;
+                        let map: Vec<usize> = kept.iter().map(|d| dims[*d]).collect();
+                        let stripped: Vec<usize> = kept.iter().map(|d| from.dims[*d]).collect();
+                        if stripped.len() >= from.dims.len() {
+                            return None;
+                        }
+                        let v = self.reshape(v, &stripped);
+                        Some(self.broadcast(v, &map, &shape.dims))
+                    }
+                    _ => None,
+                }
+            }
+            Op::Transpose { permutation } => {
+                let moved: Vec<usize> = permutation.iter().copied().filter(|p| from.dims[*p] != 1).collect();
+                if moved.windows(2).all(|w| w[0] < w[1]) || from.is_empty() {
+                    return Some(self.reshape(value, &shape.dims));
+                }
+                match inner {
+                    Some((Op::Transpose { permutation: before }, Some(v))) => {
+                        let both: Vec<usize> = permutation.iter().map(|p| before[*p]).collect();
+                        Some(self.transpose(v, &both))
+                    }
+                    Some((Op::Broadcast { dims }, Some(v))) => {
+                        let position = |d: usize| permutation.iter().position(|p| *p == d).expect("a permutation");
+                        let map: Vec<usize> = dims.iter().map(|d| position(*d)).collect();
+                        Some(self.broadcast(v, &map, &shape.dims))
+                    }
+                    _ => None,
+                }
+            }
+            Op::Slice { start, stride } => {
+                if from == *shape {
+                    return Some(value);
+                }
+                match inner {
+                    Some((Op::Slice { start: s, stride: t }, Some(v))) => {
+                        let start = (0..start.len()).map(|d| s[d] + start[d] * t[d]).collect();
+                        let stride = (0..stride.len()).map(|d| t[d] * stride[d]).collect();
+                        Some(self.add(Op::Slice { start, stride }, &[v], shape.clone()))
+                    }
+                    _ => None,
+                }
+            }
+            Op::Reverse { dims } => dims.iter().all(|d| from.dims[*d] <= 1).then_some(value),
+            _ => None,
+        }
+    }
+}
+
+impl Constant {
+    /// As a scalar, if it is a splat.
+    fn with_dims_if_splat(&self) -> Option<Constant> {
+        self.splat.then(|| self.with_dims(&[]))
+    }
+}
+
+/// If two shapes differ only in dimensions of size one: the dimensions of `to` that are not of size one.
+fn unit_dims_mapped(from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
+    let kept: Vec<usize> = (0..to.len()).filter(|d| to[*d] != 1).collect();
+    let same = from.iter().filter(|d| **d != 1).eq(kept.iter().map(|d| &to[*d]));
+    same.then_some(kept)
+}
+
+/// The graph with only the nodes that results or effects need, values renumbered. Parameters stay.
+fn without_dead_nodes(graph: Graph) -> Graph {
+    let mut needed = vec![false; graph.num_values()];
+    for v in &graph.results {
+        needed[v.index()] = true;
+    }
+    let mut keep = vec![false; graph.nodes.len()];
+    for (n, node) in graph.nodes.iter().enumerate().rev() {
+        if node.results().any(|r| needed[r.index()]) || node.op.has_effect() {
+            keep[n] = true;
+            for v in &node.operands {
+                needed[v.index()] = true;
+            }
+        }
+    }
+    if keep.iter().all(|k| *k) {
+        return graph;
+    }
+    let mut out = Graph::default();
+    let mut map = vec![ValueId(u32::MAX); graph.num_values()];
+    for (i, p) in graph.parameters.iter().enumerate() {
+        map[p.index()] = ValueId(out.values.len() as u32);
+        out.parameters.push(map[p.index()]);
+        out.values.push((graph.shape(*p).clone(), Definition::Parameter(i as u32)));
+    }
+    for (node, _) in graph.nodes.iter().zip(&keep).filter(|(_, k)| **k) {
+        let n = out.nodes.len() as u32;
+        let first_result = ValueId(out.values.len() as u32);
+        for (i, r) in node.results().enumerate() {
+            map[r.index()] = ValueId(out.values.len() as u32);
+            out.values.push((graph.shape(r).clone(), Definition::Result { node: n, index: i as u32 }));
+        }
+        let operands = node.operands.iter().map(|v| map[v.index()]).collect();
+        out.nodes.push(Node { op: node.op.clone(), operands, first_result, results: node.results, location: node.location.clone() });
+    }
+    out.results = graph.results.iter().map(|v| map[v.index()]).collect();
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn f32s(dims: &[usize]) -> Shape {
+        Shape::new(DType::F32, dims)
+    }
+
+    #[test]
+    fn equal_nodes_are_one() {
+        let mut b = Builder::new();
+        let x = b.parameter(f32s(&[4]));
+        let y = b.tile(TileOp::Sine, &[x]);
+        assert_eq!(b.tile(TileOp::Sine, &[x]), y);
+        assert_ne!(b.tile(TileOp::Cosine, &[x]), y);
+    }
+
+    #[test]
+    fn dead_nodes_go() {
+        let mut b = Builder::new();
+        let x = b.parameter(f32s(&[4]));
+        b.tile(TileOp::Sine, &[x]);
+        let y = b.tile(TileOp::Cosine, &[x]);
+        let g = b.finish(vec![y]);
+        assert_eq!(g.nodes().len(), 1);
+        assert_eq!(g.nodes()[0].op, Op::Tile(TileOp::Cosine));
+    }
+
+    #[test]
+    fn movements_in_a_row_become_one() {
+        let mut b = Builder::new();
+        let x = b.parameter(f32s(&[2, 3]));
+        let t = b.transpose(x, &[1, 0]);
+        assert_eq!(b.transpose(t, &[1, 0]), x);
+        let r = b.reshape(x, &[6]);
+        assert_eq!(b.reshape(r, &[2, 3]), x);
+        let s = b.slice(x, &[0, 1], &[2, 3]);
+        let s = b.slice(s, &[1, 1], &[2, 2]);
+        let node = b.graph().node_of(s).unwrap();
+        assert_eq!(node.op, Op::Slice { start: vec![1, 2], stride: vec![1, 1] });
+        assert_eq!(node.operands, [x]);
+    }
+
+    #[test]
+    fn a_broadcast_that_repeats_nothing_is_a_reshape() {
+        let mut b = Builder::new();
+        let x = b.parameter(f32s(&[3]));
+        let y = b.broadcast(x, &[1], &[1, 3]);
+        assert_eq!(b.graph().node_of(y).unwrap().op, Op::Reshape);
+        let z = b.broadcast(y, &[0, 1], &[5, 3]);
+        assert_eq!(b.graph().node_of(z).unwrap().op, Op::Broadcast { dims: vec![1] });
+    }
+
+    #[test]
+    fn arithmetic_on_constants_is_done_at_once() {
+        let mut b = Builder::new();
+        let two = b.number(f32s(&[4]), 2.0);
+        let four = b.tile(TileOp::Multiply, &[two, two]);
+        assert_eq!(b.graph().constant(four).unwrap().element(), Some(&4f32.to_le_bytes()[..]));
+        let x = b.parameter(f32s(&[4]));
+        let one = b.number(f32s(&[4]), 1.0);
+        assert_eq!(b.tile(TileOp::Multiply, &[one, x]), x);
+        let zero = b.number(f32s(&[4]), 0.0);
+        assert_ne!(b.tile(TileOp::Add, &[x, zero]), x, "-0 + 0 is 0");
+    }
+}
