@@ -210,3 +210,116 @@ fn transform<T: Real>(work: &mut [Complex<T>], length: &[usize], inverse: bool) 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copy::test_array::{Array, indices};
+
+    type C = Complex<f64>;
+
+    /// The definition: a sum over all elements for each result.
+    fn naive(values: &[C], dims: &[usize], inverse: bool) -> Vec<C> {
+        let total: usize = dims.iter().product();
+        indices(dims)
+            .map(|k| {
+                let sum: C = indices(dims)
+                    .zip(values)
+                    .map(|(j, v)| {
+                        let turns: f64 =
+                            (0..dims.len()).map(|d| (j[d] * k[d] % dims[d]) as f64 / dims[d] as f64).sum();
+                        let angle = std::f64::consts::TAU * turns * if inverse { 1.0 } else { -1.0 };
+                        v * C::from_polar(1.0, angle)
+                    })
+                    .sum();
+                if inverse { sum / total as f64 } else { sum }
+            })
+            .collect()
+    }
+
+    fn random(n: usize) -> Vec<C> {
+        (0..n as u64)
+            .map(|i| {
+                let bits = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                C::new((bits >> 40) as f64 / 1e7 - 0.8, (bits & 0xff_ffff) as f64 / 1e7 - 0.8)
+            })
+            .collect()
+    }
+
+    #[track_caller]
+    fn close(got: &[C], want: &[C], tolerance: f64) {
+        let scale = want.iter().map(|v| v.norm()).fold(1.0, f64::max);
+        for (g, w) in got.iter().zip(want) {
+            assert!((g - w).norm() < tolerance * scale, "{g} is not {w}");
+        }
+        assert_eq!(got.len(), want.len());
+    }
+
+    fn pairs(values: &[C]) -> Vec<[f64; 2]> {
+        values.iter().map(|v| [v.re, v.im]).collect()
+    }
+
+    fn back(array: &Array) -> Vec<C> {
+        array.values::<[f64; 2]>().iter().map(|v| C::new(v[0], v[1])).collect()
+    }
+
+    const SHAPES: [&[usize]; 11] =
+        [&[1], &[2], &[7], &[16], &[97], &[60], &[3, 4], &[5, 1], &[8, 9], &[2, 3, 4], &[4, 1, 5]];
+
+    fn with_batch(batch: usize, dims: &[usize]) -> Vec<usize> {
+        [&[batch], dims].concat()
+    }
+
+    #[test]
+    fn complex_transforms_equal_the_definition() {
+        for dims in SHAPES {
+            for (kind, inverse) in [(FftKind::Fft, false), (FftKind::Ifft, true)] {
+                let n: usize = dims.iter().product();
+                let values = random(3 * n);
+                let input = Array::of(DType::C128, &with_batch(3, dims), &pairs(&values));
+                let mut out = Array::new(DType::C128, &with_batch(3, dims));
+                fft(&Pool::inline(), input.src(), out.dst(), kind, dims);
+                let want: Vec<C> = values.chunks(n).flat_map(|v| naive(v, dims, inverse)).collect();
+                close(&back(&out), &want, 1e-12);
+                let single: Vec<[f32; 2]> = values.iter().map(|v| [v.re as f32, v.im as f32]).collect();
+                let input = Array::of(DType::C64, &with_batch(3, dims), &single);
+                let mut out = Array::new(DType::C64, &with_batch(3, dims));
+                fft(&Pool::inline(), input.src(), out.dst(), kind, dims);
+                let got: Vec<C> =
+                    out.values::<[f32; 2]>().iter().map(|v| C::new(v[0].into(), v[1].into())).collect();
+                close(&got, &want, 1e-5);
+            }
+        }
+    }
+
+    #[test]
+    fn real_transforms_give_the_first_half_and_back() {
+        for dims in SHAPES {
+            let n: usize = dims.iter().product();
+            let values: Vec<C> = random(2 * n).iter().map(|v| C::new(v.re, 0.0)).collect();
+            let last = dims[dims.len() - 1];
+            let mut half = dims.to_vec();
+            half[dims.len() - 1] = last / 2 + 1;
+            let input =
+                Array::of(DType::F64, &with_batch(2, dims), &values.iter().map(|v| v.re).collect::<Vec<_>>());
+            let mut out = Array::new(DType::C128, &with_batch(2, &half));
+            fft(&Pool::inline(), input.src(), out.dst(), FftKind::Rfft, dims);
+            let full: Vec<C> = values.chunks(n).flat_map(|v| naive(v, dims, false)).collect();
+            let want: Vec<C> = full.chunks(last).flat_map(|row| row[..last / 2 + 1].to_vec()).collect();
+            close(&back(&out), &want, 1e-12);
+            let mut again = Array::new(DType::F64, &with_batch(2, dims));
+            fft(&Pool::inline(), out.src(), again.dst(), FftKind::Irfft, dims);
+            let again: Vec<C> = again.values::<f64>().iter().map(|v| C::new(*v, 0.0)).collect();
+            close(&again, &values, 1e-12);
+        }
+    }
+
+    #[test]
+    fn inverse_real_transforms_ignore_what_a_real_result_cannot_have() {
+        // Imaginary parts of the constant and of the highest frequency.
+        let input = Array::of(DType::C128, &[3], &[[4.0, 9.0], [0.0, 0.0], [0.0, 9.0]]);
+        let mut out = Array::new(DType::F64, &[4]);
+        fft(&Pool::inline(), input.src(), out.dst(), FftKind::Irfft, &[4]);
+        assert_eq!(out.values::<f64>(), [1.0; 4]);
+    }
+}

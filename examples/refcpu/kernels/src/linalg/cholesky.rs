@@ -6,7 +6,7 @@ use crate::{Dst, Pool, Src};
 
 /// Factors each Hermitian positive definite matrix of `input` into `L * L^H` (`lower`) or `U^H * U` and writes the
 /// factor; the other triangle of the result is zero. Only the triangle that is named is read. A matrix that is not
-/// positive definite gives NaN everywhere in its triangle. Takes memory for one matrix per thread.
+/// positive definite gives NaN everywhere. Takes memory for one matrix per thread.
 ///
 /// # Panics
 /// If the matrices are not square, shapes or types differ, or the type has no linear algebra.
@@ -32,14 +32,15 @@ fn run<S: Storage>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, n: usize, lowe
             if !lower {
                 conjugate_transpose(&mut a, n);
             }
-            if !factor(&mut a, n) {
+            if factor(&mut a, n) {
+                for i in 0..n {
+                    a[i * n + i + 1..(i + 1) * n].fill(S::Number::ZERO);
+                }
+                if !lower {
+                    conjugate_transpose(&mut a, n);
+                }
+            } else {
                 a.fill(S::Number::NAN);
-            }
-            for i in 0..n {
-                a[i * n + i + 1..(i + 1) * n].fill(S::Number::ZERO);
-            }
-            if !lower {
-                conjugate_transpose(&mut a, n);
             }
             // SAFETY: as above; each index belongs to one chunk.
             unsafe { to.store(index, &a) };

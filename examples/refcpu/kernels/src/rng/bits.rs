@@ -1,7 +1,7 @@
 //! StableHLO `rng_bit_generator`, bit for bit as XLA computes it.
 
 use super::philox::philox_one;
-use super::threefry::counters;
+use super::threefry::{WordOrder, counters};
 use crate::view::SyncPtr;
 use crate::{Dst, Pool};
 
@@ -50,11 +50,17 @@ pub fn rng_bit_generator(pool: &Pool, algorithm: RngAlgorithm, state: &[u64], mu
             let key = [state[0] as u32, (state[0] >> 32) as u32];
             if size == 8 {
                 pool.run(n.div_ceil(CHUNK), &|chunk| {
-                    counters(key, state[1], chunk * CHUNK..n.min((chunk + 1) * CHUNK), &mut |at, a, b| {
-                        for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                            write(at + i, u64::from(*a) | u64::from(*b) << 32);
-                        }
-                    });
+                    counters(
+                        key,
+                        WordOrder::LowFirst,
+                        state[1],
+                        chunk * CHUNK..n.min((chunk + 1) * CHUNK),
+                        &mut |at, a, b| {
+                            for (i, (a, b)) in a.iter().zip(b).enumerate() {
+                                write(at + i, u64::from(*a) | u64::from(*b) << 32);
+                            }
+                        },
+                    );
                 });
                 return vec![state[0], state[1].wrapping_add(n as u64)];
             }
@@ -66,18 +72,24 @@ pub fn rng_bit_generator(pool: &Pool, algorithm: RngAlgorithm, state: &[u64], mu
             let half = along.div_ceil(2);
             let blocks = if n == 0 { 0 } else { n / along * half };
             pool.run(blocks.div_ceil(CHUNK), &|chunk| {
-                counters(key, state[1], chunk * CHUNK..blocks.min((chunk + 1) * CHUNK), &mut |at, a, b| {
-                    for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                        let block = at + i;
-                        let (outer, middle, low) =
-                            (block / inner / half, block / inner % half, block % inner);
-                        let first = (outer * along + 2 * middle) * inner + low;
-                        write(first, (*a).into());
-                        if 2 * middle + 1 < along {
-                            write(first + inner, (*b).into());
+                counters(
+                    key,
+                    WordOrder::LowFirst,
+                    state[1],
+                    chunk * CHUNK..blocks.min((chunk + 1) * CHUNK),
+                    &mut |at, a, b| {
+                        for (i, (a, b)) in a.iter().zip(b).enumerate() {
+                            let block = at + i;
+                            let (outer, middle, low) =
+                                (block / inner / half, block / inner % half, block % inner);
+                            let first = (outer * along + 2 * middle) * inner + low;
+                            write(first, (*a).into());
+                            if 2 * middle + 1 < along {
+                                write(first + inner, (*b).into());
+                            }
                         }
-                    }
-                });
+                    },
+                );
             });
             vec![state[0], state[1].wrapping_add(blocks as u64)]
         }

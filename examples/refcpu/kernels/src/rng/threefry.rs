@@ -32,13 +32,6 @@ pub(super) fn threefry_lanes(key: [u32; 2], x0: &mut [u32; LANES], x1: &mut [u32
     }
 }
 
-/// The block function on one counter.
-pub(super) fn threefry_one(key: [u32; 2], counter: [u32; 2]) -> [u32; 2] {
-    let (mut x0, mut x1) = ([counter[0]; LANES], [counter[1]; LANES]);
-    threefry_lanes(key, &mut x0, &mut x1);
-    [x0[0], x1[0]]
-}
-
 /// `(y0, y1) = threefry2x32(key, (x0, x1))` element by element, over U32 arrays of one size. An output may be the same
 /// array as the input with its number, or as the other one if that is not read again: `y0` as `x0`, `y1` as `x1`.
 ///
@@ -90,13 +83,19 @@ pub fn threefry2x32_iota(pool: &Pool, key: [u32; 2], first: u64, mut y0: Dst<'_>
     );
     let outputs = [SyncPtr::new(&mut y0), SyncPtr::new(&mut y1)];
     pool.run(n.div_ceil(CHUNK), &|chunk| {
-        counters(key, first, chunk * CHUNK..n.min((chunk + 1) * CHUNK), &mut |at, a, b| {
-            // SAFETY: the block lies in the chunk's part of both arrays, which no other chunk writes.
-            unsafe {
-                outputs[0].get().cast::<u32>().add(at).copy_from(a.as_ptr(), a.len());
-                outputs[1].get().cast::<u32>().add(at).copy_from(b.as_ptr(), b.len());
-            }
-        });
+        counters(
+            key,
+            WordOrder::HighFirst,
+            first,
+            chunk * CHUNK..n.min((chunk + 1) * CHUNK),
+            &mut |at, a, b| {
+                // SAFETY: the block lies in the chunk's part of both arrays, which no other chunk writes.
+                unsafe {
+                    outputs[0].get().cast::<u32>().add(at).copy_from(a.as_ptr(), a.len());
+                    outputs[1].get().cast::<u32>().add(at).copy_from(b.as_ptr(), b.len());
+                }
+            },
+        );
     });
 }
 
@@ -109,7 +108,7 @@ pub fn threefry_random_bits(pool: &Pool, key: [u32; 2], mut out: Dst<'_>) {
     let n = out.len();
     let output = SyncPtr::new(&mut out);
     pool.run(n.div_ceil(CHUNK), &|chunk| {
-        counters(key, 0, chunk * CHUNK..n.min((chunk + 1) * CHUNK), &mut |at, a, b| {
+        counters(key, WordOrder::HighFirst, 0, chunk * CHUNK..n.min((chunk + 1) * CHUNK), &mut |at, a, b| {
             let mut mixed = [0u32; LANES];
             for ((m, a), b) in mixed.iter_mut().zip(a).zip(b) {
                 *m = a ^ b;
@@ -120,9 +119,19 @@ pub fn threefry_random_bits(pool: &Pool, key: [u32; 2], mut out: Dst<'_>) {
     });
 }
 
+/// Which word of a 64-bit counter the block function gets first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WordOrder {
+    /// The high one: JAX.
+    HighFirst,
+    /// The low one: XLA's `rng_bit_generator`.
+    LowFirst,
+}
+
 /// Gives `work` the results for counters `first + range`, block by block with the block's position in the range.
 pub(super) fn counters(
     key: [u32; 2],
+    order: WordOrder,
     first: u64,
     range: std::ops::Range<usize>,
     work: &mut dyn FnMut(usize, &[u32], &[u32]),
@@ -135,6 +144,9 @@ pub(super) fn counters(
             let counter = base.wrapping_add(i as u64);
             a[i] = (counter >> 32) as u32;
             b[i] = counter as u32;
+        }
+        if order == WordOrder::LowFirst {
+            std::mem::swap(&mut a, &mut b);
         }
         threefry_lanes(key, &mut a, &mut b);
         work(at, &a[..count], &b[..count]);

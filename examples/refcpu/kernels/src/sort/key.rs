@@ -134,11 +134,12 @@ impl KeyCodec {
                     Nan::Only(pattern) => bits & self.mask == pattern,
                 };
                 let negative = bits & sign != 0;
-                match self.order {
-                    _ if is_nan && (self.order == KeyOrder::Numeric || matches!(nan, Nan::Only(_))) => {
-                        self.mask
-                    }
-                    KeyOrder::Numeric if magnitude == 0 => sign,
+                match (nan, self.order) {
+                    // No pattern stands for -0 here, so its place is free to make room for NaN at the end.
+                    (Nan::Only(_), _) if is_nan => self.mask,
+                    (Nan::Only(_), _) if !negative => sign + magnitude - 1,
+                    (_, KeyOrder::Numeric) if is_nan => self.mask,
+                    (_, KeyOrder::Numeric) if magnitude == 0 => sign,
                     _ if negative => sign - 1 - magnitude,
                     _ => sign + magnitude,
                 }
