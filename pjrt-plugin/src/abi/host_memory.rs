@@ -1,0 +1,67 @@
+//! Ranges of host memory that the host lends to the plugin.
+
+use std::ptr::NonNull;
+use std::slice;
+
+/// Host memory that may be read until this is dropped.
+pub(crate) struct HostBytes {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the range is only read, through `&self`, and the contract of `new` lets any thread do so.
+unsafe impl Send for HostBytes {}
+// SAFETY: as above: shared access only reads.
+unsafe impl Sync for HostBytes {}
+
+impl HostBytes {
+    /// # Safety
+    ///
+    /// Until the value is dropped, the `len` bytes from `start` on can be read from any thread and are not written to;
+    /// `len` is at most `isize::MAX`. `start` may be dangling if `len` is zero.
+    pub(crate) unsafe fn new(start: *const u8, len: usize) -> Self {
+        let start = NonNull::new(start.cast_mut()).filter(|_| len > 0).unwrap_or(NonNull::dangling());
+        Self { start, len }
+    }
+
+    /// The bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: `new`'s contract makes the range readable and unchanged while `self` lives, which outlives the borrow; a
+        // range of zero bytes has a dangling but non-null pointer, which is what a slice needs.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+/// Host memory that may be written until this is dropped.
+pub(crate) struct HostBytesMut {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the contract of `new` gives this value alone access to the range, from any thread.
+unsafe impl Send for HostBytesMut {}
+// SAFETY: access goes through `&mut self` only.
+unsafe impl Sync for HostBytesMut {}
+
+impl HostBytesMut {
+    /// # Safety
+    ///
+    /// Until the value is dropped, the `len` bytes from `start` on belong to this value alone and can be written from any
+    /// thread; `len` is at most `isize::MAX`. `start` may be dangling if `len` is zero.
+    pub(crate) unsafe fn new(start: *mut u8, len: usize) -> Self {
+        let start = NonNull::new(start).filter(|_| len > 0).unwrap_or(NonNull::dangling());
+        Self { start, len }
+    }
+
+    /// How many bytes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The bytes. What they hold before they are written is the host's affair.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: `new`'s contract gives `self` exclusive access to the range, and `&mut self` makes this the only slice of
+        // it. The memory is the host's, allocated outside this program, so its bytes have some value.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}

@@ -1,0 +1,29 @@
+//! Storage on a device.
+
+use std::sync::Arc;
+
+use crate::host_buffer::CopyToHost;
+
+/// Bytes on a device: *storage*. Whether a buffer is pending, ready, in error, donated or deleted is not its business.
+///
+/// Storage is shared: the SDK, running executions and copies hold it, and it is dropped when the last of them is done.
+pub trait PjrtBuffer: Send + Sync + 'static {
+    /// How many bytes it takes on the device (`PJRT_Buffer_OnDeviceSizeInBytes`).
+    fn size_in_bytes(&self) -> usize;
+
+    /// Copies the array to the host (`PJRT_Buffer_ToHostBuffer`); called once the data is there. Finish the copy now, or
+    /// take `self` and the copy to where the work is done and finish it later.
+    fn copy_to_host(self: Arc<Self>, copy: CopyToHost);
+
+    /// The bytes, dense and row-major, where the host can read them: `Some` exactly in memories that are
+    /// [host-accessible](crate::memory::Memory::host_accessible). They stay where they are for the life of the storage.
+    fn host_bytes(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// The address of the data, for `PJRT_Buffer_UnsafePointer`; `None` if there is no such thing. The default is that of
+    /// [`host_bytes`](Self::host_bytes).
+    fn device_address(&self) -> Option<usize> {
+        self.host_bytes().map(|bytes| bytes.as_ptr().addr())
+    }
+}

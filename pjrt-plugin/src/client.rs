@@ -1,0 +1,330 @@
+//! The client: a plugin's entry.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::attributes::PluginAttributes;
+use crate::buffer::PjrtBuffer;
+use crate::compile_options::CompileOptions;
+use crate::device::PjrtDevice;
+use crate::device_assignment::DeviceAssignment;
+use crate::element_type::ElementType;
+use crate::error::{Error, Result};
+use crate::executable::PjrtExecutable;
+use crate::execution::Execution;
+use crate::host_buffer::{CopyToHost, HostBuffer};
+use crate::kv_store::KeyValueStore;
+use crate::layout::Layout;
+use crate::memory::Memory;
+use crate::options::{OptionSpec, Options};
+use crate::program::{Program, ProgramFormat};
+use crate::promise::Pending;
+use crate::topology::Topology;
+
+/// A plugin: options, devices, compilation, execution, upload (`PJRT_Client`).
+///
+/// Every method may be called from several threads at once, and none is called with a lock of the SDK held. A panic in one
+/// becomes an INTERNAL error.
+pub trait PjrtClient: Sized + Send + Sync + 'static {
+    /// What a device is.
+    type Device: PjrtDevice;
+    /// Storage on a device.
+    type Buffer: PjrtBuffer;
+    /// A compiled program.
+    type Executable: PjrtExecutable;
+    /// A program bound to devices: whatever [`execute`](Self::execute) needs.
+    type Loaded: Send + Sync + 'static;
+
+    /// The name by which hosts know the platform, in lower case; JAX chooses lowering rules by it.
+    const PLATFORM_NAME: &'static str;
+
+    /// The options that [`create`](Self::create) takes.
+    const CREATE_OPTIONS: &'static [OptionSpec] = &[];
+
+    /// The formats of programs that [`compile`](Self::compile) reads. Others are refused before it is called.
+    const PROGRAM_FORMATS: &'static [ProgramFormat] = &[ProgramFormat::Mlir];
+
+    /// Called once, before anything else (`PJRT_Plugin_Initialize`).
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the plugin from working at all, such as a driver that is not installed.
+    fn initialize() -> Result<()> {
+        Ok(())
+    }
+
+    /// What the plugin says about itself (`PJRT_Plugin_Attributes`). Called once.
+    fn plugin_attributes() -> PluginAttributes {
+        PluginAttributes::new()
+    }
+
+    /// Makes a client (`PJRT_Client_Create`).
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the devices from being used.
+    fn create(config: ClientConfig) -> Result<Self>;
+
+    /// The devices, those of other processes too, always the same ones in the same order; at least one is addressable.
+    fn devices(&self) -> &[Self::Device];
+
+    /// Free text about the platform: versions of driver, compiler, hardware. Called once. Hosts put it into cache keys.
+    fn platform_version(&self) -> String;
+
+    /// The number of this process. Called once.
+    fn process_index(&self) -> i32 {
+        0
+    }
+
+    /// The devices that a program runs on if the host names none (`PJRT_Client_DefaultDeviceAssignment`). The default: the
+    /// first ones, in order of their ids.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_ARGUMENT if there are too few.
+    fn default_device_assignment(&self, replicas: usize, partitions: usize) -> Result<DeviceAssignment> {
+        in_order_assignment(self.devices(), replicas, partitions)
+    }
+
+    /// The devices as a topology (`PJRT_Client_TopologyDescription`). Called once.
+    fn topology(&self) -> Topology {
+        Topology::of_devices(Self::PLATFORM_NAME, self.platform_version(), self.devices())
+    }
+
+    /// What became of the other processes of a distributed computation (`PJRT_Client_UpdateGlobalProcessInfo`).
+    fn process_info_changed(&self, processes: &[ProcessInfo]) {
+        let _ = processes;
+    }
+
+    /// Compiles a program (`PJRT_Compile`, and the first half of `PJRT_Client_Compile`).
+    ///
+    /// # Errors
+    ///
+    /// INVALID_ARGUMENT for a program that is wrong, UNIMPLEMENTED for one that the plugin cannot compile; the message
+    /// names the operation and its location.
+    fn compile(request: CompileRequest<'_, Self>) -> Result<Self::Executable>;
+
+    /// Restores what [`PjrtExecutable::serialize`] gave. The default compiles the program again.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_ARGUMENT for bytes that are wrong, FAILED_PRECONDITION for those of another version or machine.
+    fn deserialize(request: DeserializeRequest<'_, Self>) -> Result<Self::Executable> {
+        Self::compile(request.compile)
+    }
+
+    /// Binds a program to devices (`PJRT_Client_Load`, and the second half of `PJRT_Client_Compile`). A program that the
+    /// host compiled as portable comes with its default assignment, and any device can be named when it runs.
+    ///
+    /// # Errors
+    ///
+    /// RESOURCE_EXHAUSTED if there is no room for it; whatever else keeps it from being loaded.
+    fn load(&self, executable: &Arc<Self::Executable>, assignment: &DeviceAssignment)
+    -> Result<Self::Loaded>;
+
+    /// Runs a program (`PJRT_LoadedExecutable_Execute`). The execution carries the inputs and the promise of the outputs;
+    /// finish it before returning, or take it to where the work is done.
+    ///
+    /// # Errors
+    ///
+    /// An error here is the host's error at once. The execution must then not have been moved elsewhere.
+    fn execute(&self, loaded: &Arc<Self::Loaded>, execution: Execution<Self>) -> Result<()>;
+
+    /// Puts an array of the host on a device (`PJRT_Client_BufferFromHostBuffer`).
+    ///
+    /// # Errors
+    ///
+    /// RESOURCE_EXHAUSTED if there is no room; UNIMPLEMENTED for an element type that the device does not have.
+    fn buffer_from_host(&self, data: HostBuffer, to: Placement<'_, Self>) -> Result<Pending<Self::Buffer>>;
+
+    /// Copies an array to another device or memory of this client (`PJRT_Buffer_CopyToMemory`,
+    /// `PJRT_Buffer_CopyToDevice`); called once the data is there. The default copies through the host.
+    ///
+    /// # Errors
+    ///
+    /// RESOURCE_EXHAUSTED if there is no room; whatever else keeps the copy from being made.
+    fn copy_buffer(
+        &self,
+        from: BufferRef<'_, Self>,
+        to: Placement<'_, Self>,
+    ) -> Result<Pending<Self::Buffer>> {
+        copy_through_host(self, from, to)
+    }
+}
+
+/// What a client is created with.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ClientConfig {
+    /// The values of the declared options.
+    pub options: Options,
+    /// The number of this process in a distributed computation; otherwise 0.
+    pub node_id: i64,
+    /// How many processes there are; 1 if the computation is not distributed.
+    pub num_nodes: i64,
+    /// The store that the processes share, if there are several.
+    pub kv_store: Option<KeyValueStore>,
+}
+
+impl ClientConfig {
+    /// The configuration of a client that is alone.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        Self { options, node_id: 0, num_nodes: 1, kv_store: None }
+    }
+}
+
+/// What became of a process of a distributed computation.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ProcessInfo {
+    /// The process.
+    pub task_id: i32,
+    /// Which incarnation of it: the number changes when it restarts.
+    pub incarnation_id: u64,
+    /// Its state.
+    pub state: ProcessState,
+    /// What went wrong, if something did.
+    pub error: Option<Error>,
+}
+
+/// The state of a process (`PJRT_ProcessState`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProcessState {
+    /// Not said.
+    Unspecified,
+    /// Not started.
+    Uninitialized,
+    /// Gone.
+    Disconnected,
+    /// There.
+    Connected,
+    /// Failed.
+    Error,
+}
+
+/// A program to compile.
+#[non_exhaustive]
+pub struct CompileRequest<'a, C: PjrtClient> {
+    /// The program, in one of [`PjrtClient::PROGRAM_FORMATS`].
+    pub program: &'a Program,
+    /// How to compile it.
+    pub options: &'a CompileOptions,
+    /// What to compile it for.
+    pub topology: &'a Topology,
+    /// The client that will load it, if there is one.
+    pub client: Option<&'a C>,
+}
+
+/// A compiled program to restore.
+#[non_exhaustive]
+pub struct DeserializeRequest<'a, C: PjrtClient> {
+    /// What [`PjrtExecutable::serialize`] gave.
+    pub serialized: &'a [u8],
+    /// The program that it was compiled from.
+    pub compile: CompileRequest<'a, C>,
+}
+
+/// Where an array should go.
+#[non_exhaustive]
+pub struct Placement<'a, C: PjrtClient> {
+    /// The device.
+    pub device: &'a C::Device,
+    /// One of its memories.
+    pub memory: &'a Memory,
+    /// The layout that the host asks for; `None` is dense and row-major. A plugin without a use for layouts ignores it.
+    pub layout: Option<&'a Layout>,
+}
+
+/// An array on a device.
+#[non_exhaustive]
+pub struct BufferRef<'a, C: PjrtClient> {
+    /// Its storage.
+    pub storage: &'a Arc<C::Buffer>,
+    /// The device.
+    pub device: &'a C::Device,
+    /// The memory.
+    pub memory: &'a Memory,
+    /// The type of the elements.
+    pub element_type: ElementType,
+    /// The dimensions.
+    pub dims: &'a [i64],
+}
+
+macro_rules! copy_and_debug {
+    ($($name:ident)*) => {$(
+        impl<C: PjrtClient> Clone for $name<'_, C> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<C: PjrtClient> Copy for $name<'_, C> {}
+    )*};
+}
+copy_and_debug!(CompileRequest DeserializeRequest Placement BufferRef);
+
+impl<C: PjrtClient> fmt::Debug for CompileRequest<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompileRequest").field("program", self.program).finish_non_exhaustive()
+    }
+}
+
+impl<C: PjrtClient> fmt::Debug for DeserializeRequest<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeserializeRequest").field("bytes", &self.serialized.len()).finish_non_exhaustive()
+    }
+}
+
+impl<C: PjrtClient> fmt::Debug for Placement<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let device = self.device.description().id();
+        f.debug_struct("Placement")
+            .field("device", &device)
+            .field("memory", self.memory)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: PjrtClient> fmt::Debug for BufferRef<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BufferRef({}{:?})", self.element_type, self.dims)
+    }
+}
+
+/// The first devices in order of their ids, as JAX and XLA number them.
+fn in_order_assignment<D: PjrtDevice>(
+    devices: &[D],
+    replicas: usize,
+    partitions: usize,
+) -> Result<DeviceAssignment> {
+    let mut ids: Vec<i32> = devices.iter().map(|device| device.description().id()).collect();
+    ids.sort_unstable();
+    match replicas.checked_mul(partitions) {
+        Some(wanted) if wanted <= ids.len() => {
+            ids.truncate(wanted);
+            DeviceAssignment::new(replicas, partitions, ids)
+        }
+        _ => Err(Error::invalid_argument(format!(
+            "{replicas} replicas of {partitions} partitions do not fit on {} devices",
+            ids.len()
+        ))),
+    }
+}
+
+/// Reads the array back and uploads it again. The upload needs the client, which this call cannot keep, so the readback
+/// is waited for.
+fn copy_through_host<C: PjrtClient>(
+    client: &C,
+    from: BufferRef<'_, C>,
+    to: Placement<'_, C>,
+) -> Result<Pending<C::Buffer>> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let copy = CopyToHost::collected(from.element_type, from.dims.to_vec(), move |bytes| {
+        // The receiver waits below until it has heard from here.
+        let _ = sender.send(bytes);
+    });
+    Arc::clone(from.storage).copy_to_host(copy);
+    let bytes = receiver.recv().unwrap_or_else(|_| Err(Error::internal("the readback was lost")))?;
+    let data = HostBuffer::from_vec(from.element_type, from.dims.to_vec(), bytes)?;
+    client.buffer_from_host(data, to)
+}

@@ -1,0 +1,111 @@
+//! Element types of arrays.
+
+use std::fmt;
+
+macro_rules! element_types {
+    ($($variant:ident $number:literal $name:literal $bits:literal $doc:literal;)*) => {
+        /// The type of an array's elements (`PJRT_Buffer_Type`).
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum ElementType {
+            $(#[doc = $doc] $variant = $number,)*
+        }
+
+        impl ElementType {
+            /// Every element type, in the order of their numbers.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The name as XLA and StableHLO people write it: `f32`, `pred`, `s4`.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// How many bits an element has, packed. A token has none.
+            #[must_use]
+            pub const fn bits(self) -> usize {
+                match self { $(Self::$variant => $bits,)* }
+            }
+        }
+    };
+}
+
+element_types! {
+    Pred 1 "pred" 8 "A truth value, one byte, 0 or 1.";
+    S8 2 "s8" 8 "A signed integer of 8 bits.";
+    S16 3 "s16" 16 "A signed integer of 16 bits.";
+    S32 4 "s32" 32 "A signed integer of 32 bits.";
+    S64 5 "s64" 64 "A signed integer of 64 bits.";
+    U8 6 "u8" 8 "An unsigned integer of 8 bits.";
+    U16 7 "u16" 16 "An unsigned integer of 16 bits.";
+    U32 8 "u32" 32 "An unsigned integer of 32 bits.";
+    U64 9 "u64" 64 "An unsigned integer of 64 bits.";
+    F16 10 "f16" 16 "IEEE half precision.";
+    F32 11 "f32" 32 "IEEE single precision.";
+    F64 12 "f64" 64 "IEEE double precision.";
+    Bf16 13 "bf16" 16 "The upper half of a single precision number.";
+    C64 14 "c64" 64 "A complex number of two `f32`, real part first.";
+    C128 15 "c128" 128 "A complex number of two `f64`, real part first.";
+    F8E5M2 16 "f8e5m2" 8 "5 bits of exponent, 2 of mantissa, IEEE-like.";
+    F8E4M3FN 17 "f8e4m3fn" 8 "4 bits of exponent, 3 of mantissa, finite only, with NaN.";
+    F8E4M3B11FNUZ 18 "f8e4m3b11fnuz" 8 "As `F8E4M3FNUZ`, with bias 11.";
+    F8E5M2FNUZ 19 "f8e5m2fnuz" 8 "As `F8E5M2`, finite only, one NaN, no negative zero.";
+    F8E4M3FNUZ 20 "f8e4m3fnuz" 8 "4 bits of exponent, 3 of mantissa, finite only, one NaN, no negative zero.";
+    S4 21 "s4" 4 "A signed integer of 4 bits.";
+    U4 22 "u4" 4 "An unsigned integer of 4 bits.";
+    Token 23 "token" 0 "No data: orders side effects.";
+    S2 24 "s2" 2 "A signed integer of 2 bits.";
+    U2 25 "u2" 2 "An unsigned integer of 2 bits.";
+    F8E4M3 26 "f8e4m3" 8 "4 bits of exponent, 3 of mantissa, IEEE-like.";
+    F8E3M4 27 "f8e3m4" 8 "3 bits of exponent, 4 of mantissa, IEEE-like.";
+    F8E8M0FNU 28 "f8e8m0fnu" 8 "8 bits of exponent and nothing else: a scale.";
+    F4E2M1FN 29 "f4e2m1fn" 4 "2 bits of exponent, 1 of mantissa, finite only.";
+    S1 30 "s1" 1 "A signed integer of 1 bit: 0 or -1.";
+    U1 31 "u1" 1 "An unsigned integer of 1 bit.";
+    F6E2M3FN 32 "f6e2m3fn" 6 "2 bits of exponent, 3 of mantissa, finite only.";
+    F6E3M2FN 33 "f6e3m2fn" 6 "3 bits of exponent, 2 of mantissa, finite only.";
+}
+
+impl ElementType {
+    /// The element type with this number in the C API.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        (number as usize).checked_sub(1).and_then(|index| Self::ALL.get(index).copied())
+    }
+
+    /// How many bytes an element takes in host memory. Types of less than a byte are unpacked there: one byte per
+    /// element, in its low bits. A token takes none.
+    #[must_use]
+    pub const fn byte_size(self) -> usize {
+        self.bits().div_ceil(8)
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_the_c_api() {
+        for (index, element_type) in ElementType::ALL.iter().enumerate() {
+            assert_eq!(*element_type as usize, index + 1);
+            assert_eq!(ElementType::from_number(*element_type as u32), Some(*element_type));
+        }
+        assert_eq!(ElementType::F6E3M2FN as u32, pjrt_sys::PJRT_Buffer_Type_F6E3M2FN.0);
+        assert_eq!(ElementType::from_number(0), None);
+        assert_eq!(ElementType::from_number(34), None);
+    }
+
+    #[test]
+    fn types_of_less_than_a_byte_take_a_byte_on_the_host() {
+        assert_eq!(ElementType::S4.byte_size(), 1);
+        assert_eq!(ElementType::Token.byte_size(), 0);
+        assert_eq!(ElementType::C128.byte_size(), 16);
+    }
+}

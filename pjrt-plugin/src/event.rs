@@ -1,0 +1,212 @@
+//! Events: completion of asynchronous work.
+
+use std::fmt;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+use crate::error::{Error, Result};
+use crate::sync::{lock, wait};
+
+/// The completion of something, with or without an error. Cloning gives another handle to the same completion.
+///
+/// An event that is ready from the start costs no allocation and no lock.
+#[derive(Clone)]
+pub struct Event(Option<Arc<State>>);
+
+/// The right and the duty to complete an [`Event`]. Dropping it completes the event with an INTERNAL error.
+pub struct EventSource(Option<Arc<State>>);
+
+type Callback = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// `phase` says without a lock whether the event is complete; `error` and `waiting` change under the lock, and `error`
+/// does not change any more once `phase` has left PENDING.
+struct State {
+    phase: AtomicU8,
+    inner: Mutex<Inner>,
+    completed: Condvar,
+}
+
+#[derive(Default)]
+struct Inner {
+    error: Option<Error>,
+    waiting: Vec<Callback>,
+}
+
+const PENDING: u8 = 0;
+const OK: u8 = 1;
+const FAILED: u8 = 2;
+
+impl State {
+    fn new(phase: u8, error: Option<Error>) -> Arc<Self> {
+        let inner = Inner { error, waiting: Vec::new() };
+        Arc::new(Self { phase: AtomicU8::new(phase), inner: Mutex::new(inner), completed: Condvar::new() })
+    }
+
+    fn outcome(&self) -> Option<Result<()>> {
+        match self.phase.load(Ordering::Acquire) {
+            PENDING => None,
+            OK => Some(Ok(())),
+            _ => Some(self.failure()),
+        }
+    }
+
+    /// The outcome of an event whose phase is FAILED.
+    fn failure(&self) -> Result<()> {
+        lock(&self.inner).error.clone().map_or(Ok(()), Err)
+    }
+
+    /// Completes the event if it is pending, and says whether it was.
+    fn complete(&self, outcome: Result<()>) -> bool {
+        let waiting = {
+            let mut inner = lock(&self.inner);
+            if self.phase.load(Ordering::Relaxed) != PENDING {
+                return false;
+            }
+            inner.error = outcome.as_ref().err().cloned();
+            self.phase.store(if outcome.is_ok() { OK } else { FAILED }, Ordering::Release);
+            mem::take(&mut inner.waiting)
+        };
+        self.completed.notify_all();
+        for callback in waiting {
+            // One callback that panics must not keep the others from running; the panic hook has reported it.
+            let _ = catch_unwind(AssertUnwindSafe(|| callback(outcome.clone())));
+        }
+        true
+    }
+}
+
+impl Event {
+    /// An event that is pending until its source is completed.
+    #[must_use]
+    pub fn pending() -> (EventSource, Self) {
+        let state = State::new(PENDING, None);
+        (EventSource(Some(Arc::clone(&state))), Self(Some(state)))
+    }
+
+    /// An event that is ready.
+    #[must_use]
+    pub const fn ready() -> Self {
+        Self(None)
+    }
+
+    /// An event that is complete with an error.
+    #[must_use]
+    pub fn failed(error: Error) -> Self {
+        Self(Some(State::new(FAILED, Some(error))))
+    }
+
+    /// Whether it is complete, with or without an error. Never waits.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.0.as_ref().is_none_or(|state| state.phase.load(Ordering::Acquire) != PENDING)
+    }
+
+    /// How it ended; nothing while it is pending. Never waits.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Result<()>> {
+        self.0.as_ref().map_or(Some(Ok(())), |state| state.outcome())
+    }
+
+    /// Waits until it is complete.
+    ///
+    /// # Errors
+    ///
+    /// The error that it was completed with.
+    pub fn wait(&self) -> Result<()> {
+        let Some(state) = &self.0 else { return Ok(()) };
+        if let Some(outcome) = state.outcome() {
+            return outcome;
+        }
+        let mut inner = lock(&state.inner);
+        while state.phase.load(Ordering::Acquire) == PENDING {
+            inner = wait(&state.completed, inner);
+        }
+        inner.error.clone().map_or(Ok(()), Err)
+    }
+
+    /// Calls back exactly once with the outcome: at once if it is complete, otherwise on the thread that completes it.
+    /// No lock is held during the call; dropping every handle to the event does not cancel it.
+    pub fn on_ready(&self, callback: impl FnOnce(Result<()>) + Send + 'static) {
+        let Some(state) = &self.0 else { return callback(Ok(())) };
+        if let Some(outcome) = state.outcome() {
+            return callback(outcome);
+        }
+        let mut inner = lock(&state.inner);
+        if state.phase.load(Ordering::Acquire) == PENDING {
+            inner.waiting.push(Box::new(callback));
+            return;
+        }
+        let outcome = inner.error.clone().map_or(Ok(()), Err);
+        drop(inner);
+        callback(outcome);
+    }
+
+    /// An event that completes when all of these are complete, with the error of the first of them (in this order)
+    /// that has one.
+    #[must_use]
+    pub fn all(events: Vec<Event>) -> Self {
+        let pending: Vec<Event> = events.iter().filter(|event| !event.is_ready()).cloned().collect();
+        let error = move || events.iter().find_map(|event| event.outcome()?.err());
+        if pending.is_empty() {
+            return error().map_or_else(Self::ready, Self::failed);
+        }
+        let (source, all) = Self::pending();
+        after(pending, move || source.complete(error().map_or(Ok(()), Err)));
+        all
+    }
+}
+
+/// Runs something once every one of these events is complete: at once if they are, otherwise on the thread that completes
+/// the last of them.
+pub(crate) fn after(events: Vec<Event>, run: impl FnOnce() + Send + 'static) {
+    let mut events = events.into_iter();
+    match events.find(|event| !event.is_ready()) {
+        None => run(),
+        Some(event) => {
+            let rest: Vec<Event> = events.collect();
+            event.on_ready(move |_| after(rest, run_boxed(run)));
+        }
+    }
+}
+
+/// Erases the type of a closure, so that [`after`] can be used recursively.
+fn run_boxed(run: impl FnOnce() + Send + 'static) -> Box<dyn FnOnce() + Send> {
+    Box::new(run)
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.outcome() {
+            None => f.write_str("Event(pending)"),
+            Some(Ok(())) => f.write_str("Event(ready)"),
+            Some(Err(error)) => write!(f, "Event({error:?})"),
+        }
+    }
+}
+
+impl EventSource {
+    /// Completes the event. Its callbacks run on this thread before this returns.
+    pub fn complete(mut self, outcome: Result<()>) {
+        if let Some(state) = self.0.take() {
+            state.complete(outcome);
+        }
+    }
+}
+
+impl Drop for EventSource {
+    fn drop(&mut self) {
+        if let Some(state) = self.0.take() {
+            state.complete(Err(Error::internal(
+                "the work behind this event was dropped before it was finished",
+            )));
+        }
+    }
+}
+
+impl fmt::Debug for EventSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EventSource")
+    }
+}

@@ -1,0 +1,392 @@
+//! Executions: a program's inputs on their way in, the promise of its outputs on the way out.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use crate::abi::guard;
+use crate::client::PjrtClient;
+use crate::device::DeviceId;
+use crate::error::{Error, Result};
+use crate::event::{Event, EventSource, after};
+use crate::storage::{Held, Slot};
+use crate::sync::lock;
+
+/// One launch of a program on all of its devices (`PJRT_LoadedExecutable_Execute`).
+///
+/// It owns the promise of the outputs: completing it makes them ready, failing it puts the error into them, dropping it
+/// unfinished fails it with an INTERNAL error. It can be finished inside of [`PjrtClient::execute`], or moved to a thread
+/// or a queue. An input that is in error fails it without the author's doing.
+pub struct Execution<C: PjrtClient> {
+    launch: Launched<C::Buffer>,
+    inputs: Vec<Vec<Held<C::Buffer>>>,
+    devices: Arc<[DeviceId]>,
+    launch_id: i32,
+}
+
+/// An [`Execution`] whose inputs have storage: it can be run.
+pub struct ReadyExecution<C: PjrtClient> {
+    execution: Execution<C>,
+    /// The inputs whose data is not there yet: none, except after [`Execution::when_allocated`].
+    pending: Vec<Event>,
+}
+
+/// An input of an execution.
+pub enum Input<B> {
+    /// Storage that others may hold too: to be read only.
+    Shared(Arc<B>),
+    /// Storage that the execution consumes: results may be written into it.
+    Donated(B),
+}
+
+impl<B> Input<B> {
+    /// The storage, for reading.
+    #[must_use]
+    pub fn get(&self) -> &B {
+        match self {
+            Self::Shared(storage) => storage,
+            Self::Donated(storage) => storage,
+        }
+    }
+}
+
+impl<B> std::ops::Deref for Input<B> {
+    type Target = B;
+
+    fn deref(&self) -> &B {
+        self.get()
+    }
+}
+
+/// The outputs of an execution are allocated; finishing this makes them ready. Dropping it fails them.
+pub struct Completion {
+    source: EventSource,
+    /// The inputs that were not ready when the program was enqueued; an error of theirs is the outputs' error.
+    inputs: Vec<Event>,
+}
+
+impl<C: PjrtClient> Execution<C> {
+    pub(crate) fn new(
+        inputs: Vec<Vec<Held<C::Buffer>>>,
+        devices: Arc<[DeviceId]>,
+        launch_id: i32,
+        num_outputs: usize,
+    ) -> (Self, Arc<Launch<C::Buffer>>) {
+        let launch = Arc::new(Launch {
+            progress: Mutex::new(Progress::Running),
+            num_devices: inputs.len(),
+            num_outputs,
+        });
+        (Self { launch: Launched(Some(Arc::clone(&launch))), inputs, devices, launch_id }, launch)
+    }
+
+    /// The devices that it runs on, in the order of the outer vectors of inputs and outputs: as a rule all of those that the
+    /// program was loaded for and this process has; one of them if the host launches them one by one.
+    #[must_use]
+    pub fn devices(&self) -> &[DeviceId] {
+        &self.devices
+    }
+
+    /// The host's number of this launch; launches of the same program on several devices or processes that belong together
+    /// have the same.
+    #[must_use]
+    pub fn launch_id(&self) -> i32 {
+        self.launch_id
+    }
+
+    /// Runs a closure once the data of all inputs is there: now, or on the thread that makes the last of them ready.
+    pub fn when_ready(self, run: impl FnOnce(ReadyExecution<C>) + Send + 'static) {
+        self.when(|held| [held.allocated.clone(), held.ready.clone()], run);
+    }
+
+    /// Runs a closure once all inputs have storage, whether or not their data is there: for a device that orders its work
+    /// itself. [`ReadyExecution::ready_events`] says which data is there.
+    pub fn when_allocated(self, run: impl FnOnce(ReadyExecution<C>) + Send + 'static) {
+        self.when(|held| [held.allocated.clone(), Event::ready()], run);
+    }
+
+    fn when(
+        self,
+        events: impl Fn(&Held<C::Buffer>) -> [Event; 2],
+        run: impl FnOnce(ReadyExecution<C>) + Send + 'static,
+    ) {
+        let start = move |execution: Self| match execution.input_error() {
+            Some(error) => execution.fail(error),
+            None => run(ReadyExecution::new(execution)),
+        };
+        let waiting: Vec<Event> =
+            self.inputs.iter().flatten().flat_map(&events).filter(|event| !event.is_ready()).collect();
+        if waiting.is_empty() {
+            start(self);
+        } else {
+            after(waiting, move || start(self));
+        }
+    }
+
+    /// The execution, to be run now, if the data of all inputs is there.
+    ///
+    /// # Errors
+    ///
+    /// The execution itself, if some input is not ready or is in error.
+    #[expect(clippy::result_large_err, reason = "the error is the execution itself, handed back")]
+    pub fn try_ready(self) -> Result<ReadyExecution<C>, Self> {
+        if self.inputs.iter().flatten().all(|held| matches!(held.outcome(), Some(Ok(())))) {
+            Ok(ReadyExecution::new(self))
+        } else {
+            Err(self)
+        }
+    }
+
+    /// Puts an error into the outputs.
+    pub fn fail(mut self, error: Error) {
+        self.launch.finish(Err(error), Event::ready());
+    }
+
+    /// The error of the first input that has one.
+    pub(crate) fn input_error(&self) -> Option<Error> {
+        self.inputs.iter().flatten().find_map(|held| held.outcome()?.err())
+    }
+}
+
+impl<C: PjrtClient> ReadyExecution<C> {
+    fn new(execution: Execution<C>) -> Self {
+        let pending = execution.inputs.iter().flatten().filter(|held| !held.ready.is_ready());
+        let pending = pending.map(|held| held.ready.clone()).collect();
+        Self { execution, pending }
+    }
+
+    /// The devices; see [`Execution::devices`].
+    #[must_use]
+    pub fn devices(&self) -> &[DeviceId] {
+        &self.execution.devices
+    }
+
+    /// The host's number of this launch; see [`Execution::launch_id`].
+    #[must_use]
+    pub fn launch_id(&self) -> i32 {
+        self.execution.launch_id
+    }
+
+    /// When the data of each input is there, by device and argument, until [`take_inputs`](Self::take_inputs). Of use
+    /// after [`Execution::when_allocated`] only.
+    #[must_use]
+    pub fn ready_events(&self) -> Vec<Vec<Event>> {
+        let device = |held: &Vec<Held<C::Buffer>>| held.iter().map(|held| held.ready.clone()).collect();
+        self.execution.inputs.iter().map(device).collect()
+    }
+
+    /// The inputs, by device and argument; a second call gives none. A donated input of which nobody else holds the storage
+    /// comes as [`Input::Donated`].
+    #[must_use]
+    pub fn take_inputs(&mut self) -> Vec<Vec<Input<C::Buffer>>> {
+        let inputs = std::mem::take(&mut self.execution.inputs);
+        // Every input has storage here, so none is left out.
+        inputs.into_iter().map(|device| device.into_iter().filter_map(Input::of).collect()).collect()
+    }
+
+    /// The outputs, by device and output, with their data.
+    ///
+    /// If their number is wrong, all outputs get an INTERNAL error.
+    pub fn complete(mut self, outputs: Vec<Vec<C::Buffer>>) {
+        // The inputs of a device that orders its work itself can turn out to be in error only now.
+        let pending = std::mem::take(&mut self.pending);
+        if pending.is_empty() {
+            self.execution.launch.finish(Ok(outputs), Event::ready());
+        } else {
+            self.execution.launch.finish(Ok(outputs), Event::all(pending));
+        }
+    }
+
+    /// The outputs, by device and output, whose data will be there when the completion is finished.
+    #[must_use]
+    pub fn allocated(mut self, outputs: Vec<Vec<C::Buffer>>) -> Completion {
+        let (source, ready) = Event::pending();
+        let inputs = std::mem::take(&mut self.pending);
+        self.execution.launch.finish(Ok(outputs), ready);
+        Completion { source, inputs }
+    }
+
+    /// Puts an error into the outputs.
+    pub fn fail(self, error: Error) {
+        self.execution.fail(error);
+    }
+}
+
+impl<B> Input<B> {
+    fn of(held: Held<B>) -> Option<Self> {
+        let storage = held.claim.redeem().ok()?;
+        if !held.donated {
+            return Some(Self::Shared(storage));
+        }
+        Some(Arc::try_unwrap(storage).map_or_else(Self::Shared, Self::Donated))
+    }
+}
+
+impl Completion {
+    /// The data of the outputs is there.
+    pub fn finish(self) {
+        let error = self.inputs.iter().find_map(|input| input.outcome()?.err());
+        self.source.complete(error.map_or(Ok(()), Err));
+    }
+
+    /// The data of the outputs will never be there.
+    pub fn fail(self, error: Error) {
+        self.source.complete(Err(error));
+    }
+}
+
+/// What an author gives: by device and output.
+type Outputs<B> = Vec<Vec<B>>;
+
+/// Where an execution and the buffers of its outputs meet. The execution may finish before the host's buffers are made
+/// (then they are made ready, with nothing to wait for) or after (then it fills them).
+pub(crate) struct Launch<B> {
+    progress: Mutex<Progress<B>>,
+    num_devices: usize,
+    num_outputs: usize,
+}
+
+enum Progress<B> {
+    /// Neither has the execution finished nor are there buffers.
+    Running,
+    /// The execution came first.
+    Finished(Finished<B>),
+    /// The buffers came first.
+    Attached(Attached<B>),
+    /// They have met.
+    Over,
+}
+
+/// What an execution ended with: outputs whose data is there once the event is complete, or an error.
+pub(crate) struct Finished<B> {
+    pub(crate) outputs: Result<Outputs<B>>,
+    pub(crate) ready: Event,
+}
+
+struct Attached<B> {
+    slots: Vec<Arc<Slot<B>>>,
+    allocated: EventSource,
+    ready: EventSource,
+}
+
+/// What the host's buffers are made of.
+pub(crate) enum Outcome<B> {
+    Finished(Finished<B>),
+    /// One slot per output, device by device, and what all of them wait for.
+    Pending {
+        slots: Vec<Arc<Slot<B>>>,
+        allocated: Event,
+        ready: Event,
+    },
+}
+
+impl<B> Launch<B> {
+    /// Says how to make the host's buffers. To be called once, when the author's `execute` has returned.
+    pub(crate) fn attach(&self) -> Outcome<B> {
+        let mut progress = lock(&self.progress);
+        match std::mem::replace(&mut *progress, Progress::Over) {
+            Progress::Finished(finished) => Outcome::Finished(finished),
+            Progress::Running | Progress::Attached(_) | Progress::Over => {
+                let slots: Vec<_> = (0..self.num_devices * self.num_outputs).map(|_| Slot::new()).collect();
+                let (allocated_source, allocated) = Event::pending();
+                let (ready_source, ready) = Event::pending();
+                let attached =
+                    Attached { slots: slots.clone(), allocated: allocated_source, ready: ready_source };
+                *progress = Progress::Attached(attached);
+                Outcome::Pending { slots, allocated, ready }
+            }
+        }
+    }
+
+    fn finish(&self, outputs: Result<Outputs<B>>, ready: Event) {
+        let outputs = outputs.and_then(|outputs| self.check(outputs));
+        let mut progress = lock(&self.progress);
+        match std::mem::replace(&mut *progress, Progress::Over) {
+            Progress::Running => *progress = Progress::Finished(Finished { outputs, ready }),
+            Progress::Attached(attached) => {
+                drop(progress);
+                attached.fill(outputs, ready);
+            }
+            Progress::Finished(_) | Progress::Over => {}
+        }
+    }
+
+    fn check(&self, outputs: Outputs<B>) -> Result<Outputs<B>> {
+        if outputs.len() == self.num_devices && outputs.iter().all(|device| device.len() == self.num_outputs)
+        {
+            return Ok(outputs);
+        }
+        Err(Error::internal(format!(
+            "the program has {} outputs on each of {} devices, but the plugin gave {:?}",
+            self.num_outputs,
+            self.num_devices,
+            outputs.iter().map(Vec::len).collect::<Vec<_>>()
+        )))
+    }
+}
+
+impl<B> Attached<B> {
+    fn fill(self, outputs: Result<Outputs<B>>, ready: Event) {
+        match outputs {
+            Ok(outputs) => {
+                for (slot, output) in self.slots.into_iter().zip(outputs.into_iter().flatten()) {
+                    slot.fill(Ok(Arc::new(output)));
+                }
+                self.allocated.complete(Ok(()));
+                let source = self.ready;
+                ready.on_ready(move |outcome| source.complete(outcome));
+            }
+            Err(error) => {
+                for slot in self.slots {
+                    slot.fill(Err(error.clone()));
+                }
+                self.allocated.complete(Err(error.clone()));
+                self.ready.complete(Err(error));
+            }
+        }
+    }
+}
+
+/// The execution's end of a launch.
+struct Launched<B>(Option<Arc<Launch<B>>>);
+
+impl<B> Launched<B> {
+    fn finish(&mut self, outputs: Result<Outputs<B>>, ready: Event) {
+        if let Some(launch) = self.0.take() {
+            launch.finish(outputs, ready);
+        }
+    }
+}
+
+impl<B> Drop for Launched<B> {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            let error = guard::panic_in_progress()
+                .unwrap_or_else(|| Error::internal("the plugin dropped an execution before it was finished"));
+            self.finish(Err(error), Event::ready());
+        }
+    }
+}
+
+impl<C: PjrtClient> fmt::Debug for Execution<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Execution(launch {} on {:?})", self.launch_id, self.devices)
+    }
+}
+
+impl<C: PjrtClient> fmt::Debug for ReadyExecution<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ready{:?}", self.execution)
+    }
+}
+
+impl<B> fmt::Debug for Input<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if matches!(self, Self::Shared(_)) { "Input::Shared" } else { "Input::Donated" })
+    }
+}
+
+impl fmt::Debug for Completion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Completion")
+    }
+}

@@ -1,0 +1,319 @@
+//! Host memory that a plugin reads from or writes to, and gives back.
+
+use std::fmt;
+
+use crate::abi::host_memory::{HostBytes, HostBytesMut};
+use crate::element_type::ElementType;
+use crate::error::{Error, Result};
+use crate::event::EventSource;
+use crate::layout::dense_size;
+use crate::strided::Strided;
+
+/// Host memory to read, for an upload (`PJRT_Client_BufferFromHostBuffer`): an array with an element type, dimensions
+/// and byte strides.
+///
+/// The host must leave the memory alone until this is dropped; dropping it tells the host that it is released. Memory
+/// that the host lends only for the duration of the call has been copied before.
+pub struct HostBuffer {
+    bytes: Bytes,
+    element_type: ElementType,
+    dims: Vec<i64>,
+    /// `None` if the array is dense and row-major.
+    strided: Option<Strided>,
+    may_alias: bool,
+    released: Option<EventSource>,
+}
+
+enum Bytes {
+    Lent(HostBytes),
+    Copied(Vec<u8>),
+}
+
+impl HostBuffer {
+    /// `bytes` spans exactly the array: `strided`'s extent, or the dense size. Dimensions are not negative.
+    pub(crate) fn lent(
+        bytes: HostBytes,
+        element_type: ElementType,
+        dims: Vec<i64>,
+        strided: Option<Strided>,
+        may_alias: bool,
+        released: EventSource,
+    ) -> Self {
+        Self { bytes: Bytes::Lent(bytes), element_type, dims, strided, may_alias, released: Some(released) }
+    }
+
+    /// An array in memory of the plugin's own; `dense` is row-major.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_ARGUMENT if `dense` has not the size of the array.
+    pub fn from_vec(element_type: ElementType, dims: Vec<i64>, dense: Vec<u8>) -> Result<Self> {
+        let size = dense_size(&dims, element_type.byte_size())?;
+        if dense.len() != size {
+            return Err(Error::invalid_argument(format!(
+                "{} bytes are not an array {element_type}{dims:?}, which has {size}",
+                dense.len()
+            )));
+        }
+        Ok(Self {
+            bytes: Bytes::Copied(dense),
+            element_type,
+            dims,
+            strided: None,
+            may_alias: true,
+            released: None,
+        })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Lent(lent) => lent.bytes(),
+            Bytes::Copied(copied) => copied,
+        }
+    }
+
+    /// The type of the elements. Types of less than a byte are unpacked: one byte per element.
+    #[must_use]
+    pub fn element_type(&self) -> ElementType {
+        self.element_type
+    }
+
+    /// The dimensions, none of them negative.
+    #[must_use]
+    pub fn dims(&self) -> &[i64] {
+        &self.dims
+    }
+
+    /// How many bytes the array takes when it is dense.
+    #[must_use]
+    pub fn dense_size(&self) -> usize {
+        self.dims.iter().map(|dim| *dim as usize).product::<usize>() * self.element_type.byte_size()
+    }
+
+    /// Whether it is row-major without gaps.
+    #[must_use]
+    pub fn is_dense(&self) -> bool {
+        self.strided.is_none()
+    }
+
+    /// The bytes, if they are dense and row-major. They can have any alignment.
+    #[must_use]
+    pub fn dense_bytes(&self) -> Option<&[u8]> {
+        self.is_dense().then(|| self.bytes())
+    }
+
+    /// Copies the array, whatever its strides, into dense row-major bytes.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_ARGUMENT if `dense` has not [the array's size](Self::dense_size).
+    pub fn copy_into(&self, dense: &mut [u8]) -> Result<()> {
+        let size = self.dense_size();
+        if dense.len() != size {
+            return Err(Error::invalid_argument(format!(
+                "an array {}{:?} of {size} bytes does not fit into {} bytes",
+                self.element_type,
+                self.dims,
+                dense.len()
+            )));
+        }
+        match &self.strided {
+            None => dense.copy_from_slice(self.bytes()),
+            Some(strided) => strided.gather(self.bytes(), dense),
+        }
+        Ok(())
+    }
+
+    /// The array as dense row-major bytes.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        match &self.strided {
+            None => self.bytes().to_vec(),
+            Some(strided) => {
+                let mut dense = vec![0; self.dense_size()];
+                strided.gather(self.bytes(), &mut dense);
+                dense
+            }
+        }
+    }
+
+    /// Whether the host lets the memory live as long as the buffer: storage may then keep this value and use
+    /// [`dense_bytes`](Self::dense_bytes) in place of a copy.
+    #[must_use]
+    pub fn may_alias(&self) -> bool {
+        self.may_alias
+    }
+
+    /// Copies what was lent into memory of the plugin's own, and releases the host's.
+    pub(crate) fn detach(&mut self) {
+        if let Bytes::Lent(_) = self.bytes {
+            self.bytes = Bytes::Copied(self.to_vec());
+            self.strided = None;
+            self.may_alias = true;
+        }
+        self.release();
+    }
+
+    fn release(&mut self) {
+        if let Some(released) = self.released.take() {
+            released.complete(Ok(()));
+        }
+    }
+}
+
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl fmt::Debug for HostBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HostBuffer({}{:?})", self.element_type, self.dims)
+    }
+}
+
+/// Host memory to fill, for a readback (`PJRT_Buffer_ToHostBuffer`). Finishing or failing it tells the host; dropping it
+/// fails it with an INTERNAL error.
+pub struct CopyToHost {
+    target: Target,
+    element_type: ElementType,
+    dims: Vec<i64>,
+    /// `None` if the host wants the array dense and row-major.
+    strided: Option<Strided>,
+    done: Option<Done>,
+}
+
+enum Target {
+    Lent(HostBytesMut),
+    Collected(Vec<u8>),
+}
+
+enum Done {
+    Event(EventSource),
+    Receiver(Receiver),
+}
+
+/// Who takes the bytes of a copy that does not go to the host.
+type Receiver = Box<dyn FnOnce(Result<Vec<u8>>) + Send>;
+
+impl CopyToHost {
+    /// `bytes` spans exactly the array: `strided`'s extent, or the dense size.
+    pub(crate) fn lent(
+        bytes: HostBytesMut,
+        element_type: ElementType,
+        dims: Vec<i64>,
+        strided: Option<Strided>,
+        done: EventSource,
+    ) -> Self {
+        Self { target: Target::Lent(bytes), element_type, dims, strided, done: Some(Done::Event(done)) }
+    }
+
+    /// A copy into memory of the SDK's own: `receiver` gets the dense row-major bytes.
+    pub(crate) fn collected(
+        element_type: ElementType,
+        dims: Vec<i64>,
+        receiver: impl FnOnce(Result<Vec<u8>>) + Send + 'static,
+    ) -> Self {
+        let size = dense_size(&dims, element_type.byte_size()).unwrap_or(0);
+        Self {
+            target: Target::Collected(vec![0; size]),
+            element_type,
+            dims,
+            strided: None,
+            done: Some(Done::Receiver(Box::new(receiver))),
+        }
+    }
+
+    /// The type of the elements. Types of less than a byte are wanted unpacked: one byte per element.
+    #[must_use]
+    pub fn element_type(&self) -> ElementType {
+        self.element_type
+    }
+
+    /// The dimensions.
+    #[must_use]
+    pub fn dims(&self) -> &[i64] {
+        &self.dims
+    }
+
+    /// How many bytes the array takes when it is dense.
+    #[must_use]
+    pub fn dense_size(&self) -> usize {
+        self.dims.iter().map(|dim| *dim as usize).product::<usize>() * self.element_type.byte_size()
+    }
+
+    /// The memory to fill, if the host wants the array dense and row-major. What it holds before is unspecified.
+    #[must_use]
+    pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        if self.strided.is_some() {
+            return None;
+        }
+        Some(self.target_bytes())
+    }
+
+    fn target_bytes(&mut self) -> &mut [u8] {
+        match &mut self.target {
+            Target::Lent(bytes) => bytes.bytes(),
+            Target::Collected(bytes) => bytes,
+        }
+    }
+
+    /// Fills the memory from dense row-major bytes, in the layout that the host wants, and tells the host. If the bytes
+    /// have not [the array's size](Self::dense_size), the copy fails with an INTERNAL error.
+    pub fn finish_with(mut self, dense_row_major: &[u8]) {
+        let size = self.dense_size();
+        if dense_row_major.len() != size {
+            let error = Error::internal(format!(
+                "the device gave {} bytes for an array {}{:?}, which has {size}",
+                dense_row_major.len(),
+                self.element_type,
+                self.dims
+            ));
+            return self.fail(error);
+        }
+        match self.strided.take() {
+            None => self.target_bytes().copy_from_slice(dense_row_major),
+            Some(strided) => strided.scatter(dense_row_major, self.target_bytes()),
+        }
+        self.finish();
+    }
+
+    /// Tells the host that the memory is filled.
+    pub fn finish(mut self) {
+        self.end(Ok(()));
+    }
+
+    /// Tells the host that the copy failed.
+    pub fn fail(mut self, error: Error) {
+        self.end(Err(error));
+    }
+
+    fn end(&mut self, outcome: Result<()>) {
+        match self.done.take() {
+            None => {}
+            Some(Done::Event(event)) => event.complete(outcome),
+            Some(Done::Receiver(receiver)) => {
+                let target = std::mem::replace(&mut self.target, Target::Collected(Vec::new()));
+                receiver(outcome.map(|()| match target {
+                    Target::Collected(bytes) => bytes,
+                    Target::Lent(mut bytes) => bytes.bytes().to_vec(),
+                }));
+            }
+        }
+    }
+}
+
+impl Drop for CopyToHost {
+    fn drop(&mut self) {
+        if self.done.is_some() {
+            self.end(Err(Error::internal("a copy to the host was dropped before it was finished")));
+        }
+    }
+}
+
+impl fmt::Debug for CopyToHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CopyToHost({}{:?})", self.element_type, self.dims)
+    }
+}

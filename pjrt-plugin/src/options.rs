@@ -1,0 +1,319 @@
+//! Options with which a host creates a client: declared, so that the SDK can check and convert them.
+
+use crate::error::{Error, Result};
+
+/// One option that `PJRT_Client_Create` takes: its name, its default, which gives it its type, and its meaning.
+///
+/// ```
+/// use pjrt_plugin::options::OptionSpec;
+///
+/// const CREATE_OPTIONS: &[OptionSpec] = &[
+///     OptionSpec::integer("num_devices", 1, "how many devices to make"),
+///     OptionSpec::boolean("trace", false, "whether to print every step"),
+/// ];
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OptionSpec {
+    pub(crate) name: &'static str,
+    pub(crate) default: OptionDefault,
+    pub(crate) meaning: &'static str,
+}
+
+/// A default, and by its variant a type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum OptionDefault {
+    String(&'static str),
+    Integer(i64),
+    IntegerList(&'static [i64]),
+    Float(f32),
+    Boolean(bool),
+}
+
+impl OptionSpec {
+    /// An option that is text.
+    #[must_use]
+    pub const fn string(name: &'static str, default: &'static str, meaning: &'static str) -> Self {
+        Self { name, default: OptionDefault::String(default), meaning }
+    }
+
+    /// An option that is a whole number.
+    #[must_use]
+    pub const fn integer(name: &'static str, default: i64, meaning: &'static str) -> Self {
+        Self { name, default: OptionDefault::Integer(default), meaning }
+    }
+
+    /// An option that is a list of whole numbers; as text, they are separated by commas.
+    #[must_use]
+    pub const fn integer_list(name: &'static str, default: &'static [i64], meaning: &'static str) -> Self {
+        Self { name, default: OptionDefault::IntegerList(default), meaning }
+    }
+
+    /// An option that is a number.
+    #[must_use]
+    pub const fn float(name: &'static str, default: f32, meaning: &'static str) -> Self {
+        Self { name, default: OptionDefault::Float(default), meaning }
+    }
+
+    /// An option that is a truth value; as text, `true`, `1`, `false` or `0`.
+    #[must_use]
+    pub const fn boolean(name: &'static str, default: bool, meaning: &'static str) -> Self {
+        Self { name, default: OptionDefault::Boolean(default), meaning }
+    }
+
+    /// The name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it means.
+    #[must_use]
+    pub const fn meaning(&self) -> &'static str {
+        self.meaning
+    }
+}
+
+/// The values of a client's options: what the host gave, and defaults for the rest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    values: Vec<(&'static str, OptionValue)>,
+}
+
+/// The value of an option.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OptionValue {
+    /// Text.
+    String(String),
+    /// A whole number.
+    Integer(i64),
+    /// A list of whole numbers.
+    IntegerList(Vec<i64>),
+    /// A number.
+    Float(f32),
+    /// A truth value.
+    Boolean(bool),
+}
+
+impl OptionValue {
+    fn type_name(&self) -> &'static str {
+        match self {
+            Self::String(_) => "a string",
+            Self::Integer(_) => "an integer",
+            Self::IntegerList(_) => "a list of integers",
+            Self::Float(_) => "a float",
+            Self::Boolean(_) => "a boolean",
+        }
+    }
+}
+
+impl From<OptionDefault> for OptionValue {
+    fn from(default: OptionDefault) -> Self {
+        match default {
+            OptionDefault::String(value) => Self::String(value.to_owned()),
+            OptionDefault::Integer(value) => Self::Integer(value),
+            OptionDefault::IntegerList(value) => Self::IntegerList(value.to_vec()),
+            OptionDefault::Float(value) => Self::Float(value),
+            OptionDefault::Boolean(value) => Self::Boolean(value),
+        }
+    }
+}
+
+macro_rules! getters {
+    ($($name:ident $variant:ident $ty:ty, $what:literal;)*) => {$(
+        #[doc = concat!("The value of an option declared as ", $what, ".")]
+        ///
+        /// # Errors
+        ///
+        /// INTERNAL if no option of this name and type is declared.
+        pub fn $name(&self, name: &str) -> Result<$ty> {
+            match self.get(name) {
+                Some(OptionValue::$variant(value)) => Ok(value.clone()),
+                _ => Err(Error::internal(format!(concat!("no option '{}' is declared as ", $what), name))),
+            }
+        }
+    )*};
+}
+
+impl Options {
+    /// Checks what a host sent against what is declared.
+    ///
+    /// A value of another type is converted where that loses nothing: from text, which is what JAX's flag gives, and from
+    /// whole numbers to floats.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_ARGUMENT for a name that is not declared, naming the nearest one, and for a value of the wrong type.
+    pub fn new(specs: &[OptionSpec], given: Vec<(String, OptionValue)>) -> Result<Self> {
+        let mut values: Vec<(&'static str, OptionValue)> =
+            specs.iter().map(|spec| (spec.name, spec.default.into())).collect();
+        for (name, value) in given {
+            let Some((spec, slot)) = specs.iter().zip(&mut values).find(|(spec, _)| spec.name == name) else {
+                return Err(unknown_option(&name, specs));
+            };
+            slot.1 = convert(spec, value)?;
+        }
+        Ok(Self { values })
+    }
+
+    /// The value of an option, if one of this name is declared.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&OptionValue> {
+        self.values.iter().find(|(declared, _)| *declared == name).map(|(_, value)| value)
+    }
+
+    getters! {
+        string String String, "a string";
+        integer Integer i64, "an integer";
+        integer_list IntegerList Vec<i64>, "a list of integers";
+        float Float f32, "a float";
+        boolean Boolean bool, "a boolean";
+    }
+}
+
+fn unknown_option(name: &str, specs: &[OptionSpec]) -> Error {
+    let error =
+        Error::invalid_argument(format!("Unexpected option name passed to PJRT_Client_Create: {name}"));
+    if let Some(nearest) = nearest(name, specs.iter().map(|spec| spec.name)) {
+        return error.with_hint(format!("did you mean '{nearest}'?"));
+    }
+    let names: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
+    if names.is_empty() {
+        error.with_hint("this plugin has no options")
+    } else {
+        error.with_hint(format!("the options are: {}", names.join(", ")))
+    }
+}
+
+fn convert(spec: &OptionSpec, value: OptionValue) -> Result<OptionValue> {
+    let declared = OptionValue::from(spec.default);
+    if std::mem::discriminant(&declared) == std::mem::discriminant(&value) {
+        return Ok(value);
+    }
+    let converted = match (&declared, &value) {
+        (OptionValue::Float(_), OptionValue::Integer(value)) => Some(OptionValue::Float(*value as f32)),
+        (_, OptionValue::String(text)) => parse(&declared, text.trim()),
+        _ => None,
+    };
+    converted.ok_or_else(|| {
+        let found = match &value {
+            OptionValue::String(text) => format!("the text '{text}'"),
+            other => other.type_name().to_owned(),
+        };
+        Error::invalid_argument(format!(
+            "Option '{}' passed to PJRT_Client_Create must be {}, not {found}",
+            spec.name,
+            declared.type_name()
+        ))
+        .with_hint(spec.meaning)
+    })
+}
+
+/// Reads text as a value of the same type as `like`.
+fn parse(like: &OptionValue, text: &str) -> Option<OptionValue> {
+    match like {
+        OptionValue::String(_) => Some(OptionValue::String(text.to_owned())),
+        OptionValue::Integer(_) => text.parse().ok().map(OptionValue::Integer),
+        OptionValue::Float(_) => text.parse().ok().map(OptionValue::Float),
+        OptionValue::Boolean(_) => match text.to_ascii_lowercase().as_str() {
+            "true" | "1" => Some(OptionValue::Boolean(true)),
+            "false" | "0" => Some(OptionValue::Boolean(false)),
+            _ => None,
+        },
+        OptionValue::IntegerList(_) => {
+            let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+            parts.map(|part| part.parse().ok()).collect::<Option<Vec<i64>>>().map(OptionValue::IntegerList)
+        }
+    }
+}
+
+/// The known name that a misspelt one most likely stands for.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|candidate| (edit_distance(name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(name.len()) / 3 + 1)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// How many insertions, deletions and replacements of a byte lead from one to the other.
+fn edit_distance(from: &str, to: &str) -> usize {
+    let (from, to) = (from.as_bytes(), to.as_bytes());
+    // A name from the host can be of any length; what is longer than every option is near to none.
+    if from.len() > 256 || to.len() > 256 {
+        return usize::MAX;
+    }
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPECS: &[OptionSpec] = &[
+        OptionSpec::integer("num_devices", 1, "how many devices to make"),
+        OptionSpec::boolean("trace", false, "whether to trace"),
+        OptionSpec::float("scale", 1.0, "a factor"),
+        OptionSpec::integer_list("shape", &[1, 2], "a shape"),
+        OptionSpec::string("mode", "fast", "a mode"),
+    ];
+
+    fn given(name: &str, value: OptionValue) -> Result<Options> {
+        Options::new(SPECS, vec![(name.to_owned(), value)])
+    }
+
+    fn text(value: &str) -> OptionValue {
+        OptionValue::String(value.to_owned())
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_and_the_nearest_one_named() {
+        let error = given("num_device", OptionValue::Integer(2)).unwrap_err();
+        assert_eq!(error.code(), crate::error::ErrorCode::InvalidArgument);
+        assert!(
+            error.message().starts_with("Unexpected option name passed to PJRT_Client_Create: num_device")
+        );
+        assert_eq!(error.hint(), Some("did you mean 'num_devices'?"));
+        let far = given("something_else_entirely", OptionValue::Integer(2)).unwrap_err();
+        assert!(far.hint().unwrap().contains("num_devices, trace"));
+    }
+
+    #[test]
+    fn text_becomes_the_declared_type() {
+        assert_eq!(given("num_devices", text("4")).unwrap().integer("num_devices").unwrap(), 4);
+        assert!(given("trace", text("True")).unwrap().boolean("trace").unwrap());
+        assert_eq!(given("shape", text("3, 4")).unwrap().integer_list("shape").unwrap(), [3, 4]);
+        assert_eq!(given("scale", OptionValue::Integer(2)).unwrap().float("scale").unwrap(), 2.0);
+        assert_eq!(given("mode", text("slow")).unwrap().string("mode").unwrap(), "slow");
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_refused() {
+        for (name, value) in [
+            ("num_devices", text("four")),
+            ("num_devices", OptionValue::Boolean(true)),
+            ("trace", OptionValue::Integer(1)),
+            ("mode", OptionValue::Integer(1)),
+        ] {
+            let error = given(name, value).unwrap_err();
+            assert!(error.message().contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_given_has_its_default() {
+        let options = Options::new(SPECS, Vec::new()).unwrap();
+        assert_eq!(options.integer("num_devices").unwrap(), 1);
+        assert_eq!(options.string("mode").unwrap(), "fast");
+        assert!(options.integer("mode").is_err());
+    }
+}

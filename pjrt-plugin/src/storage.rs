@@ -1,0 +1,226 @@
+//! Claims on storage that exists or will exist, and the state of a buffer that is made of them.
+
+use std::sync::{Arc, Mutex};
+
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::sync::lock;
+
+/// A share in the storage of a buffer. The storage goes when the last share does; a share that is the only one can be
+/// turned into the storage itself.
+pub(crate) enum Claim<B> {
+    Storage(Arc<B>),
+    Promised(Arc<Slot<B>>),
+    Failed(Error),
+}
+
+/// Where promised storage arrives.
+pub(crate) struct Slot<B>(Mutex<Option<Result<Arc<B>>>>);
+
+impl<B> Clone for Claim<B> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Storage(storage) => Self::Storage(Arc::clone(storage)),
+            Self::Promised(slot) => Self::Promised(Arc::clone(slot)),
+            Self::Failed(error) => Self::Failed(error.clone()),
+        }
+    }
+}
+
+impl<B> Claim<B> {
+    /// The storage, once it is allocated.
+    pub(crate) fn storage(&self) -> Option<Result<Arc<B>>> {
+        match self {
+            Self::Storage(storage) => Some(Ok(Arc::clone(storage))),
+            Self::Promised(slot) => lock(&slot.0).clone(),
+            Self::Failed(error) => Some(Err(error.clone())),
+        }
+    }
+
+    /// Gives the share up for the storage.
+    pub(crate) fn redeem(self) -> Result<Arc<B>> {
+        if let Self::Storage(storage) = self {
+            return Ok(storage);
+        }
+        self.storage().unwrap_or_else(|| Err(Error::internal("storage was used before it was allocated")))
+    }
+}
+
+impl<B> Slot<B> {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(None)))
+    }
+
+    /// Lets the storage arrive. The slot is given up first, so that a claim that is the only one knows it.
+    pub(crate) fn fill(self: Arc<Self>, storage: Result<Arc<B>>) {
+        *lock(&self.0) = Some(storage);
+    }
+}
+
+/// The life of a buffer: it has a claim on its storage until it is deleted or donated.
+///
+/// ```text
+///            fill                 ready event
+/// promised ------> allocated -------------------> ready
+///     |                |             |
+///     +----------------+-------------+---> in error      (each until: deleted | donated)
+/// ```
+pub(crate) struct BufferState<B> {
+    content: Mutex<Content<B>>,
+    /// Complete once the storage exists (or never will).
+    allocated: Event,
+    /// Complete once the data is there (or never will be).
+    ready: Event,
+}
+
+struct Content<B> {
+    claim: Result<Claim<B>, Gone>,
+    /// How often the host has pinned the buffer, and the claim that keeps the storage for it.
+    external: usize,
+    pinned: Option<Arc<B>>,
+}
+
+/// Why a buffer has no storage any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gone {
+    Deleted,
+    Donated,
+}
+
+impl Gone {
+    pub(crate) fn error(self) -> Error {
+        Error::invalid_argument(match self {
+            Self::Deleted => "the buffer has been deleted or donated: it was deleted",
+            Self::Donated => "the buffer has been deleted or donated: an execution consumed it",
+        })
+    }
+}
+
+/// What an execution or a copy holds of a buffer.
+pub(crate) struct Held<B> {
+    pub(crate) claim: Claim<B>,
+    pub(crate) allocated: Event,
+    pub(crate) ready: Event,
+    pub(crate) donated: bool,
+}
+
+impl<B> BufferState<B> {
+    pub(crate) fn new(claim: Claim<B>, allocated: Event, ready: Event) -> Self {
+        Self {
+            content: Mutex::new(Content { claim: Ok(claim), external: 0, pinned: None }),
+            allocated,
+            ready,
+        }
+    }
+
+    /// A buffer whose storage exists and whose data is there once the event is complete.
+    pub(crate) fn allocated(storage: Arc<B>, ready: Event) -> Self {
+        Self::new(Claim::Storage(storage), Event::ready(), ready)
+    }
+
+    /// A buffer that will never have data.
+    pub(crate) fn failed(error: Error) -> Self {
+        let event = Event::failed(error.clone());
+        Self::new(Claim::Failed(error), event.clone(), event)
+    }
+
+    /// The event that the data is there; an error if the buffer is gone.
+    pub(crate) fn ready_event(&self) -> Event {
+        match &lock(&self.content).claim {
+            Ok(_) => self.ready.clone(),
+            Err(gone) => Event::failed(gone.error()),
+        }
+    }
+
+    /// A share for a reader.
+    pub(crate) fn share(&self) -> Result<Held<B>> {
+        match &lock(&self.content).claim {
+            Ok(claim) => Ok(self.hold(claim.clone(), false)),
+            Err(gone) => Err(gone.error()),
+        }
+    }
+
+    /// The buffer's own share: it is donated from now on.
+    pub(crate) fn donate(&self) -> Result<Held<B>> {
+        let mut content = lock(&self.content);
+        match std::mem::replace(&mut content.claim, Err(Gone::Donated)) {
+            Ok(claim) => Ok(self.hold(claim, true)),
+            Err(gone) => {
+                content.claim = Err(gone);
+                Err(gone.error())
+            }
+        }
+    }
+
+    /// Undoes a donation that came to nothing.
+    pub(crate) fn restore(&self, claim: Claim<B>) {
+        let mut content = lock(&self.content);
+        if content.claim.as_ref().err() == Some(&Gone::Donated) {
+            content.claim = Ok(claim);
+        }
+    }
+
+    fn hold(&self, claim: Claim<B>, donated: bool) -> Held<B> {
+        Held { claim, allocated: self.allocated.clone(), ready: self.ready.clone(), donated }
+    }
+
+    /// Gives up the buffer's share.
+    pub(crate) fn delete(&self) {
+        let mut content = lock(&self.content);
+        if content.claim.is_ok() {
+            let claim = std::mem::replace(&mut content.claim, Err(Gone::Deleted));
+            // The author's storage may do anything when it is dropped, so not under the lock.
+            drop(content);
+            drop(claim);
+        }
+    }
+
+    pub(crate) fn is_deleted(&self) -> bool {
+        lock(&self.content).claim.is_err()
+    }
+
+    /// The storage, waiting until it is allocated.
+    pub(crate) fn wait_for_storage(&self) -> Result<Arc<B>> {
+        let held = self.share()?;
+        held.allocated.wait()?;
+        held.claim.redeem()
+    }
+
+    /// Keeps the storage where it is until the host has unpinned it as often as it has pinned it.
+    pub(crate) fn pin(&self) -> Result<()> {
+        let storage = self.wait_for_storage()?;
+        let mut content = lock(&self.content);
+        content.external += 1;
+        content.pinned.get_or_insert(storage);
+        Ok(())
+    }
+
+    pub(crate) fn unpin(&self) -> Result<()> {
+        let mut content = lock(&self.content);
+        let Some(left) = content.external.checked_sub(1) else {
+            return Err(Error::invalid_argument(
+                "Attempting to decrease reference on a buffer with zero reference count.",
+            ));
+        };
+        content.external = left;
+        let pinned = if left == 0 { content.pinned.take() } else { None };
+        drop(content);
+        drop(pinned);
+        Ok(())
+    }
+
+    /// The storage that the host has pinned, also after the buffer is gone.
+    pub(crate) fn pinned(&self) -> Option<Arc<B>> {
+        lock(&self.content).pinned.clone()
+    }
+}
+
+impl<B> Held<B> {
+    /// How the data came to be: nothing while it is not there.
+    pub(crate) fn outcome(&self) -> Option<Result<()>> {
+        match self.allocated.outcome()? {
+            Ok(()) => self.ready.outcome(),
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
