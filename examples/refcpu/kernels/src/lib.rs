@@ -22,7 +22,10 @@ pub mod pool;
 pub mod region;
 pub mod tile;
 pub mod rng;
+mod scratch;
 pub mod sort;
+#[cfg(test)]
+mod testing;
 pub mod view;
 
 pub use dtype::{ComputeType, DType};

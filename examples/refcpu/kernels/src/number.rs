@@ -1,7 +1,9 @@
 //! What the reducing kernels (reduce, dot, convolution, windows) know about element types: how an element is widened
 //! to the type that it is accumulated in, how the result is rounded back, and the operations that accumulate.
 
-use crate::{DType, view::Element};
+use crate::convert::{self, Narrow as _};
+use crate::scratch::Scratch;
+use crate::{DType, Src, view::Element};
 use half::{bf16, f16};
 
 /// An element as it lies in memory, with the type that many of them are accumulated in.
@@ -35,6 +37,11 @@ pub(crate) trait Accumulator: Number<Acc = Self> + PartialEq {
     fn plus(self, other: Self) -> Self;
     /// The product, wrapping.
     fn times(self, other: Self) -> Self;
+    /// `self + a * b`, rounded once for floats: only where that is one instruction.
+    #[inline(always)]
+    fn plus_product(self, a: Self, b: Self) -> Self {
+        self.plus(a.times(b))
+    }
     /// The smaller; a NaN wins. Complex numbers compare by real part, then imaginary part.
     fn least(self, other: Self) -> Self;
     /// The greater; a NaN wins. Complex numbers compare by real part, then imaginary part.
@@ -102,6 +109,8 @@ macro_rules! floats {
             fn plus(self, other: Self) -> Self { self + other }
             #[inline(always)]
             fn times(self, other: Self) -> Self { self * other }
+            #[inline(always)]
+            fn plus_product(self, a: Self, b: Self) -> Self { a.mul_add(b, self) }
             // A select on one comparison with the first operand, then on whether it is a NaN: if only `other` is a NaN, both tests fail.
             #[inline(always)]
             fn least(self, other: Self) -> Self { if (self <= other) | (self != self) { self } else { other } }
@@ -163,34 +172,23 @@ impl Number for bf16 {
         f32::from_bits(u32::from(self.to_bits()) << 16)
     }
 
-    // Branch-free, so that it vectorises: the crate's own conversion does not.
     #[inline(always)]
     fn narrow(acc: f32) -> Self {
-        let bits = acc.to_bits();
-        let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
-        let quiet_nan = (bits >> 16) | 0x40;
-        bf16::from_bits(if acc.is_nan() { quiet_nan } else { rounded } as u16)
+        bf16::from_bits(convert::BF16::encode(acc) as u16)
     }
 }
 
 impl Number for f16 {
     type Acc = f32;
 
-    // Branch-free, so that it vectorises. The exponent and fraction are moved to f32's places and rescaled by a
-    // multiplication, which is exact and also normalises subnormals; infinities and NaNs, which have the largest exponent, get f32's largest.
     #[inline(always)]
     fn widen(self) -> f32 {
-        let bits = u32::from(self.to_bits());
-        let sign = (bits & 0x8000) << 16;
-        let magnitude = (bits & 0x7fff) << 13;
-        let scaled = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
-        let special = if bits & 0x7c00 == 0x7c00 { 0x7f80_0000 } else { 0 };
-        f32::from_bits(scaled.to_bits() | special | sign)
+        convert::F16::decode(u32::from(self.to_bits()))
     }
 
     #[inline(always)]
     fn narrow(acc: f32) -> Self {
-        f16::from_f32(acc)
+        f16::from_bits(convert::F16::encode(acc) as u16)
     }
 }
 
@@ -298,6 +296,79 @@ macro_rules! with_number {
     };
 }
 pub(crate) use with_number;
+
+/// A type that whole arrays can be converted to, for operands of mixed types.
+pub(crate) trait Target: Accumulator {
+    /// The elements of `src`, which must not be complex if this type is not.
+    fn array_of(src: Src<'_>) -> Scratch;
+}
+
+macro_rules! targets {
+    ($($u:ty: $x:ident => $real:expr, $z:ident => $complex:expr;)*) => {$(
+        impl Target for $u {
+            fn array_of(src: Src<'_>) -> Scratch {
+                let mut scratch = Scratch::new::<$u>(src.len());
+                // SAFETY: the scratch memory was made for as many elements, and zero bits are a value of the type.
+                let out = unsafe {
+                    std::ptr::write_bytes(scratch.ptr::<$u>(), 0, src.len());
+                    std::slice::from_raw_parts_mut(scratch.ptr::<$u>(), src.len())
+                };
+                macro_rules! real {
+                    ($t:ty) => {
+                        for (o, s) in out.iter_mut().zip(src.as_slice::<$t>()) {
+                            let $x = s.widen();
+                            *o = $real;
+                        }
+                    };
+                }
+                macro_rules! complex {
+                    ($t:ty) => {
+                        for (o, $z) in out.iter_mut().zip(src.as_slice::<$t>()) {
+                            *o = $complex;
+                        }
+                    };
+                }
+                match src.dtype() {
+                    DType::Pred | DType::U2 | DType::U4 | DType::U8 => real!(u8),
+                    DType::S2 | DType::S4 | DType::S8 => real!(i8),
+                    DType::S16 => real!(i16),
+                    DType::S32 => real!(i32),
+                    DType::S64 => real!(i64),
+                    DType::U16 => real!(u16),
+                    DType::U32 => real!(u32),
+                    DType::U64 => real!(u64),
+                    DType::F16 => real!(f16),
+                    DType::BF16 => real!(bf16),
+                    DType::F32 => real!(f32),
+                    DType::F64 => real!(f64),
+                    DType::C64 => complex!([f32; 2]),
+                    DType::C128 => complex!([f64; 2]),
+                    small => {
+                        let table = small_float_values(small);
+                        for (o, s) in out.iter_mut().zip(src.bytes()) {
+                            let $x = table[usize::from(*s)];
+                            *o = $real;
+                        }
+                    }
+                }
+                scratch
+            }
+        }
+    )*};
+}
+targets! {
+    f32: x => x as f32, z => z[0] as f32;
+    f64: x => x as f64, z => z[0] as f64;
+    i32: x => x as i32, z => z[0] as i32;
+    i64: x => x as i64, z => z[0] as i64;
+    [f32; 2]: x => [x as f32, 0.0], z => [z[0] as f32, z[1] as f32];
+    [f64; 2]: x => [x as f64, 0.0], z => [z[0] as f64, z[1] as f64];
+}
+
+/// The values of all 256 bytes as elements of a 4-, 6- or 8-bit float type.
+pub(crate) fn small_float_values(dtype: DType) -> [f32; 256] {
+    std::array::from_fn(|i| convert::narrow_to_f32(dtype, i as u16).expect("a small float type"))
+}
 
 /// True for the 4-, 6- and 8-bit floats, which are converted to f32 as whole arrays before they are reduced.
 pub(crate) fn is_small_float(dtype: DType) -> bool {

@@ -1,6 +1,19 @@
 //! Matrix products of any shape: StableHLO's `dot_general`.
 
-use crate::number::{Accumulator, Number, with_number};
+mod engine;
+mod gemm;
+mod kernel;
+mod matvec;
+mod operand;
+mod product;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use self::gemm::{Output, Shape};
+use self::operand::Index;
+use crate::view::SyncPtr;
 use crate::{Dst, Pool, Src};
 
 /// The dimension numbers of a `dot_general`.
@@ -70,76 +83,68 @@ impl DotDims {
 
 /// Multiplies `lhs` and `rhs` as `dims` say, into `out`.
 ///
-/// The operands and the result may have different element types. Products are accumulated in the widest of the three
-/// kinds: complex, f64, f32 (also for all smaller floats), or, if all three are integers, wrapping in the type of `out`;
-/// truth values give "or" of "and" if `out` is a truth value, and count as 0 and 1 otherwise. Results are rounded once.
-/// A contraction over no elements gives zeros. Results are the same for any number of threads.
+/// The operands and the result may have different element types. Products are accumulated in f64 if any of the three
+/// types is f64 or contains it, else in f32, if the result is complex as complex numbers. If the result is an integer,
+/// they wrap in its type; truth values give "or" of "and" if the result is a truth value, and count as 0 and 1 otherwise.
+/// Results are rounded once. A contraction over no elements gives zeros. Results are the same for any number of threads.
 ///
-/// Operands whose type or strides the inner kernel cannot read are packed block by block into scratch memory; operands
-/// of 4-, 6- and 8-bit float types, and mixed types, are converted as a whole (scratch of the operand's size).
+/// Operands whose strides the inner kernel cannot read are packed block by block into scratch memory, converting 16-bit
+/// floats and small integers on the way; operands of 4-, 6- and 8-bit float types and of unusually mixed types are
+/// converted as a whole (scratch memory of the operand's size).
 ///
 /// # Panics
-/// If the dimension numbers do not fit the operands, or `out` has other dimensions than [`DotDims::output_dims`].
-pub fn dot_general(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: Dst<'_>, dims: &DotDims) {
-    let _ = pool;
+/// If the dimension numbers do not fit the operands, `out` has other dimensions than [`DotDims::output_dims`], `out` is
+/// an integer and an operand is not, or an operand is complex and `out` is not.
+pub fn dot_general(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, mut out: Dst<'_>, dims: &DotDims) {
     let expected = dims.output_dims(lhs.dims(), rhs.dims()).unwrap_or_else(|message| panic!("{message}"));
     assert_eq!(out.dims(), expected, "dot_general of {:?} and {:?}", lhs.dims(), rhs.dims());
-    assert!(lhs.dtype() == out.dtype() && rhs.dtype() == out.dtype());
-    with_number!(out.dtype(), T => simple::<T>(lhs, rhs, out, dims), small float => panic!("dot_general of {:?}", lhs.dtype()))
+    product::with_compute!(product::compute_type(lhs.dtype(), rhs.dtype(), out.dtype()), U => general::<U>(pool, lhs, rhs, &mut out, dims))
 }
 
-fn next_index(at: &mut [usize], dims: &[usize]) -> bool {
-    for d in (0..at.len()).rev() {
-        at[d] += 1;
-        if at[d] < dims[d] {
-            return true;
-        }
-        at[d] = 0;
-    }
-    false
+/// Sizes and row-major strides of some dimensions of an array.
+fn sides(dims: &[usize], of: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
+    of.map(|d| (dims[d], dims[d + 1..].iter().product())).collect()
 }
 
-fn simple<T: Number>(lhs: Src<'_>, rhs: Src<'_>, mut out: Dst<'_>, dims: &DotDims) {
-    let lhs_free: Vec<usize> = (0..lhs.dims().len())
-        .filter(|d| !dims.lhs_batch.contains(d) && !dims.lhs_contract.contains(d))
-        .collect();
-    let rhs_free: Vec<usize> = (0..rhs.dims().len())
-        .filter(|d| !dims.rhs_batch.contains(d) && !dims.rhs_contract.contains(d))
-        .collect();
-    let contract: Vec<usize> = dims.lhs_contract.iter().map(|d| lhs.dims()[*d]).collect();
-    let flat = |dims: &[usize], at: &[usize]| dims.iter().zip(at).fold(0, |f, (n, i)| f * n + i);
-    let (a, b) = (lhs.as_slice::<T>(), rhs.as_slice::<T>());
-    let out_dims = out.dims().to_vec();
-    let mut at = vec![0; out_dims.len()];
-    for o in out.as_mut_slice::<T>() {
-        let (mut l, mut r) = (vec![0; lhs.dims().len()], vec![0; rhs.dims().len()]);
-        let mut it = at.iter();
-        for (ld, rd) in dims.lhs_batch.iter().zip(&dims.rhs_batch) {
-            let i = *it.next().unwrap();
-            l[*ld] = i;
-            r[*rd] = i;
-        }
-        for d in &lhs_free {
-            l[*d] = *it.next().unwrap();
-        }
-        for d in &rhs_free {
-            r[*d] = *it.next().unwrap();
-        }
-        let mut acc = T::Acc::ZERO;
-        let mut k = vec![0; contract.len()];
-        if !contract.contains(&0) {
-            loop {
-                for (i, (ld, rd)) in k.iter().zip(dims.lhs_contract.iter().zip(&dims.rhs_contract)) {
-                    l[*ld] = *i;
-                    r[*rd] = *i;
-                }
-                acc = acc.plus(a[flat(lhs.dims(), &l)].widen().times(b[flat(rhs.dims(), &r)].widen()));
-                if !next_index(&mut k, &contract) {
-                    break;
-                }
-            }
-        }
-        *o = T::narrow(acc);
-        next_index(&mut at, &out_dims);
+fn general<U: product::Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, dims: &DotDims) {
+    let free = |rank: usize, batch: &[usize], contract: &[usize]| -> Vec<usize> {
+        (0..rank).filter(|d| !batch.contains(d) && !contract.contains(d)).collect()
+    };
+    let lhs_batch = sides(lhs.dims(), dims.lhs_batch.iter().copied());
+    let rhs_batch = sides(rhs.dims(), dims.rhs_batch.iter().copied());
+    let rows = sides(lhs.dims(), free(lhs.dims().len(), &dims.lhs_batch, &dims.lhs_contract).into_iter());
+    let cols = sides(rhs.dims(), free(rhs.dims().len(), &dims.rhs_batch, &dims.rhs_contract).into_iter());
+    let (lhs_depth, rhs_depth) = contraction(
+        &sides(lhs.dims(), dims.lhs_contract.iter().copied()),
+        &sides(rhs.dims(), dims.rhs_contract.iter().copied()),
+    );
+    let count = |dims: &[(usize, usize)]| dims.iter().map(|d| d.0).product::<usize>();
+    let shape =
+        Shape { batch: count(&lhs_batch), rows: count(&rows), cols: count(&cols), depth: count(&lhs_depth) };
+    if out.is_empty() {
+        return;
     }
+    let a = U::operand(lhs, Index::new(lhs_batch), Index::new(rows), Index::new(lhs_depth));
+    let b = U::operand(rhs, Index::new(rhs_batch), Index::new(rhs_depth), Index::new(cols));
+    let output = Output {
+        ptr: SyncPtr::new(out),
+        batch: Index::Uniform(shape.rows * shape.cols),
+        row: shape.cols,
+        store: U::store(out.dtype()),
+    };
+    // SAFETY: `out` is ours for the call and has the size of the batch times rows times columns.
+    unsafe { product::multiply(pool, shape, &a, &b, &output) };
+}
+
+/// The contracted dimensions of both sides in the order that lets most sides be read with one stride; sums do not depend on it.
+fn contraction(lhs: &[(usize, usize)], rhs: &[(usize, usize)]) -> (Vec<(usize, usize)>, Vec<(usize, usize)>) {
+    let sorted = |key: &dyn Fn(usize) -> usize| {
+        let mut order: Vec<usize> = (0..lhs.len()).collect();
+        order.sort_by_key(|i| std::cmp::Reverse(key(*i)));
+        let pick = |side: &[(usize, usize)]| order.iter().map(|i| side[*i]).collect::<Vec<_>>();
+        (pick(lhs), pick(rhs))
+    };
+    let uniform = |side: &[(usize, usize)]| usize::from(Index::new(side.iter().copied()).stride().is_some());
+    let candidates = [sorted(&|i| lhs[i].1), sorted(&|i| rhs[i].1)];
+    candidates.into_iter().rev().max_by_key(|(l, r)| uniform(l) + uniform(r)).expect("two candidates")
 }

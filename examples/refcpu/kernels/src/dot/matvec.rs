@@ -1,0 +1,235 @@
+//! Products of a matrix and a vector: bound by reading the matrix once, so nothing is packed.
+
+use super::operand::Load;
+use crate::Pool;
+use crate::isa::{Isa, multiversion};
+use crate::number::Accumulator;
+use crate::scratch::Scratch;
+use crate::view::SyncPtr;
+
+/// Lanes of the accumulators of one row.
+const LANES: usize = 16;
+/// Columns whose accumulators stay in the first-level cache while rows are added to them.
+const TILE: usize = 512;
+/// Longest sequential sum; longer ones are cut and the parts added pairwise.
+const SEGMENT: usize = 1 << 14;
+/// Elements of the matrix per chunk, for some microseconds of reading.
+const CHUNK: usize = 1 << 16;
+
+/// A matrix to multiply by a vector: `count` results, each the sum over `depth` products.
+#[derive(Clone, Copy)]
+pub(crate) struct Matrix<T> {
+    /// The first element.
+    pub ptr: *const T,
+    /// Number of results.
+    pub count: usize,
+    /// Length of the vector.
+    pub depth: usize,
+    /// Distance between elements of one sum, or between those of neighbouring results, whichever is not 1.
+    pub stride: usize,
+    /// True if the elements of one sum are adjacent, false if those of neighbouring results are.
+    pub depth_adjacent: bool,
+}
+
+/// Computes `y = matrix x`.
+///
+/// # Safety
+/// The matrix and `depth` elements at `x` must be readable, and `count` elements at `y` writable by us alone.
+pub(crate) unsafe fn multiply<U: Accumulator, T: Load<U>>(
+    pool: &Pool,
+    matrix: Matrix<T>,
+    x: *const U,
+    y: *mut U,
+) {
+    let Matrix { count, depth, .. } = matrix;
+    if count == 0 {
+        return;
+    }
+    let (tile, segment) = if matrix.depth_adjacent {
+        let segment = depth.clamp(1, SEGMENT);
+        ((CHUNK / segment).clamp(4, 1 << 12), segment)
+    } else {
+        let tiles = count.div_ceil(TILE);
+        // Few columns are shared out by depth instead.
+        let shared = (depth * tiles.min(8) / 8).max(CHUNK / TILE.min(count));
+        (TILE, if tiles < 8 { shared.min(SEGMENT) } else { depth.clamp(1, SEGMENT) })
+    };
+    let (tiles, segments) = (count.div_ceil(tile), depth.div_ceil(segment).max(1));
+    let mut parts = (segments > 1).then(|| Scratch::new::<U>(segments * count));
+    let target = SyncPtr::from_raw(parts.as_mut().map_or(y, Scratch::ptr).cast());
+    let shared = (SyncPtr::from_raw(matrix.ptr.cast_mut().cast()), SyncPtr::from_raw(x.cast_mut().cast()));
+    let chunk_body = |chunk: usize| {
+        let (s, t) = (chunk / tiles, chunk % tiles);
+        let (from, first) = (s * segment, t * tile);
+        let (k, n) = (depth.min(from + segment) - from, count.min(first + tile) - first);
+        let stride = matrix.stride;
+        let ptr = shared.0.get().cast::<T>().cast_const();
+        // SAFETY: the part of the matrix and the vector lie in what the caller vouches for; each chunk has results of its own.
+        unsafe {
+            let x = shared.1.get().cast::<U>().cast_const().add(from);
+            let y = target.get().cast::<U>().add(s * count + first);
+            if matrix.depth_adjacent {
+                dots::<U, T>(ptr.wrapping_add(first * stride + from), stride, n, k, x, y);
+            } else {
+                axpys::<U, T>(ptr.wrapping_add(from * stride + first), stride, n, k, x, y);
+            }
+        }
+    };
+    if count.saturating_mul(depth) < CHUNK / 2 {
+        (0..tiles * segments).for_each(chunk_body);
+    } else {
+        pool.run(tiles * segments, &chunk_body);
+    }
+    if let Some(parts) = &mut parts {
+        // SAFETY: every part was written above, and `y` is ours.
+        unsafe { add_parts(parts.ptr::<U>(), segments, count, y) };
+    }
+}
+
+/// Adds `parts` rows of `count` values pairwise into `y`; the rows are overwritten.
+///
+/// # Safety
+/// All of that must be valid and ours.
+unsafe fn add_parts<U: Accumulator>(rows: *mut U, parts: usize, count: usize, y: *mut U) {
+    let mut gap = 1;
+    while gap < parts {
+        for i in (0..parts - gap).step_by(2 * gap) {
+            for j in 0..count {
+                // SAFETY: `i + gap` is below `parts` and `j` below `count`.
+                unsafe {
+                    let to = rows.add(i * count + j);
+                    *to = (*to).plus(*rows.add((i + gap) * count + j));
+                }
+            }
+        }
+        gap *= 2;
+    }
+    // SAFETY: the first row and `y` hold `count` values and are different memory.
+    unsafe { std::ptr::copy_nonoverlapping(rows, y, count) };
+}
+
+multiversion! {
+    /// Sums along rows that are adjacent in memory.
+    ///
+    /// # Safety
+    /// `n` rows of `k` elements `stride` apart and `k` elements at `x` must be readable, `n` at `y` writable.
+    unsafe fn dots<U: Accumulator, T: Load<U>>(a: *const T, stride: usize, n: usize, k: usize, x: *const U, y: *mut U) = dots_body
+}
+
+/// # Safety
+/// As for [`dots`].
+#[inline(always)]
+unsafe fn dots_body<I: Isa, U: Accumulator, T: Load<U>>(
+    a: *const T,
+    stride: usize,
+    n: usize,
+    k: usize,
+    x: *const U,
+    y: *mut U,
+) {
+    let mut i = 0;
+    while i < n {
+        // SAFETY: the caller's contract, for the rows that are left.
+        unsafe {
+            let (a, y) = (a.wrapping_add(i * stride), y.add(i));
+            if n - i >= 4 {
+                some_dots::<I, U, T, 4>(a, stride, k, x, y);
+                i += 4;
+            } else {
+                some_dots::<I, U, T, 1>(a, stride, k, x, y);
+                i += 1;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn fma<I: Isa, U: Accumulator>(acc: U, a: U, b: U) -> U {
+    if I::FMA { acc.plus_product(a, b) } else { acc.plus(a.times(b)) }
+}
+
+/// # Safety
+/// As for [`dots`], for `R` rows.
+#[inline(always)]
+unsafe fn some_dots<I: Isa, U: Accumulator, T: Load<U>, const R: usize>(
+    a: *const T,
+    stride: usize,
+    k: usize,
+    x: *const U,
+    y: *mut U,
+) {
+    let mut acc = [[U::ZERO; LANES]; R];
+    let whole = k - k % LANES;
+    // SAFETY: indices stay below `k` in each of the `R` rows and in `x`; `R` results are written.
+    unsafe {
+        for i in (0..whole).step_by(LANES) {
+            let xs: [U; LANES] = std::array::from_fn(|l| *x.add(i + l));
+            for (r, acc) in acc.iter_mut().enumerate() {
+                let row = a.wrapping_add(r * stride + i);
+                for l in 0..LANES {
+                    acc[l] = fma::<I, U>(acc[l], (*row.add(l)).load(), xs[l]);
+                }
+            }
+        }
+        for (r, acc) in acc.iter_mut().enumerate() {
+            for i in whole..k {
+                let l = i - whole;
+                acc[l] = fma::<I, U>(acc[l], (*a.wrapping_add(r * stride + i)).load(), *x.add(i));
+            }
+            let mut gap = LANES / 2;
+            while gap > 0 {
+                for l in 0..gap {
+                    acc[l] = acc[l].plus(acc[l + gap]);
+                }
+                gap /= 2;
+            }
+            *y.add(r) = acc[0];
+        }
+    }
+}
+
+multiversion! {
+    /// Adds up rows, each times an element of `x`, where neighbouring results are adjacent in memory.
+    ///
+    /// # Safety
+    /// `k` rows of `n` elements `stride` apart and `k` elements at `x` must be readable, `n` at `y` writable.
+    unsafe fn axpys<U: Accumulator, T: Load<U>>(b: *const T, stride: usize, n: usize, k: usize, x: *const U, y: *mut U) = axpys_body
+}
+
+/// # Safety
+/// As for [`axpys`].
+#[inline(always)]
+unsafe fn axpys_body<I: Isa, U: Accumulator, T: Load<U>>(
+    b: *const T,
+    stride: usize,
+    n: usize,
+    k: usize,
+    x: *const U,
+    y: *mut U,
+) {
+    const ROWS: usize = 8;
+    // SAFETY: indices stay below `n` and `k`. Results go through a local array, whose separate memory lets the loops vectorise.
+    unsafe {
+        let mut acc = [U::ZERO; TILE];
+        let mut i = 0;
+        while i + ROWS <= k {
+            let xs: [U; ROWS] = std::array::from_fn(|r| *x.add(i + r));
+            let rows: [*const T; ROWS] = std::array::from_fn(|r| b.wrapping_add((i + r) * stride));
+            for (j, acc) in acc[..n].iter_mut().enumerate() {
+                let mut sum = *acc;
+                for r in 0..ROWS {
+                    sum = fma::<I, U>(sum, (*rows[r].add(j)).load(), xs[r]);
+                }
+                *acc = sum;
+            }
+            i += ROWS;
+        }
+        for i in i..k {
+            let (row, x) = (b.wrapping_add(i * stride), *x.add(i));
+            for (j, acc) in acc[..n].iter_mut().enumerate() {
+                *acc = fma::<I, U>(*acc, (*row.add(j)).load(), x);
+            }
+        }
+        std::ptr::copy_nonoverlapping(acc.as_ptr(), y, n);
+    }
+}

@@ -1,0 +1,321 @@
+//! The operands of a matrix product as the driver sees them: matrices whose elements are found by offsets, converted and
+//! packed block by block where the inner kernel cannot read them in place.
+
+use crate::number::{Accumulator, Number};
+use half::{bf16, f16};
+use std::ops::Range;
+
+/// Offsets of the indices of one side of a matrix, in elements.
+#[derive(Clone, Debug)]
+pub(crate) enum Index {
+    /// Index times stride.
+    Uniform(usize),
+    /// One offset per index. Aligned groups of `run` indices are adjacent in memory.
+    Table {
+        /// The offsets.
+        offsets: Vec<usize>,
+        /// Length of the groups.
+        run: usize,
+    },
+}
+
+impl Index {
+    /// The index over dimensions given as size and stride, outermost first.
+    pub(crate) fn new(dims: impl IntoIterator<Item = (usize, usize)>) -> Self {
+        let mut merged: Vec<(usize, usize)> = Vec::new();
+        for (size, stride) in dims {
+            match merged.last_mut() {
+                _ if size == 1 => {}
+                Some(last) if last.1 == size * stride => *last = (last.0 * size, stride),
+                _ => merged.push((size, stride)),
+            }
+        }
+        match merged[..] {
+            [] => Self::Uniform(1),
+            [(_, stride)] => Self::Uniform(stride),
+            [.., (size, stride)] => {
+                let mut offsets = vec![0];
+                for (size, stride) in &merged {
+                    offsets = offsets.iter().flat_map(|o| (0..*size).map(move |i| o + i * stride)).collect();
+                }
+                Self::Table { offsets, run: if stride == 1 { size } else { 1 } }
+            }
+        }
+    }
+
+    /// The offset of index `i`.
+    #[inline(always)]
+    pub(crate) fn at(&self, i: usize) -> usize {
+        match self {
+            Self::Uniform(stride) => i * stride,
+            Self::Table { offsets, .. } => offsets[i],
+        }
+    }
+
+    /// The stride, if there is one.
+    pub(crate) fn stride(&self) -> Option<usize> {
+        match self {
+            Self::Uniform(stride) => Some(*stride),
+            Self::Table { .. } => None,
+        }
+    }
+
+    /// How many indices from `i` on are adjacent in memory.
+    #[inline(always)]
+    fn run_from(&self, i: usize) -> usize {
+        match self {
+            Self::Uniform(1) => usize::MAX,
+            Self::Uniform(_) => 1,
+            Self::Table { run, .. } => run - i % run,
+        }
+    }
+
+    fn has_runs(&self) -> bool {
+        self.run_from(0) > 1
+    }
+}
+
+/// An element type that can be read as another when a block is packed.
+pub(crate) trait Load<U>: Copy + Send + Sync + 'static {
+    /// True if the two types are one.
+    const SAME: bool = false;
+    /// The value converted.
+    fn load(self) -> U;
+}
+
+macro_rules! loads {
+    ($($u:ty: $($t:ty),*;)*) => {$($(
+        impl Load<$u> for $t {
+            const SAME: bool = is_same(stringify!($u), stringify!($t));
+            #[inline(always)]
+            fn load(self) -> $u { self as $u }
+        }
+    )*)*};
+}
+/// Compares type names at compile time.
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+loads! {
+    f32: f32;
+    f64: f64, f32;
+    i32: i32, i16, u16, i8, u8;
+    i64: i64, i32, u32, i16, u16, i8, u8;
+}
+impl Load<f32> for bf16 {
+    #[inline(always)]
+    fn load(self) -> f32 {
+        self.widen()
+    }
+}
+impl Load<f32> for f16 {
+    #[inline(always)]
+    fn load(self) -> f32 {
+        self.widen()
+    }
+}
+impl Load<[f32; 2]> for [f32; 2] {
+    const SAME: bool = true;
+    #[inline(always)]
+    fn load(self) -> [f32; 2] {
+        self
+    }
+}
+impl Load<[f64; 2]> for [f64; 2] {
+    const SAME: bool = true;
+    #[inline(always)]
+    fn load(self) -> [f64; 2] {
+        self
+    }
+}
+
+/// The left operand of a batch of matrix products: a matrix of rows by depth.
+pub(crate) trait Left<U>: Sync {
+    /// The matrix of one member of the batch in place, with the strides of rows and depth, if its elements are units at
+    /// uniform strides.
+    fn direct(&self, batch: usize) -> Option<(*const U, usize, usize)>;
+
+    /// The distance between members of the batch, if it is uniform.
+    fn batch_stride(&self) -> Option<usize>;
+
+    /// Copies a block and returns its strides of rows and depth.
+    ///
+    /// # Safety
+    /// The indices must be in range, and `dst` writable for the product of the ranges' lengths.
+    unsafe fn pack(
+        &self,
+        batch: usize,
+        rows: Range<usize>,
+        depth: Range<usize>,
+        dst: *mut U,
+    ) -> (usize, usize);
+}
+
+/// The right operand of a batch of matrix products: a matrix of depth by columns.
+pub(crate) trait Right<U>: Sync {
+    /// The matrix of one member of the batch in place, with the stride of depth, if its rows are contiguous units.
+    fn direct(&self, batch: usize) -> Option<(*const U, usize)>;
+
+    /// The distance between members of the batch, if it is uniform.
+    fn batch_stride(&self) -> Option<usize>;
+
+    /// Copies a panel: for each depth the columns, followed by zeros up to `width`.
+    ///
+    /// # Safety
+    /// The indices must be in range, `cols` at most `width` long, and `dst` writable for `width` units per depth.
+    unsafe fn pack(&self, batch: usize, depth: Range<usize>, cols: Range<usize>, width: usize, dst: *mut U);
+}
+
+/// A batch of matrices inside an array.
+pub(crate) struct Matrices<T> {
+    /// The first element of the array.
+    pub ptr: *const T,
+    /// Offsets of the members of the batch.
+    pub batch: Index,
+    /// Offsets of the outer side: rows of a left operand, depth of a right one.
+    pub outer: Index,
+    /// Offsets of the other side.
+    pub inner: Index,
+}
+
+// SAFETY: the array behind the pointer is only read, and whoever makes a `Matrices` keeps it readable for its use.
+unsafe impl<T: Send + Sync> Sync for Matrices<T> {}
+
+/// Copies `outer` by `inner` elements to rows of `row` units.
+///
+/// # Safety
+/// As for the two `pack` functions.
+unsafe fn copy_rows<U, T: Load<U>>(
+    base: *const T,
+    outer: (&Index, Range<usize>),
+    inner: (&Index, Range<usize>),
+    row: usize,
+    dst: *mut U,
+) {
+    for (r, o) in outer.1.enumerate() {
+        let from = base.wrapping_add(outer.0.at(o));
+        let to = dst.wrapping_add(r * row);
+        let mut i = inner.1.start;
+        while i < inner.1.end {
+            let run = inner.0.run_from(i).min(inner.1.end - i);
+            let (from, to) = (from.wrapping_add(inner.0.at(i)), to.wrapping_add(i - inner.1.start));
+            for j in 0..run {
+                // SAFETY: the caller vouches for every index of the two ranges, and a run is adjacent in memory.
+                unsafe { *to.add(j) = (*from.add(j)).load() };
+            }
+            i += run;
+        }
+    }
+}
+
+/// Copies `outer` by `inner` elements, transposed, to rows of `row` units: one row per index of `inner`.
+///
+/// # Safety
+/// As for the two `pack` functions.
+unsafe fn copy_columns<U, T: Load<U>>(
+    base: *const T,
+    outer: (&Index, Range<usize>),
+    inner: (&Index, Range<usize>),
+    row: usize,
+    dst: *mut U,
+) {
+    // Blocks that stay in the first cache level on both sides.
+    const BLOCK: usize = 32;
+    let mut start = inner.1.start;
+    while start < inner.1.end {
+        let mut run = inner.0.run_from(start).min(inner.1.end - start).min(BLOCK);
+        if run < BLOCK {
+            run = inner.0.run_from(start).min(inner.1.end - start);
+        }
+        let at = inner.0.at(start);
+        for (c, o) in outer.1.clone().enumerate() {
+            let from = base.wrapping_add(outer.0.at(o) + at);
+            let to = dst.wrapping_add((start - inner.1.start) * row + c);
+            for j in 0..run {
+                // SAFETY: the caller vouches for every index of the two ranges, and a run is adjacent in memory.
+                unsafe { *to.add(j * row) = (*from.add(j)).load() };
+            }
+        }
+        start += run;
+    }
+}
+
+impl<U, T: Load<U>> Left<U> for Matrices<T> {
+    fn direct(&self, batch: usize) -> Option<(*const U, usize, usize)> {
+        let strides = T::SAME.then(|| Some((self.outer.stride()?, self.inner.stride()?)))??;
+        Some((self.ptr.wrapping_add(self.batch.at(batch)).cast(), strides.0, strides.1))
+    }
+
+    fn batch_stride(&self) -> Option<usize> {
+        self.batch.stride()
+    }
+
+    unsafe fn pack(
+        &self,
+        batch: usize,
+        rows: Range<usize>,
+        depth: Range<usize>,
+        dst: *mut U,
+    ) -> (usize, usize) {
+        let base = self.ptr.wrapping_add(self.batch.at(batch));
+        let (m, k) = (rows.len(), depth.len());
+        // SAFETY: the caller's contract.
+        unsafe {
+            if self.outer.has_runs() && !self.inner.has_runs() {
+                copy_rows(base, (&self.inner, depth), (&self.outer, rows), m, dst);
+                (1, m)
+            } else {
+                copy_rows(base, (&self.outer, rows), (&self.inner, depth), k, dst);
+                (k, 1)
+            }
+        }
+    }
+}
+
+impl<U: Accumulator, T: Load<U>> Right<U> for Matrices<T> {
+    fn direct(&self, batch: usize) -> Option<(*const U, usize)> {
+        let stride = T::SAME.then(|| self.outer.stride().filter(|_| self.inner.stride() == Some(1)))??;
+        Some((self.ptr.wrapping_add(self.batch.at(batch)).cast(), stride))
+    }
+
+    fn batch_stride(&self) -> Option<usize> {
+        self.batch.stride()
+    }
+
+    unsafe fn pack(&self, batch: usize, depth: Range<usize>, cols: Range<usize>, width: usize, dst: *mut U) {
+        let base = self.ptr.wrapping_add(self.batch.at(batch));
+        for row in 0..if cols.len() < width { depth.len() } else { 0 } {
+            for col in cols.len()..width {
+                // SAFETY: the caller vouches for `width` units per depth.
+                unsafe { *dst.add(row * width + col) = U::ZERO };
+            }
+        }
+        // SAFETY: the caller's contract.
+        unsafe {
+            if self.outer.has_runs() && !self.inner.has_runs() {
+                copy_columns(base, (&self.inner, cols), (&self.outer, depth), width, dst);
+            } else {
+                copy_rows(base, (&self.outer, depth), (&self.inner, cols), width, dst);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adjacent_dimensions_become_one_stride() {
+        assert!(matches!(Index::new([(2, 12), (1, 99), (3, 4), (4, 1)]), Index::Uniform(1)));
+        assert!(matches!(Index::new([(2, 12), (3, 4)]), Index::Uniform(4)));
+        assert!(matches!(Index::new([]), Index::Uniform(1)));
+        let Index::Table { offsets, run } = Index::new([(2, 100), (3, 1)]) else { panic!() };
+        assert_eq!((offsets, run), (vec![0, 1, 2, 100, 101, 102], 3));
+    }
+}

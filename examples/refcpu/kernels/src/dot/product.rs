@@ -1,0 +1,338 @@
+//! Matrix products between element types: what they are computed in, how operands are read and results stored.
+
+use super::engine::Compute;
+use super::gemm::{self, Output, Shape, Store};
+use super::matvec;
+use super::operand::{Index, Left, Load, Matrices, Right};
+use crate::convert::{Narrow, with_narrow};
+use crate::number::{Number, Target};
+use crate::scratch::Scratch;
+use crate::{ComputeType, DType, Pool, Src};
+use half::{bf16, f16};
+use std::ops::Range;
+
+/// The type that products of these types are computed in: one of `F32`, `F64`, `S32`, `S64`, `C64`, `C128`.
+///
+/// # Panics
+/// If the result is an integer and an operand is not, or an operand is complex and the result is not.
+pub(crate) fn compute_type(lhs: DType, rhs: DType, out: DType) -> ComputeType {
+    let all = [lhs, rhs, out];
+    let is_integer = |d: DType| !d.is_float() && !d.is_complex();
+    let fits = if is_integer(out) {
+        is_integer(lhs) && is_integer(rhs)
+    } else {
+        out.is_complex() || !lhs.is_complex() && !rhs.is_complex()
+    };
+    assert!(fits, "product of {lhs:?} and {rhs:?} as {out:?}");
+    let double = all.iter().any(|d| matches!(d, DType::F64 | DType::C128));
+    match (out.is_complex(), is_integer(out)) {
+        (true, _) if double => ComputeType::C128,
+        (true, _) => ComputeType::C64,
+        (_, true) if out.size() == 8 => ComputeType::S64,
+        (_, true) => ComputeType::S32,
+        _ if double => ComputeType::F64,
+        _ => ComputeType::F32,
+    }
+}
+
+/// Evaluates an expression with a name for the Rust type of what [`compute_type`] answered.
+macro_rules! with_compute {
+    ($compute:expr, $U:ident => $body:expr) => {
+        match $compute {
+            $crate::ComputeType::F32 => {
+                type $U = f32;
+                $body
+            }
+            $crate::ComputeType::F64 => {
+                type $U = f64;
+                $body
+            }
+            $crate::ComputeType::S32 => {
+                type $U = i32;
+                $body
+            }
+            $crate::ComputeType::S64 => {
+                type $U = i64;
+                $body
+            }
+            $crate::ComputeType::C64 => {
+                type $U = [f32; 2];
+                $body
+            }
+            _ => {
+                type $U = [f64; 2];
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_compute;
+
+/// A type that products are computed in, with what is known about other element types.
+pub(crate) trait Operands: Compute + Target {
+    /// An array as a batch of matrices; `outer` and `inner` as in [`Matrices`].
+    fn operand(src: Src<'_>, batch: Index, outer: Index, inner: Index) -> Operand<Self>;
+
+    /// How results are stored as elements of the type, which must be one that [`compute_type`] combines with this type.
+    fn store(dtype: DType) -> Option<Store<Self>>;
+}
+
+/// A matrix operand of any element type.
+pub(crate) struct Operand<U> {
+    side: Box<dyn Side<U>>,
+    /// The elements, if the array had to be converted as a whole.
+    _converted: Option<Scratch>,
+}
+
+impl<U> Operand<U> {
+    /// The operand for the driver, as the left side of a product.
+    pub(crate) fn left(&self) -> &dyn Left<U> {
+        &*self.side
+    }
+
+    /// The operand for the driver, as the right side of a product.
+    pub(crate) fn right(&self) -> &dyn Right<U> {
+        &*self.side
+    }
+}
+
+/// A batch of matrices that can stand on either side of a product, or be multiplied by a vector.
+trait Side<U>: Left<U> + Right<U> {
+    /// Multiplies by a vector: sums over the inner index if `over_inner`, else over the outer one. False if the matrix has no strides to do so.
+    ///
+    /// # Safety
+    /// As for [`matvec::multiply`], for the sizes in `count` and `depth`.
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn times_vector(
+        &self,
+        pool: &Pool,
+        batch: usize,
+        over_inner: bool,
+        count: usize,
+        depth: usize,
+        x: *const U,
+        y: *mut U,
+    ) -> bool;
+
+    /// True if [`Self::times_vector`] can be used.
+    fn can_multiply_vectors(&self) -> bool;
+}
+
+impl<U: Compute, T: Load<U>> Side<U> for Matrices<T> {
+    fn can_multiply_vectors(&self) -> bool {
+        matches!((self.outer.stride(), self.inner.stride()), (Some(1), Some(_)) | (Some(_), Some(1)))
+    }
+
+    unsafe fn times_vector(
+        &self,
+        pool: &Pool,
+        batch: usize,
+        over_inner: bool,
+        count: usize,
+        depth: usize,
+        x: *const U,
+        y: *mut U,
+    ) -> bool {
+        let (Some(outer), Some(inner)) = (self.outer.stride(), self.inner.stride()) else { return false };
+        let (along, across) = if over_inner { (inner, outer) } else { (outer, inner) };
+        let depth_adjacent = along == 1;
+        if !depth_adjacent && across != 1 {
+            return false;
+        }
+        let ptr = self.ptr.wrapping_add(self.batch.at(batch));
+        let stride = if depth_adjacent { across } else { along };
+        // SAFETY: the caller's contract.
+        unsafe { matvec::multiply(pool, matvec::Matrix { ptr, count, depth, stride, depth_adjacent }, x, y) };
+        true
+    }
+}
+
+/// Rounds `n` accumulators to elements of type `T`.
+///
+/// # Safety
+/// `n` elements must be readable at `src` and writable at `dst`.
+unsafe fn narrow_row<T: Number>(src: *const T::Acc, dst: *mut u8, n: usize) {
+    for i in 0..n {
+        // SAFETY: the caller's contract.
+        unsafe { *dst.cast::<T>().add(i) = T::narrow(*src.add(i)) };
+    }
+}
+
+/// As [`narrow_row`], for the floats of one byte.
+///
+/// # Safety
+/// As for [`narrow_row`].
+unsafe fn encode_row<N: Narrow>(src: *const f32, dst: *mut u8, n: usize) {
+    for i in 0..n {
+        // SAFETY: the caller's contract.
+        unsafe { *dst.add(i) = N::encode(*src.add(i)) as u8 };
+    }
+}
+
+macro_rules! stores {
+    ($($name:ident: $u:ty as $t:ty, $x:ident => $e:expr;)*) => {$(
+        /// As [`narrow_row`].
+        ///
+        /// # Safety
+        /// As for [`narrow_row`].
+        unsafe fn $name(src: *const $u, dst: *mut u8, n: usize) {
+            for i in 0..n {
+                // SAFETY: the caller's contract.
+                unsafe {
+                    let $x = *src.add(i);
+                    *dst.cast::<$t>().add(i) = $e;
+                }
+            }
+        }
+    )*};
+}
+stores! {
+    f64_as_f32: f64 as f32, x => x as f32;
+    c128_as_c64: [f64; 2] as [f32; 2], x => [x[0] as f32, x[1] as f32];
+    i32_as_i16: i32 as i16, x => x as i16;
+    i32_as_i8: i32 as i8, x => x as i8;
+    i32_as_i4: i32 as i8, x => (x as i8) << 4 >> 4;
+    i32_as_i2: i32 as i8, x => (x as i8) << 6 >> 6;
+    i32_as_u4: i32 as u8, x => x as u8 & 15;
+    i32_as_u2: i32 as u8, x => x as u8 & 3;
+    i32_as_pred: i32 as u8, x => u8::from(x != 0);
+}
+/// As [`narrow_row`], from f64 by way of f32 for types that f32 holds with room to spare.
+///
+/// # Safety
+/// As for [`narrow_row`].
+unsafe fn f64_by_f32(dtype: DType) -> unsafe fn(*const f64, *mut u8, usize) {
+    macro_rules! via {
+        ($n:ty, $b:ty) => {{
+            /// As [`narrow_row`].
+            ///
+            /// # Safety
+            /// As for [`narrow_row`].
+            unsafe fn row(src: *const f64, dst: *mut u8, n: usize) {
+                for i in 0..n {
+                    // SAFETY: the caller's contract.
+                    unsafe { *dst.cast::<$b>().add(i) = <$n>::encode(*src.add(i) as f32) as $b };
+                }
+            }
+            row as unsafe fn(*const f64, *mut u8, usize)
+        }};
+    }
+    with_narrow!(dtype, via).expect("a narrow float")
+}
+
+fn f32_store(dtype: DType) -> Option<unsafe fn(*const f32, *mut u8, usize)> {
+    macro_rules! row {
+        ($n:ty, $b:ty) => {
+            encode_row::<$n> as unsafe fn(*const f32, *mut u8, usize)
+        };
+    }
+    match dtype {
+        DType::F32 => None,
+        DType::F16 => Some(narrow_row::<f16>),
+        DType::BF16 => Some(narrow_row::<bf16>),
+        small => with_narrow!(small, row),
+    }
+}
+
+macro_rules! operands {
+    ($($u:ty, $own:pat, [$($dtype:pat => $t:ty,)*], $d:ident => $store:expr;)*) => {$(
+        impl Operands for $u {
+            fn operand(src: Src<'_>, batch: Index, outer: Index, inner: Index) -> Operand<Self> {
+                let mut converted = None;
+                let side: Box<dyn Side<$u>> = match src.dtype() {
+                    $($dtype => Box::new(Matrices { ptr: src.as_ptr().cast::<$t>(), batch, outer, inner }),)*
+                    _ => {
+                        let ptr = converted.insert(<$u>::array_of(src)).ptr::<$u>().cast_const();
+                        Box::new(Matrices { ptr, batch, outer, inner })
+                    }
+                };
+                Operand { side, _converted: converted }
+            }
+
+            fn store($d: DType) -> Option<Store<Self>> {
+                let row: Option<unsafe fn(*const $u, *mut u8, usize)> = if matches!($d, $own) { None } else { $store };
+                row.map(|row| Store { row, size: $d.size() })
+            }
+        }
+    )*};
+}
+operands! {
+    f32, DType::F32, [DType::F32 => f32, DType::BF16 => bf16, DType::F16 => f16,], d => f32_store(d);
+    f64, DType::F64, [DType::F64 => f64, DType::F32 => f32,], d => Some(match d {
+        DType::F32 => f64_as_f32,
+        // SAFETY: the function is only made here, to be called under the contract of `Store`.
+        small => unsafe { f64_by_f32(small) },
+    });
+    i32, DType::S32 | DType::U32, [
+        DType::S32 | DType::U32 => i32, DType::S16 => i16, DType::U16 => u16,
+        DType::S8 | DType::S4 | DType::S2 => i8,
+        DType::U8 | DType::U4 | DType::U2 | DType::Pred => u8,
+    ], d => Some(match d {
+        DType::S16 | DType::U16 => i32_as_i16,
+        DType::S4 => i32_as_i4,
+        DType::S2 => i32_as_i2,
+        DType::U4 => i32_as_u4,
+        DType::U2 => i32_as_u2,
+        DType::Pred => i32_as_pred,
+        _ => i32_as_i8,
+    });
+    i64, DType::S64 | DType::U64, [
+        DType::S64 | DType::U64 => i64, DType::S32 => i32, DType::U32 => u32, DType::S16 => i16, DType::U16 => u16,
+        DType::S8 | DType::S4 | DType::S2 => i8,
+        DType::U8 | DType::U4 | DType::U2 | DType::Pred => u8,
+    ], _d => None;
+    [f32; 2], DType::C64, [DType::C64 => [f32; 2],], _d => None;
+    [f64; 2], DType::C128, [DType::C128 => [f64; 2],], _d => Some(c128_as_c64);
+}
+
+/// Computes a batch of products, by a vector kernel where one side is a vector.
+///
+/// # Safety
+/// `out` must describe memory that is valid for the results and that nobody else accesses.
+pub(crate) unsafe fn multiply<U: Operands>(
+    pool: &Pool,
+    shape: Shape,
+    a: &Operand<U>,
+    b: &Operand<U>,
+    out: &Output<U>,
+) {
+    let Shape { batch, rows, cols, depth } = shape;
+    let big = batch < 16 || rows * cols * depth >= 1 << 14;
+    let contiguous = rows == 1 || (cols == 1 && out.row == 1);
+    let matrix = if rows == 1 { &b.side } else { &a.side };
+    if !(big && contiguous && matrix.can_multiply_vectors()) {
+        // SAFETY: the caller's contract.
+        unsafe { gemm::multiply(pool, shape, a.left(), b.right(), out) };
+        return;
+    }
+    let count = rows * cols;
+    let one = |pool: &Pool, member: usize| {
+        let mut vector = Scratch::new::<U>(depth);
+        let mut results = out.store.map(|_| Scratch::new::<U>(count));
+        let at = out.batch.at(member);
+        // SAFETY: the vector is packed whole into scratch memory of its length (a single row or column is adjacent in any
+        // packing), the matrix is read in its own bounds, and the results of this member are ours by the caller's contract.
+        unsafe {
+            let x: Range<usize> = 0..depth;
+            if rows == 1 {
+                a.left().pack(member, 0..1, x, vector.ptr());
+            } else {
+                b.right().pack(member, x, 0..1, 1, vector.ptr());
+            }
+            let y = match &mut results {
+                Some(results) => results.ptr(),
+                None => out.ptr.get().cast::<U>().wrapping_add(at),
+            };
+            let done = matrix.times_vector(pool, member, rows != 1, count, depth, vector.ptr(), y);
+            debug_assert!(done, "asked can_multiply_vectors before");
+            if let (Some(results), Some(store)) = (&mut results, out.store) {
+                (store.row)(results.ptr(), out.ptr.get().wrapping_add(at * store.size), count);
+            }
+        }
+    };
+    if batch >= 16 {
+        pool.run(batch, &|member| one(&Pool::inline(), member));
+    } else {
+        (0..batch).for_each(|member| one(pool, member));
+    }
+}

@@ -1,0 +1,79 @@
+//! What the tests of several kernels share: arrays of any element type made from small integers.
+
+use crate::{DType, Dst, Src};
+
+/// An array that owns its bytes, aligned for every element type.
+#[derive(Clone, Debug)]
+pub(crate) struct Array {
+    pub(crate) dtype: DType,
+    pub(crate) dims: Vec<usize>,
+    words: Vec<u128>,
+}
+
+impl Array {
+    pub(crate) fn zeros(dtype: DType, dims: &[usize]) -> Self {
+        let bytes = dims.iter().product::<usize>() * dtype.size();
+        Self { dtype, dims: dims.to_vec(), words: vec![0x5a5a_5a5a; bytes.div_ceil(16)] }
+    }
+
+    /// The elements are the values that `of` gives for their flat indices, converted as `encode` does.
+    pub(crate) fn from_fn(dtype: DType, dims: &[usize], of: impl Fn(usize) -> i64) -> Self {
+        let mut array = Self::zeros(dtype, dims);
+        let mut dst = array.dst();
+        let size = dtype.size();
+        for (i, element) in dst.bytes_mut().chunks_exact_mut(size).enumerate() {
+            element.copy_from_slice(&encode(dtype, of(i))[..size]);
+        }
+        array
+    }
+
+    pub(crate) fn src(&self) -> Src<'_> {
+        let len = self.dims.iter().product::<usize>() * self.dtype.size();
+        // SAFETY: the words hold at least `len` initialised bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), len) };
+        Src::new(bytes, self.dtype, &self.dims)
+    }
+
+    pub(crate) fn dst(&mut self) -> Dst<'_> {
+        let len = self.dims.iter().product::<usize>() * self.dtype.size();
+        // SAFETY: the words hold at least `len` initialised bytes, borrowed mutably here.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), len) };
+        Dst::new(bytes, self.dtype, &self.dims)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.src().bytes()
+    }
+}
+
+/// The bytes of an integer as an element: real types hold it rounded, complex ones as `(v, -v)`, integers wrapped,
+/// truth values whether it is not zero.
+pub(crate) fn encode(dtype: DType, v: i64) -> [u8; 16] {
+    let mut out = [0; 16];
+    let mut put = |bytes: &[u8]| out[..bytes.len()].copy_from_slice(bytes);
+    match dtype {
+        DType::Pred => put(&[u8::from(v != 0)]),
+        DType::S2 => put(&[((v as i8) << 6 >> 6) as u8]),
+        DType::S4 => put(&[((v as i8) << 4 >> 4) as u8]),
+        DType::U2 => put(&[v as u8 & 3]),
+        DType::U4 => put(&[v as u8 & 15]),
+        DType::F32 => put(&(v as f32).to_le_bytes()),
+        DType::F64 => put(&(v as f64).to_le_bytes()),
+        DType::C64 => put(&[(v as f32).to_le_bytes(), (-v as f32).to_le_bytes()].concat()),
+        DType::C128 => put(&[(v as f64).to_le_bytes(), (-v as f64).to_le_bytes()].concat()),
+        d if d.is_float() => {
+            put(&crate::convert::f32_to_narrow(d, v as f32).unwrap().to_le_bytes()[..d.size()])
+        }
+        d => put(&v.to_le_bytes()[..d.size()]),
+    }
+    out
+}
+
+/// A cheap sequence of numbers below `below`, different for each seed.
+pub(crate) fn noise(seed: u64, i: usize, below: u64) -> i64 {
+    let mut x = (i as u64).wrapping_add(seed << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x ^= x >> 29;
+    x = x.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x ^= x >> 32;
+    (x % below) as i64
+}
