@@ -6,8 +6,8 @@
  * - A function takes one Args struct. The caller fills the inputs, the plugin the outputs.
  * - `struct_size` is what the caller's version of the struct was compiled with. Fields past it do not exist.
  * - A null `PJRT_Error*` is success. An error belongs to whoever receives it. Outputs are unspecified after one.
- * - Strings and arrays are pointer and length, never NUL-terminated. Inputs are borrowed for the call; outputs belong to the
- *   object they describe and live as long as it does.
+ * - Strings and arrays are pointer and length, never NUL-terminated. Inputs are borrowed for the call; outputs
+ *   belong to the object they describe and live as long as it does.
  * - Every function may be called from any thread, several at once.
  */
 #ifndef PJRT_C_API_H_

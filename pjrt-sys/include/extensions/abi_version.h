@@ -120,8 +120,8 @@ struct PJRT_ExecutableAbiVersion_PlatformId_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_ExecutableAbiVersion_PlatformId_Args, platform_id);
 /// Gives the platform's id.
-typedef PJRT_Error* PJRT_ExecutableAbiVersion_PlatformId(PJRT_ExecutableAbiVersion_PlatformId_Args*
-    args);
+typedef PJRT_Error* PJRT_ExecutableAbiVersion_PlatformId(
+    PJRT_ExecutableAbiVersion_PlatformId_Args* args);
 
 /// Arguments of PJRT_RuntimeAbiVersion_FromProto.
 struct PJRT_RuntimeAbiVersion_FromProto_Args {
@@ -143,8 +143,8 @@ struct PJRT_ExecutableAbiVersion_FromProto_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_ExecutableAbiVersion_FromProto_Args, abi_version);
 /// Reads what `PJRT_ExecutableAbiVersion_ToProto` wrote.
-typedef PJRT_Error* PJRT_ExecutableAbiVersion_FromProto(PJRT_ExecutableAbiVersion_FromProto_Args*
-    args);
+typedef PJRT_Error* PJRT_ExecutableAbiVersion_FromProto(
+    PJRT_ExecutableAbiVersion_FromProto_Args* args);
 
 /// The AbiVersion extension.
 struct PJRT_AbiVersion_Extension {

@@ -53,14 +53,16 @@ typedef PJRT_Error* PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers(
 typedef void (*PJRT_Transfers_CrossHostOnCanceledCallback)(PJRT_Error* error, void* user_arg);
 
 /// Cancels the transfer that a descriptor names, and reports to `on_canceled`.
-typedef void (*PJRT_Transfers_CrossHostSendCancelNotifier)(const char* serialized_descriptor, size_t
-    serialized_descriptor_size, PJRT_Error_Code reason, const char* error_message, size_t
-    error_message_size, PJRT_Transfers_CrossHostOnCanceledCallback on_canceled, void*
-    on_canceled_user_arg, void* user_arg);
+typedef void (*PJRT_Transfers_CrossHostSendCancelNotifier)(
+    const char* serialized_descriptor, size_t serialized_descriptor_size,
+    PJRT_Error_Code reason, const char* error_message, size_t error_message_size,
+    PJRT_Transfers_CrossHostOnCanceledCallback on_canceled, void* on_canceled_user_arg,
+    void* user_arg);
 
 /// Told once receiving is set up: a descriptor per buffer, for the sender. Owns the error.
-typedef void (*PJRT_Transfers_CrossHostRecvNotifier)(PJRT_Error* error, const char**
-    serialized_descriptors, size_t* descriptors_sizes, size_t num_descriptors, void* user_arg,
+typedef void (*PJRT_Transfers_CrossHostRecvNotifier)(
+    PJRT_Error* error, const char** serialized_descriptors, size_t* descriptors_sizes,
+    size_t num_descriptors, void* user_arg,
     PJRT_Transfers_CrossHostSendCancelNotifier cancel_notifier, void* cancel_notifier_user_arg);
 
 /// Whom to tell that receiving is set up.
@@ -93,8 +95,8 @@ typedef PJRT_Error* PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers(
     PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args* args);
 
 /// Told when a send ends, and whether it was enqueued at all. Owns the error.
-typedef void (*PJRT_Transfers_CrossHostRemoteSendCallback)(PJRT_Error* error, bool
-    sends_were_enqueued, void* user_arg);
+typedef void (*PJRT_Transfers_CrossHostRemoteSendCallback)(
+    PJRT_Error* error, bool sends_were_enqueued, void* user_arg);
 
 /// Whom to tell that a send ended.
 struct PJRT_Transfers_CrossHostRemoteSendCallbackInfo {
@@ -103,8 +105,8 @@ struct PJRT_Transfers_CrossHostRemoteSendCallbackInfo {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Transfers_CrossHostRemoteSendCallbackInfo, on_done);
 /// Frees a descriptor and its size.
-typedef void (*PJRT_Transfers_DescriptorDestructor)(char** descriptor_data, size_t*
-    descriptor_size);
+typedef void (*PJRT_Transfers_DescriptorDestructor)(
+    char** descriptor_data, size_t* descriptor_size);
 
 /// Arguments of PJRT_Buffer_CopyToRemoteDevice.
 struct PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args {
@@ -121,8 +123,8 @@ struct PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args {
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args,
                           descriptor_destructor);
 /// Sends a buffer to a remote receiver. Asynchronous; errors go to the callback.
-typedef void PJRT_Buffer_CopyToRemoteDevice(PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args*
-    args);
+typedef void PJRT_Buffer_CopyToRemoteDevice(
+    PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args* args);
 
 /// The CrossHostTransfers extension. Its presence makes hosts believe that device-to-device copies
 /// between processes work.

@@ -20,8 +20,8 @@ struct PJRT_HostMemoryAllocator_Allocate_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_HostMemoryAllocator_Allocate_Args, deleter_arg);
 /// Allocates host memory that devices reach fast.
-typedef PJRT_Error* (*PJRT_HostMemoryAllocator_Allocate)(PJRT_HostMemoryAllocator_Allocate_Args*
-    args);
+typedef PJRT_Error* (*PJRT_HostMemoryAllocator_Allocate)(
+    PJRT_HostMemoryAllocator_Allocate_Args* args);
 
 /// The HostMemoryAllocator extension.
 struct PJRT_HostMemoryAllocator_Extension {

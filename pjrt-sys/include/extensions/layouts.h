@@ -34,8 +34,8 @@ struct PJRT_Layouts_MemoryLayout_Serialize_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Layouts_MemoryLayout_Serialize_Args, serialized_layout_deleter);
 /// Writes a layout as XLA's text, such as `{1,0}`.
-typedef PJRT_Error* PJRT_Layouts_MemoryLayout_Serialize(PJRT_Layouts_MemoryLayout_Serialize_Args*
-    args);
+typedef PJRT_Error* PJRT_Layouts_MemoryLayout_Serialize(
+    PJRT_Layouts_MemoryLayout_Serialize_Args* args);
 
 /// Arguments of PJRT_Layouts_PJRT_Buffer_MemoryLayout.
 struct PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args {

@@ -43,8 +43,8 @@ struct PJRT_Megascale_DeleteClientContext_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Megascale_DeleteClientContext_Args, client_context);
 /// Frees a context.
-typedef PJRT_Error* PJRT_Megascale_DeleteClientContext(PJRT_Megascale_DeleteClientContext_Args*
-    args);
+typedef PJRT_Error* PJRT_Megascale_DeleteClientContext(
+    PJRT_Megascale_DeleteClientContext_Args* args);
 
 /// Arguments of PJRT_Megascale_CreateAoTConfig.
 struct PJRT_Megascale_CreateAoTConfig_Args {

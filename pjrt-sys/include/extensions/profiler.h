@@ -44,8 +44,8 @@ struct PLUGIN_Profiler_Error_GetCode_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PLUGIN_Profiler_Error_GetCode_Args, code);
 /// Gives an error's code.
-typedef PLUGIN_Profiler_Error* PLUGIN_Profiler_Error_GetCode(PLUGIN_Profiler_Error_GetCode_Args*
-    args);
+typedef PLUGIN_Profiler_Error* PLUGIN_Profiler_Error_GetCode(
+    PLUGIN_Profiler_Error_GetCode_Args* args);
 
 /// Arguments of PLUGIN_Profiler_Create.
 struct PLUGIN_Profiler_Create_Args {
@@ -113,8 +113,8 @@ struct PLUGIN_Profiler_ConsumeResult_Destroy_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PLUGIN_Profiler_ConsumeResult_Destroy_Args, consume_result);
 /// Frees a trace.
-typedef void PLUGIN_Profiler_ConsumeResult_Destroy(PLUGIN_Profiler_ConsumeResult_Destroy_Args*
-    args);
+typedef void PLUGIN_Profiler_ConsumeResult_Destroy(
+    PLUGIN_Profiler_ConsumeResult_Destroy_Args* args);
 
 /// Arguments of PLUGIN_Profiler_Serialize.
 struct PLUGIN_Profiler_Serialize_Args {

@@ -123,8 +123,8 @@ struct PJRT_RawBuffer_CopyRawDeviceToHost_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_RawBuffer_CopyRawDeviceToHost_Args, event);
 /// Copies a range of it into host memory. Asynchronous.
-typedef PJRT_Error* PJRT_RawBuffer_CopyRawDeviceToHost(PJRT_RawBuffer_CopyRawDeviceToHost_Args*
-    args);
+typedef PJRT_Error* PJRT_RawBuffer_CopyRawDeviceToHost(
+    PJRT_RawBuffer_CopyRawDeviceToHost_Args* args);
 
 /// Arguments of PJRT_RawBuffer_CopyRawHostToDevice.
 struct PJRT_RawBuffer_CopyRawHostToDevice_Args {
@@ -138,8 +138,8 @@ struct PJRT_RawBuffer_CopyRawHostToDevice_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_RawBuffer_CopyRawHostToDevice_Args, event);
 /// Copies host memory into a range of it. Asynchronous.
-typedef PJRT_Error* PJRT_RawBuffer_CopyRawHostToDevice(PJRT_RawBuffer_CopyRawHostToDevice_Args*
-    args);
+typedef PJRT_Error* PJRT_RawBuffer_CopyRawHostToDevice(
+    PJRT_RawBuffer_CopyRawHostToDevice_Args* args);
 
 #define PJRT_API_RAW_BUFFER_EXTENSION_VERSION 2
 

@@ -28,8 +28,8 @@ struct PJRT_TpuTopology_IsSubsliceTopology_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_IsSubsliceTopology_Args, is_subslice_topology);
 /// Tells whether a topology was cut out of another.
-typedef PJRT_Error* PJRT_TpuTopology_IsSubsliceTopology(PJRT_TpuTopology_IsSubsliceTopology_Args*
-    args);
+typedef PJRT_Error* PJRT_TpuTopology_IsSubsliceTopology(
+    PJRT_TpuTopology_IsSubsliceTopology_Args* args);
 
 /// Arguments of PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId.
 struct PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId_Args {
@@ -57,8 +57,8 @@ struct PJRT_TpuTopology_ReplaceHostBounds_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ReplaceHostBounds_Args, new_topology);
 /// Makes a topology with other host bounds.
-typedef PJRT_Error* PJRT_TpuTopology_ReplaceHostBounds(PJRT_TpuTopology_ReplaceHostBounds_Args*
-    args);
+typedef PJRT_Error* PJRT_TpuTopology_ReplaceHostBounds(
+    PJRT_TpuTopology_ReplaceHostBounds_Args* args);
 
 /// Arguments of PJRT_TpuTopology_IsEnhancedBarrierEnabled.
 struct PJRT_TpuTopology_IsEnhancedBarrierEnabled_Args {
@@ -195,8 +195,8 @@ struct PJRT_TpuTopology_CoreCountPerProcess_Args {
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_CoreCountPerProcess_Args,
                           core_count_of_default_type_per_process);
 /// Gives the number of cores per process.
-typedef PJRT_Error* PJRT_TpuTopology_CoreCountPerProcess(PJRT_TpuTopology_CoreCountPerProcess_Args*
-    args);
+typedef PJRT_Error* PJRT_TpuTopology_CoreCountPerProcess(
+    PJRT_TpuTopology_CoreCountPerProcess_Args* args);
 
 /// Arguments of PJRT_TpuTopology_ProcessIds.
 struct PJRT_TpuTopology_ProcessIds_Args {
@@ -261,8 +261,8 @@ struct PJRT_TpuTopology_ProcessCoordFromId_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ProcessCoordFromId_Args, coords_num_dims);
 /// Gives a process's coordinates.
-typedef PJRT_Error* PJRT_TpuTopology_ProcessCoordFromId(PJRT_TpuTopology_ProcessCoordFromId_Args*
-    args);
+typedef PJRT_Error* PJRT_TpuTopology_ProcessCoordFromId(
+    PJRT_TpuTopology_ProcessCoordFromId_Args* args);
 
 /// Arguments of PJRT_TpuTopology_ChipIdFromCoord.
 struct PJRT_TpuTopology_ChipIdFromCoord_Args {
@@ -353,8 +353,8 @@ struct PJRT_TpuTopology_GetRoutingStrategy_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_GetRoutingStrategy_Args, routing_strategy_len);
 /// Names the routing strategy.
-typedef PJRT_Error* PJRT_TpuTopology_GetRoutingStrategy(PJRT_TpuTopology_GetRoutingStrategy_Args*
-    args);
+typedef PJRT_Error* PJRT_TpuTopology_GetRoutingStrategy(
+    PJRT_TpuTopology_GetRoutingStrategy_Args* args);
 
 /// A shape of slice that can be had.
 struct PJRT_TpuTopology_SliceConfig {

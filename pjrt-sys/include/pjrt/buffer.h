@@ -60,8 +60,8 @@ struct PJRT_Buffer_DynamicDimensionIndices_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_DynamicDimensionIndices_Args, num_dynamic_dims);
 /// Lists the dimensions whose size is known at run time only.
-typedef PJRT_Error* PJRT_Buffer_DynamicDimensionIndices(PJRT_Buffer_DynamicDimensionIndices_Args*
-    args);
+typedef PJRT_Error* PJRT_Buffer_DynamicDimensionIndices(
+    PJRT_Buffer_DynamicDimensionIndices_Args* args);
 
 /// Arguments of PJRT_Buffer_GetMemoryLayout.
 struct PJRT_Buffer_GetMemoryLayout_Args {

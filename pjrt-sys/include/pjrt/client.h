@@ -185,8 +185,8 @@ struct PJRT_Client_LookupAddressableDevice_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_LookupAddressableDevice_Args, addressable_device);
 /// Finds a device of this process by its hardware id.
-typedef PJRT_Error* PJRT_Client_LookupAddressableDevice(PJRT_Client_LookupAddressableDevice_Args*
-    args);
+typedef PJRT_Error* PJRT_Client_LookupAddressableDevice(
+    PJRT_Client_LookupAddressableDevice_Args* args);
 
 /// How a process of a distributed program is doing.
 typedef enum {
@@ -220,8 +220,8 @@ struct PJRT_Client_UpdateGlobalProcessInfo_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_UpdateGlobalProcessInfo_Args, num_process_infos);
 /// Tells a client how all processes of its distributed program are doing.
-typedef PJRT_Error* PJRT_Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args*
-    args);
+typedef PJRT_Error* PJRT_Client_UpdateGlobalProcessInfo(
+    PJRT_Client_UpdateGlobalProcessInfo_Args* args);
 
 /// Arguments of PJRT_Client_AddressableMemories.
 struct PJRT_Client_AddressableMemories_Args {
@@ -277,8 +277,8 @@ struct PJRT_Client_DefaultDeviceAssignment_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_DefaultDeviceAssignment_Args, default_assignment);
 /// Proposes which device runs which replica and partition.
-typedef PJRT_Error* PJRT_Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args*
-    args);
+typedef PJRT_Error* PJRT_Client_DefaultDeviceAssignment(
+    PJRT_Client_DefaultDeviceAssignment_Args* args);
 
 /// Arguments of PJRT_Client_DmaMap.
 struct PJRT_Client_DmaMap_Args {
@@ -425,8 +425,8 @@ struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_CreateViewOfDeviceBuffer_Args, memory);
 /// Makes a buffer of device memory that somebody else owns.
-typedef PJRT_Error* PJRT_Client_CreateViewOfDeviceBuffer(PJRT_Client_CreateViewOfDeviceBuffer_Args*
-    args);
+typedef PJRT_Error* PJRT_Client_CreateViewOfDeviceBuffer(
+    PJRT_Client_CreateViewOfDeviceBuffer_Args* args);
 
 /// Arguments of PJRT_Client_CreateBuffersForAsyncHostToDevice.
 struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {

@@ -24,8 +24,8 @@ struct PJRT_DeviceDescription_ProcessIndex_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_ProcessIndex_Args, process_index);
 /// Gives the process that drives the device.
-typedef PJRT_Error* PJRT_DeviceDescription_ProcessIndex(PJRT_DeviceDescription_ProcessIndex_Args*
-    args);
+typedef PJRT_Error* PJRT_DeviceDescription_ProcessIndex(
+    PJRT_DeviceDescription_ProcessIndex_Args* args);
 
 /// Arguments of PJRT_DeviceDescription_Attributes.
 struct PJRT_DeviceDescription_Attributes_Args {
@@ -61,8 +61,8 @@ struct PJRT_DeviceDescription_DebugString_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_DebugString_Args, debug_string_size);
 /// Describes the device unambiguously, for logs.
-typedef PJRT_Error* PJRT_DeviceDescription_DebugString(PJRT_DeviceDescription_DebugString_Args*
-    args);
+typedef PJRT_Error* PJRT_DeviceDescription_DebugString(
+    PJRT_DeviceDescription_DebugString_Args* args);
 
 /// Arguments of PJRT_DeviceDescription_ToString.
 struct PJRT_DeviceDescription_ToString_Args {
@@ -223,8 +223,8 @@ struct PJRT_Device_CreateAsyncTrackingEvent_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_CreateAsyncTrackingEvent_Args, event);
 /// Makes a handle that marks an asynchronous step.
-typedef PJRT_Error* PJRT_Device_CreateAsyncTrackingEvent(PJRT_Device_CreateAsyncTrackingEvent_Args*
-    args);
+typedef PJRT_Error* PJRT_Device_CreateAsyncTrackingEvent(
+    PJRT_Device_CreateAsyncTrackingEvent_Args* args);
 
 /// Arguments of PJRT_AsyncTrackingEvent_Destroy.
 struct PJRT_AsyncTrackingEvent_Destroy_Args {

@@ -50,8 +50,8 @@ typedef enum {
 } PJRT_Error_Code;
 
 /// Receives one payload; key and value are borrowed for the call.
-typedef void (*PJRT_Error_PayloadVisitor)(const char* key, size_t key_size, const char* value,
-    size_t value_size, void* user_arg);
+typedef void (*PJRT_Error_PayloadVisitor)(
+    const char* key, size_t key_size, const char* value, size_t value_size, void* user_arg);
 
 /// An error's own functions, behind its first word. They behave as the entries of `PJRT_Api` of the
 /// same name.
@@ -104,7 +104,7 @@ typedef PJRT_Error* PJRT_Error_ForEachPayload(PJRT_Error_ForEachPayload_Args* ar
 
 /// Makes an error in the plugin's allocator; hosts' callbacks report failure with it. The text is
 /// borrowed for the call.
-typedef PJRT_Error* (*PJRT_CallbackError)(PJRT_Error_Code code, const char* message, size_t
-    message_size);
+typedef PJRT_Error* (*PJRT_CallbackError)(
+    PJRT_Error_Code code, const char* message, size_t message_size);
 
 #endif /* PJRT_ERROR_H_ */

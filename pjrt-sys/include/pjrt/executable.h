@@ -34,8 +34,8 @@ struct PJRT_LoadedExecutable_GetExecutable_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_GetExecutable_Args, executable);
 /// Gives the compiled executable inside a loaded one.
-typedef PJRT_Error* PJRT_LoadedExecutable_GetExecutable(PJRT_LoadedExecutable_GetExecutable_Args*
-    args);
+typedef PJRT_Error* PJRT_LoadedExecutable_GetExecutable(
+    PJRT_LoadedExecutable_GetExecutable_Args* args);
 
 /// Arguments of PJRT_LoadedExecutable_GetDeviceAssignment.
 struct PJRT_LoadedExecutable_GetDeviceAssignment_Args {
@@ -242,8 +242,8 @@ struct PJRT_Executable_OutputElementTypes_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_OutputElementTypes_Args, num_output_types);
 /// Lists the element types of the outputs.
-typedef PJRT_Error* PJRT_Executable_OutputElementTypes(PJRT_Executable_OutputElementTypes_Args*
-    args);
+typedef PJRT_Error* PJRT_Executable_OutputElementTypes(
+    PJRT_Executable_OutputElementTypes_Args* args);
 
 /// Arguments of PJRT_Executable_OutputDimensions.
 struct PJRT_Executable_OutputDimensions_Args {
@@ -272,8 +272,8 @@ struct PJRT_Executable_ParameterMemoryKinds_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_ParameterMemoryKinds_Args, memory_kind_sizes);
 /// Lists the memory kinds of the parameters.
-typedef PJRT_Error* PJRT_Executable_ParameterMemoryKinds(PJRT_Executable_ParameterMemoryKinds_Args*
-    args);
+typedef PJRT_Error* PJRT_Executable_ParameterMemoryKinds(
+    PJRT_Executable_ParameterMemoryKinds_Args* args);
 
 /// Arguments of PJRT_Executable_OutputMemoryKinds.
 struct PJRT_Executable_OutputMemoryKinds_Args {
@@ -344,8 +344,8 @@ struct PJRT_Executable_DeserializeAndLoad_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_DeserializeAndLoad_Args, load_options);
 /// Loads what `PJRT_Executable_Serialize` wrote, on the same platform and version.
-typedef PJRT_Error* PJRT_Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAndLoad_Args*
-    args);
+typedef PJRT_Error* PJRT_Executable_DeserializeAndLoad(
+    PJRT_Executable_DeserializeAndLoad_Args* args);
 
 /// Arguments of PJRT_LoadedExecutable_Fingerprint.
 struct PJRT_LoadedExecutable_Fingerprint_Args {

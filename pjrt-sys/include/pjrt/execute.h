@@ -37,8 +37,9 @@ typedef struct PJRT_Chunk {
 
 /// Receives data that a program sends. Owns the chunk. Returns null, or an error made with
 /// `callback_error`.
-typedef PJRT_Error* (*PJRT_SendCallback)(PJRT_Chunk* chunk, PJRT_CallbackError* callback_error,
-    size_t total_size_in_bytes, bool done, void* user_arg);
+typedef PJRT_Error* (*PJRT_SendCallback)(
+    PJRT_Chunk* chunk, PJRT_CallbackError* callback_error, size_t total_size_in_bytes,
+    bool done, void* user_arg);
 
 /// Delivers data that a program receives, through the stream, which it owns.
 typedef void (*PJRT_RecvCallback)(PJRT_CopyToDeviceStream* stream, void* user_arg);
@@ -59,9 +60,10 @@ struct PJRT_RecvCallbackInfo {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_RecvCallbackInfo, recv_callback);
 /// Receives an array that a program emits for observation. `data` is borrowed for the call.
-typedef void (*PJRT_HloOutputCallback)(int64_t replica_id, int64_t partition_id, const void* data,
-    const int64_t* shape_dims, size_t shape_num_dims, PJRT_Buffer_Type shape_element_type, int64_t
-    operand_index, void* user_arg);
+typedef void (*PJRT_HloOutputCallback)(
+    int64_t replica_id, int64_t partition_id, const void* data, const int64_t* shape_dims,
+    size_t shape_num_dims, PJRT_Buffer_Type shape_element_type, int64_t operand_index,
+    void* user_arg);
 
 /// Which callback observes an emitted array, for all replicas and partitions.
 struct PJRT_HloOutputCallbackInfo {

@@ -83,8 +83,8 @@ struct PJRT_TopologyDescription_Serialize_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_Serialize_Args, serialized_topology_deleter);
 /// Serialises a topology, also for cache keys: equal topologies give equal bytes.
-typedef PJRT_Error* PJRT_TopologyDescription_Serialize(PJRT_TopologyDescription_Serialize_Args*
-    args);
+typedef PJRT_Error* PJRT_TopologyDescription_Serialize(
+    PJRT_TopologyDescription_Serialize_Args* args);
 
 /// Arguments of PJRT_TopologyDescription_Deserialize.
 struct PJRT_TopologyDescription_Deserialize_Args {
@@ -96,8 +96,8 @@ struct PJRT_TopologyDescription_Deserialize_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_Deserialize_Args, topology);
 /// Reads what `PJRT_TopologyDescription_Serialize` wrote.
-typedef PJRT_Error* PJRT_TopologyDescription_Deserialize(PJRT_TopologyDescription_Deserialize_Args*
-    args);
+typedef PJRT_Error* PJRT_TopologyDescription_Deserialize(
+    PJRT_TopologyDescription_Deserialize_Args* args);
 
 /// Arguments of PJRT_TopologyDescription_Attributes.
 struct PJRT_TopologyDescription_Attributes_Args {
@@ -109,8 +109,8 @@ struct PJRT_TopologyDescription_Attributes_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_Attributes_Args, num_attributes);
 /// Gives facts about the topology.
-typedef PJRT_Error* PJRT_TopologyDescription_Attributes(PJRT_TopologyDescription_Attributes_Args*
-    args);
+typedef PJRT_Error* PJRT_TopologyDescription_Attributes(
+    PJRT_TopologyDescription_Attributes_Args* args);
 
 /// Arguments of PJRT_TopologyDescription_Fingerprint.
 struct PJRT_TopologyDescription_Fingerprint_Args {
@@ -121,8 +121,8 @@ struct PJRT_TopologyDescription_Fingerprint_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_Fingerprint_Args, fingerprint);
 /// Gives a number that is equal for equal topologies.
-typedef PJRT_Error* PJRT_TopologyDescription_Fingerprint(PJRT_TopologyDescription_Fingerprint_Args*
-    args);
+typedef PJRT_Error* PJRT_TopologyDescription_Fingerprint(
+    PJRT_TopologyDescription_Fingerprint_Args* args);
 
 /// Arguments of PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace.
 struct PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args {

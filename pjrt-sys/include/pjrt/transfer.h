@@ -167,8 +167,8 @@ struct PJRT_CopyToDeviceStream_TotalBytes_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_CopyToDeviceStream_TotalBytes_Args, total_bytes);
 /// Gives how much data the stream expects.
-typedef PJRT_Error* PJRT_CopyToDeviceStream_TotalBytes(PJRT_CopyToDeviceStream_TotalBytes_Args*
-    args);
+typedef PJRT_Error* PJRT_CopyToDeviceStream_TotalBytes(
+    PJRT_CopyToDeviceStream_TotalBytes_Args* args);
 
 /// Arguments of PJRT_CopyToDeviceStream_GranuleSize.
 struct PJRT_CopyToDeviceStream_GranuleSize_Args {
@@ -179,8 +179,8 @@ struct PJRT_CopyToDeviceStream_GranuleSize_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_CopyToDeviceStream_GranuleSize_Args, granule_size_in_bytes);
 /// Gives the size of which every chunk is a multiple.
-typedef PJRT_Error* PJRT_CopyToDeviceStream_GranuleSize(PJRT_CopyToDeviceStream_GranuleSize_Args*
-    args);
+typedef PJRT_Error* PJRT_CopyToDeviceStream_GranuleSize(
+    PJRT_CopyToDeviceStream_GranuleSize_Args* args);
 
 /// Arguments of PJRT_CopyToDeviceStream_CurrentBytes.
 struct PJRT_CopyToDeviceStream_CurrentBytes_Args {
@@ -191,7 +191,7 @@ struct PJRT_CopyToDeviceStream_CurrentBytes_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_CopyToDeviceStream_CurrentBytes_Args, current_bytes);
 /// Gives how much data the stream has taken so far.
-typedef PJRT_Error* PJRT_CopyToDeviceStream_CurrentBytes(PJRT_CopyToDeviceStream_CurrentBytes_Args*
-    args);
+typedef PJRT_Error* PJRT_CopyToDeviceStream_CurrentBytes(
+    PJRT_CopyToDeviceStream_CurrentBytes_Args* args);
 
 #endif /* PJRT_TRANSFER_H_ */

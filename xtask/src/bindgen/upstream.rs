@@ -1,4 +1,209 @@
-//! placeholder
-pub fn compare_with_upstream() -> anyhow::Result<()> {
+//! Upstream's headers, out of public packages, to compare ours with.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::generate::{bind, our_headers};
+use super::model::Header;
+use super::work_folder;
+use crate::run::{output, run};
+use crate::venv::Venv;
+use crate::workspace;
+
+/// A version of the interface and the package that has its headers.
+struct Upstream {
+    /// The version of the interface.
+    version: &'static str,
+    package: Package,
+}
+
+/// Where headers are.
+enum Package {
+    /// A Python wheel, with the headers of the extensions.
+    Wheel(&'static str),
+    /// A crate, with the main header only.
+    Crate { name: &'static str, version: &'static str },
+}
+
+/// What is compared, oldest first. The last is the version that `pjrt-sys` declares.
+const UPSTREAM: [Upstream; 3] = [
+    Upstream { version: "0.54", package: Package::Crate { name: "pjrt-sys", version: "0.2.0" } },
+    Upstream { version: "0.90", package: Package::Wheel("tensorflow-cpu==2.21.0") },
+    Upstream { version: "0.117", package: Package::Wheel("tf-nightly==2.23.0.dev20261026") },
+];
+
+impl Upstream {
+    /// The include folder into which the headers are extracted.
+    fn include(&self) -> PathBuf {
+        work_folder().join("upstream").join(self.version).join("include")
+    }
+}
+
+/// Where the layouts are written, a file per version, for the test that compares them.
+fn layouts() -> PathBuf {
+    work_folder().join("upstream/layouts")
+}
+
+/// Fetches the headers that are not there yet.
+fn fetch() -> Result<()> {
+    for upstream in &UPSTREAM {
+        let include = upstream.include();
+        if include.exists() {
+            continue;
+        }
+        // Extracted beside its place and moved there when complete, so that an interrupted run leaves nothing half.
+        let partial = include.with_extension("partial");
+        if partial.exists() {
+            std::fs::remove_dir_all(&partial)?;
+        }
+        std::fs::create_dir_all(&partial)?;
+        let fetched = match &upstream.package {
+            Package::Wheel(requirement) => from_wheel(requirement, &partial),
+            Package::Crate { name, version } => from_crate(name, version, &partial),
+        };
+        fetched.map_err(|error| {
+            error.context(format!("cannot get upstream's headers of version {}", upstream.version))
+        })?;
+        std::fs::rename(partial, include)?;
+    }
     Ok(())
+}
+
+/// Downloads a wheel and extracts the headers of the interface from it.
+fn from_wheel(requirement: &str, include: &Path) -> Result<()> {
+    let venv = Venv::with_requirements("upstream-headers", "")?;
+    let download = include.with_extension("download");
+    println!("Fetching {requirement}");
+    run(venv
+        .python()
+        .args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"])
+        .args(["--only-binary=:all:", "--implementation", "cp", "--python-version", "3.11"])
+        .args(["--platform", "manylinux_2_27_x86_64", "--dest"])
+        .arg(&download)
+        .arg(requirement))?;
+    run(venv.python().args(["-c", EXTRACT]).arg(&download).arg(include))?;
+    std::fs::remove_dir_all(&download).context("cannot remove the downloaded wheel")
+}
+
+/// Extracts the headers from the one wheel in the first folder into the second.
+const EXTRACT: &str = "
+import pathlib, sys, zipfile
+root = 'tensorflow/include/'
+wanted = ('xla/pjrt/c/', 'xla/pjrt/extensions/', 'xla/backends/profiler/plugin/')
+(wheel,) = pathlib.Path(sys.argv[1]).glob('*.whl')
+archive = zipfile.ZipFile(wheel)
+for name in archive.namelist():
+    path = name.removeprefix(root)
+    if path != name and path.endswith('.h') and path.startswith(wanted):
+        target = pathlib.Path(sys.argv[2], path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(archive.read(name))
+";
+
+/// Has cargo fetch a crate and copies the main header from it.
+fn from_crate(name: &str, version: &str, include: &Path) -> Result<()> {
+    let probe = include.with_extension("crate");
+    std::fs::create_dir_all(probe.join("src"))?;
+    std::fs::write(probe.join("src/lib.rs"), "")?;
+    std::fs::write(
+        probe.join("Cargo.toml"),
+        format!(
+            "[package]\nname = \"probe\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\n{name} = \"={version}\"\n"
+        ),
+    )?;
+    let metadata = output(
+        workspace::cargo()
+            .args(["metadata", "--quiet", "--format-version", "1", "--manifest-path"])
+            .arg(probe.join("Cargo.toml")),
+    )?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata)?;
+    let manifest = metadata["packages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|package| package["name"] == name)
+        .and_then(|package| package["manifest_path"].as_str())
+        .context("cargo does not say where the crate is")?;
+    let header = PathBuf::from(manifest).with_file_name("include").join(MAIN_HEADER);
+    let target = include.join(MAIN_HEADER);
+    std::fs::create_dir_all(target.parent().context("the header lies in a folder")?)?;
+    std::fs::copy(&header, target).with_context(|| format!("cannot copy {}", header.display()))?;
+    std::fs::remove_dir_all(&probe).context("cannot remove the probe")
+}
+
+/// The interface's main header in upstream's source tree.
+const MAIN_HEADER: &str = "xla/pjrt/c/pjrt_c_api.h";
+
+/// Fetches the headers, writes what they declare, and runs the test that compares it.
+pub(super) fn compare() -> Result<()> {
+    fetch()?;
+    write_layouts()?;
+    run(workspace::cargo()
+        .args(["test", "--quiet", "--package", "pjrt-tests", "--test", "abi", "--", "--ignored"])
+        .env("PJRT_UPSTREAM_LAYOUTS", layouts()))
+}
+
+/// Runs bindgen over upstream's headers and ours, and writes what it finds as JSON, a file per version.
+fn write_layouts() -> Result<()> {
+    let folder = layouts();
+    std::fs::create_dir_all(&folder)?;
+    let stubs = folder.with_file_name("stubs");
+    std::fs::create_dir_all(stubs.join("xla/pjrt"))?;
+    std::fs::write(stubs.join("xla/pjrt/pjrt_client.h"), CLIENT_STUB)?;
+    std::fs::write(stubs.join("xla/pjrt/pjrt_common.h"), "")?;
+    for upstream in &UPSTREAM {
+        let include = upstream.include();
+        let mut headers = vec![include.join("xla/pjrt/c/pjrt_c_api.h")];
+        for place in ["xla/pjrt/c", "xla/pjrt/extensions"] {
+            headers.extend(extension_headers(&include.join(place))?);
+        }
+        let arguments: Vec<_> = ["-x", "c++", "-std=c++17", "-I"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain([stubs.display().to_string(), "-I".to_owned(), include.display().to_string()])
+            .collect();
+        let (_, header) = bind(&headers, &arguments)
+            .with_context(|| format!("upstream's headers of version {}", upstream.version))?;
+        write_layout(&folder.join(format!("{}.json", upstream.version)), &header)?;
+    }
+    let (_, header) = bind(&our_headers(), &[])?;
+    write_layout(&folder.join("ours.json"), &header)
+}
+
+/// Stands for upstream's C++ client library, of which the headers of some extensions name a few types.
+const CLIENT_STUB: &str = "#pragma once
+#include <cstdint>
+namespace xla {
+using GlobalDeviceId = int32_t;
+using PjRtGlobalDeviceId = int32_t;
+using CrossHostTransferKey = int64_t;
+struct PjRtCrossHostRecvNotifier;
+struct PjRtBuffer { struct RemoteSendCallback; };
+}
+";
+
+/// The headers of extensions in a folder and its subfolders.
+fn extension_headers(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut headers = Vec::new();
+    if !folder.exists() {
+        return Ok(headers);
+    }
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            headers.extend(extension_headers(&path)?);
+        } else if path.to_string_lossy().ends_with("_extension.h")
+            && !path.components().any(|part| part.as_os_str() == "abi_version")
+        {
+            headers.push(path);
+        }
+    }
+    headers.sort();
+    Ok(headers)
+}
+
+/// Writes what one version declares.
+fn write_layout(path: &Path, header: &Header) -> Result<()> {
+    Ok(std::fs::write(path, serde_json::to_string_pretty(header)?)?)
 }
