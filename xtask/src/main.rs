@@ -1,3 +1,56 @@
-//! The tasks of this repository.
+//! The tasks of this repository: `cargo xtask demo`, `cargo xtask test` and what they are made of.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+mod bindgen;
+mod demo;
+mod host_matrix;
+mod packaged;
+mod run;
+mod test;
+mod venv;
+mod wheel;
+mod workspace;
+
+/// The tasks of this repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Train a classifier of handwritten digits with JAX on refcpu, and compare it with XLA's CPU backend
+    Demo,
+    /// Set up and run all tests
+    Test(test::Options),
+    /// Build the wheel of pjrt-refcpu into dist/
+    Wheel,
+    /// Run a smoke test on refcpu under many releases of JAX, each in a virtual environment of its own
+    TestHosts(host_matrix::Options),
+    /// Regenerate pjrt-sys from its C headers
+    Bindgen {
+        /// Write nothing; fail when the checked-in files differ
+        #[arg(long)]
+        check: bool,
+        /// Compare every struct with those of upstream's headers, which are fetched
+        #[arg(long)]
+        upstream: bool,
+    },
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().task {
+        Task::Demo => demo::train_digits(),
+        Task::Test(options) => test::run(&options),
+        Task::Wheel => wheel::build(wheel::Profile::Release, &workspace::root().join("dist")).map(drop),
+        Task::TestHosts(options) => host_matrix::run(&options),
+        Task::Bindgen { upstream: true, .. } => bindgen::compare_with_upstream(),
+        Task::Bindgen { check, .. } => bindgen::run(check),
+    }
+}

@@ -1,0 +1,248 @@
+//! `cargo xtask test`: all tests, in stages.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::run::watch;
+use crate::venv::Venv;
+use crate::{packaged, wheel, workspace};
+
+/// What to run.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Only this stage; may be given several times
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(STAGES.iter().map(|stage| stage.name)))]
+    only: Vec<String>,
+}
+
+/// How many checks of a stage went well.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Outcome {
+    passed: u64,
+    failed: u64,
+}
+
+struct Stage {
+    name: &'static str,
+    run: fn() -> Result<Outcome>,
+}
+
+/// In an order in which what fails often and quickly comes first, and nothing is built twice.
+const STAGES: &[Stage] = &[
+    Stage { name: "fmt", run: formatting },
+    Stage { name: "clippy", run: clippy },
+    Stage { name: "rust", run: rust_tests },
+    Stage { name: "doc", run: documentation },
+    Stage { name: "corpus", run: corpus },
+    Stage { name: "jax", run: jax },
+    Stage { name: "conform", run: conform },
+    Stage { name: "packaged", run: packaged_crates },
+    Stage { name: "bindgen", run: bindings },
+];
+
+/// Runs the stages, all of them even where one fails, and prints a table.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let mut rows = Vec::new();
+    let mut total = Outcome::default();
+    for stage in STAGES {
+        if !options.only.is_empty() && !options.only.iter().any(|only| only == stage.name) {
+            continue;
+        }
+        println!("\n== {}", stage.name);
+        let started = Instant::now();
+        let outcome = (stage.run)().unwrap_or_else(|error| {
+            println!("{error:#}");
+            Outcome { passed: 0, failed: 1 }
+        });
+        total.passed += outcome.passed;
+        total.failed += outcome.failed;
+        rows.push(format!(
+            "{:<10} {:>7} {:>7} {:>8.0}",
+            stage.name,
+            outcome.passed,
+            outcome.failed,
+            started.elapsed().as_secs_f64()
+        ));
+    }
+    println!("\nstage       passed  failed  seconds\n{}", rows.join("\n"));
+    println!("{} passed, {} failed", total.passed, total.failed);
+    if total.failed > 0 {
+        bail!("{} checks failed; the output above says which", total.failed);
+    }
+    Ok(())
+}
+
+fn formatting() -> Result<Outcome> {
+    check(workspace::cargo().args(["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Result<Outcome> {
+    check(workspace::cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-Dwarnings"]))
+}
+
+fn rust_tests() -> Result<Outcome> {
+    let kinds = ["--lib", "--bins", "--tests", "--examples"];
+    cargo_test(workspace::cargo().args(["test", "--quiet", "--no-fail-fast", "--workspace"]).args(kinds))
+}
+
+fn documentation() -> Result<Outcome> {
+    let mut outcome =
+        cargo_test(workspace::cargo().args(["test", "--quiet", "--no-fail-fast", "--workspace", "--doc"]))?;
+    let pages = check(
+        workspace::cargo()
+            .args(["doc", "--quiet", "--workspace", "--no-deps"])
+            .env("RUSTDOCFLAGS", "-Dwarnings"),
+    )?;
+    outcome.passed += pages.passed;
+    outcome.failed += pages.failed;
+    Ok(outcome)
+}
+
+/// Real JAX in a virtual environment: one process per file, since a process chooses its platforms once.
+fn jax() -> Result<Outcome> {
+    let venv = test_environment()?;
+    let libraries = Libraries::build()?;
+    let wheel = wheel::build(wheel::Profile::Dev, &workspace::target().join("test-wheel"))?;
+    venv.install_wheel(&wheel)?;
+    let folder = workspace::root().join("tests/python");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .with_context(|| format!("cannot read {}", folder.display()))?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    files.retain(|file| is_test_file(file));
+    files.sort();
+    let mut total = Outcome::default();
+    for file in files {
+        let (status, text) = watch(
+            venv.python()
+                .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"])
+                .arg(file)
+                .current_dir(&folder)
+                .env("TEST_REFCPU", &libraries.refcpu)
+                .env("TEST_HELLO", &libraries.hello)
+                .env("TEST_FAULT_PLUGIN", &libraries.fault),
+        )?;
+        let summary = text.lines().last().unwrap_or_default();
+        let failed = count(summary, "failed") + count(summary, "error") + count(summary, "errors");
+        total.passed += count(summary, "passed");
+        total.failed += if status.success() { failed } else { failed.max(1) };
+    }
+    Ok(total)
+}
+
+fn is_test_file(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("test_") && name.ends_with(".py")
+}
+
+/// An independent conformance prober for PJRT plugins, from PyPI.
+fn conform() -> Result<Outcome> {
+    let venv = test_environment()?;
+    let libraries = Libraries::build()?;
+    let mut total = Outcome::default();
+    for library in [&libraries.hello, &libraries.refcpu] {
+        let script = workspace::root().join("tests/python/conform.py");
+        let (status, text) = watch(venv.python().arg(script).arg(library))?;
+        // `49 pass · 8 unsupported · 6 skip · 0 FAIL`, or a traceback.
+        let summary = text.lines().find(|line| line.ends_with(" FAIL")).unwrap_or_default();
+        total.passed += count(summary, "pass");
+        total.failed += count(summary, "FAIL").max(u64::from(!status.success()));
+    }
+    Ok(total)
+}
+
+/// `cargo xtask corpus` on the folder that `PJRT_CORPUS` names, or on the sample in this repository.
+fn corpus() -> Result<Outcome> {
+    if std::env::var_os("PJRT_CORPUS").is_none() && std::env::var_os("CI").is_some_and(|ci| ci == "true") {
+        bail!("PJRT_CORPUS is not set: in CI it names the folder of the program corpus");
+    }
+    check(workspace::cargo().args([
+        "run",
+        "--quiet",
+        "--package",
+        "xtask",
+        "--features",
+        "corpus",
+        "--",
+        "corpus",
+    ]))
+}
+
+/// The smallest plugin, built outside the workspace from the crates as they would be published, and run by JAX.
+fn packaged_crates() -> Result<Outcome> {
+    let library = packaged::build_hello()?;
+    check(
+        test_environment()?
+            .python()
+            .arg(workspace::root().join("tests/python/first_program.py"))
+            .env("PJRT_NAMES_AND_LIBRARY_PATHS", format!("hello:{}", library.display()))
+            .env("JAX_PLATFORMS", "hello"),
+    )
+}
+
+fn bindings() -> Result<Outcome> {
+    check(workspace::cargo().args(["xtask", "bindgen", "--check"]))
+}
+
+/// The shared libraries that hosts load, as the tests build them.
+struct Libraries {
+    refcpu: PathBuf,
+    hello: PathBuf,
+    fault: PathBuf,
+}
+
+impl Libraries {
+    fn build() -> Result<Self> {
+        crate::run::run(workspace::cargo().args(["build", "--quiet", "--workspace", "--lib", "--examples"]))?;
+        Ok(Self {
+            refcpu: workspace::shared_library("debug", "refcpu"),
+            hello: workspace::shared_library("debug", "hello_pjrt"),
+            fault: workspace::shared_library("debug/examples", "fault_plugin"),
+        })
+    }
+}
+
+fn test_environment() -> Result<Venv> {
+    Venv::with_requirements_file("test", "tests/python/requirements.txt")
+}
+
+/// A command that is one check by itself.
+fn check(command: &mut Command) -> Result<Outcome> {
+    let (status, _) = watch(command)?;
+    Ok(Outcome { passed: status.success().into(), failed: (!status.success()).into() })
+}
+
+/// Runs `cargo test`, and adds up what its test programs report.
+fn cargo_test(command: &mut Command) -> Result<Outcome> {
+    let (status, text) = watch(command)?;
+    let results = || text.lines().filter(|line| line.starts_with("test result: "));
+    let passed = results().map(|line| count(line, "passed")).sum();
+    let failed: u64 = results().map(|line| count(line, "failed")).sum();
+    // Where something does not compile or a test program dies, there is no line to count.
+    Ok(Outcome { passed, failed: if status.success() { failed } else { failed.max(1) } })
+}
+
+/// The number in front of a word in a summary such as `3 passed, 1 failed in 2.1s`.
+fn count(summary: &str, word: &str) -> u64 {
+    let words: Vec<&str> =
+        summary.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let pair = words.windows(2).find(|pair| pair[1] == word);
+    pair.and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count;
+
+    #[test]
+    fn summaries_of_cargo_and_pytest_are_counted() {
+        assert_eq!(count("test result: ok. 12 passed; 3 failed; 0 ignored", "passed"), 12);
+        assert_eq!(count("test result: ok. 12 passed; 3 failed; 0 ignored", "failed"), 3);
+        assert_eq!(count("=== 1 failed, 7 passed, 2 warnings in 3.21s ===", "passed"), 7);
+        assert_eq!(count("no tests ran in 0.01s", "passed"), 0);
+    }
+}

@@ -1,0 +1,48 @@
+//! `cargo xtask wheel`: the Python package of refcpu.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::run::{output, run};
+use crate::{venv, workspace};
+
+/// How refcpu is built.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Profile {
+    /// Optimised, for users.
+    Release,
+    /// As the tests build it, so that they build it once.
+    Dev,
+}
+
+/// Builds refcpu and its wheel into a folder; returns the wheel's path.
+pub(crate) fn build(profile: Profile, out: &Path) -> Result<PathBuf> {
+    let library = build_library(profile)?;
+    let wheel = output(
+        Command::new(venv::python()?.program)
+            .arg(workspace::root().join("examples/refcpu/python/build_wheel.py"))
+            .arg("--library")
+            .arg(library)
+            .args(["--version", env!("CARGO_PKG_VERSION"), "--out"])
+            .arg(out),
+    )?;
+    let wheel = PathBuf::from(wheel.trim());
+    println!("Wheel: {}", wheel.display());
+    Ok(wheel)
+}
+
+/// Builds refcpu's shared library; returns its path.
+pub(crate) fn build_library(profile: Profile) -> Result<PathBuf> {
+    match profile {
+        Profile::Release => {
+            run(workspace::cargo().args(["build", "--release", "--package", "refcpu"]))?;
+            Ok(workspace::shared_library("release", "refcpu"))
+        }
+        Profile::Dev => {
+            run(workspace::cargo().args(["build", "--workspace", "--lib"]))?;
+            Ok(workspace::shared_library("debug", "refcpu"))
+        }
+    }
+}

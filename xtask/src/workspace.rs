@@ -1,0 +1,31 @@
+//! Where things are.
+
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root folder of the workspace.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
+}
+
+/// Cargo's target folder.
+pub(crate) fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => root().join(folder),
+        None => root().join("target"),
+    }
+}
+
+/// The shared library that cargo builds from a library crate, in a folder of `target()` such as `debug`.
+pub(crate) fn shared_library(folder: &str, crate_name: &str) -> PathBuf {
+    target().join(folder).join(format!("{DLL_PREFIX}{crate_name}{DLL_SUFFIX}"))
+}
+
+/// The cargo that runs this task, in the root folder.
+pub(crate) fn cargo() -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(root());
+    command
+}
