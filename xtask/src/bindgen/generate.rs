@@ -16,10 +16,13 @@ use crate::workspace;
 /// Regenerates or checks the files.
 pub(super) fn run(check_only: bool) -> Result<()> {
     let mut headers = our_headers();
+    let mut clang_arguments = Vec::new();
     if let Some(path) = std::env::var_os("PJRT_C_API_HEADER") {
         headers[0] = PathBuf::from(path);
+        // The include guard of our main header, which our extensions include and which this header replaces.
+        clang_arguments.push("-DPJRT_C_API_H_".to_owned());
     }
-    let (bindings, header) = bind(&headers, &[])?;
+    let (bindings, header) = bind(&headers, &clang_arguments)?;
     let files = [
         ("bindings.rs", prettyplease::unparse(&bindings)),
         ("struct_table.rs", struct_table(&header)),
