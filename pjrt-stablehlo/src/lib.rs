@@ -2,11 +2,14 @@
 
 #![forbid(unsafe_code)]
 
+mod bytecode;
 mod bytes;
 mod error;
 pub mod ir;
 pub mod limits;
 mod parse;
+mod print;
+mod sharding_text;
 pub mod versions;
 
 pub use bytes::Bytes;

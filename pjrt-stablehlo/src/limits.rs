@@ -7,7 +7,17 @@
 pub const MAX_ATTRIBUTE_ELEMENTS: usize = 1 << 24;
 
 /// Depth to which types and attributes may nest.
-pub const MAX_NESTING: usize = 256;
+pub const MAX_NESTING: u32 = 256;
 
 /// Depth to which regions may nest.
 pub const MAX_REGION_DEPTH: usize = 512;
+
+/// Parts of one type or attribute, each counted as often as it occurs in it.
+pub const MAX_ATTRIBUTE_WEIGHT: u32 = 1 << 24;
+
+/// Numbers in dimension lists, layouts and other attributes of operations that one program may have for each byte of
+/// input, beyond [`ATTRIBUTE_NUMBERS_BASE`].
+pub const ATTRIBUTE_NUMBERS_PER_BYTE: usize = 64;
+
+/// Numbers in attributes of operations that any program may have.
+pub const ATTRIBUTE_NUMBERS_BASE: usize = 1 << 20;

@@ -15,7 +15,7 @@ const BYTECODE_MAGIC: &[u8] = b"ML\xefR";
 pub fn parse(program: impl Into<Bytes>) -> Result<Module, Error> {
     let program = program.into();
     if program.starts_with(BYTECODE_MAGIC) {
-        return Err(Error::new(ErrorKind::Unsupported, "reading MLIR bytecode is not supported yet"));
+        return crate::bytecode::read(program);
     }
-    Err(Error::new(ErrorKind::Unsupported, "reading programs other than MLIR bytecode is not supported yet"))
+    Err(Error::new(ErrorKind::Unsupported, "only programs in MLIR bytecode are supported; this is not one"))
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    AxisRef, ChannelHandle, ConvDimensionNumbers, DotAlgorithm, DotDimensionNumbers, EnumValue,
-    GatherDimensionNumbers, Literal, Location, Mesh, OutputOperandAlias, ReplicaGroupMeshAxes,
-    ResultAccuracy, ScatterDimensionNumbers, Str, TensorSharding, Type,
+    AxisRef, ChannelHandle, ConvDimensionNumbers, DimensionSharding, DotAlgorithm, DotDimensionNumbers,
+    ElementType, EnumValue, GatherDimensionNumbers, Literal, Location, Mesh, MeshAxis, OutputOperandAlias,
+    ReplicaGroupMeshAxes, ResultAccuracy, ScatterDimensionNumbers, Str, SubAxis, TensorSharding, Type,
 };
 use crate::Bytes;
 
@@ -98,6 +98,12 @@ pub enum Attribute {
     Mesh(Arc<Mesh>),
     /// `#stablehlo.axis_ref` or `#sdy.axis_ref`.
     AxisRef(Arc<AxisRef>),
+    /// `#sdy.sub_axis_info` or `#stablehlo.sub_axis_info`, a part of an [`Attribute::AxisRef`].
+    SubAxis(SubAxis),
+    /// `#sdy.mesh_axis` or `#stablehlo.mesh_axis`, a part of an [`Attribute::Mesh`].
+    MeshAxis(Arc<MeshAxis>),
+    /// `#sdy.dimension_sharding`, a part of an [`Attribute::Sharding`].
+    DimensionSharding(Arc<DimensionSharding>),
     /// `#sdy.sharding`.
     Sharding(Arc<TensorSharding>),
     /// `#sdy.sharding_per_value`.
@@ -107,8 +113,6 @@ pub enum Attribute {
     /// An attribute of a dialect that this crate does not know, as its text without the leading `#`.
     Opaque(Str),
 }
-
-use super::ElementType;
 
 impl Attribute {
     /// The text of a string attribute.
@@ -183,6 +187,9 @@ impl Attribute {
             Attribute::Bounds(_) => "bounds",
             Attribute::Mesh(_) => "a mesh",
             Attribute::AxisRef(_) => "a reference to a mesh axis",
+            Attribute::SubAxis(_) => "a part of a mesh axis",
+            Attribute::MeshAxis(_) => "a mesh axis",
+            Attribute::DimensionSharding(_) => "a dimension's sharding",
             Attribute::Sharding(_) => "a sharding",
             Attribute::ShardingPerValue(_) => "a sharding per value",
             Attribute::ManualAxes(_) => "manual axes",

@@ -114,7 +114,7 @@ pub struct Operation {
     /// Values that the operation defines.
     pub results: ValueRange,
     /// Regions that the operation has.
-    pub regions: Box<[RegionId]>,
+    pub regions: Vec<RegionId>,
     /// Attributes beyond those that the operation's definition has, such as `mhlo.sharding` or `sdy.sharding`.
     pub attributes: DictionaryAttribute,
     /// The block that the operation is in.
@@ -307,10 +307,7 @@ impl Body {
         let id = RegionId(arena_id(self.regions.len()));
         self.regions.push(Region { parent, blocks: Vec::new() });
         if let Some(parent) = parent {
-            let regions = &mut self.ops[parent.index()].regions;
-            let mut extended = std::mem::take(regions).into_vec();
-            extended.push(id);
-            *regions = extended.into();
+            self.ops[parent.index()].regions.push(id);
         }
         id
     }
@@ -338,6 +335,17 @@ impl Body {
         id
     }
 
+    /// Says where a block argument comes from.
+    pub fn set_argument_location(&mut self, argument: ValueId, location: Location) {
+        let Definition::Argument { block, index } = self.value(argument).definition else { return };
+        let block = &mut self.blocks[block.index()];
+        if location.is_unknown() && block.argument_locations.is_empty() {
+            return;
+        }
+        block.argument_locations.resize(block.arguments.len(), Location::UNKNOWN);
+        block.argument_locations[index as usize] = location;
+    }
+
     /// Adds an operation without regions at the end of a block. Nothing is checked.
     pub fn add_op(
         &mut self,
@@ -357,7 +365,7 @@ impl Body {
             kind,
             operands: operands.into(),
             results,
-            regions: Box::default(),
+            regions: Vec::new(),
             attributes: DictionaryAttribute::default(),
             block,
             location,

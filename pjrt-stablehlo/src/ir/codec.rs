@@ -12,6 +12,8 @@ pub(crate) trait Codec {
     type Value;
     /// What the attribute has to be, for messages.
     const EXPECTED: &'static str;
+    /// Whether the attribute has to be there.
+    const REQUIRED: bool;
     /// The typed form of an attribute; `None` when it is of another kind.
     fn decode(attribute: &Attribute) -> Option<Self::Value>;
     /// The typed form of an attribute that is not there; `None` when it has to be.
@@ -40,6 +42,15 @@ pub(crate) fn encode<C: Codec>(name: &'static str, value: &C::Value) -> Option<(
     C::encode(value).map(|attribute| (name.into(), attribute))
 }
 
+macro_rules! required {
+    () => {
+        true
+    };
+    ($absent:expr) => {
+        false
+    };
+}
+
 macro_rules! codecs {
     ($($(#[doc = $doc:literal])+ $name:ident: $value:ty = $expected:literal,
         decode |$attribute:ident| $decode:expr, $(absent $absent:expr,)? encode |$it:ident| $encode:expr;)*) => {
@@ -54,6 +65,8 @@ macro_rules! codecs {
                 fn decode($attribute: &Attribute) -> Option<$value> {
                     $decode
                 }
+
+                const REQUIRED: bool = required!($($absent)?);
 
                 $(fn absent() -> Option<$value> {
                     Some($absent)
@@ -411,6 +424,7 @@ pub(crate) struct Case<T>(PhantomData<T>);
 impl<T: TryFrom<EnumValue> + Into<EnumValue> + Copy> Codec for Case<T> {
     type Value = T;
     const EXPECTED: &'static str = "a case of its enumeration";
+    const REQUIRED: bool = true;
 
     fn decode(attribute: &Attribute) -> Option<T> {
         match attribute {

@@ -85,6 +85,14 @@ impl Literal {
         &self.ty
     }
 
+    /// The type with the storage type in place of a quantized one: what the constant's text shows.
+    pub fn storage_ty(&self) -> TensorType {
+        match self.ty.quantization() {
+            None => self.ty.clone(),
+            Some(quantization) => TensorType::new(quantization.storage_type, self.ty.dims()),
+        }
+    }
+
     /// The elements as they are stored.
     pub fn data(&self) -> &LiteralData {
         &self.data

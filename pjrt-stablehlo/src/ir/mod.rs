@@ -24,6 +24,7 @@ pub use enums::{
     ComparisonDirection, ComparisonType, CustomCallApiVersion, EnumValue, FftType, Precision,
     ResultAccuracyMode, RngAlgorithm, RngDistribution, TransposeKind,
 };
+pub(crate) use literal::integer_value;
 pub use literal::{Literal, LiteralData, LiteralError};
 pub use location::{Location, LocationKind};
 pub use module::{Function, Module, Visibility};

@@ -29,6 +29,8 @@ pub struct AttributeSpec {
     pub name: &'static str,
     /// What it has to be, for messages and documentation.
     pub expected: &'static str,
+    /// Whether it has to be given: it has no default.
+    pub required: bool,
 }
 
 /// Properties of an operation that passes and checks ask for.
@@ -271,7 +273,11 @@ macro_rules! define_ops {
                 name: $mlir,
                 doc: concat!($($doc),+),
                 operands: &[$(GroupSpec { name: stringify!($operand), variadicity: Variadicity::$operand_arity }),*],
-                attributes: &[$(AttributeSpec { name: stringify!($attr), expected: <$codec as codec::Codec>::EXPECTED }),*],
+                attributes: &[$(AttributeSpec {
+                    name: stringify!($attr),
+                    expected: <$codec as codec::Codec>::EXPECTED,
+                    required: <$codec as codec::Codec>::REQUIRED,
+                }),*],
                 regions: &[$(GroupSpec { name: stringify!($region), variadicity: Variadicity::$region_arity }),*],
                 results: &[$(GroupSpec { name: stringify!($result), variadicity: Variadicity::$result_arity }),*],
                 traits: &[$(Trait::$property),*],

@@ -60,6 +60,6 @@ pub struct TensorSharding {
     pub replicated_axes: Box<[AxisRef]>,
     /// Axes along which partial values still have to be reduced.
     pub unreduced_axes: Box<[AxisRef]>,
-    /// How they have to be reduced: `SUM` unless said otherwise.
+    /// How they have to be reduced: `sum`, `max` or `min`.
     pub reduction: Str,
 }

@@ -1,0 +1,25 @@
+//! Attributes and types that were written as text, because their dialect has no encoding of its own.
+
+use crate::ir::{Attribute, ElementType, Type};
+
+/// The attribute of a text such as `#dialect.name<...>`.
+pub(super) fn attribute(text: &[u8]) -> Attribute {
+    let Ok(text) = std::str::from_utf8(text) else { return Attribute::Bytes(text.into()) };
+    match text.strip_prefix('#') {
+        Some(text) => crate::sharding_text::parse(text).unwrap_or_else(|| Attribute::Opaque(text.into())),
+        None if text == "unit" => Attribute::Unit,
+        None => Attribute::Opaque(text.into()),
+    }
+}
+
+/// The type of a text such as `!dialect.name<...>` or `f8E4M3FN`.
+pub(super) fn ty(text: &[u8]) -> Type {
+    let text = String::from_utf8_lossy(text);
+    match &*text {
+        "!stablehlo.token" | "!mhlo.token" => Type::Token,
+        text => match ElementType::from_name(text) {
+            Some(element) => Type::Scalar(element),
+            None => Type::Opaque(text.trim_start_matches('!').into()),
+        },
+    }
+}

@@ -1,0 +1,248 @@
+//! Attributes and types of MLIR's `builtin` dialect.
+
+use super::entries::Decoder;
+use super::tensor::{self, float_value, signed_value};
+use crate::Error;
+use crate::ir::{
+    Attribute, ElementType, FunctionType, Literal, LiteralData, Location, LocationKind, Str, TensorType, Type,
+};
+
+/// Decodes an attribute; the codes are those of MLIR's `BuiltinDialectBytecode.td`.
+pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    let start = decoder.cursor;
+    Ok(match decoder.cursor.varint()? {
+        0 => Attribute::Array(decoder.attributes()?.into()),
+        1 => decoder.dictionary()?,
+        2 => decoder.string()?,
+        3 => {
+            let text = decoder.string()?;
+            decoder.ty()?;
+            text
+        }
+        4 => Attribute::Symbol([decoder.string_attribute()?].into()),
+        5 => {
+            let mut path = vec![decoder.string_attribute()?];
+            path.extend(decoder.list(|decoder| {
+                decoder.typed("a symbol reference", Str::default(), |attribute| match attribute {
+                    Attribute::Symbol(path) => path.first().cloned(),
+                    _ => None,
+                })
+            })?);
+            Attribute::Symbol(path.into())
+        }
+        6 => Attribute::Type(decoder.ty()?),
+        7 => Attribute::Unit,
+        8 => integer(decoder)?,
+        9 => float(decoder)?,
+        10 => {
+            let callee = decoder.location()?;
+            location(LocationKind::CallSite { callee, caller: decoder.location()? })
+        }
+        11 => {
+            let file = decoder.string_attribute()?;
+            let line = position(decoder)?;
+            let column = position(decoder)?;
+            location(LocationKind::File { file, line, column, end_line: line, end_column: column })
+        }
+        code @ (12 | 13) => {
+            let parts = decoder.list(Decoder::location)?;
+            if code == 13 {
+                decoder.attribute()?;
+            }
+            location(LocationKind::Fused(parts))
+        }
+        14 => {
+            let name = decoder.string_attribute()?;
+            location(LocationKind::Name { name, child: decoder.location()? })
+        }
+        15 => Attribute::Location(Location::UNKNOWN),
+        16 => resource(decoder)?,
+        17 => dense_array(decoder)?,
+        18 => {
+            let ty = decoder.tensor_type()?;
+            elements(decoder, ty)?
+        }
+        22 => {
+            let file = decoder.string_attribute()?;
+            let positions = decoder.list(position)?;
+            let (line, column, end_line, end_column) = match *positions {
+                [] => (0, 0, 0, 0),
+                [line] => (line, 0, line, 0),
+                [line, column] => (line, column, line, column),
+                [line, column, end_column] => (line, column, line, end_column),
+                [line, column, end_line, end_column] => (line, column, end_line, end_column),
+                _ => return Err(decoder.cursor.error("expected at most 4 numbers in a file location")),
+            };
+            location(LocationKind::File { file, line, column, end_line, end_column })
+        }
+        code => {
+            return Err(start.error(format!("attribute code {code} of dialect 'builtin' is not supported")));
+        }
+    })
+}
+
+fn location(kind: LocationKind) -> Attribute {
+    Attribute::Location(Location::new(kind))
+}
+
+fn position(decoder: &mut Decoder<'_>) -> Result<u32, Error> {
+    let value = decoder.cursor.varint()?;
+    Ok(u32::try_from(value).unwrap_or(0))
+}
+
+/// An integer with its type: of `builtin`, or of `vhlo`, which encodes it in the same way.
+pub(super) fn integer(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    match decoder.ty()? {
+        Type::Scalar(ElementType::I1) => Ok(Attribute::Bool(decoder.cursor.integer(1)? & 1 == 1)),
+        Type::Scalar(ty) if ty.is_integer() => {
+            let raw = decoder.cursor.integer(ty.bits())?;
+            Ok(Attribute::Integer { value: signed_value(ty, raw), ty })
+        }
+        _ if decoder.is_incomplete() => Ok(Attribute::Unit),
+        other => Err(decoder.cursor.error(format!("expected an integer type, found {other}"))),
+    }
+}
+
+/// A float with its type: of `builtin`, or of `vhlo`, which encodes it in the same way.
+pub(super) fn float(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    match decoder.ty()? {
+        Type::Scalar(ty) if ty.is_float() => {
+            let raw = decoder.cursor.integer(ty.bits())?;
+            Ok(Attribute::Float { value: float_value(ty, raw), ty })
+        }
+        _ if decoder.is_incomplete() => Ok(Attribute::Unit),
+        other => Err(decoder.cursor.error(format!("expected a float type, found {other}"))),
+    }
+}
+
+fn dense_array(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    let ty = decoder.ty()?;
+    let count = decoder.cursor.varint()?;
+    let size = decoder.cursor.varint()?;
+    let range = decoder.cursor.take(size)?;
+    let ty = match ty {
+        Type::Scalar(ty) => ty,
+        _ if decoder.is_incomplete() => return Ok(Attribute::Unit),
+        other => return Err(decoder.cursor.error(format!("expected a number type, found {other}"))),
+    };
+    let width = ty.byte_width().max(1);
+    if count.checked_mul(width as u64) != Some(size) {
+        return Err(decoder.cursor.error(format!("expected {count} elements of {ty}, found {size} bytes")));
+    }
+    let chunks = decoder.cursor.bytes(range).chunks_exact(width);
+    let raws = chunks.map(|chunk| chunk.iter().rev().fold(0u64, |raw, &byte| raw << 8 | u64::from(byte)));
+    if ty.is_float() {
+        return Ok(Attribute::FloatArray { ty, values: raws.map(|raw| float_value(ty, raw)).collect() });
+    }
+    if ty.is_complex() {
+        return Err(decoder.cursor.error(format!("arrays of {ty} are not supported")));
+    }
+    Ok(Attribute::IntegerArray { ty, values: raws.map(|raw| signed_value(ty, raw)).collect() })
+}
+
+/// Dense elements of a type: a blob. Shared with the input where possible.
+pub(super) fn elements(decoder: &mut Decoder<'_>, ty: TensorType) -> Result<Attribute, Error> {
+    let size = decoder.cursor.varint()?;
+    let range = decoder.cursor.take(size)?;
+    if decoder.is_incomplete() {
+        return Ok(Attribute::Unit);
+    }
+    let offset = range.start;
+    let blob = decoder.file.input.slice(range).unwrap_or_default();
+    let literal =
+        tensor::literal(ty, blob).map_err(|error| super::cursor::malformed(offset, error.to_string()))?;
+    Ok(Attribute::Elements(literal))
+}
+
+fn resource(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    let ty = decoder.tensor_type()?;
+    let index = decoder.cursor.varint()?;
+    if decoder.is_incomplete() {
+        return Ok(Attribute::Unit);
+    }
+    let Some(resource) = usize::try_from(index).ok().and_then(|index| decoder.file.resources.get(index))
+    else {
+        return Err(decoder.cursor.error(format!("expected the index of a resource, found {index}")));
+    };
+    let Some(range) = resource.blob.clone() else {
+        return Err(decoder
+            .cursor
+            .error(format!("the program refers to resource '{}' without its data", resource.key)));
+    };
+    let blob = decoder.file.input.slice(range).unwrap_or_default();
+    let value = Literal::new(ty, LiteralData::Dense(blob))
+        .map_err(|error| decoder.cursor.error(error.to_string()))?;
+    Ok(Attribute::Resource { name: resource.key.clone(), value })
+}
+
+/// Float types by their code.
+const FLOATS: &[(u64, ElementType)] = &[
+    (3, ElementType::BF16),
+    (4, ElementType::F16),
+    (5, ElementType::F32),
+    (6, ElementType::F64),
+    (21, ElementType::Tf32),
+    (22, ElementType::F8E5M2),
+    (23, ElementType::F8E4M3),
+    (24, ElementType::F8E4M3FN),
+    (25, ElementType::F8E5M2FNUZ),
+    (26, ElementType::F8E4M3FNUZ),
+    (27, ElementType::F8E4M3B11FNUZ),
+    (28, ElementType::F8E3M4),
+    (29, ElementType::F4E2M1FN),
+    (30, ElementType::F6E2M3FN),
+    (31, ElementType::F6E3M2FN),
+    (32, ElementType::F8E8M0FNU),
+];
+
+/// Decodes a type; the codes are those of MLIR's `BuiltinDialectBytecode.td`.
+pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
+    let start = decoder.cursor;
+    Ok(match decoder.cursor.varint()? {
+        0 => {
+            let packed = decoder.cursor.varint()?;
+            let name = format!("{}i{}", ["", "s", "u", "?"][(packed & 3) as usize], packed >> 2);
+            // StableHLO's plain integers are signed, so `si8` and `i8` are the same.
+            let plain = if packed >> 2 == 1 { &*name } else { name.trim_start_matches('s') };
+            match ElementType::from_name(plain) {
+                Some(ty) => Type::Scalar(ty),
+                None => return Err(start.error(format!("integer type {name} is not supported"))),
+            }
+        }
+        1 => Type::Scalar(ElementType::Index),
+        2 => Type::Function(FunctionType { inputs: decoder.types()?, results: decoder.types()? }.into()),
+        9 => {
+            let part = decoder.ty()?;
+            tensor::complex(decoder, part)?
+        }
+        10 => {
+            let shape = decoder.cursor.signed_list()?;
+            let element = decoder.ty()?;
+            decoder.attribute()?;
+            match tensor::ranked(decoder, shape, element, None)? {
+                Type::Tensor(buffer) => Type::Buffer(buffer),
+                other => other,
+            }
+        }
+        12 => Type::None,
+        13 => {
+            let shape = decoder.cursor.signed_list()?;
+            let element = decoder.ty()?;
+            tensor::ranked(decoder, shape, element, None)?
+        }
+        14 => {
+            let encoding = decoder.attribute()?;
+            let shape = decoder.cursor.signed_list()?;
+            let element = decoder.ty()?;
+            tensor::ranked(decoder, shape, element, Some(encoding))?
+        }
+        15 => Type::Tuple(decoder.types()?.into()),
+        18 => Type::UnrankedTensor(Box::new(decoder.ty()?)),
+        code => match FLOATS.iter().find(|(known, _)| *known == code) {
+            Some((_, ty)) => Type::Scalar(*ty),
+            None => {
+                return Err(start.error(format!("type code {code} of dialect 'builtin' is not supported")));
+            }
+        },
+    })
+}

@@ -1,0 +1,608 @@
+//! The IR section: operations, blocks and regions, read without recursion.
+
+use super::cursor::{Cursor, malformed};
+use super::entries::Entries;
+use super::ops::{Budget, KnownName, Meaning, RawAttributes, other_op, table_op};
+use super::sections::{
+    FORMAT_ELIDED_LOCATIONS, FORMAT_LAZY_REGIONS, FORMAT_USE_LIST_ORDERS, File, SECTION_IR, section,
+};
+use crate::ir::ops::{FuncReturn, Return};
+use crate::ir::{
+    Attribute, BlockId, Body, DictionaryAttribute, Function, FunctionType, Location, Module, Op, OpId,
+    RegionId, Str, Type, ValueId, Visibility,
+};
+use crate::limits::MAX_REGION_DEPTH;
+use crate::versions::Version;
+use crate::{Bytes, Error, ErrorKind};
+
+/// Bits of the byte that says which parts of an operation follow.
+mod mask {
+    pub(super) const ATTRIBUTES: u8 = 1;
+    pub(super) const RESULTS: u8 = 2;
+    pub(super) const OPERANDS: u8 = 4;
+    pub(super) const SUCCESSORS: u8 = 8;
+    pub(super) const REGIONS: u8 = 16;
+    pub(super) const USE_LIST_ORDERS: u8 = 32;
+    pub(super) const PROPERTIES: u8 = 64;
+}
+
+/// Reads a module; nothing but the container and the attributes has been verified.
+pub(crate) fn read(input: Bytes) -> Result<Module, Error> {
+    let file = File::read(input)?;
+    let input = file.input.clone();
+    let entries = Entries::read(&file, &input)?;
+    let names = file.op_names.iter().map(|op| KnownName::new(&file, op)).collect();
+    let budget = Budget::new(input.len());
+    let mut module = Module::new();
+    module.source_version = producer_version(&file.producer);
+    let code = file.required(SECTION_IR)?;
+    let reader = Reader { file: &file, entries, names, budget, module, function: None, frames: Vec::new() };
+    reader.read(Cursor::new(&input, code))
+}
+
+/// The version in `StableHLO_v1.13.7`.
+fn producer_version(producer: &str) -> Option<Version> {
+    let mut parts = producer.strip_prefix("StableHLO_v")?.split('.').map(str::parse);
+    let mut part = || parts.next()?.ok();
+    Some(Version::new(part()?, part()?, part()?))
+}
+
+/// What the regions that are being read belong to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// The file: its one block holds the module.
+    File,
+    /// The module.
+    Module,
+    /// The function that is being read.
+    Function,
+    /// An operation in the function.
+    Op(OpId),
+}
+
+/// Regions of one owner that are being read.
+struct Frame<'a> {
+    owner: Owner,
+    cursor: Cursor<'a>,
+    /// Whether `cursor` is a section of its own, otherwise it continues the parent's.
+    own_section: bool,
+    /// Whether values of enclosing regions cannot be used.
+    isolated: bool,
+    /// Regions that are still to be read, the current one not counted.
+    regions_left: usize,
+    /// The region that is being read; `None` before the first and between regions.
+    current: Option<Current>,
+}
+
+/// The region that is being read.
+struct Current {
+    /// Index of the first value of the region in the file's numbering.
+    first_value: u64,
+    /// Number of values that the region says it has.
+    value_count: u64,
+    /// Values read so far.
+    values: Vec<ValueId>,
+    /// Blocks of the region in the function; empty for the file and the module.
+    blocks: Vec<BlockId>,
+    /// Blocks that are still to be read, the current one not counted.
+    blocks_left: usize,
+    /// Operations of the current block that are still to be read.
+    ops_left: u64,
+}
+
+struct Reader<'a> {
+    file: &'a File,
+    entries: Entries,
+    names: Vec<Result<KnownName, Error>>,
+    budget: Budget,
+    module: Module,
+    function: Option<Function>,
+    frames: Vec<Frame<'a>>,
+}
+
+/// The parts of an operation before its regions.
+struct OpHead {
+    name: usize,
+    location: Location,
+    attributes: RawAttributes,
+    result_types: Vec<Type>,
+    operands: Vec<u64>,
+    region_count: usize,
+    isolated: bool,
+    offset: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn read(mut self, mut cursor: Cursor<'a>) -> Result<Module, Error> {
+        let (ops_left, has_arguments) = cursor.varint_with_flag()?;
+        if has_arguments {
+            return Err(cursor.error("expected no arguments of the outermost block"));
+        }
+        let current = Current {
+            first_value: 0,
+            value_count: 0,
+            values: Vec::new(),
+            blocks: Vec::new(),
+            blocks_left: 0,
+            ops_left,
+        };
+        self.frames.push(Frame {
+            owner: Owner::File,
+            cursor,
+            own_section: true,
+            isolated: true,
+            regions_left: 0,
+            current: Some(current),
+        });
+        while let Some(frame) = self.frames.last_mut() {
+            let Some(current) = &mut frame.current else {
+                if frame.regions_left == 0 {
+                    self.finish_frame()?;
+                } else {
+                    frame.regions_left -= 1;
+                    self.start_region()?;
+                }
+                continue;
+            };
+            if current.ops_left > 0 {
+                current.ops_left -= 1;
+                self.read_op()?;
+            } else if current.blocks_left > 0 {
+                current.blocks_left -= 1;
+                self.start_block()?;
+            } else {
+                frame.current = None;
+            }
+        }
+        if self.module.functions().is_empty()
+            && self.module.meshes().is_empty()
+            && self.module.attributes.is_empty()
+        {
+            // An empty program is a module all the same; without one there is nothing.
+            return if self.module.name.is_none() && !self.saw_module() {
+                Err(malformed(self.file.input.len(), "expected a module, found none"))
+            } else {
+                Ok(self.module)
+            };
+        }
+        Ok(self.module)
+    }
+
+    fn saw_module(&self) -> bool {
+        self.names.iter().flatten().any(|name| name.meaning == Meaning::Module)
+    }
+
+    fn top(&mut self) -> &mut Frame<'a> {
+        self.frames.last_mut().expect("a frame is being read")
+    }
+
+    fn cursor(&mut self) -> &mut Cursor<'a> {
+        &mut self.top().cursor
+    }
+
+    fn body(&mut self) -> &mut Body {
+        &mut self.function.as_mut().expect("a function is being read").body
+    }
+
+    /// Ends the regions of an owner and goes on with the parent.
+    fn finish_frame(&mut self) -> Result<(), Error> {
+        let Some(frame) = self.frames.pop() else { return Ok(()) };
+        if frame.own_section {
+            frame.cursor.finish("the region")?;
+        } else if let Some(parent) = self.frames.last_mut() {
+            parent.cursor = frame.cursor;
+        }
+        if frame.owner == Owner::Function
+            && let Some(function) = self.function.take()
+        {
+            self.module.add_function(function).map_err(|function| {
+                let message = format!("the module has two functions named '{}'", function.name);
+                Error::new(ErrorKind::Invalid, message).in_op("func.func", &function.location)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Begins the next region of the current owner.
+    fn start_region(&mut self) -> Result<(), Error> {
+        let frame = self.frames.last_mut().expect("a frame is being read");
+        let owner = frame.owner;
+        let isolated = frame.isolated;
+        let block_count = frame.cursor.count()?;
+        let region = match owner {
+            Owner::File | Owner::Module => None,
+            Owner::Function => Some(Body::ROOT),
+            Owner::Op(op) => Some(self.body().add_region(Some(op))),
+        };
+        if block_count == 0 {
+            return Ok(());
+        }
+        let value_count = self.cursor().varint()?;
+        if value_count > self.cursor().remaining() as u64 {
+            return Err(self
+                .cursor()
+                .error(format!("a region of {value_count} values does not fit into its bytes")));
+        }
+        // Values are numbered from the outermost region that is not isolated from its parent.
+        let first_value = if isolated {
+            0
+        } else {
+            let enclosing = self.frames.iter().rev().skip(1).find_map(|frame| frame.current.as_ref());
+            enclosing.map_or(0, |enclosing| enclosing.first_value + enclosing.value_count)
+        };
+        let blocks = match region {
+            None if block_count > 1 => return Err(self.cursor().error("expected one block in the module")),
+            None => Vec::new(),
+            Some(region) => self.add_blocks(region, block_count),
+        };
+        let blocks_left = block_count;
+        let values = Vec::new();
+        self.top().current =
+            Some(Current { first_value, value_count, values, blocks, blocks_left, ops_left: 0 });
+        Ok(())
+    }
+
+    fn add_blocks(&mut self, region: RegionId, count: usize) -> Vec<BlockId> {
+        let body = self.body();
+        (0..count).map(|_| body.add_block(region)).collect()
+    }
+
+    /// Begins the next block: its arguments.
+    fn start_block(&mut self) -> Result<(), Error> {
+        let (ops_left, has_arguments) = self.cursor().varint_with_flag()?;
+        let block = self.current_block();
+        self.current().ops_left = ops_left;
+        if !has_arguments {
+            return Ok(());
+        }
+        let count = self.cursor().count()?;
+        let Some(block) = block else {
+            return Err(self.cursor().error("expected no arguments of the module"));
+        };
+        for _ in 0..count {
+            let mut cursor = *self.cursor();
+            let (ty, has_location) = if self.file.format >= FORMAT_ELIDED_LOCATIONS {
+                cursor.varint_with_flag()?
+            } else {
+                (cursor.varint()?, true)
+            };
+            let ty = self.entries.ty(self.file, &cursor, ty)?;
+            let location = if has_location { self.location(&mut cursor)? } else { Location::UNKNOWN };
+            *self.cursor() = cursor;
+            let value = self.body().add_argument(block, ty);
+            self.body().set_argument_location(value, location);
+            self.define(value)?;
+        }
+        if self.file.format >= FORMAT_USE_LIST_ORDERS && self.cursor().byte()? != 0 {
+            self.skip_use_list_orders(count)?;
+        }
+        Ok(())
+    }
+
+    fn current(&mut self) -> &mut Current {
+        self.top().current.as_mut().expect("a region is being read")
+    }
+
+    /// The block of the function that is being read; `None` in the file and the module.
+    fn current_block(&mut self) -> Option<BlockId> {
+        let current = self.current();
+        let index = current.blocks.len().checked_sub(current.blocks_left + 1)?;
+        Some(current.blocks[index])
+    }
+
+    fn location(&mut self, cursor: &mut Cursor<'a>) -> Result<Location, Error> {
+        let index = cursor.varint()?;
+        match self.entries.attribute(self.file, cursor, index)? {
+            Attribute::Location(location) => Ok(location),
+            other => Err(cursor.error(format!("expected a location, found {}", other.kind()))),
+        }
+    }
+
+    /// Gives a value the next number of its region.
+    fn define(&mut self, value: ValueId) -> Result<(), Error> {
+        let current = self.current();
+        if current.values.len() as u64 >= current.value_count {
+            let message =
+                format!("the region has more values than the {} that it declares", current.value_count);
+            return Err(self.cursor().error(message));
+        }
+        current.values.push(value);
+        Ok(())
+    }
+
+    /// The value of a number.
+    fn value(&self, index: u64, offset: usize) -> Result<ValueId, Error> {
+        for frame in self.frames.iter().rev() {
+            if let Some(current) = &frame.current
+                && let Some(index) = index.checked_sub(current.first_value)
+                && index < current.value_count
+            {
+                return current.values.get(index as usize).copied().ok_or_else(|| {
+                    let message = "an operation uses a value before its definition";
+                    Error::new(ErrorKind::Invalid, message).at_offset(offset)
+                });
+            }
+            if frame.isolated {
+                break;
+            }
+        }
+        Err(malformed(offset, format!("expected the number of a value in scope, found {index}")))
+    }
+
+    fn read_op(&mut self) -> Result<(), Error> {
+        let head = self.read_op_head()?;
+        let name = match &self.names[head.name] {
+            Ok(name) => name,
+            Err(error) => {
+                let name = &self.file.op_names[head.name].name;
+                return Err(error.clone().at_offset(head.offset).in_op(name.clone(), &head.location));
+            }
+        };
+        let (name, meaning) = (name.name.clone(), name.meaning);
+        let (location, offset) = (head.location.clone(), head.offset);
+        self.finish_op(head, meaning).map_err(|error| error.in_op(name, &location).at_offset(offset))
+    }
+
+    /// Reads the parts of an operation before its regions.
+    fn read_op_head(&mut self) -> Result<OpHead, Error> {
+        let mut cursor = *self.cursor();
+        let offset = cursor.position();
+        let index = cursor.varint()?;
+        let Some(name) = usize::try_from(index).ok().filter(|&index| index < self.names.len()) else {
+            return Err(malformed(offset, format!("expected the index of an operation name, found {index}")));
+        };
+        let parts = cursor.byte()?;
+        let location = self.location(&mut cursor)?;
+        let mut dictionary = DictionaryAttribute::default();
+        if parts & mask::ATTRIBUTES != 0 {
+            let index = cursor.varint()?;
+            match self.entries.attribute(self.file, &cursor, index)? {
+                Attribute::Dictionary(entries) => dictionary = entries,
+                other => return Err(cursor.error(format!("expected a dictionary, found {}", other.kind()))),
+            }
+        }
+        let mut properties = None;
+        if parts & mask::PROPERTIES != 0 {
+            let index = cursor.varint()?;
+            let range = usize::try_from(index).ok().and_then(|index| self.file.properties.get(index));
+            let Some(range) = range else {
+                return Err(cursor.error(format!("expected the index of properties, found {index}")));
+            };
+            properties = Some(Cursor::new_like(&cursor, range.clone()));
+        }
+        let attributes = match &self.names[name] {
+            Ok(known) => {
+                let attributes =
+                    RawAttributes::read(self.file, &mut self.entries, known, dictionary, properties);
+                attributes.map_err(|error| error.in_op(known.name.clone(), &location))?
+            }
+            Err(_) => RawAttributes::empty(),
+        };
+        let mut result_types = Vec::new();
+        if parts & mask::RESULTS != 0 {
+            let count = cursor.count()?;
+            result_types.reserve_exact(count);
+            for _ in 0..count {
+                let index = cursor.varint()?;
+                result_types.push(self.entries.ty(self.file, &cursor, index)?);
+            }
+        }
+        let mut operands = Vec::new();
+        if parts & mask::OPERANDS != 0 {
+            let count = cursor.count()?;
+            operands.reserve_exact(count);
+            for _ in 0..count {
+                operands.push(cursor.varint()?);
+            }
+        }
+        if parts & mask::SUCCESSORS != 0 {
+            let message = "operations with successor blocks are not supported";
+            return Err(Error::new(ErrorKind::Unsupported, message).at_offset(offset));
+        }
+        *self.cursor() = cursor;
+        if parts & mask::USE_LIST_ORDERS != 0 && self.file.format >= FORMAT_USE_LIST_ORDERS {
+            self.skip_use_list_orders(result_types.len())?;
+        }
+        let (mut region_count, mut isolated) = (0, false);
+        if parts & mask::REGIONS != 0 {
+            let (count, is_isolated) = self.cursor().varint_with_flag()?;
+            // Each region takes at least a byte.
+            if count > self.cursor().remaining() as u64 {
+                return Err(self
+                    .cursor()
+                    .error(format!("{count} regions do not fit into the bytes that follow")));
+            }
+            (region_count, isolated) = (count as usize, is_isolated);
+        }
+        Ok(OpHead { name, location, attributes, result_types, operands, region_count, isolated, offset })
+    }
+
+    /// Orders of uses matter to MLIR's printer only.
+    fn skip_use_list_orders(&mut self, values: usize) -> Result<(), Error> {
+        let cursor = self.cursor();
+        let count = if values > 1 { cursor.count()? } else { 1 };
+        for _ in 0..count {
+            if values > 1 {
+                cursor.varint()?;
+            }
+            let (indices, _) = cursor.varint_with_flag()?;
+            if indices > cursor.remaining() as u64 {
+                return Err(cursor.error(format!("{indices} indices do not fit into the bytes that follow")));
+            }
+            for _ in 0..indices {
+                cursor.varint()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the operation of its parts and begins its regions.
+    fn finish_op(&mut self, head: OpHead, meaning: Meaning) -> Result<(), Error> {
+        let (region_count, isolated) = (head.region_count, head.isolated);
+        let parent = self.top().owner;
+        let owner = match (parent, meaning) {
+            (Owner::File, Meaning::Module) if !self.module_started() => {
+                self.start_module(&head);
+                Owner::Module
+            }
+            (Owner::Module, Meaning::Function) => {
+                self.function = Some(function(&head)?);
+                Owner::Function
+            }
+            (Owner::Module, Meaning::Mesh) => return self.add_mesh(&head),
+            (Owner::File | Owner::Module, _) => {
+                let message = "only a module of functions and meshes is supported at the top of a program";
+                return Err(Error::new(ErrorKind::Unsupported, message));
+            }
+            (Owner::Function | Owner::Op(_), Meaning::Module | Meaning::Function | Meaning::Mesh) => {
+                return Err(Error::new(
+                    ErrorKind::Unsupported,
+                    "modules and functions inside of functions are not supported",
+                ));
+            }
+            (Owner::Function | Owner::Op(_), meaning) => Owner::Op(self.add_op(head, meaning, parent)?),
+        };
+        if region_count == 0 {
+            if owner == Owner::Function {
+                self.push_frame(owner, 0, isolated)?;
+            }
+            return Ok(());
+        }
+        if owner == Owner::Function && region_count > 1 || owner == Owner::Module && region_count > 1 {
+            return Err(Error::new(ErrorKind::Invalid, format!("expected one region, found {region_count}")));
+        }
+        self.push_frame(owner, region_count, isolated)
+    }
+
+    fn module_started(&self) -> bool {
+        self.frames.len() > 1
+    }
+
+    fn push_frame(&mut self, owner: Owner, regions_left: usize, isolated: bool) -> Result<(), Error> {
+        if self.frames.len() > MAX_REGION_DEPTH {
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                format!("regions nest deeper than {MAX_REGION_DEPTH}"),
+            ));
+        }
+        let mut cursor = *self.cursor();
+        let own_section = isolated && regions_left > 0 && self.file.format >= FORMAT_LAZY_REGIONS;
+        if own_section {
+            let (id, range) = section(&mut cursor)?;
+            if id != SECTION_IR {
+                return Err(cursor.error(format!("expected a section of code, found number {id}")));
+            }
+            *self.cursor() = cursor;
+            cursor = Cursor::new_like(&cursor, range);
+        }
+        self.frames.push(Frame { owner, cursor, own_section, isolated, regions_left, current: None });
+        Ok(())
+    }
+
+    fn start_module(&mut self, head: &OpHead) {
+        if let Some(Attribute::String(name)) = head.attributes.get("sym_name") {
+            self.module.name = Some(name.clone());
+        }
+        if let Ok(name) = &self.names[head.name] {
+            self.module.attributes = head.attributes.discardable(name);
+        }
+        self.module.location = head.location.clone();
+    }
+
+    fn add_mesh(&mut self, head: &OpHead) -> Result<(), Error> {
+        match (head.attributes.get("sym_name"), head.attributes.get("mesh")) {
+            (Some(Attribute::String(name)), Some(Attribute::Mesh(mesh))) => {
+                self.module.add_mesh(name.clone(), (**mesh).clone());
+                Ok(())
+            }
+            _ => Err(Error::new(ErrorKind::Invalid, "expected a name and a mesh")),
+        }
+    }
+
+    fn add_op(&mut self, head: OpHead, meaning: Meaning, parent: Owner) -> Result<OpId, Error> {
+        let name = match &self.names[head.name] {
+            Ok(name) => name,
+            Err(error) => return Err(error.clone()),
+        };
+        let operands = head
+            .operands
+            .iter()
+            .map(|&index| self.value(index, head.offset))
+            .collect::<Result<Box<[_]>, _>>()?;
+        let (kind, discardable) = match meaning {
+            Meaning::Return if parent == Owner::Function => {
+                (Op::FuncReturn(FuncReturn {}), head.attributes.discardable(name))
+            }
+            Meaning::Return => (Op::Return(Return {}), head.attributes.discardable(name)),
+            Meaning::Table(code) => {
+                let op = table_op(name, code, &head.attributes, &mut self.budget, &head.location)?;
+                (op, head.attributes.discardable(name))
+            }
+            _ => other_op(name, head.attributes),
+        };
+        let Some(block) = self.current_block() else {
+            return Err(malformed(head.offset, "expected an operation inside of a block"));
+        };
+        let body = self.body();
+        let op = body.add_op(block, kind, operands, head.result_types, head.location);
+        body.op_mut(op).attributes = discardable;
+        for result in body.op(op).results {
+            self.define(result)?;
+        }
+        Ok(op)
+    }
+}
+
+/// A function without its code.
+fn function(head: &OpHead) -> Result<Function, Error> {
+    let missing = |what: &str| Error::new(ErrorKind::Invalid, format!("expected {what} of the function"));
+    let get = |name: &str| head.attributes.get(name);
+    let name = match get("sym_name") {
+        Some(Attribute::String(name)) => name.clone(),
+        _ => return Err(missing("the name")),
+    };
+    let ty: FunctionType = match get("function_type") {
+        Some(Attribute::Type(Type::Function(ty))) => (**ty).clone(),
+        _ => return Err(missing("the type")),
+    };
+    let visibility = match get("sym_visibility") {
+        None => Visibility::Public,
+        Some(Attribute::String(visibility)) => match &**visibility {
+            "" | "public" => Visibility::Public,
+            "private" => Visibility::Private,
+            "nested" => Visibility::Nested,
+            other => {
+                return Err(Error::new(
+                    ErrorKind::Invalid,
+                    format!("expected a visibility, found '{other}'"),
+                ));
+            }
+        },
+        Some(_) => return Err(missing("a visibility")),
+    };
+    let dictionaries = |name: &str, count: usize| match get(name).and_then(Attribute::as_array) {
+        None | Some([]) => Ok(Vec::new()),
+        Some(entries) if entries.len() == count => entries
+            .iter()
+            .map(|entry| entry.as_dictionary().cloned().ok_or_else(|| missing("dictionaries as attributes")))
+            .collect(),
+        Some(entries) => {
+            let message = format!("{name}: expected {count} dictionaries, found {}", entries.len());
+            Err(Error::new(ErrorKind::Invalid, message))
+        }
+    };
+    let argument_attributes = dictionaries("arg_attrs", ty.inputs.len())?;
+    let result_attributes = dictionaries("res_attrs", ty.results.len())?;
+    let own = ["sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs"];
+    let others = head.attributes.others(|key: &Str| own.iter().any(|&name| *key == name));
+    Ok(Function {
+        name,
+        visibility,
+        ty,
+        argument_attributes,
+        result_attributes,
+        attributes: others,
+        body: Body::new(),
+        location: head.location.clone(),
+    })
+}

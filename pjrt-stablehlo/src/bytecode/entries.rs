@@ -1,0 +1,434 @@
+//! The tables of attributes and types: entries are decoded when they are first needed.
+//!
+//! Entries refer to others in any order. Decoding an entry never decodes another one: it notes which ones are missing,
+//! those are decoded first, and the entry is decoded again. So neither nesting nor cycles can overflow the stack.
+
+use super::cursor::{Cursor, malformed};
+use super::sections::{File, SECTION_ENTRIES, SECTION_ENTRY_OFFSETS};
+use super::{asm, builtin, sdy, stablehlo, vhlo};
+use crate::ir::{Attribute, DictionaryAttribute, ElementType, Location, Str, TensorType, Type};
+use crate::limits::{MAX_ATTRIBUTE_WEIGHT, MAX_NESTING};
+use crate::{Error, ErrorKind};
+
+/// What is known about an entry.
+enum State<T> {
+    /// Not decoded yet.
+    Encoded,
+    /// Waits for entries that it refers to.
+    Waiting,
+    /// Decoded.
+    Decoded(T),
+}
+
+struct Entry<T> {
+    start: usize,
+    end: usize,
+    dialect: u32,
+    /// In the dialect's own encoding, otherwise as text.
+    custom: bool,
+    /// Depth of nesting, 1 for an entry that refers to no other.
+    depth: u32,
+    /// Number of entries in it, each counted as often as it is referred to.
+    weight: u32,
+    state: State<T>,
+}
+
+/// An entry of one of the tables.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Node {
+    Attribute(u32),
+    Type(u32),
+}
+
+/// Both tables.
+pub(super) struct Entries {
+    attributes: Vec<Entry<Attribute>>,
+    types: Vec<Entry<Type>>,
+}
+
+/// Attempts at an entry. Each but the last ends with entries that are missing; typed lists need a few.
+const MAX_ATTEMPTS: u32 = 16;
+
+impl Entries {
+    /// Reads the places of all entries.
+    pub(super) fn read(file: &File, input: &[u8]) -> Result<Entries, Error> {
+        let entries = file.required(SECTION_ENTRIES)?;
+        let mut offsets = Cursor::new(input, file.required(SECTION_ENTRY_OFFSETS)?);
+        let attribute_count = offsets.count()?;
+        let type_count = offsets.count()?;
+        let mut position = entries.start;
+        let attributes = read_table(file, &mut offsets, attribute_count, &mut position, entries.end)?;
+        let types = read_table(file, &mut offsets, type_count, &mut position, entries.end)?;
+        offsets.finish("the offsets of attributes and types")?;
+        Ok(Entries { attributes, types })
+    }
+
+    /// The attribute at an index that was read from `cursor`.
+    pub(super) fn attribute(
+        &mut self,
+        file: &File,
+        cursor: &Cursor<'_>,
+        index: u64,
+    ) -> Result<Attribute, Error> {
+        let index = attribute_index(self, cursor, index)?;
+        if !matches!(self.attributes[index as usize].state, State::Decoded(_)) {
+            self.resolve(file, Node::Attribute(index))?;
+        }
+        match &self.attributes[index as usize].state {
+            State::Decoded(attribute) => Ok(attribute.clone()),
+            _ => Err(cursor.error("an attribute refers to itself")),
+        }
+    }
+
+    /// The type at an index that was read from `cursor`.
+    pub(super) fn ty(&mut self, file: &File, cursor: &Cursor<'_>, index: u64) -> Result<Type, Error> {
+        let index = type_index(self, cursor, index)?;
+        if !matches!(self.types[index as usize].state, State::Decoded(_)) {
+            self.resolve(file, Node::Type(index))?;
+        }
+        match &self.types[index as usize].state {
+            State::Decoded(ty) => Ok(ty.clone()),
+            _ => Err(cursor.error("a type refers to itself")),
+        }
+    }
+
+    /// Decodes an entry and all that it refers to.
+    fn resolve(&mut self, file: &File, node: Node) -> Result<(), Error> {
+        let input = file.input.clone();
+        let mut path = vec![(node, 0)];
+        while let Some((node, attempts)) = path.pop() {
+            if self.is_decoded(node) {
+                continue;
+            }
+            let missing = self.decode(file, &input, node)?;
+            if missing.is_empty() {
+                continue;
+            }
+            let offset = self.offset(node);
+            if attempts >= MAX_ATTEMPTS {
+                return Err(malformed(offset, "the parts of an attribute or type are of unexpected kinds"));
+            }
+            self.set_waiting(node);
+            path.push((node, attempts + 1));
+            for node in missing {
+                if self.is_waiting(node) {
+                    return Err(malformed(offset, "an attribute or type refers to itself"));
+                }
+                path.push((node, 0));
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes one entry; gives the entries that have to be decoded first.
+    fn decode(&mut self, file: &File, input: &[u8], node: Node) -> Result<Vec<Node>, Error> {
+        let (start, end, dialect, custom) = match node {
+            Node::Attribute(index) => self.attributes[index as usize].place(),
+            Node::Type(index) => self.types[index as usize].place(),
+        };
+        let cursor = Cursor::new(input, start..end);
+        let mut decoder = Decoder { file, entries: self, cursor, missing: Vec::new(), depth: 0, weight: 0 };
+        let dialect = &*file.dialects[dialect as usize];
+        match node {
+            Node::Attribute(index) => {
+                let decoded = decoder.decode_attribute(dialect, custom);
+                let Decoder { missing, depth, weight, .. } = decoder;
+                if !missing.is_empty() {
+                    return Ok(missing);
+                }
+                let mut attribute = decoded?;
+                let (mut depth, mut weight) = (depth + 1, weight.saturating_add(1));
+                if depth > MAX_NESTING || weight > MAX_ATTRIBUTE_WEIGHT {
+                    // Locations are not worth rejecting a program.
+                    if !matches!(attribute, Attribute::Location(_)) {
+                        return Err(too_nested(start));
+                    }
+                    attribute = Attribute::Location(Location::UNKNOWN);
+                    (depth, weight) = (1, 1);
+                }
+                let entry = &mut self.attributes[index as usize];
+                (entry.depth, entry.weight, entry.state) = (depth, weight, State::Decoded(attribute));
+            }
+            Node::Type(index) => {
+                let decoded = decoder.decode_type(dialect, custom);
+                let Decoder { missing, depth, weight, .. } = decoder;
+                if !missing.is_empty() {
+                    return Ok(missing);
+                }
+                let ty = decoded?;
+                let (depth, weight) = (depth + 1, weight.saturating_add(1));
+                if depth > MAX_NESTING || weight > MAX_ATTRIBUTE_WEIGHT {
+                    return Err(too_nested(start));
+                }
+                let entry = &mut self.types[index as usize];
+                (entry.depth, entry.weight, entry.state) = (depth, weight, State::Decoded(ty));
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn is_decoded(&self, node: Node) -> bool {
+        match node {
+            Node::Attribute(index) => matches!(self.attributes[index as usize].state, State::Decoded(_)),
+            Node::Type(index) => matches!(self.types[index as usize].state, State::Decoded(_)),
+        }
+    }
+
+    fn is_waiting(&self, node: Node) -> bool {
+        match node {
+            Node::Attribute(index) => matches!(self.attributes[index as usize].state, State::Waiting),
+            Node::Type(index) => matches!(self.types[index as usize].state, State::Waiting),
+        }
+    }
+
+    fn set_waiting(&mut self, node: Node) {
+        match node {
+            Node::Attribute(index) => self.attributes[index as usize].state = State::Waiting,
+            Node::Type(index) => self.types[index as usize].state = State::Waiting,
+        }
+    }
+
+    fn offset(&self, node: Node) -> usize {
+        match node {
+            Node::Attribute(index) => self.attributes[index as usize].start,
+            Node::Type(index) => self.types[index as usize].start,
+        }
+    }
+}
+
+impl<T> Entry<T> {
+    fn place(&self) -> (usize, usize, u32, bool) {
+        (self.start, self.end, self.dialect, self.custom)
+    }
+}
+
+fn too_nested(offset: usize) -> Error {
+    let message = format!("an attribute or type nests deeper than {MAX_NESTING} or is larger than allowed");
+    Error::new(ErrorKind::TooLarge, message).at_offset(offset)
+}
+
+fn attribute_index(entries: &Entries, cursor: &Cursor<'_>, index: u64) -> Result<u32, Error> {
+    checked_index(cursor, index, entries.attributes.len(), "attributes")
+}
+
+fn type_index(entries: &Entries, cursor: &Cursor<'_>, index: u64) -> Result<u32, Error> {
+    checked_index(cursor, index, entries.types.len(), "types")
+}
+
+fn checked_index(cursor: &Cursor<'_>, index: u64, len: usize, what: &str) -> Result<u32, Error> {
+    u32::try_from(index)
+        .ok()
+        .filter(|&index| (index as usize) < len)
+        .ok_or_else(|| cursor.error(format!("expected the index of one of {len} {what}, found {index}")))
+}
+
+fn read_table<T>(
+    file: &File,
+    offsets: &mut Cursor<'_>,
+    count: usize,
+    position: &mut usize,
+    end: usize,
+) -> Result<Vec<Entry<T>>, Error> {
+    let mut table = Vec::with_capacity(count);
+    while table.len() < count {
+        let (dialect, group) = file.dialect_group(offsets)?;
+        if group > count - table.len() {
+            return Err(
+                offsets.error(format!("expected at most {} entries, found {group}", count - table.len()))
+            );
+        }
+        for _ in 0..group {
+            let (size, custom) = offsets.varint_with_flag()?;
+            let start = *position;
+            let Some(entry_end) = usize::try_from(size).ok().filter(|&size| size <= end - start) else {
+                return Err(
+                    offsets.error(format!("an entry of {size} bytes does not lie inside its section"))
+                );
+            };
+            *position = start + entry_end;
+            let dialect = dialect as u32;
+            table.push(Entry {
+                start,
+                end: *position,
+                dialect,
+                custom,
+                depth: 0,
+                weight: 0,
+                state: State::Encoded,
+            });
+        }
+    }
+    Ok(table)
+}
+
+/// Decodes one entry. References to entries that are not decoded yet give a placeholder and are noted.
+pub(super) struct Decoder<'a> {
+    pub(super) file: &'a File,
+    entries: &'a Entries,
+    pub(super) cursor: Cursor<'a>,
+    missing: Vec<Node>,
+    depth: u32,
+    weight: u32,
+}
+
+impl Decoder<'_> {
+    fn decode_attribute(&mut self, dialect: &str, custom: bool) -> Result<Attribute, Error> {
+        if !custom {
+            let text = self.cursor.null_terminated()?;
+            self.cursor.finish("the attribute's text")?;
+            return Ok(asm::attribute(text));
+        }
+        let attribute = match dialect {
+            "builtin" => builtin::attribute(self)?,
+            "vhlo" => vhlo::attribute(self)?,
+            "stablehlo" => stablehlo::attribute(self)?,
+            "sdy" => sdy::attribute(self)?,
+            other => return Err(self.unsupported(format!("attributes of dialect '{other}'"))),
+        };
+        if self.missing.is_empty() {
+            self.cursor.finish("the attribute")?;
+        }
+        Ok(attribute)
+    }
+
+    fn decode_type(&mut self, dialect: &str, custom: bool) -> Result<Type, Error> {
+        if !custom {
+            let text = self.cursor.null_terminated()?;
+            self.cursor.finish("the type's text")?;
+            return Ok(asm::ty(text));
+        }
+        let ty = match dialect {
+            "builtin" => builtin::ty(self)?,
+            "vhlo" => vhlo::ty(self)?,
+            "stablehlo" => stablehlo::ty(self)?,
+            other => return Err(self.unsupported(format!("types of dialect '{other}'"))),
+        };
+        if self.missing.is_empty() {
+            self.cursor.finish("the type")?;
+        }
+        Ok(ty)
+    }
+
+    pub(super) fn unsupported(&self, what: String) -> Error {
+        Error::new(ErrorKind::Unsupported, format!("{what} are not supported"))
+            .at_offset(self.cursor.position())
+    }
+
+    /// A reference to an attribute; `unit` stands in for one that is missing.
+    pub(super) fn attribute(&mut self) -> Result<Attribute, Error> {
+        let index = self.cursor.varint()?;
+        self.attribute_at(index)
+    }
+
+    fn attribute_at(&mut self, index: u64) -> Result<Attribute, Error> {
+        let index = attribute_index(self.entries, &self.cursor, index)?;
+        let entry = &self.entries.attributes[index as usize];
+        if let State::Decoded(attribute) = &entry.state {
+            self.depth = self.depth.max(entry.depth);
+            self.weight = self.weight.saturating_add(entry.weight);
+            return Ok(attribute.clone());
+        }
+        self.missing.push(Node::Attribute(index));
+        Ok(Attribute::Unit)
+    }
+
+    /// An attribute that may be absent.
+    pub(super) fn optional_attribute(&mut self) -> Result<Option<Attribute>, Error> {
+        let (index, present) = self.cursor.varint_with_flag()?;
+        if present { self.attribute_at(index).map(Some) } else { Ok(None) }
+    }
+
+    /// A reference to a type; `none` stands in for one that is missing.
+    pub(super) fn ty(&mut self) -> Result<Type, Error> {
+        let index = self.cursor.varint()?;
+        let index = type_index(self.entries, &self.cursor, index)?;
+        let entry = &self.entries.types[index as usize];
+        if let State::Decoded(ty) = &entry.state {
+            self.depth = self.depth.max(entry.depth);
+            self.weight = self.weight.saturating_add(entry.weight);
+            return Ok(ty.clone());
+        }
+        self.missing.push(Node::Type(index));
+        Ok(Type::None)
+    }
+
+    /// A list of what `element` reads.
+    pub(super) fn list<T>(
+        &mut self,
+        mut element: impl FnMut(&mut Self) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let count = self.cursor.count()?;
+        (0..count).map(|_| element(self)).collect()
+    }
+
+    pub(super) fn attributes(&mut self) -> Result<Vec<Attribute>, Error> {
+        self.list(Self::attribute)
+    }
+
+    pub(super) fn types(&mut self) -> Result<Vec<Type>, Error> {
+        self.list(Self::ty)
+    }
+
+    /// What `convert` makes of an attribute; `placeholder` while entries are missing.
+    pub(super) fn typed<T>(
+        &mut self,
+        expected: &str,
+        placeholder: T,
+        convert: impl FnOnce(Attribute) -> Option<T>,
+    ) -> Result<T, Error> {
+        let attribute = self.attribute()?;
+        if !self.missing.is_empty() {
+            return Ok(placeholder);
+        }
+        let kind = attribute.kind();
+        convert(attribute).ok_or_else(|| self.cursor.error(format!("expected {expected}, found {kind}")))
+    }
+
+    /// A reference to a string attribute.
+    pub(super) fn string_attribute(&mut self) -> Result<Str, Error> {
+        self.typed("a string", Str::default(), |attribute| match attribute {
+            Attribute::String(text) => Some(text),
+            _ => None,
+        })
+    }
+
+    /// A reference to a location.
+    pub(super) fn location(&mut self) -> Result<Location, Error> {
+        self.typed("a location", Location::UNKNOWN, |attribute| match attribute {
+            Attribute::Location(location) => Some(location),
+            _ => None,
+        })
+    }
+
+    /// A reference to a tensor type.
+    pub(super) fn tensor_type(&mut self) -> Result<TensorType, Error> {
+        match self.ty()? {
+            Type::Tensor(tensor) => Ok(tensor),
+            _ if !self.missing.is_empty() => Ok(TensorType::new(ElementType::I1, [])),
+            other => Err(self.cursor.error(format!("expected a tensor type, found {other}"))),
+        }
+    }
+
+    /// A string of the string section.
+    pub(super) fn string(&mut self) -> Result<Attribute, Error> {
+        let index = self.cursor.varint()?;
+        self.file.string(&self.cursor, index).cloned()
+    }
+
+    /// A string of the string section that has to be UTF-8.
+    pub(super) fn text(&mut self) -> Result<Str, Error> {
+        let index = self.cursor.varint()?;
+        self.file.text(&self.cursor, index)
+    }
+
+    /// Whether what has been read is not complete, because entries are missing.
+    pub(super) fn is_incomplete(&self) -> bool {
+        !self.missing.is_empty()
+    }
+
+    /// A dictionary of named attributes.
+    pub(super) fn dictionary(&mut self) -> Result<Attribute, Error> {
+        let entries = self.list(|decoder| Ok((decoder.string_attribute()?, decoder.attribute()?)))?;
+        Ok(Attribute::Dictionary(DictionaryAttribute::new(entries)))
+    }
+}

@@ -1,0 +1,15 @@
+//! Reads MLIR bytecode: the container, the dialects' encodings, and the code.
+
+mod asm;
+mod builtin;
+mod code;
+mod cursor;
+mod entries;
+mod ops;
+mod sdy;
+mod sections;
+mod stablehlo;
+mod tensor;
+mod vhlo;
+
+pub(crate) use code::read;

@@ -1,0 +1,517 @@
+//! Operation names and attributes as the file has them, turned into operations of the table.
+
+use super::cursor::Cursor;
+use super::entries::Entries;
+use super::sections::{File, OpName};
+use crate::ir::{
+    Attribute, ChannelHandle, ConvDimensionNumbers, DictionaryAttribute, DotAlgorithm, DotDimensionNumbers,
+    GatherDimensionNumbers, Ints, Location, Op, OpCode, OtherOp, ScatterDimensionNumbers, Str, Type,
+};
+use crate::limits::{ATTRIBUTE_NUMBERS_BASE, ATTRIBUTE_NUMBERS_PER_BYTE, MAX_ATTRIBUTE_ELEMENTS};
+use crate::{Error, ErrorKind};
+
+/// What an operation name of the file stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// `builtin.module`.
+    Module,
+    /// `vhlo.func_v1` or `func.func`.
+    Function,
+    /// `sdy.mesh`.
+    Mesh,
+    /// `vhlo.return_v1`: depends on where it is.
+    Return,
+    /// An operation of the table.
+    Table(OpCode),
+    /// Another operation.
+    Other,
+}
+
+/// An operation name of the file with all that follows from it.
+pub(super) struct KnownName {
+    pub(super) meaning: Meaning,
+    /// Full name in the file.
+    pub(super) name: Str,
+    /// Whether the operation is of VHLO.
+    is_vhlo: bool,
+    registered: bool,
+    /// Its own attributes in the order in which they are encoded; whether each has to be there.
+    attributes: Option<Vec<(Str, bool)>>,
+}
+
+/// Attributes that VHLO has for one of StableHLO.
+fn vhlo_parts(code: OpCode, attribute: &'static str) -> &'static [&'static str] {
+    match (code, attribute) {
+        (OpCode::Convolution | OpCode::DynamicConv, "dimension_numbers") => &[
+            "input_batch_dimension",
+            "input_feature_dimension",
+            "input_spatial_dimensions",
+            "kernel_input_feature_dimension",
+            "kernel_output_feature_dimension",
+            "kernel_spatial_dimensions",
+            "output_batch_dimension",
+            "output_feature_dimension",
+            "output_spatial_dimensions",
+        ],
+        (OpCode::DotGeneral, "dot_dimension_numbers") => &[
+            "lhs_batching_dimensions",
+            "rhs_batching_dimensions",
+            "lhs_contracting_dimensions",
+            "rhs_contracting_dimensions",
+        ],
+        (OpCode::DotGeneral, "algorithm") => &[
+            "lhs_precision_type",
+            "rhs_precision_type",
+            "accumulation_type",
+            "lhs_component_count",
+            "rhs_component_count",
+            "num_primitive_operations",
+            "allow_imprecise_accumulation",
+        ],
+        (OpCode::Gather | OpCode::DynamicGather, "dimension_numbers") => &[
+            "offset_dims",
+            "collapsed_slice_dims",
+            "operand_batching_dims",
+            "start_indices_batching_dims",
+            "start_index_map",
+            "index_vector_dim",
+        ],
+        (OpCode::Scatter, "scatter_dimension_numbers") => &[
+            "update_window_dims",
+            "inserted_window_dims",
+            "input_batching_dims",
+            "scatter_indices_batching_dims",
+            "scatter_dims_to_operand_dims",
+            "index_vector_dim",
+        ],
+        (OpCode::Send | OpCode::Recv, "channel_handle") => &["channel_id", "channel_type"],
+        (_, "channel_handle") => &["channel_id"],
+        _ => &[],
+    }
+}
+
+/// Attributes that an operation's second form in VHLO has and its first form lacks.
+fn is_new_in_second_form(code: OpCode, attribute: &str) -> bool {
+    match attribute {
+        "result_accuracy"
+        | "operand_batching_dims"
+        | "start_indices_batching_dims"
+        | "input_batching_dims"
+        | "scatter_indices_batching_dims"
+        | "result_tilings" => true,
+        "source_target_pairs" => matches!(code, OpCode::Send | OpCode::Recv),
+        "has_dynamic_root" => code == OpCode::CollectiveBroadcast,
+        other => vhlo_parts(OpCode::DotGeneral, "algorithm").contains(&other) && code == OpCode::DotGeneral,
+    }
+}
+
+/// The attributes of a form of an operation in VHLO, sorted by name, as bytecode has them.
+fn vhlo_attributes(code: OpCode, form: u32) -> Vec<(Str, bool)> {
+    let mut names = Vec::new();
+    for spec in code.info().attributes {
+        match vhlo_parts(code, spec.name) {
+            [] => names.push(spec.name),
+            parts => names.extend(parts),
+        }
+    }
+    if form == 1 {
+        names.retain(|name| !is_new_in_second_form(code, name));
+        if code == OpCode::DynamicConv {
+            // Always overridden by the operand of that name.
+            names.push("padding");
+        }
+    }
+    names.sort_unstable();
+    names.into_iter().map(|name| (name.into(), true)).collect()
+}
+
+/// The attributes of operations outside of VHLO, sorted by name; `false` for those that may be absent.
+fn native_attributes(name: &str) -> Option<Vec<(Str, bool)>> {
+    let listed: &[(&str, bool)] = match name {
+        "builtin.module" => &[("sym_name", false), ("sym_visibility", false)],
+        "func.func" => &[
+            ("arg_attrs", false),
+            ("function_type", true),
+            ("no_inline", false),
+            ("res_attrs", false),
+            ("sym_name", true),
+            ("sym_visibility", false),
+        ],
+        "func.call" => &[("arg_attrs", false), ("callee", true), ("no_inline", false), ("res_attrs", false)],
+        "sdy.mesh" => &[("mesh", true), ("sym_name", true)],
+        "sdy.sharding_group" => &[("group_id", true)],
+        "sdy.constant" => &[("value", true)],
+        "sdy.data_flow_edge" => &[("sharding", false)],
+        "sdy.propagation_barrier" => &[("allowed_direction", true)],
+        "sdy.named_computation" => &[("in_shardings", false), ("name", true), ("out_shardings", false)],
+        "sdy.all_gather" => &[("gathering_axes", true), ("out_sharding", true)],
+        "sdy.all_slice" => &[("out_sharding", true), ("slicing_axes", true)],
+        "sdy.all_to_all" => &[("out_sharding", true), ("params", true)],
+        "sdy.collective_permute" => &[("out_sharding", true)],
+        "sdy.all_reduce" => &[("out_sharding", true), ("reduction_axes", true), ("reduction_op", false)],
+        "sdy.reduce_scatter" => {
+            &[("out_sharding", true), ("reduce_scatter_axes", true), ("reduction_op", false)]
+        }
+        "sdy.sharded_to_unreduced" | "sdy.replicated_to_unreduced" => {
+            &[("axes", true), ("out_sharding", true)]
+        }
+        other => {
+            let info = OpCode::from_name(other)?.info();
+            let mut names: Vec<_> =
+                info.attributes.iter().map(|spec| (spec.name.into(), spec.required)).collect();
+            names.sort_unstable();
+            return Some(names);
+        }
+    };
+    Some(listed.iter().map(|&(name, required)| (name.into(), required)).collect())
+}
+
+impl KnownName {
+    /// What an operation name of the file stands for.
+    pub(super) fn new(file: &File, op: &OpName) -> Result<KnownName, Error> {
+        let dialect = &*file.dialects[op.dialect];
+        let name: Str = format!("{dialect}.{}", op.name).into();
+        let unsupported = |message: String| Err(Error::new(ErrorKind::Unsupported, message));
+        if dialect == "vhlo" {
+            let Some((mnemonic, form)) = op
+                .name
+                .rsplit_once("_v")
+                .and_then(|(mnemonic, form)| Some((mnemonic, form.parse::<u32>().ok()?)))
+            else {
+                return unsupported(format!("VHLO has no operation '{name}'"));
+            };
+            let (meaning, attributes) = match mnemonic {
+                "func" => {
+                    let names = ["arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"];
+                    (Meaning::Function, names.iter().map(|&name| (name.into(), true)).collect())
+                }
+                "return" => (Meaning::Return, Vec::new()),
+                _ => {
+                    let stablehlo = match mnemonic {
+                        "call" => "func.call".to_owned(),
+                        mnemonic => format!("stablehlo.{mnemonic}"),
+                    };
+                    let code = OpCode::from_name(&stablehlo);
+                    let newest = code.and_then(|code| code.info().vhlo).map_or(0, |form| form.newest);
+                    match code {
+                        Some(code) if (1..=newest).contains(&form) => {
+                            (Meaning::Table(code), vhlo_attributes(code, form))
+                        }
+                        Some(_) => {
+                            return unsupported(format!(
+                                "operation '{name}' is newer than the newest supported form"
+                            ));
+                        }
+                        None => return unsupported(format!("VHLO has no operation '{name}'")),
+                    }
+                }
+            };
+            return Ok(KnownName {
+                meaning,
+                name,
+                is_vhlo: true,
+                registered: op.registered,
+                attributes: Some(attributes),
+            });
+        }
+        let meaning = match &*name {
+            "builtin.module" => Meaning::Module,
+            "func.func" => Meaning::Function,
+            "sdy.mesh" => Meaning::Mesh,
+            other => OpCode::from_name(other).map_or(Meaning::Other, Meaning::Table),
+        };
+        let attributes = native_attributes(&name);
+        Ok(KnownName { meaning, name, is_vhlo: false, registered: op.registered, attributes })
+    }
+}
+
+/// Attributes of an operation of the file: its own, and others.
+pub(super) struct RawAttributes {
+    /// Own attributes, by their names in the file.
+    own: Vec<(Str, Attribute)>,
+    /// Attributes of the dictionary: in older files the operation's own ones are among them.
+    dictionary: DictionaryAttribute,
+}
+
+impl RawAttributes {
+    /// Reads an operation's properties and takes its dictionary.
+    pub(super) fn read(
+        file: &File,
+        entries: &mut Entries,
+        name: &KnownName,
+        dictionary: DictionaryAttribute,
+        properties: Option<Cursor<'_>>,
+    ) -> Result<RawAttributes, Error> {
+        let mut own = Vec::new();
+        if let Some(mut cursor) = properties {
+            if !name.registered {
+                let index = cursor.varint()?;
+                let attribute = entries.attribute(file, &cursor, index)?;
+                if let Attribute::Dictionary(properties) = attribute {
+                    own = properties.entries().to_vec();
+                }
+            } else {
+                let Some(attributes) = &name.attributes else {
+                    let message = format!("attributes of operation '{}' cannot be read", name.name);
+                    return Err(Error::new(ErrorKind::Unsupported, message).at_offset(cursor.position()));
+                };
+                own.reserve_exact(attributes.len());
+                for (attribute_name, required) in attributes {
+                    let (index, present) =
+                        if *required { (cursor.varint()?, true) } else { cursor.varint_with_flag()? };
+                    if present {
+                        own.push((attribute_name.clone(), entries.attribute(file, &cursor, index)?));
+                    }
+                }
+            }
+            cursor.finish("the operation's properties")?;
+        }
+        Ok(RawAttributes { own, dictionary })
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Attribute> {
+        let own = self.own.iter().find(|(key, _)| *key == name).map(|(_, attribute)| attribute);
+        own.or_else(|| self.dictionary.get(name))
+    }
+
+    /// No attributes.
+    pub(super) fn empty() -> RawAttributes {
+        RawAttributes { own: Vec::new(), dictionary: DictionaryAttribute::default() }
+    }
+
+    /// The attributes that are not the operation's own.
+    pub(super) fn discardable(&self, name: &KnownName) -> DictionaryAttribute {
+        self.others(|key| {
+            name.attributes.as_ref().is_some_and(|names| names.iter().any(|(own, _)| own == key))
+        })
+    }
+
+    /// The attributes of the dictionary without those that `is_own` says.
+    pub(super) fn others(&self, is_own: impl Fn(&Str) -> bool) -> DictionaryAttribute {
+        if self.dictionary.entries().iter().any(|(key, _)| is_own(key)) {
+            let kept = self.dictionary.entries().iter().filter(|(key, _)| !is_own(key));
+            return DictionaryAttribute::new(kept.cloned().collect());
+        }
+        self.dictionary.clone()
+    }
+}
+
+/// How many numbers the attributes of operations may still have.
+pub(super) struct Budget(usize);
+
+impl Budget {
+    pub(super) fn new(input_len: usize) -> Self {
+        Budget(input_len.saturating_mul(ATTRIBUTE_NUMBERS_PER_BYTE).saturating_add(ATTRIBUTE_NUMBERS_BASE))
+    }
+
+    /// Counts what is copied when an attribute becomes a field of an operation.
+    fn charge(&mut self, attribute: &Attribute) -> Result<(), Error> {
+        let numbers = match attribute {
+            Attribute::Elements(literal) => usize::try_from(literal.num_elements()).unwrap_or(usize::MAX),
+            Attribute::IntegerArray { values, .. } => values.len(),
+            Attribute::Array(elements) => {
+                return elements.iter().try_for_each(|element| self.charge(element));
+            }
+            _ => 1,
+        };
+        self.0 = self.0.checked_sub(numbers).ok_or_else(|| {
+            Error::new(ErrorKind::TooLarge, "the attributes of operations have more numbers than allowed")
+        })?;
+        Ok(())
+    }
+}
+
+/// The operation of the table with these attributes.
+pub(super) fn table_op(
+    name: &KnownName,
+    code: OpCode,
+    attributes: &RawAttributes,
+    budget: &mut Budget,
+    location: &Location,
+) -> Result<Op, Error> {
+    let mut failure = None;
+    let op = Op::from_attributes(code, &mut |wanted| {
+        let found = if name.is_vhlo {
+            from_vhlo(code, wanted, attributes)
+        } else {
+            Ok(attributes.get(wanted).cloned())
+        };
+        match found {
+            Ok(Some(attribute)) => {
+                // The value of a constant is shared, not copied.
+                if code != OpCode::Constant
+                    && let Err(error) = budget.charge(&attribute)
+                {
+                    failure.get_or_insert(error);
+                    return None;
+                }
+                Some(attribute)
+            }
+            Ok(None) => None,
+            Err(message) => {
+                failure.get_or_insert(Error::new(ErrorKind::Invalid, message));
+                None
+            }
+        }
+    });
+    if let Some(error) = failure {
+        return Err(error.in_op(code.info().name, location));
+    }
+    op.map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()).in_op(code.info().name, location))
+}
+
+/// An operation that the table does not have.
+pub(super) fn other_op(name: &KnownName, attributes: RawAttributes) -> (Op, DictionaryAttribute) {
+    let discardable = attributes.discardable(name);
+    let properties = DictionaryAttribute::new(attributes.own);
+    (Op::Other(Box::new(OtherOp { name: name.name.clone(), properties })), discardable)
+}
+
+/// A StableHLO attribute from the VHLO attributes that stand for it; `None` when it has its default.
+fn from_vhlo(
+    code: OpCode,
+    wanted: &'static str,
+    attributes: &RawAttributes,
+) -> Result<Option<Attribute>, String> {
+    let get = |name: &str| attributes.get(name);
+    let parts = vhlo_parts(code, wanted);
+    let source = Parts { attributes };
+    match (code, wanted) {
+        (OpCode::Convolution | OpCode::DynamicConv, "dimension_numbers") => {
+            let numbers = ConvDimensionNumbers {
+                input_batch_dimension: source.integer(parts[0])?,
+                input_feature_dimension: source.integer(parts[1])?,
+                input_spatial_dimensions: source.integers(parts[2])?,
+                kernel_input_feature_dimension: source.integer(parts[3])?,
+                kernel_output_feature_dimension: source.integer(parts[4])?,
+                kernel_spatial_dimensions: source.integers(parts[5])?,
+                output_batch_dimension: source.integer(parts[6])?,
+                output_feature_dimension: source.integer(parts[7])?,
+                output_spatial_dimensions: source.integers(parts[8])?,
+            };
+            Ok(Some(Attribute::ConvDimensionNumbers(numbers.into())))
+        }
+        (OpCode::DotGeneral, "dot_dimension_numbers") => {
+            let numbers = DotDimensionNumbers {
+                lhs_batching_dimensions: source.integers(parts[0])?,
+                rhs_batching_dimensions: source.integers(parts[1])?,
+                lhs_contracting_dimensions: source.integers(parts[2])?,
+                rhs_contracting_dimensions: source.integers(parts[3])?,
+            };
+            Ok(Some(Attribute::DotDimensionNumbers(numbers.into())))
+        }
+        (OpCode::DotGeneral, "algorithm") => {
+            // The first form of the operation has no algorithm, the second says `none` for each part.
+            if matches!(get(parts[0]), None | Some(Attribute::Type(Type::None))) {
+                return Ok(None);
+            }
+            let algorithm = DotAlgorithm {
+                lhs_precision_type: source.ty(parts[0])?,
+                rhs_precision_type: source.ty(parts[1])?,
+                accumulation_type: source.ty(parts[2])?,
+                lhs_component_count: source.integer(parts[3])?,
+                rhs_component_count: source.integer(parts[4])?,
+                num_primitive_operations: source.integer(parts[5])?,
+                allow_imprecise_accumulation: source.boolean(parts[6])?,
+            };
+            Ok(Some(Attribute::DotAlgorithm(algorithm.into())))
+        }
+        (OpCode::Gather | OpCode::DynamicGather, "dimension_numbers") => {
+            let numbers = GatherDimensionNumbers {
+                offset_dims: source.integers(parts[0])?,
+                collapsed_slice_dims: source.integers(parts[1])?,
+                operand_batching_dims: source.integers_or_none(parts[2])?,
+                start_indices_batching_dims: source.integers_or_none(parts[3])?,
+                start_index_map: source.integers(parts[4])?,
+                index_vector_dim: source.integer(parts[5])?,
+            };
+            Ok(Some(Attribute::GatherDimensionNumbers(numbers.into())))
+        }
+        (OpCode::Scatter, "scatter_dimension_numbers") => {
+            let numbers = ScatterDimensionNumbers {
+                update_window_dims: source.integers(parts[0])?,
+                inserted_window_dims: source.integers(parts[1])?,
+                input_batching_dims: source.integers_or_none(parts[2])?,
+                scatter_indices_batching_dims: source.integers_or_none(parts[3])?,
+                scatter_dims_to_operand_dims: source.integers(parts[4])?,
+                index_vector_dim: source.integer(parts[5])?,
+            };
+            Ok(Some(Attribute::ScatterDimensionNumbers(numbers.into())))
+        }
+        (OpCode::Send | OpCode::Recv, "channel_handle") => {
+            let handle = source.integer(parts[0])?;
+            Ok(Some(Attribute::ChannelHandle(ChannelHandle {
+                handle,
+                channel_type: source.integer(parts[1])?,
+            })))
+        }
+        (_, "channel_handle") => match source.integer(parts[0])? {
+            0 => Ok(None),
+            handle => Ok(Some(Attribute::ChannelHandle(ChannelHandle { handle, channel_type: 0 }))),
+        },
+        (OpCode::CustomCall, "operand_layouts" | "result_layouts") => {
+            // Both are empty when neither is given.
+            let is_empty = |name| get(name).and_then(Attribute::as_array).is_none_or(<[_]>::is_empty);
+            let neither = is_empty("operand_layouts") && is_empty("result_layouts");
+            Ok(if neither { None } else { get(wanted).cloned() })
+        }
+        (OpCode::CustomCall, "result_tilings") | (OpCode::Infeed, "layout") => {
+            Ok(get(wanted).filter(|array| array.as_array().is_none_or(|array| !array.is_empty())).cloned())
+        }
+        (OpCode::CustomCall, "backend_config") => Ok(get(wanted)
+            .filter(|config| config.as_dictionary().is_none_or(|config| !config.is_empty()))
+            .cloned()),
+        _ => Ok(get(wanted).cloned()),
+    }
+}
+
+/// Typed access to the VHLO attributes that one of StableHLO is made of.
+struct Parts<'a> {
+    attributes: &'a RawAttributes,
+}
+
+impl Parts<'_> {
+    fn typed<T>(
+        &self,
+        name: &str,
+        expected: &str,
+        convert: impl Fn(&Attribute) -> Option<T>,
+    ) -> Result<T, String> {
+        let attribute = self.attributes.get(name);
+        attribute.and_then(convert).ok_or_else(|| {
+            let found = attribute.map_or("nothing", Attribute::kind);
+            format!("attribute '{name}': expected {expected}, found {found}")
+        })
+    }
+
+    fn integer(&self, name: &str) -> Result<i64, String> {
+        self.typed(name, "an integer", Attribute::as_i64)
+    }
+
+    fn boolean(&self, name: &str) -> Result<bool, String> {
+        self.typed(name, "a boolean", Attribute::as_bool)
+    }
+
+    fn ty(&self, name: &str) -> Result<Type, String> {
+        self.typed(name, "a type", |attribute| match attribute {
+            Attribute::Type(ty) => Some(ty.clone()),
+            _ => None,
+        })
+    }
+
+    fn integers(&self, name: &str) -> Result<Ints, String> {
+        self.typed(name, "integers", |attribute| match attribute {
+            Attribute::Elements(literal) => literal.to_i64s(MAX_ATTRIBUTE_ELEMENTS).map(Into::into),
+            Attribute::IntegerArray { values, .. } => Some((**values).into()),
+            _ => None,
+        })
+    }
+
+    /// Integers that older forms do not have.
+    fn integers_or_none(&self, name: &str) -> Result<Ints, String> {
+        if self.attributes.get(name).is_none() {
+            return Ok(Ints::default());
+        }
+        self.integers(name)
+    }
+}

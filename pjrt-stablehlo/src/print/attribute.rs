@@ -1,0 +1,499 @@
+//! Text of attributes.
+
+use std::fmt::{self, Display, Formatter, Write};
+
+use crate::ir::{
+    Attribute, AxisRef, ConvDimensionNumbers, DYNAMIC, DictionaryAttribute, DimensionSharding, DotAlgorithm,
+    ElementKind, ElementType, EnumValue, Literal, LiteralData, Mesh, MeshReference, ResultAccuracy, Str,
+    TensorSharding, fmt_quoted,
+};
+
+/// Constants with more elements than this are printed as hexadecimal bytes.
+const MAX_LISTED_ELEMENTS: u64 = 64;
+
+impl Display for Attribute {
+    /// MLIR's text of the attribute.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Attribute::Unit => f.write_str("unit"),
+            Attribute::Bool(value) => write!(f, "{value}"),
+            Attribute::Integer { value, ty } => {
+                fmt_integer(f, *value, *ty)?;
+                write!(f, " : {ty}")
+            }
+            Attribute::Float { value, ty } => {
+                fmt_float(f, *value, *ty)?;
+                write!(f, " : {ty}")
+            }
+            Attribute::String(text) => fmt_quoted(f, text.as_bytes()),
+            Attribute::Bytes(bytes) => fmt_quoted(f, bytes),
+            Attribute::Type(ty) => write!(f, "{ty}"),
+            Attribute::Array(elements) => {
+                fmt_list(f, "[", elements.iter(), "]", |f, element| write!(f, "{element}"))
+            }
+            Attribute::Dictionary(entries) => write!(f, "{entries}"),
+            Attribute::Symbol(path) => {
+                for (index, name) in path.iter().enumerate() {
+                    f.write_str(if index == 0 { "" } else { "::" })?;
+                    fmt_symbol(f, name)?;
+                }
+                Ok(())
+            }
+            Attribute::IntegerArray { ty, values } => {
+                write!(f, "array<{ty}")?;
+                fmt_list(f, if values.is_empty() { "" } else { ": " }, values.iter(), ">", |f, &value| {
+                    match ty {
+                        ElementType::I1 => write!(f, "{}", value != 0),
+                        ty => fmt_integer(f, value, *ty),
+                    }
+                })
+            }
+            Attribute::FloatArray { ty, values } => {
+                write!(f, "array<{ty}")?;
+                fmt_list(f, if values.is_empty() { "" } else { ": " }, values.iter(), ">", |f, &value| {
+                    fmt_float(f, value, *ty)
+                })
+            }
+            Attribute::Elements(literal) | Attribute::Resource { value: literal, .. } => {
+                write!(f, "{literal}")
+            }
+            Attribute::Location(location) => write!(f, "loc({location})"),
+            Attribute::Enum(value @ EnumValue::ResultAccuracyMode(_)) => {
+                let (name, case) = value.names();
+                write!(f, "#stablehlo.{name}<{case}>")
+            }
+            Attribute::Enum(value) => {
+                let (name, case) = value.names();
+                write!(f, "#stablehlo<{name} {case}>")
+            }
+            Attribute::DotDimensionNumbers(numbers) => fmt_fields(
+                f,
+                "dot",
+                &[
+                    ("lhs_batching_dimensions", &numbers.lhs_batching_dimensions),
+                    ("rhs_batching_dimensions", &numbers.rhs_batching_dimensions),
+                    ("lhs_contracting_dimensions", &numbers.lhs_contracting_dimensions),
+                    ("rhs_contracting_dimensions", &numbers.rhs_contracting_dimensions),
+                ],
+                None,
+            ),
+            Attribute::DotAlgorithm(algorithm) => fmt_algorithm(f, algorithm),
+            Attribute::ConvDimensionNumbers(numbers) => fmt_convolution(f, numbers),
+            Attribute::GatherDimensionNumbers(numbers) => fmt_fields(
+                f,
+                "gather",
+                &[
+                    ("offset_dims", &numbers.offset_dims),
+                    ("collapsed_slice_dims", &numbers.collapsed_slice_dims),
+                    ("operand_batching_dims", &numbers.operand_batching_dims),
+                    ("start_indices_batching_dims", &numbers.start_indices_batching_dims),
+                    ("start_index_map", &numbers.start_index_map),
+                ],
+                Some(("index_vector_dim", numbers.index_vector_dim)),
+            ),
+            Attribute::ScatterDimensionNumbers(numbers) => fmt_fields(
+                f,
+                "scatter",
+                &[
+                    ("update_window_dims", &numbers.update_window_dims),
+                    ("inserted_window_dims", &numbers.inserted_window_dims),
+                    ("input_batching_dims", &numbers.input_batching_dims),
+                    ("scatter_indices_batching_dims", &numbers.scatter_indices_batching_dims),
+                    ("scatter_dims_to_operand_dims", &numbers.scatter_dims_to_operand_dims),
+                ],
+                Some(("index_vector_dim", numbers.index_vector_dim)),
+            ),
+            Attribute::ChannelHandle(channel) => {
+                write!(
+                    f,
+                    "#stablehlo.channel_handle<handle = {}, type = {}>",
+                    channel.handle, channel.channel_type
+                )
+            }
+            Attribute::ResultAccuracy(accuracy) => fmt_accuracy(f, accuracy),
+            Attribute::OutputOperandAlias(alias) => {
+                f.write_str("#stablehlo.output_operand_alias<output_tuple_indices = ")?;
+                fmt_ints(f, &alias.output_tuple_indices)?;
+                write!(f, ", operand_index = {}, operand_tuple_indices = ", alias.operand_index)?;
+                fmt_ints(f, &alias.operand_tuple_indices)?;
+                f.write_str(">")
+            }
+            Attribute::ReplicaGroupMeshAxes(groups) => {
+                f.write_str("#stablehlo.replica_group_mesh_axes<mesh = ")?;
+                match &groups.mesh {
+                    MeshReference::Symbol(name) => fmt_symbol(f, name)?,
+                    MeshReference::Mesh(mesh) => fmt_stablehlo_mesh(f, mesh)?,
+                }
+                f.write_str(", axes = ")?;
+                fmt_list(f, "[", groups.axes.iter(), "]>", |f, axis| {
+                    f.write_str("#stablehlo.axis_ref<name = ")?;
+                    fmt_quoted(f, axis.name.as_bytes())?;
+                    if let Some(sub) = axis.sub_axis {
+                        write!(f, ", sub_axis_info = ({}){}", sub.pre_size, sub.size)?;
+                    }
+                    f.write_str(">")
+                })
+            }
+            Attribute::Bounds(bounds) => {
+                fmt_list(f, "#stablehlo.bounds<", bounds.iter(), ">", |f, &bound| {
+                    if bound == DYNAMIC { f.write_str("?") } else { write!(f, "{bound}") }
+                })
+            }
+            Attribute::Mesh(mesh) => {
+                f.write_str("#sdy.mesh")?;
+                fmt_mesh(f, mesh)
+            }
+            Attribute::AxisRef(axis) => {
+                f.write_str("#sdy.axis_ref<")?;
+                fmt_axis(f, axis)?;
+                f.write_str(">")
+            }
+            Attribute::SubAxis(sub) => write!(f, "#sdy.sub_axis_info<({}){}>", sub.pre_size, sub.size),
+            Attribute::MeshAxis(axis) => {
+                f.write_str("#sdy.mesh_axis<")?;
+                fmt_quoted(f, axis.name.as_bytes())?;
+                write!(f, "={}>", axis.size)
+            }
+            Attribute::DimensionSharding(dimension) => {
+                f.write_str("#sdy.dimension_sharding<")?;
+                fmt_dimension(f, dimension)?;
+                f.write_str(">")
+            }
+            Attribute::Sharding(sharding) => {
+                f.write_str("#sdy.sharding")?;
+                fmt_sharding(f, sharding)
+            }
+            Attribute::ShardingPerValue(shardings) => {
+                fmt_list(f, "#sdy.sharding_per_value<[", shardings.iter(), "]>", fmt_sharding)
+            }
+            Attribute::ManualAxes(axes) => {
+                fmt_list(f, "#sdy<manual_axes{", axes.iter(), "}>", |f, axis| fmt_quoted(f, axis.as_bytes()))
+            }
+            Attribute::Opaque(text) => write!(f, "#{text}"),
+        }
+    }
+}
+
+impl Display for DictionaryAttribute {
+    /// MLIR's text of the dictionary.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        fmt_entries(f, self.entries())
+    }
+}
+
+/// `{a = 1, b}`.
+pub(super) fn fmt_entries(f: &mut Formatter<'_>, entries: &[(Str, Attribute)]) -> fmt::Result {
+    fmt_list(f, "{", entries.iter(), "}", |f, (name, attribute)| {
+        if is_bare(name, ".") {
+            f.write_str(name)?
+        } else {
+            fmt_quoted(f, name.as_bytes())?
+        }
+        if *attribute == Attribute::Unit { Ok(()) } else { write!(f, " = {attribute}") }
+    })
+}
+
+/// Whether a name can be written without quotes; `further` are characters that it may have besides.
+fn is_bare(name: &str, further: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || further.contains(c);
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(allowed)
+}
+
+/// `@name`.
+pub(super) fn fmt_symbol(f: &mut Formatter<'_>, name: &str) -> fmt::Result {
+    f.write_str("@")?;
+    if is_bare(name, ".") { f.write_str(name) } else { fmt_quoted(f, name.as_bytes()) }
+}
+
+fn fmt_list<T>(
+    f: &mut Formatter<'_>,
+    open: &str,
+    elements: impl Iterator<Item = T>,
+    close: &str,
+    mut element: impl FnMut(&mut Formatter<'_>, T) -> fmt::Result,
+) -> fmt::Result {
+    f.write_str(open)?;
+    for (index, value) in elements.enumerate() {
+        f.write_str(if index == 0 { "" } else { ", " })?;
+        element(f, value)?;
+    }
+    f.write_str(close)
+}
+
+fn fmt_ints(f: &mut Formatter<'_>, values: &[i64]) -> fmt::Result {
+    fmt_list(f, "[", values.iter(), "]", |f, value| write!(f, "{value}"))
+}
+
+/// `#stablehlo.name<a = [1], b = 2>`, without empty lists.
+fn fmt_fields(
+    f: &mut Formatter<'_>,
+    name: &str,
+    lists: &[(&str, &[i64])],
+    last: Option<(&str, i64)>,
+) -> fmt::Result {
+    write!(f, "#stablehlo.{name}<")?;
+    let mut separator = "";
+    for (field, values) in lists {
+        if !values.is_empty() {
+            write!(f, "{separator}{field} = ")?;
+            fmt_ints(f, values)?;
+            separator = ", ";
+        }
+    }
+    if let Some((field, value)) = last {
+        write!(f, "{separator}{field} = {value}")?;
+    }
+    f.write_str(">")
+}
+
+fn fmt_integer(f: &mut Formatter<'_>, value: i64, ty: ElementType) -> fmt::Result {
+    if ty.kind() == ElementKind::UnsignedInteger {
+        write!(f, "{}", value as u64)
+    } else {
+        write!(f, "{value}")
+    }
+}
+
+fn fmt_float(f: &mut Formatter<'_>, value: f64, ty: ElementType) -> fmt::Result {
+    if !value.is_finite() {
+        // MLIR writes these as bits.
+        let (exponent, mantissa) = (ty.exponent_bits(), ty.mantissa_bits());
+        let ones = ((1u64 << exponent) - 1) << mantissa;
+        let quiet = if value.is_nan() { 1u64 << mantissa.saturating_sub(1) } else { 0 };
+        let sign = if value.is_sign_negative() { 1u64 << (exponent + mantissa) } else { 0 };
+        let digits = (ty.bits() as usize).div_ceil(4);
+        return write!(f, "0x{:0digits$X}", sign | ones | quiet);
+    }
+    fmt_finite(f, value)
+}
+
+/// A float with the decimal point that MLIR wants.
+fn fmt_finite(f: &mut Formatter<'_>, value: f64) -> fmt::Result {
+    let text = format!("{value:e}");
+    match text.split_once('e') {
+        Some((mantissa, exponent)) if !mantissa.contains('.') => write!(f, "{mantissa}.0e{exponent}"),
+        _ => f.write_str(&text),
+    }
+}
+
+impl Display for Literal {
+    /// MLIR's text: `dense<1> : tensor<2xi32>`.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("dense<")?;
+        let ty = self.ty().storage_type();
+        let width = ty.byte_width().max(1);
+        match self.data() {
+            LiteralData::Splat(element) => fmt_element(f, ty, element)?,
+            LiteralData::Dense(bytes)
+                if self.num_elements() > MAX_LISTED_ELEMENTS && ty != ElementType::I1 =>
+            {
+                f.write_str("\"0x")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}"))?;
+                f.write_str("\"")?;
+            }
+            LiteralData::Dense(_) | LiteralData::Bits(_) => {
+                let bytes = self.dense_bytes().map_err(|_| fmt::Error)?;
+                fmt_nested(f, ty, self.ty().dims(), &bytes, width)?;
+            }
+        }
+        write!(f, "> : {}", self.storage_ty())
+    }
+}
+
+/// Elements in brackets, one pair for each dimension.
+fn fmt_nested(
+    f: &mut Formatter<'_>,
+    ty: ElementType,
+    dims: &[i64],
+    bytes: &[u8],
+    width: usize,
+) -> fmt::Result {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    // Elements in rows of each dimension, from the outermost: after how many elements a bracket opens and closes.
+    let mut rows = vec![1usize; dims.len()];
+    for index in (0..dims.len()).rev() {
+        let inner = rows.get(index + 1).copied().unwrap_or(1);
+        rows[index] = inner.saturating_mul(usize::try_from(dims[index]).unwrap_or(0));
+    }
+    for (index, element) in bytes.chunks_exact(width).enumerate() {
+        f.write_str(if index == 0 { "" } else { ", " })?;
+        rows.iter().filter(|&&row| index.is_multiple_of(row)).try_for_each(|_| f.write_str("["))?;
+        fmt_element(f, ty, element)?;
+        rows.iter().filter(|&&row| (index + 1).is_multiple_of(row)).try_for_each(|_| f.write_str("]"))?;
+    }
+    Ok(())
+}
+
+fn fmt_element(f: &mut Formatter<'_>, ty: ElementType, element: &[u8]) -> fmt::Result {
+    if let Some(part) = ty.complex_part() {
+        let (real, imaginary) = element.split_at(element.len() / 2);
+        f.write_str("(")?;
+        fmt_element(f, part, real)?;
+        f.write_str(",")?;
+        fmt_element(f, part, imaginary)?;
+        return f.write_str(")");
+    }
+    if ty.is_float() {
+        let value = match *element {
+            [a, b, c, d] => Some(f64::from(f32::from_le_bytes([a, b, c, d]))),
+            [a, b, c, d, e, g, h, i] => Some(f64::from_le_bytes([a, b, c, d, e, g, h, i])),
+            _ => None,
+        };
+        return match value {
+            Some(value) if value.is_finite() => fmt_finite(f, value),
+            _ => {
+                f.write_str("0x")?;
+                element.iter().rev().try_for_each(|byte| write!(f, "{byte:02X}"))
+            }
+        };
+    }
+    let value = crate::ir::integer_value(ty, element);
+    if ty == ElementType::I1 { write!(f, "{}", value != 0) } else { fmt_integer(f, value, ty) }
+}
+
+fn fmt_algorithm(f: &mut Formatter<'_>, algorithm: &DotAlgorithm) -> fmt::Result {
+    write!(
+        f,
+        "#stablehlo.dot_algorithm<lhs_precision_type = {}, rhs_precision_type = {}, accumulation_type = {}, \
+         lhs_component_count = {}, rhs_component_count = {}, num_primitive_operations = {}, \
+         allow_imprecise_accumulation = {}>",
+        algorithm.lhs_precision_type,
+        algorithm.rhs_precision_type,
+        algorithm.accumulation_type,
+        algorithm.lhs_component_count,
+        algorithm.rhs_component_count,
+        algorithm.num_primitive_operations,
+        algorithm.allow_imprecise_accumulation
+    )
+}
+
+fn fmt_accuracy(f: &mut Formatter<'_>, accuracy: &ResultAccuracy) -> fmt::Result {
+    f.write_str("#stablehlo.result_accuracy<")?;
+    if accuracy.atol != 0.0 {
+        f.write_str("atol = ")?;
+        fmt_finite(f, accuracy.atol)?;
+        f.write_str(", ")?;
+    }
+    if accuracy.rtol != 0.0 {
+        f.write_str("rtol = ")?;
+        fmt_finite(f, accuracy.rtol)?;
+        f.write_str(", ")?;
+    }
+    if accuracy.ulps != 0 {
+        write!(f, "ulps = {}, ", accuracy.ulps)?;
+    }
+    write!(f, "mode = #stablehlo.result_accuracy_mode<{}>>", accuracy.mode)
+}
+
+/// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`, or all fields when they do not form that.
+fn fmt_convolution(f: &mut Formatter<'_>, numbers: &ConvDimensionNumbers) -> fmt::Result {
+    let shape = |batch: (i64, &str), feature: (i64, &str), spatial: &[i64]| -> Option<String> {
+        let mut places = vec![String::new(); spatial.len() + 2];
+        let named = [batch, feature].map(|(place, name)| (place, name.to_owned()));
+        let numbered = spatial.iter().enumerate().map(|(index, &place)| (place, index.to_string()));
+        for (place, name) in named.into_iter().chain(numbered) {
+            let place = places.get_mut(usize::try_from(place).ok()?)?;
+            if !std::mem::replace(place, name).is_empty() {
+                return None;
+            }
+        }
+        Some(format!("[{}]", places.join(", ")))
+    };
+    let n = numbers;
+    let input =
+        shape((n.input_batch_dimension, "b"), (n.input_feature_dimension, "f"), &n.input_spatial_dimensions);
+    let kernel = shape(
+        (n.kernel_input_feature_dimension, "i"),
+        (n.kernel_output_feature_dimension, "o"),
+        &n.kernel_spatial_dimensions,
+    );
+    let output = shape(
+        (n.output_batch_dimension, "b"),
+        (n.output_feature_dimension, "f"),
+        &n.output_spatial_dimensions,
+    );
+    if let (Some(input), Some(kernel), Some(output)) = (input, kernel, output) {
+        return write!(f, "#stablehlo.conv<{input}x{kernel}->{output}>");
+    }
+    write!(f, "#stablehlo.conv<raw input_batch_dimension = {}, ", n.input_batch_dimension)?;
+    write!(f, "input_feature_dimension = {}, input_spatial_dimensions = ", n.input_feature_dimension)?;
+    fmt_ints(f, &n.input_spatial_dimensions)?;
+    write!(f, ", kernel_input_feature_dimension = {}, ", n.kernel_input_feature_dimension)?;
+    write!(f, "kernel_output_feature_dimension = {}, ", n.kernel_output_feature_dimension)?;
+    f.write_str("kernel_spatial_dimensions = ")?;
+    fmt_ints(f, &n.kernel_spatial_dimensions)?;
+    write!(f, ", output_batch_dimension = {}, ", n.output_batch_dimension)?;
+    write!(f, "output_feature_dimension = {}, output_spatial_dimensions = ", n.output_feature_dimension)?;
+    fmt_ints(f, &n.output_spatial_dimensions)?;
+    f.write_char('>')
+}
+
+fn fmt_stablehlo_mesh(f: &mut Formatter<'_>, mesh: &Mesh) -> fmt::Result {
+    fmt_list(f, "#stablehlo.mesh<axes=[", mesh.axes.iter(), "]", |f, axis| {
+        f.write_str("<name = ")?;
+        fmt_quoted(f, axis.name.as_bytes())?;
+        write!(f, ", size = {}>", axis.size)
+    })?;
+    if !mesh.device_ids.is_empty() {
+        f.write_str(", device_ids=dense<")?;
+        fmt_ints(f, &mesh.device_ids)?;
+        write!(f, "> : tensor<{}xi64>", mesh.device_ids.len())?;
+    }
+    f.write_str(">")
+}
+
+fn fmt_mesh(f: &mut Formatter<'_>, mesh: &Mesh) -> fmt::Result {
+    fmt_list(f, "<[", mesh.axes.iter(), "]", |f, axis| {
+        fmt_quoted(f, axis.name.as_bytes())?;
+        write!(f, "={}", axis.size)
+    })?;
+    if !mesh.device_ids.is_empty() {
+        f.write_str(", device_ids=")?;
+        fmt_ints(f, &mesh.device_ids)?;
+    }
+    f.write_str(">")
+}
+
+fn fmt_axis(f: &mut Formatter<'_>, axis: &AxisRef) -> fmt::Result {
+    fmt_quoted(f, axis.name.as_bytes())?;
+    match axis.sub_axis {
+        Some(sub) => write!(f, ":({}){}", sub.pre_size, sub.size),
+        None => Ok(()),
+    }
+}
+
+fn fmt_dimension(f: &mut Formatter<'_>, dimension: &DimensionSharding) -> fmt::Result {
+    fmt_list(f, "{", dimension.axes.iter(), "", fmt_axis)?;
+    if !dimension.is_closed {
+        f.write_str(if dimension.axes.is_empty() { "?" } else { ", ?" })?;
+    }
+    f.write_str("}")?;
+    match dimension.priority {
+        Some(priority) => write!(f, "p{priority}"),
+        None => Ok(()),
+    }
+}
+
+fn fmt_sharding(f: &mut Formatter<'_>, sharding: &TensorSharding) -> fmt::Result {
+    f.write_str("<")?;
+    match &sharding.mesh {
+        MeshReference::Symbol(name) => fmt_symbol(f, name)?,
+        MeshReference::Mesh(mesh) => {
+            f.write_str("mesh")?;
+            fmt_mesh(f, mesh)?;
+        }
+    }
+    f.write_str(", ")?;
+    fmt_list(f, "[", sharding.dim_shardings.iter(), "]", fmt_dimension)?;
+    if !sharding.replicated_axes.is_empty() {
+        fmt_list(f, ", replicated={", sharding.replicated_axes.iter(), "}", fmt_axis)?;
+    }
+    if !sharding.unreduced_axes.is_empty() {
+        let reduction = if sharding.reduction == "sum" { "" } else { &*sharding.reduction };
+        write!(f, ", unreduced={reduction}")?;
+        fmt_list(f, "{", sharding.unreduced_axes.iter(), "}", fmt_axis)?;
+    }
+    f.write_str(">")
+}

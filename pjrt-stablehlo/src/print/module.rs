@@ -1,0 +1,219 @@
+//! Text of modules.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::attribute::fmt_entries;
+use crate::ir::{
+    Attribute, Body, Definition, Function, Location, Module, OpId, RegionId, Str, ValueId, Visibility,
+};
+
+impl Display for Module {
+    /// The module in MLIR's generic form; with locations for `{:#}`.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("\"builtin.module\"() ")?;
+        if let Some(name) = &self.name {
+            f.write_str("<")?;
+            fmt_entries(f, &[("sym_name".into(), Attribute::String(name.clone()))])?;
+            f.write_str("> ")?;
+        }
+        f.write_str("({\n")?;
+        for (name, mesh) in self.meshes() {
+            let entries = [
+                ("mesh".into(), Attribute::Mesh(mesh.clone().into())),
+                ("sym_name".into(), Attribute::String(name.clone())),
+            ];
+            f.write_str("  \"sdy.mesh\"() <")?;
+            fmt_entries(f, &entries)?;
+            f.write_str("> : () -> ()\n")?;
+        }
+        for function in self.functions() {
+            write_function(f, function)?;
+        }
+        f.write_str("})")?;
+        if !self.attributes.is_empty() {
+            write!(f, " {}", self.attributes)?;
+        }
+        f.write_str(" : () -> ()")?;
+        write_location(f, &self.location)?;
+        f.write_str("\n")
+    }
+}
+
+fn write_location(f: &mut Formatter<'_>, location: &Location) -> fmt::Result {
+    if f.alternate() { write!(f, " loc({location})") } else { Ok(()) }
+}
+
+fn write_function(f: &mut Formatter<'_>, function: &Function) -> fmt::Result {
+    let mut entries: Vec<(Str, Attribute)> = Vec::new();
+    let dictionaries = |attributes: &[crate::ir::DictionaryAttribute]| {
+        Attribute::Array(attributes.iter().cloned().map(Attribute::Dictionary).collect())
+    };
+    if !function.argument_attributes.is_empty() {
+        entries.push(("arg_attrs".into(), dictionaries(&function.argument_attributes)));
+    }
+    let ty = crate::ir::Type::Function(function.ty.clone().into());
+    entries.push(("function_type".into(), Attribute::Type(ty)));
+    if !function.result_attributes.is_empty() {
+        entries.push(("res_attrs".into(), dictionaries(&function.result_attributes)));
+    }
+    entries.push(("sym_name".into(), Attribute::String(function.name.clone())));
+    match function.visibility {
+        Visibility::Public => {}
+        Visibility::Private => entries.push(("sym_visibility".into(), "private".into())),
+        Visibility::Nested => entries.push(("sym_visibility".into(), "nested".into())),
+    }
+    f.write_str("  \"func.func\"() <")?;
+    fmt_entries(f, &entries)?;
+    f.write_str("> ({\n")?;
+    write_body(f, &function.body)?;
+    f.write_str("  })")?;
+    if !function.attributes.is_empty() {
+        write!(f, " {}", function.attributes)?;
+    }
+    f.write_str(" : () -> ()")?;
+    write_location(f, &function.location)?;
+    f.write_str("\n")
+}
+
+/// A region that is being printed.
+struct Open {
+    region: RegionId,
+    block: usize,
+    op: usize,
+}
+
+/// Prints a body without recursion: a stack of the regions that are open.
+fn write_body(f: &mut Formatter<'_>, body: &Body) -> fmt::Result {
+    const ROOT_INDENT: usize = 2;
+    let mut open = vec![Open { region: Body::ROOT, block: 0, op: 0 }];
+    while let Some(top) = open.last_mut() {
+        let Some(&block_id) = body.region(top.region).blocks.get(top.block) else {
+            let region = top.region;
+            open.pop();
+            if let Some(parent) = body.region(region).parent {
+                close_region(f, body, parent, region, open.len() + ROOT_INDENT - 1, &mut open)?;
+            }
+            continue;
+        };
+        let depth = open.len() + ROOT_INDENT - 1;
+        let top = open.last_mut().expect("the stack is not empty");
+        let block = body.block(block_id);
+        if top.op == 0 && (!block.arguments.is_empty() || top.block > 0) {
+            write!(f, "{:indent$}^bb{}(", "", block_id.index(), indent = depth * 2 - 2)?;
+            for (index, &argument) in block.arguments.iter().enumerate() {
+                f.write_str(if index == 0 { "" } else { ", " })?;
+                write!(f, "{}: {}", Name(body, argument), body.ty(argument))?;
+                if let Some(location) = block.argument_locations.get(index) {
+                    write_location(f, location)?;
+                }
+            }
+            f.write_str("):\n")?;
+        }
+        let Some(&op) = block.ops.get(top.op) else {
+            top.block += 1;
+            top.op = 0;
+            continue;
+        };
+        top.op += 1;
+        write_op_start(f, body, op, depth)?;
+        match body.op(op).regions.first() {
+            Some(&region) => {
+                f.write_str(" ({\n")?;
+                open.push(Open { region, block: 0, op: 0 });
+            }
+            None => write_op_end(f, body, op)?,
+        }
+    }
+    Ok(())
+}
+
+/// Ends a region of an operation and begins the next one or ends the operation.
+fn close_region(
+    f: &mut Formatter<'_>,
+    body: &Body,
+    op: OpId,
+    region: RegionId,
+    depth: usize,
+    open: &mut Vec<Open>,
+) -> fmt::Result {
+    let regions = &body.op(op).regions;
+    let next = regions.iter().position(|&other| other == region).and_then(|index| regions.get(index + 1));
+    write!(f, "{:indent$}}}", "", indent = depth * 2)?;
+    match next {
+        Some(&region) => {
+            f.write_str(", {\n")?;
+            open.push(Open { region, block: 0, op: 0 });
+            Ok(())
+        }
+        None => {
+            f.write_str(")")?;
+            write_op_end(f, body, op)
+        }
+    }
+}
+
+fn write_op_start(f: &mut Formatter<'_>, body: &Body, id: OpId, depth: usize) -> fmt::Result {
+    let op = body.op(id);
+    write!(f, "{:indent$}", "", indent = depth * 2)?;
+    match op.results.len() {
+        0 => {}
+        1 => write!(f, "%{} = ", id.index())?,
+        count => write!(f, "%{}:{count} = ", id.index())?,
+    }
+    write!(f, "\"{}\"(", op.kind.name())?;
+    for (index, &operand) in op.operands.iter().enumerate() {
+        f.write_str(if index == 0 { "" } else { ", " })?;
+        write!(f, "{}", Name(body, operand))?;
+    }
+    f.write_str(")")?;
+    let attributes = op.kind.attributes();
+    if !attributes.is_empty() {
+        f.write_str(" <")?;
+        fmt_entries(f, &attributes)?;
+        f.write_str(">")?;
+    }
+    Ok(())
+}
+
+fn write_op_end(f: &mut Formatter<'_>, body: &Body, id: OpId) -> fmt::Result {
+    let op = body.op(id);
+    if !op.attributes.is_empty() {
+        write!(f, " {}", op.attributes)?;
+    }
+    f.write_str(" : (")?;
+    for (index, &operand) in op.operands.iter().enumerate() {
+        f.write_str(if index == 0 { "" } else { ", " })?;
+        write!(f, "{}", body.ty(operand))?;
+    }
+    f.write_str(") -> ")?;
+    match op.results.len() {
+        1 => write!(f, "{}", body.ty(op.result()))?,
+        _ => {
+            f.write_str("(")?;
+            for (index, result) in op.results.enumerate() {
+                f.write_str(if index == 0 { "" } else { ", " })?;
+                write!(f, "{}", body.ty(result))?;
+            }
+            f.write_str(")")?;
+        }
+    }
+    write_location(f, &op.location)?;
+    f.write_str("\n")
+}
+
+/// The name of a value: `%arg3_0` for argument 0 of block 3, `%7` or `%7#1` for results of operation 7.
+struct Name<'a>(&'a Body, ValueId);
+
+impl Display for Name<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0.value(self.1).definition {
+            Definition::Argument { block, index } if block.index() == 0 => write!(f, "%arg{index}"),
+            Definition::Argument { block, index } => write!(f, "%arg{}_{index}", block.index()),
+            Definition::Result { op, index } if self.0.op(op).results.len() == 1 => {
+                debug_assert_eq!(index, 0);
+                write!(f, "%{}", op.index())
+            }
+            Definition::Result { op, index } => write!(f, "%{}#{index}", op.index()),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Reads the programs of a corpus folder: every bytecode form of every record has to read, verify, and have the
+//! operations that its record lists.
+//!
+//! The folder comes from `PJRT_CORPUS`, and one of programs that hosts sent from `PJRT_CAPTURED`. Without them the
+//! tests are skipped with a note, except in CI.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pjrt_stablehlo::{Error, Module};
+use serde_json::Value;
+
+/// The folder of a variable; `None` with a note when it is not set.
+fn folder(variable: &str) -> Option<PathBuf> {
+    match std::env::var_os(variable) {
+        Some(folder) => Some(folder.into()),
+        None if std::env::var_os("CI").is_some() => panic!("{variable} has to be set in CI"),
+        None => {
+            eprintln!("skipped: {variable} is not set");
+            None
+        }
+    }
+}
+
+fn records(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+struct Program {
+    record: String,
+    form: String,
+    bytes: Vec<u8>,
+    ops: BTreeMap<String, usize>,
+    has_expansions: bool,
+}
+
+/// The bytecode forms of the corpus.
+fn programs(folder: &Path) -> Vec<Program> {
+    let mut programs = Vec::new();
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    paths.sort();
+    for path in paths {
+        let blob = fs::read(path.with_extension("bin")).unwrap();
+        for record in records(&path) {
+            let name = format!("{}/{}", record["group"].as_str().unwrap(), record["name"].as_str().unwrap());
+            let ops = record["ops"].as_object();
+            let ops =
+                ops.map(|ops| ops.iter().map(|(op, count)| (op.clone(), count.as_u64().unwrap() as usize)));
+            let complex = record["dtypes"].as_array().is_some_and(|dtypes| {
+                dtypes.iter().any(|dtype| dtype.as_str().is_some_and(|dtype| dtype.starts_with("complex")))
+            });
+            let chlo =
+                ops.clone().into_iter().flatten().any(|(op, _): (String, usize)| op.starts_with("chlo."));
+            let has_expansions = complex || chlo;
+            for (form, place) in record["programs"].as_object().unwrap() {
+                if form.starts_with("vhlo") {
+                    let start = place["off"].as_u64().unwrap() as usize;
+                    let bytes = blob[start..start + place["len"].as_u64().unwrap() as usize].to_vec();
+                    let ops = ops.clone().into_iter().flatten().collect();
+                    programs.push(Program {
+                        record: name.clone(),
+                        form: form.clone(),
+                        bytes,
+                        ops,
+                        has_expansions,
+                    });
+                }
+            }
+        }
+    }
+    programs
+}
+
+/// How the operations that were read differ from those that the record lists. The list is of the text form; a client
+/// removes duplicate and unused operations before it sends a program, and expands CHLO operations and complex functions,
+/// so an operation may occur less often, and more often only where something was expanded.
+fn count_difference(program: &Program, module: &Module) -> Option<String> {
+    let is_main_form = matches!(&*program.form, "vhlo" | "vhlo_latest");
+    if !is_main_form || program.has_expansions {
+        return None;
+    }
+    let listed = |op: &str| program.ops.get(op).copied().unwrap_or(0);
+    let differences: Vec<_> = module
+        .op_counts()
+        .into_iter()
+        .filter(|(op, count)| op.starts_with("stablehlo.") && *count > listed(op))
+        .map(|(op, count)| format!("{op}: listed {}, read {count}", listed(op)))
+        .collect();
+    (!differences.is_empty()).then(|| differences.join("; "))
+}
+
+fn report(what: &str, total: usize, failures: &[String]) {
+    println!("{what}: {} of {total} programs read", total - failures.len());
+    let shown: Vec<_> = failures.iter().take(40).cloned().collect();
+    assert!(
+        failures.is_empty(),
+        "{} of {total} programs of {what} failed:\n{}",
+        failures.len(),
+        shown.join("\n")
+    );
+}
+
+#[test]
+fn every_program_of_the_corpus_reads() {
+    let Some(folder) = folder("PJRT_CORPUS") else { return };
+    let programs = programs(&folder);
+    assert!(programs.len() > 1000, "expected a corpus, found {} programs", programs.len());
+    let mut failures = Vec::new();
+    for program in &programs {
+        match pjrt_stablehlo::parse(program.bytes.clone()) {
+            Ok(module) => {
+                if let Some(difference) = count_difference(program, &module) {
+                    failures.push(format!("{} {}: {difference}", program.record, program.form));
+                }
+            }
+            Err(error) => failures.push(format!("{} {}: {error}", program.record, program.form)),
+        }
+    }
+    report("the corpus", programs.len(), &failures);
+}
+
+#[test]
+fn every_captured_program_of_jax_reads() {
+    let Some(folder) = folder("PJRT_CAPTURED") else { return };
+    let mut failures = Vec::new();
+    let mut total = 0;
+    for record in records(&folder.join("manifest.jsonl")) {
+        if record["format"].as_str() != Some("mlir-bytecode") {
+            continue;
+        }
+        total += 1;
+        let bytes = fs::read(folder.join(record["program"].as_str().unwrap())).unwrap();
+        if let Err(error) = pjrt_stablehlo::parse(bytes) {
+            failures.push(format!("{}: {error}", record["name"]));
+        }
+    }
+    report("the captured programs", total, &failures);
+}
+
+/// A small generator of pseudo-random numbers, so that failures repeat.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit.max(1) as u64) as usize
+    }
+}
+
+#[test]
+fn damaged_programs_give_errors_or_modules() {
+    let Some(folder) = folder("PJRT_CORPUS") else { return };
+    let programs = programs(&folder);
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut outcomes = (0, 0);
+    for round in 0..6000 {
+        let mut bytes = programs[random.below(programs.len())].bytes.clone();
+        if bytes.len() > 100_000 {
+            continue;
+        }
+        match round % 4 {
+            0 => {
+                let len = random.below(bytes.len());
+                bytes.truncate(len);
+            }
+            1 => {
+                let donor = &programs[random.below(programs.len())].bytes;
+                let start = random.below(bytes.len());
+                let from = random.below(donor.len());
+                let len = random.below(64).min(donor.len() - from).min(bytes.len() - start);
+                bytes[start..start + len].copy_from_slice(&donor[from..from + len]);
+            }
+            _ => {
+                for _ in 0..=random.below(8) {
+                    let place = random.below(bytes.len());
+                    bytes[place] ^= 1 << random.below(8);
+                }
+            }
+        }
+        let outcome: Result<Module, Error> = pjrt_stablehlo::parse(bytes);
+        match outcome {
+            Ok(module) => {
+                outcomes.0 += 1;
+                // What was accepted can be printed.
+                let _ = module.to_string();
+            }
+            Err(error) => {
+                outcomes.1 += 1;
+                let _ = error.to_string();
+            }
+        }
+    }
+    println!("{} damaged programs read, {} gave an error", outcomes.0, outcomes.1);
+}
