@@ -121,7 +121,7 @@ struct PLUGIN_Profiler_Serialize_Args {
   size_t struct_size;
   PLUGIN_Profiler* profiler;  ///< The profiler.
   PLUGIN_Profiler_ConsumeResult* consume_result;  ///< The trace.
-  const uint8_t* serialized_bytes;  ///< Out: the bytes; they live as long as the trace.
+  const uint8_t* serialized_bytes;  ///< Out: the bytes, owned by the plugin.
   size_t serialized_size;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PLUGIN_Profiler_Serialize_Args, serialized_size);

@@ -159,8 +159,7 @@ struct PJRT_Device_MemoryStats_Args {
   bool pool_bytes_is_set;  ///< Out: whether the field before is set.
   int64_t peak_pool_bytes;  ///< Out: the most that the allocator held.
   bool peak_pool_bytes_is_set;  ///< Out: whether the field before is set.
-  /// Out: the most bytes in allocations since the last `PJRT_Device_ClearMemoryStats`.
-  int64_t peak_allocated_bytes;
+  int64_t peak_allocated_bytes;  ///< Out: the most that was in use and reserved together.
   bool peak_allocated_bytes_is_set;  ///< Out: whether the field before is set.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_MemoryStats_Args, peak_allocated_bytes_is_set);

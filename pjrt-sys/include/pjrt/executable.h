@@ -173,7 +173,7 @@ struct PJRT_Executable_SizeOfGeneratedCodeInBytes_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Executable* executable;  ///< The executable.
-  int64_t size_in_bytes;  ///< Out: in bytes; -1 if not known.
+  int64_t size_in_bytes;  ///< Out: in bytes.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, size_in_bytes);
 /// Gives the size of the machine code.
@@ -222,7 +222,7 @@ struct PJRT_Executable_GetCompiledMemoryStats_Args {
   int64_t peak_memory_in_bytes;  ///< Out: the most that is in use at once.
   int64_t total_size_in_bytes;  ///< Out: all device memory together.
   int64_t total_allocation_bytes;  ///< Out: all allocations together.
-  /// Out: bytes that stay allocated throughout, such as arguments, outputs and constants.
+  /// Out: bytes in allocations without an end of their own, as XLA counts them.
   int64_t indefinite_allocations;
   int64_t peak_unpadded_heap_bytes;  ///< Out: the peak of temporaries without padding.
 };

@@ -14,7 +14,7 @@ struct PJRT_AsyncHostToDeviceTransferManager_Destroy_Args {
   PJRT_AsyncHostToDeviceTransferManager* transfer_manager;  ///< The transfer manager.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_AsyncHostToDeviceTransferManager_Destroy_Args, transfer_manager);
-/// Frees a manager; null is allowed. Buffers not filled by then are in error.
+/// Frees a manager; null is allowed.
 typedef PJRT_Error* PJRT_AsyncHostToDeviceTransferManager_Destroy(
     PJRT_AsyncHostToDeviceTransferManager_Destroy_Args* args);
 
@@ -32,7 +32,7 @@ struct PJRT_AsyncHostToDeviceTransferManager_TransferData_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
                           done_with_h2d_transfer);
-/// Copies a piece of host memory into a buffer. Asynchronous.
+/// Copies a piece of host memory, in the buffer's layout on the device, into a buffer. Asynchronous.
 typedef PJRT_Error* PJRT_AsyncHostToDeviceTransferManager_TransferData(
     PJRT_AsyncHostToDeviceTransferManager_TransferData_Args* args);
 
