@@ -1,8 +1,9 @@
 //! `cargo xtask test-hosts`: one shared library under many releases of JAX.
 
+use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 
 use crate::run::watch;
@@ -21,7 +22,7 @@ pub(crate) struct Options {
 }
 
 /// Runs `tests/python/smoke.py` on refcpu under each release, and prints a table.
-pub(crate) fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let library = wheel::build_library(wheel::Profile::Release)?;
     let root = workspace::root();
     let mut rows = Vec::new();
@@ -58,10 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     println!("\njaxlib   result     time  smoke test");
     println!("{}\n{} passed, {failed} failed", rows.join("\n"), rows.len() - failed);
-    if failed > 0 {
-        bail!("the smoke test fails under {failed} of {} releases", rows.len());
-    }
-    Ok(())
+    Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
 /// What a release is installed with.

@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
@@ -44,13 +46,22 @@ enum Task {
     },
 }
 
-fn main() -> Result<()> {
-    match Arguments::parse().task {
-        Task::Demo => demo::train_digits(),
-        Task::Test(options) => test::run(&options),
-        Task::Wheel => wheel::build(wheel::Profile::Release, &workspace::root().join("dist")).map(drop),
-        Task::TestHosts(options) => host_matrix::run(&options),
-        Task::Bindgen { upstream: true, .. } => bindgen::compare_with_upstream(),
-        Task::Bindgen { check, .. } => bindgen::run(check),
+fn main() -> ExitCode {
+    // Whatever RUST_BACKTRACE says, the reader of these errors needs no backtrace of ours.
+    run(Arguments::parse().task).unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(task: Task) -> Result<ExitCode> {
+    match task {
+        Task::Demo => demo::train_digits()?,
+        Task::Test(options) => return Ok(test::run(&options)),
+        Task::Wheel => drop(wheel::build(wheel::Profile::Release, &workspace::root().join("dist"))?),
+        Task::TestHosts(options) => return host_matrix::run(&options),
+        Task::Bindgen { upstream: true, .. } => bindgen::compare_with_upstream()?,
+        Task::Bindgen { check, .. } => bindgen::run(check)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
