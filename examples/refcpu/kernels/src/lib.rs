@@ -18,6 +18,7 @@ pub mod fft;
 mod number;
 pub mod index;
 pub mod linalg;
+mod math;
 pub mod pool;
 pub mod region;
 pub mod tile;

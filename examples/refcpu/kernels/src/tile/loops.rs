@@ -11,6 +11,17 @@ pub(super) trait Unary {
     type R: Copy;
     /// The function.
     fn apply<I: Isa>(a: Self::A) -> Self::R;
+    /// True if `apply` is wrong for some operands, which [`Self::is_slow`] names.
+    const HAS_SLOW: bool = false;
+    /// True if the operand needs [`Self::slow`].
+    #[inline(always)]
+    fn is_slow(_: Self::A) -> bool {
+        false
+    }
+    /// The function where [`Self::is_slow`].
+    fn slow(a: Self::A) -> Self::R {
+        Self::apply::<isa::Baseline>(a)
+    }
 }
 
 /// An elementwise function of two operands.
@@ -65,6 +76,13 @@ unsafe fn unary_body<I: Isa, O: Unary>(dst: *mut u8, a: *const u8, _: *const u8,
     let (dst, a) = unsafe { (result::<O::R>(dst, n), operand::<O::A>(a, n, false)) };
     for (d, a) in dst.iter_mut().zip(a) {
         *d = O::apply::<I>(*a);
+    }
+    if O::HAS_SLOW && a.iter().fold(false, |any, a| any | O::is_slow(*a)) {
+        for (d, a) in dst.iter_mut().zip(a) {
+            if O::is_slow(*a) {
+                *d = O::slow(*a);
+            }
+        }
     }
 }
 
@@ -202,8 +220,6 @@ pub(super) fn binary<O: Binary>(mask: u8) -> Option<Kernel> {
     }
 }
 
-/// The loop of a function of one operand that is long enough already for one instruction set to do.
-///
 /// # Safety
 /// See [`Kernel::call`].
 unsafe fn plain_unary_body<O: Unary>(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {

@@ -5,10 +5,12 @@
 mod arithmetic;
 mod cast;
 mod compare;
+mod complex;
 mod loops;
 mod op;
 pub(crate) mod reduce;
 mod select;
+mod transcendental;
 
 pub use op::TileOp;
 
@@ -78,9 +80,16 @@ pub(crate) fn kernel(code: Code, ty: ComputeType, args: &[ComputeType], shape: S
                 return None;
             }
             if op.arity() == 1 {
-                if mask != 0 { None } else { arithmetic::unary(op, arg(0)?) }
+                if mask != 0 {
+                    return None;
+                }
+                let t = arg(0)?;
+                arithmetic::unary(op, t).or_else(|| transcendental::unary(op, t)).or_else(|| complex::unary(op, t))
             } else {
-                arithmetic::binary(op, arg(0)?, mask)
+                let t = arg(0)?;
+                arithmetic::binary(op, t, mask)
+                    .or_else(|| transcendental::binary(op, t, mask))
+                    .or_else(|| complex::binary(op, t, mask))
             }
         }
         Code::Compare(direction, order) => {

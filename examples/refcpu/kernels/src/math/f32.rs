@@ -1,0 +1,415 @@
+//! Functions of one or two f32.
+
+use super::f64 as wide;
+use super::{fma, horner};
+use crate::isa::Isa;
+use std::f32::consts::{FRAC_PI_2, LOG2_E, PI};
+
+/// 2^23 * 1.5: adding and subtracting it rounds to an integer, which the low mantissa bits then hold.
+const ROUND: f32 = 12_582_912.0;
+/// ln 2 in two parts, the first with trailing zeros.
+const LN_2_HI: f32 = 0.693_359_4;
+const LN_2_LO: f32 = -2.121_944_4e-4;
+
+/// Splits `x` into `n` and `r` with x = n ln 2 + r, |r| <= ln 2 / 2; `n` also as an integer. |x| must be below 2^21.
+#[inline(always)]
+fn split_ln2<I: Isa>(x: f32) -> (f32, i32, f32) {
+    let t = fma::<I, _>(x, LOG2_E, ROUND);
+    let n = t - ROUND;
+    let r = fma::<I, _>(n, -LN_2_LO, fma::<I, _>(n, -LN_2_HI, x));
+    (n, t.to_bits().wrapping_sub(ROUND.to_bits()) as i32, r)
+}
+
+/// 2^n for -126 <= n <= 127.
+#[inline(always)]
+fn exp2i(n: i32) -> f32 {
+    f32::from_bits((n.wrapping_add(127) as u32) << 23)
+}
+
+/// Limits that keep NaN.
+#[inline(always)]
+fn limited(x: f32, low: f32, high: f32) -> f32 {
+    let x = if x > high { high } else { x };
+    if x < low { low } else { x }
+}
+
+/// e^x.
+#[inline(always)]
+pub(crate) fn exp<I: Isa>(x: f32) -> f32 {
+    let (_, n, r) = split_ln2::<I>(limited(x, -104.5, 89.0));
+    let q = horner::<I, _, 5>(r, [0.500_000_01, 0.166_665_19, 0.041_666_204, 0.008_368_918, 0.001_395_058_7]);
+    let p = fma::<I, _>(r * r, q, r) + 1.0;
+    // In two steps, so that subnormal results are rounded once.
+    let half = n >> 1;
+    p * exp2i(half) * exp2i(n - half)
+}
+
+/// e^x - 1.
+#[inline(always)]
+pub(crate) fn exp_m1<I: Isa>(x: f32) -> f32 {
+    let (_, n, r) = split_ln2::<I>(limited(x, -40.0, 89.0));
+    let q = horner::<I, _, 6>(r, [0.5, 0.166_666_67, 0.041_666_354, 0.008_333_272, 0.001_394_104_1, 1.991_444_2e-4]);
+    let p = fma::<I, _>(r * r, q, r);
+    // Half the scale, doubled at the end: 2^128 is no f32.
+    let scale = exp2i(n - 1);
+    let value = 2.0 * fma::<I, _>(p, scale, scale - 0.5);
+    if n == 0 {
+        // Exact at zero, its sign included.
+        if x == 0.0 { x } else { p }
+    } else {
+        value
+    }
+}
+
+/// The exponent and mantissa of a positive number: x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2).
+#[inline(always)]
+fn split_float(x: f32) -> (f32, f32) {
+    let small = x < f32::MIN_POSITIVE;
+    let bits = if small { x * 8_388_608.0 } else { x }.to_bits();
+    let bias = if small { 127 + 23 } else { 127 };
+    // Aligns the cut at sqrt 1/2 with an exponent boundary.
+    let shifted = bits.wrapping_add(0x3f80_0000 - 0x3f35_04f3);
+    let e = (shifted >> 23) as i32 - bias;
+    let m = f32::from_bits((shifted & 0x7f_ffff).wrapping_add(0x3f35_04f3));
+    (e as f32, m - 1.0)
+}
+
+/// log(2^e (1 + f)) for f in the range of [`split_float`].
+#[inline(always)]
+fn log_of_split<I: Isa>(e: f32, f: f32) -> f32 {
+    let p = horner::<I, _, 9>(
+        f,
+        [0.333_333_1, -0.249_999_86, 0.200_022_32, -0.166_692_7, 0.142_185_32, -0.123_839_29, 0.118_736_51, -0.117_926_774, 0.069_170_89],
+    );
+    let f2 = f * f;
+    let tail = fma::<I, _>(f2, -0.5, fma::<I, _>(f2 * f, p, e * LN_2_LO));
+    fma::<I, _>(e, LN_2_HI, f + tail)
+}
+
+/// The natural logarithm.
+#[inline(always)]
+pub(crate) fn log<I: Isa>(x: f32) -> f32 {
+    let (e, f) = split_float(x);
+    let value = log_of_split::<I>(e, f);
+    let value = if x == f32::INFINITY { x } else { value };
+    let value = if x == 0.0 { f32::NEG_INFINITY } else { value };
+    if x >= 0.0 { value } else { f32::NAN }
+}
+
+/// log(1 + x).
+#[inline(always)]
+pub(crate) fn log_1p<I: Isa>(x: f32) -> f32 {
+    let u = 1.0 + x;
+    // What rounding u lost.
+    let lost = if x.abs() > 1.0 { 1.0 - (u - x) } else { x - (u - 1.0) };
+    let (e, f) = split_float(u);
+    // 2^-e is a normal number except for huge x, where nothing relevant is lost.
+    let f = f + if e < 120.0 { lost * exp2i(-(e as i32)) } else { 0.0 };
+    let value = log_of_split::<I>(e, f);
+    let value = if x == f32::INFINITY { x } else { value };
+    let value = if x == -1.0 { f32::NEG_INFINITY } else { value };
+    let value = if x >= -1.0 { value } else { f32::NAN };
+    if x == 0.0 { x } else { value }
+}
+
+/// 1 / (1 + e^-x).
+#[inline(always)]
+pub(crate) fn logistic<I: Isa>(x: f32) -> f32 {
+    let z = exp::<I>(-x.abs());
+    let r = 1.0 / (1.0 + z);
+    let value = if x < 0.0 { z * r } else { r };
+    if x.is_nan() { x } else { value }
+}
+
+/// The hyperbolic tangent.
+#[inline(always)]
+pub(crate) fn tanh<I: Isa>(x: f32) -> f32 {
+    let a = x.abs();
+    let u = x * x;
+    let p = horner::<I, _, 6>(u, [-0.333_333_3, 0.133_331_58, -0.053_940_587, 0.021_666_45, -0.008_092_165, 0.002_064_803_6]);
+    let small = fma::<I, _>(u * x, p, x);
+    // 1 - 2 / (e^2a + 1), which is 1 from a = 9.02 on.
+    let limit = if a > 9.1 { 9.1 } else { a };
+    let (_, n, r) = split_ln2::<I>(2.0 * limit);
+    let q = horner::<I, _, 5>(r, [0.500_000_01, 0.166_665_19, 0.041_666_204, 0.008_368_918, 0.001_395_058_7]);
+    let e = (fma::<I, _>(r * r, q, r) + 1.0) * exp2i(n);
+    let large = (1.0 - 2.0 / (e + 1.0)).copysign(x);
+    let value = if a < 0.65 { small } else { large };
+    if x.is_nan() { x } else { value }
+}
+
+/// Above this, [`sin`], [`cos`] and [`tan`] need [`slow_trig`].
+pub(crate) const TRIG_LIMIT: f32 = 1e6;
+
+/// Splits `x` into a multiple of pi/2 (its last bits as an integer) and a rest in [-pi/4, pi/4].
+#[inline(always)]
+fn split_pi_2<I: Isa>(x: f32) -> (u32, f64) {
+    const MAGIC: f64 = 6_755_399_441_055_744.0;
+    /// pi/2 in two parts; the product of the first with an integer below 2^20 is exact.
+    const HI: f64 = f64::from_bits(0x3ff9_21fb_5440_0000);
+    const LO: f64 = 6.077_100_506_506_192e-11;
+    let x = f64::from(x);
+    let t = x * std::f64::consts::FRAC_2_PI + MAGIC;
+    let n = t - MAGIC;
+    ((t.to_bits() & 3) as u32, (x - n * HI) - n * LO)
+}
+
+#[inline(always)]
+fn sin_poly<I: Isa>(r: f32) -> f32 {
+    let u = r * r;
+    fma::<I, _>(u * r, horner::<I, _, 4>(u, [-0.166_666_67, 0.008_333_33, -1.983_932_7e-4, 2.718_240_1e-6]), r)
+}
+
+#[inline(always)]
+fn cos_poly<I: Isa>(r: f32) -> f32 {
+    let u = r * r;
+    let p = horner::<I, _, 4>(u, [0.041_666_668, -0.001_388_888_4, 2.479_951_2e-5, -2.720_954_1e-7]);
+    fma::<I, _>(u * u, p, fma::<I, _>(u, -0.5, 1.0))
+}
+
+/// The sine, for |x| up to [`TRIG_LIMIT`].
+#[inline(always)]
+pub(crate) fn sin<I: Isa>(x: f32) -> f32 {
+    let (n, r) = split_pi_2::<I>(x);
+    let r = r as f32;
+    let v = if n & 1 == 0 { sin_poly::<I>(r) } else { cos_poly::<I>(r) };
+    let v = f32::from_bits(v.to_bits() ^ (n & 2) << 30);
+    if x == 0.0 { x } else { v }
+}
+
+/// The cosine, for |x| up to [`TRIG_LIMIT`].
+#[inline(always)]
+pub(crate) fn cos<I: Isa>(x: f32) -> f32 {
+    let (n, r) = split_pi_2::<I>(x);
+    let r = r as f32;
+    let v = if n & 1 == 0 { cos_poly::<I>(r) } else { sin_poly::<I>(r) };
+    f32::from_bits(v.to_bits() ^ (n.wrapping_add(1) & 2) << 30)
+}
+
+/// The tangent, for |x| up to [`TRIG_LIMIT`].
+#[inline(always)]
+pub(crate) fn tan<I: Isa>(x: f32) -> f32 {
+    let (n, r) = split_pi_2::<I>(x);
+    let (s, c) = (wide::sin_poly::<I>(r), wide::cos_poly::<I>(r));
+    let v = if n & 1 == 0 { s / c } else { -c / s };
+    if x == 0.0 { x } else { v as f32 }
+}
+
+/// A trigonometric function of any number, by way of f64.
+pub(crate) fn slow_trig(x: f32, f: fn(f64) -> f64) -> f32 {
+    f(f64::from(x)) as f32
+}
+
+/// Arc tangent of a number in [0, 1].
+#[inline(always)]
+fn atan_poly<I: Isa>(x: f32) -> f32 {
+    let u = x * x;
+    let p = horner::<I, _, 9>(
+        u,
+        [
+            -0.333_333_02, 0.199_986_39, -0.142_652_45, 0.109_575_7, -0.084_194_34, 0.058_234_037, -0.031_455_126,
+            0.011_064_106, -0.001_827_133_7,
+        ],
+    );
+    fma::<I, _>(u * x, p, x)
+}
+
+/// The arc tangent.
+#[inline(always)]
+pub(crate) fn atan<I: Isa>(x: f32) -> f32 {
+    let a = x.abs();
+    let big = a > 1.0;
+    let p = atan_poly::<I>(if big { 1.0 / a } else { a });
+    let v = if big { FRAC_PI_2 - p } else { p };
+    if x.is_nan() { x } else { v.copysign(x) }
+}
+
+/// The angle of the point (x, y), in [-pi, pi].
+#[inline(always)]
+pub(crate) fn atan2<I: Isa>(y: f32, x: f32) -> f32 {
+    let (ay, ax) = (y.abs(), x.abs());
+    let swap = ay > ax;
+    let (low, high) = if swap { (ax, ay) } else { (ay, ax) };
+    let q = low / high;
+    let q = if high == 0.0 { 0.0 } else { q };
+    let q = if low == f32::INFINITY { 1.0 } else { q };
+    // In f64, so that subtracting from pi/2 and pi costs nothing.
+    let p = f64::from(atan_poly::<I>(q));
+    let p = if swap { std::f64::consts::FRAC_PI_2 - p } else { p };
+    let p = if x.is_sign_negative() { std::f64::consts::PI - p } else { p };
+    if x.is_nan() || y.is_nan() { f32::NAN } else { (p as f32).copysign(y) }
+}
+
+#[inline(always)]
+fn asin_poly<I: Isa>(x: f32) -> f32 {
+    let u = x * x;
+    let p = horner::<I, _, 5>(u, [0.166_667_55, 0.074_951_96, 0.045_483_29, 0.024_114_666, 0.042_278_307]);
+    fma::<I, _>(u * x, p, x)
+}
+
+/// The arc sine.
+#[inline(always)]
+pub(crate) fn asin<I: Isa>(x: f32) -> f32 {
+    let a = x.abs();
+    let big = a > 0.5;
+    let s = asin_poly::<I>(if big { ((1.0 - a) * 0.5).sqrt() } else { a });
+    let v = if big { FRAC_PI_2 - 2.0 * s } else { s };
+    v.copysign(x)
+}
+
+/// The arc cosine.
+#[inline(always)]
+pub(crate) fn acos<I: Isa>(x: f32) -> f32 {
+    let a = x.abs();
+    let big = a > 0.5;
+    let s = asin_poly::<I>(if big { ((1.0 - a) * 0.5).sqrt() } else { x });
+    let end = if x < 0.0 { (f64::from(PI_HI) - 2.0 * f64::from(s) + PI_LO) as f32 } else { 2.0 * s };
+    if big { end } else { (std::f64::consts::FRAC_PI_2 - f64::from(s)) as f32 }
+}
+const PI_HI: f32 = PI;
+const PI_LO: f64 = std::f64::consts::PI - PI as f64;
+
+/// The hyperbolic sine.
+#[inline(always)]
+pub(crate) fn sinh<I: Isa>(x: f32) -> f32 {
+    // With e = e^|x| - 1: sinh |x| = (e + e / (e + 1)) / 2, which does not cancel. Halved first against overflow.
+    let a = f64::from(x.abs());
+    let e = wide::exp_m1::<I>(a);
+    let v = 0.5 * (e + e / (e + 1.0));
+    let v = if a > 90.0 { f64::INFINITY } else { v };
+    if x.is_nan() { x } else { (v as f32).copysign(x) }
+}
+
+/// The hyperbolic cosine.
+#[inline(always)]
+pub(crate) fn cosh<I: Isa>(x: f32) -> f32 {
+    let e = wide::exp::<I>(f64::from(x.abs()));
+    (0.5 * (e + 1.0 / e)) as f32
+}
+
+/// The area hyperbolic sine.
+#[inline(always)]
+pub(crate) fn asinh<I: Isa>(x: f32) -> f32 {
+    let a = f64::from(x.abs());
+    let v = wide::log_1p::<I>(a + a * a / (1.0 + (a * a + 1.0).sqrt()));
+    let v = if a == f64::INFINITY { a } else { v };
+    (v as f32).copysign(x)
+}
+
+/// The area hyperbolic cosine.
+#[inline(always)]
+pub(crate) fn acosh<I: Isa>(x: f32) -> f32 {
+    let t = f64::from(x) - 1.0;
+    let v = wide::log_1p::<I>(t + (t * (t + 2.0)).sqrt());
+    if x >= 1.0 { v as f32 } else { f32::NAN }
+}
+
+/// The area hyperbolic tangent.
+#[inline(always)]
+pub(crate) fn atanh<I: Isa>(x: f32) -> f32 {
+    let a = f64::from(x.abs());
+    let v = 0.5 * wide::log_1p::<I>(2.0 * a / (1.0 - a));
+    let v = if a <= 1.0 { v } else { f64::NAN };
+    (v as f32).copysign(x)
+}
+
+/// The cube root.
+#[inline(always)]
+pub(crate) fn cbrt<I: Isa>(x: f32) -> f32 {
+    // A guess by a third of the exponent, then Halley's iteration, which triples the correct digits.
+    let a = f64::from(x.abs());
+    let high = (a.to_bits() >> 32) as u32;
+    let mut y = f64::from_bits(u64::from((f64::from(high) * (1.0 / 3.0)) as u32 + 0x2a9f_7893) << 32);
+    for _ in 0..3 {
+        let y3 = y * y * y;
+        y *= (y3 + 2.0 * a) / (2.0 * y3 + a);
+    }
+    let plain = x == 0.0 || !x.is_finite();
+    if plain { x } else { (y as f32).copysign(x) }
+}
+
+/// 1 / sqrt(x).
+#[inline(always)]
+pub(crate) fn rsqrt<I: Isa>(x: f32) -> f32 {
+    1.0 / x.sqrt()
+}
+
+/// x^y.
+#[inline(always)]
+pub(crate) fn pow<I: Isa>(x: f32, y: f32) -> f32 {
+    // log and exp in f64 leave more than enough bits, also where the exponent magnifies the logarithm's error.
+    let a = f64::from(x.abs());
+    let yd = f64::from(y);
+    let v = wide::exp::<I>(yd * wide::log::<I>(a)) as f32;
+    let integral = y.floor() == y;
+    let half = 0.5 * y;
+    let odd = integral && half.floor() != half && y.abs() < 16_777_216.0;
+    let negative = x.is_sign_negative();
+    let v = if negative && odd { -v } else { v };
+    let v = if x < 0.0 && !integral && x != f32::NEG_INFINITY { f32::NAN } else { v };
+    let v = if x.abs() == 1.0 && y.is_infinite() { 1.0 } else { v };
+    let v = if x.is_nan() || y.is_nan() { f32::NAN } else { v };
+    if y == 0.0 || x == 1.0 { 1.0 } else { v }
+}
+
+/// The error function.
+#[inline(always)]
+pub(crate) fn erf<I: Isa>(x: f32) -> f32 {
+    let a = x.abs();
+    let u = x * x;
+    let p = horner::<I, _, 7>(
+        u,
+        [0.128_379_17, -0.376_126_34, 0.112_836_94, -0.026_859_27, 0.005_200_635, -8.137_440_4e-4, 8.345_225_4e-5],
+    );
+    let small = fma::<I, _>(x, p, x);
+    let t = if a > 3.95 { 3.95 } else { a };
+    let e = horner::<I, _, 8>(
+        t,
+        [-1.746_900_6e-4, 1.129_515, 0.633_346_86, 0.108_280_16, -0.025_119_475, 0.004_171_082, -4.344_666_1e-4, 2.109_540_6e-5],
+    );
+    let large = (1.0 - exp::<I>(-e)).copysign(x);
+    let large = if a > 3.95 { 1f32.copysign(x) } else { large };
+    let value = if a < 0.93 { small } else { large };
+    if x.is_nan() { x } else { value }
+}
+
+/// The complementary error function.
+#[inline(always)]
+pub(crate) fn erfc<I: Isa>(x: f32) -> f32 {
+    // In f64: e^(-x^2) would else lose bits where x^2 is large.
+    let a = f64::from(x.abs());
+    let a = if a > 11.0 { 11.0 } else { a };
+    let t = (a - 2.0) / (a + 2.0);
+    let p = horner::<I, _, 13>(
+        t,
+        [
+            0.255_395_676_324_278_7, -0.427_185_847_663_915_9, 0.241_658_192_637_159_65, -0.078_978_567_903_184_58,
+            0.003_732_924_740_793_441, 0.006_997_276_038_030_909, -8.474_191_684_975_03e-4, -9.808_762_517_781_69e-4,
+            4.486_213_208_559_46e-5, 1.712_376_010_686_78e-4, 2.389_215_851_285_18e-5, -2.351_620_267_92e-5,
+            -8.423_282_185_695_7e-6,
+        ],
+    );
+    let positive = wide::exp::<I>(-a * a) * p;
+    let v = if x < 0.0 { 2.0 - positive } else { positive };
+    if x.is_nan() { x } else { v as f32 }
+}
+
+/// The inverse of the error function.
+#[inline(always)]
+pub(crate) fn erf_inv<I: Isa>(x: f32) -> f32 {
+    // A function of w = -log(1 - x^2) times x, in two pieces.
+    let w = -log_1p::<I>(-x * x);
+    let s = w - 2.5;
+    let central = horner::<I, _, 9>(
+        s,
+        [1.501_409_4, 0.246_640_73, -0.004_177_707_7, -0.001_253_707_6, 2.186_019_8e-4, -4.396_737_5e-6, -3.528_786_7e-6, 3.437_216_5e-7, 2.852_814_6e-8],
+    );
+    let t = w.sqrt() - 3.0;
+    let tail = horner::<I, _, 9>(
+        t,
+        [2.832_977, 1.001_674_6, 0.009_432_033, -0.007_632_6, 0.005_783_996, -0.003_633_868_4, 0.001_253_411, 6.091_815_6e-5, -1.319_323_4e-4],
+    );
+    let v = x * if w < 5.0 { central } else { tail };
+    if x.abs() == 1.0 { f32::INFINITY.copysign(x) } else { v }
+}
+

@@ -1,0 +1,373 @@
+//! Functions of one f64. Those that are not here come from the standard library, element by element.
+
+use super::{fma, horner};
+use crate::isa::Isa;
+use std::f64::consts::{FRAC_2_PI, LN_2, LOG2_E, PI};
+
+/// 2^52 * 1.5: adding and subtracting it rounds to an integer, which the low mantissa bits then hold.
+const ROUND: f64 = 6_755_399_441_055_744.0;
+/// ln 2 in two parts, the first of 32 bits.
+const LN_2_HI: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
+const LN_2_LO: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
+
+/// Coefficients of (e^r - 1 - r) / r^2.
+const EXP: [f64; 11] = [
+    0.5,
+    0.166_666_666_666_666_77,
+    0.041_666_666_666_666_7,
+    0.008_333_333_333_321_577,
+    0.001_388_888_888_886_674_3,
+    1.984_126_988_626_887_5e-4,
+    2.480_158_736_074_552e-5,
+    2.755_724_405_914_386e-6,
+    2.755_724_259_739_592_7e-7,
+    2.510_909_139_942_954e-8,
+    2.092_449_323_658_574e-9,
+];
+
+/// Splits `x` into `n` and `r` with x = n ln 2 + r, |r| <= ln 2 / 2; `n` also as an integer. |x| must be below 2^20.
+#[inline(always)]
+fn split_ln2<I: Isa>(x: f64) -> (i64, f64) {
+    let t = fma::<I, _>(x, LOG2_E, ROUND);
+    let n = t - ROUND;
+    let r = fma::<I, _>(n, -LN_2_LO, fma::<I, _>(n, -LN_2_HI, x));
+    (t.to_bits().wrapping_sub(ROUND.to_bits()) as i64, r)
+}
+
+/// 2^n for -1022 <= n <= 1023.
+#[inline(always)]
+fn exp2i(n: i64) -> f64 {
+    f64::from_bits((n.wrapping_add(1023) as u64) << 52)
+}
+
+/// Limits that keep NaN.
+#[inline(always)]
+fn limited(x: f64, low: f64, high: f64) -> f64 {
+    let x = if x > high { high } else { x };
+    if x < low { low } else { x }
+}
+
+/// e^x.
+#[inline(always)]
+pub(crate) fn exp<I: Isa>(x: f64) -> f64 {
+    let (n, r) = split_ln2::<I>(limited(x, -746.0, 710.0));
+    let p = fma::<I, _>(r * r, horner::<I, _, 11>(r, EXP), r) + 1.0;
+    // In two steps, so that subnormal results are rounded once. (n + 2048) / 2 - 1024: a shift without sign.
+    let half = ((n.wrapping_add(2048) as u64 >> 1) as i64).wrapping_sub(1024);
+    p * exp2i(half) * exp2i(n.wrapping_sub(half))
+}
+
+/// e^x - 1.
+#[inline(always)]
+pub(crate) fn exp_m1<I: Isa>(x: f64) -> f64 {
+    let (n, r) = split_ln2::<I>(limited(x, -100.0, 710.0));
+    let p = fma::<I, _>(r * r, horner::<I, _, 11>(r, EXP), r);
+    let scale = exp2i(n.wrapping_sub(1));
+    let value = 2.0 * fma::<I, _>(p, scale, scale - 0.5);
+    if n == 0 {
+        if x == 0.0 { x } else { p }
+    } else {
+        value
+    }
+}
+
+/// The exponent and mantissa of a positive number: x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2).
+#[inline(always)]
+fn split_float(x: f64) -> (f64, f64) {
+    const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
+    let small = x < f64::MIN_POSITIVE;
+    let bits = if small { x * 4_503_599_627_370_496.0 } else { x }.to_bits();
+    let bias = if small { 1023 + 52 } else { 1023 };
+    let shifted = bits.wrapping_add(0x3ff0_0000_0000_0000 - SQRT_HALF);
+    // The exponent by way of the mantissa of a float: integer to float conversion is not in every instruction set.
+    let e = f64::from_bits(0x4330_0000_0000_0000 | shifted >> 52) - (4_503_599_627_370_496.0 + f64::from(bias));
+    let m = f64::from_bits((shifted & 0xf_ffff_ffff_ffff).wrapping_add(SQRT_HALF));
+    (e, m - 1.0)
+}
+
+/// log(2^e (1 + f)) for f in the range of [`split_float`], where `lost` is still to be added to f.
+#[inline(always)]
+fn log_of_split<I: Isa>(e: f64, f: f64, lost: f64) -> f64 {
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let r = z
+        * horner::<I, _, 8>(
+            z,
+            [
+                0.666_666_666_666_666_6,
+                0.400_000_000_000_062_73,
+                0.285_714_285_690_772_26,
+                0.222_222_226_481_730_03,
+                0.181_817_755_488_206_97,
+                0.153_870_961_463_740_36,
+                0.132_499_905_578_710_16,
+                0.132_525_392_792_941_76,
+            ],
+        );
+    let half_square = 0.5 * f * f;
+    let tail = fma::<I, _>(s, half_square + r, fma::<I, _>(e, LN_2_LO, lost));
+    fma::<I, _>(e, LN_2_HI, f - (half_square - tail))
+}
+
+/// The natural logarithm.
+#[inline(always)]
+pub(crate) fn log<I: Isa>(x: f64) -> f64 {
+    let (e, f) = split_float(x);
+    let value = log_of_split::<I>(e, f, 0.0);
+    let value = if x == f64::INFINITY { x } else { value };
+    let value = if x == 0.0 { f64::NEG_INFINITY } else { value };
+    if x >= 0.0 { value } else { f64::NAN }
+}
+
+/// log(1 + x).
+#[inline(always)]
+pub(crate) fn log_1p<I: Isa>(x: f64) -> f64 {
+    let u = 1.0 + x;
+    let lost = if x.abs() > 1.0 { 1.0 - (u - x) } else { x - (u - 1.0) };
+    let (e, f) = split_float(u);
+    // d log u = du / u.
+    let lost = if x < 1e300 { lost / u } else { 0.0 };
+    let value = log_of_split::<I>(e, f, lost);
+    // Where 1 + x is 1 to half the digits, the series is exact and rounds once.
+    let value = if x.abs() < 1e-9 { fma::<I, _>(x * -0.5, x, x) } else { value };
+    let value = if x == f64::INFINITY { x } else { value };
+    let value = if x == -1.0 { f64::NEG_INFINITY } else { value };
+    let value = if x >= -1.0 { value } else { f64::NAN };
+    if x == 0.0 { x } else { value }
+}
+
+/// 1 / (1 + e^-x).
+#[inline(always)]
+pub(crate) fn logistic<I: Isa>(x: f64) -> f64 {
+    let z = exp::<I>(-x.abs());
+    let r = 1.0 / (1.0 + z);
+    let value = if x < 0.0 { z * r } else { r };
+    if x.is_nan() { x } else { value }
+}
+
+/// The hyperbolic tangent.
+#[inline(always)]
+pub(crate) fn tanh<I: Isa>(x: f64) -> f64 {
+    let a = x.abs();
+    let e = exp_m1::<I>(2.0 * if a > 20.0 { 20.0 } else { a });
+    let v = (e / (e + 2.0)).copysign(x);
+    if x.is_nan() { x } else { v }
+}
+
+/// Above this, [`sin`], [`cos`] and [`tan`] need the standard library's.
+pub(crate) const TRIG_LIMIT: f64 = 1e6;
+
+/// Splits `x` into a multiple of pi/2 (its last bits) and a rest in [-pi/4, pi/4], in two parts.
+#[inline(always)]
+fn split_pi_2(x: f64) -> (u64, f64, f64) {
+    // pi/2 in three parts, two of 33 bits, whose products with an integer below 2^20 are exact.
+    const P1: f64 = f64::from_bits(0x3ff9_21fb_5440_0000);
+    const P2: f64 = f64::from_bits(0x3dd0_b461_1a60_0000);
+    const P3: f64 = f64::from_bits(0x3ba3_198a_2e03_7073);
+    let t = x * FRAC_2_PI + ROUND;
+    let n = t - ROUND;
+    let a = x - n * P1;
+    let b = n * P2;
+    let r = a - b;
+    // What the subtraction rounded away.
+    let bb = a - r;
+    let e = (a - (r + bb)) + (bb - b);
+    let low = e - n * P3;
+    let y = r + low;
+    (t.to_bits() & 3, y, (r - y) + low)
+}
+
+const SIN: [f64; 6] = [
+    -0.166_666_666_666_666_32,
+    0.008_333_333_333_322_326,
+    -1.984_126_982_973_250_2e-4,
+    2.755_731_366_411_912_4e-6,
+    -2.505_075_352_278_084_5e-8,
+    1.589_651_675_794_301_4e-10,
+];
+const COS: [f64; 6] = [
+    0.041_666_666_666_666_6,
+    -0.001_388_888_888_887_399_9,
+    2.480_158_728_939_97e-5,
+    -2.755_731_432_735_792_4e-7,
+    2.087_571_973_246_672e-9,
+    -1.135_945_734_792_781_3e-11,
+];
+
+#[inline(always)]
+fn sin_poly_2<I: Isa>(r: f64, low: f64) -> f64 {
+    let u = r * r;
+    let p = horner::<I, _, 6>(u, SIN);
+    r + fma::<I, _>(u * r, p, low * fma::<I, _>(u, -0.5, 1.0))
+}
+
+#[inline(always)]
+fn cos_poly_2<I: Isa>(r: f64, low: f64) -> f64 {
+    let u = r * r;
+    let h = 0.5 * u;
+    let w = 1.0 - h;
+    w + (((1.0 - w) - h) + fma::<I, _>(u * u, horner::<I, _, 6>(u, COS), -(r * low)))
+}
+
+/// The sine of a number in [-pi/4, pi/4].
+#[inline(always)]
+pub(crate) fn sin_poly<I: Isa>(r: f64) -> f64 {
+    sin_poly_2::<I>(r, 0.0)
+}
+
+/// The cosine of a number in [-pi/4, pi/4].
+#[inline(always)]
+pub(crate) fn cos_poly<I: Isa>(r: f64) -> f64 {
+    cos_poly_2::<I>(r, 0.0)
+}
+
+/// The sine, for |x| up to [`TRIG_LIMIT`].
+#[inline(always)]
+pub(crate) fn sin<I: Isa>(x: f64) -> f64 {
+    let (n, r, low) = split_pi_2(x);
+    let v = if n & 1 == 0 { sin_poly_2::<I>(r, low) } else { cos_poly_2::<I>(r, low) };
+    let v = f64::from_bits(v.to_bits() ^ (n & 2) << 62);
+    if x == 0.0 { x } else { v }
+}
+
+/// The cosine, for |x| up to [`TRIG_LIMIT`].
+#[inline(always)]
+pub(crate) fn cos<I: Isa>(x: f64) -> f64 {
+    let (n, r, low) = split_pi_2(x);
+    let v = if n & 1 == 0 { cos_poly_2::<I>(r, low) } else { sin_poly_2::<I>(r, low) };
+    f64::from_bits(v.to_bits() ^ (n.wrapping_add(1) & 2) << 62)
+}
+
+/// (erf(x) / x) - 1 of a number below 0.85, by its square.
+const ERF: [f64; 11] = [
+    0.128_379_167_095_512_56,
+    -0.376_126_389_031_833_55,
+    0.112_837_916_709_330_1,
+    -0.026_866_170_640_329_19,
+    0.005_223_977_571_930_533,
+    -8.548_323_540_777_122e-4,
+    1.205_519_140_854_172_6e-4,
+    -1.492_194_249_512_454_5e-5,
+    1.639_936_826_147_431e-6,
+    -1.569_871_018_273_799e-7,
+    1.068_010_502_497_287_9e-8,
+];
+const ERF_SMALL: f64 = 0.85;
+
+/// e^(x^2) erfc(x) of a number from 0.5 to 28, by (x - 2) / (x + 2).
+const ERFCX: [f64; 24] = [
+    0.255_395_676_310_505_74,
+    -0.427_185_847_413_958_4,
+    0.241_658_194_242_466_84,
+    -0.078_978_581_015_737_26,
+    0.003_732_892_404_305_582,
+    0.006_997_461_739_548_878,
+    -8.471_432_508_238_495e-4,
+    -9.819_770_373_805_565e-4,
+    4.355_562_044_629_917e-5,
+    1.743_613_434_678_280_8e-4,
+    2.752_495_647_739_956e-5,
+    -2.758_145_332_747_3e-5,
+    -1.396_150_847_956_163_5e-5,
+    1.399_365_503_017_883_4e-6,
+    3.746_413_766_907_828e-6,
+    1.173_631_760_354_528_9e-6,
+    -3.919_788_599_676_502_5e-7,
+    -4.649_877_697_268_105e-7,
+    -2.003_099_335_476_901_5e-7,
+    3.716_560_772_518_043e-8,
+    1.664_168_988_812_757_7e-7,
+    7.923_685_703_208_94e-9,
+    -6.643_328_430_575_125e-8,
+    1.785_496_453_096_382_5e-8,
+];
+
+/// erfc of a number of at least 0.5.
+#[inline(always)]
+fn erfc_positive<I: Isa>(a: f64) -> f64 {
+    let a = if a > 28.0 { 28.0 } else { a };
+    let p = horner::<I, _, 24>((a - 2.0) / (a + 2.0), ERFCX);
+    // x^2 = z^2 + d, z^2 exact.
+    let z = f64::from_bits(a.to_bits() & !0x7ff_ffff);
+    let d = (z - a) * (z + a);
+    let correction = d * fma::<I, _>(d, 0.5, 1.0);
+    let p = fma::<I, _>(p, correction, p);
+    exp::<I>(-z * z) * p
+}
+
+/// The error function.
+#[inline(always)]
+pub(crate) fn erf<I: Isa>(x: f64) -> f64 {
+    let a = x.abs();
+    let small = fma::<I, _>(x, horner::<I, _, 11>(x * x, ERF), x);
+    let large = (1.0 - erfc_positive::<I>(if a < 0.5 { 0.5 } else { a })).copysign(x);
+    let v = if a < ERF_SMALL { small } else { large };
+    if x.is_nan() { x } else { v }
+}
+
+/// The complementary error function.
+#[inline(always)]
+pub(crate) fn erfc<I: Isa>(x: f64) -> f64 {
+    let a = x.abs();
+    let near = 1.0 - fma::<I, _>(x, horner::<I, _, 11>(x * x, ERF), x);
+    let far = erfc_positive::<I>(if a < 0.5 { 0.5 } else { a });
+    let far = if x < 0.0 { 2.0 - far } else { far };
+    let v = if a < 0.5 { near } else { far };
+    if x.is_nan() { x } else { v }
+}
+
+/// The inverse of the error function.
+#[inline(always)]
+pub(crate) fn erf_inv<I: Isa>(x: f64) -> f64 {
+    let a = x.abs();
+    let w = -log_1p::<I>(-a * a);
+    // A guess: a fit for the middle, the asymptotic series for the tails.
+    let s = w - 2.5;
+    let middle = a * horner::<I, _, 6>(s, [1.501_409, 0.246_641, -0.004_176_6, -0.001_254_2, 2.178e-4, -4.3e-6]);
+    let root = (if w < 1.0 { 1.0 } else { w }).sqrt();
+    let far = (w + LN_2 - log::<I>(root * PI.sqrt())).sqrt();
+    let mut y = if w < 6.0 { middle } else { far };
+    for _ in 0..2 {
+        // Halley's step; the error is measured by erfc where erf has no digits left.
+        let error = if a < 0.5 { erf::<I>(y) - a } else { (1.0 - a) - erfc::<I>(y) };
+        let t = error * (0.5 * PI.sqrt()) * exp::<I>(y * y);
+        y -= t / fma::<I, _>(y, t, 1.0);
+    }
+    let v = if a < 1e-200 { x * (0.5 * PI.sqrt()) } else { y.copysign(x) };
+    let v = if a == 1.0 { f64::INFINITY.copysign(x) } else { v };
+    if a <= 1.0 { v } else { f64::NAN }
+}
+
+/// The tangent, for |x| up to [`TRIG_LIMIT`].
+#[inline(always)]
+pub(crate) fn tan<I: Isa>(x: f64) -> f64 {
+    let (n, r, low) = split_pi_2(x);
+    let (s, c) = (sin_poly_2::<I>(r, low), cos_poly_2::<I>(r, low));
+    let v = if n & 1 == 0 { s / c } else { -c / s };
+    if x == 0.0 { x } else { v }
+}
+
+/// The area hyperbolic sine.
+pub(crate) fn asinh(x: f64) -> f64 {
+    let a = x.abs();
+    let v = if a > 1e9 { a.ln() + LN_2 } else { (a + a * a / (1.0 + (a * a + 1.0).sqrt())).ln_1p() };
+    v.copysign(x)
+}
+
+/// The area hyperbolic cosine.
+pub(crate) fn acosh(x: f64) -> f64 {
+    if x < 1.0 {
+        f64::NAN
+    } else if x > 1e9 {
+        x.ln() + LN_2
+    } else {
+        let t = x - 1.0;
+        (t + (t * (t + 2.0)).sqrt()).ln_1p()
+    }
+}
+
+/// The area hyperbolic tangent.
+pub(crate) fn atanh(x: f64) -> f64 {
+    let a = x.abs();
+    (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(x)
+}

@@ -1,0 +1,51 @@
+//! Elementary functions, written so that a loop over them vectorises: straight-line code with selects, no tables, no
+//! calls. [`f32`](mod@self::f32) and [`f64`](mod@self::f64) hold the functions of one real, `complex` those of complex
+//! numbers (scalar code).
+//!
+//! Polynomials are minimax fits (Remez exchange in 40-digit arithmetic); the errors given are measured by the tests.
+
+pub(crate) mod complex;
+pub(crate) mod f32;
+pub(crate) mod f64;
+#[cfg(test)]
+mod tests;
+
+use crate::isa::Isa;
+
+/// `a * b + c`: with one rounding where the instruction set has it, else with two.
+pub(crate) trait MulAdd: Copy {
+    /// `a * b + c`.
+    fn mul_add_on<I: Isa>(self, b: Self, c: Self) -> Self;
+}
+
+impl MulAdd for core::primitive::f32 {
+    #[inline(always)]
+    fn mul_add_on<I: Isa>(self, b: Self, c: Self) -> Self {
+        if I::FMA { self.mul_add(b, c) } else { self * b + c }
+    }
+}
+
+impl MulAdd for core::primitive::f64 {
+    #[inline(always)]
+    fn mul_add_on<I: Isa>(self, b: Self, c: Self) -> Self {
+        if I::FMA { self.mul_add(b, c) } else { self * b + c }
+    }
+}
+
+/// `a * b + c` on an instruction set.
+#[inline(always)]
+pub(crate) fn fma<I: Isa, T: MulAdd>(a: T, b: T, c: T) -> T {
+    a.mul_add_on::<I>(b, c)
+}
+
+/// The polynomial with these coefficients, lowest first, by Horner's rule.
+#[inline(always)]
+pub(crate) fn horner<I: Isa, T: MulAdd, const N: usize>(x: T, coefficients: [T; N]) -> T {
+    let mut r = coefficients[N - 1];
+    let mut i = N - 1;
+    while i > 0 {
+        i -= 1;
+        r = fma::<I, T>(r, x, coefficients[i]);
+    }
+    r
+}
