@@ -1722,7 +1722,7 @@ pub struct PJRT_Device_MemoryStats_Args {
     pub peak_pool_bytes: i64,
     /// Out: whether the field before is set.
     pub peak_pool_bytes_is_set: bool,
-    /// Out: the most bytes in allocations since the last `PJRT_Device_ClearMemoryStats`.
+    /// Out: the most that was in use and reserved together.
     pub peak_allocated_bytes: i64,
     /// Out: whether the field before is set.
     pub peak_allocated_bytes_is_set: bool,
@@ -2172,7 +2172,7 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_Destroy_Args {
     /// The transfer manager.
     pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
 }
-/// Frees a manager; null is allowed. Buffers not filled by then are in error.
+/// Frees a manager; null is allowed.
 pub type PJRT_AsyncHostToDeviceTransferManager_Destroy = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_Destroy_Args) -> *mut PJRT_Error,
 >;
@@ -2199,7 +2199,7 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_TransferData_Args {
     /// Out: ready when `data` may be freed; owned by the caller.
     pub done_with_h2d_transfer: *mut PJRT_Event,
 }
-/// Copies a piece of host memory into a buffer. Asynchronous.
+/// Copies a piece of host memory, in the buffer's layout on the device, into a buffer. Asynchronous.
 pub type PJRT_AsyncHostToDeviceTransferManager_TransferData = ::core::option::Option<
     unsafe extern "C" fn(
         args: *mut PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
@@ -2692,7 +2692,7 @@ pub struct PJRT_Executable_SizeOfGeneratedCodeInBytes_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The executable.
     pub executable: *mut PJRT_Executable,
-    /// Out: in bytes; -1 if not known.
+    /// Out: in bytes.
     pub size_in_bytes: i64,
 }
 /// Gives the size of the machine code.
@@ -2773,7 +2773,7 @@ pub struct PJRT_Executable_GetCompiledMemoryStats_Args {
     pub total_size_in_bytes: i64,
     /// Out: all allocations together.
     pub total_allocation_bytes: i64,
-    /// Out: bytes that stay allocated throughout, such as arguments, outputs and constants.
+    /// Out: bytes in allocations without an end of their own, as XLA counts them.
     pub indefinite_allocations: i64,
     /// Out: the peak of temporaries without padding.
     pub peak_unpadded_heap_bytes: i64,
@@ -6040,7 +6040,7 @@ pub struct PLUGIN_Profiler_Serialize_Args {
     pub profiler: *mut PLUGIN_Profiler,
     /// The trace.
     pub consume_result: *mut PLUGIN_Profiler_ConsumeResult,
-    /// Out: the bytes; they live as long as the trace.
+    /// Out: the bytes, owned by the plugin.
     pub serialized_bytes: *const u8,
     /// Out: their number.
     pub serialized_size: usize,
