@@ -1,0 +1,87 @@
+//! The documents: links lead somewhere, and the list of dependencies is complete.
+
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// All Markdown files of the repository's own folders.
+fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !name.starts_with('.') && !name.starts_with("target") && name != "book" && name != "dist" {
+                documents(&path, found);
+            }
+        } else if name.ends_with(".md") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_relative_link_leads_to_a_file() {
+    let mut found = Vec::new();
+    documents(&root(), &mut found);
+    assert!(found.len() > 8, "the documents are not where this test looks");
+    let mut broken = Vec::new();
+    for document in found {
+        let text = fs::read_to_string(&document).unwrap();
+        for (start, _) in text.match_indices("](") {
+            let rest = &text[start + 2..];
+            let Some(target) = rest.find(')').map(|end| &rest[..end]) else { continue };
+            let file = target.split('#').next().unwrap_or_default();
+            if !file.is_empty() && !target.contains("://") && !document.parent().unwrap().join(file).exists()
+            {
+                broken.push(format!("{}: {target}", document.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn every_chapter_is_in_the_summary() {
+    let summary = read("docs/SUMMARY.md");
+    let mut chapters = Vec::new();
+    documents(&root().join("docs"), &mut chapters);
+    for chapter in chapters {
+        let name = chapter.strip_prefix(root().join("docs")).unwrap().to_string_lossy().into_owned();
+        assert!(
+            name == "SUMMARY.md" || summary.contains(&format!("({name})")),
+            "{name} is not in docs/SUMMARY.md"
+        );
+    }
+}
+
+#[test]
+fn every_dependency_has_its_reason() {
+    let manifest = read("Cargo.toml");
+    let table = manifest.split("[workspace.dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+    let names: Vec<&str> = table
+        .lines()
+        .filter(|line| !line.contains("path = "))
+        .filter_map(|line| line.split_once(" = "))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(names.len() > 10, "the dependencies are not where this test looks");
+    let listed = read("docs/dependencies.md");
+    let listed: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.strip_prefix("| "))
+        .filter_map(|line| line.split(" |").next())
+        .flat_map(|names| names.split(", "))
+        .collect();
+    let missing: Vec<&&str> = names.iter().filter(|name| !listed.contains(name)).collect();
+    assert!(missing.is_empty(), "without a reason in docs/dependencies.md: {missing:?}");
+}
