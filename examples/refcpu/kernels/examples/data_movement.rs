@@ -295,7 +295,7 @@ fn factorisations(pool: &Pool, t: &Timer<'_>) {
     t("qr_256", &mut || qr(pool, a.src(), r.dst(), taus.dst()));
     let mut q = zeros(&[256, 256]);
     t("householder_256", &mut || householder_product(pool, r.src(), taus.src(), q.dst()));
-    let a = Array::new(DType::F32, &[10_000, 4, 4], |i| if i % 5 == 0 { 8.0 } else { 0.5 });
+    let a = Array::new(DType::F32, &[10_000, 4, 4], |i| if i % 16 % 5 == 0 { 8.0f32 } else { 0.5 });
     let mut l = zeros(&[10_000, 4, 4]);
     t("cholesky_10000x4", &mut || cholesky(pool, a.src(), l.dst(), true));
 }

@@ -1,6 +1,7 @@
 //! Sort keys: elements mapped to unsigned integers that compare as the elements should.
 
 use crate::DType;
+use crate::isa::{Isa, multiversion};
 
 /// How elements compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -145,8 +146,124 @@ impl KeyCodec {
                 }
             }
         };
-        if self.descending { key ^ self.mask } else { key }
+        key ^ self.flip()
     }
+
+    /// The bits that a key was made of, if [`encode_narrow`] or [`encode_wide`] said that keys determine them.
+    #[inline(always)]
+    pub(super) fn decode(&self, key: u64) -> u64 {
+        let key = key ^ self.flip();
+        match self.encoding {
+            Encoding::Unsigned => key,
+            Encoding::Signed => key ^ ((self.mask >> 1) + 1),
+            Encoding::Float { nan: Nan::Only(pattern), .. } if key == self.mask => pattern,
+            Encoding::Float { sign, nan: Nan::Only(_) } if key >= sign - 1 => key + 1 - sign,
+            Encoding::Float { sign, .. } if key >= sign => key - sign,
+            Encoding::Float { sign, .. } => sign | (sign - 1 - key),
+        }
+    }
+
+    /// True for keys that elements of different bits have.
+    pub(super) fn is_shared(&self, key: u64) -> bool {
+        match self.encoding {
+            Encoding::Float { sign, .. } if self.order == KeyOrder::Numeric => {
+                let key = key ^ self.flip();
+                key == sign || key == self.mask
+            }
+            _ => false,
+        }
+    }
+
+    /// What descending keys are xored with.
+    #[inline(always)]
+    fn flip(&self) -> u64 {
+        if self.descending { self.mask } else { 0 }
+    }
+
+    /// Whether the compared part fits the keys of [`encode_narrow`].
+    pub(super) fn is_narrow(&self) -> bool {
+        self.size <= 4
+    }
+}
+
+/// The body of [`encode_narrow`] and [`encode_wide`]: one loop for each common encoding.
+macro_rules! encoder {
+    ($body:ident, $word:ty, $($t:ty),*) => {
+        #[inline(always)]
+        unsafe fn $body<I: Isa>(codec: &KeyCodec, from: *const u8, step: usize, out: *mut $word, count: usize) -> bool {
+            let flip = codec.flip() as $word;
+            $(if codec.size == size_of::<$t>() {
+                macro_rules! each {
+                    ($key:expr, $lost:expr) => {{
+                        let (key, is_lost) = ($key, $lost);
+                        let mut lost = false;
+                        // Two loops, so that contiguous elements are loaded as vectors.
+                        if step == size_of::<$t>() {
+                            for i in 0..count {
+                                // SAFETY: the caller's contract.
+                                let bits = <$word>::from(unsafe { from.cast::<$t>().add(i).read_unaligned() });
+                                lost |= is_lost(bits);
+                                // SAFETY: the caller's contract.
+                                unsafe { out.add(i).write(key(bits) ^ flip) };
+                            }
+                        } else {
+                            for i in 0..count {
+                                // SAFETY: the caller's contract.
+                                let bits = <$word>::from(unsafe { from.add(i * step).cast::<$t>().read_unaligned() });
+                                lost |= is_lost(bits);
+                                // SAFETY: the caller's contract.
+                                unsafe { out.add(i).write(key(bits) ^ flip) };
+                            }
+                        }
+                        lost
+                    }};
+                }
+                let top = ((codec.mask >> 1) + 1) as $word;
+                return match (codec.encoding, codec.order) {
+                    (Encoding::Unsigned, _) => each!(|bits: $word| bits, |_: $word| false),
+                    (Encoding::Signed, _) => each!(|bits: $word| bits ^ top, |_: $word| false),
+                    (Encoding::Float { nan: Nan::Above(_), .. }, KeyOrder::Total) => {
+                        let all = codec.mask as $word;
+                        each!(|bits: $word| if bits & top != 0 { bits ^ all } else { bits ^ top }, |_: $word| false)
+                    }
+                    (Encoding::Float { nan: Nan::Above(limit), .. }, KeyOrder::Numeric) => {
+                        let (all, limit) = (codec.mask as $word, limit as $word);
+                        each!(
+                            |bits: $word| {
+                                let key = if bits & top != 0 { bits ^ all } else { bits ^ top };
+                                let key = if bits == top { top } else { key };
+                                if bits & !top > limit { all } else { key }
+                            },
+                            |bits: $word| (bits == top) | (bits & !top > limit)
+                        )
+                    }
+                    _ => each!(|bits: $word| (codec.encode(bits.into()) as $word) ^ flip, |_: $word| true),
+                };
+            })*
+            unreachable!("a key of {} bytes", codec.size)
+        }
+    };
+}
+encoder!(encode_narrow_body, u32, u8, u16, u32);
+encoder!(encode_wide_body, u64, u64);
+
+multiversion! {
+    /// Writes the keys of `count` elements whose compared parts lie `step` bytes apart from `from` on, for parts of up
+    /// to 4 bytes. True if some element cannot be had back by [`KeyCodec::decode`].
+    ///
+    /// # Safety
+    /// All those parts can be read (alignment does not matter), and `count` keys can be written to `out`.
+    pub(super) unsafe fn encode_narrow(codec: &KeyCodec, from: *const u8, step: usize, out: *mut u32, count: usize) -> bool
+        = encode_narrow_body
+}
+
+multiversion! {
+    /// [`encode_narrow`] for parts of 8 bytes.
+    ///
+    /// # Safety
+    /// As there.
+    pub(super) unsafe fn encode_wide(codec: &KeyCodec, from: *const u8, step: usize, out: *mut u64, count: usize) -> bool
+        = encode_wide_body
 }
 
 /// The bits of the `size` bytes at the start of `bytes`, little-endian.

@@ -2,6 +2,7 @@
 
 mod by;
 mod key;
+mod radix;
 mod rows;
 mod top_k;
 

@@ -1,12 +1,18 @@
 //! The k largest or smallest elements of each row.
 
-use super::key::{KeyCodec, KeyOrder, KeyPart, SortKey, read_bits};
+use super::key::{KeyCodec, KeyOrder, KeyPart, SortKey, encode_narrow, encode_wide};
 use crate::copy::check_same_type;
+use crate::view::SyncPtr;
 use crate::{DType, Dst, Pool, Src};
+
+/// Keys that are compared with the threshold at a time.
+const BLOCK: usize = 128;
+/// Elements that are worth a chunk of their own.
+const CHUNK: usize = 32 << 10;
 
 /// Writes the `k` largest (or smallest) elements along the last dimension of `input` to `values`, best first, and their
 /// positions to `indices` (S32). Elements compare in IEEE total order, as XLA's `TopK` does; of equal ones the first
-/// comes first.
+/// comes first. Takes memory for about `2 * k` elements per thread.
 ///
 /// # Panics
 /// If the shapes do not fit, `k` exceeds the last dimension, or the type is complex.
@@ -22,7 +28,7 @@ pub fn top_k(
     let dims = input.dims();
     let fits = dims.split_last().is_some_and(|(n, outer)| {
         k <= *n
-            && u32::try_from(*n).is_ok()
+            && i32::try_from(*n).is_ok()
             && [values.dims(), indices.dims()].iter().all(|d| d.split_last() == Some((&k, outer)))
     });
     assert!(fits, "top_k: {k} of {dims:?} to {:?} and {:?}", values.dims(), indices.dims());
@@ -33,20 +39,70 @@ pub fn top_k(
     let key = SortKey { operand: 0, part: KeyPart::Whole, order: KeyOrder::Total, descending: largest };
     let codec = KeyCodec::new(input.dtype(), &key);
     let (n, size) = (dims[dims.len() - 1], input.dtype().size());
-    for (row, (values, indices)) in values
-        .bytes_mut()
-        .chunks_exact_mut(k * size)
-        .zip(indices.as_mut_slice::<i32>().chunks_exact_mut(k))
-        .enumerate()
-    {
-        let from = &input.bytes()[row * n * size..(row + 1) * n * size];
-        let mut order: Vec<u32> = (0..n as u32).collect();
-        order.sort_by_cached_key(|i| codec.encode(read_bits(&from[*i as usize * size..], size)));
-        for (slot, o) in order[..k].iter().enumerate() {
-            indices[slot] = *o as i32;
-            values[slot * size..(slot + 1) * size]
-                .copy_from_slice(&from[*o as usize * size..(*o as usize + 1) * size]);
+    let rows = input.len() / n;
+    let part = (CHUNK / n).max(1);
+    let (values, indices) = (SyncPtr::new(&mut values), SyncPtr::new(&mut indices));
+    pool.run(rows.div_ceil(part), &|chunk| {
+        let mut best: Vec<(u64, u32)> = Vec::new();
+        for row in chunk * part..rows.min((chunk + 1) * part) {
+            let from = &input.bytes()[row * n * size..(row + 1) * n * size];
+            if codec.is_narrow() {
+                let mut keys = [0u32; BLOCK];
+                select(&mut best, k, n, &mut |first, count, threshold, found| {
+                    // SAFETY: elements `first..first + count` lie in the row, and `count` is at most `BLOCK`.
+                    unsafe {
+                        encode_narrow(&codec, from[first * size..].as_ptr(), size, keys.as_mut_ptr(), count)
+                    };
+                    let limit = threshold.unwrap_or(1 << 32);
+                    let least = keys[..count].iter().fold(u32::MAX, |m, k| m.min(*k));
+                    if u64::from(least) < limit {
+                        let better = keys[..count].iter().enumerate().filter(|(_, k)| u64::from(**k) < limit);
+                        found.extend(better.map(|(i, k)| (u64::from(*k), (first + i) as u32)));
+                    }
+                });
+            } else {
+                let mut keys = [0u64; BLOCK];
+                select(&mut best, k, n, &mut |first, count, threshold, found| {
+                    // SAFETY: as above.
+                    unsafe {
+                        encode_wide(&codec, from[first * size..].as_ptr(), size, keys.as_mut_ptr(), count)
+                    };
+                    let better =
+                        keys[..count].iter().enumerate().filter(|(_, k)| threshold.is_none_or(|t| **k < t));
+                    found.extend(better.map(|(i, k)| (*k, (first + i) as u32)));
+                });
+            }
+            for (slot, (_, index)) in best.iter().enumerate() {
+                let source = &from[*index as usize * size..][..size];
+                // SAFETY: both results have `rows` rows of `k` elements, and `best` has `k`; chunks have different rows.
+                unsafe {
+                    indices.get().cast::<i32>().add(row * k + slot).write(*index as i32);
+                    values.get().add((row * k + slot) * size).copy_from(source.as_ptr(), size);
+                }
+            }
+        }
+    });
+}
+
+/// Leaves the `k` smallest pairs of key and index in `best`, in order. `scan(first, count, threshold, found)` appends
+/// those of elements `first..first + count` whose key is below the threshold, if there is one yet.
+fn select(
+    best: &mut Vec<(u64, u32)>,
+    k: usize,
+    n: usize,
+    scan: &mut dyn FnMut(usize, usize, Option<u64>, &mut Vec<(u64, u32)>),
+) {
+    best.clear();
+    let mut threshold = None;
+    let room = 2 * k + 2 * BLOCK;
+    for first in (0..n).step_by(BLOCK) {
+        scan(first, BLOCK.min(n - first), threshold, best);
+        if best.len() + BLOCK > room {
+            best.select_nth_unstable(k - 1);
+            best.truncate(k);
+            threshold = Some(best[k - 1].0);
         }
     }
-    let _ = pool;
+    best.sort_unstable();
+    best.truncate(k);
 }
