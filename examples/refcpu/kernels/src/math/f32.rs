@@ -134,7 +134,7 @@ pub(crate) fn tanh<I: Isa>(x: f32) -> f32 {
     let q = horner::<I, _, 5>(r, [0.500_000_01, 0.166_665_19, 0.041_666_204, 0.008_368_918, 0.001_395_058_7]);
     let e = (fma::<I, _>(r * r, q, r) + 1.0) * exp2i(n);
     let large = (1.0 - 2.0 / (e + 1.0)).copysign(x);
-    let value = if a < 0.65 { small } else { large };
+    let value = if a < 0.65 { small.copysign(x) } else { large };
     if x.is_nan() { x } else { value }
 }
 
@@ -200,6 +200,9 @@ pub(crate) fn slow_trig(x: f32, f: fn(f64) -> f64) -> f32 {
     f(f64::from(x)) as f32
 }
 
+/// What f32's pi/2 lacks.
+const PI_2_LO: f32 = -4.371_139e-8;
+
 /// Arc tangent of a number in [0, 1].
 #[inline(always)]
 fn atan_poly<I: Isa>(x: f32) -> f32 {
@@ -220,7 +223,7 @@ pub(crate) fn atan<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
     let big = a > 1.0;
     let p = atan_poly::<I>(if big { 1.0 / a } else { a });
-    let v = if big { FRAC_PI_2 - p } else { p };
+    let v = if big { (FRAC_PI_2 - p) + PI_2_LO } else { p };
     if x.is_nan() { x } else { v.copysign(x) }
 }
 
@@ -253,7 +256,7 @@ pub(crate) fn asin<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
     let big = a > 0.5;
     let s = asin_poly::<I>(if big { ((1.0 - a) * 0.5).sqrt() } else { a });
-    let v = if big { FRAC_PI_2 - 2.0 * s } else { s };
+    let v = if big { (FRAC_PI_2 - 2.0 * s) + PI_2_LO } else { s };
     v.copysign(x)
 }
 
@@ -263,11 +266,9 @@ pub(crate) fn acos<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
     let big = a > 0.5;
     let s = asin_poly::<I>(if big { ((1.0 - a) * 0.5).sqrt() } else { x });
-    let end = if x < 0.0 { (f64::from(PI_HI) - 2.0 * f64::from(s) + PI_LO) as f32 } else { 2.0 * s };
-    if big { end } else { (std::f64::consts::FRAC_PI_2 - f64::from(s)) as f32 }
+    let end = if x < 0.0 { (PI - 2.0 * s) + 2.0 * PI_2_LO } else { 2.0 * s };
+    if big { end } else { (FRAC_PI_2 - s) + PI_2_LO }
 }
-const PI_HI: f32 = PI;
-const PI_LO: f64 = std::f64::consts::PI - PI as f64;
 
 /// The hyperbolic sine.
 #[inline(always)]
@@ -398,7 +399,8 @@ pub(crate) fn erfc<I: Isa>(x: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn erf_inv<I: Isa>(x: f32) -> f32 {
     // A function of w = -log(1 - x^2) times x, in two pieces.
-    let w = -log_1p::<I>(-x * x);
+    let a = x.abs();
+    let w = -log::<I>((1.0 - a) * (1.0 + a));
     let s = w - 2.5;
     let central = horner::<I, _, 9>(
         s,
@@ -410,6 +412,6 @@ pub(crate) fn erf_inv<I: Isa>(x: f32) -> f32 {
         [2.832_977, 1.001_674_6, 0.009_432_033, -0.007_632_6, 0.005_783_996, -0.003_633_868_4, 0.001_253_411, 6.091_815_6e-5, -1.319_323_4e-4],
     );
     let v = x * if w < 5.0 { central } else { tail };
-    if x.abs() == 1.0 { f32::INFINITY.copysign(x) } else { v }
+    if a == 1.0 { f32::INFINITY.copysign(x) } else { v }
 }
 

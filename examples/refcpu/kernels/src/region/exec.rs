@@ -155,7 +155,7 @@ fn run_at(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &[*mut u8],
     }
     let chunks = ((total_ns / CHUNK_NS) as usize).clamp(1, MAX_CHUNKS).min(tiles);
     let per_chunk = tiles.div_ceil(chunks);
-    pool.run(tiles.div_ceil(per_chunk), &|c| {
+    pool.run_costed(tiles.div_ceil(per_chunk), per_chunk as f64 * program.ns_per_tile, &|c| {
         let start = c * per_chunk;
         frame.tiles(start..tiles.min(start + per_chunk), &mut []);
     });
@@ -323,7 +323,8 @@ impl Frame<'_> {
             } else {
                 (tiles_per_chunk / g.tiles_per_row).max(1).max(g.rows.div_ceil(MAX_CHUNKS))
             };
-            pool.run(g.rows.div_ceil(rows_per_chunk), &|c| {
+            let ns = (rows_per_chunk * g.tiles_per_row) as f64 * p.ns_per_tile;
+            pool.run_costed(g.rows.div_ceil(rows_per_chunk), ns, &|c| {
                 let mut accumulators = fresh();
                 for row in c * rows_per_chunk..g.rows.min((c + 1) * rows_per_chunk) {
                     for (a, r) in accumulators.iter_mut().zip(&p.reductions) {
@@ -339,7 +340,7 @@ impl Frame<'_> {
         let per_segment = g.tiles_per_row.div_ceil(segments);
         let mut partial: Vec<Accumulator> = (0..g.rows * segments).flat_map(|_| fresh()).collect();
         let base = Partials(partial.as_mut_ptr());
-        pool.run(g.rows * segments, &|c| {
+        pool.run_costed(g.rows * segments, per_segment as f64 * p.ns_per_tile, &|c| {
             // SAFETY: chunk `c` alone touches the `count` accumulators from `c * count`, all within `partial`.
             let mine = unsafe { std::slice::from_raw_parts_mut(base.at(c * count), count) };
             let (row, segment) = (c / segments, c % segments);
