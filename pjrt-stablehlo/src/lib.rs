@@ -10,9 +10,11 @@ pub mod limits;
 mod parse;
 mod print;
 mod sharding_text;
+mod verify;
 pub mod versions;
 
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind};
 pub use ir::Module;
 pub use parse::parse;
+pub use verify::verify;

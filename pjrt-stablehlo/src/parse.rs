@@ -15,7 +15,9 @@ const BYTECODE_MAGIC: &[u8] = b"ML\xefR";
 pub fn parse(program: impl Into<Bytes>) -> Result<Module, Error> {
     let program = program.into();
     if program.starts_with(BYTECODE_MAGIC) {
-        return crate::bytecode::read(program);
+        let module = crate::bytecode::read(program)?;
+        crate::verify(&module)?;
+        return Ok(module);
     }
     Err(Error::new(ErrorKind::Unsupported, "only programs in MLIR bytecode are supported; this is not one"))
 }

@@ -468,7 +468,7 @@ impl<'a> Reader<'a> {
             }
             return Ok(());
         }
-        if owner == Owner::Function && region_count > 1 || owner == Owner::Module && region_count > 1 {
+        if matches!(owner, Owner::Function | Owner::Module) && region_count > 1 {
             return Err(Error::new(ErrorKind::Invalid, format!("expected one region, found {region_count}")));
         }
         self.push_frame(owner, region_count, isolated)

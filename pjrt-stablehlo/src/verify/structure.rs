@@ -1,0 +1,240 @@
+//! Values, blocks, regions, functions.
+
+use super::context::types_agree;
+use super::invalid_function;
+use crate::ir::{Body, Function, GroupSpec, Module, Op, OpId, Operation, RegionId, Trait, Type, Variadicity};
+use crate::{Error, ErrorKind};
+
+fn invalid(op: &Operation, message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Invalid, message).in_op(op.kind.name(), &op.location)
+}
+
+/// Checks a function's signature, numbers of operands, scopes and terminators.
+pub(super) fn function(function: &Function) -> Result<(), Error> {
+    let body = &function.body;
+    for (_, op) in body.ops() {
+        counts(body, op)?;
+    }
+    let Some(entry) = body.entry() else {
+        // A declaration.
+        return Ok(());
+    };
+    let arguments = &body.block(entry).arguments;
+    let types = &function.ty.inputs;
+    let mismatch = |index: usize| arguments.get(index).map(|&value| body.ty(value)) != types.get(index);
+    if let Some(index) = (0..arguments.len().max(types.len())).find(|&index| mismatch(index)) {
+        let found = arguments.get(index).map_or(&Type::None, |&value| body.ty(value));
+        let expected = types.get(index).unwrap_or(&Type::None);
+        return Err(invalid_function(
+            function,
+            format!("argument {index}: expected {expected}, found {found}"),
+        ));
+    }
+    scopes(function)
+}
+
+/// Checks an operation against its entry in the op table.
+fn counts(body: &Body, op: &Operation) -> Result<(), Error> {
+    let info = op.info();
+    let groups = [
+        ("operands", info.operands, op.operands.len()),
+        ("results", info.results, op.results.len()),
+        ("regions", info.regions, op.regions.len()),
+    ];
+    for (what, specs, found) in groups {
+        count(op, what, specs, found)?;
+    }
+    for (index, &region) in op.regions.iter().enumerate() {
+        let blocks = body.region(region).blocks.len();
+        if blocks != 1 && !matches!(op.kind, Op::Other(_)) {
+            return Err(invalid(op, format!("region {index}: expected one block, found {blocks}")));
+        }
+    }
+    Ok(())
+}
+
+fn count(op: &Operation, what: &str, specs: &[GroupSpec], found: usize) -> Result<(), Error> {
+    let fixed = specs.iter().filter(|spec| spec.variadicity == Variadicity::One).count();
+    let variadic = specs.len() - fixed;
+    let fits = match variadic {
+        0 => found == fixed,
+        groups => found >= fixed && (found - fixed).is_multiple_of(groups),
+    };
+    if fits {
+        return Ok(());
+    }
+    let names = specs.iter().map(|spec| match spec.variadicity {
+        Variadicity::One => spec.name.to_owned(),
+        Variadicity::Variadic => format!("{}...", spec.name),
+    });
+    let names = names.collect::<Vec<_>>().join(", ");
+    Err(invalid(op, format!("expected the {what} ({names}), found {found} {what}")))
+}
+
+/// What is left to walk.
+enum Work {
+    /// A region.
+    Region {
+        region: RegionId,
+        /// Number of regions around its values.
+        depth: u32,
+        /// Values of regions at this depth and deeper can be used.
+        isolation: u32,
+        next_op: usize,
+    },
+    /// The results of an operation whose regions have been walked.
+    Results { op: OpId, depth: u32 },
+}
+
+/// Checks that values are defined before they are used and in scope, and that blocks end as they have to.
+fn scopes(function: &Function) -> Result<(), Error> {
+    let body = &function.body;
+    // For each value the number of regions around its definition while it is in scope, otherwise 0.
+    let mut depths = vec![0u32; body.num_values()];
+    let mut work = vec![Work::Region { region: Body::ROOT, depth: 1, isolation: 1, next_op: 0 }];
+    while let Some(top) = work.last_mut() {
+        let (region_id, depth, isolation, index) = match top {
+            Work::Results { op, depth } => {
+                let (op, depth) = (*op, *depth);
+                body.op(op).results.for_each(|result| depths[result.index()] = depth);
+                work.pop();
+                continue;
+            }
+            Work::Region { region, depth, isolation, next_op } => {
+                *next_op += 1;
+                (*region, *depth, *isolation, *next_op - 1)
+            }
+        };
+        let region = body.region(region_id);
+        let block = match *region.blocks {
+            [block] => body.block(block),
+            [] => {
+                work.pop();
+                continue;
+            }
+            _ => return Err(invalid_function(function, "expected one block in a region, found more")),
+        };
+        if index == 0 {
+            block.arguments.iter().for_each(|argument| depths[argument.index()] = depth);
+            if block.ops.is_empty() {
+                return Err(invalid_function(function, "expected a terminator, found an empty block"));
+            }
+        }
+        let Some(&id) = block.ops.get(index) else {
+            // Leaving the region takes its values out of scope.
+            block.arguments.iter().for_each(|argument| depths[argument.index()] = 0);
+            for &op in &block.ops {
+                body.op(op).results.for_each(|result| depths[result.index()] = 0);
+            }
+            work.pop();
+            continue;
+        };
+        let op = body.op(id);
+        for &operand in &op.operands {
+            if depths.get(operand.index()).copied().unwrap_or(0) < isolation {
+                return Err(invalid(op, format!("uses value {operand:?}, which is not in scope")));
+            }
+        }
+        let parent = region.parent.map(|parent| body.op(parent));
+        terminator(function, parent, op, index + 1 == block.ops.len())?;
+        // Results are not in scope in the operation's own regions.
+        work.push(Work::Results { op: id, depth });
+        let isolation = if op.info().has(Trait::IsolatedFromAbove) { depth + 1 } else { isolation };
+        let regions = op.regions.iter().rev();
+        work.extend(regions.map(|&region| Work::Region { region, depth: depth + 1, isolation, next_op: 0 }));
+    }
+    Ok(())
+}
+
+/// Checks that the last operation of a block, and no other, is the terminator that belongs there.
+fn terminator(
+    function: &Function,
+    parent: Option<&Operation>,
+    op: &Operation,
+    is_last: bool,
+) -> Result<(), Error> {
+    let is_terminator = op.info().has(Trait::Terminator);
+    if !is_last {
+        return if is_terminator {
+            Err(invalid(op, "expected a terminator at the end of its block only"))
+        } else {
+            Ok(())
+        };
+    }
+    let expected = match parent.map(|parent| &parent.kind) {
+        None => "func.return",
+        Some(Op::ManualComputation(_)) => "sdy.return",
+        // What ends the regions of other dialects' operations is their business.
+        Some(Op::Other(_)) => return Ok(()),
+        Some(_) => "stablehlo.return",
+    };
+    if op.kind.name() != expected {
+        return Err(invalid(
+            op,
+            format!("expected {expected} at the end of the block, found {}", op.kind.name()),
+        ));
+    }
+    if parent.is_some() {
+        return Ok(());
+    }
+    let body = &function.body;
+    let types = &function.ty.results;
+    if op.operands.len() != types.len() {
+        return Err(invalid(op, format!("expected {} values, found {}", types.len(), op.operands.len())));
+    }
+    for (index, (&value, expected)) in op.operands.iter().zip(types).enumerate() {
+        let found = body.ty(value);
+        if !types_agree(found, expected) {
+            return Err(invalid(op, format!("value {index}: expected {expected}, found {found}")));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that functions do not call themselves, not even through others: StableHLO has no recursion.
+pub(super) fn calls(module: &Module) -> Result<(), Error> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum State {
+        New,
+        Open,
+        Done,
+    }
+    let callees = |function: &Function| -> Vec<usize> {
+        let names = function.body.ops().filter_map(|(_, op)| match &op.kind {
+            Op::FuncCall(call) => Some(&call.callee),
+            Op::Composite(composite) => Some(&composite.decomposition),
+            _ => None,
+        });
+        names.filter_map(|name| module.function_index(name)).collect()
+    };
+    let functions = module.functions();
+    let mut states = vec![State::New; functions.len()];
+    for start in 0..functions.len() {
+        if states[start] != State::New {
+            continue;
+        }
+        states[start] = State::Open;
+        let mut path = vec![(start, callees(&functions[start]))];
+        while let Some((index, rest)) = path.last_mut() {
+            let Some(next) = rest.pop() else {
+                states[*index] = State::Done;
+                path.pop();
+                continue;
+            };
+            match states[next] {
+                State::Done => {}
+                State::Open => {
+                    return Err(invalid_function(
+                        &functions[next],
+                        "calls itself, which StableHLO does not have",
+                    ));
+                }
+                State::New => {
+                    states[next] = State::Open;
+                    path.push((next, callees(&functions[next])));
+                }
+            }
+        }
+    }
+    Ok(())
+}
