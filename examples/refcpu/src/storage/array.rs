@@ -1,7 +1,8 @@
 //! Arrays in memory: shared, immutable to everybody but a sole owner.
 
 use super::allocator::{Allocator, Block, OutOfMemory};
-use refcpu_kernels::{DType, Src};
+use refcpu_kernels::{DType, Dst, Src};
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
@@ -63,7 +64,12 @@ impl Array {
     ///
     /// # Panics
     /// If `bytes` is not as long as the array.
-    pub fn from_bytes(allocator: &Allocator, dtype: DType, dims: &[usize], bytes: &[u8]) -> Result<Self, OutOfMemory> {
+    pub fn from_bytes(
+        allocator: &Allocator,
+        dtype: DType,
+        dims: &[usize],
+        bytes: &[u8],
+    ) -> Result<Self, OutOfMemory> {
         let mut array = Self::allocate(allocator, dtype, dims.into())?;
         array.bytes_mut().expect("a new array has one holder").copy_from_slice(bytes);
         Ok(array)
@@ -124,9 +130,36 @@ impl Array {
         }
         let parent = window.parent.dense(allocator)?;
         let mut cut = Self::allocate(allocator, self.dtype, Arc::clone(&self.dims))?;
-        let out = cut.bytes_mut().expect("a new array has one holder");
-        copy_window(parent.bytes().expect("made dense above"), parent.dims(), &window.starts, out, &self.dims, self.dtype.size());
+        let to = cut.bytes_mut().expect("a new array has one holder");
+        let from = parent.bytes().expect("made dense above");
+        for_each_run(parent.dims(), &window.starts, &self.dims, self.dtype.size(), |at, in_part| {
+            to[in_part].copy_from_slice(&from[at]);
+        });
         Ok(window.dense.get_or_init(|| cut).clone())
+    }
+
+    /// An array put together from dense arrays, each with the place where it begins.
+    ///
+    /// # Errors
+    /// If the allocator has no room.
+    ///
+    /// # Panics
+    /// If a part is a window, or does not lie inside the whole.
+    pub fn assemble(
+        allocator: &Allocator,
+        dtype: DType,
+        dims: &[usize],
+        parts: &[(&Array, &[usize])],
+    ) -> Result<Array, OutOfMemory> {
+        let mut whole = Self::allocate(allocator, dtype, dims.into())?;
+        let to = whole.bytes_mut().expect("a new array has one holder");
+        for (part, starts) in parts {
+            let from = part.bytes().expect("parts are dense");
+            for_each_run(dims, starts, part.dims(), dtype.size(), |at, in_part| {
+                to[at].copy_from_slice(&from[in_part]);
+            });
+        }
+        Ok(whole)
     }
 
     /// The element type.
@@ -163,7 +196,9 @@ impl Array {
         let len = self.byte_len();
         match Arc::get_mut(&mut self.storage)? {
             // SAFETY: as in `bytes`; there is no other handle (get_mut), and the slice borrows `self` mutably.
-            Storage::Owned(block) => Some(unsafe { std::slice::from_raw_parts_mut(block.as_ptr().as_ptr(), len) }),
+            Storage::Owned(block) => {
+                Some(unsafe { std::slice::from_raw_parts_mut(block.as_ptr().as_ptr(), len) })
+            }
             Storage::Foreign(_) | Storage::Window(_) => None,
         }
     }
@@ -199,6 +234,25 @@ impl Array {
         Self { dtype, dims, storage: Arc::clone(&self.storage) }
     }
 
+    /// This array under another type and shape of as many bytes.
+    ///
+    /// # Panics
+    /// As [`Self::reinterpret`].
+    pub fn into_reinterpreted(self, dtype: DType, dims: Arc<[usize]>) -> Self {
+        assert!(self.as_window().is_none(), "a window has no dense form to reinterpret");
+        assert_eq!(byte_len(dtype, &dims), Some(self.byte_len()), "{:?} as {dtype:?}{dims:?}", self.dims);
+        Self { dtype, dims, ..self }
+    }
+
+    /// The array as a view to write, if this is the only holder and the memory is ours.
+    pub fn dst(&mut self) -> Option<Dst<'_>> {
+        let (dtype, dims) = (self.dtype, Arc::clone(&self.dims));
+        let bytes = self.bytes_mut()?;
+        // SAFETY: the slice is what the view stands for, borrowed mutably for as long; `dims` is kept alive by the array
+        // that is borrowed, which holds the same `Arc` and cannot change it meanwhile.
+        Some(unsafe { Dst::from_raw(NonNull::from(bytes).cast(), dtype, &*std::ptr::from_ref(&*dims)) })
+    }
+
     /// For a frame: the address of memory that only this array holds, and of which every byte is ours.
     pub(super) fn exclusive_ptr(&mut self) -> Option<NonNull<u8>> {
         match Arc::get_mut(&mut self.storage)? {
@@ -214,32 +268,32 @@ impl std::fmt::Debug for Array {
     }
 }
 
-/// Copies the box of shape `dims` at `starts` out of a dense array of shape `from_dims`.
-fn copy_window(
-    from: &[u8],
-    from_dims: &[usize],
+/// Visits the bytes of the box of shape `dims` at `starts` in a dense array of shape `whole`, as runs that are contiguous
+/// in both: where a run is in the array, and where in a dense box.
+fn for_each_run(
+    whole: &[usize],
     starts: &[usize],
-    to: &mut [u8],
     dims: &[usize],
     element: usize,
+    mut visit: impl FnMut(Range<usize>, Range<usize>),
 ) {
-    if to.is_empty() {
+    if dims.contains(&0) {
         return;
     }
     let rank = dims.len();
     // Trailing dimensions that are taken whole are one run of bytes with the first one that is not.
-    let whole = (0..rank).rev().take_while(|d| dims[*d] == from_dims[*d]).count();
-    let split = (rank - whole).saturating_sub(1);
+    let equal = (0..rank).rev().take_while(|d| dims[*d] == whole[*d]).count();
+    let split = (rank - equal).saturating_sub(1);
     let run: usize = dims[split..].iter().product::<usize>() * element;
     let mut strides = vec![element; rank];
     for d in (0..rank.saturating_sub(1)).rev() {
-        strides[d] = strides[d + 1] * from_dims[d + 1];
+        strides[d] = strides[d + 1] * whole[d + 1];
     }
     let start: usize = (0..rank).map(|d| starts[d] * strides[d]).sum();
     let mut index = vec![0usize; split];
-    for piece in to.chunks_exact_mut(run) {
+    for piece in 0..dims[..split].iter().product::<usize>() {
         let at = start + index.iter().zip(&strides).map(|(i, s)| i * s).sum::<usize>();
-        piece.copy_from_slice(&from[at..at + run]);
+        visit(at..at + run, piece * run..(piece + 1) * run);
         for d in (0..split).rev() {
             index[d] += 1;
             if index[d] < dims[d] {
@@ -284,6 +338,18 @@ mod tests {
         assert_eq!(column.bytes().unwrap(), [7, 15, 23]);
         let nested = Array::window(&w, &[1, 0, 0], &[1, 1, 2]).dense(&allocator()).unwrap();
         assert_eq!(nested.bytes().unwrap(), [18, 19]);
+    }
+
+    #[test]
+    fn windows_that_cover_an_array_make_it_again() {
+        let parent = Array::from_bytes(&allocator(), DType::U8, &[4, 3, 2], &bytes_of(24)).unwrap();
+        let starts = [[0, 0, 0], [0, 1, 0], [2, 0, 0], [2, 1, 0]];
+        let sizes = [[2, 1, 2], [2, 2, 2], [2, 1, 2], [2, 2, 2]];
+        let cut = |i: usize| Array::window(&parent, &starts[i], &sizes[i]).dense(&allocator()).unwrap();
+        let parts: Vec<Array> = (0..4).map(cut).collect();
+        let parts: Vec<(&Array, &[usize])> = parts.iter().zip(starts.iter().map(|s| &s[..])).collect();
+        let whole = Array::assemble(&allocator(), DType::U8, &[4, 3, 2], &parts).unwrap();
+        assert_eq!(whole.bytes(), parent.bytes());
     }
 
     struct Loan(Vec<u8>);
