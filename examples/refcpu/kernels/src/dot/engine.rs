@@ -67,13 +67,13 @@ macro_rules! engines {
 }
 
 #[cfg(target_arch = "x86_64")]
-use super::x86::{F32x8, F32x16, F64x4, F64x8};
+use super::x86::{Complex, F32x8, F32x16, F64x4, F64x8};
 
 engines! {
     f32: F32x16, F32x8, Portable<f32, 4>;
     f64: F64x8, F64x4, Portable<f64, 2>;
     i32: Portable<i32, 16>, Portable<i32, 8>, Portable<i32, 4>;
     i64: Portable<i64, 8>, Portable<i64, 4>, Portable<i64, 2>;
-    [f32; 2]: Portable<[f32; 2], 8>, Portable<[f32; 2], 4>, Portable<[f32; 2], 2>;
-    [f64; 2]: Portable<[f64; 2], 4>, Portable<[f64; 2], 2>, Portable<[f64; 2], 1>;
+    [f32; 2]: Complex<F32x16>, Complex<F32x8>, Portable<[f32; 2], 2>;
+    [f64; 2]: Complex<F64x8>, Complex<F64x4>, Portable<[f64; 2], 1>;
 }

@@ -5,6 +5,7 @@ use super::engine::{Compute, Engine};
 use super::kernel::{Block, Panels, panels};
 use super::operand::{Index, Left, Right};
 use crate::Pool;
+use crate::number::Store;
 use crate::scratch::Scratch;
 use crate::view::SyncPtr;
 use std::ops::Range;
@@ -32,15 +33,6 @@ pub(crate) struct Output<U> {
     pub row: usize,
     /// How a row of results is rounded and stored, if the array does not hold elements of type `U`.
     pub store: Option<Store<U>>,
-}
-
-/// Rounds results to the array's element type.
-#[derive(Clone, Copy)]
-pub(crate) struct Store<U> {
-    /// Stores that many results at the address.
-    pub row: unsafe fn(*const U, *mut u8, usize),
-    /// Bytes of an element of the array.
-    pub size: usize,
 }
 
 /// Depth of a block: with a full panel of columns it fills half of a second-level cache way, whatever the type.
@@ -196,7 +188,7 @@ unsafe fn one<U: Compute>(
     let lanes = engine.lanes;
     let in_place = rhs.direct(batch).filter(|_| {
         let fits = engine.masked || cols.is_multiple_of(lanes);
-        fits && (rows <= 2 * engine.rows || cols.saturating_mul(depth) <= 1 << 18)
+        fits && (rows <= 2 * engine.rows || cols.saturating_mul(depth) <= (1 << 20) / size_of::<U>())
     });
     // Packed at a time: the whole depth if that leaves room for a few panels, so that C is complete after one pass.
     let depth_at_once = match (in_place, out.store) {
@@ -280,20 +272,20 @@ unsafe fn pack<U: Compute>(
     let all: Vec<(usize, usize)> = panels(vectors.len()).collect();
     let blocks = depth.len().div_ceil(depth_block);
     // Panels per chunk, for some microseconds of copying.
-    let per_chunk = ((1 << 15) / (depth_block * lanes * 3)).max(1);
+    let per_chunk = ((1 << 17) / (depth_block * lanes * 3)).max(1);
     let chunks = all.len().div_ceil(per_chunk);
     pool.run(blocks * chunks, &|chunk| {
         let (block, chunk) = (chunk / chunks, chunk % chunks);
         let from = depth.start + block * depth_block;
         let to = depth.end.min(from + depth_block);
         let base = ptr.get().cast::<U>().wrapping_add((from - depth.start) * width);
-        for (first, count) in &all[chunk * per_chunk..all.len().min((chunk + 1) * per_chunk)] {
-            let col = (vectors.start + first) * lanes;
-            let panel = base.wrapping_add(first * lanes * (to - from));
-            // SAFETY: the ranges are within the operand, and each panel has its own part of the scratch memory, which
-            // was made for all vectors and the whole depth.
-            unsafe { rhs.pack(batch, from..to, col..cols.min(col + count * lanes), count * lanes, panel) };
-        }
+        let all = &all[chunk * per_chunk..all.len().min((chunk + 1) * per_chunk)];
+        let (first, end) = (all[0].0, all[all.len() - 1].0 + all[all.len() - 1].1);
+        let cut = vectors.start + first..vectors.start + end;
+        let to_panel = base.wrapping_add(first * lanes * (to - from));
+        // SAFETY: the ranges are within the operand, and each chunk has its own part of the scratch memory, which was made
+        // for all vectors and the whole depth. Cutting some of the panels' vectors again gives the same panels.
+        unsafe { rhs.pack(batch, from..to, cut.start * lanes..cols.min(cut.end * lanes), lanes, to_panel) };
     });
     Panelled { ptr, layout: Panels::Packed, scratch: Some(scratch) }
 }

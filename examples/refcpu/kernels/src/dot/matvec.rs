@@ -1,9 +1,8 @@
 //! Products of a matrix and a vector: bound by reading the matrix once, so nothing is packed.
 
-use super::operand::Load;
 use crate::Pool;
 use crate::isa::{Isa, multiversion};
-use crate::number::Accumulator;
+use crate::number::{Accumulator, Load};
 use crate::scratch::Scratch;
 use crate::view::SyncPtr;
 

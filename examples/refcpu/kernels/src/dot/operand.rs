@@ -1,8 +1,8 @@
 //! The operands of a matrix product as the driver sees them: matrices whose elements are found by offsets, converted and
 //! packed block by block where the inner kernel cannot read them in place.
 
-use crate::number::{Accumulator, Number};
-use half::{bf16, f16};
+use super::kernel::panels;
+use crate::number::{Accumulator, Load};
 use std::ops::Range;
 
 /// Offsets of the indices of one side of a matrix, in elements.
@@ -75,65 +75,6 @@ impl Index {
     }
 }
 
-/// An element type that can be read as another when a block is packed.
-pub(crate) trait Load<U>: Copy + Send + Sync + 'static {
-    /// True if the two types are one.
-    const SAME: bool = false;
-    /// The value converted.
-    fn load(self) -> U;
-}
-
-macro_rules! loads {
-    ($($u:ty: $($t:ty),*;)*) => {$($(
-        impl Load<$u> for $t {
-            const SAME: bool = is_same(stringify!($u), stringify!($t));
-            #[inline(always)]
-            fn load(self) -> $u { self as $u }
-        }
-    )*)*};
-}
-/// Compares type names at compile time.
-const fn is_same(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut i = 0;
-    while i < a.len() && i < b.len() && a[i] == b[i] {
-        i += 1;
-    }
-    i == a.len() && i == b.len()
-}
-loads! {
-    f32: f32;
-    f64: f64, f32;
-    i32: i32, i16, u16, i8, u8;
-    i64: i64, i32, u32, i16, u16, i8, u8;
-}
-impl Load<f32> for bf16 {
-    #[inline(always)]
-    fn load(self) -> f32 {
-        self.widen()
-    }
-}
-impl Load<f32> for f16 {
-    #[inline(always)]
-    fn load(self) -> f32 {
-        self.widen()
-    }
-}
-impl Load<[f32; 2]> for [f32; 2] {
-    const SAME: bool = true;
-    #[inline(always)]
-    fn load(self) -> [f32; 2] {
-        self
-    }
-}
-impl Load<[f64; 2]> for [f64; 2] {
-    const SAME: bool = true;
-    #[inline(always)]
-    fn load(self) -> [f64; 2] {
-        self
-    }
-}
-
 /// The left operand of a batch of matrix products: a matrix of rows by depth.
 pub(crate) trait Left<U>: Sync {
     /// The matrix of one member of the batch in place, with the strides of rows and depth, if its elements are units at
@@ -164,11 +105,12 @@ pub(crate) trait Right<U>: Sync {
     /// The distance between members of the batch, if it is uniform.
     fn batch_stride(&self) -> Option<usize>;
 
-    /// Copies a panel: for each depth the columns, followed by zeros up to `width`.
+    /// Copies columns to panels as [`panels`] cuts them, in vectors of `lanes`: for each panel, for each depth its columns;
+    /// the last panel is padded with zeros.
     ///
     /// # Safety
-    /// The indices must be in range, `cols` at most `width` long, and `dst` writable for `width` units per depth.
-    unsafe fn pack(&self, batch: usize, depth: Range<usize>, cols: Range<usize>, width: usize, dst: *mut U);
+    /// The indices must be in range, and `dst` writable for the columns rounded up to whole vectors, per depth.
+    unsafe fn pack(&self, batch: usize, depth: Range<usize>, cols: Range<usize>, lanes: usize, dst: *mut U);
 }
 
 /// A batch of matrices inside an array.
@@ -287,21 +229,58 @@ impl<U: Accumulator, T: Load<U>> Right<U> for Matrices<T> {
         self.batch.stride()
     }
 
-    unsafe fn pack(&self, batch: usize, depth: Range<usize>, cols: Range<usize>, width: usize, dst: *mut U) {
+    unsafe fn pack(&self, batch: usize, depth: Range<usize>, cols: Range<usize>, lanes: usize, dst: *mut U) {
         let base = self.ptr.wrapping_add(self.batch.at(batch));
-        for row in 0..if cols.len() < width { depth.len() } else { 0 } {
-            for col in cols.len()..width {
-                // SAFETY: the caller vouches for `width` units per depth.
-                unsafe { *dst.add(row * width + col) = U::ZERO };
-            }
-        }
-        // SAFETY: the caller's contract.
+        let by_columns = self.outer.has_runs() && !self.inner.has_runs();
+        let all = || {
+            panels(cols.len().div_ceil(lanes)).map(|(first, count)| {
+                let from = cols.start + first * lanes;
+                (
+                    from..cols.end.min(from + count * lanes),
+                    count * lanes,
+                    dst.wrapping_add(first * lanes * depth.len()),
+                )
+            })
+        };
+        // SAFETY: the caller's contract: panels lie one behind the other in `dst`, each with its width per depth.
         unsafe {
-            if self.outer.has_runs() && !self.inner.has_runs() {
-                copy_columns(base, (&self.inner, cols), (&self.outer, depth), width, dst);
+            if by_columns {
+                for (cols, width, dst) in all() {
+                    copy_columns(base, (&self.inner, cols), (&self.outer, depth.clone()), width, dst);
+                }
             } else {
-                copy_rows(base, (&self.outer, depth), (&self.inner, cols), width, dst);
+                // Along whole rows, which is how memory wants to be read, and not panel by panel.
+                for (i, k) in depth.clone().enumerate() {
+                    for (cols, width, dst) in all() {
+                        copy_rows(
+                            base,
+                            (&self.outer, k..k + 1),
+                            (&self.inner, cols),
+                            width,
+                            dst.wrapping_add(i * width),
+                        );
+                    }
+                }
             }
+            pad(cols.len(), depth.len(), lanes, dst);
+        }
+    }
+}
+
+/// Writes the zeros behind the columns of the last panel.
+///
+/// # Safety
+/// As for [`Right::pack`].
+pub(crate) unsafe fn pad<U: Accumulator>(cols: usize, depth: usize, lanes: usize, dst: *mut U) {
+    if cols.is_multiple_of(lanes) {
+        return;
+    }
+    let Some((first, count)) = panels(cols.div_ceil(lanes)).last() else { return };
+    let (width, used) = (count * lanes, cols - first * lanes);
+    for k in 0..depth {
+        for col in used..width {
+            // SAFETY: the caller vouches for whole vectors per depth.
+            unsafe { *dst.add(first * lanes * depth + k * width + col) = U::ZERO };
         }
     }
 }

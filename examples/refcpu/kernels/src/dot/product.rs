@@ -1,11 +1,11 @@
 //! Matrix products between element types: what they are computed in, how operands are read and results stored.
 
 use super::engine::Compute;
-use super::gemm::{self, Output, Shape, Store};
+use super::gemm::{self, Output, Shape};
 use super::matvec;
-use super::operand::{Index, Left, Load, Matrices, Right};
+use super::operand::{Index, Left, Matrices, Right};
 use crate::convert::{Narrow, with_narrow};
-use crate::number::{Number, Target};
+use crate::number::{Load, Store, Target, store_f32};
 use crate::scratch::Scratch;
 use crate::{ComputeType, DType, Pool, Src};
 use half::{bf16, f16};
@@ -147,34 +147,12 @@ impl<U: Compute, T: Load<U>> Side<U> for Matrices<T> {
     }
 }
 
-/// Rounds `n` accumulators to elements of type `T`.
-///
-/// # Safety
-/// `n` elements must be readable at `src` and writable at `dst`.
-unsafe fn narrow_row<T: Number>(src: *const T::Acc, dst: *mut u8, n: usize) {
-    for i in 0..n {
-        // SAFETY: the caller's contract.
-        unsafe { *dst.cast::<T>().add(i) = T::narrow(*src.add(i)) };
-    }
-}
-
-/// As [`narrow_row`], for the floats of one byte.
-///
-/// # Safety
-/// As for [`narrow_row`].
-unsafe fn encode_row<N: Narrow>(src: *const f32, dst: *mut u8, n: usize) {
-    for i in 0..n {
-        // SAFETY: the caller's contract.
-        unsafe { *dst.add(i) = N::encode(*src.add(i)) as u8 };
-    }
-}
-
 macro_rules! stores {
     ($($name:ident: $u:ty as $t:ty, $x:ident => $e:expr;)*) => {$(
-        /// As [`narrow_row`].
+        /// Rounds `n` accumulators to elements of another type.
         ///
         /// # Safety
-        /// As for [`narrow_row`].
+        /// `n` elements must be readable at `src` and writable at `dst`.
         unsafe fn $name(src: *const $u, dst: *mut u8, n: usize) {
             for i in 0..n {
                 // SAFETY: the caller's contract.
@@ -197,17 +175,15 @@ stores! {
     i32_as_u2: i32 as u8, x => x as u8 & 3;
     i32_as_pred: i32 as u8, x => u8::from(x != 0);
 }
-/// As [`narrow_row`], from f64 by way of f32 for types that f32 holds with room to spare.
+/// Rounds accumulators from f64 by way of f32 for types that f32 holds with room to spare.
 ///
-/// # Safety
-/// As for [`narrow_row`].
-unsafe fn f64_by_f32(dtype: DType) -> unsafe fn(*const f64, *mut u8, usize) {
+fn f64_by_f32(dtype: DType) -> unsafe fn(*const f64, *mut u8, usize) {
     macro_rules! via {
         ($n:ty, $b:ty) => {{
-            /// As [`narrow_row`].
+            /// Rounds `n` accumulators to elements of another type.
             ///
             /// # Safety
-            /// As for [`narrow_row`].
+            /// `n` elements must be readable at `src` and writable at `dst`.
             unsafe fn row(src: *const f64, dst: *mut u8, n: usize) {
                 for i in 0..n {
                     // SAFETY: the caller's contract.
@@ -218,20 +194,6 @@ unsafe fn f64_by_f32(dtype: DType) -> unsafe fn(*const f64, *mut u8, usize) {
         }};
     }
     with_narrow!(dtype, via).expect("a narrow float")
-}
-
-fn f32_store(dtype: DType) -> Option<unsafe fn(*const f32, *mut u8, usize)> {
-    macro_rules! row {
-        ($n:ty, $b:ty) => {
-            encode_row::<$n> as unsafe fn(*const f32, *mut u8, usize)
-        };
-    }
-    match dtype {
-        DType::F32 => None,
-        DType::F16 => Some(narrow_row::<f16>),
-        DType::BF16 => Some(narrow_row::<bf16>),
-        small => with_narrow!(small, row),
-    }
 }
 
 macro_rules! operands {
@@ -257,11 +219,10 @@ macro_rules! operands {
     )*};
 }
 operands! {
-    f32, DType::F32, [DType::F32 => f32, DType::BF16 => bf16, DType::F16 => f16,], d => f32_store(d);
+    f32, DType::F32, [DType::F32 => f32, DType::BF16 => bf16, DType::F16 => f16,], d => store_f32(d);
     f64, DType::F64, [DType::F64 => f64, DType::F32 => f32,], d => Some(match d {
         DType::F32 => f64_as_f32,
-        // SAFETY: the function is only made here, to be called under the contract of `Store`.
-        small => unsafe { f64_by_f32(small) },
+        small => f64_by_f32(small),
     });
     i32, DType::S32 | DType::U32, [
         DType::S32 | DType::U32 => i32, DType::S16 => i16, DType::U16 => u16,

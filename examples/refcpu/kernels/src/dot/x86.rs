@@ -1,4 +1,4 @@
-//! Vectors of f32 and f64 for the inner kernel, with AVX-512 and with AVX2 and FMA.
+//! Vectors of f32, f64 and complex numbers for the inner kernel, with AVX-512 and with AVX2 and FMA.
 
 use super::kernel::Arith;
 use std::arch::x86_64::*;
@@ -156,3 +156,95 @@ avx2!(
     F64x4, f64, __m256d, 4,
     _mm256_setzero_pd _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_fmadd_pd _mm256_add_pd
 );
+
+/// Vectors of reals that complex numbers, real and imaginary parts in turn, can be multiplied with.
+///
+/// # Safety
+/// As for [`Arith`].
+pub(crate) unsafe trait Pairs:
+    Arith<Units = <Self as Arith>::Accs, Unit = <Self as Arith>::Out>
+{
+    /// `a + i b`, where `a` and `b` hold complex numbers.
+    ///
+    /// # Safety
+    /// The machine must have the instruction set.
+    unsafe fn plus_i_times(a: Self::Accs, b: Self::Accs) -> Self::Accs;
+}
+
+macro_rules! pairs {
+    ($($name:ident, $v:ty, |$a:ident, $b:ident| $e:expr;)*) => {$(
+        // SAFETY: no memory is accessed.
+        unsafe impl Pairs for $name {
+            #[inline(always)]
+            unsafe fn plus_i_times($a: $v, $b: $v) -> $v {
+                // SAFETY: the caller vouches for the instruction set.
+                unsafe { $e }
+            }
+        }
+    )*};
+}
+pairs! {
+    F32x16, __m512, |a, b| _mm512_fmaddsub_ps(a, _mm512_set1_ps(1.0), _mm512_permute_ps::<0b1011_0001>(b));
+    F64x8, __m512d, |a, b| _mm512_fmaddsub_pd(a, _mm512_set1_pd(1.0), _mm512_permute_pd::<0b0101_0101>(b));
+    F32x8, __m256, |a, b| _mm256_addsub_ps(a, _mm256_permute_ps::<0b1011_0001>(b));
+    F64x4, __m256d, |a, b| _mm256_addsub_pd(a, _mm256_permute_pd::<0b0101>(b));
+}
+
+/// Complex numbers in vectors of reals. An accumulator is a pair: the sums of B times the real and times the imaginary
+/// parts of A, which are put together when they are stored.
+#[derive(Clone, Copy)]
+pub(crate) struct Complex<V>(V);
+
+// SAFETY: a complex number is two adjacent reals, and every function asks `V` for twice as many.
+unsafe impl<V: Pairs> Arith for Complex<V> {
+    type Unit = [V::Unit; 2];
+    type Out = [V::Unit; 2];
+    type Units = (V::Units, V::Units);
+    type Accs = (V::Accs, V::Accs);
+    const LANES: usize = V::LANES / 2;
+    const ROWS: usize = 4;
+    const MASKED: bool = V::MASKED;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self::Accs {
+        // SAFETY: the caller's contract.
+        unsafe { (V::zero(), V::zero()) }
+    }
+    #[inline(always)]
+    unsafe fn splat(p: *const Self::Unit) -> Self::Units {
+        // SAFETY: both parts of the unit at `p` are readable.
+        unsafe { (V::splat(p.cast()), V::splat(p.cast::<V::Unit>().add(1))) }
+    }
+    #[inline(always)]
+    unsafe fn load(p: *const Self::Unit) -> Self::Units {
+        // SAFETY: the caller's contract.
+        let v = unsafe { V::load(p.cast()) };
+        (v, v)
+    }
+    #[inline(always)]
+    unsafe fn load_part(p: *const Self::Unit, n: usize) -> Self::Units {
+        // SAFETY: `n` units are readable, which are twice as many reals.
+        let v = unsafe { V::load_part(p.cast(), 2 * n) };
+        (v, v)
+    }
+    #[inline(always)]
+    unsafe fn mul_acc(acc: Self::Accs, a: Self::Units, b: Self::Units) -> Self::Accs {
+        // SAFETY: the caller's contract.
+        unsafe { (V::mul_acc(acc.0, a.0, b.0), V::mul_acc(acc.1, a.1, b.0)) }
+    }
+    #[inline(always)]
+    unsafe fn add(a: Self::Accs, b: Self::Accs) -> Self::Accs {
+        // SAFETY: the caller's contract.
+        unsafe { (V::add(a.0, b.0), V::add(a.1, b.1)) }
+    }
+    #[inline(always)]
+    unsafe fn read(p: *const Self::Out, n: usize) -> Self::Accs {
+        // SAFETY: as in `load_part`.
+        unsafe { (V::read(p.cast(), 2 * n), V::zero()) }
+    }
+    #[inline(always)]
+    unsafe fn write(p: *mut Self::Out, v: Self::Accs, n: usize) {
+        // SAFETY: `n` elements are writable, which are twice as many reals.
+        unsafe { V::write(p.cast(), V::plus_i_times(v.0, v.1), 2 * n) }
+    }
+}

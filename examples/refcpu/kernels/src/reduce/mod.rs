@@ -1,6 +1,14 @@
 //! Reductions: combining the elements along some dimensions into one.
 
-use crate::number::{Accumulator, Monoid, Number, with_number};
+mod arg;
+mod driver;
+mod kernel;
+#[cfg(test)]
+mod tests;
+mod types;
+
+use self::driver::Layout;
+use crate::number::wrap_sub_byte;
 use crate::{DType, Dst, Pool, Src};
 
 /// The operation of a reduction.
@@ -91,21 +99,31 @@ pub(crate) use with_monoid;
 ///
 /// # Panics
 /// If a shape or type does not fit, a dimension is out of range or repeated, or the operation is not defined on the type of `out`.
-pub fn reduce(pool: &Pool, op: ReduceOp, input: Src<'_>, init: Src<'_>, out: Dst<'_>, dims: &[usize]) {
-    let kept: Vec<usize> = (0..input.dims().len()).filter(|d| !dims.contains(d)).collect();
-    let expected: Vec<usize> = kept.iter().map(|d| input.dims()[*d]).collect();
+pub fn reduce(pool: &Pool, op: ReduceOp, input: Src<'_>, init: Src<'_>, mut out: Dst<'_>, dims: &[usize]) {
+    let mut reduced = vec![false; input.dims().len()];
+    for d in dims {
+        let seen = reduced.get_mut(*d).map(|r| std::mem::replace(r, true));
+        assert_eq!(seen, Some(false), "reduce of {:?} along {dims:?}", input.dims());
+    }
+    let kept = (0..reduced.len()).filter(|d| !reduced[*d]).map(|d| input.dims()[d]);
     assert!(
-        dims.len() + kept.len() == input.dims().len() && out.dims() == expected && init.dims().is_empty(),
-        "reduce of {:?} along {dims:?} from {:?} into {:?}",
+        out.dims().iter().copied().eq(kept) && init.dims().is_empty() && init.dtype() == out.dtype(),
+        "reduce of {:?} along {dims:?} from {:?}{:?} into {:?}{:?}",
         input.dims(),
+        init.dtype(),
         init.dims(),
+        out.dtype(),
         out.dims(),
     );
     assert!(op.supports(out.dtype()), "{op:?} of {:?}", out.dtype());
-    assert_eq!(input.dtype(), out.dtype(), "reduce into another type");
-    let _ = pool;
-    let op = op.for_storage(out.dtype());
-    with_number!(out.dtype(), T => with_monoid!(op, M => simple::<T, M>(input, init, out, &kept)), small float => panic!("reduce of {:?}", input.dtype()))
+    if input.is_empty() {
+        let size = out.dtype().size();
+        out.bytes_mut().chunks_exact_mut(size).for_each(|element| element.copy_from_slice(init.bytes()));
+        return;
+    }
+    let layout = Layout::new(input.dims(), |d| reduced[d]);
+    types::dispatch(pool, op.for_storage(out.dtype()), input, init, &mut out, &layout);
+    wrap_sub_byte(out.dtype(), out.bytes_mut());
 }
 
 /// Which extreme [`arg_reduce`] looks for.
@@ -133,70 +151,24 @@ pub fn arg_reduce(
     indices: Dst<'_>,
     dim: usize,
 ) {
-    let _ = pool;
+    let n = *input.dims().get(dim).unwrap_or_else(|| panic!("arg_reduce of {:?} along {dim}", input.dims()));
+    let expected = input.dims().iter().enumerate().filter(|(d, _)| *d != dim).map(|(_, n)| *n);
     assert!(
-        dim < input.dims().len() && !input.dtype().is_complex(),
-        "arg_reduce of {:?}{:?} along {dim}",
+        values.dims().iter().copied().eq(expected)
+            && indices.dims() == values.dims()
+            && values.dtype() == input.dtype(),
+        "arg_reduce of {:?}{:?} along {dim} into {:?}{:?} and {:?}",
         input.dtype(),
-        input.dims()
+        input.dims(),
+        values.dtype(),
+        values.dims(),
+        indices.dims(),
     );
-    let mut expected = input.dims().to_vec();
-    expected.remove(dim);
-    assert!(values.dims() == expected && indices.dims() == expected && values.dtype() == input.dtype());
-    with_number!(input.dtype(), T => with_number!(indices.dtype(), I => arg_simple::<T, I>(op, input, values, indices, dim), small float => panic!()), small float => panic!())
-}
-
-fn simple<T: Number, M: Monoid<T::Acc>>(input: Src<'_>, init: Src<'_>, mut out: Dst<'_>, kept: &[usize]) {
-    let init = init.as_slice::<T>()[0].widen();
-    let dims = input.dims();
-    let mut acc = vec![init; out.len()];
-    for (flat, x) in input.as_slice::<T>().iter().enumerate() {
-        let (mut rest, mut at, mut stride) = (flat, 0, 1);
-        for d in (0..dims.len()).rev() {
-            let i = rest % dims[d];
-            rest /= dims[d];
-            if kept.contains(&d) {
-                at += i * stride;
-                stride *= dims[d];
-            }
-        }
-        acc[at] = M::combine(acc[at], x.widen());
+    let index_type = indices.dtype();
+    assert!(!input.dtype().is_complex() && !index_type.is_float() && !index_type.is_complex());
+    if values.is_empty() {
+        return;
     }
-    for (o, a) in out.as_mut_slice::<T>().iter_mut().zip(acc) {
-        *o = T::narrow(a);
-    }
-}
-
-fn arg_simple<T: Number, I: Number>(
-    op: ArgReduceOp,
-    input: Src<'_>,
-    mut values: Dst<'_>,
-    mut indices: Dst<'_>,
-    dim: usize,
-) {
-    let dims = input.dims();
-    let inner: usize = dims[dim + 1..].iter().product();
-    let n = dims[dim];
-    assert!(n > 0 || values.is_empty(), "arg_reduce over nothing");
-    let x = input.as_slice::<T>();
-    for o in 0..values.len() {
-        let (hi, lo) = (o / inner, o % inner);
-        let mut best = 0;
-        for i in 1..n {
-            let (b, c) = (x[(hi * n + best) * inner + lo].widen(), x[(hi * n + i) * inner + lo].widen());
-            let better = match op {
-                ArgReduceOp::Minimum => c.least(b),
-                ArgReduceOp::Maximum => c.greatest(b),
-            };
-            let nan = |v: T::Acc| v != v;
-            if !nan(b) && (nan(c) || (c != b && better == c)) {
-                best = i;
-            }
-        }
-        values.as_mut_slice::<T>()[o] = x[(hi * n + best) * inner + lo];
-        let bytes = (best as u64).to_le_bytes();
-        let size = indices.dtype().size();
-        indices.bytes_mut()[o * size..][..size].copy_from_slice(&bytes[..size]);
-        let _ = std::marker::PhantomData::<I>;
-    }
+    assert!(n > 0, "arg_reduce of {:?} along {dim}: nothing to choose from", input.dims());
+    arg::run(pool, op, input, values, indices, dim);
 }

@@ -1,10 +1,13 @@
 //! What the reducing kernels (reduce, dot, convolution, windows) know about element types: how an element is widened
 //! to the type that it is accumulated in, how the result is rounded back, and the operations that accumulate.
 
+mod cast;
+
 use crate::convert::{self, Narrow as _};
-use crate::scratch::Scratch;
-use crate::{DType, Src, view::Element};
+use crate::{DType, view::Element};
 use half::{bf16, f16};
+
+pub(crate) use cast::{Load, Store, Target, small_float_values, store_f32};
 
 /// An element as it lies in memory, with the type that many of them are accumulated in.
 pub(crate) trait Number: Element {
@@ -297,87 +300,9 @@ macro_rules! with_number {
 }
 pub(crate) use with_number;
 
-/// A type that whole arrays can be converted to, for operands of mixed types.
-pub(crate) trait Target: Accumulator {
-    /// The elements of `src`, which must not be complex if this type is not.
-    fn array_of(src: Src<'_>) -> Scratch;
-}
-
-macro_rules! targets {
-    ($($u:ty: $x:ident => $real:expr, $z:ident => $complex:expr;)*) => {$(
-        impl Target for $u {
-            fn array_of(src: Src<'_>) -> Scratch {
-                let mut scratch = Scratch::new::<$u>(src.len());
-                // SAFETY: the scratch memory was made for as many elements, and zero bits are a value of the type.
-                let out = unsafe {
-                    std::ptr::write_bytes(scratch.ptr::<$u>(), 0, src.len());
-                    std::slice::from_raw_parts_mut(scratch.ptr::<$u>(), src.len())
-                };
-                macro_rules! real {
-                    ($t:ty) => {
-                        for (o, s) in out.iter_mut().zip(src.as_slice::<$t>()) {
-                            let $x = s.widen();
-                            *o = $real;
-                        }
-                    };
-                }
-                macro_rules! complex {
-                    ($t:ty) => {
-                        for (o, $z) in out.iter_mut().zip(src.as_slice::<$t>()) {
-                            *o = $complex;
-                        }
-                    };
-                }
-                match src.dtype() {
-                    DType::Pred | DType::U2 | DType::U4 | DType::U8 => real!(u8),
-                    DType::S2 | DType::S4 | DType::S8 => real!(i8),
-                    DType::S16 => real!(i16),
-                    DType::S32 => real!(i32),
-                    DType::S64 => real!(i64),
-                    DType::U16 => real!(u16),
-                    DType::U32 => real!(u32),
-                    DType::U64 => real!(u64),
-                    DType::F16 => real!(f16),
-                    DType::BF16 => real!(bf16),
-                    DType::F32 => real!(f32),
-                    DType::F64 => real!(f64),
-                    DType::C64 => complex!([f32; 2]),
-                    DType::C128 => complex!([f64; 2]),
-                    small => {
-                        let table = small_float_values(small);
-                        for (o, s) in out.iter_mut().zip(src.bytes()) {
-                            let $x = table[usize::from(*s)];
-                            *o = $real;
-                        }
-                    }
-                }
-                scratch
-            }
-        }
-    )*};
-}
-targets! {
-    f32: x => x as f32, z => z[0] as f32;
-    f64: x => x as f64, z => z[0] as f64;
-    i32: x => x as i32, z => z[0] as i32;
-    i64: x => x as i64, z => z[0] as i64;
-    [f32; 2]: x => [x as f32, 0.0], z => [z[0] as f32, z[1] as f32];
-    [f64; 2]: x => [x as f64, 0.0], z => [z[0] as f64, z[1] as f64];
-}
-
-/// The values of all 256 bytes as elements of a 4-, 6- or 8-bit float type.
-pub(crate) fn small_float_values(dtype: DType) -> [f32; 256] {
-    std::array::from_fn(|i| convert::narrow_to_f32(dtype, i as u16).expect("a small float type"))
-}
-
-/// True for the 4-, 6- and 8-bit floats, which are converted to f32 as whole arrays before they are reduced.
-pub(crate) fn is_small_float(dtype: DType) -> bool {
-    dtype.is_float() && dtype.size() == 1
-}
-
 /// Brings the elements of a type narrower than a byte back into its range, after arithmetic in whole bytes.
 pub(crate) fn wrap_sub_byte(dtype: DType, bytes: &mut [u8]) {
-    let spare = 8 - dtype.bits();
+    let spare = 8usize.saturating_sub(dtype.bits());
     match dtype {
         DType::U2 | DType::U4 => bytes.iter_mut().for_each(|b| *b = (*b << spare) >> spare),
         DType::S2 | DType::S4 => bytes.iter_mut().for_each(|b| *b = (((*b as i8) << spare) >> spare) as u8),

@@ -1,0 +1,195 @@
+//! Conversions between element types on the way in and out of the reducing kernels.
+
+use super::Accumulator;
+use super::Number;
+use crate::convert::{self, Narrow, with_narrow};
+use crate::scratch::Scratch;
+use crate::{DType, Src};
+use half::{bf16, f16};
+
+/// An element type that can be read as another when a block is packed.
+pub(crate) trait Load<U>: Copy + Send + Sync + 'static {
+    /// True if the two types are one.
+    const SAME: bool = false;
+    /// The value converted.
+    fn load(self) -> U;
+}
+
+macro_rules! loads {
+    ($($u:ty: $($t:ty),*;)*) => {$($(
+        impl Load<$u> for $t {
+            const SAME: bool = is_same(stringify!($u), stringify!($t));
+            #[inline(always)]
+            fn load(self) -> $u { self as $u }
+        }
+    )*)*};
+}
+/// Compares type names at compile time.
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+loads! {
+    f32: f32;
+    u8: u8;
+    i8: i8;
+    u16: u16;
+    i16: i16;
+    u32: u32;
+    u64: u64;
+    f64: f64, f32;
+    i32: i32, i16, u16, i8, u8;
+    i64: i64, i32, u32, i16, u16, i8, u8;
+}
+impl Load<f32> for bf16 {
+    #[inline(always)]
+    fn load(self) -> f32 {
+        self.widen()
+    }
+}
+impl Load<f32> for f16 {
+    #[inline(always)]
+    fn load(self) -> f32 {
+        self.widen()
+    }
+}
+impl Load<[f32; 2]> for [f32; 2] {
+    const SAME: bool = true;
+    #[inline(always)]
+    fn load(self) -> [f32; 2] {
+        self
+    }
+}
+impl Load<[f64; 2]> for [f64; 2] {
+    const SAME: bool = true;
+    #[inline(always)]
+    fn load(self) -> [f64; 2] {
+        self
+    }
+}
+
+/// A type that whole arrays can be converted to, for operands of mixed types.
+pub(crate) trait Target: Accumulator {
+    /// The elements of `src`, which must not be complex if this type is not.
+    fn array_of(src: Src<'_>) -> Scratch;
+}
+
+macro_rules! targets {
+    ($($u:ty: $x:ident => $real:expr, $z:ident => $complex:expr;)*) => {$(
+        impl Target for $u {
+            fn array_of(src: Src<'_>) -> Scratch {
+                let mut scratch = Scratch::new::<$u>(src.len());
+                // SAFETY: the scratch memory was made for as many elements, and zero bits are a value of the type.
+                let out = unsafe {
+                    std::ptr::write_bytes(scratch.ptr::<$u>(), 0, src.len());
+                    std::slice::from_raw_parts_mut(scratch.ptr::<$u>(), src.len())
+                };
+                macro_rules! real {
+                    ($t:ty) => {
+                        for (o, s) in out.iter_mut().zip(src.as_slice::<$t>()) {
+                            let $x = s.widen();
+                            *o = $real;
+                        }
+                    };
+                }
+                macro_rules! complex {
+                    ($t:ty) => {
+                        for (o, $z) in out.iter_mut().zip(src.as_slice::<$t>()) {
+                            *o = $complex;
+                        }
+                    };
+                }
+                match src.dtype() {
+                    DType::Pred | DType::U2 | DType::U4 | DType::U8 => real!(u8),
+                    DType::S2 | DType::S4 | DType::S8 => real!(i8),
+                    DType::S16 => real!(i16),
+                    DType::S32 => real!(i32),
+                    DType::S64 => real!(i64),
+                    DType::U16 => real!(u16),
+                    DType::U32 => real!(u32),
+                    DType::U64 => real!(u64),
+                    DType::F16 => real!(f16),
+                    DType::BF16 => real!(bf16),
+                    DType::F32 => real!(f32),
+                    DType::F64 => real!(f64),
+                    DType::C64 => complex!([f32; 2]),
+                    DType::C128 => complex!([f64; 2]),
+                    small => {
+                        let table = small_float_values(small);
+                        for (o, s) in out.iter_mut().zip(src.bytes()) {
+                            let $x = table[usize::from(*s)];
+                            *o = $real;
+                        }
+                    }
+                }
+                scratch
+            }
+        }
+    )*};
+}
+targets! {
+    f32: x => x as f32, z => z[0] as f32;
+    f64: x => x as f64, z => z[0] as f64;
+    i32: x => x as i32, z => z[0] as i32;
+    i64: x => x as i64, z => z[0] as i64;
+    [f32; 2]: x => [x as f32, 0.0], z => [z[0] as f32, z[1] as f32];
+    [f64; 2]: x => [x as f64, 0.0], z => [z[0] as f64, z[1] as f64];
+}
+
+/// The values of all 256 bytes as elements of a 4-, 6- or 8-bit float type.
+pub(crate) fn small_float_values(dtype: DType) -> [f32; 256] {
+    std::array::from_fn(|i| convert::narrow_to_f32(dtype, i as u16).expect("a small float type"))
+}
+
+/// Rounds and stores that many accumulators at the address; unsafe for its raw pointers.
+pub(crate) type RowStore<U> = unsafe fn(*const U, *mut u8, usize);
+
+/// Rounds results to the array's element type.
+#[derive(Clone, Copy)]
+pub(crate) struct Store<U> {
+    /// Stores that many results at the address.
+    pub row: RowStore<U>,
+    /// Bytes of an element of the array.
+    pub size: usize,
+}
+
+/// Rounds `n` accumulators to elements of type `T`.
+///
+/// # Safety
+/// `n` elements must be readable at `src` and writable at `dst`.
+unsafe fn narrow_row<T: Number>(src: *const T::Acc, dst: *mut u8, n: usize) {
+    for i in 0..n {
+        // SAFETY: the caller's contract.
+        unsafe { *dst.cast::<T>().add(i) = T::narrow(*src.add(i)) };
+    }
+}
+
+/// As [`narrow_row`], for the floats of one byte.
+///
+/// # Safety
+/// As for [`narrow_row`].
+unsafe fn encode_row<N: Narrow>(src: *const f32, dst: *mut u8, n: usize) {
+    for i in 0..n {
+        // SAFETY: the caller's contract.
+        unsafe { *dst.add(i) = N::encode(*src.add(i)) as u8 };
+    }
+}
+
+/// How f32 accumulators are stored as elements of a float type that they hold exactly; `None` for f32 itself.
+pub(crate) fn store_f32(dtype: DType) -> Option<RowStore<f32>> {
+    macro_rules! row {
+        ($n:ty, $b:ty) => {
+            encode_row::<$n> as RowStore<f32>
+        };
+    }
+    match dtype {
+        DType::F32 => None,
+        DType::F16 => Some(narrow_row::<f16>),
+        DType::BF16 => Some(narrow_row::<bf16>),
+        small => with_narrow!(small, row),
+    }
+}

@@ -1,0 +1,261 @@
+//! Where the extreme of each row or column is.
+
+use super::ArgReduceOp;
+use super::kernel::rows;
+use crate::isa::{Isa, multiversion};
+use crate::number::{Accumulator, Greatest, Least, Load, Monoid, Target};
+use crate::view::SyncPtr;
+use crate::{DType, Dst, Pool, Src};
+use half::{bf16, f16};
+
+/// Elements of a chunk: some microseconds of reading.
+const CHUNK: usize = 1 << 16;
+/// Columns that are searched at once.
+const TILE: usize = 256;
+/// Rows that indices of 32 bits are counted over at a time.
+const ROWS: usize = 1 << 31;
+
+/// An extreme, with the comparison that goes with it.
+trait Extreme<A: Accumulator>: Monoid<A> {
+    /// True if `b` is strictly better than `a`; NaN is better than any number.
+    fn is_better(b: A, a: A) -> bool;
+}
+impl<A: Accumulator + PartialOrd> Extreme<A> for Greatest {
+    #[inline(always)]
+    fn is_better(b: A, a: A) -> bool {
+        (b > a) | (is_nan(b) & !is_nan(a))
+    }
+}
+impl<A: Accumulator + PartialOrd> Extreme<A> for Least {
+    #[inline(always)]
+    fn is_better(b: A, a: A) -> bool {
+        (b < a) | (is_nan(b) & !is_nan(a))
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::eq_op)]
+fn is_nan<A: Accumulator>(a: A) -> bool {
+    a != a
+}
+
+/// Runs `arg_reduce` on shapes that it has checked; `dim` is not empty.
+pub(super) fn run(
+    pool: &Pool,
+    op: ArgReduceOp,
+    input: Src<'_>,
+    values: Dst<'_>,
+    indices: Dst<'_>,
+    dim: usize,
+) {
+    let src = input.as_ptr();
+    let mut task = Task {
+        outer: input.dims()[..dim].iter().product(),
+        n: input.dims()[dim],
+        inner: input.dims()[dim + 1..].iter().product(),
+        input,
+        values,
+        indices,
+    };
+    macro_rules! find {
+        ($A:ty, $T:ty, $src:expr) => {
+            // SAFETY: the elements of the input have type `T`, or were converted to it as a whole.
+            unsafe {
+                match op {
+                    ArgReduceOp::Minimum => task.find::<$A, $T, Least>(pool, $src.cast::<$T>()),
+                    ArgReduceOp::Maximum => task.find::<$A, $T, Greatest>(pool, $src.cast::<$T>()),
+                }
+            }
+        };
+    }
+    match input.dtype() {
+        DType::Pred | DType::U2 | DType::U4 | DType::U8 => find!(u8, u8, src),
+        DType::S2 | DType::S4 | DType::S8 => find!(i8, i8, src),
+        DType::S16 => find!(i16, i16, src),
+        DType::S32 => find!(i32, i32, src),
+        DType::S64 => find!(i64, i64, src),
+        DType::U16 => find!(u16, u16, src),
+        DType::U32 => find!(u32, u32, src),
+        DType::U64 => find!(u64, u64, src),
+        DType::F16 => find!(f32, f16, src),
+        DType::BF16 => find!(f32, bf16, src),
+        DType::F32 => find!(f32, f32, src),
+        DType::F64 => find!(f64, f64, src),
+        _ => {
+            let mut converted = f32::array_of(input);
+            find!(f32, f32, converted.ptr::<u8>().cast_const());
+        }
+    }
+}
+
+/// A search along the middle one of three dimensions.
+struct Task<'a> {
+    outer: usize,
+    n: usize,
+    inner: usize,
+    input: Src<'a>,
+    values: Dst<'a>,
+    indices: Dst<'a>,
+}
+
+/// Where results go: the element that was found is copied from the input.
+struct Found {
+    input: SyncPtr,
+    values: SyncPtr,
+    size: usize,
+    indices: SyncPtr,
+    index_size: usize,
+}
+
+impl Found {
+    /// Stores result `at`: element `element` of the input, which has index `index` along the dimension.
+    ///
+    /// # Safety
+    /// Both must be in range, and the result the caller's to write.
+    #[inline(always)]
+    unsafe fn store(&self, at: usize, element: usize, index: usize) {
+        let bytes = (index as u64).to_le_bytes();
+        // SAFETY: the caller's contract; elements have `size`, indices `index_size` (at most 8) bytes.
+        unsafe {
+            let from = self.input.get().add(element * self.size);
+            std::ptr::copy_nonoverlapping(from, self.values.get().add(at * self.size), self.size);
+            let to = self.indices.get().add(at * self.index_size);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, self.index_size);
+        }
+    }
+}
+
+impl Task<'_> {
+    /// # Safety
+    /// `src` must hold the elements of the input, as type `T`.
+    unsafe fn find<A: Accumulator, T: Load<A>, E: Extreme<A>>(&mut self, pool: &Pool, src: *const T) {
+        let (outer, n, inner) = (self.outer, self.n, self.inner);
+        let src = SyncPtr::from_raw(src.cast_mut().cast());
+        let found = Found {
+            input: SyncPtr::from_raw(self.input.as_ptr().cast_mut()),
+            values: SyncPtr::new(&mut self.values),
+            size: self.input.dtype().size(),
+            indices: SyncPtr::new(&mut self.indices),
+            index_size: self.indices.dtype().size(),
+        };
+        let inline = Pool::inline();
+        let pool = if outer * n * inner < CHUNK / 4 { &inline } else { pool };
+        if inner == 1 {
+            let per_chunk = (CHUNK / n).max(1);
+            pool.run(outer.div_ceil(per_chunk), &|chunk| {
+                for row in chunk * per_chunk..outer.min((chunk + 1) * per_chunk) {
+                    // SAFETY: the row lies in the input, and result `row` belongs to this chunk.
+                    unsafe {
+                        let p = src.get().cast::<T>().cast_const().add(row * n);
+                        let mut best = E::IDENTITY;
+                        rows::<A, T, E>(p, n, 1, n, &mut best);
+                        let index = first_equal::<A, T>(p, n, best);
+                        found.store(row, row * n + index, index);
+                    }
+                }
+            });
+            return;
+        }
+        let tiles = inner.div_ceil(TILE);
+        let per_chunk = (CHUNK / (n * inner.min(TILE))).max(1);
+        pool.run((outer * tiles).div_ceil(per_chunk), &|chunk| {
+            for i in chunk * per_chunk..(outer * tiles).min((chunk + 1) * per_chunk) {
+                let (o, first) = (i / tiles, i % tiles * TILE);
+                let width = TILE.min(inner - first);
+                let start = o * n * inner + first;
+                let (mut best, mut at) = ([E::IDENTITY; TILE], [0usize; TILE]);
+                // SAFETY: the columns of the tile lie in the input, and their results belong to this chunk.
+                unsafe {
+                    let p = src.get().cast::<T>().cast_const().add(start);
+                    for (b, j) in best.iter_mut().zip(0..width) {
+                        *b = (*p.add(j)).load();
+                    }
+                    for from in (0..n).step_by(ROWS) {
+                        let mut here = [u32::MAX; TILE];
+                        let count = ROWS.min(n - from);
+                        column_extremes::<A, T, E>(
+                            p.add(from * inner),
+                            inner,
+                            count,
+                            width,
+                            &mut best,
+                            &mut here,
+                        );
+                        for (at, here) in at.iter_mut().zip(here).filter(|(_, here)| *here != u32::MAX) {
+                            *at = from + here as usize;
+                        }
+                    }
+                    for (j, index) in at[..width].iter().enumerate() {
+                        found.store(o * inner + first + j, start + index * inner + j, *index);
+                    }
+                }
+            }
+        });
+    }
+}
+
+multiversion! {
+    /// The index of the first of `n` elements that equals `value`, or is NaN if `value` is; `n - 1` if there is none.
+    ///
+    /// # Safety
+    /// `n` elements at `row` must be readable.
+    unsafe fn first_equal<A: Accumulator, T: Load<A>>(row: *const T, n: usize, value: A) -> usize = first_equal_body
+}
+
+/// # Safety
+/// As for [`first_equal`].
+#[inline(always)]
+unsafe fn first_equal_body<I: Isa, A: Accumulator, T: Load<A>>(row: *const T, n: usize, value: A) -> usize {
+    const BLOCK: usize = 64;
+    let nan = is_nan(value);
+    let is_it = |x: A| (x == value) | (nan & is_nan(x));
+    let mut i = 0;
+    // SAFETY: indices stay below `n`.
+    unsafe {
+        while i + BLOCK <= n {
+            let mut any = false;
+            for j in 0..BLOCK {
+                any |= is_it((*row.add(i + j)).load());
+            }
+            if any {
+                break;
+            }
+            i += BLOCK;
+        }
+        while i + 1 < n && !is_it((*row.add(i)).load()) {
+            i += 1;
+        }
+    }
+    i
+}
+
+multiversion! {
+    /// Searches `width` columns of `count` rows, `stride` apart: where an element is better than `best`, it replaces it and its row is noted in `at`.
+    ///
+    /// # Safety
+    /// The rows must be readable; `width` is at most [`TILE`].
+    unsafe fn column_extremes<A: Accumulator, T: Load<A>, E: Extreme<A>>(src: *const T, stride: usize, count: usize, width: usize, best: &mut [A; TILE], at: &mut [u32; TILE]) = column_extremes_body
+}
+
+/// # Safety
+/// As for [`column_extremes`].
+#[inline(always)]
+unsafe fn column_extremes_body<I: Isa, A: Accumulator, T: Load<A>, E: Extreme<A>>(
+    src: *const T,
+    stride: usize,
+    count: usize,
+    width: usize,
+    best: &mut [A; TILE],
+    at: &mut [u32; TILE],
+) {
+    for i in 0..count {
+        let row = src.wrapping_add(i * stride);
+        for (j, (best, at)) in best.iter_mut().zip(at.iter_mut()).enumerate().take(width) {
+            // SAFETY: the caller vouches for `width` elements of each row.
+            let x: A = unsafe { *row.add(j) }.load();
+            let better = E::is_better(x, *best);
+            *best = if better { x } else { *best };
+            *at = if better { i as u32 } else { *at };
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Cuts a reduction into chunks and each chunk into runs of the inner loops.
+
+use super::kernel::{TILE, columns, rows};
+use crate::Pool;
+use crate::number::{Accumulator, Load, Monoid, Store};
+use crate::scratch::Scratch;
+use crate::view::SyncPtr;
+use std::ops::Range;
+
+/// Elements of a chunk: some microseconds of reading.
+const CHUNK: usize = 1 << 16;
+/// Elements below which the calling thread does everything.
+const INLINE: usize = 1 << 14;
+/// Chunks that are enough to balance the threads; from there on no sum is shared out.
+const CHUNKS: usize = 32;
+/// Rows that are combined in one go; more are halved, so that sums are pairwise.
+const LEAF: usize = 512;
+/// Results per chunk at most, where whole rows are reduced.
+const RESULTS: usize = 256;
+
+/// Dimensions of the input, each with its stride: adjacent ones merged, those of size 1 left out.
+#[derive(Clone, Debug, Default)]
+struct Dims(Vec<(usize, usize)>);
+
+impl Dims {
+    fn count(&self) -> usize {
+        self.0.iter().map(|d| d.0).product()
+    }
+
+    /// The offset of a flat index.
+    fn offset(&self, mut i: usize) -> usize {
+        let mut offset = 0;
+        for (size, stride) in self.0.iter().rev() {
+            offset += i % size * stride;
+            i /= size;
+        }
+        offset
+    }
+
+    /// Calls `run` with offset, stride and count of each part of `range` that lies along the innermost dimension.
+    fn runs(&self, range: Range<usize>, mut run: impl FnMut(usize, usize, usize)) {
+        let (size, stride) = self.0.last().copied().unwrap_or((1, 0));
+        let mut i = range.start;
+        while i < range.end {
+            let count = (size - i % size).min(range.end - i);
+            run(self.offset(i), stride, count);
+            i += count;
+        }
+    }
+}
+
+/// A reduction of `kept` outer dimensions by `reduced` outer dimensions by an innermost dimension of adjacent elements.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    kept: Dims,
+    reduced: Dims,
+    /// Size of the innermost dimension.
+    inner: usize,
+    /// Whether the innermost dimension is reduced.
+    inner_reduced: bool,
+}
+
+impl Layout {
+    /// The layout of an array that is reduced where `reduced` says so.
+    pub(super) fn new(dims: &[usize], reduced: impl Fn(usize) -> bool) -> Self {
+        let mut merged: Vec<(usize, usize, bool)> = Vec::new();
+        let mut stride = 1;
+        for d in (0..dims.len()).rev().filter(|d| dims[*d] != 1) {
+            match merged.last_mut() {
+                Some(last) if last.2 == reduced(d) => last.0 *= dims[d],
+                _ => merged.push((dims[d], stride, reduced(d))),
+            }
+            stride *= dims[d];
+        }
+        let (inner, inner_reduced) = merged.first().map_or((1, false), |d| (d.0, d.2));
+        let pick =
+            |r: bool| Dims(merged.iter().skip(1).rev().filter(|d| d.2 == r).map(|d| (d.0, d.1)).collect());
+        Self { kept: pick(false), reduced: pick(true), inner, inner_reduced }
+    }
+}
+
+/// What is done with the results.
+pub(super) struct Results<A> {
+    /// The first element of the output.
+    pub ptr: SyncPtr,
+    /// How results are stored, if the output does not hold elements of type `A`.
+    pub store: Option<Store<A>>,
+    /// Combined with every result.
+    pub init: A,
+}
+
+impl<A: Accumulator> Results<A> {
+    /// Combines `init` with the values and stores them from element `at` on.
+    ///
+    /// # Safety
+    /// `n` values at `values` must be readable and writable; the elements of the output must be the caller's to write.
+    unsafe fn finish<M: Monoid<A>>(&self, values: *mut A, at: usize, n: usize) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            for i in 0..n {
+                *values.add(i) = M::combine(self.init, *values.add(i));
+            }
+            match self.store {
+                Some(store) => (store.row)(values, self.ptr.get().add(at * store.size), n),
+                None => std::ptr::copy_nonoverlapping(values, self.ptr.get().cast::<A>().add(at), n),
+            }
+        }
+    }
+}
+
+/// Reduces the array at `src`.
+///
+/// # Safety
+/// `src` must be readable as the layout says, and the output writable by us alone.
+pub(super) unsafe fn run<A: Accumulator, T: Load<A>, M: Monoid<A>>(
+    pool: &Pool,
+    layout: &Layout,
+    src: *const T,
+    results: &Results<A>,
+) {
+    let reduced = layout.reduced.count() * if layout.inner_reduced { layout.inner } else { 1 };
+    let kept = layout.kept.count() * if layout.inner_reduced { 1 } else { layout.inner };
+    let inline = Pool::inline();
+    let pool = if reduced.saturating_mul(kept) < INLINE { &inline } else { pool };
+    // SAFETY: the caller's contract.
+    unsafe {
+        if layout.inner_reduced {
+            reduce_rows::<A, T, M>(pool, layout, src, results);
+        } else {
+            reduce_columns::<A, T, M>(pool, layout, src, results);
+        }
+    }
+}
+
+/// How many equal parts each sum is cut into, given how many chunks there are without.
+fn segments(chunks: usize, elements: usize, units: usize) -> usize {
+    if chunks >= CHUNKS {
+        1
+    } else {
+        (elements / chunks.max(1) / CHUNK).clamp(1, (4 * CHUNKS / chunks.max(1)).max(1)).min(units.max(1))
+    }
+}
+
+/// Runs `part(segment, chunk, target)` for all, with `target` the place for that segment's values of all `kept` results, and
+/// combines the segments; with one segment, `part` is given no target and finishes results itself.
+///
+/// # Safety
+/// `part` must write the values of every result of its chunk to the target, and nothing else.
+unsafe fn in_segments<A: Accumulator, M: Monoid<A>>(
+    pool: &Pool,
+    chunks: usize,
+    segments: usize,
+    kept: usize,
+    results: &Results<A>,
+    part: &(dyn Fn(usize, usize, Option<*mut A>) + Sync),
+) {
+    if segments == 1 {
+        pool.run(chunks, &|chunk| part(0, chunk, None));
+        return;
+    }
+    let mut parts = Scratch::new::<A>(segments * kept);
+    let ptr = SyncPtr::from_raw(parts.ptr());
+    pool.run(chunks * segments, &|i| {
+        let (segment, chunk) = (i % segments, i / segments);
+        part(segment, chunk, Some(ptr.get().cast::<A>().wrapping_add(segment * kept)));
+    });
+    let values = parts.ptr::<A>();
+    let mut gap = 1;
+    while gap < segments {
+        for s in (0..segments - gap).step_by(2 * gap) {
+            for j in 0..kept {
+                // SAFETY: both places lie in the scratch memory, which the calls above have filled.
+                unsafe {
+                    let to = values.add(s * kept + j);
+                    *to = M::combine(*to, *values.add((s + gap) * kept + j));
+                }
+            }
+        }
+        gap *= 2;
+    }
+    // SAFETY: the first segment holds all `kept` values.
+    unsafe { results.finish::<M>(values, 0, kept) };
+}
+
+/// The innermost dimension is reduced: each result combines rows of adjacent elements.
+///
+/// # Safety
+/// As for [`run`].
+unsafe fn reduce_rows<A: Accumulator, T: Load<A>, M: Monoid<A>>(
+    pool: &Pool,
+    layout: &Layout,
+    src: *const T,
+    results: &Results<A>,
+) {
+    let Layout { kept, reduced, inner, .. } = layout;
+    let (inner, count) = (*inner, kept.count());
+    // A row is cut into pieces; a unit is one piece of one row.
+    let pieces = inner.div_ceil(CHUNK).max(1);
+    let units = reduced.count() * pieces;
+    let unit_size = inner.min(CHUNK).max(1);
+    let per_chunk = (CHUNK / (unit_size * units).max(1)).clamp(1, RESULTS);
+    let chunks = count.div_ceil(per_chunk);
+    let segments = segments(chunks, count * units * unit_size, units);
+    let src = SyncPtr::from_raw(src.cast_mut().cast());
+    let part = |segment: usize, chunk: usize, target: Option<*mut A>| {
+        let src = src.get().cast::<T>().cast_const();
+        let range = units * segment / segments..units * (segment + 1) / segments;
+        let (from, to) = (chunk * per_chunk, count.min(chunk * per_chunk + per_chunk));
+        let mut values = [M::IDENTITY; RESULTS];
+        let values = &mut values[..to - from];
+        if units == 1 {
+            let mut done = 0;
+            kept.runs(from..to, |offset, stride, n| {
+                // SAFETY: the rows of `n` results from `offset` on are part of the input.
+                unsafe { rows::<A, T, M>(src.add(offset), stride, n, inner, values[done..].as_mut_ptr()) };
+                done += n;
+            });
+        } else {
+            for (i, value) in values.iter_mut().enumerate() {
+                // SAFETY: the units are those of result `from + i`.
+                *value = unsafe {
+                    unit_range::<A, T, M>(
+                        src.add(kept.offset(from + i)),
+                        reduced,
+                        inner,
+                        pieces,
+                        range.clone(),
+                    )
+                };
+            }
+        }
+        // SAFETY: these results are ours; the target has room for all of them.
+        unsafe {
+            match target {
+                Some(target) => {
+                    std::ptr::copy_nonoverlapping(values.as_ptr(), target.add(from), values.len())
+                }
+                None => results.finish::<M>(values.as_mut_ptr(), from, values.len()),
+            }
+        }
+    };
+    // SAFETY: `part` writes the values of its chunk's results.
+    unsafe { in_segments::<A, M>(pool, chunks, segments, count, results, &part) };
+}
+
+/// Combines some units of one result pairwise.
+///
+/// # Safety
+/// The units must be part of the input, `src` the first element of the result's.
+unsafe fn unit_range<A: Accumulator, T: Load<A>, M: Monoid<A>>(
+    src: *const T,
+    reduced: &Dims,
+    inner: usize,
+    pieces: usize,
+    units: Range<usize>,
+) -> A {
+    const MANY: usize = 64;
+    if units.len() > MANY {
+        let middle = units.start + units.len() / 2;
+        // SAFETY: parts of the range.
+        return unsafe {
+            let left = unit_range::<A, T, M>(src, reduced, inner, pieces, units.start..middle);
+            M::combine(left, unit_range::<A, T, M>(src, reduced, inner, pieces, middle..units.end))
+        };
+    }
+    let mut values = [M::IDENTITY; MANY];
+    let mut done = 0;
+    if pieces == 1 {
+        reduced.runs(units, |offset, stride, n| {
+            // SAFETY: the rows are part of the input by the caller's contract.
+            unsafe { rows::<A, T, M>(src.add(offset), stride, n, inner, values[done..].as_mut_ptr()) };
+            done += n;
+        });
+    } else {
+        for unit in units {
+            let (row, from) = (unit / pieces, unit % pieces * CHUNK);
+            let n = (inner - from).min(CHUNK);
+            // SAFETY: as above, for a piece of a row.
+            unsafe { rows::<A, T, M>(src.add(reduced.offset(row) + from), 0, 1, n, &mut values[done]) };
+            done += 1;
+        }
+    }
+    let mut left = done;
+    while left > 1 {
+        for i in 0..left / 2 {
+            values[i] = M::combine(values[2 * i], values[2 * i + 1]);
+        }
+        if left % 2 == 1 {
+            values[left / 2] = values[left - 1];
+        }
+        left = left.div_ceil(2);
+    }
+    values[0]
+}
+
+/// The innermost dimension is kept: rows are combined element by element.
+///
+/// # Safety
+/// As for [`run`].
+unsafe fn reduce_columns<A: Accumulator, T: Load<A>, M: Monoid<A>>(
+    pool: &Pool,
+    layout: &Layout,
+    src: *const T,
+    results: &Results<A>,
+) {
+    let Layout { kept, reduced, inner, .. } = layout;
+    let (inner, outer) = (*inner, kept.count());
+    let all_rows = reduced.count();
+    // Rows that are short and adjacent are read several at a time, as one longer row that is folded in the end.
+    let fold = match reduced.0[..] {
+        [(_, stride)] if stride == inner && inner < TILE / 2 => (TILE / inner).min(all_rows / 8).max(1),
+        _ => 1,
+    };
+    let units = all_rows / fold;
+    let tiles = inner.div_ceil(TILE);
+    let chunks = outer * tiles;
+    let elements = outer * inner * all_rows;
+    let segments = segments(chunks, elements, units.div_ceil(8));
+    // Small results share a chunk.
+    let per_chunk = (CHUNK / (all_rows * inner.min(TILE)).max(1)).clamp(1, chunks.max(1));
+    let src = SyncPtr::from_raw(src.cast_mut().cast());
+    let one = |segment: usize, chunk: usize, target: Option<*mut A>, acc: &mut [A; TILE]| {
+        let (o, tile) = (chunk / tiles, chunk % tiles);
+        let first = tile * TILE;
+        let n = (inner - first).min(TILE);
+        let range = units * segment / segments..units * (segment + 1) / segments;
+        acc[..n * fold].fill(M::IDENTITY);
+        // SAFETY: tile and rows lie in the input; the results of this tile are ours.
+        unsafe {
+            let src = src.get().cast::<T>().cast_const().add(kept.offset(o) + first);
+            if fold > 1 {
+                let folded = Dims(vec![(units, fold * inner)]);
+                row_range::<A, T, M>(src, &folded, fold * inner, range, acc);
+                if segment + 1 == segments {
+                    columns::<A, T, M>(
+                        src.add(units * fold * inner),
+                        inner,
+                        all_rows - units * fold,
+                        inner,
+                        acc.as_mut_ptr(),
+                    );
+                }
+                for i in inner..fold * inner {
+                    acc[i % inner] = M::combine(acc[i % inner], acc[i]);
+                }
+            } else {
+                row_range::<A, T, M>(src, reduced, n, range, acc);
+            }
+            let at = o * inner + first;
+            match target {
+                Some(target) => std::ptr::copy_nonoverlapping(acc.as_ptr(), target.add(at), n),
+                None => results.finish::<M>(acc.as_mut_ptr(), at, n),
+            }
+        }
+    };
+    let part = |segment: usize, group: usize, target: Option<*mut A>| {
+        let mut acc = [M::IDENTITY; TILE];
+        for chunk in group * per_chunk..chunks.min((group + 1) * per_chunk) {
+            one(segment, chunk, target, &mut acc);
+        }
+    };
+    // SAFETY: `part` writes the values of its chunks' results.
+    unsafe { in_segments::<A, M>(pool, chunks.div_ceil(per_chunk), segments, outer * inner, results, &part) };
+}
+
+/// Combines some rows of `n` elements pairwise into `acc`.
+///
+/// # Safety
+/// The rows must be part of the input, and `n` at most [`TILE`].
+unsafe fn row_range<A: Accumulator, T: Load<A>, M: Monoid<A>>(
+    src: *const T,
+    reduced: &Dims,
+    n: usize,
+    range: Range<usize>,
+    acc: &mut [A; TILE],
+) {
+    if range.len() > LEAF {
+        let middle = range.start + range.len() / 2;
+        let mut right = [M::IDENTITY; TILE];
+        // SAFETY: parts of the range.
+        unsafe {
+            row_range::<A, T, M>(src, reduced, n, range.start..middle, acc);
+            row_range::<A, T, M>(src, reduced, n, middle..range.end, &mut right);
+        }
+        for (a, b) in acc[..n].iter_mut().zip(right) {
+            *a = M::combine(*a, b);
+        }
+        return;
+    }
+    reduced.runs(range, |offset, stride, count| {
+        // SAFETY: the rows are part of the input by the caller's contract.
+        unsafe { columns::<A, T, M>(src.add(offset), stride, count, n, acc.as_mut_ptr()) };
+    });
+}

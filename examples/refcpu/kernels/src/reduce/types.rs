@@ -1,0 +1,183 @@
+//! Which types a reduction reads and accumulates in.
+
+use super::ReduceOp;
+use super::driver::{Layout, Results, run};
+use crate::number::{
+    Accumulator, BitAnd, BitOr, BitXor, Greatest, Least, Load, Product, Store, Sum, Target,
+    small_float_values, store_f32,
+};
+use crate::view::SyncPtr;
+use crate::{DType, Dst, Pool, Src};
+use half::{bf16, f16};
+
+/// A reduction whose accumulator type is known.
+struct Call<'a, A> {
+    pool: &'a Pool,
+    op: ReduceOp,
+    src: *const u8,
+    layout: &'a Layout,
+    results: Results<A>,
+}
+
+impl<A: Accumulator> Call<'_, A> {
+    /// Addition, multiplication, minimum and maximum of elements of type `T`.
+    fn arithmetic<T: Load<A>>(&self) {
+        let src = self.src.cast::<T>();
+        // SAFETY: `dispatch` takes the pointers from a `Src` and a `Dst` of these types and of the layout's sizes.
+        unsafe {
+            match self.op {
+                ReduceOp::Multiply => run::<A, T, Product>(self.pool, self.layout, src, &self.results),
+                ReduceOp::Minimum => run::<A, T, Least>(self.pool, self.layout, src, &self.results),
+                ReduceOp::Maximum => run::<A, T, Greatest>(self.pool, self.layout, src, &self.results),
+                _ => run::<A, T, Sum>(self.pool, self.layout, src, &self.results),
+            }
+        }
+    }
+
+    /// Operations whose bits do not depend on the sign: all but minimum and maximum.
+    fn bits<T: Load<A>>(&self) {
+        let src = self.src.cast::<T>();
+        // SAFETY: as above.
+        unsafe {
+            match self.op {
+                ReduceOp::Multiply => run::<A, T, Product>(self.pool, self.layout, src, &self.results),
+                ReduceOp::And => run::<A, T, BitAnd>(self.pool, self.layout, src, &self.results),
+                ReduceOp::Or => run::<A, T, BitOr>(self.pool, self.layout, src, &self.results),
+                ReduceOp::Xor => run::<A, T, BitXor>(self.pool, self.layout, src, &self.results),
+                _ => run::<A, T, Sum>(self.pool, self.layout, src, &self.results),
+            }
+        }
+    }
+
+    /// Minimum and maximum.
+    fn extremes<T: Load<A>>(&self) {
+        let src = self.src.cast::<T>();
+        // SAFETY: as above.
+        unsafe {
+            match self.op {
+                ReduceOp::Minimum => run::<A, T, Least>(self.pool, self.layout, src, &self.results),
+                _ => run::<A, T, Greatest>(self.pool, self.layout, src, &self.results),
+            }
+        }
+    }
+
+    /// A sum of elements of a narrower type.
+    fn sum<T: Load<A>>(&self) {
+        // SAFETY: as above.
+        unsafe { run::<A, T, Sum>(self.pool, self.layout, self.src.cast::<T>(), &self.results) }
+    }
+}
+
+/// Reduces `input`, which is not empty, into `out`.
+///
+/// # Panics
+/// If the two types are an unsupported mixture.
+pub(super) fn dispatch(
+    pool: &Pool,
+    op: ReduceOp,
+    input: Src<'_>,
+    init: Src<'_>,
+    out: &mut Dst<'_>,
+    layout: &Layout,
+) {
+    use DType as D;
+    let (from, to) = (input.dtype(), out.dtype());
+    let src = input.as_ptr();
+    let ptr = SyncPtr::new(out);
+    let extreme = matches!(op, ReduceOp::Minimum | ReduceOp::Maximum);
+    macro_rules! call {
+        ($A:ty, $src:expr, $init:expr, $store:expr) => {
+            Call::<$A> { pool, op, src: $src, layout, results: Results { ptr, store: $store, init: $init } }
+        };
+    }
+    // An accumulator with the very bits of an element of `out`.
+    macro_rules! same {
+        ($A:ty) => {{
+            // SAFETY: `init` has one element, of the size of the accumulator; it may be unaligned for complex types.
+            let init = unsafe { init.as_ptr().cast::<$A>().read_unaligned() };
+            call!($A, src, init, None)
+        }};
+    }
+    let narrow_init = || match to {
+        D::F32 => init.as_slice::<f32>()[0],
+        small => narrow(small, init.bytes()),
+    };
+    match (from, to) {
+        (D::F32, D::F32) => same!(f32).arithmetic::<f32>(),
+        (D::F64, D::F64) => same!(f64).arithmetic::<f64>(),
+        (D::C64, D::C64) => same!([f32; 2]).arithmetic::<[f32; 2]>(),
+        (D::C128, D::C128) => same!([f64; 2]).arithmetic::<[f64; 2]>(),
+        (D::BF16, D::BF16 | D::F32) => call!(f32, src, narrow_init(), store(to)).arithmetic::<bf16>(),
+        (D::F16, D::F16 | D::F32) => call!(f32, src, narrow_init(), store(to)).arithmetic::<f16>(),
+        (D::F32, D::F64) => same!(f64).arithmetic::<f32>(),
+        _ if from == to && !to.is_float() && extreme => match to {
+            D::S2 | D::S4 | D::S8 => same!(i8).extremes::<i8>(),
+            D::S16 => same!(i16).extremes::<i16>(),
+            D::S32 => same!(i32).extremes::<i32>(),
+            D::S64 => same!(i64).extremes::<i64>(),
+            D::U16 => same!(u16).extremes::<u16>(),
+            D::U32 => same!(u32).extremes::<u32>(),
+            D::U64 => same!(u64).extremes::<u64>(),
+            _ => same!(u8).extremes::<u8>(),
+        },
+        _ if from == to && !to.is_float() => match to.size() {
+            1 => same!(u8).bits::<u8>(),
+            2 => same!(u16).bits::<u16>(),
+            4 => same!(u32).bits::<u32>(),
+            _ => same!(u64).bits::<u64>(),
+        },
+        (D::Pred | D::U2 | D::U4 | D::U8, D::S32 | D::U32) if op == ReduceOp::Add => same!(i32).sum::<u8>(),
+        (D::S2 | D::S4 | D::S8, D::S32 | D::U32) if op == ReduceOp::Add => same!(i32).sum::<i8>(),
+        _ => {
+            let fits = !from.is_complex() || to.is_complex();
+            // The whole array, converted; it must live until the call is over.
+            macro_rules! converted {
+                ($A:ty, $init:expr, $store:expr, $method:ident) => {{
+                    let mut array = <$A>::array_of(input);
+                    call!($A, array.ptr::<u8>(), $init, $store).$method::<$A>()
+                }};
+            }
+            // SAFETY: as in `same`.
+            unsafe {
+                match to {
+                    D::F64 if fits => converted!(f64, init.as_ptr().cast::<f64>().read(), None, arithmetic),
+                    D::C64 => converted!([f32; 2], init.as_ptr().cast::<[f32; 2]>().read(), None, arithmetic),
+                    D::C128 => {
+                        converted!([f64; 2], init.as_ptr().cast::<[f64; 2]>().read(), None, arithmetic)
+                    }
+                    D::S32 if fits && extreme => {
+                        converted!(i32, init.as_ptr().cast::<i32>().read(), None, extremes)
+                    }
+                    D::S32 | D::U32 if fits && !extreme => {
+                        converted!(i32, init.as_ptr().cast::<i32>().read(), None, bits)
+                    }
+                    D::S64 if fits && extreme => {
+                        converted!(i64, init.as_ptr().cast::<i64>().read(), None, extremes)
+                    }
+                    D::S64 | D::U64 if fits && !extreme => {
+                        converted!(i64, init.as_ptr().cast::<i64>().read(), None, bits)
+                    }
+                    float if fits && float.is_float() => {
+                        converted!(f32, narrow_init(), store(float), arithmetic)
+                    }
+                    _ => panic!("reduce of {from:?} into {to:?}"),
+                }
+            }
+        }
+    }
+}
+
+fn store(dtype: DType) -> Option<Store<f32>> {
+    store_f32(dtype).map(|row| Store { row, size: dtype.size() })
+}
+
+/// The value of one element of a 16-bit or smaller float type.
+fn narrow(dtype: DType, bytes: &[u8]) -> f32 {
+    match bytes {
+        [byte] => small_float_values(dtype)[usize::from(*byte)],
+        _ => {
+            let bits = u16::from_le_bytes([bytes[0], bytes[1]]);
+            crate::convert::narrow_to_f32(dtype, bits).expect("a float of at most 16 bits")
+        }
+    }
+}
