@@ -6,7 +6,7 @@ const INSERTION: usize = 40;
 const WIDE_DIGITS: usize = 8192;
 
 /// Something that is sorted by an integer of up to 64 bits.
-pub(super) trait Item: Copy + Default {
+pub(super) trait Item: Copy {
     /// The integer.
     fn key(self) -> u64;
     /// How many bits of the integer matter.
@@ -14,22 +14,22 @@ pub(super) trait Item: Copy + Default {
 }
 
 /// A key alone.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct Narrow(pub(super) u32);
 
 /// A key in the high half, anything in the low half.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct Packed(pub(super) u64);
 
 /// A wide key alone.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct Wide(pub(super) u64);
 
 /// A wide key with a position.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct WidePacked {
     /// What is sorted by.
     pub(super) key: u64,
@@ -77,18 +77,28 @@ impl Item for WidePacked {
     const BITS: u32 = 64;
 }
 
-/// Sorts `items` stably by the low `bits` bits of their keys, the others being zero. `spare` is as long; `counts` is
-/// kept between calls to save allocations.
-pub(super) fn radix_sort<T: Item>(items: &mut [T], spare: &mut [T], bits: u32, counts: &mut Vec<u32>) {
-    assert_eq!(items.len(), spare.len());
+/// Sorts `items` stably by the low `bits` bits of their keys, the others being zero. `spare` has room for as many, and
+/// `counts` is kept between calls to save allocations.
+///
+/// # Safety
+/// `len` items can be read and written at `items`, and written at `spare`; they do not overlap.
+pub(super) unsafe fn radix_sort<T: Item>(
+    items: *mut T,
+    spare: *mut T,
+    len: usize,
+    bits: u32,
+    counts: &mut Vec<u32>,
+) {
     debug_assert!(bits <= T::BITS);
-    if items.len() < INSERTION {
-        return insertion_sort(items);
-    }
-    if items.len() < WIDE_DIGITS || bits <= 8 {
-        passes::<T, 8>(items, spare, bits, counts);
-    } else {
-        passes::<T, 11>(items, spare, bits, counts);
+    // SAFETY: the caller's contract.
+    unsafe {
+        if len < INSERTION {
+            insertion_sort(std::slice::from_raw_parts_mut(items, len));
+        } else if len < WIDE_DIGITS || bits <= 8 {
+            passes::<T, 8>(items, spare, len, bits, counts);
+        } else {
+            passes::<T, 11>(items, spare, len, bits, counts);
+        }
     }
 }
 
@@ -104,54 +114,73 @@ fn insertion_sort<T: Item>(items: &mut [T]) {
     }
 }
 
-fn passes<T: Item, const DIGIT: u32>(items: &mut [T], spare: &mut [T], bits: u32, counts: &mut Vec<u32>) {
+/// Sorts by one digit of `DIGIT` bits after the other.
+///
+/// # Safety
+/// As for [`radix_sort`].
+unsafe fn passes<T: Item, const DIGIT: u32>(
+    items: *mut T,
+    spare: *mut T,
+    len: usize,
+    bits: u32,
+    counts: &mut Vec<u32>,
+) {
     let size = 1usize << DIGIT;
     let passes = bits.div_ceil(DIGIT) as usize;
     counts.clear();
     counts.resize(passes * size, 0);
     // All digits are counted in one reading.
+    // SAFETY: the caller's contract: the items can be read, and nothing writes them meanwhile.
+    let all = unsafe { std::slice::from_raw_parts(items, len) };
     match passes {
-        1 => count::<T, DIGIT, 1>(items, counts),
-        2 => count::<T, DIGIT, 2>(items, counts),
-        3 => count::<T, DIGIT, 3>(items, counts),
-        4 => count::<T, DIGIT, 4>(items, counts),
-        6 => count::<T, DIGIT, 6>(items, counts),
-        8 => count::<T, DIGIT, 8>(items, counts),
+        1 => count::<T, DIGIT, 1>(all, counts),
+        2 => count::<T, DIGIT, 2>(all, counts),
+        3 => count::<T, DIGIT, 3>(all, counts),
+        4 => count::<T, DIGIT, 4>(all, counts),
+        6 => count::<T, DIGIT, 6>(all, counts),
+        8 => count::<T, DIGIT, 8>(all, counts),
         _ => unreachable!("keys have 8, 16, 32 or 64 bits"),
     }
     let (mut from, mut to) = (items, spare);
-    let mut swapped = false;
     for (pass, counts) in counts.chunks_exact_mut(size).enumerate() {
         let shift = pass as u32 * DIGIT;
         let digit = |item: T| (item.key() >> shift) as usize & (size - 1);
-        if counts[digit(from[0])] as usize == from.len() {
+        // SAFETY: there is a first item, since short arrays are sorted by insertion.
+        if counts[digit(unsafe { *from })] as usize == len {
             continue;
         }
         let mut sum = 0;
         for c in counts.iter_mut() {
             sum += std::mem::replace(c, sum);
         }
-        let places: &mut [u32] = counts;
-        for item in from.iter() {
-            let place = &mut places[digit(*item)];
-            to[*place as usize] = *item;
-            *place += 1;
+        // SAFETY: each digit's place starts at the number of items with smaller digits and grows once for each item
+        // that has the digit, counted above over the same items: places are different and below `len`. `digit` is
+        // below `size`, the length of `counts`. `from` was written whole by the pass before.
+        unsafe {
+            for i in 0..len {
+                let item = *from.add(i);
+                let place = counts.get_unchecked_mut(digit(item));
+                to.add(*place as usize).write(item);
+                *place += 1;
+            }
         }
         std::mem::swap(&mut from, &mut to);
-        swapped = !swapped;
     }
-    if swapped {
-        // `from` is `spare` now.
-        to.copy_from_slice(from);
+    if from != items {
+        // SAFETY: the last pass wrote all of `from`, which is `spare`.
+        unsafe { items.copy_from_nonoverlapping(from, len) };
     }
 }
 
 fn count<T: Item, const DIGIT: u32, const PASSES: usize>(items: &[T], counts: &mut [u32]) {
     let size = 1usize << DIGIT;
-    let counts = &mut counts[..PASSES * size];
+    let mut tables: [&mut [u32]; PASSES] = std::array::from_fn(|_| &mut [][..]);
+    for (table, counts) in tables.iter_mut().zip(counts.chunks_exact_mut(size)) {
+        *table = counts;
+    }
     for item in items {
-        for pass in 0..PASSES {
-            counts[pass * size + ((item.key() >> (pass as u32 * DIGIT)) as usize & (size - 1))] += 1;
+        for (pass, table) in tables.iter_mut().enumerate() {
+            table[(item.key() >> (pass as u32 * DIGIT)) as usize & (size - 1)] += 1;
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Sorting rows by keys.
 
 use super::key::{KeyCodec, KeyOrder, KeyPart, SortKey, encode_narrow, encode_wide, read_bits};
-use super::radix::{Narrow, Packed, Wide, WidePacked, radix_sort};
+use super::radix::{Item, Narrow, Packed, Wide, WidePacked, radix_sort};
 use crate::copy::transpose;
+use crate::scratch::Scratch;
 use crate::view::SyncPtr;
 use crate::{DType, Dst, Pool, Src};
 use std::ptr::NonNull;
@@ -141,12 +142,24 @@ impl Owned {
     }
 }
 
-/// One operand of a sort over contiguous rows.
+/// Some rows of an operand and of its result, one after the other.
 #[derive(Clone, Copy)]
 struct Column {
     from: SyncPtr,
     to: SyncPtr,
     size: usize,
+}
+
+impl Column {
+    /// The column from element `first` on.
+    fn skip(self, first: usize) -> Self {
+        let bytes = first * self.size;
+        Self {
+            from: SyncPtr::from_raw(self.from.get().wrapping_add(bytes)),
+            to: SyncPtr::from_raw(self.to.get().wrapping_add(bytes)),
+            size: self.size,
+        }
+    }
 }
 
 fn sort_rows(
@@ -167,132 +180,106 @@ fn sort_rows(
         .collect();
     let part = (CHUNK / rows.len).max(1);
     pool.run(rows.count.div_ceil(part), &|chunk| {
-        let mut sorter = RowSorter { len: rows.len, ..RowSorter::default() };
-        for row in chunk * part..rows.count.min((chunk + 1) * part) {
-            let columns = columns.iter().map(|c| RowColumn {
-                // SAFETY: every operand has `rows.count` rows of `rows.len` elements.
-                from: unsafe { c.from.get().add(row * rows.len * c.size) },
-                // SAFETY: as above.
-                to: unsafe { c.to.get().add(row * rows.len * c.size) },
-                size: c.size,
-            });
-            sorter.columns.clear();
-            sorter.columns.extend(columns);
-            // SAFETY: the columns are rows of operands and results, which stay borrowed; chunks have different rows.
-            unsafe { sorter.sort(keys) };
-        }
+        let first = chunk * part;
+        let columns: Vec<Column> = columns.iter().map(|c| c.skip(first * rows.len)).collect();
+        let sorter = Sorter { keys, columns: &columns, rows: part.min(rows.count - first), len: rows.len };
+        // SAFETY: the columns are rows of operands and results, which stay borrowed and are aligned for their types;
+        // chunks have different rows.
+        unsafe { sorter.sort() };
     });
 }
 
-/// One row of an operand and of its result.
-#[derive(Clone, Copy)]
-struct RowColumn {
-    from: *const u8,
-    to: *mut u8,
-    size: usize,
-}
-
-/// Sorts one row after the other, with memory that is used again.
-#[derive(Default)]
-struct RowSorter {
+/// Sorts some rows.
+///
+/// # Safety
+/// Every column's `from` can be read and `to` written for `rows * len` elements of `size` bytes; nothing overlaps, and
+/// nothing else writes them. The keys' parts lie in their columns' elements. All unsafe methods below demand this.
+struct Sorter<'a> {
+    keys: &'a [(usize, KeyCodec)],
+    columns: &'a [Column],
+    rows: usize,
     len: usize,
-    columns: Vec<RowColumn>,
-    order: Vec<u32>,
-    narrow: (Vec<Narrow>, Vec<Narrow>),
-    packed: (Vec<Packed>, Vec<Packed>),
-    wide: (Vec<Wide>, Vec<Wide>),
-    wide_packed: (Vec<WidePacked>, Vec<WidePacked>),
-    counts: Vec<u32>,
 }
 
-/// Two vectors of `len` items.
-fn pair<T: Copy + Default>(vectors: &mut (Vec<T>, Vec<T>), len: usize) -> (&mut [T], &mut [T]) {
-    vectors.0.resize(len, T::default());
-    vectors.1.resize(len, T::default());
-    (&mut vectors.0, &mut vectors.1)
-}
-
-impl RowSorter {
-    /// Sorts the row that `columns` stand for.
+impl Sorter<'_> {
+    /// Sorts all rows.
     ///
     /// # Safety
-    /// Each column's `from` can be read and `to` written for `len` elements of `size` bytes, aligned for their types;
-    /// nothing overlaps. The keys' parts lie in their columns' elements.
-    unsafe fn sort(&mut self, keys: &[(usize, KeyCodec)]) {
-        // SAFETY: the caller's contract, in all arms.
+    /// The type's.
+    unsafe fn sort(&self) {
+        // SAFETY: the caller's contract, in all arms; the sizes are those that the arms' methods expect.
         unsafe {
-            match (keys, &self.columns[..]) {
-                ([(0, codec)], [column]) if codec.size == column.size && codec.is_narrow() => {
-                    self.sort_narrow_alone(codec, *column);
-                }
-                ([(0, codec)], [column]) if codec.size == column.size => self.sort_wide_alone(codec, *column),
-                ([(0, codec)], [key, payload])
-                    if codec.is_narrow() && codec.size == key.size && payload.size == 4 =>
-                {
-                    let (key, payload) = (*key, *payload);
-                    if !self.sort_with_payload(codec, key, payload) {
-                        self.sort_by_order(keys);
+            match (self.keys, self.columns) {
+                ([(0, codec)], [column]) if codec.size == column.size => match column.size {
+                    1 => self.sort_alone::<Narrow, u8>(codec, *column),
+                    2 => self.sort_alone::<Narrow, u16>(codec, *column),
+                    4 => self.sort_alone::<Narrow, u32>(codec, *column),
+                    _ => self.sort_alone::<Wide, u64>(codec, *column),
+                },
+                ([(0, codec)], [key, payload]) if codec.size == key.size && payload.size == 4 => {
+                    let done = match key.size {
+                        1 => self.sort_with_payload::<u8>(codec, *key, *payload),
+                        2 => self.sort_with_payload::<u16>(codec, *key, *payload),
+                        4 => self.sort_with_payload::<u32>(codec, *key, *payload),
+                        _ => false,
+                    };
+                    if !done {
+                        self.sort_by_order();
                     }
                 }
-                _ => self.sort_by_order(keys),
+                _ => self.sort_by_order(),
             }
         }
     }
 
-    /// Sorts a row that is its own key of up to 4 bytes.
+    /// Sorts each row of items.
     ///
     /// # Safety
-    /// As for [`Self::sort`]; the column is the key's.
-    unsafe fn sort_narrow_alone(&mut self, codec: &KeyCodec, column: RowColumn) {
-        let len = self.len;
-        let (items, spare) = pair(&mut self.narrow, len);
-        // SAFETY: the row can be read, and there are as many items, each a transparent `u32`.
-        let lost = unsafe { encode_narrow(codec, column.from, column.size, items.as_mut_ptr().cast(), len) };
-        radix_sort(items, spare, 8 * codec.size as u32, &mut self.counts);
-        // SAFETY: the row of the result can be written as elements of its size.
+    /// There are `rows * len` items, and as much room at `spare`.
+    unsafe fn sort_items<T: Item>(&self, items: *mut T, spare: *mut T, bits: u32) {
+        let mut counts = Vec::new();
+        for row in 0..self.rows {
+            // SAFETY: the caller's contract.
+            unsafe { radix_sort(items.add(row * self.len), spare, self.len, bits, &mut counts) };
+        }
+    }
+
+    /// Sorts rows that are their own keys, of type `E`.
+    ///
+    /// # Safety
+    /// The type's; the column is the key's, and `T` is for keys of its size.
+    unsafe fn sort_alone<T: KeyItem, E: Narrowed>(&self, codec: &KeyCodec, column: Column) {
+        let total = self.rows * self.len;
+        let (mut items, mut spare) = (Scratch::new::<T>(total), Scratch::new::<T>(self.len));
+        let items = items.ptr::<T>();
+        // SAFETY: the rows can be read, and there is room for as many items; then all of them are initialised. The
+        // rows of the result can be written.
         unsafe {
-            match column.size {
-                1 => decode_row::<u8, _>(codec, items, column.to, |i| i.0.into()),
-                2 => decode_row::<u16, _>(codec, items, column.to, |i| i.0.into()),
-                _ => decode_row::<u32, _>(codec, items, column.to, |i| i.0.into()),
+            let lost = T::encode(codec, column.from.get(), column.size, items, total);
+            self.sort_items(items, spare.ptr::<T>(), 8 * codec.size as u32);
+            for i in 0..total {
+                column.to.get().cast::<E>().add(i).write(E::narrowed(codec.decode((*items.add(i)).key())));
             }
             if lost {
-                self.restore_lost(codec, column);
+                for row in 0..self.rows {
+                    self.restore_lost(codec, column.skip(row * self.len));
+                }
             }
         }
     }
 
-    /// Sorts a row that is its own key of 8 bytes.
+    /// Writes the elements of a row that share a key with different ones (zeros, NaNs) again, in the order of the
+    /// input: after decoding, the result holds one of them in each of their places.
     ///
     /// # Safety
-    /// As for [`Self::sort`]; the column is the key's.
-    unsafe fn sort_wide_alone(&mut self, codec: &KeyCodec, column: RowColumn) {
-        let len = self.len;
-        let (items, spare) = pair(&mut self.wide, len);
-        // SAFETY: the row can be read, and there are as many items, each a transparent `u64`.
-        let lost = unsafe { encode_wide(codec, column.from, column.size, items.as_mut_ptr().cast(), len) };
-        radix_sort(items, spare, 64, &mut self.counts);
-        // SAFETY: the row of the result can be written as elements of 8 bytes.
-        unsafe {
-            decode_row::<u64, _>(codec, items, column.to, |i| i.0);
-            if lost {
-                self.restore_lost(codec, column);
-            }
-        }
-    }
-
-    /// Writes the elements that share a key with different ones (zeros, NaNs) again, in the order of the input: after
-    /// decoding, the result holds one of them in each of their places.
-    ///
-    /// # Safety
-    /// As for [`Self::sort`]; the column is the key's, and its result holds decoded keys in order.
-    unsafe fn restore_lost(&mut self, codec: &KeyCodec, column: RowColumn) {
+    /// The type's; the column is a row of the key's, and its result holds decoded keys in order.
+    unsafe fn restore_lost(&self, codec: &KeyCodec, column: Column) {
         let size = column.size;
         // SAFETY: the caller's contract: `len` elements on both sides, which do not overlap.
         let (from, to) = unsafe {
             (
-                std::slice::from_raw_parts(column.from, self.len * size),
-                std::slice::from_raw_parts_mut(column.to, self.len * size),
+                std::slice::from_raw_parts(column.from.get().cast_const(), self.len * size),
+                std::slice::from_raw_parts_mut(column.to.get(), self.len * size),
             )
         };
         let key = |bytes: &[u8], i: usize| codec.encode(read_bits(&bytes[i * size..], size));
@@ -326,138 +313,120 @@ impl RowSorter {
         }
     }
 
-    /// Sorts a narrow key together with a payload of 4 bytes; false, with nothing written, if keys do not determine
-    /// their elements.
+    /// Sorts keys of type `E`, up to 4 bytes, together with a payload of 4 bytes; false, with nothing written, if keys
+    /// do not determine their elements.
     ///
     /// # Safety
-    /// As for [`Self::sort`]; the columns are the key's and the payload's.
-    unsafe fn sort_with_payload(&mut self, codec: &KeyCodec, key: RowColumn, payload: RowColumn) -> bool {
-        let len = self.len;
-        let (items, spare) = pair(&mut self.packed, len);
+    /// The type's; the columns are the key's and the payload's.
+    unsafe fn sort_with_payload<E: Narrowed>(&self, codec: &KeyCodec, key: Column, payload: Column) -> bool {
+        let total = self.rows * self.len;
+        let (mut items, mut spare) = (Scratch::new::<Packed>(total), Scratch::new::<Packed>(self.len));
+        let items = items.ptr::<Packed>();
         let mut block = [0u32; BLOCK];
-        for (number, items) in items.chunks_mut(BLOCK).enumerate() {
-            let first = number * BLOCK;
-            // SAFETY: `first..first + items.len()` lies in the row.
-            let lost = unsafe {
-                let from = key.from.add(first * key.size);
-                encode_narrow(codec, from, key.size, block.as_mut_ptr(), items.len())
-            };
-            if lost {
-                return false;
-            }
-            for (i, (item, k)) in items.iter_mut().zip(&block).enumerate() {
-                // SAFETY: as above, and the payload's elements have 4 bytes.
-                *item =
-                    Packed::new(*k, unsafe { payload.from.cast::<u32>().add(first + i).read_unaligned() });
-            }
-        }
-        radix_sort(items, spare, 8 * codec.size as u32, &mut self.counts);
-        // SAFETY: the rows of the results can be written as elements of their sizes.
+        // SAFETY: element numbers are below `total` throughout, and all items are initialised before they are read.
         unsafe {
-            match key.size {
-                1 => decode_row::<u8, _>(codec, items, key.to, |i| i.0 >> 32),
-                2 => decode_row::<u16, _>(codec, items, key.to, |i| i.0 >> 32),
-                _ => decode_row::<u32, _>(codec, items, key.to, |i| i.0 >> 32),
+            let (payload_from, payload_to) =
+                (payload.from.get().cast::<u32>(), payload.to.get().cast::<u32>());
+            for first in (0..total).step_by(BLOCK) {
+                let count = BLOCK.min(total - first);
+                let from = key.from.get().add(first * key.size);
+                if encode_narrow(codec, from, key.size, block.as_mut_ptr(), count) {
+                    return false;
+                }
+                for (i, k) in block[..count].iter().enumerate() {
+                    items.add(first + i).write(Packed::new(*k, *payload_from.add(first + i)));
+                }
             }
-            for (i, item) in items.iter().enumerate() {
-                payload.to.cast::<u32>().add(i).write_unaligned(item.0 as u32);
+            self.sort_items(items, spare.ptr::<Packed>(), 8 * codec.size as u32);
+            for i in 0..total {
+                let item = *items.add(i);
+                key.to.get().cast::<E>().add(i).write(E::narrowed(codec.decode(item.key())));
+                payload_to.add(i).write(item.0 as u32);
             }
         }
         true
     }
 
-    /// Sorts any row: finds the order, last key first, then moves every column's elements.
+    /// Sorts any rows: finds each one's order, last key first, then moves every column's elements.
     ///
     /// # Safety
-    /// As for [`Self::sort`].
-    unsafe fn sort_by_order(&mut self, keys: &[(usize, KeyCodec)]) {
-        self.order.clear();
-        self.order.extend(0..self.len as u32);
-        for (operand, codec) in keys.iter().rev() {
-            let column = self.columns[*operand];
-            // SAFETY: the caller's contract: the part lies in the column's elements.
-            unsafe {
-                if codec.is_narrow() {
-                    self.order_by_narrow(codec, column);
-                } else {
-                    self.order_by_wide(codec, column);
+    /// The type's.
+    unsafe fn sort_by_order(&self) {
+        let len = self.len;
+        let (mut order, mut counts) = (Vec::with_capacity(len), Vec::new());
+        let (mut encoded, mut items) = (Scratch::new::<u64>(len), Scratch::new::<WidePacked>(len));
+        let mut spare = Scratch::new::<WidePacked>(len);
+        for row in 0..self.rows {
+            order.clear();
+            order.extend(0..len as u32);
+            for (operand, codec) in self.keys.iter().rev() {
+                let column = self.columns[*operand].skip(row * len);
+                // SAFETY: the parts lie in the row's elements; the blocks have room for `len` of the items each, which
+                // are initialised from the order's numbers, all below `len`, before they are sorted and read.
+                unsafe {
+                    let from = column.from.get().add(codec.offset);
+                    if codec.is_narrow() {
+                        let keys = encoded.ptr::<u32>();
+                        encode_narrow(codec, from, column.size, keys, len);
+                        let items = items.ptr::<Packed>();
+                        for (i, o) in order.iter().enumerate() {
+                            items.add(i).write(Packed::new(*keys.add(*o as usize), *o));
+                        }
+                        radix_sort(items, spare.ptr::<Packed>(), len, 8 * codec.size as u32, &mut counts);
+                        for (i, o) in order.iter_mut().enumerate() {
+                            *o = (*items.add(i)).0 as u32;
+                        }
+                    } else {
+                        let keys = encoded.ptr::<u64>();
+                        encode_wide(codec, from, column.size, keys, len);
+                        let items = items.ptr::<WidePacked>();
+                        for (i, o) in order.iter().enumerate() {
+                            items.add(i).write(WidePacked { key: *keys.add(*o as usize), position: *o });
+                        }
+                        radix_sort(items, spare.ptr::<WidePacked>(), len, 64, &mut counts);
+                        for (i, o) in order.iter_mut().enumerate() {
+                            *o = (*items.add(i)).position;
+                        }
+                    }
                 }
             }
-        }
-        for column in &self.columns {
-            // SAFETY: the order holds numbers of elements of the row.
-            unsafe {
-                match column.size {
-                    1 => permute::<u8>(*column, &self.order),
-                    2 => permute::<u16>(*column, &self.order),
-                    4 => permute::<u32>(*column, &self.order),
-                    8 => permute::<u64>(*column, &self.order),
-                    _ => permute::<[u64; 2]>(*column, &self.order),
+            for column in self.columns {
+                let column = column.skip(row * len);
+                // SAFETY: the order holds numbers of elements of the row.
+                unsafe {
+                    match column.size {
+                        1 => permute::<u8>(column, &order),
+                        2 => permute::<u16>(column, &order),
+                        4 => permute::<u32>(column, &order),
+                        8 => permute::<u64>(column, &order),
+                        _ => permute::<[u64; 2]>(column, &order),
+                    }
                 }
             }
-        }
-    }
-
-    /// Sorts the order by a key of up to 4 bytes.
-    ///
-    /// # Safety
-    /// As for [`Self::sort`]; the column is the key's.
-    unsafe fn order_by_narrow(&mut self, codec: &KeyCodec, column: RowColumn) {
-        let len = self.len;
-        self.narrow.0.resize(len, Narrow::default());
-        let encoded = &mut self.narrow.0[..];
-        // SAFETY: the parts lie in the row's elements, and there are as many items.
-        unsafe {
-            let from = column.from.add(codec.offset);
-            encode_narrow(codec, from, column.size, encoded.as_mut_ptr().cast(), len);
-        }
-        let (items, spare) = pair(&mut self.packed, len);
-        for (item, o) in items.iter_mut().zip(&self.order) {
-            *item = Packed::new(encoded[*o as usize].0, *o);
-        }
-        radix_sort(items, spare, 8 * codec.size as u32, &mut self.counts);
-        for (o, item) in self.order.iter_mut().zip(&*items) {
-            *o = item.0 as u32;
-        }
-    }
-
-    /// Sorts the order by a key of 8 bytes.
-    ///
-    /// # Safety
-    /// As for [`Self::sort`]; the column is the key's.
-    unsafe fn order_by_wide(&mut self, codec: &KeyCodec, column: RowColumn) {
-        let len = self.len;
-        self.wide.0.resize(len, Wide::default());
-        let encoded = &mut self.wide.0[..];
-        // SAFETY: the parts lie in the row's elements, and there are as many items.
-        unsafe {
-            let from = column.from.add(codec.offset);
-            encode_wide(codec, from, column.size, encoded.as_mut_ptr().cast(), len);
-        }
-        let (items, spare) = pair(&mut self.wide_packed, len);
-        for (item, o) in items.iter_mut().zip(&self.order) {
-            *item = WidePacked { key: encoded[*o as usize].0, position: *o };
-        }
-        radix_sort(items, spare, 64, &mut self.counts);
-        for (o, item) in self.order.iter_mut().zip(&*items) {
-            *o = item.position;
         }
     }
 }
 
-/// Writes the elements that keys stand for.
-///
-/// # Safety
-/// As many elements of type `T` as there are items can be written to `to`.
-unsafe fn decode_row<T: Narrowed, I: Copy>(
-    codec: &KeyCodec,
-    items: &[I],
-    to: *mut u8,
-    key: impl Fn(I) -> u64,
-) {
-    for (i, item) in items.iter().enumerate() {
-        // SAFETY: i < items.len().
-        unsafe { to.cast::<T>().add(i).write_unaligned(T::narrowed(codec.decode(key(*item)))) }
+/// Keys that are sorted without anything attached.
+trait KeyItem: Item {
+    /// Writes the keys of elements, as [`encode_narrow`] does.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn encode(codec: &KeyCodec, from: *const u8, step: usize, out: *mut Self, count: usize) -> bool;
+}
+
+impl KeyItem for Narrow {
+    unsafe fn encode(codec: &KeyCodec, from: *const u8, step: usize, out: *mut Self, count: usize) -> bool {
+        // SAFETY: the caller's contract; the type is a transparent `u32`.
+        unsafe { encode_narrow(codec, from, step, out.cast(), count) }
+    }
+}
+
+impl KeyItem for Wide {
+    unsafe fn encode(codec: &KeyCodec, from: *const u8, step: usize, out: *mut Self, count: usize) -> bool {
+        // SAFETY: the caller's contract; the type is a transparent `u64`.
+        unsafe { encode_wide(codec, from, step, out.cast(), count) }
     }
 }
 
@@ -483,12 +452,12 @@ narrowed!(u8 u16 u32 u64);
 ///
 /// # Safety
 /// The column's elements have the size of `T`, and the order's numbers are those of elements.
-unsafe fn permute<T: Copy>(column: RowColumn, order: &[u32]) {
+unsafe fn permute<T: Copy>(column: Column, order: &[u32]) {
     for (i, o) in order.iter().enumerate() {
         // SAFETY: the caller's contract.
         unsafe {
-            let value = column.from.cast::<T>().add(*o as usize).read_unaligned();
-            column.to.cast::<T>().add(i).write_unaligned(value);
+            let value = column.from.get().cast::<T>().add(*o as usize).read_unaligned();
+            column.to.get().cast::<T>().add(i).write_unaligned(value);
         }
     }
 }

@@ -43,40 +43,42 @@ pub fn top_k(
     let part = (CHUNK / n).max(1);
     let (values, indices) = (SyncPtr::new(&mut values), SyncPtr::new(&mut indices));
     pool.run(rows.div_ceil(part), &|chunk| {
-        let mut best: Vec<(u64, u32)> = Vec::new();
+        let (mut narrow, mut wide) = (Vec::new(), Vec::new());
         for row in chunk * part..rows.min((chunk + 1) * part) {
             let from = &input.bytes()[row * n * size..(row + 1) * n * size];
-            if codec.is_narrow() {
+            let best: &mut dyn Iterator<Item = usize> = if codec.is_narrow() {
                 let mut keys = [0u32; BLOCK];
-                select(&mut best, k, n, &mut |first, count, threshold, found| {
+                select(&mut narrow, k, n, &mut |first, count, worst: Option<u64>, found| {
                     // SAFETY: elements `first..first + count` lie in the row, and `count` is at most `BLOCK`.
                     unsafe {
                         encode_narrow(&codec, from[first * size..].as_ptr(), size, keys.as_mut_ptr(), count)
                     };
-                    let limit = threshold.unwrap_or(1 << 32);
+                    let limit = worst.map_or(1 << 32, |w| w >> 32);
                     let least = keys[..count].iter().fold(u32::MAX, |m, k| m.min(*k));
                     if u64::from(least) < limit {
                         let better = keys[..count].iter().enumerate().filter(|(_, k)| u64::from(**k) < limit);
-                        found.extend(better.map(|(i, k)| (u64::from(*k), (first + i) as u32)));
+                        found.extend(better.map(|(i, k)| u64::from(*k) << 32 | (first + i) as u64));
                     }
                 });
+                &mut narrow.iter().map(|item| *item as u32 as usize)
             } else {
                 let mut keys = [0u64; BLOCK];
-                select(&mut best, k, n, &mut |first, count, threshold, found| {
+                select(&mut wide, k, n, &mut |first, count, worst: Option<(u64, u32)>, found| {
                     // SAFETY: as above.
                     unsafe {
                         encode_wide(&codec, from[first * size..].as_ptr(), size, keys.as_mut_ptr(), count)
                     };
                     let better =
-                        keys[..count].iter().enumerate().filter(|(_, k)| threshold.is_none_or(|t| **k < t));
+                        keys[..count].iter().enumerate().filter(|(_, k)| worst.is_none_or(|w| **k < w.0));
                     found.extend(better.map(|(i, k)| (*k, (first + i) as u32)));
                 });
-            }
-            for (slot, (_, index)) in best.iter().enumerate() {
-                let source = &from[*index as usize * size..][..size];
+                &mut wide.iter().map(|(_, index)| *index as usize)
+            };
+            for (slot, index) in best.enumerate() {
+                let source = &from[index * size..][..size];
                 // SAFETY: both results have `rows` rows of `k` elements, and `best` has `k`; chunks have different rows.
                 unsafe {
-                    indices.get().cast::<i32>().add(row * k + slot).write(*index as i32);
+                    indices.get().cast::<i32>().add(row * k + slot).write(index as i32);
                     values.get().add((row * k + slot) * size).copy_from(source.as_ptr(), size);
                 }
             }
@@ -84,23 +86,24 @@ pub fn top_k(
     });
 }
 
-/// Leaves the `k` smallest pairs of key and index in `best`, in order. `scan(first, count, threshold, found)` appends
-/// those of elements `first..first + count` whose key is below the threshold, if there is one yet.
-fn select(
-    best: &mut Vec<(u64, u32)>,
+/// Leaves the `k` smallest items in `best`, in order. An item is a key and then the element's number.
+/// `scan(first, count, worst, found)` appends those of elements `first..first + count` whose key is below that of the
+/// item `worst`, if there is one yet.
+fn select<T: Ord + Copy>(
+    best: &mut Vec<T>,
     k: usize,
     n: usize,
-    scan: &mut dyn FnMut(usize, usize, Option<u64>, &mut Vec<(u64, u32)>),
+    scan: &mut dyn FnMut(usize, usize, Option<T>, &mut Vec<T>),
 ) {
     best.clear();
-    let mut threshold = None;
-    let room = 2 * k + 2 * BLOCK;
+    let mut worst = None;
+    let room = 2 * k + 4 * BLOCK;
     for first in (0..n).step_by(BLOCK) {
-        scan(first, BLOCK.min(n - first), threshold, best);
+        scan(first, BLOCK.min(n - first), worst, best);
         if best.len() + BLOCK > room {
             best.select_nth_unstable(k - 1);
             best.truncate(k);
-            threshold = Some(best[k - 1].0);
+            worst = Some(best[k - 1]);
         }
     }
     best.sort_unstable();
