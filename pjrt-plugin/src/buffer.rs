@@ -24,6 +24,6 @@ pub trait PjrtBuffer: Send + Sync + 'static {
     /// The address of the data, for `PJRT_Buffer_UnsafePointer`; `None` if there is no such thing. The default is that of
     /// [`host_bytes`](Self::host_bytes).
     fn device_address(&self) -> Option<usize> {
-        self.host_bytes().map(|bytes| bytes.as_ptr().addr())
+        self.host_bytes().map(|bytes| bytes.as_ptr().expose_provenance())
     }
 }

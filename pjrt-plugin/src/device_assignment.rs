@@ -2,6 +2,7 @@
 
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
+use crate::proto;
 
 /// The devices of a program: one for each partition of each replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,5 +59,67 @@ impl DeviceAssignment {
     pub fn logical_id(&self, device: DeviceId) -> Option<(usize, usize)> {
         let index = self.devices.iter().position(|candidate| *candidate == device)?;
         Some((index / self.partitions, index % self.partitions))
+    }
+
+    pub(crate) fn from_proto(message: proto::DeviceAssignment) -> Result<Self> {
+        let wrong =
+            || Error::invalid_argument("the device assignment is not a table of replicas and partitions");
+        let replicas = usize::try_from(message.replica_count).map_err(|_| wrong())?;
+        let partitions = message.computation_devices.len();
+        let rows = &message.computation_devices;
+        if message.computation_count as usize != partitions
+            || rows.iter().any(|row| row.replica_device_ids.len() != replicas)
+        {
+            return Err(wrong());
+        }
+        let ids =
+            (0..replicas).flat_map(|replica| rows.iter().map(move |row| row.replica_device_ids[replica]));
+        let ids = ids.map(|id| DeviceId::try_from(id).map_err(|_| wrong())).collect::<Result<_>>()?;
+        Self::new(replicas, partitions, ids)
+    }
+
+    pub(crate) fn to_proto(&self) -> proto::DeviceAssignment {
+        let partition = |partition: usize| proto::ComputationDevice {
+            replica_device_ids: self
+                .devices
+                .iter()
+                .skip(partition)
+                .step_by(self.partitions)
+                .map(|id| i64::from(*id))
+                .collect(),
+        };
+        proto::DeviceAssignment {
+            replica_count: self.replicas as i32,
+            computation_count: self.partitions as i32,
+            computation_devices: (0..self.partitions).map(partition).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_run_replica_by_replica() {
+        let assignment = DeviceAssignment::new(2, 3, vec![0, 1, 2, 3, 4, 5]).unwrap();
+        assert_eq!(assignment.device(1, 0), Some(3));
+        assert_eq!(assignment.device(0, 3), None);
+        assert_eq!(assignment.logical_id(5), Some((1, 2)));
+        let message = assignment.to_proto();
+        assert_eq!(message.computation_devices[1].replica_device_ids, [1, 4]);
+        assert_eq!(DeviceAssignment::from_proto(message).unwrap(), assignment);
+    }
+
+    #[test]
+    fn tables_with_holes_are_refused() {
+        assert!(DeviceAssignment::new(2, 2, vec![0, 1, 2]).is_err());
+        assert!(DeviceAssignment::new(0, 0, vec![]).is_err());
+        let ragged = proto::DeviceAssignment {
+            replica_count: 2,
+            computation_count: 1,
+            computation_devices: vec![proto::ComputationDevice { replica_device_ids: vec![1] }],
+        };
+        assert!(DeviceAssignment::from_proto(ragged).is_err());
     }
 }

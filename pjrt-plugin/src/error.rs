@@ -218,6 +218,12 @@ impl Error {
         self
     }
 
+    /// Keeps the function that only reports this error from being noted as the one that failed.
+    #[must_use]
+    pub(crate) fn reported(self) -> Self {
+        self.in_function("")
+    }
+
     /// Notes the PJRT function that failed, unless an inner one is noted.
     #[must_use]
     pub(crate) fn in_function(mut self, function: &'static str) -> Self {
@@ -235,6 +241,7 @@ impl fmt::Display for Error {
             write!(f, " (hint: {hint})")?;
         }
         match self.0.function {
+            // An empty name is contained in every message.
             Some(function) if !self.0.message.contains(function) => write!(f, " [{function}]"),
             _ => Ok(()),
         }

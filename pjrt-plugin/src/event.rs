@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
+use crate::abi::guard;
 use crate::error::{Error, Result};
 use crate::sync::{lock, wait};
 
@@ -198,9 +199,7 @@ impl EventSource {
 impl Drop for EventSource {
     fn drop(&mut self) {
         if let Some(state) = self.0.take() {
-            state.complete(Err(Error::internal(
-                "the work behind this event was dropped before it was finished",
-            )));
+            state.complete(Err(guard::lost("the work behind an event was dropped before it was finished")));
         }
     }
 }

@@ -127,7 +127,6 @@ impl<C: PjrtClient> Execution<C> {
     /// # Errors
     ///
     /// The execution itself, if some input is not ready or is in error.
-    #[expect(clippy::result_large_err, reason = "the error is the execution itself, handed back")]
     pub fn try_ready(self) -> Result<ReadyExecution<C>, Self> {
         if self.inputs.iter().flatten().all(|held| matches!(held.outcome(), Some(Ok(())))) {
             Ok(ReadyExecution::new(self))
@@ -360,8 +359,7 @@ impl<B> Launched<B> {
 impl<B> Drop for Launched<B> {
     fn drop(&mut self) {
         if self.0.is_some() {
-            let error = guard::panic_in_progress()
-                .unwrap_or_else(|| Error::internal("the plugin dropped an execution before it was finished"));
+            let error = guard::lost("the plugin dropped an execution before it was finished");
             self.finish(Err(error), Event::ready());
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::abi::guard;
 use crate::abi::host_memory::{HostBytes, HostBytesMut};
 use crate::element_type::ElementType;
 use crate::error::{Error, Result};
@@ -307,7 +308,7 @@ impl CopyToHost {
 impl Drop for CopyToHost {
     fn drop(&mut self) {
         if self.done.is_some() {
-            self.end(Err(Error::internal("a copy to the host was dropped before it was finished")));
+            self.end(Err(guard::lost("a copy to the host was dropped before it was finished")));
         }
     }
 }

@@ -16,6 +16,11 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(panic = "abort")]
+compile_error!(
+    "a plugin must be built with unwinding: with panic = \"abort\", a bug in it would end the host"
+);
+
 mod abi;
 pub mod attributes;
 pub mod buffer;
@@ -28,6 +33,7 @@ pub mod error;
 pub mod event;
 pub mod executable;
 pub mod execution;
+mod fingerprint;
 pub mod host_buffer;
 pub mod kv_store;
 pub mod layout;
@@ -35,12 +41,15 @@ pub mod memory;
 pub mod options;
 pub mod program;
 pub mod promise;
+mod proto;
+mod serialized;
 pub mod stats;
 mod storage;
 mod strided;
 mod sync;
 pub mod topology;
 
+pub use crate::abi::table::api_table;
 pub use crate::attributes::{AttributeValue, PluginAttributes};
 pub use crate::buffer::PjrtBuffer;
 pub use crate::client::{
@@ -66,3 +75,11 @@ pub use crate::stats::{CompiledMemoryStats, MemoryStats};
 pub use crate::topology::Topology;
 /// Exports a plugin: see the crate's documentation.
 pub use pjrt_plugin_macros::pjrt_plugin;
+
+/// What the code that [`#[pjrt_plugin]`](pjrt_plugin) makes needs. Not for use by hand.
+#[doc(hidden)]
+pub mod __private {
+    pub use pjrt_sys::PJRT_Api;
+
+    pub use crate::abi::table::Export;
+}

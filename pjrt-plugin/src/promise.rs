@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use crate::abi::guard;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::sync::lock;
@@ -113,7 +114,7 @@ impl<T> Promise<T> {
 impl<T> Drop for Promise<T> {
     fn drop(&mut self) {
         if let Some(shared) = self.0.take() {
-            shared.deliver(Err(Error::internal("a promise was dropped before it was kept")));
+            shared.deliver(Err(guard::lost("a promise was dropped before it was kept")));
         }
     }
 }

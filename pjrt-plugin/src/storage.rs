@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
-use crate::event::Event;
+use crate::event::{Event, EventSource};
+use crate::promise::{Pending, Source};
 use crate::sync::lock;
 
 /// A share in the storage of a buffer. The storage goes when the last share does; a share that is the only one can be
@@ -113,6 +114,31 @@ impl<B> BufferState<B> {
         }
     }
 
+    /// A buffer whose storage and data arrive through the promise.
+    pub(crate) fn promised() -> (Self, StoragePromise<B>) {
+        let slot = Slot::new();
+        let (allocated_source, allocated) = Event::pending();
+        let (ready_source, ready) = Event::pending();
+        let promise =
+            StoragePromise { slot: Arc::clone(&slot), allocated: allocated_source, ready: ready_source };
+        (Self::new(Claim::Promised(slot), allocated, ready), promise)
+    }
+
+    /// A buffer of what an author gave.
+    pub(crate) fn from_pending(pending: Pending<B>) -> Self
+    where
+        B: Send + Sync + 'static,
+    {
+        match pending.0 {
+            Source::Now(storage, ready) => Self::allocated(Arc::new(storage), ready),
+            later => {
+                let (state, promise) = Self::promised();
+                Pending(later).receive(|value| promise.deliver(value));
+                state
+            }
+        }
+    }
+
     /// A buffer whose storage exists and whose data is there once the event is complete.
     pub(crate) fn allocated(storage: Arc<B>, ready: Event) -> Self {
         Self::new(Claim::Storage(storage), Event::ready(), ready)
@@ -212,6 +238,37 @@ impl<B> BufferState<B> {
     /// The storage that the host has pinned, also after the buffer is gone.
     pub(crate) fn pinned(&self) -> Option<Arc<B>> {
         lock(&self.content).pinned.clone()
+    }
+}
+
+/// The duty to give a buffer its storage and its data.
+pub(crate) struct StoragePromise<B> {
+    slot: Arc<Slot<B>>,
+    allocated: EventSource,
+    ready: EventSource,
+}
+
+impl<B> StoragePromise<B> {
+    /// Delivers storage whose data is there once the event is complete.
+    pub(crate) fn deliver(self, value: Result<(B, Event)>) {
+        self.deliver_shared(value.map(|(storage, ready)| (Arc::new(storage), ready)));
+    }
+
+    /// As [`deliver`](Self::deliver), with storage that others may share.
+    pub(crate) fn deliver_shared(self, value: Result<(Arc<B>, Event)>) {
+        match value {
+            Ok((storage, ready)) => {
+                self.slot.fill(Ok(storage));
+                self.allocated.complete(Ok(()));
+                let source = self.ready;
+                ready.on_ready(move |outcome| source.complete(outcome));
+            }
+            Err(error) => {
+                self.slot.fill(Err(error.clone()));
+                self.allocated.complete(Err(error.clone()));
+                self.ready.complete(Err(error));
+            }
+        }
     }
 }
 

@@ -1,7 +1,12 @@
 //! Topologies: devices described without a client.
 
+use prost::Message;
+
 use crate::attributes::AttributeValue;
 use crate::device::{DeviceDescription, PjrtDevice};
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::proto;
 
 /// Which devices there are (`PJRT_TopologyDescription`): what a program can be compiled for without having them.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,5 +75,102 @@ impl Topology {
     #[must_use]
     pub fn attributes(&self) -> &[(String, AttributeValue)] {
         &self.attributes
+    }
+
+    /// A serialized `PjRtTopologyDescriptionProto`, which [`deserialize`](Self::deserialize) reads.
+    #[must_use]
+    pub fn serialize(&self) -> Vec<u8> {
+        let device = |device: &DeviceDescription| proto::Device {
+            id: device.id(),
+            process_index: device.process_index(),
+            kind: device.kind().to_owned(),
+            display: device.display().to_owned(),
+            debug: device.debug().to_owned(),
+            attributes: device.attributes().iter().map(attribute_to_proto).collect(),
+        };
+        let message = proto::Topology {
+            platform_id: Fingerprint::of(&[self.platform_name.as_bytes()]).low(),
+            platform_name: self.platform_name.clone(),
+            platform_version: self.platform_version.clone(),
+            devices: self.devices.iter().map(device).collect(),
+            attributes: self.attributes.iter().map(attribute_to_proto).collect(),
+        };
+        message.encode_to_vec()
+    }
+
+    /// Reads what [`serialize`](Self::serialize) gave.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_ARGUMENT if the bytes are something else.
+    pub fn deserialize(bytes: &[u8]) -> Result<Self> {
+        let message = proto::Topology::decode(bytes).map_err(|error| {
+            Error::invalid_argument(format!("failed to deserialize the topology: {error}"))
+        })?;
+        let device = |device: proto::Device| {
+            let description = DeviceDescription::new(device.id, device.kind)
+                .with_process_index(device.process_index)
+                .with_display(device.display)
+                .with_debug(device.debug);
+            device
+                .attributes
+                .into_iter()
+                .filter_map(attribute_from_proto)
+                .fold(description, |it, (name, value)| it.with_attribute(name, value))
+        };
+        let devices = message.devices.into_iter().map(device).collect();
+        Ok(Self {
+            platform_name: message.platform_name,
+            platform_version: message.platform_version,
+            devices,
+            attributes: message.attributes.into_iter().filter_map(attribute_from_proto).collect(),
+        })
+    }
+
+    /// A number that differs between topologies that differ.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        Fingerprint::of(&[&self.serialize()]).low()
+    }
+}
+
+fn attribute_to_proto((name, value): &(String, AttributeValue)) -> proto::Attribute {
+    let value = match value {
+        AttributeValue::String(value) => proto::AttributeValue::String(value.clone()),
+        AttributeValue::Int64(value) => proto::AttributeValue::Int64(*value),
+        AttributeValue::Int64List(values) => {
+            proto::AttributeValue::Int64List(proto::Int64List { values: values.clone() })
+        }
+        AttributeValue::Float(value) => proto::AttributeValue::Float(*value),
+        AttributeValue::Bool(value) => proto::AttributeValue::Bool(*value),
+    };
+    proto::Attribute { name: name.clone(), value: Some(value) }
+}
+
+fn attribute_from_proto(attribute: proto::Attribute) -> Option<(String, AttributeValue)> {
+    let value = match attribute.value? {
+        proto::AttributeValue::String(value) => AttributeValue::String(value),
+        proto::AttributeValue::Int64(value) => AttributeValue::Int64(value),
+        proto::AttributeValue::Int64List(list) => AttributeValue::Int64List(list.values),
+        proto::AttributeValue::Float(value) => AttributeValue::Float(value),
+        proto::AttributeValue::Bool(value) => AttributeValue::Bool(value),
+    };
+    Some((attribute.name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topologies_come_back_as_they_were() {
+        let device =
+            DeviceDescription::new(3, "chip").with_process_index(1).with_attribute("coords", vec![1, 2]);
+        let topology = Topology::new("hello", "1.0", vec![device]).with_attribute("slices", 2_i64);
+        let copy = Topology::deserialize(&topology.serialize()).unwrap();
+        assert_eq!(copy, topology);
+        assert_eq!(copy.fingerprint(), topology.fingerprint());
+        assert_ne!(Topology::new("hello", "1.1", vec![]).fingerprint(), topology.fingerprint());
+        assert!(Topology::deserialize(b"\xff\xff").is_err());
     }
 }

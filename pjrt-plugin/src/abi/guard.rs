@@ -1,23 +1,26 @@
-//! Panics stop here.
+//! Panics stop here: every function of the table runs in [`call`].
 
 use std::backtrace::Backtrace;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::ptr;
 use std::sync::Once;
 
+use pjrt_sys::{PJRT_Error, SizedStruct};
+
+use crate::abi::args::View;
+use crate::abi::error::error_to_raw;
 use crate::error::{Error, Result};
 
-/// The payload of an INTERNAL error that holds the backtrace of a panic.
+/// The key of the payload in which an error made of a panic carries the backtrace.
 pub(crate) const BACKTRACE_PAYLOAD: &str = "pjrt-plugin/backtrace";
 
 thread_local! {
-    /// How many guards are on this thread's stack.
-    static GUARDS: Cell<usize> = const { Cell::new(0) };
-    /// The last panic of this thread.
+    /// The last panic of this thread, as the hook saw it.
     static LAST: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
-/// Makes panics leave message, location and backtrace behind; where a guard will report them, they are not printed too.
+/// Makes panics leave message, location and backtrace behind for [`catch`], which sees only their payload.
 pub(crate) fn install_hook() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
@@ -25,73 +28,95 @@ pub(crate) fn install_hook() {
         panic::set_hook(Box::new(move |info| {
             // A thread that is being torn down has no thread-local values any more; then there is nobody to tell.
             let _ = LAST.try_with(|last| last.replace(Some(describe(info))));
-            if GUARDS.try_with(Cell::get).unwrap_or(0) == 0 {
-                previous(info);
-            }
+            previous(info);
         }));
     });
 }
 
 fn describe(info: &PanicHookInfo<'_>) -> Error {
-    let message = info.payload_as_str().unwrap_or("a value that is no text");
+    let payload = info.payload();
+    let text =
+        payload.downcast_ref::<&str>().copied().or(payload.downcast_ref::<String>().map(String::as_str));
+    let message = text.unwrap_or("(the panic carries no text)");
     let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
     Error::internal(format!("the plugin panicked at {place}: {message}"))
         .with_payload(BACKTRACE_PAYLOAD, Backtrace::force_capture().to_string().into_bytes())
 }
 
-/// The panic that is unwinding this thread, if one is.
-pub(crate) fn panic_in_progress() -> Option<Error> {
-    std::thread::panicking().then(last_panic)
+/// The error of something that is dropped before it is finished: the panic that unwinds this thread, if one does.
+pub(crate) fn lost(what: &str) -> Error {
+    if std::thread::panicking() { last_panic() } else { Error::internal(what) }
 }
 
 fn last_panic() -> Error {
-    LAST.try_with(|last| last.borrow().clone())
-        .ok()
-        .flatten()
-        .unwrap_or_else(|| Error::internal("the plugin panicked"))
+    let last = LAST.try_with(|last| last.borrow().clone()).ok().flatten();
+    last.unwrap_or_else(|| Error::internal("the plugin panicked"))
 }
 
 /// Runs the plugin's code; a panic in it becomes an INTERNAL error.
 pub(crate) fn catch<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
-    let mut result = None;
     let mut run = Some(run);
+    let mut result = None;
     match catch_erased(&mut || result = run.take().map(|run| run())) {
+        Some(panic) => Err(panic),
         None => result.unwrap_or_else(|| Err(last_panic())),
-        Some(error) => Err(error),
     }
 }
 
-/// The one `catch_unwind`, whatever it guards, so that its code exists once.
+/// The one `catch_unwind`, whatever it guards, so that its landing code exists once.
 fn catch_erased(run: &mut dyn FnMut()) -> Option<Error> {
-    GUARDS.with(|guards| guards.set(guards.get() + 1));
-    let outcome = catch_unwind(AssertUnwindSafe(run));
-    GUARDS.with(|guards| guards.set(guards.get() - 1));
-    let payload = outcome.err()?;
+    let payload = catch_unwind(AssertUnwindSafe(run)).err()?;
     let error = last_panic();
-    // Dropping the payload runs code of whoever panicked, which may panic once more; leaking it then is the lesser evil.
+    // Dropping the payload runs code of whoever panicked; a panic there must not get out either.
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);
     }
     Some(error)
 }
 
-/// Ends the process if it is dropped by unwinding: the last line behind [`catch`], since unwinding into the host is
-/// undefined behaviour.
-pub(crate) struct PanicTrap(&'static str);
-
-impl PanicTrap {
-    pub(crate) fn new(function: &'static str) -> Self {
-        Self(function)
-    }
-
-    pub(crate) fn disarm(self) {
-        std::mem::forget(self);
+/// Runs the body of a function of the table and turns its result into what C expects. Should a panic get past this (in
+/// the making of the error), Rust ends the process at the `extern "C"` boundary rather than unwind into the host.
+///
+/// # Safety
+///
+/// As for [`View::new`].
+pub(crate) unsafe fn call<T: SizedStruct>(
+    args: *mut T,
+    body: impl FnOnce(View<'_, T>) -> Result<()>,
+) -> *mut PJRT_Error {
+    // SAFETY: the caller's contract is the callee's.
+    match catch(|| unsafe { View::new(args) }.and_then(body)) {
+        Ok(()) => ptr::null_mut(),
+        Err(error) => error_to_raw(error.in_function(function_name::<T>())),
     }
 }
 
-impl Drop for PanicTrap {
-    fn drop(&mut self) {
-        eprintln!("pjrt-plugin: a panic got past the guard of {}", self.0);
-        std::process::abort();
+/// The function whose arguments these are.
+pub(crate) fn function_name<T: SizedStruct>() -> &'static str {
+    T::NAME.strip_suffix("_Args").unwrap_or(T::NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_error_with_message_place_and_backtrace() {
+        install_hook();
+        let error = catch::<()>(|| panic!("no {}", "luck")).unwrap_err();
+        assert!(error.message().contains("guard.rs:"), "{error}");
+        assert!(error.message().ends_with("no luck"), "{error}");
+        assert_eq!(error.payloads()[0].0, BACKTRACE_PAYLOAD);
+    }
+
+    #[test]
+    fn a_payload_that_panics_when_dropped_does_not_get_out() {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("dropped");
+            }
+        }
+        assert!(catch::<()>(|| std::panic::panic_any(Bomb)).is_err());
     }
 }

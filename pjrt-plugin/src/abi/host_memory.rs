@@ -53,11 +53,6 @@ impl HostBytesMut {
         Self { start, len }
     }
 
-    /// How many bytes there are.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
     /// The bytes. What they hold before they are written is the host's affair.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: `new`'s contract gives `self` exclusive access to the range, and `&mut self` makes this the only slice of

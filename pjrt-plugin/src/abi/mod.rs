@@ -1,6 +1,35 @@
 //! The C side: everything in this crate that is unsafe.
+//!
+//! One file per kind of object, with a generic `extern "C"` function per slot of the table; `table` puts them together.
+//! Around them: `guard` stops panics, `args` reads and writes structs of the host's version, `handle` follows the host's
+//! pointers, `pinned` keeps strings and arrays where the host can read them.
 
 #![allow(unsafe_code)]
+// The C names stand, also in patterns.
+#![allow(non_upper_case_globals)]
+// The table is generic in the client, and so is every function in it, whether it uses the parameter or not.
+#![allow(clippy::extra_unused_type_parameters)]
 
+pub(crate) mod args;
+pub(crate) mod buffer;
+pub(crate) mod client;
+pub(crate) mod client_state;
+pub(crate) mod device;
+pub(crate) mod download;
+pub(crate) mod error;
+pub(crate) mod event;
+pub(crate) mod executable;
+pub(crate) mod execute;
 pub(crate) mod guard;
+pub(crate) mod handle;
 pub(crate) mod host_memory;
+pub(crate) mod kv;
+pub(crate) mod layout;
+pub(crate) mod loaded;
+pub(crate) mod memory;
+pub(crate) mod pinned;
+pub(crate) mod plugin;
+pub(crate) mod table;
+pub(crate) mod topology;
+pub(crate) mod unimplemented;
+pub(crate) mod upload;

@@ -1,0 +1,225 @@
+//! Views of the structs that a host passes, which are of the host's version and not of ours.
+//!
+//! A struct begins with its size in the host's version. Fields that end after it do not exist: reading one gives zero,
+//! which is the default of every field, and writing one does nothing.
+
+use std::ffi::c_char;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::slice::from_raw_parts;
+
+use pjrt_sys::SizedStruct;
+
+use crate::error::{Error, Result};
+
+/// A host's struct of some version.
+pub(crate) struct View<'a, T> {
+    start: NonNull<u8>,
+    size: usize,
+    host: PhantomData<&'a mut T>,
+}
+
+impl<'a, T: SizedStruct> View<'a, T> {
+    /// # Safety
+    ///
+    /// `args` is null, or points to a struct of the type that its name says, of any version, which is laid out as the C API
+    /// says: `struct_size` bytes of it can be read and written while the view lives, and every pointer among its inputs is
+    /// null or points to what the API says, for as long as the API says.
+    pub(crate) unsafe fn new(args: *mut T) -> Result<Self> {
+        let Some(start) = NonNull::new(args.cast::<u8>()) else {
+            return Err(Error::invalid_argument(format!("the pointer to {} is null", T::NAME)));
+        };
+        // SAFETY: a struct of any version begins with its size (`SizedStruct`).
+        let size = unsafe { start.cast::<usize>().read_unaligned() };
+        Ok(Self { start, size, host: PhantomData })
+    }
+
+    /// Reads the field of type `F` that lies from `offset` to `end`.
+    ///
+    /// # Safety
+    ///
+    /// The struct has such a field, and all its bytes zero is a valid value of it.
+    pub(crate) unsafe fn read<F: Copy>(&self, offset: usize, end: usize) -> F {
+        if end > self.size {
+            // SAFETY: the caller's contract.
+            return unsafe { std::mem::zeroed() };
+        }
+        // SAFETY: the field lies within the size, which `new`'s contract makes readable, and holds an `F`.
+        unsafe { self.start.add(offset).cast::<F>().read_unaligned() }
+    }
+
+    /// Writes the field of type `F` that lies from `offset` to `end`.
+    ///
+    /// # Safety
+    ///
+    /// The struct has such a field.
+    pub(crate) unsafe fn write<F>(&self, offset: usize, end: usize, value: F) {
+        if end <= self.size {
+            // SAFETY: the field lies within the size, which `new`'s contract makes writable.
+            unsafe { self.start.add(offset).cast::<F>().write_unaligned(value) }
+        }
+    }
+
+    /// The size that the host declared.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The same struct with another size.
+    ///
+    /// # Safety
+    ///
+    /// That many bytes of it can be read and written.
+    pub(crate) unsafe fn with_size(&self, size: usize) -> View<'_, T> {
+        View { start: self.start, size, host: PhantomData }
+    }
+
+    /// Ties something to the life of the view.
+    pub(crate) fn tie<'v, X: ?Sized>(&'v self, value: &'a X) -> &'v X {
+        value
+    }
+}
+
+/// Gives a function or a closure's body the names that [`input!`] and its kind need: the struct, and its fields' ends.
+macro_rules! fields_of {
+    ($name:ident) => {
+        #[allow(unused_imports, clippy::unsafe_removed_from_name)]
+        use pjrt_sys::field_end::$name as field_ends;
+        #[allow(dead_code)]
+        type Struct = pjrt_sys::$name;
+    };
+}
+
+/// The value of a field; zero if the host's struct does not have it.
+macro_rules! input {
+    ($view:ident.$field:ident) => {{
+        // Gives the value the field's type.
+        let like = |like: &Struct| like.$field;
+        let (offset, end) = (std::mem::offset_of!(Struct, $field), field_ends::$field);
+        // SAFETY: offset, end and type are those of the field, and zero is a valid value of every field (`SizedStruct`).
+        #[allow(unused_unsafe)]
+        let value = $crate::abi::args::same_type(like, unsafe { $view.read(offset, end) });
+        value
+    }};
+}
+
+/// Makes a value's type that of a field.
+pub(crate) fn same_type<T, F>(_: impl Fn(&T) -> F, value: F) -> F {
+    value
+}
+
+/// Writes a field, if the host's struct has it.
+macro_rules! output {
+    ($view:ident.$field:ident = $value:expr) => {{
+        let like = |like: &Struct| like.$field;
+        let value = $crate::abi::args::same_type(like, $value);
+        let (offset, end) = (std::mem::offset_of!(Struct, $field), field_ends::$field);
+        // SAFETY: offset, end and type are those of the field.
+        unsafe { $view.write(offset, end, value) }
+    }};
+}
+
+/// The object that a handle in a field points to, or an INVALID_ARGUMENT error.
+macro_rules! handle {
+    ($view:ident.$field:ident: $ty:ty) => {{
+        let pointer = $crate::abi::args::input!($view.$field);
+        // SAFETY: the view's contract makes the pointer null or a handle of the kind that the field's type says, which lives
+        // at least until the call returns; the view is dropped before that.
+        unsafe { $crate::abi::handle::borrow::<$ty>(pointer, stringify!($field)) }
+            .map(|object| $view.tie(object))
+    }};
+}
+
+/// The bytes that a pointer and a size in two fields describe. A null pointer with a size is an error.
+macro_rules! bytes {
+    ($view:ident.$field:ident, $size:ident) => {
+        $crate::abi::args::slice!($view.$field as u8, $size)
+    };
+}
+
+/// The array that a pointer and a length in two fields describe. A null pointer with a length is an error.
+macro_rules! slice {
+    ($view:ident.$field:ident as $ty:ty, $size:ident) => {{
+        let (pointer, size) = ($crate::abi::args::input!($view.$field), $crate::abi::args::input!($view.$size));
+        // SAFETY: the view's contract makes the pointer null or the start of an array of that many elements, which lives until
+        // the call returns; the view is dropped before that.
+        unsafe { $crate::abi::args::borrowed_slice::<$ty>(pointer.cast(), size, stringify!($field)) }
+            .map(|slice| $view.tie(slice))
+    }};
+}
+
+/// Writes a string that lives in an object of ours into two fields.
+macro_rules! output_str {
+    ($view:ident.$field:ident, $size:ident = $text:expr) => {{
+        let text: &str = $text;
+        $crate::abi::args::output!($view.$field = $crate::abi::args::chars(text.as_bytes()));
+        $crate::abi::args::output!($view.$size = text.len());
+    }};
+}
+
+/// Writes an array that lives in an object of ours into two fields.
+macro_rules! output_slice {
+    ($view:ident.$field:ident, $size:ident = $slice:expr) => {{
+        let slice = $slice;
+        $crate::abi::args::output!($view.$field = slice.as_ptr().cast_mut().cast());
+        $crate::abi::args::output!($view.$size = slice.len());
+    }};
+}
+
+/// Declares functions of the table.
+///
+/// `name(Args) |args, Client| body` becomes a generic `extern "C"` function whose body sees a view of its arguments and
+/// returns a `Result<()>`.
+macro_rules! shims {
+    ($($(#[$attribute:meta])* $name:ident($args:ident) |$view:ident, $client:ident| $body:block)*) => {$(
+        $(#[$attribute])*
+        ///
+        /// # Safety
+        ///
+        #[doc = concat!("`args` is what the PJRT C API says about `", stringify!($args), "`.")]
+        pub(crate) unsafe extern "C" fn $name<$client: $crate::client::PjrtClient>(
+            args: *mut pjrt_sys::$args,
+        ) -> *mut pjrt_sys::PJRT_Error {
+            $crate::abi::args::fields_of!($args);
+            let body = |$view: $crate::abi::args::View<'_, Struct>| -> $crate::error::Result<()> { $body };
+            // SAFETY: this function's contract.
+            unsafe { $crate::abi::guard::call(args, body) }
+        }
+    )*};
+}
+
+pub(crate) use {bytes, fields_of, handle, input, output, output_slice, output_str, shims, slice};
+
+/// An array of the host.
+///
+/// # Safety
+///
+/// `pointer` is null or the start of `len` elements that can be read for `'a`.
+pub(crate) unsafe fn borrowed_slice<'a, T>(pointer: *const T, len: usize, name: &str) -> Result<&'a [T]> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    if pointer.is_null() {
+        return Err(null(name));
+    }
+    if len > isize::MAX as usize / size_of::<T>().max(1) || !pointer.is_aligned() {
+        return Err(Error::invalid_argument(format!("'{name}' is no array of {len} elements")));
+    }
+    // SAFETY: the pointer is not null, aligned, and the caller's contract makes the elements readable.
+    Ok(unsafe { from_raw_parts(pointer, len) })
+}
+
+/// The error for a pointer that may not be null.
+pub(crate) fn null(name: &str) -> Error {
+    Error::invalid_argument(format!("'{name}' is null"))
+}
+
+/// Bytes as C sees them.
+pub(crate) fn chars(bytes: &[u8]) -> *const c_char {
+    bytes.as_ptr().cast()
+}
+
+/// Text of the host; what is not UTF-8 in it is replaced.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,212 @@
+//! `PJRT_Buffer`: slots 58 to 68, 71 to 76.
+
+use std::ptr;
+use std::sync::Arc;
+
+use pjrt_sys::{
+    PJRT_Buffer, PJRT_Buffer_MemoryLayout, PJRT_Buffer_MemoryLayout_Tiled,
+    PJRT_Buffer_MemoryLayout_Type_Tiled, PJRT_Buffer_MemoryLayout_Union, PJRT_Buffer_Type, SizedStruct,
+};
+
+use crate::abi::args::{handle, input, output, output_slice, shims};
+use crate::abi::client_state::ClientState;
+use crate::abi::event::event_to_raw;
+use crate::abi::handle::{self, Handle};
+use crate::buffer::PjrtBuffer;
+use crate::client::PjrtClient;
+use crate::element_type::ElementType;
+use crate::error::{Error, Result};
+use crate::layout::dense_size;
+use crate::storage::BufferState;
+
+/// A buffer as the host sees it.
+pub(crate) struct BufferHandle<C: PjrtClient> {
+    pub(crate) client: Arc<ClientState<C>>,
+    /// Its place among the client's devices.
+    pub(crate) device: usize,
+    /// Its place among the client's memories.
+    pub(crate) memory: usize,
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) state: BufferState<C::Buffer>,
+}
+
+impl<C: PjrtClient> Handle for BufferHandle<C> {
+    type Opaque = PJRT_Buffer;
+    const KIND: &'static str = "PJRT_Buffer";
+}
+
+/// The type of an array, in a form that C can read. All buffers that one output of a program gives share it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) element_type: ElementType,
+    pub(crate) dims: Vec<i64>,
+    /// The dimensions' numbers from the last to the first: row-major.
+    minor_to_major: Vec<i64>,
+}
+
+impl Shape {
+    /// Refuses dimensions that no array can have.
+    pub(crate) fn new(element_type: ElementType, dims: Vec<i64>) -> Result<Arc<Self>> {
+        dense_size(&dims, element_type.byte_size())?;
+        let minor_to_major = (0..dims.len() as i64).rev().collect();
+        Ok(Arc::new(Self { element_type, dims, minor_to_major }))
+    }
+
+    /// How many bytes the array takes on the host, where elements of less than a byte take one.
+    pub(crate) fn host_size(&self) -> usize {
+        // `new` has computed it before.
+        dense_size(&self.dims, self.element_type.byte_size()).unwrap_or(0)
+    }
+}
+
+impl std::fmt::Display for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{:?}", self.element_type, self.dims)
+    }
+}
+
+impl<C: PjrtClient> BufferHandle<C> {
+    fn is_host_accessible(&self) -> bool {
+        self.client.memories[self.memory].memory.is_host_accessible()
+    }
+
+    /// The address of the data, waiting until there is one.
+    fn address(&self) -> Result<usize> {
+        let storage = match self.state.pinned() {
+            Some(storage) => storage,
+            None => self.state.wait_for_storage()?,
+        };
+        storage.device_address().ok_or_else(|| Error::unimplemented("this plugin's buffers have no address"))
+    }
+}
+
+/// The element type with a number of the host.
+pub(crate) fn element_type(number: PJRT_Buffer_Type) -> Result<ElementType> {
+    ElementType::from_number(number.0)
+        .ok_or_else(|| Error::invalid_argument(format!("{} is no element type", number.0)))
+}
+
+shims! {
+    /// Slot 58.
+    buffer_destroy(PJRT_Buffer_Destroy_Args) |args, C| {
+        // SAFETY: the host gives the buffer up.
+        drop(unsafe { handle::from_raw::<BufferHandle<C>>(input!(args.buffer), "buffer") }?);
+        Ok(())
+    }
+
+    /// Slot 59.
+    buffer_element_type(PJRT_Buffer_ElementType_Args) |args, C| {
+        let element_type = handle!(args.buffer: BufferHandle<C>)?.shape.element_type;
+        output!(args.type_ = PJRT_Buffer_Type(element_type as u32));
+        Ok(())
+    }
+
+    /// Slot 60. The dimensions stay readable after the buffer is deleted.
+    buffer_dimensions(PJRT_Buffer_Dimensions_Args) |args, C| {
+        output_slice!(args.dims, num_dims = &handle!(args.buffer: BufferHandle<C>)?.shape.dims);
+        Ok(())
+    }
+
+    /// Slot 61. Nothing is padded.
+    buffer_unpadded_dimensions(PJRT_Buffer_UnpaddedDimensions_Args) |args, C| {
+        output_slice!(args.unpadded_dims, num_dims = &handle!(args.buffer: BufferHandle<C>)?.shape.dims);
+        Ok(())
+    }
+
+    /// Slot 62. No dimension is dynamic.
+    buffer_dynamic_dimension_indices(PJRT_Buffer_DynamicDimensionIndices_Args) |args, C| {
+        handle!(args.buffer: BufferHandle<C>)?;
+        output!(args.dynamic_dim_indices = ptr::null());
+        output!(args.num_dynamic_dims = 0);
+        Ok(())
+    }
+
+    /// Slot 63. Hosts older than C API 0.55 abort without it.
+    buffer_get_memory_layout(PJRT_Buffer_GetMemoryLayout_Args) |args, C| {
+        let order = &handle!(args.buffer: BufferHandle<C>)?.shape.minor_to_major;
+        let tiled = PJRT_Buffer_MemoryLayout_Tiled {
+            minor_to_major: order.as_ptr(),
+            minor_to_major_size: order.len(),
+            ..PJRT_Buffer_MemoryLayout_Tiled::zeroed()
+        };
+        output!(args.layout = PJRT_Buffer_MemoryLayout {
+            u: PJRT_Buffer_MemoryLayout_Union { tiled },
+            type_: PJRT_Buffer_MemoryLayout_Type_Tiled,
+            ..PJRT_Buffer_MemoryLayout::zeroed()
+        });
+        Ok(())
+    }
+
+    /// Slot 64. Before there is storage, and where there will be none: what the shape says.
+    buffer_on_device_size_in_bytes(PJRT_Buffer_OnDeviceSizeInBytes_Args) |args, C| {
+        let buffer = handle!(args.buffer: BufferHandle<C>)?;
+        let size = match buffer.state.share()?.claim.storage() {
+            Some(Ok(storage)) => storage.size_in_bytes(),
+            Some(Err(_)) | None => buffer.shape.host_size(),
+        };
+        output!(args.on_device_size_in_bytes = size);
+        Ok(())
+    }
+
+    /// Slot 65.
+    buffer_device(PJRT_Buffer_Device_Args) |args, C| {
+        let buffer = handle!(args.buffer: BufferHandle<C>)?;
+        output!(args.device = buffer.client.device_pointer(buffer.device));
+        Ok(())
+    }
+
+    /// Slot 66.
+    buffer_memory(PJRT_Buffer_Memory_Args) |args, C| {
+        let buffer = handle!(args.buffer: BufferHandle<C>)?;
+        output!(args.memory = buffer.client.memory_pointer(buffer.memory));
+        Ok(())
+    }
+
+    /// Slot 67. What still uses the storage keeps it.
+    buffer_delete(PJRT_Buffer_Delete_Args) |args, C| {
+        handle!(args.buffer: BufferHandle<C>)?.state.delete();
+        Ok(())
+    }
+
+    /// Slot 68.
+    buffer_is_deleted(PJRT_Buffer_IsDeleted_Args) |args, C| {
+        output!(args.is_deleted = handle!(args.buffer: BufferHandle<C>)?.state.is_deleted());
+        Ok(())
+    }
+
+    /// Slot 71. It must not change, so it is a property of the memory.
+    buffer_is_on_cpu(PJRT_Buffer_IsOnCpu_Args) |args, C| {
+        output!(args.is_on_cpu = handle!(args.buffer: BufferHandle<C>)?.is_host_accessible());
+        Ok(())
+    }
+
+    /// Slot 72.
+    buffer_ready_event(PJRT_Buffer_ReadyEvent_Args) |args, C| {
+        let event = handle!(args.buffer: BufferHandle<C>)?.state.ready_event();
+        output!(args.event = event_to_raw(event));
+        Ok(())
+    }
+
+    /// Slot 73.
+    buffer_unsafe_pointer(PJRT_Buffer_UnsafePointer_Args) |args, C| {
+        output!(args.buffer_pointer = handle!(args.buffer: BufferHandle<C>)?.address()?);
+        Ok(())
+    }
+
+    /// Slot 74: the storage stays where it is until slot 75 has been called as often.
+    buffer_increase_external_reference_count(PJRT_Buffer_IncreaseExternalReferenceCount_Args) |args, C| {
+        handle!(args.buffer: BufferHandle<C>)?.state.pin()
+    }
+
+    /// Slot 75.
+    buffer_decrease_external_reference_count(PJRT_Buffer_DecreaseExternalReferenceCount_Args) |args, C| {
+        handle!(args.buffer: BufferHandle<C>)?.state.unpin()
+    }
+
+    /// Slot 76.
+    buffer_opaque_device_memory_data_pointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args) |args, C| {
+        let address = handle!(args.buffer: BufferHandle<C>)?.address()?;
+        output!(args.device_memory_ptr = ptr::with_exposed_provenance_mut(address));
+        Ok(())
+    }
+}

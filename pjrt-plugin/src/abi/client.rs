@@ -1,0 +1,207 @@
+//! `PJRT_Client` apart from programs and buffers: slots 10 to 19, 21, 110, 111 and 113.
+
+use pjrt_sys::{
+    PJRT_Error_Code, PJRT_ProcessInfo, PJRT_ProcessState_kConnected, PJRT_ProcessState_kDisconnected,
+    PJRT_ProcessState_kError, PJRT_ProcessState_kUninitialized,
+};
+
+use crate::abi::args::{View, fields_of, handle, input, null, output, output_slice, output_str, shims};
+use crate::abi::client_state::ClientState;
+use crate::abi::error::host_error;
+use crate::abi::event::HostPointer;
+use crate::abi::guard;
+use crate::abi::handle;
+use crate::abi::kv::HostStore;
+use crate::abi::pinned::read_named_values;
+use crate::client::{ClientConfig, PjrtClient, ProcessInfo, ProcessState};
+use crate::error::{Error, Result};
+use crate::kv_store::KeyValueStore;
+use crate::options::{OptionSpec, OptionValue, Options};
+
+/// What a distributed host adds to every plugin's options.
+const DISTRIBUTED: &[OptionSpec] = &[
+    OptionSpec::integer("node_id", 0, "the number of this process"),
+    OptionSpec::integer("num_nodes", 1, "how many processes there are"),
+];
+
+/// Divides what a host sent into the plugin's options and those of a distributed computation.
+fn config<C: PjrtClient>(given: Vec<(String, OptionValue)>) -> Result<ClientConfig> {
+    let (distributed, own): (Vec<_>, Vec<_>) = given.into_iter().partition(|(name, _)| {
+        let is = |spec: &OptionSpec| spec.name() == name;
+        DISTRIBUTED.iter().any(is) && !C::CREATE_OPTIONS.iter().any(is)
+    });
+    let distributed = Options::new(DISTRIBUTED, distributed)?;
+    let mut config = ClientConfig::new(Options::new(C::CREATE_OPTIONS, own)?);
+    config.node_id = distributed.integer("node_id")?;
+    config.num_nodes = distributed.integer("num_nodes")?;
+    Ok(config)
+}
+
+shims! {
+    /// Slot 10. The callbacks are uninitialised memory unless the host is distributed, so they are looked at only if the
+    /// options say that it is.
+    client_create(PJRT_Client_Create_Args) |args, C| {
+        guard::install_hook();
+        output!(args.client = std::ptr::null_mut());
+        // SAFETY: pointer and length describe an array of the host.
+        let given = unsafe { read_named_values(input!(args.create_options), input!(args.num_options)) }?;
+        let mut config = config::<C>(given)?;
+        if config.num_nodes > 1 {
+            config.kv_store = Some(KeyValueStore::new(HostStore {
+                get: (input!(args.kv_get_callback), HostPointer(input!(args.kv_get_user_arg))),
+                try_get: (input!(args.kv_try_get_callback), HostPointer(input!(args.kv_try_get_user_arg))),
+                put: (input!(args.kv_put_callback), HostPointer(input!(args.kv_put_user_arg))),
+            }));
+        }
+        output!(args.client = handle::share_into_raw(ClientState::new(C::create(config)?)?));
+        Ok(())
+    }
+
+    /// Slot 11. Buffers and executables that still live keep what they need; what the host attached to memories goes now.
+    client_destroy(PJRT_Client_Destroy_Args) |args, C| {
+        // SAFETY: the host gives the client up, which came from slot 10.
+        let client = unsafe { handle::share_from_raw::<ClientState<C>>(input!(args.client), "client") }?;
+        if let Some(client) = &client {
+            for memory in &client.memories {
+                memory.clear_user_data();
+            }
+        }
+        Ok(())
+    }
+
+    /// Slot 12.
+    client_platform_name(PJRT_Client_PlatformName_Args) |args, C| {
+        handle!(args.client: ClientState<C>)?;
+        output_str!(args.platform_name, platform_name_size = C::PLATFORM_NAME);
+        Ok(())
+    }
+
+    /// Slot 13.
+    client_process_index(PJRT_Client_ProcessIndex_Args) |args, C| {
+        output!(args.process_index = handle!(args.client: ClientState<C>)?.process_index);
+        Ok(())
+    }
+
+    /// Slot 14.
+    client_platform_version(PJRT_Client_PlatformVersion_Args) |args, C| {
+        let client = handle!(args.client: ClientState<C>)?;
+        output_str!(args.platform_version, platform_version_size = &client.platform_version);
+        Ok(())
+    }
+
+    /// Slot 15.
+    client_devices(PJRT_Client_Devices_Args) |args, C| {
+        output_slice!(args.devices, num_devices = &handle!(args.client: ClientState<C>)?.device_pointers);
+        Ok(())
+    }
+
+    /// Slot 16.
+    client_addressable_devices(PJRT_Client_AddressableDevices_Args) |args, C| {
+        let client = handle!(args.client: ClientState<C>)?;
+        output_slice!(args.addressable_devices, num_addressable_devices = &client.addressable_device_pointers);
+        Ok(())
+    }
+
+    /// Slot 17: by global id.
+    client_lookup_device(PJRT_Client_LookupDevice_Args) |args, C| {
+        let (client, id) = (handle!(args.client: ClientState<C>)?, input!(args.id));
+        let Some(index) = client.device_index(id) else {
+            return Err(Error::invalid_argument(format!("No matching device found for device_id {id}")));
+        };
+        output!(args.device = client.device_pointer(index));
+        Ok(())
+    }
+
+    /// Slot 18: by the number on this machine.
+    client_lookup_addressable_device(PJRT_Client_LookupAddressableDevice_Args) |args, C| {
+        let (client, id) = (handle!(args.client: ClientState<C>)?, input!(args.local_hardware_id));
+        let mut devices = client.devices.iter();
+        let Some(device) = devices.find(|device| device.addressable && device.local_hardware_id == id) else {
+            return Err(Error::invalid_argument(format!("No matching device found for local_hardware_id {id}")));
+        };
+        output!(args.addressable_device = client.device_pointer(device.index));
+        Ok(())
+    }
+
+    /// Slot 19.
+    client_addressable_memories(PJRT_Client_AddressableMemories_Args) |args, C| {
+        let client = handle!(args.client: ClientState<C>)?;
+        output_slice!(args.addressable_memories, num_addressable_memories = &client.addressable_memory_pointers);
+        Ok(())
+    }
+
+    /// Slot 21: into an array of the host.
+    client_default_device_assignment(PJRT_Client_DefaultDeviceAssignment_Args) |args, C| {
+        let client = handle!(args.client: ClientState<C>)?;
+        let (replicas, partitions) = (input!(args.num_replicas), input!(args.num_partitions));
+        let size = input!(args.default_assignment_size);
+        let (Ok(num_replicas), Ok(num_partitions)) = (usize::try_from(replicas), usize::try_from(partitions)) else {
+            return Err(Error::invalid_argument(format!("{replicas} replicas of {partitions} partitions")));
+        };
+        let needed = num_replicas.saturating_mul(num_partitions);
+        if size < needed {
+            return Err(Error::failed_precondition(format!(
+                "PJRT_Client_DefaultDeviceAssignment: `default_assignment_size` {size} must be greater than or equal to \
+                 `num_replicas * num_partitions` {replicas} * {partitions} = {needed}"
+            )));
+        }
+        let assignment = client.client.default_device_assignment(num_replicas, num_partitions)?;
+        let target = input!(args.default_assignment);
+        if target.is_null() {
+            return Err(null("default_assignment"));
+        }
+        for (place, id) in assignment.devices().iter().take(needed).enumerate() {
+            // SAFETY: the host's array has `size` elements, and `place` is less than `needed`, which is not more.
+            unsafe { target.add(place).write(*id) };
+        }
+        Ok(())
+    }
+
+    /// Slot 113. Hosts abort on an error.
+    client_update_global_process_info(PJRT_Client_UpdateGlobalProcessInfo_Args) |args, C| {
+        let client = handle!(args.client: ClientState<C>)?;
+        // SAFETY: pointer and length describe an array of the host.
+        let infos = unsafe { read_process_infos(input!(args.process_infos), input!(args.num_process_infos)) }?;
+        client.client.process_info_changed(&infos);
+        Ok(())
+    }
+}
+
+/// Reads an array whose elements are as long as the host says.
+///
+/// # Safety
+///
+/// `infos` is null or the start of `len` structs of the host's version, which the first one's size tells.
+unsafe fn read_process_infos(infos: *mut PJRT_ProcessInfo, len: usize) -> Result<Vec<ProcessInfo>> {
+    fields_of!(PJRT_ProcessInfo);
+    if infos.is_null() {
+        return Ok(Vec::new());
+    }
+    let mut read = Vec::new();
+    let mut next = infos;
+    for _ in 0..len {
+        // SAFETY: the caller's contract makes `next` an element.
+        let info = unsafe { View::new(next) }?;
+        // A struct of this kind takes its declared size, rounded up to the alignment of its largest field.
+        // SAFETY: this is the next element, or the end of the array.
+        next = unsafe { next.byte_add(info.size().next_multiple_of(align_of::<PJRT_ProcessInfo>())) };
+        let code = PJRT_Error_Code(input!(info.error_code).cast_unsigned());
+        let error = (code.0 != 0).then(|| {
+            // SAFETY: message and size describe a string of the host.
+            unsafe { host_error(code, input!(info.error_message), input!(info.error_message_size)) }
+        });
+        read.push(ProcessInfo {
+            task_id: input!(info.task_id),
+            incarnation_id: input!(info.incarnation_id),
+            state: match input!(info.state) {
+                PJRT_ProcessState_kUninitialized => ProcessState::Uninitialized,
+                PJRT_ProcessState_kDisconnected => ProcessState::Disconnected,
+                PJRT_ProcessState_kConnected => ProcessState::Connected,
+                PJRT_ProcessState_kError => ProcessState::Error,
+                _ => ProcessState::Unspecified,
+            },
+            error,
+        });
+    }
+    Ok(read)
+}

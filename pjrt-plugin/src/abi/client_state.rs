@@ -1,0 +1,230 @@
+//! A client with its devices and memories, in the places where the host finds them.
+
+use std::sync::{Arc, Weak};
+
+use pjrt_sys::{PJRT_Client, PJRT_Device, PJRT_Memory};
+
+use crate::abi::device::{DescriptionHandle, DeviceHandle};
+use crate::abi::handle::{Handle, registry};
+use crate::abi::memory::MemoryHandle;
+use crate::abi::topology::TopologyHandle;
+use crate::client::PjrtClient;
+use crate::device::{DeviceId, PjrtDevice};
+use crate::error::{Error, Result};
+use crate::memory::Memory;
+
+/// Everything that belongs to a client. Buffers and executables share it, so that they may outlive the host's handle.
+pub(crate) struct ClientState<C: PjrtClient> {
+    pub(crate) client: C,
+    pub(crate) platform_version: String,
+    pub(crate) process_index: i32,
+    // Vectors, because pointers into them were made before they were moved here, which boxes do not allow.
+    pub(crate) devices: Vec<DeviceHandle<C>>,
+    pub(crate) memories: Vec<MemoryHandle>,
+    pub(crate) device_pointers: Box<[*mut PJRT_Device]>,
+    pub(crate) addressable_device_pointers: Box<[*mut PJRT_Device]>,
+    pub(crate) addressable_memory_pointers: Box<[*mut PJRT_Memory]>,
+    pub(crate) topology: TopologyHandle,
+}
+
+// SAFETY: the pointers point into `devices` and `memories`, which never move or change; the rest is `Send` and `Sync`.
+unsafe impl<C: PjrtClient> Send for ClientState<C> {}
+// SAFETY: as above.
+unsafe impl<C: PjrtClient> Sync for ClientState<C> {}
+
+impl<C: PjrtClient> Handle for ClientState<C> {
+    type Opaque = PJRT_Client;
+    const KIND: &'static str = "PJRT_Client";
+}
+
+/// The address of a handle inside of a boxed slice, before or after it is filled.
+fn pointer_to<H: Handle>(start: *const H, index: usize) -> *mut H::Opaque {
+    start.wrapping_add(index).cast_mut().cast()
+}
+
+impl<C: PjrtClient> ClientState<C> {
+    /// Asks the author's client once for everything that does not change.
+    pub(crate) fn new(client: C) -> Result<Arc<Self>> {
+        let platform_version = client.platform_version();
+        let process_index = client.process_index();
+        let topology = client.topology();
+        check_devices(client.devices())?;
+        let memories = distinct_memories(client.devices());
+        let state = Arc::new_cyclic(|weak| {
+            let (devices, memories) = handles(client.devices(), memories, weak);
+            let device_pointers: Box<[_]> =
+                (0..devices.len()).map(|index| pointer_to(devices.as_ptr(), index)).collect();
+            let addressable = devices.iter().filter(|device| device.addressable);
+            let addressable_device_pointers =
+                addressable.clone().map(|device| device_pointers[device.index]).collect();
+            let mut used: Vec<usize> =
+                addressable.flat_map(|device| device.memory_indices.iter().copied()).collect();
+            used.sort_unstable();
+            used.dedup();
+            let addressable_memory_pointers =
+                used.into_iter().map(|index| pointer_to(memories.as_ptr(), index)).collect();
+            for device in &devices {
+                registry::add::<DeviceHandle<C>>((&raw const *device).cast());
+                registry::add::<DescriptionHandle>((&raw const device.description).cast());
+            }
+            for memory in &memories {
+                registry::add::<MemoryHandle>((&raw const *memory).cast());
+            }
+            Self {
+                client,
+                platform_version,
+                process_index,
+                devices,
+                memories,
+                device_pointers,
+                addressable_device_pointers,
+                addressable_memory_pointers,
+                topology: TopologyHandle::new(topology),
+            }
+        });
+        registry::add::<TopologyHandle>((&raw const state.topology).cast());
+        Ok(state)
+    }
+
+    /// A share in the client, for what may outlive the host's handle.
+    pub(crate) fn share(&self) -> Result<Arc<Self>> {
+        let device = self.devices.first().and_then(|device| device.client.upgrade());
+        device.ok_or_else(|| Error::failed_precondition("the client has been destroyed"))
+    }
+
+    /// The author's device in this place.
+    pub(crate) fn author_device(&self, index: usize) -> Result<&C::Device> {
+        self.client
+            .devices()
+            .get(index)
+            .ok_or_else(|| Error::internal("the plugin's list of devices has shrunk"))
+    }
+
+    /// The place of a device with this global id.
+    pub(crate) fn device_index(&self, id: DeviceId) -> Option<usize> {
+        self.devices.iter().position(|device| device.id() == id)
+    }
+
+    /// The place of a device that the host points to.
+    pub(crate) fn index_of_device(&self, device: *const PJRT_Device) -> Result<usize> {
+        let index = self.device_pointers.iter().position(|pointer| pointer.cast_const() == device);
+        index.ok_or_else(|| Error::invalid_argument("the device belongs to another client"))
+    }
+
+    /// The place of a memory that the host points to.
+    pub(crate) fn index_of_memory(&self, memory: *const PJRT_Memory) -> Result<usize> {
+        let mut places = 0..self.memories.len();
+        let index = places.find(|index| pointer_to(self.memories.as_ptr(), *index).cast_const() == memory);
+        index.ok_or_else(|| Error::invalid_argument("the memory belongs to another client"))
+    }
+
+    /// The place of a device's memory of a kind; of its default memory if no kind is named.
+    pub(crate) fn memory_of(&self, device: usize, kind: Option<&str>) -> Result<usize> {
+        let device = &self.devices[device];
+        let mut indices = device.memory_indices.iter().copied();
+        let found = match kind {
+            None => indices.next(),
+            Some(kind) => indices.find(|index| self.memories[*index].memory.kind() == kind),
+        };
+        found.ok_or_else(|| {
+            Error::invalid_argument(match kind {
+                Some(kind) => format!("device {} has no memory of kind '{kind}'", device.id()),
+                None => format!("device {} has no memory", device.id()),
+            })
+        })
+    }
+
+    /// A device that a memory belongs to: the first one that this process can use.
+    pub(crate) fn device_of_memory(&self, memory: usize) -> Result<usize> {
+        let mut owners = self.devices.iter().filter(|device| device.memory_indices.contains(&memory));
+        let owner = owners.clone().find(|device| device.addressable).or_else(|| owners.next());
+        owner.map(|device| device.index).ok_or_else(|| Error::internal("a memory belongs to no device"))
+    }
+
+    pub(crate) fn device_pointer(&self, index: usize) -> *mut PJRT_Device {
+        self.device_pointers[index]
+    }
+
+    pub(crate) fn memory_pointer(&self, index: usize) -> *mut PJRT_Memory {
+        pointer_to(self.memories.as_ptr(), index)
+    }
+}
+
+impl<C: PjrtClient> Drop for ClientState<C> {
+    fn drop(&mut self) {
+        let _ = registry::remove::<TopologyHandle>((&raw const self.topology).cast(), "topology");
+        for device in &self.devices {
+            let _ = registry::remove::<DeviceHandle<C>>((&raw const *device).cast(), "device");
+            let _ =
+                registry::remove::<DescriptionHandle>((&raw const device.description).cast(), "description");
+        }
+        for memory in &self.memories {
+            memory.clear_user_data();
+            let _ = registry::remove::<MemoryHandle>((&raw const *memory).cast(), "memory");
+        }
+    }
+}
+
+/// Refuses what no host survives.
+fn check_devices<D: PjrtDevice>(devices: &[D]) -> Result<()> {
+    let mut ids: Vec<DeviceId> = devices.iter().map(|device| device.description().id()).collect();
+    ids.sort_unstable();
+    if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Error::internal(format!("the plugin has two devices of the id {}", twice[0])));
+    }
+    let Some(without) =
+        devices.iter().filter(|device| device.is_addressable()).find(|device| device.memories().is_empty())
+    else {
+        if devices.iter().any(PjrtDevice::is_addressable) {
+            return Ok(());
+        }
+        return Err(Error::internal("the plugin has no device that this process can use"));
+    };
+    Err(Error::internal(format!("the plugin's device {} has no memory", without.description().id())))
+}
+
+/// The memories of all devices, each once.
+fn distinct_memories<D: PjrtDevice>(devices: &[D]) -> Vec<Memory> {
+    let mut distinct: Vec<Memory> = Vec::new();
+    for memory in devices.iter().flat_map(PjrtDevice::memories) {
+        if place_of(&distinct, memory).is_none() {
+            distinct.push(memory.clone());
+        }
+    }
+    distinct
+}
+
+fn place_of(memories: &[Memory], wanted: &Memory) -> Option<usize> {
+    memories.iter().position(|memory| memory.id() == wanted.id() && memory.kind() == wanted.kind())
+}
+
+/// Devices and memories point to each other, so the addresses of both are fixed before either is made.
+fn handles<C: PjrtClient>(
+    devices: &[C::Device],
+    memories: Vec<Memory>,
+    client: &Weak<ClientState<C>>,
+) -> (Vec<DeviceHandle<C>>, Vec<MemoryHandle>) {
+    let mut device_handles: Vec<DeviceHandle<C>> = Vec::with_capacity(devices.len());
+    let mut memory_handles: Vec<MemoryHandle> = Vec::with_capacity(memories.len());
+    // A vector's elements stay where they are up to its capacity.
+    let (first_device, first_memory) = (device_handles.as_ptr(), memory_handles.as_ptr());
+    for (index, device) in devices.iter().enumerate() {
+        let memory_indices: Box<[usize]> =
+            device.memories().iter().filter_map(|memory| place_of(&memories, memory)).collect();
+        device_handles.push(DeviceHandle {
+            client: Weak::clone(client),
+            index,
+            description: DescriptionHandle::new(device.description().clone()),
+            addressable: device.is_addressable(),
+            local_hardware_id: device.local_hardware_id(),
+            memories: memory_indices.iter().map(|index| pointer_to(first_memory, *index)).collect(),
+            memory_indices,
+        });
+    }
+    for (index, memory) in memories.into_iter().enumerate() {
+        let users = device_handles.iter().filter(|device| device.memory_indices.contains(&index));
+        let users = users.map(|device| pointer_to(first_device, device.index)).collect();
+        memory_handles.push(MemoryHandle::new(memory, users));
+    }
+    (device_handles, memory_handles)
+}

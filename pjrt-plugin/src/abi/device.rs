@@ -1,0 +1,223 @@
+//! `PJRT_Device` and `PJRT_DeviceDescription`: slots 23 to 34, 121 to 123, 128 and 135.
+
+use std::ptr;
+use std::sync::{Arc, Weak};
+
+use pjrt_sys::{PJRT_Device, PJRT_Device_Attributes, PJRT_DeviceDescription, PJRT_Memory};
+
+use crate::abi::args::{handle, input, output, output_slice, output_str, shims};
+use crate::abi::client_state::ClientState;
+use crate::abi::handle::Handle;
+use crate::abi::pinned::NamedValues;
+use crate::attributes::AttributeValue;
+use crate::client::PjrtClient;
+use crate::device::{DeviceDescription, DeviceId, PjrtDevice};
+use crate::error::{Error, Result};
+
+/// A device's description as the host sees it; it lives in its client or topology.
+pub(crate) struct DescriptionHandle {
+    pub(crate) description: DeviceDescription,
+    attributes: NamedValues,
+}
+
+impl Handle for DescriptionHandle {
+    type Opaque = PJRT_DeviceDescription;
+    const KIND: &'static str = "PJRT_DeviceDescription";
+}
+
+impl DescriptionHandle {
+    pub(crate) fn new(description: DeviceDescription) -> Self {
+        // Hosts abort on floats and truth values here.
+        let allowed = description
+            .attributes()
+            .iter()
+            .filter(|(_, value)| !matches!(value, AttributeValue::Float(_) | AttributeValue::Bool(_)));
+        let attributes = NamedValues::new(allowed);
+        Self { description, attributes }
+    }
+}
+
+/// A device as the host sees it; it lives in its client.
+pub(crate) struct DeviceHandle<C: PjrtClient> {
+    pub(crate) client: Weak<ClientState<C>>,
+    /// Its place among the client's devices.
+    pub(crate) index: usize,
+    pub(crate) description: DescriptionHandle,
+    pub(crate) addressable: bool,
+    pub(crate) local_hardware_id: i32,
+    /// Its memories: where they are among the client's, and as the host sees them. The first is the default one.
+    pub(crate) memory_indices: Box<[usize]>,
+    pub(crate) memories: Box<[*mut PJRT_Memory]>,
+}
+
+// SAFETY: the pointers are handles, which the host may use on any thread; everything else is `Send` and `Sync`.
+unsafe impl<C: PjrtClient> Send for DeviceHandle<C> {}
+// SAFETY: as above; nothing changes after construction.
+unsafe impl<C: PjrtClient> Sync for DeviceHandle<C> {}
+
+impl<C: PjrtClient> Handle for DeviceHandle<C> {
+    type Opaque = PJRT_Device;
+    const KIND: &'static str = "PJRT_Device";
+}
+
+impl<C: PjrtClient> DeviceHandle<C> {
+    pub(crate) fn id(&self) -> DeviceId {
+        self.description.description.id()
+    }
+
+    fn client(&self) -> Result<Arc<ClientState<C>>> {
+        self.client
+            .upgrade()
+            .ok_or_else(|| Error::failed_precondition("the device's client has been destroyed"))
+    }
+}
+
+shims! {
+    /// Slot 23.
+    device_description_id(PJRT_DeviceDescription_Id_Args) |args, C| {
+        output!(args.id = handle!(args.device_description: DescriptionHandle)?.description.id());
+        Ok(())
+    }
+
+    /// Slot 24.
+    device_description_process_index(PJRT_DeviceDescription_ProcessIndex_Args) |args, C| {
+        let handle = handle!(args.device_description: DescriptionHandle)?;
+        output!(args.process_index = handle.description.process_index());
+        Ok(())
+    }
+
+    /// Slot 25.
+    device_description_attributes(PJRT_DeviceDescription_Attributes_Args) |args, C| {
+        let handle = handle!(args.device_description: DescriptionHandle)?;
+        output_slice!(args.attributes, num_attributes = handle.attributes.as_slice());
+        Ok(())
+    }
+
+    /// Slot 26.
+    device_description_kind(PJRT_DeviceDescription_Kind_Args) |args, C| {
+        let handle = handle!(args.device_description: DescriptionHandle)?;
+        output_str!(args.device_kind, device_kind_size = handle.description.kind());
+        Ok(())
+    }
+
+    /// Slot 27.
+    device_description_debug_string(PJRT_DeviceDescription_DebugString_Args) |args, C| {
+        let handle = handle!(args.device_description: DescriptionHandle)?;
+        output_str!(args.debug_string, debug_string_size = handle.description.debug());
+        Ok(())
+    }
+
+    /// Slot 28.
+    device_description_to_string(PJRT_DeviceDescription_ToString_Args) |args, C| {
+        let handle = handle!(args.device_description: DescriptionHandle)?;
+        output_str!(args.to_string, to_string_size = handle.description.display());
+        Ok(())
+    }
+
+    /// Slot 29.
+    device_get_description(PJRT_Device_GetDescription_Args) |args, C| {
+        let device = handle!(args.device: DeviceHandle<C>)?;
+        output!(args.device_description = (&raw const device.description).cast_mut().cast());
+        Ok(())
+    }
+
+    /// Slot 30.
+    device_is_addressable(PJRT_Device_IsAddressable_Args) |args, C| {
+        output!(args.is_addressable = handle!(args.device: DeviceHandle<C>)?.addressable);
+        Ok(())
+    }
+
+    /// Slot 31.
+    device_local_hardware_id(PJRT_Device_LocalHardwareId_Args) |args, C| {
+        output!(args.local_hardware_id = handle!(args.device: DeviceHandle<C>)?.local_hardware_id);
+        Ok(())
+    }
+
+    /// Slot 32.
+    device_addressable_memories(PJRT_Device_AddressableMemories_Args) |args, C| {
+        output_slice!(args.memories, num_memories = &handle!(args.device: DeviceHandle<C>)?.memories);
+        Ok(())
+    }
+
+    /// Slot 33.
+    device_default_memory(PJRT_Device_DefaultMemory_Args) |args, C| {
+        let device = handle!(args.device: DeviceHandle<C>)?;
+        let Some(memory) = device.memories.first() else {
+            return Err(Error::not_found(format!("device {} has no memory", device.id())));
+        };
+        output!(args.memory = *memory);
+        Ok(())
+    }
+
+    /// Slot 34. Hosts put up with UNIMPLEMENTED.
+    device_memory_stats(PJRT_Device_MemoryStats_Args) |args, C| {
+        let device = handle!(args.device: DeviceHandle<C>)?;
+        let client = device.client()?;
+        let Some(stats) = client.author_device(device.index)?.memory_stats() else {
+            return Err(Error::unimplemented("the plugin keeps no statistics of this device's memory"));
+        };
+        output!(args.bytes_in_use = stats.bytes_in_use);
+        macro_rules! optional {
+            ($($field:ident $is_set:ident)*) => {$(
+                output!(args.$field = stats.$field.unwrap_or(0));
+                output!(args.$is_set = stats.$field.is_some());
+            )*};
+        }
+        optional! {
+            peak_bytes_in_use peak_bytes_in_use_is_set
+            num_allocs num_allocs_is_set
+            largest_alloc_size largest_alloc_size_is_set
+            bytes_limit bytes_limit_is_set
+            bytes_reserved bytes_reserved_is_set
+            peak_bytes_reserved peak_bytes_reserved_is_set
+            bytes_reservable_limit bytes_reservable_limit_is_set
+            largest_free_block_bytes largest_free_block_bytes_is_set
+            pool_bytes pool_bytes_is_set
+            peak_pool_bytes peak_pool_bytes_is_set
+            peak_allocated_bytes peak_allocated_bytes_is_set
+        }
+        Ok(())
+    }
+
+    /// Slot 135.
+    device_clear_memory_stats(PJRT_Device_ClearMemoryStats_Args) |args, C| {
+        let device = handle!(args.device: DeviceHandle<C>)?;
+        device.client()?.author_device(device.index)?.clear_memory_stats();
+        Ok(())
+    }
+
+    /// Slot 128: none beyond those of the description. Hosts call the deleter in any case and abort on an error.
+    device_get_attributes(PJRT_Device_GetAttributes_Args) |args, C| {
+        output!(args.attributes = ptr::null());
+        output!(args.num_attributes = 0);
+        output!(args.device_attributes = ptr::null_mut());
+        output!(args.attributes_deleter = Some(delete_device_attributes));
+        Ok(())
+    }
+
+    /// Slot 121: no execution is waiting that could be poisoned.
+    device_poison_execution(PJRT_Device_PoisonExecution_Args) |args, C| {
+        output!(args.poisoned = false);
+        Ok(())
+    }
+
+    /// Slot 122: null stands for no tracking; an error would end the host.
+    device_create_async_tracking_event(PJRT_Device_CreateAsyncTrackingEvent_Args) |args, C| {
+        output!(args.event = ptr::null_mut());
+        Ok(())
+    }
+
+    /// Slot 123: there are none to destroy.
+    async_tracking_event_destroy(PJRT_AsyncTrackingEvent_Destroy_Args) |args, C| {
+        if input!(args.event).is_null() {
+            Ok(())
+        } else {
+            Err(Error::invalid_argument("this plugin makes no tracking events"))
+        }
+    }
+}
+
+/// # Safety
+///
+/// None: there is nothing to delete.
+unsafe extern "C" fn delete_device_attributes(_: *mut PJRT_Device_Attributes) {}

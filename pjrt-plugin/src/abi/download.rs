@@ -1,0 +1,199 @@
+//! Buffers that the host reads or copies: slots 69, 70, 92 and 100.
+
+use std::ptr;
+use std::sync::Arc;
+
+use crate::abi::args::{handle, input, null, output, shims};
+use crate::abi::buffer::{BufferHandle, Shape};
+use crate::abi::client_state::ClientState;
+use crate::abi::event::event_to_raw;
+use crate::abi::guard;
+use crate::abi::host_memory::HostBytesMut;
+use crate::abi::layout::{HostLayout, place, read_layout};
+use crate::abi::upload::{Place, buffer_to_raw};
+use crate::buffer::PjrtBuffer;
+use crate::client::{BufferRef, PjrtClient};
+use crate::error::{Error, Result};
+use crate::event::{Event, after};
+use crate::host_buffer::CopyToHost;
+use crate::promise::Pending;
+use crate::storage::{BufferState, Held};
+
+/// Runs something with the storage of a buffer once the data is there: now, or on the thread that completes it. An error of
+/// the buffer comes instead of the storage.
+fn with_data<B: Send + Sync + 'static>(held: Held<B>, run: impl FnOnce(Result<Arc<B>>) + Send + 'static) {
+    let events = vec![held.allocated.clone(), held.ready.clone()];
+    after(events, move || {
+        let outcome = held.outcome().unwrap_or(Ok(()));
+        run(outcome.and_then(|()| held.claim.redeem()));
+    });
+}
+
+/// Starts a readback as soon as the data is there.
+fn read_back<C: PjrtClient>(held: Held<C::Buffer>, copy: CopyToHost) {
+    with_data(held, move |storage| match storage {
+        Ok(storage) => storage.copy_to_host(copy),
+        Err(error) => copy.fail(error),
+    });
+}
+
+/// Hands an event to the host; one that is complete without an error as one that never had to be waited for.
+fn raw(event: Event) -> *mut pjrt_sys::PJRT_Event {
+    event_to_raw(if matches!(event.outcome(), Some(Ok(()))) { Event::ready() } else { event })
+}
+
+shims! {
+    /// Slot 70: reads an array back, in the layout that the host wants. Without a destination it only says how large the
+    /// array is.
+    buffer_to_host_buffer(PJRT_Buffer_ToHostBuffer_Args) |args, C| {
+        output!(args.event = ptr::null_mut());
+        let buffer = handle!(args.src: BufferHandle<C>)?;
+        let shape = &buffer.shape;
+        let size = shape.host_size();
+        let dst: *mut u8 = input!(args.dst).cast();
+        if dst.is_null() {
+            output!(args.dst_size = size);
+            return Ok(());
+        }
+        let element_size = shape.element_type.byte_size();
+        // SAFETY: the field is null or a layout of the host.
+        let strides = match unsafe { read_layout(input!(args.host_layout), shape.dims.len()) }? {
+            None => None,
+            Some(HostLayout::Strides(strides)) => Some(strides),
+            Some(HostLayout::Tiled(layout)) if layout.tiles().is_empty() => {
+                Some(layout.byte_strides(&shape.dims, element_size))
+            }
+            Some(HostLayout::Tiled(layout)) => {
+                return Err(Error::unimplemented(format!(
+                    "a host layout with the tiles {:?}; only untiled ones are supported",
+                    layout.tiles()
+                )));
+            }
+        };
+        let placed = place(&shape.dims, strides.as_deref(), element_size)?;
+        let needed = if size == 0 { 0 } else { placed.above };
+        let given = input!(args.dst_size);
+        if placed.below > 0 || given < needed {
+            return Err(Error::invalid_argument(format!(
+                "the destination of {given} bytes is too small for the array {shape}, which needs {needed} bytes from its \
+                 first element on and {} before it",
+                placed.below
+            )));
+        }
+        let held = buffer.state.share()?;
+        let (done, event) = Event::pending();
+        // SAFETY: the host lends `dst_size` bytes, of which these are the first, until the event is complete, which it is when
+        // the copy made here is finished or dropped.
+        let bytes = unsafe { HostBytesMut::new(dst, needed) };
+        let copy = CopyToHost::lent(bytes, shape.element_type, shape.dims.clone(), placed.strided, done);
+        read_back::<C>(held, copy);
+        output!(args.event = raw(event));
+        Ok(())
+    }
+
+    /// Slot 100: reads part of an array back as bytes. A wrong range is the event's error.
+    buffer_copy_raw_to_host(PJRT_Buffer_CopyRawToHost_Args) |args, C| {
+        output!(args.event = ptr::null_mut());
+        let buffer = handle!(args.buffer: BufferHandle<C>)?;
+        let (offset, transfer_size) = (input!(args.offset), input!(args.transfer_size));
+        let size = buffer.shape.host_size();
+        let range = usize::try_from(offset).ok().zip(usize::try_from(transfer_size).ok());
+        let range = range.and_then(|(from, len)| Some(from..from.checked_add(len).filter(|end| *end <= size)?));
+        let Some(range) = range else {
+            let error = Error::invalid_argument(format!(
+                "a copy from offset {offset} of transfer size {transfer_size} does not lie in a buffer of size {size}"
+            ));
+            output!(args.event = event_to_raw(Event::failed(error)));
+            return Ok(());
+        };
+        let dst: *mut u8 = input!(args.dst).cast();
+        if dst.is_null() && !range.is_empty() {
+            return Err(null("dst"));
+        }
+        let held = buffer.state.share()?;
+        let (done, event) = Event::pending();
+        // SAFETY: the host lends `transfer_size` bytes until the event is complete, which it is when the closure below has run.
+        let mut target = unsafe { HostBytesMut::new(dst, range.len()) };
+        let shape = &buffer.shape;
+        let copy = CopyToHost::collected(shape.element_type, shape.dims.clone(), move |bytes| {
+            done.complete(bytes.map(|bytes| target.bytes().copy_from_slice(&bytes[range])));
+        });
+        read_back::<C>(held, copy);
+        output!(args.event = raw(event));
+        Ok(())
+    }
+
+    /// Slot 69: to the default memory of another device.
+    buffer_copy_to_device(PJRT_Buffer_CopyToDevice_Args) |args, C| {
+        output!(args.dst_buffer = ptr::null_mut());
+        let buffer = handle!(args.buffer: BufferHandle<C>)?;
+        let device = input!(args.dst_device);
+        if device.is_null() {
+            return Err(null("dst_device"));
+        }
+        let to = Place::of(&buffer.client, device, ptr::null())?;
+        if to.device == buffer.device {
+            return Err(Error::invalid_argument("CopyToDevice cannot accept the same source and destination devices"));
+        }
+        output!(args.dst_buffer = copy(buffer, to)?);
+        Ok(())
+    }
+
+    /// Slot 92: to any memory of the client.
+    buffer_copy_to_memory(PJRT_Buffer_CopyToMemory_Args) |args, C| {
+        output!(args.dst_buffer = ptr::null_mut());
+        let buffer = handle!(args.buffer: BufferHandle<C>)?;
+        let memory = input!(args.dst_memory);
+        if memory.is_null() {
+            return Err(null("dst_memory"));
+        }
+        let to = Place::of(&buffer.client, ptr::null(), memory)?;
+        output!(args.dst_buffer = copy(buffer, to)?);
+        Ok(())
+    }
+}
+
+/// Copies a buffer: at once if its data is there, otherwise as soon as it is.
+fn copy<C: PjrtClient>(buffer: &BufferHandle<C>, to: Place) -> Result<*mut pjrt_sys::PJRT_Buffer> {
+    let held = buffer.state.share()?;
+    let from = Place { device: buffer.device, memory: buffer.memory };
+    let shape = Arc::clone(&buffer.shape);
+    let state = match held.outcome() {
+        Some(Err(error)) => BufferState::failed(error),
+        Some(Ok(())) => {
+            let storage = held.claim.redeem()?;
+            BufferState::from_pending(copy_now(&buffer.client, &storage, &shape, from, to)?)
+        }
+        None => {
+            let (state, promise) = BufferState::promised();
+            let (client, shape) = (Arc::clone(&buffer.client), Arc::clone(&shape));
+            with_data(held, move |storage| {
+                let pending = storage
+                    .and_then(|storage| guard::catch(|| copy_now(&client, &storage, &shape, from, to)));
+                match pending {
+                    Ok(pending) => pending.receive(|value| promise.deliver(value)),
+                    Err(error) => promise.deliver(Err(error)),
+                }
+            });
+            state
+        }
+    };
+    buffer_to_raw(&buffer.client, to, shape, state)
+}
+
+fn copy_now<C: PjrtClient>(
+    client: &ClientState<C>,
+    storage: &Arc<C::Buffer>,
+    shape: &Shape,
+    from: Place,
+    to: Place,
+) -> Result<Pending<C::Buffer>> {
+    let from = BufferRef {
+        storage,
+        device: client.author_device(from.device)?,
+        memory: &client.memories[from.memory].memory,
+        element_type: shape.element_type,
+        dims: &shape.dims,
+    };
+    client.client.copy_buffer(from, to.placement(client, None)?)
+}

@@ -1,0 +1,195 @@
+//! `PJRT_Error`: slots 0 to 2 and 132, and the table of functions in an error's first word.
+
+use std::ffi::{c_char, c_void};
+use std::ptr;
+
+use pjrt_sys::{
+    PJRT_Error, PJRT_Error_Code, PJRT_Error_Destroy_Args, PJRT_Error_FunctionTable, PJRT_Error_Message_Args,
+    PJRT_Error_PayloadVisitor, SizedStruct,
+};
+
+use crate::abi::args::{View, chars, fields_of, handle, input, output, output_str, shims};
+use crate::abi::handle::{self, Handle};
+use crate::client::PjrtClient;
+use crate::error::{Error, ErrorCode};
+
+/// An error as the host sees it.
+#[repr(C)]
+pub(crate) struct ErrorHandle {
+    vtable: *const PJRT_Error_FunctionTable,
+    error: Error,
+    text: String,
+}
+
+// SAFETY: the first word is a pointer to a table that lives forever, and the rest is owned.
+unsafe impl Send for ErrorHandle {}
+// SAFETY: nothing changes after construction.
+unsafe impl Sync for ErrorHandle {}
+
+impl Handle for ErrorHandle {
+    type Opaque = PJRT_Error;
+    const KIND: &'static str = "PJRT_Error";
+}
+
+/// Hands an error to the host.
+pub(crate) fn error_to_raw(error: Error) -> *mut PJRT_Error {
+    let text = error.to_string();
+    handle::into_raw(ErrorHandle { vtable: &TABLE.0, error, text })
+}
+
+/// An outcome as callbacks take it: null is success.
+pub(crate) fn outcome_to_raw(outcome: Result<(), Error>) -> *mut PJRT_Error {
+    outcome.map_or_else(error_to_raw, |()| ptr::null_mut())
+}
+
+/// Takes an error that a callback of the host made, which is one of ours: hosts make errors with [`callback_error`].
+///
+/// # Safety
+///
+/// `error` is null or an error of this plugin that nobody else owns.
+pub(crate) unsafe fn error_from_raw(error: *mut PJRT_Error) -> Result<(), Error> {
+    // SAFETY: the caller's contract.
+    match unsafe { handle::from_raw::<ErrorHandle>(error, "error") }? {
+        None => Ok(()),
+        Some(error) => Err(error.error),
+    }
+}
+
+/// What the host calls to make an error of this plugin: `PJRT_CallbackError`.
+///
+/// # Safety
+///
+/// `message` is null or the start of `message_size` bytes.
+pub(crate) unsafe extern "C" fn callback_error(
+    code: PJRT_Error_Code,
+    message: *const c_char,
+    message_size: usize,
+) -> *mut PJRT_Error {
+    // SAFETY: this function's contract.
+    error_to_raw(unsafe { host_error(code, message, message_size) })
+}
+
+/// An error from a code and a message of the host.
+///
+/// # Safety
+///
+/// `message` is null or the start of `message_size` bytes that can be read during the call.
+pub(crate) unsafe fn host_error(code: PJRT_Error_Code, message: *const c_char, message_size: usize) -> Error {
+    // SAFETY: this function's contract.
+    let bytes = unsafe { super::args::borrowed_slice::<u8>(message.cast(), message_size, "message") };
+    Error::new(ErrorCode::from_number(code.0), bytes.map(super::args::text).unwrap_or_default())
+}
+
+struct Table(PJRT_Error_FunctionTable);
+
+// SAFETY: the table's only pointer is null, and nothing changes it.
+unsafe impl Sync for Table {}
+
+static TABLE: Table = Table(PJRT_Error_FunctionTable {
+    struct_size: PJRT_Error_FunctionTable::STRUCT_SIZE,
+    instance_size: size_of::<ErrorHandle>(),
+    extension_start: ptr::null_mut(),
+    destroy: Some(destroy),
+    message: Some(message),
+    get_code: Some(get_code),
+    for_each_payload: Some(for_each_payload),
+});
+
+/// # Safety
+///
+/// `error` is null or an error of this plugin that the host gives up.
+unsafe extern "C" fn destroy(error: *mut PJRT_Error) {
+    // SAFETY: this function's contract. A handle that is not live is left alone: this function cannot complain.
+    let _ = unsafe { handle::from_raw::<ErrorHandle>(error, "error") };
+}
+
+/// # Safety
+///
+/// `error` is null or an error of this plugin; the other pointers can be written.
+unsafe extern "C" fn message(
+    error: *const PJRT_Error,
+    message: *mut *const c_char,
+    message_size: *mut usize,
+) {
+    // SAFETY: this function's contract.
+    let text = match unsafe { handle::borrow::<ErrorHandle>(error, "error") } {
+        Ok(error) => error.text.as_bytes(),
+        Err(_) => b"",
+    };
+    // SAFETY: this function's contract.
+    unsafe {
+        message.write(chars(text));
+        message_size.write(text.len());
+    }
+}
+
+/// # Safety
+///
+/// `error` is null or an error of this plugin.
+unsafe extern "C" fn get_code(error: *const PJRT_Error) -> PJRT_Error_Code {
+    // SAFETY: this function's contract.
+    let error = unsafe { handle::borrow::<ErrorHandle>(error, "error") };
+    PJRT_Error_Code(error.map_or(ErrorCode::Unknown, |error| error.error.code()) as u32)
+}
+
+/// # Safety
+///
+/// `error` is null or an error of this plugin; `visitor` is null or can be called with `user_arg`.
+unsafe extern "C" fn for_each_payload(
+    error: *const PJRT_Error,
+    visitor: PJRT_Error_PayloadVisitor,
+    user_arg: *mut c_void,
+) {
+    // SAFETY: this function's contract.
+    let (Ok(error), Some(visitor)) = (unsafe { handle::borrow::<ErrorHandle>(error, "error") }, visitor)
+    else {
+        return;
+    };
+    for (key, value) in error.error.payloads() {
+        // SAFETY: the visitor takes two strings that live during the call, and its own argument.
+        unsafe { visitor(chars(key.as_bytes()), key.len(), chars(value), value.len(), user_arg) };
+    }
+}
+
+/// Slot 0: frees an error.
+///
+/// # Safety
+///
+/// `args` is what the PJRT C API says about `PJRT_Error_Destroy_Args`.
+pub(crate) unsafe extern "C" fn error_destroy<C: PjrtClient>(args: *mut PJRT_Error_Destroy_Args) {
+    fields_of!(PJRT_Error_Destroy_Args);
+    // SAFETY: this function's contract.
+    if let Ok(args) = unsafe { View::new(args) } {
+        // SAFETY: the host gives the error up.
+        unsafe { destroy(input!(args.error)) };
+    }
+}
+
+/// Slot 1: the text of an error, which lives as long as it.
+///
+/// # Safety
+///
+/// `args` is what the PJRT C API says about `PJRT_Error_Message_Args`.
+pub(crate) unsafe extern "C" fn error_message<C: PjrtClient>(args: *mut PJRT_Error_Message_Args) {
+    fields_of!(PJRT_Error_Message_Args);
+    // SAFETY: this function's contract.
+    let Ok(args) = (unsafe { View::new(args) }) else { return };
+    let error = handle!(args.error: ErrorHandle);
+    output_str!(args.message, message_size = error.map_or("", |error| error.text.as_str()));
+}
+
+shims! {
+    /// Slot 2: the code of an error. Hosts treat an error here as fatal, so a wrong handle has a code too.
+    error_get_code(PJRT_Error_GetCode_Args) |args, C| {
+        // SAFETY: the view's contract.
+        output!(args.code = unsafe { get_code(input!(args.error)) });
+        Ok(())
+    }
+
+    /// Slot 132: shows the payloads. It must succeed: hosts call it for every error, also one from here.
+    error_for_each_payload(PJRT_Error_ForEachPayload_Args) |args, C| {
+        // SAFETY: the view's contract.
+        unsafe { for_each_payload(input!(args.error), input!(args.visitor), input!(args.user_arg)) };
+        Ok(())
+    }
+}

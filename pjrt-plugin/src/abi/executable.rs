@@ -1,0 +1,320 @@
+//! `PJRT_Executable`: slots 40 to 49, 57, 90, 91, 94, 96, 124 and 134.
+
+use std::ffi::c_char;
+use std::ptr;
+use std::sync::{Arc, OnceLock};
+
+use pjrt_sys::{PJRT_Buffer_Type, PJRT_Executable, PJRT_Program};
+
+use crate::abi::args::{
+    View, chars, fields_of, handle, input, null, output, output_slice, output_str, shims,
+};
+use crate::abi::buffer::Shape;
+use crate::abi::handle::{self, Handle};
+use crate::abi::loaded::LoadedHandle;
+use crate::abi::pinned::{NamedValues, Strings, delete_serialized, serialized};
+use crate::client::PjrtClient;
+use crate::compile_options::CompileOptions;
+use crate::error::{Error, Result};
+use crate::executable::{ArraySpec, PjrtExecutable};
+use crate::fingerprint::Fingerprint;
+use crate::program::Program;
+use crate::serialized::SerializedExecutable;
+use crate::stats::CompiledMemoryStats;
+
+/// A compiled program as the host sees it, with everything that its getters hand out.
+pub(crate) struct ExecutableState<C: PjrtClient> {
+    pub(crate) executable: Arc<C::Executable>,
+    pub(crate) program: Program,
+    pub(crate) options: CompileOptions,
+    name: String,
+    pub(crate) parameters: Arrays,
+    pub(crate) outputs: Arrays,
+    /// For each parameter, whether its buffers are consumed.
+    pub(crate) donated: Vec<bool>,
+    cost: OnceLock<NamedValues>,
+    optimized: OnceLock<Program>,
+    fingerprint: OnceLock<String>,
+}
+
+/// Parameters or outputs, as the program needs them and as the getters hand them out.
+pub(crate) struct Arrays {
+    pub(crate) shapes: Vec<Arc<Shape>>,
+    pub(crate) memory_kinds: Vec<Option<String>>,
+    kinds: Strings,
+    types: Vec<PJRT_Buffer_Type>,
+    dims: Vec<i64>,
+    ranks: Vec<usize>,
+}
+
+impl Arrays {
+    fn new(specs: &[ArraySpec]) -> Result<Self> {
+        let shapes: Vec<Arc<Shape>> = specs
+            .iter()
+            .map(|spec| Shape::new(spec.element_type(), spec.dims().to_vec()))
+            .collect::<Result<_>>()?;
+        // Hosts read an empty kind as that of the default memory.
+        let kinds = specs.iter().map(|spec| spec.memory_kind().unwrap_or_default().to_owned()).collect();
+        Ok(Self {
+            memory_kinds: specs.iter().map(|spec| spec.memory_kind().map(str::to_owned)).collect(),
+            kinds: Strings::new(kinds),
+            types: shapes.iter().map(|shape| PJRT_Buffer_Type(shape.element_type as u32)).collect(),
+            dims: shapes.iter().flat_map(|shape| shape.dims.iter().copied()).collect(),
+            ranks: shapes.iter().map(|shape| shape.dims.len()).collect(),
+            shapes,
+        })
+    }
+
+    fn size(&self) -> i64 {
+        self.shapes.iter().map(|shape| shape.host_size()).fold(0, usize::saturating_add) as i64
+    }
+}
+
+impl<C: PjrtClient> Handle for ExecutableState<C> {
+    type Opaque = PJRT_Executable;
+    const KIND: &'static str = "PJRT_Executable";
+}
+
+impl<C: PjrtClient> ExecutableState<C> {
+    pub(crate) fn new(
+        executable: C::Executable,
+        program: Program,
+        options: CompileOptions,
+    ) -> Result<Arc<Self>> {
+        let parameters = Arrays::new(executable.parameters())?;
+        let outputs = Arrays::new(executable.outputs())?;
+        let mut donated = vec![false; parameters.shapes.len()];
+        for parameter in executable.donated_parameters() {
+            let Some(donated) = donated.get_mut(*parameter) else {
+                return Err(Error::internal(format!(
+                    "the plugin donates parameter {parameter} of a program that has {}",
+                    parameters.shapes.len()
+                )));
+            };
+            *donated = true;
+        }
+        Ok(Arc::new(Self {
+            name: executable.name().to_owned(),
+            executable: Arc::new(executable),
+            program,
+            options,
+            parameters,
+            outputs,
+            donated,
+            cost: OnceLock::new(),
+            optimized: OnceLock::new(),
+            fingerprint: OnceLock::new(),
+        }))
+    }
+
+    /// The program after optimisation; asked for once, so that both calls of the protocol see the same.
+    fn optimized(&self) -> &Program {
+        self.optimized
+            .get_or_init(|| self.executable.optimized_program().unwrap_or_else(|| self.program.clone()))
+    }
+
+    fn fingerprint(&self) -> &str {
+        self.fingerprint.get_or_init(|| {
+            self.executable.fingerprint().unwrap_or_else(|| {
+                let format = self.program.format().name().as_bytes();
+                let options = self.options.encode();
+                Fingerprint::of(&[C::PLATFORM_NAME.as_bytes(), format, self.program.code(), &options])
+                    .to_string()
+            })
+        })
+    }
+
+    fn memory_stats(&self) -> CompiledMemoryStats {
+        self.executable.memory_stats().unwrap_or_else(|| {
+            let (argument_size, output_size) = (self.parameters.size(), self.outputs.size());
+            let total = argument_size.saturating_add(output_size);
+            CompiledMemoryStats {
+                generated_code_size: self.executable.generated_code_size_in_bytes().max(0),
+                argument_size,
+                output_size,
+                peak_memory: total,
+                total_size: total,
+                ..CompiledMemoryStats::default()
+            }
+        })
+    }
+}
+
+shims! {
+    /// Slot 40.
+    executable_destroy(PJRT_Executable_Destroy_Args) |args, C| {
+        // SAFETY: the host gives one share up.
+        drop(unsafe { handle::share_from_raw::<ExecutableState<C>>(input!(args.executable), "executable") }?);
+        Ok(())
+    }
+
+    /// Slot 41.
+    executable_name(PJRT_Executable_Name_Args) |args, C| {
+        let executable = handle!(args.executable: ExecutableState<C>)?;
+        output_str!(args.executable_name, executable_name_size = &executable.name);
+        Ok(())
+    }
+
+    /// Slot 42.
+    executable_num_replicas(PJRT_Executable_NumReplicas_Args) |args, C| {
+        let executable = handle!(args.executable: ExecutableState<C>)?;
+        output!(args.num_replicas = executable.executable.num_replicas());
+        Ok(())
+    }
+
+    /// Slot 43.
+    executable_num_partitions(PJRT_Executable_NumPartitions_Args) |args, C| {
+        let executable = handle!(args.executable: ExecutableState<C>)?;
+        output!(args.num_partitions = executable.executable.num_partitions());
+        Ok(())
+    }
+
+    /// Slot 44: outputs on each device. Hosts ask before every execution.
+    executable_num_outputs(PJRT_Executable_NumOutputs_Args) |args, C| {
+        output!(args.num_outputs = handle!(args.executable: ExecutableState<C>)?.outputs.shapes.len());
+        Ok(())
+    }
+
+    /// Slot 45.
+    executable_size_of_generated_code_in_bytes(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args) |args, C| {
+        let executable = handle!(args.executable: ExecutableState<C>)?;
+        output!(args.size_in_bytes = executable.executable.generated_code_size_in_bytes());
+        Ok(())
+    }
+
+    /// Slot 46.
+    executable_get_cost_analysis(PJRT_Executable_GetCostAnalysis_Args) |args, C| {
+        let executable = handle!(args.executable: ExecutableState<C>)?;
+        let cost = executable.cost.get_or_init(|| NamedValues::new(&executable.executable.cost_analysis()));
+        output_slice!(args.properties, num_properties = cost.as_slice());
+        Ok(())
+    }
+
+    /// Slot 47.
+    executable_output_memory_kinds(PJRT_Executable_OutputMemoryKinds_Args) |args, C| {
+        let kinds = &handle!(args.executable: ExecutableState<C>)?.outputs.kinds;
+        output_slice!(args.memory_kinds, num_outputs = kinds.pointers());
+        output!(args.memory_kind_sizes = kinds.lengths().as_ptr());
+        Ok(())
+    }
+
+    /// Slot 134.
+    executable_parameter_memory_kinds(PJRT_Executable_ParameterMemoryKinds_Args) |args, C| {
+        let kinds = &handle!(args.executable: ExecutableState<C>)?.parameters.kinds;
+        output_slice!(args.memory_kinds, num_parameters = kinds.pointers());
+        output!(args.memory_kind_sizes = kinds.lengths().as_ptr());
+        Ok(())
+    }
+
+    /// Slot 90.
+    executable_output_element_types(PJRT_Executable_OutputElementTypes_Args) |args, C| {
+        let outputs = &handle!(args.executable: ExecutableState<C>)?.outputs;
+        output_slice!(args.output_types, num_output_types = &outputs.types);
+        Ok(())
+    }
+
+    /// Slot 91.
+    executable_output_dimensions(PJRT_Executable_OutputDimensions_Args) |args, C| {
+        let outputs = &handle!(args.executable: ExecutableState<C>)?.outputs;
+        output!(args.num_outputs = outputs.ranks.len());
+        output!(args.dims = outputs.dims.as_ptr());
+        output!(args.dim_sizes = outputs.ranks.as_ptr());
+        Ok(())
+    }
+
+    /// Slot 48: first without memory for the code, to learn its size; then with it.
+    executable_optimized_program(PJRT_Executable_OptimizedProgram_Args) |args, C| {
+        let executable = handle!(args.executable: ExecutableState<C>)?;
+        let program = input!(args.program);
+        if program.is_null() {
+            return Err(null("program"));
+        }
+        // SAFETY: the field points to a program of the host's version.
+        write_program(&unsafe { View::new(program) }?, executable.optimized())
+    }
+
+    /// Slot 49.
+    executable_serialize(PJRT_Executable_Serialize_Args) |args, C| {
+        let executable = handle!(args.executable: ExecutableState<C>)?;
+        let whole = SerializedExecutable {
+            program: executable.program.clone(),
+            options: executable.options.clone(),
+            compiled: executable.executable.serialize()?,
+        };
+        let (bytes, size, holder) = serialized(whole.encode(C::PLATFORM_NAME));
+        output!(args.serialized_bytes = bytes);
+        output!(args.serialized_bytes_size = size);
+        output!(args.serialized_executable = holder);
+        output!(args.serialized_executable_deleter = Some(delete_serialized));
+        Ok(())
+    }
+
+    /// Slot 94.
+    executable_fingerprint(PJRT_Executable_Fingerprint_Args) |args, C| {
+        let executable = handle!(args.executable: ExecutableState<C>)?;
+        output_str!(args.executable_fingerprint, executable_fingerprint_size = executable.fingerprint());
+        Ok(())
+    }
+
+    /// Slot 57: the same for hosts of the time before slot 94.
+    loaded_executable_fingerprint(PJRT_LoadedExecutable_Fingerprint_Args) |args, C| {
+        let loaded = handle!(args.executable: LoadedHandle<C>)?;
+        output_str!(args.executable_fingerprint, executable_fingerprint_size = loaded.executable.fingerprint());
+        Ok(())
+    }
+
+    /// Slot 96.
+    executable_get_compiled_memory_stats(PJRT_Executable_GetCompiledMemoryStats_Args) |args, C| {
+        let stats = handle!(args.executable: ExecutableState<C>)?.memory_stats();
+        output!(args.generated_code_size_in_bytes = stats.generated_code_size);
+        output!(args.argument_size_in_bytes = stats.argument_size);
+        output!(args.output_size_in_bytes = stats.output_size);
+        output!(args.alias_size_in_bytes = stats.alias_size);
+        output!(args.temp_size_in_bytes = stats.temp_size);
+        output!(args.host_generated_code_size_in_bytes = stats.host_generated_code_size);
+        output!(args.host_argument_size_in_bytes = stats.host_argument_size);
+        output!(args.host_output_size_in_bytes = stats.host_output_size);
+        output!(args.host_alias_size_in_bytes = stats.host_alias_size);
+        output!(args.host_temp_size_in_bytes = stats.host_temp_size);
+        output!(args.peak_memory_in_bytes = stats.peak_memory);
+        output!(args.total_size_in_bytes = stats.total_size);
+        output!(args.total_allocation_bytes = stats.total_size);
+        output!(args.indefinite_allocations = 0);
+        output!(args.peak_unpadded_heap_bytes = stats.peak_memory);
+        Ok(())
+    }
+
+    /// Slot 124.
+    executable_get_compile_options(PJRT_Executable_GetCompileOptions_Args) |args, C| {
+        let executable = handle!(args.executable: ExecutableState<C>)?;
+        let (bytes, size, holder) = serialized(executable.options.encode());
+        output!(args.serialized_bytes = bytes);
+        output!(args.serialized_bytes_size = size);
+        output!(args.serialized_compile_options = holder);
+        output!(args.serialized_compile_options_deleter = Some(delete_serialized));
+        Ok(())
+    }
+}
+
+/// Fills a program of the host. Its format is a static string; its code is copied if there is memory for it.
+fn write_program(target: &View<'_, PJRT_Program>, program: &Program) -> Result<()> {
+    fields_of!(PJRT_Program);
+    let (code, format) = (program.code(), program.format().name());
+    output_str!(target.format, format_size = format);
+    let memory: *mut c_char = input!(target.code);
+    if memory.is_null() {
+        output!(target.code_size = code.len());
+        return Ok(());
+    }
+    let room = input!(target.code_size);
+    if room < code.len() {
+        return Err(Error::invalid_argument(format!(
+            "the optimized program has {} bytes, more than the {room} that there is room for",
+            code.len()
+        )));
+    }
+    // SAFETY: the host's memory has room for `code_size` bytes, which is at least what is copied, and is not ours.
+    unsafe { ptr::copy_nonoverlapping(chars(code), memory, code.len()) };
+    output!(target.code_size = code.len());
+    Ok(())
+}

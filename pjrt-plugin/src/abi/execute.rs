@@ -1,0 +1,328 @@
+//! Running programs: slot 55.
+
+use std::ptr;
+use std::sync::Arc;
+
+use pjrt_sys::{PJRT_Buffer, PJRT_ExecuteOptions};
+
+use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, shims, slice};
+use crate::abi::buffer::{BufferHandle, Shape};
+use crate::abi::event::event_to_raw;
+use crate::abi::handle::{self, borrow};
+use crate::abi::loaded::LoadedHandle;
+use crate::client::PjrtClient;
+use crate::device::DeviceId;
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::execution::{Execution, Finished, Outcome};
+use crate::storage::{BufferState, Claim, Held};
+
+/// What the host says about a launch.
+#[derive(Default)]
+struct Options<'a> {
+    launch_id: i32,
+    non_donatable: &'a [i64],
+}
+
+/// # Safety
+///
+/// `options` is null or points to options of the host's version, which live for `'a`.
+unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions) -> Result<Options<'a>> {
+    fields_of!(PJRT_ExecuteOptions);
+    if options.is_null() {
+        return Ok(Options::default());
+    }
+    // SAFETY: this function's contract.
+    let options = unsafe { View::new(options) }?;
+    if input!(options.num_send_ops) > 0 || input!(options.num_recv_ops) > 0 {
+        return Err(Error::unimplemented("host callbacks through send and receive"));
+    }
+    let (pointer, len) =
+        (input!(options.non_donatable_input_indices), input!(options.num_non_donatable_input_indices));
+    Ok(Options {
+        launch_id: input!(options.launch_id),
+        // SAFETY: pointer and length describe an array of the host.
+        non_donatable: unsafe { borrowed_slice(pointer, len, "non_donatable_input_indices") }?,
+    })
+}
+
+/// The devices of a launch: places among the client's, and ids.
+struct Targets<'a> {
+    places: &'a [usize],
+    ids: Arc<[DeviceId]>,
+}
+
+/// The arguments of one device.
+type Arguments<'a, C> = Vec<&'a BufferHandle<C>>;
+
+shims! {
+    /// Slot 55: one launch on all devices of the executable, or on the one that is named.
+    loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args) |args, C| {
+        let loaded = handle!(args.executable: LoadedHandle<C>)?;
+        let author = loaded.author()?;
+        // SAFETY: the field is null or points to options, which live until the call returns.
+        let options = unsafe { read_options(input!(args.options)) }?;
+        let num_devices = input!(args.num_devices);
+        let named = input!(args.execute_device);
+        let place;
+        let targets = if named.is_null() {
+            Targets { places: &loaded.devices, ids: Arc::clone(&loaded.device_ids) }
+        } else {
+            place = [loaded.client.index_of_device(named)?];
+            named_target(loaded, &place)?
+        };
+        if targets.places.len() != num_devices {
+            return Err(Error::invalid_argument(format!(
+                "Attempted to execute with {num_devices} argument lists when local device count is {} (total replica \
+                 count: {}, partition count: {})",
+                targets.places.len(),
+                loaded.assignment.replicas(),
+                loaded.assignment.partitions()
+            )));
+        }
+        let num_args = input!(args.num_args);
+        if num_args != loaded.executable.parameters.shapes.len() {
+            return Err(Error::invalid_argument(format!(
+                "Execution supplied {num_args} buffers but compiled program expected {} buffers",
+                loaded.executable.parameters.shapes.len()
+            )));
+        }
+        let lists = if num_args == 0 { &[] } else { slice!(args.argument_lists as *const *mut PJRT_Buffer, num_devices)? };
+        let num_outputs = loaded.executable.outputs.shapes.len();
+        let output_lists: &[*mut *mut PJRT_Buffer] =
+            if num_outputs == 0 { &[] } else { slice!(args.output_lists as *mut *mut PJRT_Buffer, num_devices)? };
+        if output_lists.iter().any(|list| list.is_null()) {
+            return Err(null("an output list"));
+        }
+        let mut inputs = Vec::with_capacity(num_devices);
+        for (device, place) in targets.places.iter().enumerate() {
+            let list: &[*mut PJRT_Buffer] = match lists.get(device) {
+                None => &[],
+                // SAFETY: each list of the host has `num_args` buffers.
+                Some(list) => unsafe { borrowed_slice(*list, num_args, "argument_lists") }?,
+            };
+            // SAFETY: the buffers are null or handles of this client, and live until the call returns.
+            let arguments = unsafe { check_arguments(loaded, *place, list) };
+            match arguments.and_then(|arguments| hold(loaded, &options, &arguments)) {
+                Ok(held) => inputs.push(held),
+                Err(error) => {
+                    give_back_all::<C>(lists, inputs);
+                    return Err(error);
+                }
+            }
+        }
+        let (execution, launch) = Execution::<C>::new(inputs, targets.ids, options.launch_id, num_outputs);
+        match execution.input_error() {
+            Some(error) => execution.fail(error),
+            None => loaded.client.client.execute(&author, execution)?,
+        }
+        let ready = Writer { loaded, places: targets.places, lists: output_lists }.write(launch.attach());
+        let events = input!(args.device_complete_events);
+        if !events.is_null() {
+            for device in 0..num_devices {
+                // SAFETY: the host's array has room for `num_devices` events.
+                unsafe { events.add(device).write(event_to_raw(ready.clone())) };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A launch on one device: any one if the executable is portable, otherwise one of its own.
+fn named_target<'a, C: PjrtClient>(loaded: &LoadedHandle<C>, place: &'a [usize; 1]) -> Result<Targets<'a>> {
+    let device = &loaded.client.devices[place[0]];
+    if !device.addressable || !(loaded.portable || loaded.devices.contains(&place[0])) {
+        return Err(Error::invalid_argument(format!(
+            "the executable cannot run on device {}, which is not one of {:?}",
+            device.id(),
+            loaded.device_ids
+        )));
+    }
+    Ok(Targets { places: place, ids: Arc::from([device.id()]) })
+}
+
+/// Checks the arguments of one device against the program's parameters.
+///
+/// # Safety
+///
+/// Each of `list` is null or a buffer of this client that lives for `'a`.
+unsafe fn check_arguments<'a, C: PjrtClient>(
+    loaded: &LoadedHandle<C>,
+    place: usize,
+    list: &[*mut PJRT_Buffer],
+) -> Result<Arguments<'a, C>> {
+    let parameters = &loaded.executable.parameters.shapes;
+    let mut arguments = Vec::with_capacity(list.len());
+    for (index, (pointer, parameter)) in list.iter().zip(parameters).enumerate() {
+        // SAFETY: this function's contract.
+        let buffer = unsafe { borrow::<BufferHandle<C>>(*pointer, "an argument") }?;
+        if !Arc::ptr_eq(&buffer.shape, parameter) && buffer.shape != *parameter {
+            return Err(wrong_shape(index, parameter, &buffer.shape));
+        }
+        if !Arc::ptr_eq(&buffer.client, &loaded.client) {
+            return Err(Error::invalid_argument(format!(
+                "Buffer passed to Execute() as argument {index} belongs to another client"
+            )));
+        }
+        if buffer.device != place {
+            return Err(Error::invalid_argument(format!(
+                "Buffer passed to Execute() as argument {index} is on device {}, but the executable runs on device {}",
+                buffer.client.devices[buffer.device].id(),
+                buffer.client.devices[place].id()
+            )));
+        }
+        arguments.push(buffer);
+    }
+    Ok(arguments)
+}
+
+fn wrong_shape(index: usize, parameter: &Shape, argument: &Shape) -> Error {
+    let (expected, given) = (parameter.host_size(), argument.host_size());
+    Error::invalid_argument(if expected == given {
+        format!(
+            "Executable expected parameter {index} of type {parameter} but got buffer with incompatible type {argument}"
+        )
+    } else {
+        format!(
+            "Executable expected parameter {index} of size {expected} but got buffer with incompatible size {given}: \
+             {argument} is not {parameter}"
+        )
+    })
+}
+
+/// Takes a share of every argument; the own share of those that are donated. If one cannot be had, none is taken.
+fn hold<C: PjrtClient>(
+    loaded: &LoadedHandle<C>,
+    options: &Options<'_>,
+    arguments: &Arguments<'_, C>,
+) -> Result<Vec<Held<C::Buffer>>> {
+    let donated =
+        |index: usize| loaded.executable.donated[index] && !options.non_donatable.contains(&(index as i64));
+    if loaded.executable.donated.contains(&true) {
+        refuse_double_use(arguments, donated)?;
+    }
+    let mut held = Vec::with_capacity(arguments.len());
+    for (index, buffer) in arguments.iter().enumerate() {
+        let taken = if donated(index) { buffer.state.donate() } else { buffer.state.share() };
+        match taken {
+            Ok(taken) => held.push(taken),
+            Err(error) => {
+                give_back(arguments, held);
+                return Err(error.context(format!("argument {index} of the execution")));
+            }
+        }
+    }
+    Ok(held)
+}
+
+/// A buffer that is donated cannot be an argument twice.
+fn refuse_double_use<C: PjrtClient>(
+    arguments: &Arguments<'_, C>,
+    donated: impl Fn(usize) -> bool,
+) -> Result<()> {
+    let mut all: Vec<(*const BufferHandle<C>, usize)> =
+        arguments.iter().enumerate().map(|(index, buffer)| (ptr::from_ref(*buffer), index)).collect();
+    all.sort_unstable();
+    for pair in all.windows(2) {
+        let ((first, a), (second, b)) = (pair[0], pair[1]);
+        if first == second && (donated(a) || donated(b)) {
+            return Err(Error::invalid_argument(if donated(a) && donated(b) {
+                format!("Attempt to donate the same buffer twice in Execute() (arguments {a} and {b})")
+            } else {
+                format!(
+                    "Attempt to donate a buffer which is also used by the same call to Execute() (arguments {a} and {b})"
+                )
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// Undoes the donations of an execution that does not take place.
+fn give_back<C: PjrtClient>(arguments: &Arguments<'_, C>, held: Vec<Held<C::Buffer>>) {
+    for (buffer, held) in arguments.iter().zip(held) {
+        if held.donated {
+            buffer.state.restore(held.claim);
+        }
+    }
+}
+
+/// The same for the devices before the one that failed.
+fn give_back_all<C: PjrtClient>(lists: &[*const *mut PJRT_Buffer], inputs: Vec<Vec<Held<C::Buffer>>>) {
+    for (list, held) in lists.iter().zip(inputs) {
+        for (index, held) in held.into_iter().enumerate().filter(|(_, held)| held.donated) {
+            // SAFETY: the list has as many buffers as were held of it, and they have been checked and live.
+            if let Ok(buffer) = unsafe { borrow::<BufferHandle<C>>(*list.add(index), "an argument") } {
+                buffer.state.restore(held.claim);
+            }
+        }
+    }
+}
+
+/// Makes the host's buffers.
+struct Writer<'a, C: PjrtClient> {
+    loaded: &'a LoadedHandle<C>,
+    places: &'a [usize],
+    lists: &'a [*mut *mut PJRT_Buffer],
+}
+
+impl<C: PjrtClient> Writer<'_, C> {
+    /// Writes a buffer for every output, and gives the event that all of them wait for.
+    fn write(&self, outcome: Outcome<C::Buffer>) -> Event {
+        match outcome {
+            Outcome::Finished(Finished { outputs: Ok(outputs), ready }) => {
+                for (device, outputs) in outputs.into_iter().enumerate() {
+                    for (index, output) in outputs.into_iter().enumerate() {
+                        let state = BufferState::allocated(Arc::new(output), ready.clone());
+                        self.put(device, index, state);
+                    }
+                }
+                ready
+            }
+            Outcome::Finished(Finished { outputs: Err(error), .. }) => {
+                let failed = Event::failed(error.clone());
+                self.each(|| BufferState::new(Claim::Failed(error.clone()), failed.clone(), failed.clone()));
+                failed
+            }
+            Outcome::Pending { slots, allocated, ready } => {
+                let mut slots = slots.into_iter();
+                self.each(|| {
+                    // There is a slot for every output; without one the buffer could only be in error.
+                    let claim = slots.next().map_or_else(
+                        || Claim::Failed(Error::internal("an output has no place")),
+                        Claim::Promised,
+                    );
+                    BufferState::new(claim, allocated.clone(), ready.clone())
+                });
+                ready
+            }
+        }
+    }
+
+    fn each(&self, mut state: impl FnMut() -> BufferState<C::Buffer>) {
+        for device in 0..self.places.len() {
+            for index in 0..self.loaded.executable.outputs.shapes.len() {
+                self.put(device, index, state());
+            }
+        }
+    }
+
+    fn put(&self, device: usize, index: usize, state: BufferState<C::Buffer>) {
+        let (client, outputs) = (&self.loaded.client, &self.loaded.executable.outputs);
+        let place = self.places[device];
+        // The memory was looked up on the first device when the program was loaded; devices of one program are alike.
+        let memory = client
+            .memory_of(place, outputs.memory_kinds[index].as_deref())
+            .unwrap_or(client.devices[place].memory_indices[0]);
+        let buffer = handle::into_raw(BufferHandle {
+            client: Arc::clone(client),
+            device: place,
+            memory,
+            shape: Arc::clone(&outputs.shapes[index]),
+            state,
+        });
+        // SAFETY: the host's list for this device has room for as many buffers as the program has outputs, and `Launch::check`
+        // lets no more come.
+        unsafe { self.lists[device].add(index).write(buffer) };
+    }
+}

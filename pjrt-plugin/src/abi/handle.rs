@@ -1,0 +1,138 @@
+//! Handles: the pointers by which a host names our objects.
+//!
+//! In debug builds every live handle is registered with its kind, and a pointer is looked up before it is followed. A
+//! host that uses a handle after it destroyed it, destroys it twice, or passes one of another kind gets an
+//! INVALID_ARGUMENT error there instead of undefined behaviour.
+
+use std::sync::Arc;
+
+use crate::abi::args::null;
+use crate::error::Result;
+
+/// An object that a host has a pointer to.
+pub(crate) trait Handle {
+    /// The opaque type of the C API.
+    type Opaque;
+    /// Its name.
+    const KIND: &'static str;
+}
+
+/// Follows a handle.
+///
+/// # Safety
+///
+/// `pointer` is null or a handle to an `H` that lives for `'a`.
+pub(crate) unsafe fn borrow<'a, H: Handle>(pointer: *const H::Opaque, name: &str) -> Result<&'a H> {
+    if pointer.is_null() {
+        return Err(null(name));
+    }
+    registry::check::<H>(pointer, name)?;
+    // SAFETY: the pointer is not null, and the caller's contract makes it point to an `H` that lives for `'a`.
+    Ok(unsafe { &*pointer.cast::<H>() })
+}
+
+/// Hands an object to the host.
+pub(crate) fn into_raw<H: Handle>(object: H) -> *mut H::Opaque {
+    let pointer = Box::into_raw(Box::new(object)).cast();
+    registry::add::<H>(pointer);
+    pointer
+}
+
+/// Takes an object back from the host; nothing if the handle is null, which every destroy function allows.
+///
+/// # Safety
+///
+/// `pointer` is null or came from [`into_raw`] for the same type, and the host does not use it any more.
+pub(crate) unsafe fn from_raw<H: Handle>(pointer: *mut H::Opaque, name: &str) -> Result<Option<Box<H>>> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    registry::remove::<H>(pointer, name)?;
+    // SAFETY: the pointer came from `Box::into_raw` of a `Box<H>`, and nobody else has it.
+    Ok(Some(unsafe { Box::from_raw(pointer.cast::<H>()) }))
+}
+
+/// Hands a share of an object to the host.
+pub(crate) fn share_into_raw<H: Handle>(object: Arc<H>) -> *mut H::Opaque {
+    let pointer = Arc::into_raw(object).cast_mut().cast();
+    registry::add::<H>(pointer);
+    pointer
+}
+
+/// Takes a share of an object back from the host; nothing if the handle is null.
+///
+/// # Safety
+///
+/// `pointer` is null or came from [`share_into_raw`] for the same type, and the host gives up one share.
+pub(crate) unsafe fn share_from_raw<H: Handle>(
+    pointer: *mut H::Opaque,
+    name: &str,
+) -> Result<Option<Arc<H>>> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    registry::remove::<H>(pointer, name)?;
+    // SAFETY: the pointer came from `Arc::into_raw` of an `Arc<H>` whose share is given up here.
+    Ok(Some(unsafe { Arc::from_raw(pointer.cast::<H>()) }))
+}
+
+#[cfg(debug_assertions)]
+pub(crate) mod registry {
+    use std::collections::HashMap;
+    use std::sync::{LazyLock, Mutex};
+
+    use super::Handle;
+    use crate::error::{Error, Result};
+    use crate::sync::lock;
+
+    /// Kind and number of shares by address.
+    static LIVE: LazyLock<Mutex<HashMap<usize, (&'static str, usize)>>> = LazyLock::new(Mutex::default);
+
+    fn wrong(name: &str, wanted: &str, found: Option<&(&'static str, usize)>) -> Error {
+        Error::invalid_argument(match found {
+            Some((kind, _)) => format!("'{name}' is a handle to a {kind}, not to a {wanted}"),
+            None => format!("'{name}' is no handle to a {wanted}, or it has been destroyed"),
+        })
+    }
+
+    pub(crate) fn add<H: Handle>(pointer: *const H::Opaque) {
+        lock(&LIVE).entry(pointer.addr()).or_insert((H::KIND, 0)).1 += 1;
+    }
+
+    pub(crate) fn check<H: Handle>(pointer: *const H::Opaque, name: &str) -> Result<()> {
+        match lock(&LIVE).get(&pointer.addr()) {
+            Some((kind, _)) if *kind == H::KIND => Ok(()),
+            found => Err(wrong(name, H::KIND, found)),
+        }
+    }
+
+    pub(crate) fn remove<H: Handle>(pointer: *const H::Opaque, name: &str) -> Result<()> {
+        let mut live = lock(&LIVE);
+        match live.get_mut(&pointer.addr()) {
+            Some((kind, shares)) if *kind == H::KIND => {
+                *shares -= 1;
+                if *shares == 0 {
+                    live.remove(&pointer.addr());
+                }
+                Ok(())
+            }
+            found => Err(wrong(name, H::KIND, found.as_deref())),
+        }
+    }
+}
+
+#[cfg(not(debug_assertions))]
+pub(crate) mod registry {
+    use super::Handle;
+    use crate::error::Result;
+
+    pub(crate) fn add<H: Handle>(_: *const H::Opaque) {}
+
+    pub(crate) fn check<H: Handle>(_: *const H::Opaque, _: &str) -> Result<()> {
+        Ok(())
+    }
+
+    pub(crate) fn remove<H: Handle>(_: *const H::Opaque, _: &str) -> Result<()> {
+        Ok(())
+    }
+}

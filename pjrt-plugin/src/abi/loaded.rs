@@ -1,0 +1,287 @@
+//! Compiling and loading: slots 20, 50 to 54, 56, 89, 117, 129 and 130.
+
+use std::ptr;
+use std::sync::{Arc, Mutex};
+
+use pjrt_sys::{PJRT_Device, PJRT_LoadedExecutable, PJRT_LogicalDeviceIds, PJRT_Program};
+use prost::Message;
+
+use crate::abi::args::{View, bytes, fields_of, handle, input, null, output, output_slice, shims, text};
+use crate::abi::client_state::ClientState;
+use crate::abi::executable::ExecutableState;
+use crate::abi::handle::{self, Handle};
+use crate::abi::pinned::{delete_serialized, serialized};
+use crate::abi::topology::TopologyHandle;
+use crate::client::{CompileRequest, DeserializeRequest, PjrtClient};
+use crate::compile_options::CompileOptions;
+use crate::device::DeviceId;
+use crate::device_assignment::DeviceAssignment;
+use crate::error::{Error, Result};
+use crate::program::{Program, ProgramFormat};
+use crate::serialized::SerializedExecutable;
+use crate::sync::lock;
+use crate::topology::Topology;
+
+/// A loaded program as the host sees it.
+pub(crate) struct LoadedHandle<C: PjrtClient> {
+    pub(crate) client: Arc<ClientState<C>>,
+    pub(crate) executable: Arc<ExecutableState<C>>,
+    /// Nothing once it is deleted.
+    loaded: Mutex<Option<Arc<C::Loaded>>>,
+    pub(crate) assignment: DeviceAssignment,
+    /// Whether the device is chosen at each execution.
+    pub(crate) portable: bool,
+    /// Those devices of the assignment that this process drives: places among the client's, ids, handles, logical ids.
+    pub(crate) devices: Vec<usize>,
+    pub(crate) device_ids: Arc<[DeviceId]>,
+    device_pointers: Vec<*mut PJRT_Device>,
+    logical_ids: Vec<PJRT_LogicalDeviceIds>,
+}
+
+// SAFETY: the pointers are handles of the client, which `client` keeps alive; the rest is `Send` and `Sync`.
+unsafe impl<C: PjrtClient> Send for LoadedHandle<C> {}
+// SAFETY: as above.
+unsafe impl<C: PjrtClient> Sync for LoadedHandle<C> {}
+
+impl<C: PjrtClient> Handle for LoadedHandle<C> {
+    type Opaque = PJRT_LoadedExecutable;
+    const KIND: &'static str = "PJRT_LoadedExecutable";
+}
+
+impl<C: PjrtClient> LoadedHandle<C> {
+    /// What the author made; an error once it is deleted.
+    pub(crate) fn author(&self) -> Result<Arc<C::Loaded>> {
+        lock(&self.loaded).clone().ok_or_else(|| Error::invalid_argument("the executable has been deleted"))
+    }
+
+    fn load(
+        client: &ClientState<C>,
+        executable: Arc<ExecutableState<C>>,
+        options: &CompileOptions,
+    ) -> Result<Self> {
+        let assignment = assignment(client, options)?;
+        let mut seen = assignment.devices().to_vec();
+        seen.sort_unstable();
+        if let Some(twice) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::invalid_argument(format!(
+                "the device assignment names device {} twice",
+                twice[0]
+            )));
+        }
+        let mut devices = Vec::new();
+        for id in assignment.devices() {
+            let index = client.device_index(*id).ok_or_else(|| {
+                Error::invalid_argument(format!(
+                    "the device assignment names device {id}, which the client does not have"
+                ))
+            })?;
+            if client.devices[index].addressable {
+                devices.push(index);
+            }
+        }
+        if devices.is_empty() {
+            return Err(Error::invalid_argument(format!(
+                "the device assignment {:?} does not have any local devices",
+                assignment.devices()
+            )));
+        }
+        for kind in &executable.outputs.memory_kinds {
+            client.memory_of(devices[0], kind.as_deref())?;
+        }
+        let loaded = client.client.load(&executable.executable, &assignment)?;
+        let logical = |index: &usize| {
+            let (replica, partition) = assignment.logical_id(client.devices[*index].id()).unwrap_or_default();
+            PJRT_LogicalDeviceIds { replica: replica as i32, partition: partition as i32 }
+        };
+        Ok(Self {
+            client: client.share()?,
+            loaded: Mutex::new(Some(Arc::new(loaded))),
+            portable: options.compile_portable_executable,
+            device_ids: devices.iter().map(|index| client.devices[*index].id()).collect(),
+            device_pointers: devices.iter().map(|index| client.device_pointer(*index)).collect(),
+            logical_ids: devices.iter().map(logical).collect(),
+            devices,
+            executable,
+            assignment,
+        })
+    }
+}
+
+/// The devices that options mean.
+fn assignment<C: PjrtClient>(client: &ClientState<C>, options: &CompileOptions) -> Result<DeviceAssignment> {
+    if let Some(assignment) = &options.device_assignment {
+        return Ok(assignment.clone());
+    }
+    let (replicas, partitions) = (options.num_replicas, options.num_partitions);
+    if let (Some(ordinal), 1, 1) = (options.device_ordinal, replicas, partitions) {
+        return DeviceAssignment::new(1, 1, vec![ordinal]);
+    }
+    client.client.default_device_assignment(replicas, partitions)
+}
+
+/// Reads a program of the host, in one of the formats that the plugin reads.
+///
+/// # Safety
+///
+/// `program` is null or points to a program of the host's version.
+unsafe fn read_program<C: PjrtClient>(program: *const PJRT_Program) -> Result<Program> {
+    fields_of!(PJRT_Program);
+    if program.is_null() {
+        return Err(null("program"));
+    }
+    // SAFETY: this function's contract.
+    let program = unsafe { View::new(program.cast_mut()) }?;
+    let name = bytes!(program.format, format_size)?;
+    let format = ProgramFormat::from_name(name).filter(|format| C::PROGRAM_FORMATS.contains(format));
+    let Some(format) = format else {
+        let known: Vec<&str> = C::PROGRAM_FORMATS.iter().map(|format| format.name()).collect();
+        return Err(Error::invalid_argument(format!("Unknown program format '{}'.", text(name)))
+            .with_hint(format!("this plugin reads: {}", known.join(", "))));
+    };
+    Ok(Program::new(format, bytes!(program.code, code_size)?))
+}
+
+fn compile_program<C: PjrtClient>(
+    program: Program,
+    options: CompileOptions,
+    topology: &Topology,
+    client: Option<&C>,
+) -> Result<Arc<ExecutableState<C>>> {
+    let request = CompileRequest { program: &program, options: &options, topology, client };
+    let executable = C::compile(request)?;
+    ExecutableState::new(executable, program, options)
+}
+
+shims! {
+    /// Slot 20: compiles and loads.
+    client_compile(PJRT_Client_Compile_Args) |args, C| {
+        output!(args.executable = ptr::null_mut());
+        let client = handle!(args.client: ClientState<C>)?;
+        // SAFETY: the field is null or a program of the host.
+        let program = unsafe { read_program::<C>(input!(args.program)) }?;
+        let options = CompileOptions::decode(bytes!(args.compile_options, compile_options_size)?)
+            .map_err(|error| error.context("PJRT_Client_Compile"))?;
+        let executable = compile_program(program, options, &client.topology.topology, Some(&client.client))?;
+        let options = executable.options.clone();
+        output!(args.executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
+        Ok(())
+    }
+
+    /// Slot 89: compiles for a topology, with or without a client.
+    compile(PJRT_Compile_Args) |args, C| {
+        output!(args.executable = ptr::null_mut());
+        let topology = handle!(args.topology: TopologyHandle)?;
+        // SAFETY: the field is null or a program of the host.
+        let program = unsafe { read_program::<C>(input!(args.program)) }?;
+        let options = CompileOptions::decode(bytes!(args.compile_options, compile_options_size)?)
+            .map_err(|error| error.context("PJRT_Compile"))?;
+        let client = if input!(args.client).is_null() { None } else { Some(handle!(args.client: ClientState<C>)?) };
+        let executable = compile_program::<C>(program, options, &topology.topology, client.map(|client| &client.client))?;
+        output!(args.executable = handle::share_into_raw(executable));
+        Ok(())
+    }
+
+    /// Slot 129: loads what slot 89 compiled.
+    client_load(PJRT_Client_Load_Args) |args, C| {
+        output!(args.loaded_executable = ptr::null_mut());
+        let client = handle!(args.client: ClientState<C>)?;
+        let pointer = input!(args.executable);
+        handle!(args.executable: ExecutableState<C>)?;
+        // SAFETY: the handle is live, so the host has a share; this makes another, which the loaded executable keeps.
+        let executable = unsafe {
+            let state = pointer.cast::<ExecutableState<C>>().cast_const();
+            Arc::increment_strong_count(state);
+            Arc::from_raw(state)
+        };
+        let given = bytes!(args.compile_options, compile_options_size)?;
+        let options = if given.is_empty() {
+            executable.options.clone()
+        } else {
+            CompileOptions::decode(given).map_err(|error| error.context("PJRT_Client_Load"))?
+        };
+        output!(args.loaded_executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
+        Ok(())
+    }
+
+    /// Slot 56: restores and loads what slot 49 made.
+    executable_deserialize_and_load(PJRT_Executable_DeserializeAndLoad_Args) |args, C| {
+        output!(args.loaded_executable = ptr::null_mut());
+        let client = handle!(args.client: ClientState<C>)?;
+        let bytes = bytes!(args.serialized_executable, serialized_executable_size)?;
+        let SerializedExecutable { program, mut options, compiled } =
+            SerializedExecutable::decode(bytes, C::PLATFORM_NAME)?;
+        let overridden = bytes!(args.overridden_serialized_compile_options, overridden_serialized_compile_options_size)?;
+        if !overridden.is_empty() {
+            options = CompileOptions::decode(overridden)
+                .map_err(|error| error.context("PJRT_Executable_DeserializeAndLoad"))?;
+        }
+        let request = CompileRequest {
+            program: &program,
+            options: &options,
+            topology: &client.topology.topology,
+            client: Some(&client.client),
+        };
+        let executable = match &compiled {
+            Some(serialized) => C::deserialize(DeserializeRequest { serialized, compile: request }),
+            None => C::compile(request),
+        }?;
+        let executable = ExecutableState::new(executable, program, options)?;
+        let options = executable.options.clone();
+        output!(args.loaded_executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
+        Ok(())
+    }
+
+    /// Slot 50.
+    loaded_executable_destroy(PJRT_LoadedExecutable_Destroy_Args) |args, C| {
+        // SAFETY: the host gives the executable up.
+        drop(unsafe { handle::from_raw::<LoadedHandle<C>>(input!(args.executable), "executable") }?);
+        Ok(())
+    }
+
+    /// Slot 51: another share, which the host gives up with slot 40.
+    loaded_executable_get_executable(PJRT_LoadedExecutable_GetExecutable_Args) |args, C| {
+        let loaded = handle!(args.loaded_executable: LoadedHandle<C>)?;
+        output!(args.executable = handle::share_into_raw(Arc::clone(&loaded.executable)));
+        Ok(())
+    }
+
+    /// Slot 52. Their number is the number of argument lists that an execution needs.
+    loaded_executable_addressable_devices(PJRT_LoadedExecutable_AddressableDevices_Args) |args, C| {
+        let loaded = handle!(args.executable: LoadedHandle<C>)?;
+        output_slice!(args.addressable_devices, num_addressable_devices = &loaded.device_pointers);
+        Ok(())
+    }
+
+    /// Slot 130. Hosts put up with a null slot but not with an error.
+    loaded_executable_addressable_device_logical_ids(PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args) |args, C| {
+        let loaded = handle!(args.executable: LoadedHandle<C>)?;
+        output_slice!(args.addressable_device_logical_ids, num_addressable_device_logical_ids = &loaded.logical_ids);
+        Ok(())
+    }
+
+    /// Slot 117. Nothing stands for a portable executable. Hosts call the deleter in any case.
+    loaded_executable_get_device_assignment(PJRT_LoadedExecutable_GetDeviceAssignment_Args) |args, C| {
+        let loaded = handle!(args.executable: LoadedHandle<C>)?;
+        let assignment =
+            if loaded.portable { Vec::new() } else { loaded.assignment.to_proto().encode_to_vec() };
+        let (bytes, size, holder) = serialized(assignment);
+        output!(args.serialized_bytes = bytes);
+        output!(args.serialized_bytes_size = size);
+        output!(args.serialized_device_assignment = holder);
+        output!(args.serialized_device_assignment_deleter = Some(delete_serialized));
+        Ok(())
+    }
+
+    /// Slot 53. Executions that are under way finish.
+    loaded_executable_delete(PJRT_LoadedExecutable_Delete_Args) |args, C| {
+        let loaded = lock(&handle!(args.executable: LoadedHandle<C>)?.loaded).take();
+        drop(loaded);
+        Ok(())
+    }
+
+    /// Slot 54.
+    loaded_executable_is_deleted(PJRT_LoadedExecutable_IsDeleted_Args) |args, C| {
+        output!(args.is_deleted = lock(&handle!(args.executable: LoadedHandle<C>)?.loaded).is_none());
+        Ok(())
+    }
+}

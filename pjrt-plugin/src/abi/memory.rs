@@ -1,0 +1,154 @@
+//! `PJRT_Memory`: slots 35 to 39 and 97, and the table of functions in a memory's first word.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use pjrt_sys::{PJRT_Device, PJRT_Memory, PJRT_Memory_FunctionTable, SizedStruct};
+
+use crate::abi::args::{handle, output, output_slice, output_str, shims};
+use crate::abi::handle::{self, Handle};
+use crate::memory::Memory;
+use crate::sync::lock;
+use std::sync::Mutex;
+
+/// A memory as the host sees it; it lives in its client.
+#[repr(C)]
+pub(crate) struct MemoryHandle {
+    vtable: *const PJRT_Memory_FunctionTable,
+    pub(crate) memory: Memory,
+    text: String,
+    devices: Box<[*mut PJRT_Device]>,
+    user_data: Mutex<Vec<UserData>>,
+}
+
+/// What the host has attached to a memory, under a key that is an address.
+struct UserData {
+    key: *const c_void,
+    data: *mut c_void,
+    destroy: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+// SAFETY: the first word points to a table that lives forever; the devices are handles, which the host may use on any thread;
+// what the host attaches is only handed back to it, and the C API demands that any thread may ask.
+unsafe impl Send for MemoryHandle {}
+// SAFETY: as above; the attached data is behind a lock.
+unsafe impl Sync for MemoryHandle {}
+
+impl Handle for MemoryHandle {
+    type Opaque = PJRT_Memory;
+    const KIND: &'static str = "PJRT_Memory";
+}
+
+impl MemoryHandle {
+    pub(crate) fn new(memory: Memory, devices: Box<[*mut PJRT_Device]>) -> Self {
+        let text = format!("{}(id={})", memory.kind(), memory.id());
+        Self { vtable: &TABLE.0, memory, text, devices, user_data: Mutex::new(Vec::new()) }
+    }
+
+    /// Gives the host back what it attached, when its client is destroyed.
+    pub(crate) fn clear_user_data(&self) {
+        let all = std::mem::take(&mut *lock(&self.user_data));
+        for data in all {
+            data.destroy();
+        }
+    }
+}
+
+impl UserData {
+    fn destroy(self) {
+        if let Some(destroy) = self.destroy {
+            // SAFETY: the host gave the function for this data, to be called once, when it is not attached any more.
+            unsafe { destroy(self.data) };
+        }
+    }
+}
+
+struct Table(PJRT_Memory_FunctionTable);
+
+// SAFETY: the table's only pointer is null, and nothing changes it.
+unsafe impl Sync for Table {}
+
+static TABLE: Table = Table(PJRT_Memory_FunctionTable {
+    struct_size: PJRT_Memory_FunctionTable::STRUCT_SIZE,
+    extension_start: ptr::null_mut(),
+    instance_struct_size: size_of::<MemoryHandle>(),
+    get_user_data: Some(get_user_data),
+    set_user_data: Some(set_user_data),
+});
+
+/// # Safety
+///
+/// `memory` is null or a memory of a live client.
+unsafe extern "C" fn get_user_data(memory: *mut PJRT_Memory, key: *const c_void) -> *mut c_void {
+    // SAFETY: this function's contract.
+    let Ok(memory) = (unsafe { handle::borrow::<MemoryHandle>(memory, "memory") }) else {
+        return ptr::null_mut();
+    };
+    let all = lock(&memory.user_data);
+    all.iter().find(|data| data.key == key).map_or(ptr::null_mut(), |data| data.data)
+}
+
+/// # Safety
+///
+/// `memory` is null or a memory of a live client; `destroy` is null or can be called once with `data`.
+unsafe extern "C" fn set_user_data(
+    memory: *mut PJRT_Memory,
+    key: *const c_void,
+    data: *mut c_void,
+    destroy: Option<unsafe extern "C" fn(*mut c_void)>,
+) {
+    // SAFETY: this function's contract.
+    let Ok(memory) = (unsafe { handle::borrow::<MemoryHandle>(memory, "memory") }) else { return };
+    let new = UserData { key, data, destroy };
+    let old = {
+        let mut all = lock(&memory.user_data);
+        match all.iter_mut().find(|data| data.key == key) {
+            Some(slot) => Some(std::mem::replace(slot, new)),
+            None => {
+                all.push(new);
+                None
+            }
+        }
+    };
+    if let Some(old) = old {
+        old.destroy();
+    }
+}
+
+shims! {
+    /// Slot 35.
+    memory_id(PJRT_Memory_Id_Args) |args, C| {
+        output!(args.id = handle!(args.memory: MemoryHandle)?.memory.id());
+        Ok(())
+    }
+
+    /// Slot 36.
+    memory_kind(PJRT_Memory_Kind_Args) |args, C| {
+        output_str!(args.kind, kind_size = handle!(args.memory: MemoryHandle)?.memory.kind());
+        Ok(())
+    }
+
+    /// Slot 97.
+    memory_kind_id(PJRT_Memory_Kind_Id_Args) |args, C| {
+        output!(args.kind_id = handle!(args.memory: MemoryHandle)?.memory.kind_id());
+        Ok(())
+    }
+
+    /// Slot 37.
+    memory_debug_string(PJRT_Memory_DebugString_Args) |args, C| {
+        output_str!(args.debug_string, debug_string_size = &handle!(args.memory: MemoryHandle)?.text);
+        Ok(())
+    }
+
+    /// Slot 38.
+    memory_to_string(PJRT_Memory_ToString_Args) |args, C| {
+        output_str!(args.to_string, to_string_size = &handle!(args.memory: MemoryHandle)?.text);
+        Ok(())
+    }
+
+    /// Slot 39: the devices that can use it, by the client's pointers.
+    memory_addressable_by_devices(PJRT_Memory_AddressableByDevices_Args) |args, C| {
+        output_slice!(args.devices, num_devices = &handle!(args.memory: MemoryHandle)?.devices);
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! The function table, and how a host gets it.
+
+use std::ffi::c_int;
+use std::ptr;
+use std::sync::OnceLock;
+
+use pjrt_sys::{PJRT_API_MAJOR, PJRT_API_MINOR, PJRT_Api, PJRT_Api_Version, SizedStruct, for_each_slot};
+
+use crate::abi::buffer::*;
+use crate::abi::client::*;
+use crate::abi::device::*;
+use crate::abi::download::*;
+use crate::abi::error::*;
+use crate::abi::event::*;
+use crate::abi::executable::*;
+use crate::abi::execute::*;
+use crate::abi::guard;
+use crate::abi::loaded::*;
+use crate::abi::memory::*;
+use crate::abi::plugin::*;
+use crate::abi::topology::*;
+use crate::abi::unimplemented::*;
+use crate::abi::upload::*;
+use crate::client::PjrtClient;
+
+/// The table of a plugin: a constant per type of client.
+struct TableOf<C>(std::marker::PhantomData<C>);
+
+macro_rules! table {
+    ($($index:literal $slot:ident $args:ident $shim:ident $returns:ident;)*) => {
+        impl<C: PjrtClient> TableOf<C> {
+            const TABLE: PJRT_Api = PJRT_Api {
+                struct_size: PJRT_Api::STRUCT_SIZE,
+                extension_start: ptr::null_mut(),
+                pjrt_api_version: PJRT_Api_Version {
+                    struct_size: PJRT_Api_Version::STRUCT_SIZE,
+                    extension_start: ptr::null_mut(),
+                    major_version: PJRT_API_MAJOR as c_int,
+                    minor_version: PJRT_API_MINOR as c_int,
+                },
+                $($slot: Some($shim::<C>),)*
+            };
+        }
+    };
+}
+for_each_slot!(table);
+
+/// The table of functions through which a host would use this client, for tests and programs that hold several plugins.
+///
+/// The symbol that hosts look for is exported by [`#[pjrt_plugin]`](crate::pjrt_plugin). Each call leaks a table.
+#[must_use]
+pub fn api_table<C: PjrtClient>() -> &'static PJRT_Api {
+    guard::install_hook();
+    Box::leak(Box::new(TableOf::<C>::TABLE))
+}
+
+/// What the function `GetPjrtApi` of a plugin answers with. Made by [`#[pjrt_plugin]`](crate::pjrt_plugin).
+pub struct Export(OnceLock<Table>);
+
+struct Table(PJRT_Api);
+
+// SAFETY: the pointers in a table are null or functions, and it does not change.
+unsafe impl Send for Table {}
+// SAFETY: as above.
+unsafe impl Sync for Table {}
+
+impl Export {
+    /// An export that no host has asked for.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// The table, made at the first call. `api_minor` is the version of the C API that the plugin reports; the environment
+    /// variable `PJRT_PLUGIN_API_MINOR` overrides it.
+    pub fn get<C: PjrtClient>(&'static self, api_minor: Option<i32>) -> *const PJRT_Api {
+        let table = self.0.get_or_init(|| {
+            guard::install_hook();
+            pin_library(ptr::from_ref(self).cast());
+            let mut table = TableOf::<C>::TABLE;
+            let from_environment =
+                std::env::var("PJRT_PLUGIN_API_MINOR").ok().and_then(|minor| minor.parse().ok());
+            if let Some(minor) = from_environment.or(api_minor) {
+                lower(&mut table, minor);
+            }
+            Table(table)
+        });
+        &raw const table.0
+    }
+}
+
+impl Default for Export {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for Export {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Export")
+    }
+}
+
+/// Reports an older version of the C API; a newer one than this crate has is not reported.
+fn lower(table: &mut PJRT_Api, minor: i32) {
+    table.pjrt_api_version.minor_version = minor.clamp(0, PJRT_API_MINOR as c_int);
+}
+
+/// Keeps the library that contains an address in memory until the process ends. Some hosts close it after they asked for the
+/// table, and a library with threads and thread-local values does not survive that.
+#[cfg(unix)]
+fn pin_library(address: *const std::ffi::c_void) {
+    // SAFETY: all zero is a valid `Dl_info`; `dladdr` fills it in if it knows the address, and then the name is a string that
+    // lives as long as the library; opening it once more without loading it only changes its flags.
+    unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(address, &raw mut info) != 0 && !info.dli_fname.is_null() {
+            libc::dlopen(info.dli_fname, libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn pin_library(_: *const std::ffi::c_void) {}

@@ -1,0 +1,292 @@
+//! Buffers that the host makes: slots 22, 93, 112, 115, 116 and 118.
+
+use std::ptr;
+use std::sync::Arc;
+
+use pjrt_sys::{
+    PJRT_Buffer_MemoryLayout, PJRT_Device, PJRT_FulfillAliasBufferCallback,
+    PJRT_HostBufferSemantics_kImmutableOnlyDuringCall,
+    PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes, PJRT_HostBufferSemantics_kImmutableZeroCopy,
+    PJRT_HostBufferSemantics_kMutableZeroCopy, PJRT_Memory,
+};
+
+use crate::abi::args::{handle, input, null, output, shims, slice};
+use crate::abi::buffer::{BufferHandle, Shape, element_type};
+use crate::abi::client_state::ClientState;
+use crate::abi::error::host_error;
+use crate::abi::event::{HostPointer, event_to_raw};
+use crate::abi::handle::{self, Handle, borrow};
+use crate::abi::host_memory::HostBytes;
+use crate::abi::layout::{HostLayout, check_strides, place, read_layout};
+use crate::client::{PjrtClient, Placement};
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::host_buffer::HostBuffer;
+use crate::layout::Layout;
+use crate::storage::{BufferState, StoragePromise};
+
+/// Where a buffer goes: places among the client's devices and memories.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) device: usize,
+    pub(crate) memory: usize,
+}
+
+impl Place {
+    /// What a host means by a memory and a device of which at least one is not null.
+    pub(crate) fn of<C: PjrtClient>(
+        client: &ClientState<C>,
+        device: *const PJRT_Device,
+        memory: *const PJRT_Memory,
+    ) -> Result<Self> {
+        let device = if device.is_null() { None } else { Some(client.index_of_device(device)?) };
+        let memory = if memory.is_null() { None } else { Some(client.index_of_memory(memory)?) };
+        let place = match (device, memory) {
+            (None, None) => return Err(Error::invalid_argument("neither a device nor a memory is given")),
+            (None, Some(memory)) => Self { device: client.device_of_memory(memory)?, memory },
+            (Some(device), None) => Self { device, memory: client.memory_of(device, None)? },
+            (Some(device), Some(memory)) => Self { device, memory },
+        };
+        let device = &client.devices[place.device];
+        if !device.memory_indices.contains(&place.memory) {
+            return Err(Error::invalid_argument(format!("the memory is not one of device {}", device.id())));
+        }
+        if !device.addressable {
+            return Err(Error::invalid_argument(format!(
+                "device {} belongs to another process",
+                device.id()
+            )));
+        }
+        Ok(place)
+    }
+
+    pub(crate) fn placement<'a, C: PjrtClient>(
+        self,
+        client: &'a ClientState<C>,
+        layout: Option<&'a Layout>,
+    ) -> Result<Placement<'a, C>> {
+        Ok(Placement {
+            device: client.author_device(self.device)?,
+            memory: &client.memories[self.memory].memory,
+            layout,
+        })
+    }
+}
+
+/// The layout that a host wants on the device; nothing if it is the usual one or one that a layout cannot express.
+///
+/// # Safety
+///
+/// As for [`read_layout`].
+unsafe fn device_layout(layout: *const PJRT_Buffer_MemoryLayout, rank: usize) -> Result<Option<Layout>> {
+    // SAFETY: this function's contract.
+    Ok(match unsafe { read_layout(layout, rank) }? {
+        Some(HostLayout::Tiled(layout)) if !layout.is_row_major() => Some(layout),
+        _ => None,
+    })
+}
+
+/// Hands a new buffer to the host.
+pub(crate) fn buffer_to_raw<C: PjrtClient>(
+    client: &ClientState<C>,
+    place: Place,
+    shape: Arc<Shape>,
+    state: BufferState<C::Buffer>,
+) -> Result<*mut pjrt_sys::PJRT_Buffer> {
+    let Place { device, memory } = place;
+    Ok(handle::into_raw(BufferHandle { client: client.share()?, device, memory, shape, state }))
+}
+
+/// Uploads an array and hands the buffer to the host.
+fn upload<C: PjrtClient>(
+    client: &ClientState<C>,
+    data: HostBuffer,
+    shape: Arc<Shape>,
+    place: Place,
+    layout: Option<&Layout>,
+) -> Result<*mut pjrt_sys::PJRT_Buffer> {
+    let pending = client.client.buffer_from_host(data, place.placement(client, layout)?)?;
+    buffer_to_raw(client, place, shape, BufferState::from_pending(pending))
+}
+
+shims! {
+    /// Slot 22: uploads an array. The event tells the host that its memory is released.
+    client_buffer_from_host_buffer(PJRT_Client_BufferFromHostBuffer_Args) |args, C| {
+        output!(args.done_with_host_buffer = ptr::null_mut());
+        output!(args.buffer = ptr::null_mut());
+        let client = handle!(args.client: ClientState<C>)?;
+        let dims = slice!(args.dims as i64, num_dims)?;
+        let shape = Shape::new(element_type(input!(args.type_))?, dims.to_vec())?;
+        let strides = slice!(args.byte_strides as i64, num_byte_strides)?;
+        let strides = if input!(args.byte_strides).is_null() || (strides.is_empty() && !dims.is_empty()) {
+            None
+        } else {
+            check_strides(strides, dims.len())?;
+            Some(strides)
+        };
+        let place = Place::of(client, input!(args.device), input!(args.memory))?;
+        // SAFETY: the field is null or a layout of the host.
+        let layout = unsafe { device_layout(input!(args.device_layout), dims.len()) }?;
+        let placed = self::place(dims, strides, shape.element_type.byte_size())?;
+        let data: *const u8 = input!(args.data).cast();
+        let len = placed.below + placed.above;
+        if data.is_null() && shape.host_size() > 0 {
+            return Err(null("data"));
+        }
+        let (only_during_call, may_alias) = match input!(args.host_buffer_semantics) {
+            PJRT_HostBufferSemantics_kImmutableOnlyDuringCall => (true, false),
+            PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes => (false, false),
+            PJRT_HostBufferSemantics_kImmutableZeroCopy | PJRT_HostBufferSemantics_kMutableZeroCopy => (false, true),
+            other => return Err(Error::invalid_argument(format!("{} are no host buffer semantics", other.0))),
+        };
+        let (released, done) = Event::pending();
+        let len = if shape.host_size() == 0 { 0 } else { len };
+        // SAFETY: the host lends the array that data, dimensions and strides describe until the event is complete, which it is
+        // when the buffer made here is dropped (or copies what it may read only during this call, at once). The array lies
+        // between its lowest and its highest element, `below` bytes before `data` and `above` after.
+        let bytes = unsafe { HostBytes::new(data.wrapping_sub(placed.below), len) };
+        let mut lent =
+            HostBuffer::lent(bytes, shape.element_type, dims.to_vec(), placed.strided, may_alias, released);
+        if only_during_call {
+            lent.detach();
+        }
+        let buffer = upload(client, lent, shape, place, layout.as_ref())?;
+        // An event that is complete is handed out as one that never had to be waited for.
+        let done = if done.is_ready() { Event::ready() } else { done };
+        output!(args.done_with_host_buffer = event_to_raw(done));
+        output!(args.buffer = buffer);
+        Ok(())
+    }
+
+    /// Slot 93: a buffer over memory of someone else, where the device can use host memory in place.
+    client_create_view_of_device_buffer(PJRT_Client_CreateViewOfDeviceBuffer_Args) |args, C| {
+        output!(args.buffer = ptr::null_mut());
+        let client = handle!(args.client: ClientState<C>)?;
+        let dims = slice!(args.dims as i64, num_dims)?;
+        let shape = Shape::new(element_type(input!(args.element_type))?, dims.to_vec())?;
+        let place = Place::of(client, input!(args.device), input!(args.memory))?;
+        if !client.memories[place.memory].memory.is_host_accessible() {
+            return Err(Error::unimplemented("this plugin makes views of host-accessible memory only"));
+        }
+        // SAFETY: the field is null or a layout of the host.
+        if unsafe { device_layout(input!(args.layout), dims.len()) }?.is_some() {
+            return Err(Error::invalid_argument("a view of memory that is not dense and row-major"));
+        }
+        let data = input!(args.device_buffer_ptr);
+        let size = shape.host_size();
+        if data.is_null() && size > 0 {
+            return Err(null("device_buffer_ptr"));
+        }
+        let (released, done) = Event::pending();
+        // SAFETY: the host lends the array until the callback tells it that the buffer is gone, which is when the value made
+        // here is dropped.
+        let bytes = unsafe { HostBytes::new(data.cast(), size) };
+        let lent = HostBuffer::lent(bytes, shape.element_type, dims.to_vec(), None, true, released);
+        let buffer = upload(client, lent, shape, place, None)?;
+        // Only a view that was made is reported as deleted.
+        if let Some(callback) = input!(args.on_delete_callback) {
+            let (data, user_arg) = (HostPointer(data), HostPointer(input!(args.on_delete_callback_arg)));
+            done.on_ready(move |_| {
+                // SAFETY: the host gave the callback to be called once, on any thread, with these arguments.
+                unsafe { callback(data.get(), user_arg.get()) };
+            });
+        }
+        output!(args.buffer = buffer);
+        Ok(())
+    }
+
+    /// Slot 112: a buffer of zeros, since storage without content would be a leak of what was there before.
+    client_create_uninitialized_buffer(PJRT_Client_CreateUninitializedBuffer_Args) |args, C| {
+        output!(args.buffer = ptr::null_mut());
+        let client = handle!(args.client: ClientState<C>)?;
+        let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
+        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims.to_vec())?;
+        let place = Place::of(client, input!(args.device), input!(args.memory))?;
+        // SAFETY: the field is null or a layout of the host.
+        let layout = unsafe { device_layout(input!(args.shape_layout), dims.len()) }?;
+        let data = HostBuffer::from_vec(shape.element_type, dims.to_vec(), zeros(shape.host_size())?)?;
+        output!(args.buffer = upload(client, data, shape, place, layout.as_ref())?);
+        Ok(())
+    }
+
+    /// Slot 118: a buffer that is in error.
+    client_create_error_buffer(PJRT_Client_CreateErrorBuffer_Args) |args, C| {
+        output!(args.buffer = ptr::null_mut());
+        let client = handle!(args.client: ClientState<C>)?;
+        let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
+        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims.to_vec())?;
+        let place = Place::of(client, ptr::null(), input!(args.memory))?;
+        // SAFETY: message and size describe a string of the host.
+        let error =
+            unsafe { host_error(input!(args.error_code), input!(args.error_message), input!(args.error_message_size)) };
+        output!(args.buffer = buffer_to_raw(client, place, shape, BufferState::failed(error.reported()))?);
+        Ok(())
+    }
+
+    /// Slot 115: a buffer that stands for another one, which slot 116 names.
+    client_create_alias_buffer(PJRT_Client_CreateAliasBuffer_Args) |args, C| {
+        output!(args.alias_buffer = ptr::null_mut());
+        output!(args.fulfill_alias_buffer_cb = ptr::null_mut());
+        let client = handle!(args.client: ClientState<C>)?;
+        let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
+        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims.to_vec())?;
+        let place = Place::of(client, ptr::null(), input!(args.memory))?;
+        let (state, promise) = BufferState::promised();
+        output!(args.alias_buffer = buffer_to_raw(client, place, Arc::clone(&shape), state)?);
+        output!(args.fulfill_alias_buffer_cb = handle::into_raw(AliasPromise::<C> { shape, promise }));
+        Ok(())
+    }
+
+    /// Slot 116. The host need not fill in the client.
+    client_fulfill_alias_buffer(PJRT_Client_FulfillAliasBuffer_Args) |args, C| {
+        // SAFETY: the host gives the promise up, which came from slot 115.
+        let alias =
+            unsafe { handle::from_raw::<AliasPromise<C>>(input!(args.fulfill_alias_buffer_cb), "fulfill_alias_buffer_cb") }?;
+        let alias = alias.ok_or_else(|| null("fulfill_alias_buffer_cb"))?;
+        let buffer = input!(args.buffer);
+        if buffer.is_null() {
+            let message = (input!(args.status_code), input!(args.error_message), input!(args.error_message_size));
+            // SAFETY: message and size describe a string of the host.
+            let error = unsafe { host_error(message.0, message.1, message.2) };
+            alias.promise.deliver_shared(Err(error.reported()));
+            return Ok(());
+        }
+        // SAFETY: the buffer is one of this client.
+        let buffer = unsafe { borrow::<BufferHandle<C>>(buffer, "buffer") }?;
+        if buffer.shape != alias.shape {
+            let error = Error::invalid_argument(format!(
+                "a buffer {} cannot stand for one that is {}",
+                alias.shape, buffer.shape
+            ));
+            alias.promise.deliver_shared(Err(error.clone()));
+            return Err(error);
+        }
+        let held = buffer.state.share()?;
+        let allocated = held.allocated.clone();
+        allocated.on_ready(move |_| {
+            alias.promise.deliver_shared(held.claim.redeem().map(|storage| (storage, held.ready)));
+        });
+        Ok(())
+    }
+}
+
+/// The duty to name the buffer that an alias stands for.
+struct AliasPromise<C: PjrtClient> {
+    shape: Arc<Shape>,
+    promise: StoragePromise<C::Buffer>,
+}
+
+impl<C: PjrtClient> Handle for AliasPromise<C> {
+    type Opaque = PJRT_FulfillAliasBufferCallback;
+    const KIND: &'static str = "PJRT_FulfillAliasBufferCallback";
+}
+
+/// That many zeros, or RESOURCE_EXHAUSTED.
+pub(crate) fn zeros(size: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(size)
+        .map_err(|_| Error::resource_exhausted(format!("there is no room for {size} bytes")))?;
+    bytes.resize(size, 0);
+    Ok(bytes)
+}
