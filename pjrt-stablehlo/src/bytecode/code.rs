@@ -8,8 +8,8 @@ use super::sections::{
 };
 use crate::ir::ops::{FuncReturn, Return};
 use crate::ir::{
-    Attribute, BlockId, Body, DictionaryAttribute, Function, FunctionType, Location, Module, Op, OpId,
-    RegionId, Str, Type, ValueId, Visibility,
+    Attribute, BlockId, Body, DictionaryAttribute, Function, FunctionType, Location, MeshDeclaration, Module,
+    Op, OpId, RegionId, Str, Type, ValueId, Visibility,
 };
 use crate::limits::MAX_REGION_DEPTH;
 use crate::versions::Version;
@@ -512,7 +512,17 @@ impl<'a> Reader<'a> {
     fn add_mesh(&mut self, head: &OpHead) -> Result<(), Error> {
         match (head.attributes.get("sym_name"), head.attributes.get("mesh")) {
             (Some(Attribute::String(name)), Some(Attribute::Mesh(mesh))) => {
-                self.module.add_mesh(name.clone(), (**mesh).clone());
+                let attributes = match &self.names[head.name] {
+                    Ok(known) => head.attributes.discardable(known),
+                    Err(_) => DictionaryAttribute::default(),
+                };
+                let (name, mesh) = (name.clone(), (**mesh).clone());
+                self.module.add_mesh(MeshDeclaration {
+                    name,
+                    mesh,
+                    attributes,
+                    location: head.location.clone(),
+                });
                 Ok(())
             }
             _ => Err(Error::new(ErrorKind::Invalid, "expected a name and a mesh")),

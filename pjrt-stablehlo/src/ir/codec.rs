@@ -171,7 +171,7 @@ codecs! {
     SortDimension: i64 = "a 64-bit integer",
         decode |attribute| attribute.as_i64(),
         absent -1,
-        encode |value| integer(*value, ElementType::I64);
+        encode |value| if *value == -1 { None } else { integer(*value, ElementType::I64) };
     /// `1.0 : f32`.
     F32: f32 = "a 32-bit float",
         decode |attribute| match attribute {
@@ -223,11 +223,16 @@ codecs! {
         decode |attribute| ints(attribute),
         absent Ints::default(),
         encode |value| if value.is_empty() { None } else { Some(int_array(value)) };
-    /// `array<i1: true, false>`, empty when absent.
+    /// `array<i64: 1, 2>`, ones when absent: strides and dilations. Readers put in the ones.
+    Factors: Ints = "integers",
+        decode |attribute| ints(attribute),
+        absent Ints::default(),
+        encode |value| if value.iter().all(|&value| value == 1) { None } else { Some(int_array(value)) };
+    /// `array<i1: true, false>`, false when absent. Readers put in the values.
     OptionalBoolArray: Box<[bool]> = "booleans",
         decode |attribute| Some(ints(attribute)?.iter().map(|&value| value != 0).collect()),
         absent Box::default(),
-        encode |value| if value.is_empty() {
+        encode |value| if value.iter().all(|&value| !value) {
             None
         } else {
             Some(Attribute::IntegerArray {
@@ -244,6 +249,11 @@ codecs! {
         decode |attribute| pairs(attribute),
         absent IntPairs::default(),
         encode |value| if value.is_empty() { None } else { pair_elements(value) };
+    /// `dense<[[0, 1]]> : tensor<1x2xi64>`, zeros when absent. Readers put in the zeros.
+    Padding: IntPairs = "pairs of integers",
+        decode |attribute| pairs(attribute),
+        absent IntPairs::default(),
+        encode |value| if value.iter().flatten().all(|&value| value == 0) { None } else { pair_elements(value) };
     /// `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>` or `#stablehlo.replica_group_mesh_axes<...>`.
     Groups: ReplicaGroups = "a matrix of integers or mesh axes",
         decode |attribute| match attribute {
@@ -276,7 +286,11 @@ codecs! {
     Precisions: PrecisionConfig = "an array of precisions",
         decode |attribute| list(attribute, Case::<Precision>::decode),
         absent PrecisionConfig::default(),
-        encode |value| if value.is_empty() { None } else { array(value, |case| Some(Attribute::Enum((*case).into()))) };
+        encode |value| if value.iter().all(|&case| case == Precision::Default) {
+            None
+        } else {
+            array(value, |case| Some(Attribute::Enum((*case).into())))
+        };
     /// `#stablehlo.dot_algorithm<...>` or nothing.
     Algorithm: Option<DotAlgorithm> = "a dot algorithm",
         decode |attribute| match attribute {

@@ -27,7 +27,7 @@ pub use enums::{
 pub(crate) use literal::integer_value;
 pub use literal::{Literal, LiteralData, LiteralError};
 pub use location::{Location, LocationKind};
-pub use module::{Function, Module, Visibility};
+pub use module::{Function, MeshDeclaration, Module, Visibility};
 pub use op::{AttributeError, AttributeSpec, GroupSpec, OpInfo, OtherOp, Trait, Variadicity, VhloForm};
 pub use op_attributes::{
     BackendConfig, ChannelHandle, ConvDimensionNumbers, DotAlgorithm, DotDimensionNumbers,
@@ -61,4 +61,13 @@ pub(crate) fn fmt_quoted(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Resul
         }
     }
     f.write_str("\"")
+}
+
+/// Writes a finite float with the decimal point that MLIR wants: `1.0e0`.
+pub(crate) fn fmt_finite(f: &mut fmt::Formatter<'_>, value: f64) -> fmt::Result {
+    let text = format!("{value:e}");
+    match text.split_once('e') {
+        Some((mantissa, exponent)) if !mantissa.contains('.') => write!(f, "{mantissa}.0e{exponent}"),
+        _ => f.write_str(&text),
+    }
 }

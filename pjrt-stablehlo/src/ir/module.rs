@@ -20,8 +20,21 @@ pub struct Module {
     /// Version of the serialized form that the module came from, such as VHLO 1.13.7; for reports.
     pub source_version: Option<crate::versions::Version>,
     functions: Vec<Function>,
-    meshes: Vec<(Str, Mesh)>,
+    meshes: Vec<MeshDeclaration>,
     symbols: HashMap<Str, usize>,
+}
+
+/// A mesh that a module declares: `sdy.mesh`.
+#[derive(Clone, Debug, Default)]
+pub struct MeshDeclaration {
+    /// Symbol name.
+    pub name: Str,
+    /// The mesh.
+    pub mesh: Mesh,
+    /// Further attributes.
+    pub attributes: DictionaryAttribute,
+    /// Location.
+    pub location: Location,
 }
 
 /// Who may call a function.
@@ -97,19 +110,19 @@ impl Module {
         Ok(())
     }
 
-    /// The meshes that the module declares (`sdy.mesh`), with their names.
-    pub fn meshes(&self) -> &[(Str, Mesh)] {
+    /// The meshes that the module declares.
+    pub fn meshes(&self) -> &[MeshDeclaration] {
         &self.meshes
     }
 
     /// The mesh of this name.
     pub fn mesh(&self, name: &str) -> Option<&Mesh> {
-        self.meshes.iter().find(|(key, _)| key == name).map(|(_, mesh)| mesh)
+        self.meshes.iter().find(|declaration| declaration.name == name).map(|declaration| &declaration.mesh)
     }
 
     /// Adds a mesh.
-    pub fn add_mesh(&mut self, name: Str, mesh: Mesh) {
-        self.meshes.push((name, mesh));
+    pub fn add_mesh(&mut self, declaration: MeshDeclaration) {
+        self.meshes.push(declaration);
     }
 
     /// Number of operations in all functions.

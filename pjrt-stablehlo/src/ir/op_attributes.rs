@@ -8,7 +8,7 @@ pub type Ints = Box<[i64]>;
 /// Pairs of integers: low and high padding for each dimension, or source and target of transfers.
 pub type IntPairs = Box<[[i64; 2]]>;
 
-/// Precision of each operand; empty stands for `DEFAULT` for all.
+/// Precision of each operand; empty, or without other cases, for `DEFAULT` for all.
 pub type PrecisionConfig = Box<[Precision]>;
 
 /// Which dimensions of `dot_general`'s operands are batched and contracted.

@@ -204,13 +204,13 @@ define_ops! {
     boxed Convolution = "stablehlo.convolution" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes(
             /// Strides, one for each spatial dimension.
-            window_strides: Ints = codec::OptionalIntArray,
+            window_strides: Ints = codec::Factors,
             /// Low and high padding, one pair for each spatial dimension.
-            padding: IntPairs = codec::OptionalPairs,
+            padding: IntPairs = codec::Padding,
             /// Dilation of the left operand, one for each spatial dimension.
-            lhs_dilation: Ints = codec::OptionalIntArray,
+            lhs_dilation: Ints = codec::Factors,
             /// Dilation of the kernel, one for each spatial dimension.
-            rhs_dilation: Ints = codec::OptionalIntArray,
+            rhs_dilation: Ints = codec::Factors,
             /// Whether windows are reversed, one for each spatial dimension.
             window_reversal: Box<[bool]> = codec::OptionalBoolArray,
             /// Which dimension is what.
@@ -295,11 +295,11 @@ define_ops! {
     boxed DynamicConv = "stablehlo.dynamic_conv" vhlo(0, 9, 2)
         operands(lhs: One, rhs: One, padding: One) attributes(
             /// Strides, one for each spatial dimension.
-            window_strides: Ints = codec::OptionalIntArray,
+            window_strides: Ints = codec::Factors,
             /// Dilation of the left operand, one for each spatial dimension.
-            lhs_dilation: Ints = codec::OptionalIntArray,
+            lhs_dilation: Ints = codec::Factors,
             /// Dilation of the kernel, one for each spatial dimension.
-            rhs_dilation: Ints = codec::OptionalIntArray,
+            rhs_dilation: Ints = codec::Factors,
             /// Whether windows are reversed, one for each spatial dimension.
             window_reversal: Box<[bool]> = codec::OptionalBoolArray,
             /// Which dimension is what.
@@ -532,13 +532,13 @@ define_ops! {
             /// Sizes of windows.
             window_dimensions: Ints = codec::IntArray,
             /// Strides of windows, one for each dimension.
-            window_strides: Ints = codec::OptionalIntArray,
+            window_strides: Ints = codec::Factors,
             /// Dilation of the inputs, one for each dimension.
-            base_dilations: Ints = codec::OptionalIntArray,
+            base_dilations: Ints = codec::Factors,
             /// Dilation of windows, one for each dimension.
-            window_dilations: Ints = codec::OptionalIntArray,
+            window_dilations: Ints = codec::Factors,
             /// Low and high padding, one pair for each dimension.
-            padding: IntPairs = codec::OptionalPairs,
+            padding: IntPairs = codec::Padding,
         ) regions(body: One) results(results: Variadic) traits();
     /// Remainder with the sign of the dividend.
     inline Remainder = "stablehlo.remainder" vhlo(0, 9, 1)
@@ -601,9 +601,9 @@ define_ops! {
             /// Sizes of windows.
             window_dimensions: Ints = codec::OptionalIntArray,
             /// Strides of windows, one for each dimension.
-            window_strides: Ints = codec::OptionalIntArray,
+            window_strides: Ints = codec::Factors,
             /// Low and high padding, one pair for each dimension.
-            padding: IntPairs = codec::OptionalPairs,
+            padding: IntPairs = codec::Padding,
         ) regions(select: One, scatter: One) results(result: One) traits();
     /// Sends to a channel.
     inline Send = "stablehlo.send" vhlo(0, 9, 2)

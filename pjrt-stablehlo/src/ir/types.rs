@@ -318,7 +318,7 @@ impl fmt::Display for QuantizedType {
         }
         for (index, scale) in self.scales.iter().enumerate() {
             f.write_str(if index == 0 { "" } else { ", " })?;
-            write!(f, "{scale:e}")?;
+            super::fmt_finite(f, *scale)?;
             match self.zero_points.get(index) {
                 Some(&zero) if zero != 0 => write!(f, ":{zero}")?,
                 _ => {}

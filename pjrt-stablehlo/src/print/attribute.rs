@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter, Write};
 use crate::ir::{
     Attribute, AxisRef, ConvDimensionNumbers, DYNAMIC, DictionaryAttribute, DimensionSharding, DotAlgorithm,
     ElementKind, ElementType, EnumValue, Literal, LiteralData, Mesh, MeshReference, ResultAccuracy, Str,
-    TensorSharding, fmt_quoted,
+    TensorSharding, fmt_finite, fmt_quoted,
 };
 
 /// Constants with more elements than this are printed as hexadecimal bytes.
@@ -265,15 +265,6 @@ fn fmt_float(f: &mut Formatter<'_>, value: f64, ty: ElementType) -> fmt::Result 
         return write!(f, "0x{:0digits$X}", sign | ones | quiet);
     }
     fmt_finite(f, value)
-}
-
-/// A float with the decimal point that MLIR wants.
-fn fmt_finite(f: &mut Formatter<'_>, value: f64) -> fmt::Result {
-    let text = format!("{value:e}");
-    match text.split_once('e') {
-        Some((mantissa, exponent)) if !mantissa.contains('.') => write!(f, "{mantissa}.0e{exponent}"),
-        _ => f.write_str(&text),
-    }
 }
 
 impl Display for Literal {

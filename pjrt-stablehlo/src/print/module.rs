@@ -17,14 +17,20 @@ impl Display for Module {
             f.write_str("> ")?;
         }
         f.write_str("({\n")?;
-        for (name, mesh) in self.meshes() {
+        for declaration in self.meshes() {
             let entries = [
-                ("mesh".into(), Attribute::Mesh(mesh.clone().into())),
-                ("sym_name".into(), Attribute::String(name.clone())),
+                ("mesh".into(), Attribute::Mesh(declaration.mesh.clone().into())),
+                ("sym_name".into(), Attribute::String(declaration.name.clone())),
             ];
             f.write_str("  \"sdy.mesh\"() <")?;
             fmt_entries(f, &entries)?;
-            f.write_str("> : () -> ()\n")?;
+            f.write_str(">")?;
+            if !declaration.attributes.is_empty() {
+                write!(f, " {}", declaration.attributes)?;
+            }
+            f.write_str(" : () -> ()")?;
+            write_location(f, &declaration.location)?;
+            f.write_str("\n")?;
         }
         for function in self.functions() {
             write_function(f, function)?;
