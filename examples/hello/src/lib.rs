@@ -1,1 +1,179 @@
-//! The smallest complete PJRT plugin.
+//! The smallest complete PJRT plugin: a device called "hello", which can add.
+//!
+//! Build it with `cargo build`, and let JAX load the library:
+//!
+//! ```console
+//! $ export PJRT_NAMES_AND_LIBRARY_PATHS=hello:$PWD/target/debug/libhello_pjrt.so JAX_PLATFORMS=hello
+//! $ python -c 'import jax.numpy as jnp; print(jnp.add(1, 1))'
+//! 2
+//! ```
+
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use pjrt_plugin::{
+    ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, ElementType,
+    Error, Execution, HostBuffer, Input, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable,
+    Placement, Result, pjrt_plugin,
+};
+use pjrt_stablehlo::ir::{self, Function, Op};
+
+/// The plugin. A host creates one, and asks it for everything else.
+pub struct Hello {
+    devices: [Device; 1],
+}
+
+/// The only device. It has one memory, which the host cannot read: it must ask for copies, as with most hardware.
+pub struct Device {
+    description: DeviceDescription,
+    memories: [Memory; 1],
+}
+
+/// An array on the device: its elements, dense and row-major.
+pub struct Storage(Vec<u8>);
+
+/// A compiled program. "Compiling" is reading the program and making sure that all of it can be run.
+pub struct Executable {
+    name: String,
+    main: Function,
+    parameters: Vec<ArraySpec>,
+    outputs: Vec<ArraySpec>,
+}
+
+#[pjrt_plugin]
+impl PjrtClient for Hello {
+    type Device = Device;
+    type Buffer = Storage;
+    type Executable = Executable;
+    type Loaded = Arc<Executable>;
+
+    const PLATFORM_NAME: &'static str = "hello";
+
+    fn create(_: ClientConfig) -> Result<Self> {
+        let memories = [Memory::new(0, Memory::DEVICE)];
+        Ok(Self { devices: [Device { description: DeviceDescription::new(0, "hello"), memories }] })
+    }
+
+    fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    fn platform_version(&self) -> String {
+        env!("CARGO_PKG_VERSION").to_owned()
+    }
+
+    fn compile(request: CompileRequest<'_, Self>) -> Result<Executable> {
+        let module =
+            pjrt_stablehlo::parse(request.program.code().to_vec()).map_err(|error| match error.kind {
+                pjrt_stablehlo::ErrorKind::Unsupported => Error::unimplemented(error.to_string()),
+                _ => Error::invalid_argument(error.to_string()),
+            })?;
+        let main =
+            module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
+        for (_, op) in main.body.ops() {
+            if !matches!(op.kind, Op::Add(_) | Op::FuncReturn(_)) {
+                // The location is the line of the user's Python program.
+                let message = format!("hello cannot run {}, at {}", op.kind.name(), op.location);
+                return Err(Error::unimplemented(message).with_hint("hello can only add"));
+            }
+        }
+        Ok(Executable {
+            name: module.name.as_deref().unwrap_or("main").to_owned(),
+            parameters: main.argument_types().iter().map(array_spec).collect::<Result<_>>()?,
+            outputs: main.result_types().iter().map(array_spec).collect::<Result<_>>()?,
+            main: main.clone(),
+        })
+    }
+
+    fn load(&self, executable: &Arc<Executable>, _: &DeviceAssignment) -> Result<Arc<Executable>> {
+        Ok(Arc::clone(executable))
+    }
+
+    fn execute(&self, loaded: &Arc<Arc<Executable>>, execution: Execution<Self>) -> Result<()> {
+        let executable = Arc::clone(loaded);
+        // The inputs may still be on their way. The closure runs when they are there, here or on another thread.
+        execution.when_ready(move |mut ready| {
+            let inputs = ready.take_inputs();
+            ready.complete(inputs.iter().map(|of_device| run(&executable.main, of_device)).collect());
+        });
+        Ok(())
+    }
+
+    fn buffer_from_host(&self, data: HostBuffer, _: Placement<'_, Self>) -> Result<Pending<Storage>> {
+        Ok(Pending::from(Storage(data.to_vec())))
+    }
+}
+
+impl PjrtDevice for Device {
+    fn description(&self) -> &DeviceDescription {
+        &self.description
+    }
+
+    fn memories(&self) -> &[Memory] {
+        &self.memories
+    }
+}
+
+impl PjrtBuffer for Storage {
+    fn size_in_bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
+        copy.finish_with(&self.0);
+    }
+}
+
+impl PjrtExecutable for Executable {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn parameters(&self) -> &[ArraySpec] {
+        &self.parameters
+    }
+
+    fn outputs(&self) -> &[ArraySpec] {
+        &self.outputs
+    }
+}
+
+/// The array type of a parameter or result. The device knows f32 and i32, in fixed shapes.
+fn array_spec(ty: &ir::Type) -> Result<ArraySpec> {
+    let unsupported =
+        || Error::unimplemented(format!("hello has no arrays of type {ty}, only of f32 and i32"));
+    let tensor = ty.as_tensor().ok_or_else(unsupported)?;
+    let element_type = match tensor.element_type() {
+        ir::ElementType::F32 => ElementType::F32,
+        ir::ElementType::I32 => ElementType::S32,
+        _ => return Err(unsupported()),
+    };
+    Ok(ArraySpec::new(element_type, tensor.static_dims().ok_or_else(unsupported)?))
+}
+
+/// Runs a compiled program on one device.
+fn run(main: &Function, inputs: &[Input<Storage>]) -> Vec<Storage> {
+    // Every value of the program, by its number.
+    let mut values = vec![Vec::new(); main.body.num_values()];
+    for (argument, input) in main.arguments().iter().zip(inputs) {
+        values[argument.index()].clone_from(&input.0);
+    }
+    for (_, op) in main.body.ops() {
+        if let Op::Add(_) = op.kind {
+            let [x, y] = [0, 1].map(|operand| &values[op.operand(operand).index()]);
+            values[op.result().index()] = add(x, y, main.body.ty(op.result()));
+        }
+    }
+    main.returned().iter().map(|value| Storage(values[value.index()].clone())).collect()
+}
+
+/// Adds arrays of the same type element by element.
+fn add(x: &[u8], y: &[u8], ty: &ir::Type) -> Vec<u8> {
+    let float = ty.as_tensor().is_some_and(|tensor| tensor.element_type() == ir::ElementType::F32);
+    let sum = |(x, y): (&[u8; 4], &[u8; 4])| match float {
+        true => (f32::from_le_bytes(*x) + f32::from_le_bytes(*y)).to_le_bytes(),
+        false => i32::from_le_bytes(*x).wrapping_add(i32::from_le_bytes(*y)).to_le_bytes(),
+    };
+    x.as_chunks().0.iter().zip(y.as_chunks().0).flat_map(sum).collect()
+}
