@@ -128,6 +128,8 @@ def test_a_deleted_buffer_is_refused(client):
             gone.to_host()
 
 
+# hello takes no donations.
+@pytest.mark.parametrize("client", ["TEST_REFCPU"], indirect=True)
 def test_a_donated_buffer_is_refused(client):
     step = programs.artifact(jax.jit(lambda x: x + x, donate_argnums=0), jnp.ones(4))
     with compiled(client, step) as double, floats(client, 1, 2, 3, 4) as x:
