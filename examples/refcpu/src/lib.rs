@@ -1,7 +1,9 @@
 //! A reference CPU plugin for PJRT: a StableHLO compiler and interpreter in pure Rust.
 #![deny(unsafe_code)]
 
+pub mod compile;
+pub mod graph;
+pub mod plan;
 #[allow(unsafe_code)]
 pub mod storage;
-pub mod graph;
-pub mod compile;
+pub mod exec;

@@ -33,7 +33,13 @@ pub struct CompileError {
 impl CompileError {
     /// An error that is of no operation (yet).
     pub fn new(kind: CompileErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, op: String::new(), types: String::new(), location: String::new(), message: message.into() }
+        Self {
+            kind,
+            op: String::new(),
+            types: String::new(),
+            location: String::new(),
+            message: message.into(),
+        }
     }
 
     /// What refcpu does not have.

@@ -7,10 +7,13 @@ pub struct CompileOptions {
     pub num_replicas: usize,
     /// Parts that each copy is split into.
     pub num_partitions: usize,
+    /// True if the program is written for whole arrays with shardings (`use_spmd_partitioning`); false if each partition
+    /// runs it on arrays of its own.
+    pub use_spmd_partitioning: bool,
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        Self { num_replicas: 1, num_partitions: 1 }
+        Self { num_replicas: 1, num_partitions: 1, use_spmd_partitioning: false }
     }
 }

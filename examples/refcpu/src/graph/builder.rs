@@ -68,7 +68,13 @@ impl Builder {
             results.push(self.value(shape, Definition::Result { node, index: index as u32 }));
         }
         let first_result = results.first().copied().unwrap_or(ValueId(u32::MAX));
-        self.graph.nodes.push(Node { op, operands, first_result, results: count, location: self.location.clone() });
+        self.graph.nodes.push(Node {
+            op,
+            operands,
+            first_result,
+            results: count,
+            location: self.location.clone(),
+        });
         if let Some(key) = key.filter(|_| count > 0) {
             self.known.insert(key, first_result);
         }
@@ -93,7 +99,8 @@ impl Builder {
     /// A constant with all elements equal to the value of `dtype` nearest to `value`.
     pub fn number(&mut self, shape: Shape, value: f64) -> ValueId {
         let wide = Constant::splat(Shape::scalar(DType::F64), value.to_le_bytes().to_vec());
-        let narrow = fold(&Op::Convert, &[&wide], &Shape::scalar(shape.dtype)).expect("conversions of f64 exist");
+        let narrow =
+            fold(&Op::Convert, &[&wide], &Shape::scalar(shape.dtype)).expect("conversions of f64 exist");
         self.constant(narrow.with_dims(&shape.dims))
     }
 
@@ -209,16 +216,20 @@ impl Builder {
         let first = operands.first().copied();
         match op {
             Op::Constant(_) | Op::Iota { .. } => self.simplified_iota(op, shape),
-            Op::Reshape | Op::Broadcast { .. } | Op::Transpose { .. } | Op::Slice { .. } | Op::Reverse { .. } => {
-                self.simplified_movement(op, first?, shape)
-            }
+            Op::Reshape
+            | Op::Broadcast { .. }
+            | Op::Transpose { .. }
+            | Op::Slice { .. }
+            | Op::Reverse { .. } => self.simplified_movement(op, first?, shape),
             Op::Convert | Op::Bitcast => (self.shape(first?) == shape).then_some(first?),
             Op::Concatenate { .. } => {
                 if let [only] = operands {
                     return Some(*only);
                 }
                 let element = self.constant_of(first?).filter(|c| c.splat)?.with_dims(&[]);
-                let same = operands.iter().all(|v| self.constant_of(*v).is_some_and(|c| c.with_dims_if_splat() == Some(element.clone())));
+                let same = operands.iter().all(|v| {
+                    self.constant_of(*v).is_some_and(|c| c.with_dims_if_splat() == Some(element.clone()))
+                });
                 same.then(|| self.constant(element.with_dims(&shape.dims)))
             }
             Op::Pad { low, high, interior } => {
@@ -341,7 +352,8 @@ impl Builder {
                         Some(self.transpose(v, &both))
                     }
                     Some((Op::Broadcast { dims }, Some(v))) => {
-                        let position = |d: usize| permutation.iter().position(|p| *p == d).expect("a permutation");
+                        let position =
+                            |d: usize| permutation.iter().position(|p| *p == d).expect("a permutation");
                         let map: Vec<usize> = dims.iter().map(|d| position(*d)).collect();
                         Some(self.broadcast(v, &map, &shape.dims))
                     }
@@ -414,7 +426,13 @@ fn without_dead_nodes(graph: Graph) -> Graph {
             out.values.push((graph.shape(r).clone(), Definition::Result { node: n, index: i as u32 }));
         }
         let operands = node.operands.iter().map(|v| map[v.index()]).collect();
-        out.nodes.push(Node { op: node.op.clone(), operands, first_result, results: node.results, location: node.location.clone() });
+        out.nodes.push(Node {
+            op: node.op.clone(),
+            operands,
+            first_result,
+            results: node.results,
+            location: node.location.clone(),
+        });
     }
     out.results = graph.results.iter().map(|v| map[v.index()]).collect();
     out

@@ -66,7 +66,8 @@ impl Constant {
             return None;
         }
         let one = |e: &[u8]| {
-            let mut all = [if dtype.compute().is_signed_integer() && e[e.len() - 1] >= 0x80 { 0xff } else { 0 }; 8];
+            let mut all =
+                [if dtype.compute().is_signed_integer() && e[e.len() - 1] >= 0x80 { 0xff } else { 0 }; 8];
             all[..e.len()].copy_from_slice(e);
             i64::from_le_bytes(all)
         };
@@ -113,7 +114,9 @@ impl std::fmt::Debug for Constant {
             _ if dtype.is_float() || dtype.is_complex() => {
                 e.iter().rev().fold("0x".to_string(), |s, b| s + &format!("{b:02x}"))
             }
-            _ => Constant::splat(Shape::scalar(dtype), e.to_vec()).as_integer().unwrap_or_default().to_string(),
+            _ => {
+                Constant::splat(Shape::scalar(dtype), e.to_vec()).as_integer().unwrap_or_default().to_string()
+            }
         });
         let shown = shown.collect::<Vec<_>>().join(", ");
         let more = if !self.splat && self.shape.len() > 8 { ", ..." } else { "" };

@@ -10,7 +10,9 @@ const FOLD_LIMIT: usize = 1024;
 /// True if a node of this operation computes each element of its result from the operands' elements at the same place.
 pub fn is_elementwise(op: &Op, operands: &[&Shape], result: &Shape) -> bool {
     match op {
-        Op::Tile(_) | Op::Compare(..) | Op::Select | Op::Clamp | Op::Convert | Op::ReducePrecision { .. } => true,
+        Op::Tile(_) | Op::Compare(..) | Op::Select | Op::Clamp | Op::Convert | Op::ReducePrecision { .. } => {
+            true
+        }
         Op::Bitcast => operands[0].dtype.bits() == result.dtype.bits(),
         _ => false,
     }
@@ -44,18 +46,26 @@ pub fn fold(op: &Op, operands: &[&Constant], result: &Shape) -> Option<Constant>
     }
     let dims: &[usize] = if splat { &[] } else { &result.dims };
     let mut b = Builder::new(dims);
-    let args = operands
-        .iter()
-        .map(|c| if c.splat { b.constant_bytes(c.shape.dtype, &c.bytes) } else { b.linear_input(c.shape.dtype) })
-        .collect::<Result<Vec<_>, _>>()
-        .ok()?;
+    let args =
+        operands
+            .iter()
+            .map(|c| {
+                if c.splat {
+                    b.constant_bytes(c.shape.dtype, &c.bytes)
+                } else {
+                    b.linear_input(c.shape.dtype)
+                }
+            })
+            .collect::<Result<Vec<_>, _>>()
+            .ok()?;
     let value = emit(&mut b, op, &args, result.dtype).ok()?;
     if value.dtype() != result.dtype {
         return None;
     }
     b.output(value).ok()?;
     let region = b.finish().ok()?;
-    let aligned: Vec<Aligned> = operands.iter().filter(|c| !c.splat).map(|c| Aligned::copy(&c.bytes)).collect();
+    let aligned: Vec<Aligned> =
+        operands.iter().filter(|c| !c.splat).map(|c| Aligned::copy(&c.bytes)).collect();
     let inputs = operands.iter().filter(|c| !c.splat).zip(&aligned);
     let srcs: Vec<Src<'_>> = inputs.map(|(c, a)| Src::new(a.bytes(), c.shape.dtype, dims)).collect();
     let len = dims.iter().product::<usize>() * result.dtype.size();
@@ -105,7 +115,10 @@ mod tests {
         let shape = Shape::new(DType::S32, &[3]);
         let sum = fold(&Op::Tile(TileOp::Add), &[&c(2), &c(i64::from(i32::MAX))], &shape).unwrap();
         assert_eq!(sum.integers(3), Some(vec![i64::from(i32::MIN + 1); 3]));
-        let dense = Constant::dense(shape.clone(), [1i32, 2, 3].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>());
+        let dense = Constant::dense(
+            shape.clone(),
+            [1i32, 2, 3].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>(),
+        );
         let sum = fold(&Op::Tile(TileOp::Multiply), &[&c(2), &dense], &shape).unwrap();
         assert_eq!(sum.integers(3), Some(vec![2, 4, 6]));
     }

@@ -40,7 +40,8 @@ impl Shape {
     /// # Panics
     /// If the array could not be addressed; see [`Shape::checked`].
     pub fn new(dtype: DType, dims: &[usize]) -> Self {
-        Self::checked(dtype, dims).unwrap_or_else(|| panic!("an array of {dtype:?}{dims:?} cannot be addressed"))
+        Self::checked(dtype, dims)
+            .unwrap_or_else(|| panic!("an array of {dtype:?}{dims:?} cannot be addressed"))
     }
 
     /// An array type, or None if its bytes could not be addressed.

@@ -265,9 +265,8 @@ impl Op {
             Op::Case { branches } => branches.iter().collect(),
             Op::Map(body) | Op::Manual { body, .. } => vec![body],
             Op::Collective(c) => match &c.kind {
-                super::CollectiveKind::AllReduce(r) | super::CollectiveKind::ReduceScatter { reducer: r, .. } => {
-                    of_reducer(r)
-                }
+                super::CollectiveKind::AllReduce(r)
+                | super::CollectiveKind::ReduceScatter { reducer: r, .. } => of_reducer(r),
                 _ => vec![],
             },
             _ => vec![],

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct RefcpuDevice {
     description: DeviceDescription,
     memories: Vec<Memory>,
-    allocator: Arc<Allocator>,
+    allocator: Allocator,
 }
 
 /// The kinds of memory that a device has, the default first. They are the same memory; programs that name kinds
@@ -17,7 +17,7 @@ const KINDS: [&str; 3] = [Memory::DEVICE, Memory::PINNED_HOST, Memory::UNPINNED_
 
 impl RefcpuDevice {
     /// Device `id`. An opaque device does not let the host see its memory.
-    pub(super) fn new(id: DeviceId, opaque: bool, allocator: Arc<Allocator>) -> Self {
+    pub(super) fn new(id: DeviceId, opaque: bool, allocator: Allocator) -> Self {
         let first = id * KINDS.len() as i32;
         let memory = |(id, kind)| {
             let memory = Memory::new(id, kind);

@@ -120,7 +120,8 @@ impl Allocator {
         }
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = self.shared.options.limit;
-        let refused = |state: &State| OutOfMemory { requested: bytes, in_use: state.statistics.in_use, limit };
+        let refused =
+            |state: &State| OutOfMemory { requested: bytes, in_use: state.statistics.in_use, limit };
         let Some(size) = class_of(bytes) else { return Err(refused(&state)) };
         if size > limit.saturating_sub(state.statistics.in_use) {
             return Err(refused(&state));

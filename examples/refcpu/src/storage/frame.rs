@@ -42,6 +42,8 @@ impl View {
 #[derive(Default)]
 pub struct Frame {
     slots: Vec<Slot>,
+    /// The memory that slots had at the start, for those that are results.
+    homes: Vec<(u32, NonNull<u8>)>,
     arena: Option<Block>,
     /// Arrays that slots point into, to read. Kept so that their memory stays.
     held: Vec<Array>,
@@ -56,12 +58,14 @@ struct Slot {
     ptr: NonNull<u8>,
     len: usize,
     writable: bool,
+    /// True if it was made by `bind_alias`: it keeps the memory that it began with.
+    alias: bool,
 }
 
 // SAFETY: the pointers in `slots` point into blocks and arrays that the frame holds, which are Send; `views` is empty.
 unsafe impl Send for Frame {}
 
-const UNBOUND: Slot = Slot { ptr: NonNull::dangling(), len: 0, writable: false };
+const UNBOUND: Slot = Slot { ptr: NonNull::dangling(), len: 0, writable: false, alias: false };
 
 impl Frame {
     /// Starts a run with so many slots, none of them bound, and this arena.
@@ -74,6 +78,7 @@ impl Frame {
     /// Ends a run: lets go of everything. What is kept is capacity.
     pub fn end(&mut self) {
         self.slots.clear();
+        self.homes.clear();
         self.held.clear();
         self.results.clear();
         self.arena = None;
@@ -85,11 +90,14 @@ impl Frame {
     /// If the place is outside of the arena, or not aligned to a cache line.
     pub fn bind_arena(&mut self, slot: u32, offset: usize, len: usize) {
         let arena = self.arena.as_ref().expect("the run has begun");
-        assert!(offset.checked_add(len).is_some_and(|end| end <= arena.size()), "{offset} + {len} in the arena");
+        assert!(
+            offset.checked_add(len).is_some_and(|end| end <= arena.size()),
+            "{offset} + {len} in the arena"
+        );
         assert!(offset.is_multiple_of(ALIGN), "unaligned place in the arena");
         // SAFETY: offset <= size of the arena's allocation (checked).
         let ptr = unsafe { arena.as_ptr().add(offset) };
-        self.slots[slot as usize] = Slot { ptr, len, writable: true };
+        self.slots[slot as usize] = Slot { ptr, len, writable: true, alias: false };
     }
 
     /// Makes a slot a dense array to read.
@@ -99,7 +107,7 @@ impl Frame {
     pub fn bind_array(&mut self, slot: u32, array: &Array) {
         let bytes = array.bytes().expect("windows are made dense before they are bound");
         let slot = &mut self.slots[slot as usize];
-        *slot = Slot { ptr: NonNull::from(bytes).cast(), len: bytes.len(), writable: false };
+        *slot = Slot { ptr: NonNull::from(bytes).cast(), len: bytes.len(), writable: false, alias: false };
         self.held.push(array.clone());
     }
 
@@ -109,7 +117,8 @@ impl Frame {
     /// If the array has another holder, or its memory is not ours.
     pub fn bind_result(&mut self, slot: u32, result: usize, mut array: Array) {
         let ptr = array.exclusive_ptr().expect("a result has one holder");
-        self.slots[slot as usize] = Slot { ptr, len: array.byte_len(), writable: true };
+        self.slots[slot as usize] = Slot { ptr, len: array.byte_len(), writable: true, alias: false };
+        self.homes.push((slot, ptr));
         if self.results.len() <= result {
             self.results.resize_with(result + 1, || None);
         }
@@ -118,7 +127,7 @@ impl Frame {
 
     /// Makes a slot the same memory as another, to read and write alike.
     pub fn bind_alias(&mut self, slot: u32, of: u32) {
-        self.slots[slot as usize] = self.slots[of as usize];
+        self.slots[slot as usize] = Slot { alias: true, ..self.slots[of as usize] };
     }
 
     /// Takes result number `result` out; its slot becomes unbound memory that views of it must not be made of again.
@@ -141,6 +150,20 @@ impl Frame {
         let (x, y) = (self.slots[a as usize], self.slots[b as usize]);
         assert!(x.len == y.len && x.writable && y.writable, "swap of {} and {} bytes", x.len, y.len);
         self.slots.swap(a as usize, b as usize);
+    }
+
+    /// Brings the contents of a result's slot back to the result's memory, if swaps have put them elsewhere.
+    pub fn settle(&mut self, slot: u32) {
+        let Some((_, home)) = self.homes.iter().copied().find(|(s, _)| *s == slot) else { return };
+        let now = self.slots[slot as usize];
+        if now.ptr == home {
+            return;
+        }
+        let other = self.slots.iter().position(|s| s.ptr == home && !s.alias).expect("swaps only exchange memory");
+        // SAFETY: both are the memory of slots of this length (swap checks that they are equally long), writable, held
+        // by the frame, which is borrowed mutably; `copy` allows any overlap.
+        unsafe { std::ptr::copy(now.ptr.as_ptr(), home.as_ptr(), now.len) };
+        self.slots.swap(slot as usize, other);
     }
 
     /// Calls `kernel` with views of the operands and the results of one instruction.
@@ -179,7 +202,12 @@ impl Frame {
             };
             for read in reads {
                 let same = in_place && self.place(read).0 == ptr;
-                assert!(same || apart(read), "result in slot {} overlaps the operand in slot {}", view.slot, read.slot);
+                assert!(
+                    same || apart(read),
+                    "result in slot {} overlaps the operand in slot {}",
+                    view.slot,
+                    read.slot
+                );
             }
             assert!(writes[..i].iter().all(apart), "result in slot {} overlaps another result", view.slot);
             // SAFETY: as above for address, lifetime and contents. The bytes are writable (a slot in the arena, of
@@ -252,7 +280,9 @@ mod tests {
     fn what_is_written_is_read() {
         let (_, mut f) = frame();
         f.access(&[], &[view(0, 0, 3)], false, |_, w| w[0].bytes_mut().copy_from_slice(&[1, 2, 3]));
-        f.access(&[view(0, 1, 2)], &[view(1, 0, 2)], false, |r, w| w[0].bytes_mut().copy_from_slice(r[0].bytes()));
+        f.access(&[view(0, 1, 2)], &[view(1, 0, 2)], false, |r, w| {
+            w[0].bytes_mut().copy_from_slice(r[0].bytes())
+        });
         assert_eq!(f.bytes(&view(1, 0, 2)), [2, 3]);
         f.swap(0, 1);
         assert_eq!(f.bytes(&view(0, 0, 2)), [2, 3]);
@@ -268,7 +298,9 @@ mod tests {
     #[test]
     fn a_kernel_in_place_gets_both_views_of_one_address() {
         let (_, mut f) = frame();
-        f.access(&[view(0, 0, 3)], &[view(0, 0, 3)], true, |r, w| assert_eq!(r[0].as_ptr(), w[0].as_mut_ptr().cast_const()));
+        f.access(&[view(0, 0, 3)], &[view(0, 0, 3)], true, |r, w| {
+            assert_eq!(r[0].as_ptr(), w[0].as_mut_ptr().cast_const())
+        });
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use super::reducer::{Binary, binary, reducer, select};
 use super::{CompileError, Result, Scope, to_usize, usizes};
 use crate::graph::{Body, Op as Core, Reducer, Shape, ValueId};
-use pjrt_stablehlo::ir::{ConvDimensionNumbers, FftType, Op, OpId, Operation, RngAlgorithm as Algorithm, TransposeKind};
+use pjrt_stablehlo::ir::{
+    ConvDimensionNumbers, FftType, Op, OpId, Operation, RngAlgorithm as Algorithm, TransposeKind,
+};
 use refcpu_kernels::conv::ConvSpec;
 use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::fft::FftKind;
@@ -241,23 +243,33 @@ impl<'m> Scope<'m> {
         let expected =
             dims.output_dims(&self.b.shape(l).dims, &self.b.shape(r).dims).map_err(CompileError::invalid)?;
         if *shape.dims != *expected {
-            return Err(CompileError::invalid(format!("the result is {shape}, its dimensions should be {expected:?}")));
+            return Err(CompileError::invalid(format!(
+                "the result is {shape}, its dimensions should be {expected:?}"
+            )));
         }
         Ok(self.b.add(Core::Dot(dims), &[l, r], shape))
     }
 
-    pub(super) fn convolution(&mut self, l: ValueId, r: ValueId, spec: ConvSpec, shape: Shape) -> Result<ValueId> {
+    pub(super) fn convolution(
+        &mut self,
+        l: ValueId,
+        r: ValueId,
+        spec: ConvSpec,
+        shape: Shape,
+    ) -> Result<ValueId> {
         let expected =
             spec.output_dims(&self.b.shape(l).dims, &self.b.shape(r).dims).map_err(CompileError::invalid)?;
         if *shape.dims != *expected {
-            return Err(CompileError::invalid(format!("the result is {shape}, its dimensions should be {expected:?}")));
+            return Err(CompileError::invalid(format!(
+                "the result is {shape}, its dimensions should be {expected:?}"
+            )));
         }
         Ok(self.b.add(Core::Convolution(Box::new(spec)), &[l, r], shape))
     }
 }
 
 /// The elementwise operation of a reduction.
-pub(super) fn tile_op(op: refcpu_kernels::reduce::ReduceOp) -> refcpu_kernels::tile::TileOp {
+pub(in crate::compile) fn tile_op(op: refcpu_kernels::reduce::ReduceOp) -> refcpu_kernels::tile::TileOp {
     use refcpu_kernels::reduce::ReduceOp as R;
     use refcpu_kernels::tile::TileOp as T;
     match op {

@@ -23,9 +23,10 @@ impl<'m> Scope<'m> {
                 let groups = groups(&o.replica_groups, o.channel_handle, Some(o.use_global_device_ids))?;
                 (CollectiveKind::AllReduce(reducer), groups)
             }
-            Op::CrossReplicaSum(o) => {
-                (CollectiveKind::AllReduce(Reducer::Op(ReduceOp::Add)), groups(&o.replica_groups, None, Some(false))?)
-            }
+            Op::CrossReplicaSum(o) => (
+                CollectiveKind::AllReduce(Reducer::Op(ReduceOp::Add)),
+                groups(&o.replica_groups, None, Some(false))?,
+            ),
             Op::AllGather(o) => {
                 let groups = groups(&o.replica_groups, o.channel_handle, Some(o.use_global_device_ids))?;
                 (CollectiveKind::AllGather { dim: to_usize(o.all_gather_dim)? }, groups)

@@ -62,7 +62,8 @@ impl<'m> Scope<'m> {
             return Err(CompileError::invalid(format!("the body gives {got:?}, it is given {shapes:?}")));
         }
         operands.extend(self.captured(&captures));
-        let core = Core::While { carried: shapes.len(), condition: Body::new(condition), body: Body::new(body) };
+        let core =
+            Core::While { carried: shapes.len(), condition: Body::new(condition), body: Body::new(body) };
         Ok(self.b.node(core, operands, shapes))
     }
 
@@ -101,7 +102,8 @@ impl<'m> Scope<'m> {
             return Ok(vec![self.b.add(Core::Tile(*tile), &operands, shape)]);
         }
         if &*composite.name == "chlo.top_k" && real && operands.len() == 1 {
-            let largest = composite.composite_attributes.get("largest").and_then(Attribute::as_bool).unwrap_or(true);
+            let largest =
+                composite.composite_attributes.get("largest").and_then(Attribute::as_bool).unwrap_or(true);
             let shapes = self.result_shapes(op)?;
             if shapes.len() == 2 && shapes[1].dtype == DType::S32 {
                 return Ok(self.b.node(Core::TopK { largest }, operands, shapes));

@@ -11,14 +11,21 @@ impl Scope<'_> {
         let shapes = self.result_shapes(op)?;
         match &*call.call_target_name {
             // These say where data should be; here it is all in one place.
-            "Sharding" | "SPMDFullToShardShape" | "SPMDShardToFullShape" | "annotate_device_placement"
-            | "LayoutConstraint" | "MoveToHost" | "MoveToDevice"
+            "Sharding"
+            | "SPMDFullToShardShape"
+            | "SPMDShardToFullShape"
+            | "annotate_device_placement"
+            | "LayoutConstraint"
+            | "MoveToHost"
+            | "MoveToDevice"
                 if operands.len() == shapes.len()
                     && operands.iter().zip(&shapes).all(|(v, s)| self.b.shape(*v) == s) =>
             {
                 Ok(operands)
             }
-            "Qr" if operands.len() == 1 && shapes.len() == 2 => Ok(self.b.node(Core::QrFactor, operands, shapes)),
+            "Qr" if operands.len() == 1 && shapes.len() == 2 => {
+                Ok(self.b.node(Core::QrFactor, operands, shapes))
+            }
             "ProductOfElementaryHouseholderReflectors" if operands.len() == 2 && shapes.len() == 1 => {
                 Ok(self.b.node(Core::QrProduct, operands, shapes))
             }

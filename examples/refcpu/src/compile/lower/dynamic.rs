@@ -59,7 +59,9 @@ impl<'m> Scope<'m> {
                     return one(self.b.add(Core::Slice { start, stride }, &[x], shape));
                 }
                 if stride.iter().any(|s| *s != 1) {
-                    return Err(CompileError::unimplemented("strides other than 1 with a start that is not constant"));
+                    return Err(CompileError::unimplemented(
+                        "strides other than 1 with a start that is not constant",
+                    ));
                 }
                 let mut operands = vec![x];
                 for d in 0..shape.rank() {
@@ -69,7 +71,8 @@ impl<'m> Scope<'m> {
                 one(self.b.add(Core::DynamicSlice, &operands, shape))
             }
             Op::DynamicGather(o) => {
-                let (x, indices, shape) = (self.operand(op, 0)?, self.operand(op, 1)?, self.result_shape(op)?);
+                let (x, indices, shape) =
+                    (self.operand(op, 0)?, self.operand(op, 1)?, self.result_shape(op)?);
                 let sizes = usizes(&self.constant_integers(self.operand(op, 2)?, "the slice sizes")?)?;
                 let dims = gather_dims(&o.dimension_numbers, sizes)?;
                 one(self.b.add(Core::Gather(Box::new(dims)), &[x, indices], shape))

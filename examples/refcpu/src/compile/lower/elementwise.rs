@@ -59,14 +59,18 @@ impl Scope<'_> {
             (_, Ok(found)) => Core::Tile(TILE_OPS[found].1),
             (Op::Compare(c), _) => {
                 let total = c.compare_type == ComparisonType::TotalOrder;
-                Core::Compare(direction(c.comparison_direction)?, if total { Order::Total } else { Order::Partial })
+                Core::Compare(
+                    direction(c.comparison_direction)?,
+                    if total { Order::Total } else { Order::Partial },
+                )
             }
             (Op::Select(_), _) => Core::Select,
             (Op::Clamp(_), _) => Core::Clamp,
             (Op::Convert(_), _) => Core::Convert,
             (Op::BitcastConvert(_), _) => Core::Bitcast,
             (Op::ReducePrecision(r), _) => {
-                let bits = |n: i64| u32::try_from(n).map_err(|_| CompileError::invalid("negative number of bits"));
+                let bits =
+                    |n: i64| u32::try_from(n).map_err(|_| CompileError::invalid("negative number of bits"));
                 Core::ReducePrecision { exponent: bits(r.exponent_bits)?, mantissa: bits(r.mantissa_bits)? }
             }
             _ => return Ok(None),

@@ -35,7 +35,8 @@ impl<'m> Scope<'m> {
                     indices_are_sorted: o.indices_are_sorted,
                     unique_indices: o.unique_indices,
                 };
-                let scalars: Vec<Shape> = shapes.iter().chain(&shapes).map(|s| Shape::scalar(s.dtype)).collect();
+                let scalars: Vec<Shape> =
+                    shapes.iter().chain(&shapes).map(|s| Shape::scalar(s.dtype)).collect();
                 let body = self.scalar_body(self.region(id, 0)?, &scalars)?;
                 let combiner = match binary(&body) {
                     Some(Binary::Second) => None,
@@ -50,7 +51,10 @@ impl<'m> Scope<'m> {
 }
 
 /// A gather's attributes.
-pub(super) fn gather_dims(n: &GatherDimensionNumbers, slice_sizes: Vec<usize>) -> Result<GatherDims, CompileError> {
+pub(super) fn gather_dims(
+    n: &GatherDimensionNumbers,
+    slice_sizes: Vec<usize>,
+) -> Result<GatherDims, CompileError> {
     Ok(GatherDims {
         offset_dims: usizes(&n.offset_dims)?,
         collapsed_slice_dims: usizes(&n.collapsed_slice_dims)?,

@@ -42,7 +42,9 @@ impl<'m> Scope<'m> {
                 let (dim, batch) = (to_usize(o.dim)?, to_usize(o.batch_dims)?);
                 let (from, indices) = (self.shape(x), self.shape(index));
                 if dim < batch || dim >= from.rank() || batch > indices.rank() {
-                    return Err(CompileError::invalid(format!("dimension {dim} with {batch} batch dimensions")));
+                    return Err(CompileError::invalid(format!(
+                        "dimension {dim} with {batch} batch dimensions"
+                    )));
                 }
                 let free = indices.rank() - batch;
                 let mut slice_sizes = from.dims.to_vec();
@@ -129,7 +131,9 @@ impl<'m> Scope<'m> {
 
     /// Operands: operand, scale, mean, variance, grad_output (StableHLO's batch_norm_grad).
     fn batch_norm_grad(&mut self, v: &[ValueId], n: Normalization) -> Vec<ValueId> {
-        let [x, scale, mean, variance, grad] = *v else { unreachable!("the verifier has counted the operands") };
+        let [x, scale, mean, variance, grad] = *v else {
+            unreachable!("the verifier has counted the operands")
+        };
         let shape = self.shape(x);
         let count = shape.len() / shape.dims[n.feature].max(1);
         let centered = self.centered(x, mean, n.feature);
@@ -163,7 +167,8 @@ impl<'m> Scope<'m> {
         let (left, right) = inputs.split_once(',').ok_or_else(unsupported)?;
         let letters = |text: &str| text.trim().chars().collect::<Vec<_>>();
         let (left, right, output) = (letters(left), letters(right), letters(output));
-        let distinct = |l: &[char]| l.iter().enumerate().all(|(i, c)| c.is_alphabetic() && !l[..i].contains(c));
+        let distinct =
+            |l: &[char]| l.iter().enumerate().all(|(i, c)| c.is_alphabetic() && !l[..i].contains(c));
         if ![&left, &right, &output].iter().all(|l| distinct(l)) {
             return Err(unsupported());
         }
@@ -184,9 +189,11 @@ impl<'m> Scope<'m> {
         let lefts = left.iter().filter(|c| !right.contains(c)).copied();
         let rights = right.iter().filter(|c| !left.contains(c)).copied();
         let made: Vec<char> = batch.chain(lefts).chain(rights).collect();
-        let product = dims.output_dims(&self.b.shape(l).dims, &self.b.shape(r).dims).map_err(CompileError::invalid)?;
+        let product =
+            dims.output_dims(&self.b.shape(l).dims, &self.b.shape(r).dims).map_err(CompileError::invalid)?;
         let product = self.dot(l, r, dims, shape.with_dims(&product))?;
-        let permutation: Option<Vec<usize>> = output.iter().map(|c| made.iter().position(|d| d == c)).collect();
+        let permutation: Option<Vec<usize>> =
+            output.iter().map(|c| made.iter().position(|d| d == c)).collect();
         Ok(self.b.transpose(product, &permutation.ok_or_else(unsupported)?))
     }
 

@@ -28,7 +28,9 @@ impl<'m> Scope<'m> {
         let axes = manual
             .manual_axes
             .iter()
-            .map(|name| axis(name).ok_or_else(|| CompileError::invalid(format!("the mesh has no axis {name}"))))
+            .map(|name| {
+                axis(name).ok_or_else(|| CompileError::invalid(format!("the mesh has no axis {name}")))
+            })
             .collect::<Result<Vec<_>>>()?;
         let cut = |shardings: &[TensorSharding]| -> Result<Vec<Vec<Vec<usize>>>> {
             let one = |s: &TensorSharding| -> Result<Vec<Vec<usize>>> {
@@ -76,7 +78,8 @@ pub(in crate::compile) fn mesh_of<'a>(module: &'a Module, sharding: &'a TensorSh
 /// Checks that whole arrays cut as the spec says are the parts that the body has.
 fn check(spec: &ManualSpec, whole: &[Shape], parts: &[Shape], cuts: &[Vec<Vec<usize>>]) -> Result<()> {
     let fits = |(whole, (part, cut)): (&Shape, (&Shape, &Vec<Vec<usize>>))| {
-        let factors = (0..whole.rank()).map(|d| cut.get(d).map_or(1, |a| a.iter().map(|a| spec.mesh[*a]).product()));
+        let factors =
+            (0..whole.rank()).map(|d| cut.get(d).map_or(1, |a| a.iter().map(|a| spec.mesh[*a]).product()));
         whole.dtype == part.dtype
             && whole.rank() == part.rank()
             && factors.enumerate().all(|(d, f): (usize, usize)| part.dims[d] * f == whole.dims[d])

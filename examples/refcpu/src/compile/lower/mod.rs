@@ -11,6 +11,8 @@ mod legacy;
 mod manual;
 mod reducer;
 
+pub(super) use array::tile_op;
+
 use super::error::{CompileError, Result};
 use super::options::CompileOptions;
 use crate::graph::{Builder, Constant, Graph, Op as Core, Shape, ValueId};
@@ -68,10 +70,12 @@ fn shape_of(t: &TensorType) -> Result<Shape> {
         return Err(CompileError::unimplemented(format!("quantized elements are not supported: {t}")));
     }
     let dtype = dtype_of(t)?;
-    let sizes =
-        t.static_dims().ok_or_else(|| CompileError::unimplemented(format!("dynamic sizes are not supported: {t}")))?;
+    let sizes = t
+        .static_dims()
+        .ok_or_else(|| CompileError::unimplemented(format!("dynamic sizes are not supported: {t}")))?;
     let dims = usizes(sizes)?;
-    Shape::checked(dtype, &dims).ok_or_else(|| CompileError::invalid(format!("{t} is too large to be addressed")))
+    Shape::checked(dtype, &dims)
+        .ok_or_else(|| CompileError::invalid(format!("{t} is too large to be addressed")))
 }
 
 fn dtype_of(t: &TensorType) -> Result<DType> {
@@ -87,7 +91,9 @@ fn dtype_of(t: &TensorType) -> Result<DType> {
 fn usizes(values: &[i64]) -> Result<Vec<usize>> {
     values
         .iter()
-        .map(|v| usize::try_from(*v).map_err(|_| CompileError::invalid(format!("negative number in {values:?}"))))
+        .map(|v| {
+            usize::try_from(*v).map_err(|_| CompileError::invalid(format!("negative number in {values:?}")))
+        })
         .collect()
 }
 
@@ -139,7 +145,9 @@ impl<'m> Scope<'m> {
             e
         })?;
         if self.b.graph().nodes().len() > MAX_NODES {
-            return Err(CompileError::unimplemented(format!("the program has more than {MAX_NODES} operations")));
+            return Err(CompileError::unimplemented(format!(
+                "the program has more than {MAX_NODES} operations"
+            )));
         }
         let mut rest = lowered.into_iter();
         for result in op.results {
@@ -161,7 +169,11 @@ impl<'m> Scope<'m> {
     fn flat(&self, values: &[ir::ValueId]) -> Result<Vec<ValueId>> {
         let mut all = Vec::with_capacity(values.len());
         for v in values {
-            all.extend(self.values.get(v).ok_or_else(|| CompileError::internal("a value is used before it is defined"))?);
+            all.extend(
+                self.values
+                    .get(v)
+                    .ok_or_else(|| CompileError::internal("a value is used before it is defined"))?,
+            );
         }
         Ok(all)
     }
@@ -196,7 +208,10 @@ impl<'m> Scope<'m> {
     }
 
     fn region(&self, op: OpId, index: usize) -> Result<&'m Block> {
-        self.function.body.region_block(op, index).ok_or_else(|| CompileError::invalid(format!("region {index} is empty")))
+        self.function
+            .body
+            .region_block(op, index)
+            .ok_or_else(|| CompileError::invalid(format!("region {index} is empty")))
     }
 
     /// The values of this scope that blocks use, without those that are constants, in a fixed order.
@@ -212,7 +227,9 @@ impl<'m> Scope<'m> {
                     }
                 }
                 for r in &op.regions {
-                    work.extend(self.function.body.region(*r).blocks.iter().map(|b| self.function.body.block(*b)));
+                    work.extend(
+                        self.function.body.region(*r).blocks.iter().map(|b| self.function.body.block(*b)),
+                    );
                 }
             }
         }
@@ -224,13 +241,16 @@ impl<'m> Scope<'m> {
     /// types), then the arrays of `captures` that are no constants.
     fn body(&self, block: &Block, arguments: &[Shape], captures: &[ir::ValueId]) -> Result<Graph> {
         if self.depth >= MAX_DEPTH {
-            return Err(CompileError::unimplemented(format!("regions and calls are nested more than {MAX_DEPTH} deep")));
+            return Err(CompileError::unimplemented(format!(
+                "regions and calls are nested more than {MAX_DEPTH} deep"
+            )));
         }
         let mut inner = Scope::new(self.module, self.options, self.function, self.depth + 1);
         let mut shapes = arguments.iter();
         for a in &block.arguments {
             let count = flat_len(self.function.body.ty(*a));
-            let values: Vec<ValueId> = shapes.by_ref().take(count).map(|s| inner.b.parameter(s.clone())).collect();
+            let values: Vec<ValueId> =
+                shapes.by_ref().take(count).map(|s| inner.b.parameter(s.clone())).collect();
             inner.values.insert(*a, values);
         }
         for c in captures {
@@ -271,8 +291,10 @@ impl<'m> Scope<'m> {
             .module
             .function(callee)
             .ok_or_else(|| CompileError::invalid(format!("there is no function {callee}")))?;
-        let entry =
-            function.body.entry().ok_or_else(|| CompileError::invalid(format!("the function {callee} has no body")))?;
+        let entry = function
+            .body
+            .entry()
+            .ok_or_else(|| CompileError::invalid(format!("the function {callee} has no body")))?;
         let block = function.body.block(entry);
         let mut values = HashMap::new();
         let mut rest = arguments.into_iter();
@@ -280,7 +302,8 @@ impl<'m> Scope<'m> {
             let count = flat_len(function.body.ty(*a));
             values.insert(*a, rest.by_ref().take(count).collect());
         }
-        let outer = (std::mem::replace(&mut self.function, function), std::mem::replace(&mut self.values, values));
+        let outer =
+            (std::mem::replace(&mut self.function, function), std::mem::replace(&mut self.values, values));
         self.depth += 1;
         let results = self.block(block);
         self.depth -= 1;
@@ -309,7 +332,8 @@ impl<'m> Scope<'m> {
                     None => match c.value.data() {
                         ir::LiteralData::Dense(bytes) => Constant::dense(shape, bytes.clone()),
                         _ => {
-                            let dense = c.value.dense_bytes().map_err(|e| CompileError::invalid(e.to_string()))?;
+                            let dense =
+                                c.value.dense_bytes().map_err(|e| CompileError::invalid(e.to_string()))?;
                             Constant::dense(shape, dense.into_owned())
                         }
                     },

@@ -1,6 +1,6 @@
 //! What the regions of reductions, scatters and selections do, where kernels know it.
 
-use crate::graph::{Definition, Graph, Op, Reducer, Body, ValueId};
+use crate::graph::{Body, Definition, Graph, Op, Reducer, ValueId};
 use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;

@@ -1,0 +1,206 @@
+//! Places for buffers in the arena: buffers that are never needed at the same time may share memory.
+
+use super::emit::Emitter;
+use crate::plan::{Home, Slot, Step};
+use crate::storage::View;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Alignment of buffers in the arena.
+const ALIGN: usize = 64;
+
+/// The slot of every buffer, and the size of the arena.
+pub(super) fn assign(e: &Emitter) -> (Vec<Slot>, usize) {
+    let mut lives = lives(&e.steps, e.buffers.len());
+    extend_over_loops(&mut lives, &e.loops);
+    for _ in 0..2 {
+        for (a, b) in &e.pairs {
+            let (x, y) = (lives[*a as usize], lives[*b as usize]);
+            let hull = match (x, y) {
+                (Some((s, t)), Some((u, v))) => Some((s.min(u), t.max(v))),
+                (one, None) | (None, one) => one,
+            };
+            lives[*a as usize] = hull;
+            lives[*b as usize] = hull;
+        }
+    }
+    let mut order: Vec<usize> = (0..e.buffers.len()).filter(|b| e.buffers[*b].home.is_none()).collect();
+    order.sort_by_key(|b| lives[*b].map_or(0, |l| l.0));
+    let mut arena = Arena::default();
+    let mut places = vec![0usize; e.buffers.len()];
+    // Ends of buffers that are live, soonest first.
+    let mut live: BTreeSet<(usize, usize)> = BTreeSet::new();
+    for b in order {
+        let Some((start, end)) = lives[b] else { continue };
+        while let Some(&(until, other)) = live.first() {
+            if until >= start {
+                break;
+            }
+            live.pop_first();
+            arena.free(places[other], e.buffers[other].bytes);
+        }
+        places[b] = arena.take(e.buffers[b].bytes);
+        live.insert((end, b));
+    }
+    let slots = e
+        .buffers
+        .iter()
+        .zip(places)
+        .map(|(b, place)| Slot { bytes: b.bytes, home: b.home.unwrap_or(Home::Arena(place)) })
+        .collect();
+    (slots, arena.size)
+}
+
+/// The first and last step that touches each buffer.
+pub(crate) fn lives(steps: &[Step], buffers: usize) -> Vec<Option<(usize, usize)>> {
+    let mut lives: Vec<Option<(usize, usize)>> = vec![None; buffers];
+    for (at, step) in steps.iter().enumerate() {
+        let mut touch = |slot: u32| {
+            let live = &mut lives[slot as usize];
+            *live = Some(live.map_or((at, at), |(s, _)| (s, at)));
+        };
+        touched(step, &mut touch);
+    }
+    lives
+}
+
+/// Calls `touch` with every slot that a step names.
+pub(crate) fn touched(step: &Step, touch: &mut dyn FnMut(u32)) {
+    let mut views = |views: &[View]| views.iter().for_each(|v| touch(v.slot));
+    match step {
+        Step::Run(call) => {
+            views(&call.reads);
+            views(&call.writes);
+        }
+        Step::JumpIfNot { predicate, .. } => touch(predicate.slot),
+        Step::Branch { index, .. } => touch(index.slot),
+        Step::Swap(a, b) => {
+            touch(*a);
+            touch(*b);
+        }
+        Step::Settle(a) => touch(*a),
+        Step::Collective(c) => {
+            touch(c.read.slot);
+            touch(c.write.slot);
+        }
+        Step::Manual(m) => {
+            views(&m.reads);
+            views(&m.writes);
+        }
+        Step::Jump(_) => {}
+    }
+}
+
+/// What is there before a loop and used in it must stay until the loop ends.
+pub(crate) fn extend_over_loops(lives: &mut [Option<(usize, usize)>], loops: &[(usize, usize)]) {
+    // Inner loops end first and were recorded first; what they extend may then reach into the outer ones.
+    for (top, end) in loops {
+        for (start, last) in lives.iter_mut().flatten() {
+            if *start < *top && *last >= *top && *last < *end {
+                *last = *end;
+            }
+        }
+    }
+}
+
+/// Free pieces of an arena that grows.
+#[derive(Default)]
+struct Arena {
+    size: usize,
+    /// Free pieces by their start, never adjacent.
+    free: BTreeMap<usize, usize>,
+    /// The same as (size, start).
+    by_size: BTreeSet<(usize, usize)>,
+}
+
+impl Arena {
+    /// The smallest free piece that is large enough, or new memory at the end.
+    fn take(&mut self, bytes: usize) -> usize {
+        let bytes = bytes.next_multiple_of(ALIGN);
+        if bytes == 0 {
+            return 0;
+        }
+        let found = self.by_size.range((bytes, 0)..).next().copied();
+        if let Some((size, start)) = found {
+            self.remove(start, size);
+            if size > bytes {
+                self.insert(start + bytes, size - bytes);
+            }
+            return start;
+        }
+        // Grow the last piece if it is free.
+        let last = self.free.last_key_value().map(|(s, n)| (*s, *n)).filter(|(s, n)| s + n == self.size);
+        let start = match last {
+            Some((start, size)) => {
+                self.remove(start, size);
+                start
+            }
+            None => self.size,
+        };
+        self.size = start + bytes;
+        start
+    }
+
+    fn free(&mut self, start: usize, bytes: usize) {
+        let mut size = bytes.next_multiple_of(ALIGN);
+        if size == 0 {
+            return;
+        }
+        let mut start = start;
+        if let Some((s, n)) = self.free.range(..start).next_back().map(|(s, n)| (*s, *n)) {
+            if s + n == start {
+                self.remove(s, n);
+                start = s;
+                size += n;
+            }
+        }
+        if let Some(n) = self.free.get(&(start + size)).copied() {
+            self.remove(start + size, n);
+            size += n;
+        }
+        self.insert(start, size);
+    }
+
+    fn insert(&mut self, start: usize, size: usize) {
+        self.free.insert(start, size);
+        self.by_size.insert((size, start));
+    }
+
+    fn remove(&mut self, start: usize, size: usize) {
+        self.free.remove(&start);
+        self.by_size.remove(&(size, start));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn freed_pieces_join_and_are_used_again() {
+        let mut a = Arena::default();
+        let x = a.take(100);
+        let y = a.take(100);
+        let z = a.take(10);
+        assert_eq!((x, y, z), (0, 128, 256));
+        a.free(x, 100);
+        a.free(y, 100);
+        assert_eq!(a.take(200), 0);
+        assert_eq!(a.size, 320);
+    }
+
+    #[test]
+    fn the_best_fit_is_taken() {
+        let mut a = Arena::default();
+        let (x, _, z, _) = (a.take(256), a.take(64), a.take(64), a.take(64));
+        a.free(x, 256);
+        a.free(z, 64);
+        assert_eq!(a.take(64), z);
+    }
+
+    #[test]
+    fn what_a_loop_reads_stays_until_it_ends() {
+        let mut lives = vec![Some((0, 3)), Some((3, 4)), Some((0, 1))];
+        extend_over_loops(&mut lives, &[(2, 6)]);
+        assert_eq!(lives, [Some((0, 6)), Some((3, 4)), Some((0, 1))]);
+    }
+}

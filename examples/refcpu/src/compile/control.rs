@@ -1,0 +1,256 @@
+//! Loops, branches, collectives and manual computations as steps.
+
+use super::emit::{Context, Emitter, Place, emit_nested};
+use super::error::{CompileError, Result};
+use super::fuse::STORED_SPLAT;
+use super::units::combining_region;
+use crate::graph::{CollectiveKind, Op, ValueId};
+use crate::plan::{CollectiveStep, Donation, Home, ManualStep, Step};
+use crate::storage::View;
+use refcpu_kernels::DType;
+
+/// Carried values of more bytes than this change places with their successors instead of being copied.
+const SWAPPED: usize = 4096;
+
+/// Manual computations may be nested this deep.
+const MAX_MANUAL: usize = 16;
+
+/// A value, and the buffer where it is wanted.
+#[derive(Clone)]
+pub(super) struct Ends {
+    pub(super) from: Place,
+    pub(super) to: u32,
+    pub(super) bytes: usize,
+}
+
+impl Emitter {
+    pub(super) fn while_unit(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
+        let graph = cx.graph;
+        let node = &graph.nodes()[n];
+        let Op::While { carried, condition, body } = &node.op else { unreachable!("a loop") };
+        let carried = *carried;
+        // Where the carried values live: with the initial value if nobody else needs it, else where the result is wanted.
+        let mut homes: Vec<u32> = Vec::new();
+        for (j, r) in node.results().enumerate() {
+            let init = node.operands[j];
+            let bytes = graph.shape(r).bytes();
+            let once = node.operands.iter().filter(|v| **v == init).count() == 1;
+            let filled = graph
+                .constant(init)
+                .filter(|c| c.splat && bytes > STORED_SPLAT && cx.places[init.index()].is_none());
+            let hint = cx.hints[r.index()]
+                .filter(|b| self.buffers[*b as usize].bytes == bytes && !homes.contains(b));
+            let here = if filled.is_some() { None } else { Some(self.place_of(cx, init)?) };
+            if let Some(place) = here {
+                let b = &self.buffers[place.buffer as usize];
+                let ours = !matches!(b.home, Some(Home::Parameter(_) | Home::Constant(_)));
+                if once
+                    && ours
+                    && b.pending == 1
+                    && b.bytes == bytes
+                    && place.offset == 0
+                    && !homes.contains(&place.buffer)
+                {
+                    homes.push(place.buffer);
+                    continue;
+                }
+            }
+            // Copying a donated parameter to the result that takes its memory is no copy at all.
+            let home = match hint.filter(|b| self.claim(*b, &[here], &|_| once)) {
+                Some(b) => b,
+                None => self.buffer(bytes, None),
+            };
+            match (filled, here) {
+                (Some(constant), _) => self.fill(constant, home),
+                (None, Some(place)) => self.copy(place, home, bytes),
+                (None, None) => unreachable!("an initial value has a place"),
+            }
+            // Nothing else may move in before the loop begins.
+            self.buffers[home as usize].pending += 1;
+            homes.push(home);
+        }
+        let captured: Vec<ValueId> = node.operands[carried..].to_vec();
+        let mut arguments: Vec<Place> = homes.iter().map(|b| Place { buffer: *b, offset: 0 }).collect();
+        for v in &captured {
+            arguments.push(self.place_of(cx, *v)?);
+        }
+        // The values at `homes` now belong to the loop. What it captures stays announced until its end.
+        for b in &homes {
+            self.buffers[*b as usize].pending = 1;
+        }
+        let top = self.steps.len();
+        let predicate = self.graph(condition, &arguments, &[None])?[0];
+        self.consume(predicate);
+        let exit = self.step(Step::JumpIfNot {
+            predicate: View::new(predicate.buffer, predicate.offset, DType::Pred, &[]),
+            to: 0,
+        });
+        for b in &homes {
+            self.buffers[*b as usize].pending = 0;
+        }
+        let first_inner = self.buffers.len() as u32;
+        let wanted: Vec<Option<u32>> = homes.iter().map(|b| Some(*b)).collect();
+        let ends = self.graph(body, &arguments, &wanted)?;
+        let mut moves = Vec::new();
+        let mut swapped = Vec::new();
+        for (j, from) in ends.iter().enumerate() {
+            let (to, bytes) = (homes[j], graph.shape(node.result(j)).bytes());
+            if *from == (Place { buffer: to, offset: 0 }) {
+                continue;
+            }
+            let source = &self.buffers[from.buffer as usize];
+            let own = from.buffer >= first_inner && source.home.is_none() && source.pending == 1;
+            // The old value must not be wanted elsewhere.
+            let free = ends.iter().all(|e| e.buffer != to);
+            if own && free && from.offset == 0 && source.bytes == bytes && bytes > SWAPPED {
+                swapped.push((to, from.buffer));
+            } else {
+                moves.push(Ends { from: *from, to, bytes });
+            }
+        }
+        self.move_all(&moves);
+        for (a, b) in &swapped {
+            self.step(Step::Swap(*a, *b));
+            self.pairs.push((*a, *b));
+        }
+        for place in &ends {
+            self.consume(*place);
+        }
+        self.step(Step::Jump(top));
+        let end = self.steps.len();
+        let Step::JumpIfNot { to, .. } = &mut self.steps[exit] else { unreachable!("the exit of the loop") };
+        *to = end;
+        self.loops.push((top, end));
+        for (a, _) in &swapped {
+            if self.buffers[*a as usize].home.is_some() {
+                self.step(Step::Settle(*a));
+            }
+        }
+        for (j, r) in node.results().enumerate() {
+            self.buffers[homes[j] as usize].pending = 0;
+            self.settle(cx, r, Place { buffer: homes[j], offset: 0 });
+        }
+        // The loop's own reads end here; those of initial values that gave their buffer ended with it.
+        for v in reads {
+            // A constant without a place was written to where it was wanted.
+            match cx.places[v.index()] {
+                Some(place) if !homes.contains(&place.buffer) => self.consume(place),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn case_unit(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
+        let graph = cx.graph;
+        let node = &graph.nodes()[n];
+        let Op::Case { branches } = &node.op else { unreachable!("branches") };
+        let index = self.view(cx, node.operands[0])?;
+        let arguments =
+            node.operands[1..].iter().map(|v| self.place_of(cx, *v)).collect::<Result<Vec<_>>>()?;
+        // What dies here may be overwritten by the branches.
+        for v in reads {
+            let place = self.place_of(cx, *v)?;
+            self.consume(place);
+        }
+        let mut homes: Vec<u32> = Vec::new();
+        for r in node.results() {
+            let bytes = graph.shape(r).bytes();
+            let hint = cx.hints[r.index()]
+                .filter(|b| self.buffers[*b as usize].bytes == bytes && !homes.contains(b))
+                .filter(|b| self.claim_for_branches(*b, &arguments));
+            homes.push(hint.unwrap_or_else(|| self.buffer(bytes, None)));
+        }
+        let fork = self.step(Step::Branch { index, to: Vec::new() });
+        let mut starts = Vec::new();
+        let mut exits = Vec::new();
+        for branch in branches {
+            starts.push(self.steps.len());
+            let wanted: Vec<Option<u32>> = homes.iter().map(|b| Some(*b)).collect();
+            let ends = self.graph(branch, &arguments, &wanted)?;
+            let moves: Vec<Ends> = ends
+                .iter()
+                .zip(&homes)
+                .zip(node.results())
+                .map(|((from, to), r)| Ends { from: *from, to: *to, bytes: graph.shape(r).bytes() })
+                .collect();
+            self.move_all(&moves);
+            for place in &ends {
+                self.consume(*place);
+            }
+            exits.push(self.step(Step::Jump(0)));
+        }
+        let end = self.steps.len();
+        for exit in exits {
+            self.steps[exit] = Step::Jump(end);
+        }
+        let Step::Branch { to, .. } = &mut self.steps[fork] else { unreachable!("the fork") };
+        *to = starts;
+        for (r, b) in node.results().zip(homes) {
+            self.settle(cx, r, Place { buffer: b, offset: 0 });
+        }
+        Ok(())
+    }
+
+    /// A buffer that branches write their results to must be free, and so must the memory of its donor, which branches
+    /// may still read.
+    fn claim_for_branches(&mut self, buffer: u32, arguments: &[Place]) -> bool {
+        let reads: Vec<Option<Place>> = arguments.iter().map(|p| Some(*p)).collect();
+        if arguments.iter().any(|p| p.buffer == buffer) {
+            return self.buffers[buffer as usize].pending == 0;
+        }
+        self.claim(buffer, &reads, &|_| false)
+    }
+
+    pub(super) fn collective_unit(&mut self, cx: &mut Context<'_>, n: usize) -> Result<()> {
+        let graph = cx.graph;
+        let node = &graph.nodes()[n];
+        let Op::Collective(collective) = &node.op else { unreachable!("a collective") };
+        let read = self.view(cx, node.operands[0])?;
+        let shape = graph.shape(node.first_result);
+        let hint = cx.hints[node.first_result.index()].filter(|b| self.claim(*b, &[], &|_| false));
+        let buffer = hint.unwrap_or_else(|| self.buffer(shape.bytes(), None));
+        let write = View::new(buffer, 0, shape.dtype, &shape.dims);
+        let place = Place { buffer: read.slot, offset: read.offset };
+        let combine = match &collective.kind {
+            CollectiveKind::AllReduce(reducer) | CollectiveKind::ReduceScatter { reducer, .. } => {
+                Some(combining_region(reducer, read.dtype, &read.dims)?)
+            }
+            _ => None,
+        };
+        let step = CollectiveStep { collective: (**collective).clone(), combine, read, write };
+        self.step(Step::Collective(Box::new(step)));        self.consume(place);
+        self.settle(cx, node.first_result, Place { buffer, offset: 0 });
+        Ok(())
+    }
+
+    pub(super) fn manual_unit(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
+        let graph = cx.graph;
+        let node = &graph.nodes()[n];
+        let Op::Manual { spec, body } = &node.op else { unreachable!("a manual computation") };
+        if self.depth >= MAX_MANUAL {
+            return Err(CompileError::unimplemented(format!(
+                "manual computations nested more than {MAX_MANUAL} deep"
+            )));
+        }
+        let donations = vec![Donation::None; body.parameters().len()];
+        let program = emit_nested(body, &donations, self.depth + 1)?;
+        let views = node.operands.iter().map(|v| self.view(cx, *v)).collect::<Result<Vec<_>>>()?;
+        let mut writes = Vec::new();
+        for r in node.results() {
+            let shape = graph.shape(r);
+            let buffer = self.buffer(shape.bytes(), None);
+            writes.push(View::new(buffer, 0, shape.dtype, &shape.dims));
+        }
+        let step = ManualStep { spec: (**spec).clone(), program, reads: views, writes: writes.clone() };
+        self.step(Step::Manual(Box::new(step)));
+        for v in reads {
+            let place = self.place_of(cx, *v)?;
+            self.consume(place);
+        }
+        for (r, w) in node.results().zip(&writes) {
+            self.settle(cx, r, Place { buffer: w.slot, offset: 0 });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,302 @@
+//! Which values become arrays, and which are computed inside the regions of those who use them.
+//!
+//! Producers join their consumers as long as nothing is computed much more often than before. What is left are the
+//! arrays that the plan has instructions for.
+
+use crate::graph::{Graph, Node, Op, Reducer, Shape, Uses, ValueId, is_elementwise};
+use refcpu_kernels::DType;
+use refcpu_kernels::reduce::ReduceOp;
+use refcpu_kernels::region;
+use refcpu_kernels::tile::TileOp;
+
+/// Most values that one region computes.
+const REGION_NODES: usize = 96;
+
+/// Operations of this cost together may be computed more than once rather than stored.
+const CHEAP: u32 = 3;
+
+/// Arrays of at most this many elements may be read in any order without a thought.
+const SMALL: usize = 4096;
+
+/// Splat constants of more bytes than this are made when they are needed, not kept.
+pub(super) const STORED_SPLAT: usize = 4096;
+
+/// The choice for each value of a graph.
+pub(super) struct Fusion {
+    inlined: Vec<bool>,
+}
+
+impl Fusion {
+    /// True if the value is computed where it is used and has no array.
+    pub(super) fn is_inlined(&self, value: ValueId) -> bool {
+        self.inlined[value.index()]
+    }
+}
+
+/// How a node can take part in regions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Computes elements.
+    Compute,
+    /// Shows another array's elements in other places.
+    Move,
+    /// Not at all.
+    Outside,
+}
+
+/// Chooses.
+pub(super) fn fuse(graph: &Graph, uses: &Uses) -> Fusion {
+    let roles: Vec<Role> = graph.nodes().iter().map(|n| role(graph, n)).collect();
+    let mut f = Choice {
+        graph,
+        roles,
+        inlined: vec![false; graph.num_values()],
+        root: vec![None; graph.num_values()],
+        cost: costs(graph),
+        size: vec![0; graph.num_values()],
+    };
+    for (n, node) in graph.nodes().iter().enumerate().rev() {
+        if node.results == 1 {
+            f.choose(n, node.first_result, uses);
+        }
+    }
+    f.force_arrays();
+    Fusion { inlined: f.inlined }
+}
+
+struct Choice<'g> {
+    graph: &'g Graph,
+    roles: Vec<Role>,
+    inlined: Vec<bool>,
+    /// The only array whose region computes the value, if there is only one.
+    root: Vec<Option<ValueId>>,
+    /// What computing one element costs, with all that may be inlined into it.
+    cost: Vec<u32>,
+    /// Values computed by the region of an array.
+    size: Vec<usize>,
+}
+
+impl Choice<'_> {
+    fn choose(&mut self, n: usize, v: ValueId, uses: &Uses) {
+        self.root[v.index()] = Some(v);
+        self.size[v.index()] = 1;
+        if self.roles[n] == Role::Outside || uses.is_result(v) || uses.of(v).is_empty() {
+            return;
+        }
+        let mut root: Option<Option<ValueId>> = None;
+        let mut distinct = 0;
+        let mut last = u32::MAX;
+        for user in uses.of(v) {
+            if *user == last {
+                continue;
+            }
+            last = *user;
+            distinct += 1;
+            if !self.admits(*user, v) {
+                return;
+            }
+            let r = self.root[self.graph.nodes()[*user as usize].first_result.index()];
+            root = Some(match root {
+                None => r,
+                Some(before) if before == r => r,
+                Some(_) => None,
+            });
+        }
+        let one_root = root.flatten();
+        if one_root.is_none() && (distinct > 8 || self.cost[v.index()] > CHEAP) {
+            return;
+        }
+        if let Some(r) = one_root {
+            if self.size[r.index()] >= REGION_NODES {
+                return;
+            }
+            self.size[r.index()] += 1;
+        }
+        self.inlined[v.index()] = true;
+        self.root[v.index()] = one_root;
+    }
+
+    /// True if a node can compute its operand `v` itself.
+    fn admits(&self, user: u32, v: ValueId) -> bool {
+        let node = &self.graph.nodes()[user as usize];
+        let result = node.first_result;
+        let (from, to) = (self.graph.shape(v), self.graph.shape(result));
+        match self.roles[user as usize] {
+            Role::Compute => true,
+            Role::Move => {
+                // A movement that becomes an array is a copy of an array.
+                if !self.inlined[result.index()] {
+                    return false;
+                }
+                match &node.op {
+                    Op::Broadcast { .. } => {
+                        let repeats = to.len() > from.len();
+                        !repeats || from.len() <= 1 || self.cost[v.index()] <= CHEAP
+                    }
+                    Op::Reshape => same_but_units(&from.dims, &to.dims) || self.is_uniform(v),
+                    _ => true,
+                }
+            }
+            Role::Outside => fused_reduction(self.graph, node) == Some(v),
+        }
+    }
+
+    /// True if all elements of a value are equal and known.
+    fn is_uniform(&self, v: ValueId) -> bool {
+        self.graph.constant(v).is_some_and(|c| c.splat)
+    }
+
+    /// A reshape in a region reads an array or an index-preserving operand; whatever else it reads must be an array.
+    fn force_arrays(&mut self) {
+        for node in self.graph.nodes() {
+            if matches!(node.op, Op::Reshape) {
+                let operand = node.operands[0];
+                let kept = self.inlined[node.first_result.index()];
+                let same = same_but_units(
+                    &self.graph.shape(operand).dims,
+                    &self.graph.shape(node.first_result).dims,
+                );
+                if !(kept && (same || self.is_uniform(operand))) {
+                    self.inlined[operand.index()] = false;
+                }
+            }
+        }
+    }
+}
+
+/// True if the shapes differ in dimensions of size one only.
+pub(super) fn same_but_units(a: &[usize], b: &[usize]) -> bool {
+    a.iter().filter(|d| **d != 1).eq(b.iter().filter(|d| **d != 1))
+}
+
+fn role(graph: &Graph, node: &Node) -> Role {
+    if node.results != 1 {
+        return Role::Outside;
+    }
+    let result = graph.shape(node.first_result);
+    let operands: Vec<&Shape> = node.operands.iter().map(|v| graph.shape(*v)).collect();
+    match &node.op {
+        Op::Iota { .. } => {
+            if result.dtype == DType::Pred {
+                Role::Outside
+            } else {
+                Role::Compute
+            }
+        }
+        Op::Constant(c) if c.splat => Role::Compute,
+        // These show an array in other places; far-away ones only where that is cheap.
+        Op::Broadcast { .. } | Op::Reshape => Role::Move,
+        Op::Transpose { permutation } => {
+            let innermost_stays = permutation.last().is_none_or(|p| p + 1 == permutation.len());
+            if innermost_stays || result.len() <= SMALL { Role::Move } else { Role::Outside }
+        }
+        Op::Slice { stride, .. } => {
+            if stride.last().is_none_or(|s| *s == 1) || result.len() <= SMALL {
+                Role::Move
+            } else {
+                Role::Outside
+            }
+        }
+        Op::Reverse { dims } => {
+            if !dims.contains(&(result.rank() - 1)) || result.len() <= SMALL {
+                Role::Move
+            } else {
+                Role::Outside
+            }
+        }
+        op if is_elementwise(op, &operands, result) => Role::Compute,
+        _ => Role::Outside,
+    }
+}
+
+/// What computing one element of each value costs, operands included as if they were inlined; saturating.
+fn costs(graph: &Graph) -> Vec<u32> {
+    let mut cost = vec![0u32; graph.num_values()];
+    for node in graph.nodes() {
+        let own: u32 = match &node.op {
+            Op::Constant(_) | Op::Broadcast { .. } | Op::Reshape => 0,
+            Op::Tile(op) => match op {
+                TileOp::Add
+                | TileOp::Subtract
+                | TileOp::Multiply
+                | TileOp::Maximum
+                | TileOp::Minimum
+                | TileOp::And
+                | TileOp::Or
+                | TileOp::Xor
+                | TileOp::Not
+                | TileOp::Negate
+                | TileOp::Abs => 1,
+                _ => 8,
+            },
+            Op::Iota { .. } | Op::Slice { .. } | Op::Convert | Op::Compare(..) | Op::Select => 1,
+            _ => 4,
+        };
+        let operands: u32 = node.operands.iter().map(|v| cost[v.index()]).fold(0, u32::saturating_add);
+        for r in node.results() {
+            cost[r.index()] = own.saturating_add(operands);
+        }
+    }
+    cost
+}
+
+/// For a reduction that can run as part of a region (over the innermost dimensions, by a known operation, from its
+/// identity): its input.
+pub(super) fn fused_reduction(graph: &Graph, node: &Node) -> Option<ValueId> {
+    let (_, _, input) = fused_reduction_parts(graph, node)?;
+    Some(input)
+}
+
+/// The operation, the number of innermost dimensions, and the input of such a reduction.
+pub(super) fn fused_reduction_parts(
+    graph: &Graph,
+    node: &Node,
+) -> Option<(region::ReduceOp, usize, ValueId)> {
+    let Op::Reduce { dims, reducer: Reducer::Op(op) } = &node.op else { return None };
+    let [input, init] = *node.operands else { return None };
+    let shape = graph.shape(input);
+    let first = shape.rank() - dims.len();
+    if dims.is_empty() || !dims.iter().all(|d| *d >= first) || shape.is_empty() {
+        return None;
+    }
+    let init = graph.constant(init)?;
+    let op = match op {
+        ReduceOp::Add => region::ReduceOp::Sum,
+        ReduceOp::Multiply => region::ReduceOp::Product,
+        ReduceOp::Minimum => region::ReduceOp::Min,
+        ReduceOp::Maximum => region::ReduceOp::Max,
+        ReduceOp::And => region::ReduceOp::And,
+        ReduceOp::Or => region::ReduceOp::Or,
+        ReduceOp::Xor => region::ReduceOp::Xor,
+    };
+    is_identity(op, init.element()?, shape.dtype).then_some((op, dims.len(), input))
+}
+
+/// True if combining with this element changes nothing, for the types where that is worth knowing.
+fn is_identity(op: region::ReduceOp, element: &[u8], dtype: DType) -> bool {
+    use region::ReduceOp as R;
+    let zero = element.iter().all(|b| *b == 0);
+    let ones = element.iter().all(|b| *b == 0xff);
+    match (dtype, op) {
+        (DType::F32, R::Sum) => zero,
+        (DType::F32, R::Max) => element == f32::NEG_INFINITY.to_le_bytes(),
+        (DType::F32, R::Min) => element == f32::INFINITY.to_le_bytes(),
+        (DType::F32, R::Product) => element == 1f32.to_le_bytes(),
+        (DType::F64, R::Sum) => zero,
+        (DType::F64, R::Max) => element == f64::NEG_INFINITY.to_le_bytes(),
+        (DType::F64, R::Min) => element == f64::INFINITY.to_le_bytes(),
+        (DType::F64, R::Product) => element == 1f64.to_le_bytes(),
+        (DType::BF16, R::Sum) | (DType::F16, R::Sum) => zero,
+        (DType::BF16, R::Max) => element == 0xff80u16.to_le_bytes(),
+        (DType::F16, R::Max) => element == 0xfc00u16.to_le_bytes(),
+        (DType::Pred, R::Sum | R::Max | R::Or | R::Xor) => zero,
+        (DType::Pred, R::Product | R::Min | R::And) => element == [1],
+        (d, R::Sum | R::Or | R::Xor) if d.is_computed_directly() && !d.is_complex() => zero,
+        (d, R::And) if d.is_computed_directly() && !d.is_complex() => ones,
+        (DType::S32, R::Max) => element == i32::MIN.to_le_bytes(),
+        (DType::S32, R::Min) => element == i32::MAX.to_le_bytes(),
+        (DType::S64, R::Max) => element == i64::MIN.to_le_bytes(),
+        (DType::S64, R::Min) => element == i64::MAX.to_le_bytes(),
+        _ => false,
+    }
+}

@@ -1,0 +1,236 @@
+//! The regions of fused values: what each array is computed from, element by element.
+
+use super::error::{CompileError, Result};
+use super::fuse::{Fusion, fused_reduction_parts};
+use crate::graph::{Graph, Op, ValueId, emit};
+use refcpu_kernels::DType;
+use refcpu_kernels::region::{Access, Builder, Region, RegionError, Val};
+use refcpu_kernels::tile::TileOp;
+use std::collections::HashMap;
+
+/// A region and the arrays that it reads, in the order of its inputs.
+pub(super) struct Fused {
+    pub(super) region: Region,
+    pub(super) inputs: Vec<ValueId>,
+}
+
+/// Where along one dimension of an array a point of the iteration space is: `offset + step * coordinate`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Index {
+    /// The coordinate; None if the index is the same everywhere.
+    coordinate: Option<usize>,
+    step: isize,
+    offset: isize,
+}
+
+impl Index {
+    fn of(coordinate: usize, size: usize) -> Self {
+        if size == 1 { Self::fixed(0) } else { Self { coordinate: Some(coordinate), step: 1, offset: 0 } }
+    }
+
+    fn fixed(offset: isize) -> Self {
+        Self { coordinate: None, step: 0, offset }
+    }
+}
+
+/// The region that computes a value with all that is inlined into it.
+///
+/// # Errors
+/// If kernels lack one of the operations for its types.
+pub(super) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Result<Fused> {
+    let node = graph.node_of(value).expect("parameters are arrays");
+    let reduction = fused_reduction_parts(graph, node);
+    let dims = match reduction {
+        Some((_, _, input)) => &graph.shape(input).dims,
+        None => &graph.shape(value).dims,
+    };
+    let mut r = Emission { graph, fusion, b: Builder::new(dims), inputs: Vec::new(), known: HashMap::new() };
+    let map: Vec<Index> = dims.iter().enumerate().map(|(d, size)| Index::of(d, *size)).collect();
+    let finished = match reduction {
+        Some((op, trailing, input)) => {
+            r.operand(input, map).and_then(|v| r.b.reduce_output(v, op, trailing).map_err(failed))
+        }
+        None => r.computed(value, map).and_then(|v| r.b.output(v).map_err(failed)),
+    };
+    finished?;
+    let region = r.b.finish().map_err(failed)?;
+    Ok(Fused { region, inputs: r.inputs })
+}
+
+/// The region that applies a graph over scalars to arrays of one shape: parameters in order are its inputs, each either
+/// of the region's shape or (where `scalar` says so) a single element.
+///
+/// # Errors
+/// If the graph does more than elementwise operations, or kernels lack one of them.
+pub(super) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> Result<Region> {
+    let access = |s: &bool| if *s { Access::scalar(dims.len()) } else { Access::linear(dims) };
+    reading_body(body, dims, &scalar.iter().map(access).collect::<Vec<_>>())
+}
+
+/// The same with any access for each parameter.
+///
+/// # Errors
+/// As [`region_of_body`].
+pub(super) fn reading_body(body: &Graph, dims: &[usize], accesses: &[Access]) -> Result<Region> {
+    let mut b = Builder::new(dims);
+    let mut values: Vec<Option<Val>> = vec![None; body.num_values()];
+    for (p, access) in body.parameters().iter().zip(accesses) {
+        let input = b.input(body.shape(*p).dtype, access.clone());
+        values[p.index()] = Some(input.map_err(failed)?);
+    }
+    for node in body.nodes() {
+        let args: Vec<Val> =
+            node.operands.iter().map(|v| values[v.index()].expect("defined before")).collect();
+        let shape = body.shape(node.first_result);
+        let operands: Vec<_> = node.operands.iter().map(|v| body.shape(*v)).collect();
+        let value = match &node.op {
+            Op::Constant(c) if c.shape.len() == 1 => b.constant_bytes(c.shape.dtype, &c.bytes),
+            Op::Reshape | Op::Broadcast { .. } if shape.len() == 1 => Ok(args[0]),
+            op if shape.len() == 1 && crate::graph::is_elementwise(op, &operands, shape) => {
+                emit(&mut b, op, &args, shape.dtype)
+            }
+            other => {
+                return Err(CompileError::unimplemented(format!(
+                    "the region does more than elementwise operations: {other:?}"
+                )));
+            }
+        };
+        values[node.first_result.index()] = Some(value.map_err(failed)?);
+    }
+    for r in body.results() {
+        b.output(values[r.index()].expect("defined")).map_err(failed)?;
+    }
+    b.finish().map_err(failed)
+}
+
+fn failed(e: RegionError) -> CompileError {
+    CompileError::unimplemented(e.to_string())
+}
+
+struct Emission<'a> {
+    graph: &'a Graph,
+    fusion: &'a Fusion,
+    b: Builder,
+    inputs: Vec<ValueId>,
+    known: HashMap<(ValueId, Vec<Index>), Val>,
+}
+
+impl Emission<'_> {
+    /// A value as it is read at the places that `map` says: an input, or computed here.
+    fn operand(&mut self, v: ValueId, map: Vec<Index>) -> Result<Val> {
+        if let Some(val) = self.known.get(&(v, map.clone())) {
+            return Ok(*val);
+        }
+        let val = if self.fusion.is_inlined(v) || self.graph.constant(v).is_some_and(|c| c.splat) {
+            self.computed(v, map.clone())?
+        } else {
+            self.input(v, &self.graph.shape(v).dims, &map)?
+        };
+        self.known.insert((v, map), val);
+        Ok(val)
+    }
+
+    /// An array, seen with these dimensions.
+    fn input(&mut self, v: ValueId, dims: &[usize], map: &[Index]) -> Result<Val> {
+        let mut access = Access::scalar(self.b.dims().len());
+        let mut offset = 0isize;
+        let mut stride = 1isize;
+        for (size, index) in dims.iter().zip(map).rev() {
+            offset += index.offset * stride;
+            if let Some(c) = index.coordinate {
+                access.strides[c] += index.step * stride;
+            }
+            stride = stride.wrapping_mul(*size as isize);
+        }
+        access.offset = usize::try_from(offset).unwrap_or(0);
+        self.inputs.push(v);
+        self.b.input(self.graph.shape(v).dtype, access).map_err(failed)
+    }
+
+    /// A value computed at the places that `map` says.
+    fn computed(&mut self, v: ValueId, map: Vec<Index>) -> Result<Val> {
+        let node = self.graph.node_of(v).expect("parameters are arrays");
+        let shape = self.graph.shape(v);
+        let first = node.operands.first().copied();
+        match &node.op {
+            Op::Constant(c) => self.b.constant_bytes(c.shape.dtype, &c.bytes).map_err(failed),
+            Op::Iota { dim } => self.iota(shape.dtype, map[*dim]),
+            Op::Broadcast { dims } => {
+                let x = first.expect("one operand");
+                let inner = self.graph.shape(x).dims.iter().zip(dims);
+                let inner =
+                    inner.map(|(size, d)| if *size == 1 { Index::fixed(0) } else { map[*d] }).collect();
+                self.operand(x, inner)
+            }
+            Op::Transpose { permutation } => {
+                let mut inner = map.clone();
+                for (i, p) in permutation.iter().enumerate() {
+                    inner[*p] = map[i];
+                }
+                self.operand(first.expect("one operand"), inner)
+            }
+            Op::Slice { start, stride } => {
+                let inner = map.iter().zip(start.iter().zip(stride)).map(|(i, (start, stride))| {
+                    let (start, stride) = (*start as isize, *stride as isize);
+                    Index { step: i.step * stride, offset: start + i.offset * stride, ..*i }
+                });
+                let inner = inner.collect();
+                self.operand(first.expect("one operand"), inner)
+            }
+            Op::Reverse { dims } => {
+                let inner = map.iter().enumerate().map(|(d, i)| {
+                    if dims.contains(&d) {
+                        Index { step: -i.step, offset: shape.dims[d] as isize - 1 - i.offset, ..*i }
+                    } else {
+                        *i
+                    }
+                });
+                let inner = inner.collect();
+                self.operand(first.expect("one operand"), inner)
+            }
+            Op::Reshape => {
+                let x = first.expect("one operand");
+                if self.fusion.is_inlined(x) {
+                    let mut real =
+                        map.iter().zip(&*shape.dims).filter(|(_, size)| **size != 1).map(|(i, _)| *i);
+                    let dims = &self.graph.shape(x).dims;
+                    let inner = dims.iter().map(|size| {
+                        if *size == 1 { Index::fixed(0) } else { real.next().unwrap_or(Index::fixed(0)) }
+                    });
+                    let inner = inner.collect();
+                    return self.operand(x, inner);
+                }
+                // The operand is an array: its elements lie in the order of the reshaped dimensions too.
+                self.input(x, &shape.dims, &map)
+            }
+            op => {
+                let mut args = Vec::with_capacity(node.operands.len());
+                for x in &node.operands {
+                    args.push(self.operand(*x, map.clone())?);
+                }
+                let located = |e: RegionError| {
+                    let mut e = failed(e);
+                    e.location = node.location.to_string();
+                    e
+                };
+                emit(&mut self.b, op, &args, shape.dtype).map_err(located)
+            }
+        }
+    }
+
+    fn iota(&mut self, dtype: DType, index: Index) -> Result<Val> {
+        let Some(c) = index.coordinate else {
+            let v = self.b.constant(DType::S64, u128::from(index.offset as u64)).map_err(failed)?;
+            return self.b.convert(v, dtype).map_err(failed);
+        };
+        if (index.step, index.offset) == (1, 0) {
+            return self.b.iota(dtype, c).map_err(failed);
+        }
+        let step = self.b.constant(DType::S64, u128::from(index.step as u64)).map_err(failed)?;
+        let offset = self.b.constant(DType::S64, u128::from(index.offset as u64)).map_err(failed)?;
+        let v = self.b.iota(DType::S64, c).map_err(failed)?;
+        let v = self.b.op(TileOp::Multiply, &[v, step]).map_err(failed)?;
+        let v = self.b.op(TileOp::Add, &[v, offset]).map_err(failed)?;
+        self.b.convert(v, dtype).map_err(failed)
+    }
+}

@@ -1,0 +1,166 @@
+//! One device's part of a run.
+
+use super::kernels::call;
+use super::{Cx, Input, Result, RunError, RunErrorKind, is_computed, manual};
+use crate::plan::{Home, Program, ResultSource, Step};
+use crate::storage::{Array, Frame};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A device on its way through a program.
+pub(super) struct Lane {
+    pub(super) frame: Frame,
+    /// The next step.
+    pub(super) pc: usize,
+    pub(super) replica: usize,
+    pub(super) partition: usize,
+    /// The arguments; None for one whose memory a result has taken.
+    inputs: Vec<Option<Array>>,
+}
+
+/// Why a lane stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The program has ended.
+    Done,
+    /// The next step is a collective.
+    Collective,
+}
+
+impl Lane {
+    /// Binds arguments, results and the arena.
+    pub(super) fn start(
+        program: &Program,
+        inputs: Vec<Input>,
+        replica: usize,
+        partition: usize,
+        cx: &Cx<'_>,
+    ) -> Result<Self> {
+        check(program, &inputs)?;
+        let allocator = &cx.runtime.allocator;
+        let mut donatable = Vec::with_capacity(inputs.len());
+        let mut arrays = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            donatable.push(input.donatable);
+            let dense = if input.array.as_window().is_some() { input.array.dense(allocator)? } else { input.array };
+            arrays.push(Some(dense));
+        }
+        let mut frame = program.frames.take();
+        frame.begin(program.slots.len(), allocator.allocate(program.arena)?);
+        // Results first: they may take the memory of arguments.
+        let mut taken: Vec<Option<u32>> = vec![None; arrays.len()];
+        for (k, source) in program.results.iter().enumerate().filter(|(_, s)| is_computed(s)) {
+            let ResultSource::Computed { slot } = source else { continue };
+            let shape = &program.result_shapes[k];
+            let donor = program.donors[k].filter(|p| donatable[*p] && arrays[*p].as_mut().is_some_and(Array::is_writable));
+            let array = match donor.and_then(|p| Some((p, arrays[p].take()?))) {
+                Some((p, array)) => {
+                    taken[p] = Some(*slot);
+                    array.into_reinterpreted(shape.dtype, Arc::clone(&shape.dims))
+                }
+                None => Array::allocate(allocator, shape.dtype, Arc::clone(&shape.dims))?,
+            };
+            frame.bind_result(*slot, k, array);
+        }
+        let constants = program.constant_arrays(allocator)?;
+        for (slot, spec) in program.slots.iter().enumerate() {
+            let slot = slot as u32;
+            match spec.home {
+                Home::Arena(offset) => frame.bind_arena(slot, offset, spec.bytes),
+                Home::Parameter(p) => match (&arrays[p as usize], taken[p as usize]) {
+                    (Some(array), _) => frame.bind_array(slot, array),
+                    (None, Some(result)) => frame.bind_alias(slot, result),
+                    (None, None) => unreachable!("an argument is there unless a result has taken it"),
+                },
+                Home::Constant(c) => frame.bind_array(slot, &constants[c as usize]),
+                Home::Result(_) => {}
+            }
+        }
+        Ok(Self { frame, pc: 0, replica, partition, inputs: arrays })
+    }
+
+    /// Goes on until the program ends or a collective comes.
+    pub(super) fn advance(&mut self, program: &Program, cx: &Cx<'_>) -> Result<Stop> {
+        while let Some(step) = program.steps.get(self.pc) {
+            match step {
+                Step::Run(c) => {
+                    call(c, self, cx)?;
+                    self.pc += 1;
+                }
+                Step::Jump(to) => {
+                    if *to < self.pc && cx.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
+                        return Err(RunError::new(RunErrorKind::Cancelled, "the run was cancelled"));
+                    }
+                    self.pc = *to;
+                }
+                Step::JumpIfNot { predicate, to } => {
+                    self.pc = if self.frame.bytes(predicate)[0] == 0 { *to } else { self.pc + 1 };
+                }
+                Step::Branch { index, to } => {
+                    let bytes = self.frame.bytes(index);
+                    let i = i32::from_le_bytes(bytes.try_into().expect("an index has four bytes"));
+                    let last = to.len() - 1;
+                    self.pc = to[usize::try_from(i).map_or(last, |i| i.min(last))];
+                }
+                Step::Swap(a, b) => {
+                    self.frame.swap(*a, *b);
+                    self.pc += 1;
+                }
+                Step::Settle(slot) => {
+                    self.frame.settle(*slot);
+                    self.pc += 1;
+                }
+                Step::Collective(_) => return Ok(Stop::Collective),
+                Step::Manual(m) => {
+                    manual::run(m, self, cx)?;
+                    self.pc += 1;
+                }
+            }
+        }
+        Ok(Stop::Done)
+    }
+
+    /// The results.
+    pub(super) fn finish(mut self, program: &Program, cx: &Cx<'_>) -> Result<Vec<Array>> {
+        let mut results: Vec<Array> = Vec::with_capacity(program.results.len());
+        for (k, source) in program.results.iter().enumerate() {
+            let shape = &program.result_shapes[k];
+            let array = match source {
+                ResultSource::Computed { slot } => {
+                    self.frame.take_result(*slot, k).expect("bound at the start, taken once")
+                }
+                ResultSource::Parameter(p) => {
+                    let array = self.inputs[*p as usize].as_ref().expect("a result that is an argument takes no memory");
+                    if array.is_foreign() {
+                        // Its owner may change it once the argument is gone.
+                        let bytes = array.bytes().expect("arguments are dense");
+                        Array::from_bytes(&cx.runtime.allocator, shape.dtype, &shape.dims, bytes)?
+                    } else {
+                        array.reinterpret(shape.dtype, Arc::clone(&shape.dims))
+                    }
+                }
+                ResultSource::Constant(c) => {
+                    let constants = program.constant_arrays(&cx.runtime.allocator)?;
+                    constants[*c as usize].reinterpret(shape.dtype, Arc::clone(&shape.dims))
+                }
+                ResultSource::Same(j) => results[*j as usize].clone(),
+            };
+            results.push(array);
+        }
+        program.frames.give(self.frame);
+        Ok(results)
+    }
+}
+
+/// Checks the arguments of one lane.
+fn check(program: &Program, inputs: &[Input]) -> Result<()> {
+    if inputs.len() != program.parameters.len() {
+        return Err(RunError::invalid(format!("{} arguments, the program has {}", inputs.len(), program.parameters.len())));
+    }
+    for (i, (input, shape)) in inputs.iter().zip(&program.parameters).enumerate() {
+        if input.array.dtype() != shape.dtype || input.array.dims() != &*shape.dims {
+            return Err(RunError::invalid(format!("argument {i} is {:?}, the program wants {shape}", input.array)));
+        }
+    }
+    Ok(())
+}

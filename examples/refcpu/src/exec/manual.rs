@@ -1,0 +1,79 @@
+//! Manual computations: a program on the parts of arrays.
+
+use super::lane::Lane;
+use super::{Cx, Input, Result, run_program};
+use crate::graph::ManualSpec;
+use crate::plan::ManualStep;
+use crate::storage::Array;
+use refcpu_kernels::copy;
+use refcpu_kernels::index::dynamic_update_slice;
+
+/// Cuts the operands, runs the program on one lane for each position along the manual axes, joins the results.
+pub(super) fn run(step: &ManualStep, lane: &mut Lane, cx: &Cx<'_>) -> Result<()> {
+    let spec = &step.spec;
+    let positions = positions(spec);
+    let allocator = &cx.runtime.allocator;
+    let mut inputs = Vec::with_capacity(positions.len());
+    for position in &positions {
+        let mut arguments = Vec::with_capacity(step.reads.len());
+        for ((view, shape), cuts) in step.reads.iter().zip(&step.program.parameters).zip(&spec.inputs) {
+            let starts = starts(spec, cuts, position, &shape.dims);
+            let mut part = Array::allocate(allocator, shape.dtype, shape.dims.clone())?;
+            lane.frame.access(std::slice::from_ref(view), &[], false, |r, _| {
+                let stride = vec![1; starts.len()];
+                copy::slice(&cx.runtime.pool, r[0], part.dst().expect("one holder"), &starts, &stride);
+            });
+            arguments.push(Input { array: part, donatable: true });
+        }
+        inputs.push(arguments);
+    }
+    let replica = lane.replica;
+    let ids = |i: usize| (replica, device(spec, &positions[i]));
+    let results = run_program(&step.program, inputs, &ids, cx)?;
+    for (k, (view, cuts)) in step.writes.iter().zip(&spec.outputs).enumerate() {
+        for (position, results) in positions.iter().zip(&results) {
+            let part = &results[k];
+            let starts: Vec<i64> =
+                starts(spec, cuts, position, part.dims()).into_iter().map(|s| s as i64).collect();
+            lane.frame.access(std::slice::from_ref(view), std::slice::from_ref(view), true, |r, w| {
+                let update = part.src().expect("results are dense");
+                dynamic_update_slice(&cx.runtime.pool, r[0], update, &starts, w[0].reborrow());
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The coordinates along all mesh axes of every position along the manual ones; 0 along the others.
+fn positions(spec: &ManualSpec) -> Vec<Vec<usize>> {
+    let count: usize = spec.axes.iter().map(|a| spec.mesh[*a]).product();
+    (0..count)
+        .map(|mut i| {
+            let mut at = vec![0; spec.mesh.len()];
+            // The last axis of the mesh runs fastest.
+            let mut axes = spec.axes.clone();
+            axes.sort_unstable();
+            for a in axes.into_iter().rev() {
+                at[a] = i % spec.mesh[a];
+                i /= spec.mesh[a];
+            }
+            at
+        })
+        .collect()
+}
+
+/// The device at a position of the mesh.
+fn device(spec: &ManualSpec, position: &[usize]) -> usize {
+    let flat = position.iter().zip(&spec.mesh).fold(0, |flat, (i, n)| flat * n + i);
+    spec.device_ids.get(flat).copied().unwrap_or(flat)
+}
+
+/// Where the part of a position begins in the whole array.
+fn starts(spec: &ManualSpec, cuts: &[Vec<usize>], position: &[usize], part: &[usize]) -> Vec<usize> {
+    (0..part.len())
+        .map(|d| {
+            let axes = cuts.get(d).map_or(&[][..], Vec::as_slice);
+            axes.iter().fold(0, |i, a| i * spec.mesh[*a] + position[*a]) * part[d]
+        })
+        .collect()
+}

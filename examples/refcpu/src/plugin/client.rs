@@ -1,0 +1,114 @@
+//! The client: devices, compiling, running, uploading.
+
+use super::buffer::RefcpuBuffer;
+use super::config::{CREATE_OPTIONS, Config};
+use super::device::RefcpuDevice;
+use super::executable::RefcpuExecutable;
+use super::executor::Executor;
+use super::launch::{Loaded, run};
+use crate::exec::Runtime;
+use crate::storage::Allocator;
+use pjrt_plugin::{
+    BufferRef, ClientConfig, CompileRequest, DeviceAssignment, Error, Execution, HostBuffer, OptionSpec,
+    Pending, PjrtClient, Placement, PluginAttributes, Result, pjrt_plugin,
+};
+use pjrt_stablehlo::versions;
+use refcpu_kernels::Pool;
+use std::sync::Arc;
+
+/// The machine as a set of virtual devices.
+pub struct RefcpuClient {
+    devices: Vec<RefcpuDevice>,
+    /// One per device, in the order of `devices`.
+    executors: Vec<Arc<Executor>>,
+    runtime: Arc<Runtime>,
+}
+
+impl RefcpuClient {
+    fn position(&self, device: i32) -> Result<usize> {
+        // Ids are positions: `create` numbers devices from 0.
+        usize::try_from(device)
+            .ok()
+            .filter(|position| *position < self.devices.len())
+            .ok_or_else(|| Error::invalid_argument(format!("there is no device {device}")))
+    }
+}
+
+#[pjrt_plugin]
+impl PjrtClient for RefcpuClient {
+    type Device = RefcpuDevice;
+    type Buffer = RefcpuBuffer;
+    type Executable = RefcpuExecutable;
+    type Loaded = Loaded;
+
+    const PLATFORM_NAME: &'static str = "refcpu";
+    const CREATE_OPTIONS: &'static [OptionSpec] = CREATE_OPTIONS;
+
+    fn plugin_attributes() -> PluginAttributes {
+        PluginAttributes::new()
+            .stablehlo_current_version(versions::CURRENT_VERSION.into())
+            .stablehlo_minimum_version(versions::MINIMUM_VERSION.into())
+    }
+
+    fn create(config: ClientConfig) -> Result<Self> {
+        let config = Config::new(&config.options)?;
+        let allocator = Allocator::new(config.allocator);
+        let device = |id| RefcpuDevice::new(id, config.opaque, allocator.clone());
+        Ok(Self {
+            devices: (0..config.num_devices).map(device).collect(),
+            executors: (0..config.num_devices)
+                .map(|id| Arc::new(Executor::new(format!("refcpu-{id}"))))
+                .collect(),
+            runtime: Arc::new(Runtime::new(Pool::new(config.num_threads), allocator)),
+        })
+    }
+
+    fn devices(&self) -> &[RefcpuDevice] {
+        &self.devices
+    }
+
+    fn platform_version(&self) -> String {
+        format!("refcpu {}", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn compile(request: CompileRequest<'_, Self>) -> Result<RefcpuExecutable> {
+        RefcpuExecutable::compile(request)
+    }
+
+    fn load(&self, executable: &Arc<RefcpuExecutable>, assignment: &DeviceAssignment) -> Result<Loaded> {
+        for device in assignment.devices() {
+            self.position(*device)?;
+        }
+        Ok(Loaded::new(Arc::clone(executable)))
+    }
+
+    fn execute(&self, loaded: &Arc<Loaded>, execution: Execution<Self>) -> Result<()> {
+        let first = execution.devices().first().copied();
+        let executor = match first {
+            Some(device) => &self.executors[self.position(device)?],
+            None => return Err(Error::invalid_argument("an execution without devices")),
+        };
+        let (runtime, loaded) = (Arc::clone(&self.runtime), Arc::clone(loaded));
+        if loaded.is_short() {
+            execution.when_ready(move |ready| run(&runtime, &loaded, ready));
+        } else {
+            let executor = Arc::clone(executor);
+            execution
+                .when_ready(move |ready| executor.submit(Box::new(move || run(&runtime, &loaded, ready))));
+        }
+        Ok(())
+    }
+
+    fn buffer_from_host(&self, data: HostBuffer, _to: Placement<'_, Self>) -> Result<Pending<RefcpuBuffer>> {
+        RefcpuBuffer::from_host(data, &self.runtime.allocator).map(Pending::from)
+    }
+
+    fn copy_buffer(
+        &self,
+        from: BufferRef<'_, Self>,
+        _to: Placement<'_, Self>,
+    ) -> Result<Pending<RefcpuBuffer>> {
+        // All devices have the same memory, and nobody writes into an array that is shared.
+        Ok(Pending::from(RefcpuBuffer::new(from.storage.array().clone(), &self.runtime.allocator)))
+    }
+}

@@ -1,0 +1,110 @@
+//! Settings: create options first, then environment variables, then defaults.
+
+use crate::storage::AllocatorOptions;
+use pjrt_plugin::{Error, OptionSpec, Options, Result};
+
+/// The options of `PJRT_Client_Create`. Where one keeps its default here, the environment variable in its text counts.
+pub(super) const CREATE_OPTIONS: &[OptionSpec] = &[
+    OptionSpec::integer("num_devices", 0, "how many virtual devices there are (REFCPU_NUM_DEVICES; 1)"),
+    OptionSpec::integer("num_threads", 0, "how many threads a program uses (REFCPU_NUM_THREADS; one a core)"),
+    OptionSpec::integer(
+        "memory_limit",
+        0,
+        "bytes that arrays may take (REFCPU_MEMORY_LIMIT; most of the machine's)",
+    ),
+    OptionSpec::boolean(
+        "opaque",
+        false,
+        "hide device memory from the host, as a real device would (REFCPU_OPAQUE)",
+    ),
+];
+
+/// More devices than this are a mistake.
+const MAX_DEVICES: i64 = 4096;
+
+/// More threads than this are a mistake.
+const MAX_THREADS: i64 = 1024;
+
+/// What a client is made with.
+pub(super) struct Config {
+    pub(super) num_devices: i32,
+    pub(super) num_threads: usize,
+    pub(super) allocator: AllocatorOptions,
+    pub(super) opaque: bool,
+}
+
+impl Config {
+    /// # Errors
+    /// If an option or a variable is out of range or not a number.
+    pub(super) fn new(options: &Options) -> Result<Self> {
+        let integer = |option, variable, max| integer(options.integer(option)?, option, variable, max);
+        let threads = integer("num_threads", "REFCPU_NUM_THREADS", MAX_THREADS)?;
+        let mut allocator = AllocatorOptions::default();
+        if let Some(limit) = integer("memory_limit", "REFCPU_MEMORY_LIMIT", i64::MAX)? {
+            allocator.limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            allocator.cache_limit = allocator.cache_limit.min(allocator.limit);
+        }
+        Ok(Self {
+            num_devices: integer("num_devices", "REFCPU_NUM_DEVICES", MAX_DEVICES)?.unwrap_or(1) as i32,
+            num_threads: threads.map_or_else(available_threads, |n| n as usize),
+            allocator,
+            opaque: options.boolean("opaque")? || flag("REFCPU_OPAQUE")?,
+        })
+    }
+}
+
+/// As many threads as the process may use cores, by affinity and control group.
+fn available_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The option if it is set, else the variable; from 1 to `max`.
+fn integer(option: i64, name: &str, variable: &str, max: i64) -> Result<Option<i64>> {
+    let (value, from) = if option != 0 {
+        (option, format!("the option {name}"))
+    } else {
+        let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) else { return Ok(None) };
+        let number = text.to_str().and_then(|text| text.trim().parse().ok());
+        let number = number.ok_or_else(|| {
+            Error::invalid_argument(format!("{variable} is {text:?}, which is not a whole number"))
+        })?;
+        (number, variable.to_owned())
+    };
+    if (1..=max).contains(&value) {
+        return Ok(Some(value));
+    }
+    Err(Error::invalid_argument(format!("{from} is {value}; it must be from 1 to {max}")))
+}
+
+fn flag(variable: &str) -> Result<bool> {
+    match std::env::var(variable).as_deref() {
+        Err(_) | Ok("" | "0" | "false") => Ok(false),
+        Ok("1" | "true") => Ok(true),
+        Ok(other) => Err(Error::invalid_argument(format!("{variable} is {other:?}; it must be 0 or 1"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pjrt_plugin::OptionValue;
+
+    fn config(name: &str, value: i64) -> Result<Config> {
+        Config::new(&Options::new(CREATE_OPTIONS, vec![(name.into(), OptionValue::Integer(value))])?)
+    }
+
+    #[test]
+    fn options_out_of_range_are_refused_by_name() {
+        assert_eq!(config("num_devices", 4).unwrap().num_devices, 4);
+        for (name, value) in [("num_devices", -1), ("num_devices", 1 << 40), ("num_threads", 1 << 20)] {
+            let error = config(name, value).err().unwrap().to_string();
+            assert!(error.contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_memory_limit_bounds_what_is_kept_too() {
+        let allocator = config("memory_limit", 1000).unwrap().allocator;
+        assert_eq!((allocator.limit, allocator.cache_limit), (1000, 1000));
+    }
+}

@@ -1,0 +1,34 @@
+//! The engine's errors as PJRT's.
+
+use crate::compile::{CompileError, CompileErrorKind};
+use crate::exec::{RunError, RunErrorKind};
+use crate::storage::OutOfMemory;
+use pjrt_plugin::Error;
+
+/// The key of the payload that holds the operation's name, for tools.
+const OP_PAYLOAD: &str = "refcpu.op";
+
+pub(super) fn out_of_memory(error: &OutOfMemory) -> Error {
+    Error::resource_exhausted(error.to_string())
+        .with_hint("REFCPU_MEMORY_LIMIT sets how many bytes refcpu may use")
+}
+
+pub(super) fn compile_error(error: &CompileError) -> Error {
+    let message = error.to_string();
+    let status = match error.kind {
+        CompileErrorKind::InvalidArgument => Error::invalid_argument(message),
+        CompileErrorKind::Unimplemented => Error::unimplemented(message),
+        CompileErrorKind::ResourceExhausted => Error::resource_exhausted(message),
+        CompileErrorKind::Internal => Error::internal(message),
+    };
+    if error.op.is_empty() { status } else { status.with_payload(OP_PAYLOAD, error.op.as_bytes()) }
+}
+
+pub(super) fn run_error(error: &RunError) -> Error {
+    match error.kind {
+        RunErrorKind::InvalidArgument => Error::invalid_argument(&error.message),
+        RunErrorKind::ResourceExhausted => Error::resource_exhausted(&error.message),
+        RunErrorKind::Cancelled => Error::cancelled(&error.message),
+        RunErrorKind::FailedPrecondition => Error::failed_precondition(&error.message),
+    }
+}

@@ -1,0 +1,146 @@
+//! Compiled programs.
+
+use super::element_type::to_pjrt;
+use super::errors::compile_error;
+use super::sharding::Cut;
+use crate::compile::{self, CompileOptions};
+use crate::graph::Shape;
+use crate::plan::{Donation, Plan};
+use pjrt_plugin::{
+    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, PjrtClient,
+    PjrtExecutable, Result,
+};
+use pjrt_stablehlo::ir::Attribute;
+use std::sync::Arc;
+
+/// A plan, and how its arrays lie on devices.
+pub struct RefcpuExecutable {
+    name: String,
+    pub(super) plan: Arc<Plan>,
+    parameters: Vec<ArraySpec>,
+    outputs: Vec<ArraySpec>,
+    donated: Vec<usize>,
+    pub(super) parameter_cuts: Vec<Cut>,
+    pub(super) output_cuts: Vec<Cut>,
+}
+
+impl RefcpuExecutable {
+    /// Reads and compiles a program.
+    ///
+    /// # Errors
+    /// If the program cannot be read or is wrong, needs something that refcpu does not have, or is sharded in a form
+    /// that is not supported.
+    pub(super) fn compile<C: PjrtClient>(request: CompileRequest<'_, C>) -> Result<Self> {
+        if let Some((name, _)) = request.options.overrides.iter().find(|(name, _)| !is_ignored_override(name))
+        {
+            return Err(Error::invalid_argument(format!("refcpu has no compiler option named '{name}'"))
+                .with_hint("refcpu takes XLA's xla_* options and ignores them"));
+        }
+        let module = pjrt_stablehlo::parse(request.program.code())
+            .map_err(|error| Error::invalid_argument(format!("the program cannot be read: {error}")))?;
+        let main =
+            module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
+        let options = CompileOptions {
+            num_replicas: request.options.num_replicas,
+            num_partitions: request.options.num_partitions,
+            use_spmd_partitioning: request.options.use_spmd_partitioning,
+        };
+        let plan = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
+        let kind = |attribute: Option<&Attribute>| attribute.and_then(Attribute::as_str).map(str::to_owned);
+        let (mut parameters, mut parameter_cuts) = (Vec::new(), Vec::new());
+        for (i, parameter) in plan.parameters.iter().enumerate() {
+            let cut = Cut::new(parameter.sharding.as_ref(), &parameter.shape.dims, plan.num_partitions);
+            parameters.push(spec(&parameter.shape, &cut, kind(main.argument_attribute(i, "mhlo.memory_kind"))));
+            parameter_cuts.push(cut);
+        }
+        let (mut outputs, mut output_cuts) = (Vec::new(), Vec::new());
+        for (i, result) in plan.results.iter().enumerate() {
+            let cut = Cut::new(result.sharding.as_ref(), &result.shape.dims, plan.num_partitions);
+            outputs.push(spec(&result.shape, &cut, kind(main.result_attribute(i, "mhlo.memory_kind"))));
+            output_cuts.push(cut);
+        }
+        let is_donated = |i: &usize| plan.parameters[*i].donation != Donation::None;
+        let name = module.name.as_ref().map_or("main", |name| name);
+        Ok(Self {
+            name: name.to_owned(),
+            donated: (0..plan.parameters.len()).filter(is_donated).collect(),
+            plan: Arc::new(plan),
+            parameters,
+            outputs,
+            parameter_cuts,
+            output_cuts,
+        })
+    }
+}
+
+/// A shard of an array, in a memory of its device.
+fn spec(shape: &Shape, cut: &Cut, memory_kind: Option<String>) -> ArraySpec {
+    let dims: Vec<i64> = cut.shard.iter().map(|d| *d as i64).collect();
+    let spec = ArraySpec::new(to_pjrt(shape.dtype), dims);
+    match memory_kind {
+        Some(kind) => spec.with_memory_kind(kind),
+        None => spec,
+    }
+}
+
+/// Options that mean something to XLA only. JAX sends some of them with every program.
+fn is_ignored_override(name: &str) -> bool {
+    name.starts_with("xla_")
+}
+
+impl PjrtExecutable for RefcpuExecutable {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn num_replicas(&self) -> usize {
+        self.plan.num_replicas
+    }
+
+    fn num_partitions(&self) -> usize {
+        self.plan.num_partitions
+    }
+
+    fn parameters(&self) -> &[ArraySpec] {
+        &self.parameters
+    }
+
+    fn outputs(&self) -> &[ArraySpec] {
+        &self.outputs
+    }
+
+    fn donated_parameters(&self) -> &[usize] {
+        &self.donated
+    }
+
+    fn cost_analysis(&self) -> Vec<(String, AttributeValue)> {
+        let stats = self.plan.stats();
+        [
+            ("flops", stats.flops),
+            ("bytes accessed", stats.bytes_accessed),
+            ("transcendentals", stats.transcendentals),
+        ]
+        .map(|(name, value)| (name.to_owned(), AttributeValue::from(value as f32)))
+        .to_vec()
+    }
+
+    fn memory_stats(&self) -> Option<CompiledMemoryStats> {
+        let bytes = |specs: &[ArraySpec]| -> i64 { specs.iter().map(|s| s.size_in_bytes() as i64).sum() };
+        let stats = self.plan.stats();
+        let (argument_size, output_size) = (bytes(&self.parameters), bytes(&self.outputs));
+        let (temp_size, code) = (stats.arena_bytes as i64, stats.constant_bytes as i64);
+        Some(CompiledMemoryStats {
+            generated_code_size: code,
+            argument_size,
+            output_size,
+            temp_size,
+            peak_memory: argument_size + output_size + temp_size,
+            total_size: argument_size + output_size + temp_size + code,
+            ..CompiledMemoryStats::default()
+        })
+    }
+
+    fn generated_code_size_in_bytes(&self) -> i64 {
+        self.plan.stats().constant_bytes as i64
+    }
+}

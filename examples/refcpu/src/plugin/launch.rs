@@ -1,0 +1,121 @@
+//! Running a loaded program.
+
+use super::buffer::RefcpuBuffer;
+use super::client::RefcpuClient;
+use super::errors::{out_of_memory, run_error};
+use super::executable::RefcpuExecutable;
+use super::sharding::Cut;
+use crate::exec::{self, RunOptions, Runtime};
+use crate::storage::{Allocator, Array, OutOfMemory};
+use pjrt_plugin::{Error, Input, PjrtExecutable, ReadyExecution, Result};
+use std::sync::Arc;
+
+/// Programs estimated to run at most this long run on the caller's thread: handing one over and waiting for it costs
+/// as much.
+const SHORT_NANOSECONDS: f64 = 100_000.0;
+
+/// A program that is bound to devices.
+pub struct Loaded {
+    executable: Arc<RefcpuExecutable>,
+    short: bool,
+}
+
+impl Loaded {
+    pub(super) fn new(executable: Arc<RefcpuExecutable>) -> Self {
+        let lanes = executable.num_replicas() as f64;
+        let short = executable.plan.stats().nanoseconds * lanes <= SHORT_NANOSECONDS;
+        Self { executable, short }
+    }
+
+    /// True if the program should run on the caller's thread.
+    pub(super) fn is_short(&self) -> bool {
+        self.short
+    }
+}
+
+/// Runs the program and completes the execution.
+pub(super) fn run(runtime: &Runtime, loaded: &Loaded, mut ready: ReadyExecution<RefcpuClient>) {
+    let inputs = ready.take_inputs();
+    match outputs(runtime, &loaded.executable, inputs) {
+        Ok(outputs) => ready.complete(outputs),
+        Err(error) => ready.fail(error),
+    }
+}
+
+type PerDevice<T> = Vec<Vec<T>>;
+
+fn outputs(
+    runtime: &Runtime,
+    executable: &RefcpuExecutable,
+    inputs: PerDevice<Input<RefcpuBuffer>>,
+) -> Result<PerDevice<RefcpuBuffer>> {
+    let allocator = &runtime.allocator;
+    let partitions = executable.num_partitions();
+    let lanes = if partitions == 1 {
+        inputs.into_iter().map(|device| device.into_iter().map(to_engine).collect()).collect()
+    } else {
+        whole(executable, inputs, allocator)?
+    };
+    let results = exec::run(&executable.plan, runtime, lanes, &RunOptions::default()).map_err(|error| run_error(&error))?;
+    let buffer = |array| RefcpuBuffer::new(array, allocator);
+    if partitions == 1 {
+        return Ok(results.into_iter().map(|lane| lane.into_iter().map(buffer).collect()).collect());
+    }
+    let shard = |partition: usize, array: &Array, cut: &Cut| {
+        buffer(Array::window(array, &cut.starts[partition], &cut.shard))
+    };
+    let of_partition = |lane: &Vec<Array>, p| {
+        lane.iter().zip(&executable.output_cuts).map(|(a, c)| shard(p, a, c)).collect()
+    };
+    Ok(results.iter().flat_map(|lane| (0..partitions).map(move |p| of_partition(lane, p))).collect())
+}
+
+fn to_engine(input: Input<RefcpuBuffer>) -> exec::Input {
+    match input {
+        Input::Shared(buffer) => exec::Input { array: buffer.array().clone(), donatable: false },
+        Input::Donated(buffer) => exec::Input { array: buffer.into_array(), donatable: true },
+    }
+}
+
+/// Puts the shards of each replica together.
+fn whole(
+    executable: &RefcpuExecutable,
+    inputs: PerDevice<Input<RefcpuBuffer>>,
+    allocator: &Allocator,
+) -> Result<PerDevice<exec::Input>> {
+    let partitions = executable.num_partitions();
+    let replica = |shards: &[Vec<Input<RefcpuBuffer>>]| {
+        let parameter = |(i, cut): (usize, &Cut)| {
+            let shards: Vec<&Array> = shards.iter().map(|device| device[i].array()).collect();
+            let dims: Vec<usize> = executable.plan.parameters[i].shape.dims.to_vec();
+            let array = join(&shards, cut, &dims, allocator).map_err(|e| out_of_memory(&e))?;
+            Ok(exec::Input { array, donatable: false })
+        };
+        executable.parameter_cuts.iter().enumerate().map(parameter).collect::<Result<Vec<_>>>()
+    };
+    if !inputs.len().is_multiple_of(partitions) {
+        return Err(Error::invalid_argument(format!(
+            "a program of {partitions} partitions on {} devices",
+            inputs.len()
+        )));
+    }
+    inputs.chunks(partitions).map(replica).collect()
+}
+
+/// The array that these shards are boxes of. Costs nothing where they still are windows of it.
+fn join(shards: &[&Array], cut: &Cut, dims: &[usize], allocator: &Allocator) -> Result<Array, OutOfMemory> {
+    if cut.shard == dims {
+        return Ok(shards[0].clone());
+    }
+    if let Some((parent, _)) = shards[0].as_window() {
+        let is_box = |(shard, start): (&&Array, &Vec<usize>)| {
+            shard.as_window().is_some_and(|(of, at)| of.as_ptr() == parent.as_ptr() && at == start.as_slice())
+        };
+        if parent.dims() == dims && shards.iter().zip(&cut.starts).all(is_box) {
+            return Ok(parent.clone());
+        }
+    }
+    let dense = shards.iter().map(|shard| shard.dense(allocator)).collect::<Result<Vec<_>, _>>()?;
+    let boxes: Vec<(&Array, &[usize])> = dense.iter().zip(cut.starts.iter().map(Vec::as_slice)).collect();
+    Array::assemble(allocator, shards[0].dtype(), dims, &boxes)
+}

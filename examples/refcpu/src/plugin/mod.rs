@@ -1,0 +1,18 @@
+//! refcpu as a PJRT plugin: the four traits on top of the compiler and the engine.
+
+mod buffer;
+mod client;
+mod config;
+mod device;
+mod element_type;
+mod errors;
+mod executable;
+mod executor;
+mod launch;
+mod sharding;
+
+pub use buffer::RefcpuBuffer;
+pub use client::RefcpuClient;
+pub use device::RefcpuDevice;
+pub use executable::RefcpuExecutable;
+pub use launch::Loaded;
