@@ -12,10 +12,16 @@ pub const MAX_NESTING: u32 = 256;
 /// Depth to which regions may nest.
 pub const MAX_REGION_DEPTH: usize = 512;
 
-/// Parts of one type or attribute, each counted as often as it occurs in it.
-pub const MAX_ATTRIBUTE_WEIGHT: u32 = 1 << 24;
+/// Parts of one attribute, each counted as often as it occurs in it.
+pub const MAX_ATTRIBUTE_WEIGHT: u32 = 1 << 22;
 
-/// Numbers in dimension lists, layouts and other attributes of operations that one program may have for each byte of
+/// Parts of one type, each counted as often as it occurs in it.
+pub const MAX_TYPE_WEIGHT: u32 = 1 << 17;
+
+/// Dimensions that a tensor may have.
+pub const MAX_RANK: usize = 128;
+
+/// Numbers and entries in dimension lists, layouts and other attributes of operations that one program may have for each byte of
 /// input, beyond [`ATTRIBUTE_NUMBERS_BASE`].
 pub const ATTRIBUTE_NUMBERS_PER_BYTE: usize = 64;
 

@@ -20,6 +20,15 @@ impl Version {
     }
 }
 
+/// The newest version of VHLO that [`parse`](crate::parse) reads: every operation, attribute and type of it.
+///
+/// A plugin advertises it as `stablehlo_current_version`, so that hosts do not send newer programs.
+pub const CURRENT_VERSION: Version = Version::new(1, 20, 0);
+
+/// The oldest version of VHLO that [`parse`](crate::parse) reads. A plugin advertises it as
+/// `stablehlo_minimum_version`.
+pub const MINIMUM_VERSION: Version = Version::new(0, 9, 0);
+
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.major, self.minor, self.patch)

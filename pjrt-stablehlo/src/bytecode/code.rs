@@ -357,7 +357,10 @@ impl<'a> Reader<'a> {
         if parts & mask::ATTRIBUTES != 0 {
             let index = cursor.varint()?;
             match self.entries.attribute(self.file, &cursor, index)? {
-                Attribute::Dictionary(entries) => dictionary = entries,
+                Attribute::Dictionary(entries) => {
+                    self.budget.charge_entries(entries.len())?;
+                    dictionary = entries;
+                }
                 other => return Err(cursor.error(format!("expected a dictionary, found {}", other.kind()))),
             }
         }

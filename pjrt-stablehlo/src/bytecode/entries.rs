@@ -7,7 +7,7 @@ use super::cursor::{Cursor, malformed};
 use super::sections::{File, SECTION_ENTRIES, SECTION_ENTRY_OFFSETS};
 use super::{asm, builtin, sdy, stablehlo, vhlo};
 use crate::ir::{Attribute, DictionaryAttribute, ElementType, Location, Str, TensorType, Type};
-use crate::limits::{MAX_ATTRIBUTE_WEIGHT, MAX_NESTING};
+use crate::limits::{MAX_ATTRIBUTE_WEIGHT, MAX_NESTING, MAX_TYPE_WEIGHT};
 use crate::{Error, ErrorKind};
 
 /// What is known about an entry.
@@ -157,7 +157,7 @@ impl Entries {
                 }
                 let ty = decoded?;
                 let (depth, weight) = (depth + 1, weight.saturating_add(1));
-                if depth > MAX_NESTING || weight > MAX_ATTRIBUTE_WEIGHT {
+                if depth > MAX_NESTING || weight > MAX_TYPE_WEIGHT {
                     return Err(too_nested(start));
                 }
                 let entry = &mut self.types[index as usize];

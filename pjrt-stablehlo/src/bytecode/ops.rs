@@ -310,12 +310,21 @@ impl Budget {
             Attribute::Elements(literal) => usize::try_from(literal.num_elements()).unwrap_or(usize::MAX),
             Attribute::IntegerArray { values, .. } => values.len(),
             Attribute::Array(elements) => {
+                self.charge_entries(elements.len())?;
                 return elements.iter().try_for_each(|element| self.charge(element));
             }
             _ => 1,
         };
-        self.0 = self.0.checked_sub(numbers).ok_or_else(|| {
-            Error::new(ErrorKind::TooLarge, "the attributes of operations have more numbers than allowed")
+        self.charge_entries(numbers)
+    }
+
+    /// Counts entries that are looked at once more for each operation that has them.
+    pub(super) fn charge_entries(&mut self, count: usize) -> Result<(), Error> {
+        self.0 = self.0.checked_sub(count).ok_or_else(|| {
+            Error::new(
+                ErrorKind::TooLarge,
+                "the attributes of operations have more numbers and entries than allowed",
+            )
         })?;
         Ok(())
     }

@@ -4,7 +4,8 @@ use super::entries::Decoder;
 use crate::ir::{
     Attribute, DYNAMIC, ElementKind, ElementType, Literal, LiteralData, LiteralError, TensorType, Type,
 };
-use crate::{Bytes, Error};
+use crate::limits::MAX_RANK;
+use crate::{Bytes, Error, ErrorKind};
 
 /// A ranked tensor type. While entries are missing, some type.
 pub(super) fn ranked(
@@ -15,6 +16,11 @@ pub(super) fn ranked(
 ) -> Result<Type, Error> {
     if decoder.is_incomplete() {
         return Ok(Type::None);
+    }
+    if shape.len() > MAX_RANK {
+        let message =
+            format!("a tensor of {} dimensions has more than the supported {MAX_RANK}", shape.len());
+        return Err(Error::new(ErrorKind::TooLarge, message).at_offset(decoder.cursor.position()));
     }
     if let Some(size) = shape.iter().find(|&&size| size < 0 && size != DYNAMIC) {
         return Err(decoder.cursor.error(format!("expected a dimension's size, found {size}")));

@@ -1,5 +1,7 @@
 //! What checks of operations have in common.
 
+use std::sync::Arc;
+
 use crate::ir::{Block, DYNAMIC, ElementType, Function, Module, Operation, TensorType, Type, Variadicity};
 use crate::{Error, ErrorKind};
 
@@ -26,7 +28,7 @@ pub(super) fn types_agree(a: &Type, b: &Type) -> bool {
     match (a, b) {
         (Type::Tensor(a), Type::Tensor(b)) => shapes_agree(a.dims(), b.dims()) && elements_agree(a, b),
         (Type::Tuple(a), Type::Tuple(b)) | (Type::Future(a), Type::Future(b)) => {
-            a.len() == b.len() && a.iter().zip(&**b).all(|(a, b)| types_agree(a, b))
+            Arc::ptr_eq(a, b) || a.len() == b.len() && a.iter().zip(&**b).all(|(a, b)| types_agree(a, b))
         }
         (a, b) => a == b,
     }

@@ -1,0 +1,231 @@
+//! Numbers as constants have them, and their bits.
+
+use super::floats::float_bits;
+use super::parser::shortened;
+use crate::ir::{ElementKind, ElementType};
+
+/// A number as the text has it.
+#[derive(Clone, Copy)]
+pub(super) struct Element<'a> {
+    /// Digits, or `true` or `false`.
+    pub(super) text: &'a str,
+    /// Whether a minus stands in front of it.
+    pub(super) negative: bool,
+}
+
+impl Element<'_> {
+    /// The number's bits in a type that is not complex, or what is wrong.
+    pub(super) fn bits(self, ty: ElementType) -> Result<u64, String> {
+        let bits = if ty.is_float() { self.float_bits(ty) } else { self.integer_bits(ty) };
+        bits.ok_or_else(|| {
+            let sign = if self.negative { "-" } else { "" };
+            format!("expected a number of type {ty}, found '{sign}{}'", shortened(self.text))
+        })
+    }
+
+    fn float_bits(self, ty: ElementType) -> Option<u64> {
+        if let Some(digits) = self.text.strip_prefix("0x") {
+            let raw = u64::from_str_radix(digits, 16).ok()?;
+            let fits = ty.bits() >= 64 || raw >> ty.bits() == 0;
+            return (fits && !self.negative).then_some(raw);
+        }
+        if !self.text.starts_with(|c: char| c.is_ascii_digit()) {
+            return None;
+        }
+        let value: f64 = self.text.parse().ok()?;
+        Some(float_bits(ty, if self.negative { -value } else { value }))
+    }
+
+    fn integer_bits(self, ty: ElementType) -> Option<u64> {
+        if ty == ElementType::I1 && !self.negative {
+            match self.text {
+                "true" => return Some(1),
+                "false" => return Some(0),
+                _ => {}
+            }
+        }
+        let magnitude = match self.text.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).ok()?,
+            None => decimal(self.text.as_bytes())?,
+        };
+        let bits = ty.bits();
+        let mask = u64::MAX >> (64 - bits.clamp(1, 64));
+        let least = 1u64 << (bits.clamp(1, 64) - 1);
+        let fits = match (self.negative, ty.kind()) {
+            (true, ElementKind::UnsignedInteger) => magnitude == 0,
+            (true, _) => magnitude <= least,
+            (false, _) => magnitude <= mask,
+        };
+        let value = if self.negative { magnitude.wrapping_neg() } else { magnitude };
+        fits.then_some(value & mask)
+    }
+}
+
+/// The value of decimal digits.
+fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |value, &digit| {
+        let digit = digit.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// The elements of a `dense<...>` that are read one after the other.
+pub(super) struct Elements<'a> {
+    text: &'a str,
+    at: usize,
+    ty: ElementType,
+    width: usize,
+    /// Bytes of the elements so far.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// What is wrong, and at which byte of the elements.
+pub(super) type Fault = (usize, String);
+
+impl<'a> Elements<'a> {
+    /// Elements of a type in the text between the angle brackets.
+    pub(super) fn new(text: &'a str, ty: ElementType, count: u64) -> Self {
+        let part = ty.complex_part().unwrap_or(ty);
+        // Each element takes at least a character.
+        let count = usize::try_from(count).unwrap_or(usize::MAX).min(text.len());
+        let bytes = Vec::with_capacity(count * ty.byte_width());
+        Elements { text, at: 0, ty, width: part.byte_width(), bytes }
+    }
+
+    /// Reads one element; nothing may follow.
+    pub(super) fn single(&mut self) -> Result<(), Fault> {
+        self.element()?;
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), Fault> {
+        self.space();
+        if self.at == self.text.len() { Ok(()) } else { Err(self.expected("'>'")) }
+    }
+
+    /// Whether the elements are in brackets.
+    pub(super) fn is_list(&mut self) -> bool {
+        self.space();
+        self.next() == Some(b'[')
+    }
+
+    /// Reads elements in brackets, which have to have these sizes.
+    pub(super) fn nested(&mut self, dims: &[i64]) -> Result<(), Fault> {
+        // Elements read so far in each bracket that is open.
+        let mut counts: Vec<i64> = Vec::with_capacity(dims.len());
+        loop {
+            self.space();
+            if self.next() == Some(b'[') {
+                if counts.len() == dims.len() {
+                    return Err(self.expected(&format!("an element inside of {} brackets", dims.len())));
+                }
+                counts.push(0);
+                self.at += 1;
+                self.space();
+                if self.next() != Some(b']') {
+                    continue;
+                }
+            } else if counts.len() == dims.len() {
+                self.element()?;
+            } else {
+                return Err(self.expected("'['"));
+            }
+            // An element or an empty bracket has been read: close brackets, go on after a comma.
+            let mut is_element = self.next() != Some(b']') || counts.last() != Some(&0) || self.has_element(&counts);
+            loop {
+                if is_element && let Some(count) = counts.last_mut() {
+                    *count += 1;
+                }
+                is_element = true;
+                self.space();
+                match self.next() {
+                    Some(b',') => {
+                        self.at += 1;
+                        break;
+                    }
+                    Some(b']') => {
+                        let size = dims[counts.len() - 1];
+                        let count = counts.pop().unwrap_or(0);
+                        if count != size {
+                            return Err((self.at, format!("expected {size} elements in brackets, found {count}")));
+                        }
+                        self.at += 1;
+                        if counts.is_empty() {
+                            return self.end();
+                        }
+                    }
+                    _ => return Err(self.expected("',' or ']'")),
+                }
+            }
+        }
+    }
+
+    fn next(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        let bytes = self.text.as_bytes();
+        while bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
+            self.at += 1;
+        }
+    }
+
+    fn expected(&self, what: &str) -> Fault {
+        let found = match &self.text[self.at..] {
+            "" => "'>'".to_owned(),
+            rest => format!("'{}'", shortened(rest)),
+        };
+        (self.at, format!("expected {what}, found {found}"))
+    }
+
+    /// Reads one element: a number, or two in parentheses.
+    fn element(&mut self) -> Result<(), Fault> {
+        let Some(part) = self.ty.complex_part() else { return self.number(self.ty) };
+        let parentheses = self.next() == Some(b'(');
+        if !parentheses {
+            return Err(self.expected("'(' of a complex number"));
+        }
+        self.at += 1;
+        self.number(part)?;
+        self.space();
+        if self.next() != Some(b',') {
+            return Err(self.expected("','"));
+        }
+        self.at += 1;
+        self.number(part)?;
+        self.space();
+        if self.next() != Some(b')') {
+            return Err(self.expected("')'"));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn number(&mut self, ty: ElementType) -> Result<(), Fault> {
+        self.space();
+        let start = self.at;
+        let negative = self.next() == Some(b'-');
+        if negative {
+            self.at += 1;
+            self.space();
+        }
+        let bytes = self.text.as_bytes();
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'+' | b'-');
+        let len = bytes[self.at..].iter().take_while(|byte| is_part(byte)).count();
+        let text = &self.text[self.at..self.at + len];
+        if len == 0 {
+            return Err(self.expected(&format!("a number of type {ty}")));
+        }
+        let raw = Element { text, negative }.bits(ty).map_err(|message| (start, message))?;
+        self.at += len;
+        self.bytes.extend_from_slice(&raw.to_le_bytes()[..self.width]);
+        Ok(())
+    }
+}

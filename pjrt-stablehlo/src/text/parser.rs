@@ -1,0 +1,301 @@
+//! The parser's position in the text, and what all its parts use.
+
+use std::collections::HashMap;
+
+use super::aliases::Alias;
+use super::lexer::{self, Kind, Token};
+use super::scopes::Scopes;
+use crate::ir::{Function, Type};
+use crate::limits::{ATTRIBUTE_NUMBERS_BASE, ATTRIBUTE_NUMBERS_PER_BYTE, MAX_NESTING};
+use crate::{Error, ErrorKind};
+
+/// How much of a token an error message shows.
+const MAX_SHOWN: usize = 40;
+
+/// Reads a text; the parts are in the files of this folder.
+pub(super) struct Parser<'a> {
+    pub(super) text: &'a str,
+    /// The token that has not been consumed.
+    pub(super) token: Token,
+    /// Where the token that was consumed last ends.
+    pub(super) previous_end: usize,
+    /// Whether operations without a location get their place in the text.
+    pub(super) place_ops: bool,
+    /// Aliases by their names with `#` or `!`.
+    pub(super) aliases: HashMap<&'a str, Alias>,
+    /// Types that were read, by their text.
+    pub(super) types: HashMap<&'a str, Type>,
+    /// Contents of `dialect_resources` by name: where their string is. Read at the first use.
+    pub(super) resources: Option<HashMap<String, (usize, usize)>>,
+    /// Values in scope.
+    pub(super) scopes: Scopes<'a>,
+    /// The function that is being read.
+    pub(super) function: Function,
+    /// Numbers that attributes of operations may still have.
+    pub(super) attribute_numbers: usize,
+    /// Types, attributes and locations around the token.
+    pub(super) depth: u32,
+    /// The greatest depth since an alias' value began.
+    pub(super) deepest: u32,
+    /// Tokens of types and attributes so far, those of aliases counted wherever they are used.
+    pub(super) weight: u64,
+    /// The place in the text whose line was found last.
+    last_place: Place,
+}
+
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a str, place_ops: bool) -> Result<Self, Error> {
+        let attribute_numbers =
+            text.len().saturating_mul(ATTRIBUTE_NUMBERS_PER_BYTE).saturating_add(ATTRIBUTE_NUMBERS_BASE);
+        let mut parser = Parser {
+            text,
+            token: lexer::next(text, 0),
+            previous_end: 0,
+            place_ops,
+            aliases: HashMap::new(),
+            types: HashMap::new(),
+            resources: None,
+            scopes: Scopes::default(),
+            function: Function::default(),
+            attribute_numbers,
+            depth: 0,
+            deepest: 0,
+            weight: 0,
+            last_place: Place::default(),
+        };
+        parser.find_aliases();
+        Ok(parser)
+    }
+
+    /// The text of the token.
+    pub(super) fn found(&self) -> &'a str {
+        &self.text[self.token.start..self.token.end]
+    }
+
+    /// Goes on from a byte of the text.
+    pub(super) fn seek(&mut self, at: usize) {
+        self.token = lexer::next(self.text, at);
+    }
+
+    /// Consumes the token.
+    pub(super) fn advance(&mut self) -> &'a str {
+        let found = self.found();
+        self.weight += 1;
+        self.previous_end = self.token.end;
+        self.seek(self.token.end);
+        found
+    }
+
+    /// Whether the token is this punctuation or keyword.
+    pub(super) fn at(&self, expected: &str) -> bool {
+        matches!(self.token.kind, Kind::Punctuation | Kind::Bare) && self.found() == expected
+    }
+
+    /// Consumes the token if it is this punctuation or keyword.
+    pub(super) fn eat(&mut self, expected: &str) -> bool {
+        let found = self.at(expected);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Consumes this punctuation or keyword.
+    pub(super) fn expect(&mut self, expected: &str) -> Result<(), Error> {
+        if self.eat(expected) { Ok(()) } else { Err(self.expected(&format!("'{expected}'"))) }
+    }
+
+    /// Consumes a token of a kind.
+    pub(super) fn expect_kind(&mut self, kind: Kind, what: &str) -> Result<&'a str, Error> {
+        if self.token.kind == kind { Ok(self.advance()) } else { Err(self.expected(what)) }
+    }
+
+    /// Consumes a name or keyword.
+    pub(super) fn bare(&mut self, what: &str) -> Result<&'a str, Error> {
+        self.expect_kind(Kind::Bare, what)
+    }
+
+    /// An error at the token.
+    pub(super) fn error(&self, message: impl AsRef<str>) -> Error {
+        self.error_at(self.token.start, message)
+    }
+
+    /// An error at a byte of the text.
+    pub(super) fn error_at(&self, offset: usize, message: impl AsRef<str>) -> Error {
+        let Place { line, column, .. } = Place::default().moved(self.text, offset);
+        let message = format!("line {line}, column {column}: {}", message.as_ref());
+        Error::new(ErrorKind::Malformed, message).at_offset(offset)
+    }
+
+    /// An error of another kind at a byte of the text.
+    pub(super) fn other_error_at(&self, kind: ErrorKind, offset: usize, message: impl AsRef<str>) -> Error {
+        Error { kind, ..self.error_at(offset, message) }
+    }
+
+    /// Something that is understood and not supported, at a byte of the text.
+    pub(super) fn unsupported_at(&self, offset: usize, message: impl AsRef<str>) -> Error {
+        self.other_error_at(ErrorKind::Unsupported, offset, message)
+    }
+
+    /// An error: something other than the token was expected.
+    pub(super) fn expected(&self, what: &str) -> Error {
+        let found = self.found();
+        self.error(match self.token.kind {
+            Kind::End => format!("expected {what}, found the end of the text"),
+            Kind::Unterminated => format!("expected {what}, found a string without closing quote"),
+            _ => format!("expected {what}, found '{}'", shortened(found)),
+        })
+    }
+
+    /// Line and column of a byte of the text; quick for places that grow.
+    pub(super) fn place(&mut self, offset: usize) -> Place {
+        self.last_place = self.last_place.moved(self.text, offset);
+        self.last_place
+    }
+
+    /// Reads something inside of a type, attribute or location.
+    pub(super) fn nested<T>(
+        &mut self,
+        inner: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.depth += 1;
+        self.check_depth(self.depth)?;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Notes that something nests this deep.
+    pub(super) fn check_depth(&mut self, depth: u32) -> Result<(), Error> {
+        self.deepest = self.deepest.max(depth);
+        if depth > MAX_NESTING {
+            let message = format!("types and attributes nest deeper than {MAX_NESTING}");
+            return Err(self.other_error_at(ErrorKind::TooLarge, self.token.start, message));
+        }
+        Ok(())
+    }
+
+    /// Elements between brackets, separated by commas.
+    pub(super) fn list<T>(
+        &mut self,
+        open: &str,
+        close: &str,
+        mut element: impl FnMut(&mut Self) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        self.expect(open)?;
+        let mut elements = Vec::new();
+        if self.eat(close) {
+            return Ok(elements);
+        }
+        loop {
+            elements.push(element(self)?);
+            if !self.eat(",") {
+                if !self.at(close) {
+                    return Err(self.expected(&format!("',' or '{close}'")));
+                }
+                self.advance();
+                return Ok(elements);
+            }
+        }
+    }
+
+    /// A number of type `i64`, with its sign.
+    pub(super) fn integer(&mut self) -> Result<i64, Error> {
+        let start = self.token.start;
+        let negative = self.eat("-");
+        let digits = self.expect_kind(Kind::Integer, "an integer")?;
+        let value = match digits.strip_prefix("0x") {
+            Some(digits) => i128::from_str_radix(digits, 16),
+            None => digits.parse(),
+        };
+        let value = value.ok().map(|value| if negative { -value } else { value });
+        value.and_then(|value| i64::try_from(value).ok()).ok_or_else(|| {
+            self.error_at(start, format!("expected a 64-bit integer, found '{}'", shortened(digits)))
+        })
+    }
+
+    /// `[1, 2]`.
+    pub(super) fn integers(&mut self) -> Result<Vec<i64>, Error> {
+        self.list("[", "]", Self::integer)
+    }
+
+    /// `true` or `false`.
+    pub(super) fn boolean(&mut self) -> Result<bool, Error> {
+        if self.eat("true") {
+            Ok(true)
+        } else if self.eat("false") {
+            Ok(false)
+        } else {
+            Err(self.expected("'true' or 'false'"))
+        }
+    }
+
+    /// Consumes what is between the bracket that is the token and the one that closes it; gives the text with both.
+    pub(super) fn balanced(&mut self) -> Result<&'a str, Error> {
+        let start = self.token.start;
+        let mut closers = Vec::new();
+        loop {
+            match self.found() {
+                "(" => closers.push(")"),
+                "[" => closers.push("]"),
+                "{" => closers.push("}"),
+                "<" => closers.push(">"),
+                _ if matches!(self.token.kind, Kind::End | Kind::Unterminated) => {
+                    let closer = closers.last().copied().unwrap_or("a bracket");
+                    return Err(self.expected(&format!("'{closer}'")));
+                }
+                found @ (")" | "]" | "}" | ">") => {
+                    if closers.pop() != Some(found) {
+                        return Err(self.error(format!("'{found}' closes nothing")));
+                    }
+                }
+                _ if closers.is_empty() => return Err(self.expected("a bracket")),
+                _ => {}
+            }
+            let end = self.token.end;
+            self.advance();
+            if closers.is_empty() {
+                return Ok(&self.text[start..end]);
+            }
+        }
+    }
+}
+
+/// Text for a message, cut where it is long.
+pub(super) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A place in a text.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// Line, from 1.
+    pub(super) line: usize,
+    /// Byte in the line, from 1.
+    pub(super) column: usize,
+    offset: usize,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Place { line: 1, column: 1, offset: 0 }
+    }
+}
+
+impl Place {
+    /// The place of a byte, counted from this place where it comes after it.
+    fn moved(self, text: &str, offset: usize) -> Place {
+        let known = if self.offset <= offset { self } else { Place::default() };
+        let between = text.as_bytes().get(known.offset..offset).unwrap_or_default();
+        match between.iter().rposition(|&byte| byte == b'\n') {
+            None => Place { column: known.column + between.len(), offset, ..known },
+            Some(last) => {
+                let breaks = between.iter().filter(|&&byte| byte == b'\n').count();
+                Place { line: known.line + breaks, column: between.len() - last, offset }
+            }
+        }
+    }
+}

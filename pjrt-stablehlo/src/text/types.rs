@@ -1,0 +1,269 @@
+//! Types.
+
+use std::sync::Arc;
+
+use super::lexer::Kind;
+use super::parser::Parser;
+use crate::Error;
+use crate::ir::{
+    Attribute, DYNAMIC, ElementType, FunctionType, QuantizedType, Str, TensorType, Type,
+};
+
+/// Sizes of a shape, and what is attached to it.
+struct Shape {
+    /// `None` for `*`.
+    dims: Option<Vec<i64>>,
+    element: Type,
+}
+
+impl<'a> Parser<'a> {
+    /// A type.
+    pub(super) fn ty(&mut self) -> Result<Type, Error> {
+        match self.token.kind {
+            Kind::Exclamation => self.dialect_type(),
+            Kind::Bare => self.builtin_type(),
+            Kind::Punctuation if self.at("(") => {
+                Ok(Type::Function(self.nested(Self::function_type)?.into()))
+            }
+            _ => Err(self.expected("a type")),
+        }
+    }
+
+    /// `(tensor<f32>) -> tensor<f32>`.
+    pub(super) fn function_type(&mut self) -> Result<FunctionType, Error> {
+        let inputs = self.list("(", ")", Self::ty)?;
+        self.expect("->")?;
+        Ok(FunctionType { inputs, results: self.result_types()? })
+    }
+
+    /// One type, or several in parentheses.
+    pub(super) fn result_types(&mut self) -> Result<Vec<Type>, Error> {
+        if self.at("(") { self.list("(", ")", Self::ty) } else { Ok(vec![self.ty()?]) }
+    }
+
+    /// Types separated by commas.
+    pub(super) fn types(&mut self) -> Result<Vec<Type>, Error> {
+        let mut types = vec![self.ty()?];
+        while self.eat(",") {
+            types.push(self.ty()?);
+        }
+        Ok(types)
+    }
+
+    fn builtin_type(&mut self) -> Result<Type, Error> {
+        let start = self.token.start;
+        let name = self.found();
+        match name {
+            "tensor" => self.tensor(),
+            "memref" => {
+                self.advance();
+                self.nested(Self::buffer)
+            }
+            "tuple" => {
+                self.advance();
+                self.nested(|parser| Ok(Type::Tuple(parser.list("<", ">", Self::ty)?.into())))
+            }
+            "complex" => {
+                self.advance();
+                self.expect("<")?;
+                let part = self.nested(Self::ty)?;
+                self.expect(">")?;
+                match part {
+                    Type::Scalar(ElementType::F32) => Ok(Type::Scalar(ElementType::ComplexF32)),
+                    Type::Scalar(ElementType::F64) => Ok(Type::Scalar(ElementType::ComplexF64)),
+                    other => {
+                        Err(self.unsupported_at(start, format!("complex numbers of {other} are not supported")))
+                    }
+                }
+            }
+            "none" => {
+                self.advance();
+                Ok(Type::None)
+            }
+            _ => {
+                let Some(ty) = scalar(name) else { return Err(self.expected("a type")) };
+                self.advance();
+                Ok(Type::Scalar(ty))
+            }
+        }
+    }
+
+    /// `tensor<2x?xf32>`. Most occur again and again, so they are looked up by their text first.
+    fn tensor(&mut self) -> Result<Type, Error> {
+        let start = self.token.start;
+        let key = simple_end(self.text.as_bytes(), self.token.end).map(|end| &self.text[start..end]);
+        if let Some(key) = key
+            && let Some(ty) = self.types.get(key)
+        {
+            let ty = ty.clone();
+            self.weight += 1;
+            self.previous_end = start + key.len();
+            self.seek(self.previous_end);
+            return Ok(ty);
+        }
+        self.advance();
+        let ty = self.nested(Self::tensor_contents)?;
+        if let Some(key) = key
+            && self.previous_end == start + key.len()
+        {
+            self.types.insert(key, ty.clone());
+        }
+        Ok(ty)
+    }
+
+    fn tensor_contents(&mut self) -> Result<Type, Error> {
+        let start = self.token.end;
+        self.expect("<")?;
+        let Shape { dims, element } = self.shape()?;
+        let Some(dims) = dims else {
+            self.expect(">")?;
+            return Ok(Type::UnrankedTensor(element.into()));
+        };
+        let (mut bounds, mut encoding): (Box<[i64]>, Option<Str>) = Default::default();
+        if self.eat(",") {
+            let at = self.token.start;
+            match self.attribute()? {
+                Attribute::Bounds(values) => {
+                    let fits = values
+                        .iter()
+                        .zip(&dims)
+                        .all(|(&bound, &size)| bound == DYNAMIC || (size == DYNAMIC && bound >= 0));
+                    if values.len() != dims.len() || !fits {
+                        let message =
+                            "expected a bound or '?' for each dynamic dimension and '?' for the others";
+                        return Err(self.error_at(at, message));
+                    }
+                    bounds = (*values).into();
+                }
+                other => encoding = Some(other.to_string().into()),
+            }
+        }
+        self.expect(">")?;
+        let (element, quantization) = self.element(element, start)?;
+        Ok(Type::Tensor(TensorType::from_parts(dims.into(), bounds, element, quantization, encoding)))
+    }
+
+    /// `memref<2xf32>` after its keyword.
+    fn buffer(&mut self) -> Result<Type, Error> {
+        let start = self.token.end;
+        self.expect("<")?;
+        let Shape { dims, element } = self.shape()?;
+        let Some(dims) = dims else {
+            return Err(self.unsupported_at(start, "buffers without rank are not supported"));
+        };
+        if !self.at(">") {
+            return Err(self.unsupported_at(
+                self.token.start,
+                "buffers with a layout or memory space are not supported",
+            ));
+        }
+        self.advance();
+        let (element, quantization) = self.element(element, start)?;
+        Ok(Type::Buffer(TensorType::from_parts(dims.into(), Box::default(), element, quantization, None)))
+    }
+
+    /// The element type of a tensor.
+    fn element(&self, ty: Type, at: usize) -> Result<(ElementType, Option<Arc<QuantizedType>>), Error> {
+        match ty {
+            Type::Scalar(ElementType::Tf32) | Type::None => {}
+            Type::Scalar(ty) => return Ok((ty, None)),
+            Type::Quantized(quantization) => return Ok((ElementType::Quantized, Some(quantization))),
+            _ => {}
+        }
+        Err(self.error_at(at, format!("expected an element type, found {ty}")))
+    }
+
+    /// `2x?xf32`: sizes, which tokens do not fit, and the element type.
+    fn shape(&mut self) -> Result<Shape, Error> {
+        if self.eat("*") {
+            let at = self.token.start;
+            if !self.found().starts_with('x') {
+                return Err(self.expected("'x'"));
+            }
+            self.seek(at + 1);
+            return Ok(Shape { dims: None, element: self.ty()? });
+        }
+        let mut dims = Vec::new();
+        let bytes = self.text.as_bytes();
+        while self.at("?") || self.token.kind == Kind::Integer || self.token.kind == Kind::Float {
+            let mut at = self.token.start;
+            let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if digits == 0 {
+                dims.push(DYNAMIC);
+                at += 1;
+            } else {
+                let size = self.text[at..at + digits].parse::<i64>();
+                dims.push(size.map_err(|_| self.error_at(at, "expected a size that fits into 64 bits"))?);
+                at += digits;
+            }
+            self.seek(at);
+            if !self.found().starts_with('x') {
+                return Err(self.expected("'x' after a size"));
+            }
+            self.seek(self.token.start + 1);
+        }
+        Ok(Shape { dims: Some(dims), element: self.ty()? })
+    }
+
+    fn dialect_type(&mut self) -> Result<Type, Error> {
+        let name = self.found();
+        match name {
+            "!stablehlo.token" | "!mhlo.token" => {
+                self.advance();
+                Ok(Type::Token)
+            }
+            "!shape.witness" => {
+                self.advance();
+                Ok(Type::Witness)
+            }
+            "!stablehlo.future" => {
+                self.advance();
+                self.nested(|parser| Ok(Type::Future(parser.list("<", ">", Self::ty)?.into())))
+            }
+            "!quant.uniform" => {
+                self.advance();
+                self.nested(|parser| Ok(Type::Quantized(parser.quantized()?.into())))
+            }
+            _ if name.contains('.') || self.is_bracket_next() => {
+                let start = self.token.start + 1;
+                self.advance();
+                if self.at("<") && self.token.start == self.previous_end {
+                    self.balanced()?;
+                }
+                Ok(Type::Opaque(self.text[start..self.previous_end].into()))
+            }
+            _ => self.type_alias(),
+        }
+    }
+
+    /// Whether `<` follows the token without space.
+    pub(super) fn is_bracket_next(&self) -> bool {
+        self.text[self.token.end..].starts_with('<')
+    }
+}
+
+/// `f32`, `i8`, `si8`, `index`.
+fn scalar(name: &str) -> Option<ElementType> {
+    // StableHLO's plain integers are signed, so `si8` and `i8` are the same.
+    let plain = if name == "si1" { name } else { name.strip_prefix("s").unwrap_or(name) };
+    ElementType::from_name(plain)
+}
+
+/// The end of a `<...>` that begins at a byte and has neither quotes nor line breaks.
+fn simple_end(bytes: &[u8], start: usize) -> Option<usize> {
+    const MAX_LEN: usize = 128;
+    let mut depth = 0;
+    for (at, byte) in bytes.iter().enumerate().skip(start).take(MAX_LEN) {
+        match byte {
+            b'<' => depth += 1,
+            b'>' if depth == 1 => return Some(at + 1),
+            b'>' => depth -= 1,
+            b'"' | b'\n' => return None,
+            // Aliases are read anew, so that what they weigh is counted.
+            b'#' => return None,
+            _ if depth == 0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
