@@ -1,4 +1,86 @@
 //! Read, check and print StableHLO programs without MLIR or LLVM.
+//!
+//! Frameworks such as JAX send programs to a PJRT plugin as *portable artifacts*: StableHLO in its versioned form
+//! VHLO, encoded as MLIR bytecode. This crate turns those bytes into one checked, typed [`Module`] of the newest
+//! StableHLO, whatever version the program was sent in. It executes nothing.
+//!
+//! # A tour
+//!
+//! [`parse`] reads and verifies a program:
+//!
+//! ```
+//! use pjrt_stablehlo::ir::{Body, ElementType, Function, Op, OpId, Trait, Type};
+//! use pjrt_stablehlo::{Error, Module};
+//!
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/mlp_1.17.0.mlirbc");
+//! let program: Vec<u8> = std::fs::read(path).unwrap();
+//! let module: Module = pjrt_stablehlo::parse(program)?;
+//! let main: &Function = module.main().expect("programs of frameworks have a function 'main'");
+//!
+//! // The signature: a small neural network.
+//! assert_eq!(main.argument_types()[0].to_string(), "tensor<64x32xf32>");
+//! let Type::Tensor(result) = &main.result_types()[0] else { panic!("expected a tensor") };
+//! assert_eq!((result.element_type(), result.static_dims()), (ElementType::F32, Some(&[8, 10][..])));
+//!
+//! // Operations in the order in which they run. Attributes are typed fields of each operation's struct.
+//! let entry = main.body.entry().expect("main has code");
+//! let mut flops = 0;
+//! for &id in &main.body.block(entry).ops {
+//!     let op = main.body.op(id);
+//!     match &op.kind {
+//!         Op::DotGeneral(dot) => {
+//!             let [lhs, rhs] = *op.operands else { unreachable!("the verifier has counted operands") };
+//!             let contracted = dot.dot_dimension_numbers.lhs_contracting_dimensions[0] as usize;
+//!             let (lhs, rhs) = (main.body.ty(lhs).as_tensor().unwrap(), main.body.ty(rhs).as_tensor().unwrap());
+//!             flops += 2 * lhs.num_elements().unwrap() * rhs.num_elements().unwrap() / lhs.dims()[contracted] as u64;
+//!         }
+//!         Op::Constant(constant) => assert!(constant.value.dense_len() < 1 << 20),
+//!         Op::FuncCall(call) => assert!(module.function(&call.callee).is_some()),
+//!         _ if op.info().has(Trait::Elementwise) => flops += 1,
+//!         _ => {}
+//!     }
+//! }
+//! assert!(flops > 2 * 8 * 64 * 32);
+//!
+//! // A target that cannot do everything says which operation it lacks, and where in the user's program it is.
+//! fn unsupported(body: &Body, op: OpId) -> String {
+//!     let op = body.op(op);
+//!     format!("{} is not supported by this device, at {}", op.kind, op.location)
+//! }
+//! let (id, _) = main.body.ops().find(|(_, op)| matches!(op.kind, Op::DotGeneral(_))).unwrap();
+//! let message = unsupported(&main.body, id);
+//! assert!(message.starts_with("stablehlo.dot_general is not supported by this device, at \"jit(mlp)/"));
+//! assert!(message.contains("generate.py"));
+//!
+//! // The program as text, which MLIR's own parsers read; with locations for `{:#}`.
+//! assert!(module.to_string().contains("\"stablehlo.dot_general\"(%arg4, %arg0)"));
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! # What is where
+//!
+//! * [`ir`]: modules, functions, bodies, types, literals, attributes, locations; [`ir::ops`] has the operations, all
+//!   from one table, which [`ir::OpInfo`] makes available at run time.
+//! * [`parse`] and [`Error`]: reading. [`limits`] has every cap on what is accepted.
+//! * [`verify`]: the rules that a module keeps, which consumers can rely on.
+//! * [`versions`]: the versions of VHLO that can be read, which a plugin advertises to its hosts.
+//!
+//! # What can be read
+//!
+//! * MLIR bytecode of format versions 0 to 6, with VHLO from [`versions::MINIMUM_VERSION`] to
+//!   [`versions::CURRENT_VERSION`], and `builtin`, `func`, `sdy` and native `stablehlo` operations and attributes mixed
+//!   in, as JAX mixes them. Older VHLO is upgraded on the way in.
+//! * Everything else gives an error of kind [`ErrorKind::Unsupported`].
+//!
+//! Operations of dialects that the table does not have are kept as [`ir::Op::Other`] where their encoding is known;
+//! attributes beyond an operation's own (`mhlo.sharding`, `sdy.sharding`, `jax.result_info`, ...) are kept as they are.
+//!
+//! # Hostile input
+//!
+//! Reading neither panics nor recurses in proportion to the input, and takes memory in proportion to it: constants are
+//! windows of the input ([`Bytes`]), splats stay splats, and counts are checked against the bytes that are left before
+//! anything is allocated for them. Errors say at which byte of the input, in which operation, and where in the source
+//! program.
 
 #![forbid(unsafe_code)]
 

@@ -4,10 +4,11 @@
 //! The folder comes from `PJRT_CORPUS`, and one of programs that hosts sent from `PJRT_CAPTURED`. Without them the
 //! tests are skipped with a note, except in CI.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pjrt_stablehlo::versions::{CURRENT_VERSION, MINIMUM_VERSION};
 use pjrt_stablehlo::{Error, Module};
 use serde_json::Value;
 
@@ -114,9 +115,11 @@ fn every_program_of_the_corpus_reads() {
     let programs = programs(&folder);
     assert!(programs.len() > 1000, "expected a corpus, found {} programs", programs.len());
     let mut failures = Vec::new();
+    let mut versions = BTreeSet::new();
     for program in &programs {
         match pjrt_stablehlo::parse(program.bytes.clone()) {
             Ok(module) => {
+                versions.extend(module.source_version);
                 if let Some(difference) = count_difference(program, &module) {
                     failures.push(format!("{} {}: {difference}", program.record, program.form));
                 }
@@ -125,6 +128,9 @@ fn every_program_of_the_corpus_reads() {
         }
     }
     report("the corpus", programs.len(), &failures);
+    // What is advertised is what has been read.
+    assert_eq!(versions.first(), Some(&MINIMUM_VERSION));
+    assert_eq!(versions.last(), Some(&CURRENT_VERSION));
 }
 
 #[test]
