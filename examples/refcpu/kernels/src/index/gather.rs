@@ -173,10 +173,7 @@ impl Windows {
         let mut first = range.start;
         while first < range.end {
             let n = BLOCK.min(range.end - first);
-            for (f, t) in from[..n].iter_mut().zip(&mut to[..n]) {
-                (*f, *t) = odometer.offsets;
-                odometer.advance();
-            }
+            odometer.fill(&mut from[..n], &mut to[..n]);
             for k in 0..spec.start_index_map.len() {
                 let (largest, step) = self.components[k];
                 vectors.read(k, first, &mut starts[..n]);

@@ -61,7 +61,11 @@ impl<'a> IndexVectors<'a> {
         widen: impl Fn(T) -> i64,
     ) {
         let values = self.indices.as_slice::<T>();
-        if self.low == 1 {
+        if self.low == 1 && self.vector == 1 {
+            for (o, v) in out.iter_mut().zip(&values[first..]) {
+                *o = widen(*v);
+            }
+        } else if self.low == 1 {
             let from = &values[(first * self.vector + k).min(values.len())..];
             for (o, v) in out.iter_mut().zip(from.iter().step_by(self.vector.max(1))) {
                 *o = widen(*v);
@@ -73,6 +77,24 @@ impl<'a> IndexVectors<'a> {
             }
         }
     }
+}
+
+/// Dimensions given as size and two steps, outermost first, without those of size 1 and with those merged that continue
+/// each other in both steps.
+pub(super) fn merge(dims: impl Iterator<Item = (usize, isize, isize)>) -> Vec<(usize, isize, isize)> {
+    let mut merged: Vec<(usize, isize, isize)> = Vec::new();
+    for (count, a, b) in dims {
+        match merged.last_mut() {
+            Some(outer)
+                if outer.1 == a.wrapping_mul(count as isize) && outer.2 == b.wrapping_mul(count as isize) =>
+            {
+                *outer = (outer.0.saturating_mul(count), a, b);
+            }
+            _ if count == 1 => {}
+            _ => merged.push((count, a, b)),
+        }
+    }
+    merged
 }
 
 /// A position that moves through nested dimensions in row-major order, with up to two offsets that follow it.
@@ -87,19 +109,7 @@ impl Odometer {
     /// Dimensions given as size and the steps of both offsets; dimensions that continue each other are merged. Stands
     /// at position `start` in row-major order.
     pub(super) fn new(dims: impl Iterator<Item = (usize, isize, isize)>, start: usize) -> Self {
-        let mut merged: Vec<(usize, isize, isize)> = Vec::new();
-        for (count, a, b) in dims {
-            match merged.last_mut() {
-                Some(outer)
-                    if outer.1 == a.wrapping_mul(count as isize)
-                        && outer.2 == b.wrapping_mul(count as isize) =>
-                {
-                    *outer = (outer.0.saturating_mul(count), a, b);
-                }
-                _ if count == 1 => {}
-                _ => merged.push((count, a, b)),
-            }
-        }
+        let merged = merge(dims);
         let mut at = vec![0; merged.len()];
         let (mut rest, mut offsets) = (start, (0isize, 0isize));
         for (i, (count, a, b)) in at.iter_mut().zip(&merged).rev() {
@@ -115,16 +125,44 @@ impl Odometer {
 
     /// Moves to the next position; after the last one comes the first.
     pub(super) fn advance(&mut self) {
+        self.advance_by_run(1);
+    }
+
+    /// Writes the offsets of the next positions, as many as there is room for, and moves behind them.
+    pub(super) fn fill(&mut self, first: &mut [isize], second: &mut [isize]) {
+        let mut at = 0;
+        while at < first.len() {
+            let Some((count, a, b)) = self.dims.last().copied() else {
+                first[at..].fill(self.offsets.0);
+                second[at..].fill(self.offsets.1);
+                return;
+            };
+            let run = (count - self.at[self.at.len() - 1]).min(first.len() - at);
+            let (mut x, mut y) = self.offsets;
+            for (f, s) in first[at..at + run].iter_mut().zip(&mut second[at..at + run]) {
+                (*f, *s) = (x, y);
+                x += a;
+                y += b;
+            }
+            self.advance_by_run(run);
+            at += run;
+        }
+    }
+
+    /// Moves by `steps` positions, which do not go past the end of the last dimension.
+    fn advance_by_run(&mut self, steps: usize) {
+        let mut steps = steps;
         for (i, (count, a, b)) in self.at.iter_mut().zip(&self.dims).rev() {
-            *i += 1;
-            self.offsets.0 += a;
-            self.offsets.1 += b;
+            *i += steps;
+            self.offsets.0 += a * steps as isize;
+            self.offsets.1 += b * steps as isize;
             if *i < *count {
                 return;
             }
             *i = 0;
             self.offsets.0 -= a * *count as isize;
             self.offsets.1 -= b * *count as isize;
+            steps = 1;
         }
     }
 }

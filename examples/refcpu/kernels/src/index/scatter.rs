@@ -1,10 +1,31 @@
 //! StableHLO `scatter`: updates combined into windows of an array at places that an index array names.
 
 use super::gather::BLOCK;
-use super::indices::{IndexVectors, Odometer};
+use super::indices::{IndexVectors, Odometer, merge};
 use crate::copy::{check_same_type, copy, strides_of};
+use crate::view::{Element, SyncPtr};
 use crate::{DType, Dst, Pool, Src};
 use half::{bf16, f16};
+use std::ops::Range;
+
+/// Elements that are worth a chunk of their own.
+const ELEMENTS_PER_CHUNK: usize = 32 << 10;
+/// At most so many chunks look at all indices, each for its own rows,
+const OWNERS: usize = 4;
+/// where rows have at least this many elements.
+const ROW_WORTH_SEARCHING: usize = 32;
+
+/// Asks for a place in memory that will be written soon.
+#[inline(always)]
+fn prefetch<T>(place: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of any address is harmless.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(place.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
 
 /// What happens to an element that an update meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,9 +63,9 @@ pub struct ScatterSpec<'a> {
     pub scatter_dims_to_operand_dims: &'a [usize],
     /// The dimension of the indices along which index vectors lie; its rank if each element is one.
     pub index_vector_dim: usize,
-    /// The caller's promise that index vectors ascend. Only speed may depend on it.
+    /// The caller's promise that index vectors ascend. Nothing depends on it.
     pub indices_are_sorted: bool,
-    /// The caller's promise that no two updates meet. Only the order of updates may depend on it.
+    /// The caller's promise that no two updates meet. Nothing depends on it: a broken promise does no harm.
     pub unique_indices: bool,
 }
 
@@ -86,11 +107,9 @@ pub fn scatter(
     }
     let plan = Updates::new(out.dims(), indices, updates.dims(), spec);
     macro_rules! go {
-        ($t:ty, $f:expr) => {{
-            let (from, to) = (updates.as_slice::<$t>(), out.as_mut_slice::<$t>());
-            let combine: fn($t, $t) -> $t = $f;
-            plan.for_each(&mut |o, u| to[o] = combine(to[o], from[u]));
-        }};
+        ($t:ty, $f:expr) => {
+            plan.combine_all::<$t>(pool, &updates, &mut out, $f)
+        };
     }
     macro_rules! arithmetic {
         ($t:ty, $add:expr, $mul:expr, $min:expr, $max:expr) => {
@@ -194,7 +213,7 @@ struct Updates<'a> {
     batch: Vec<(usize, isize, isize)>,
     /// Largest start and step for each component of an index vector.
     components: Vec<(i64, isize)>,
-    /// Sizes and steps (operand, updates) of the dimensions of a window.
+    /// Sizes and steps (operand, updates) of the dimensions of a window, merged.
     window: Vec<(usize, isize, isize)>,
 }
 
@@ -247,11 +266,103 @@ impl<'a> Updates<'a> {
             .map(|d| (dims[*d] as i64 - extent[*d] as i64, to[*d]))
             .collect();
         let window =
-            kept.iter().zip(spec.update_window_dims).map(|(k, u)| (update_dims[*u], to[*k], from[*u]));
+            merge(kept.iter().zip(spec.update_window_dims).map(|(k, u)| (update_dims[*u], to[*k], from[*u])));
         // An inserted dimension that no index component is for stands at 0, which an empty operand does not have.
         let reachable = !dims.contains(&0) && !update_dims.contains(&0);
         let count = if reachable { batch_dims.iter().map(|d| update_dims[*d]).product() } else { 0 };
-        Self { vectors, count, batch, components, window: window.collect() }
+        Self { vectors, count, batch, components, window }
+    }
+
+    /// Combines the updates of all windows whose first element lies in `owned`.
+    ///
+    /// # Safety
+    /// `to` and `from` are the arrays of the shapes that this was made for, and nothing else accesses the elements of
+    /// these windows.
+    unsafe fn combine_owned<T: Element>(
+        &self,
+        to: *mut T,
+        from: *const T,
+        owned: Range<usize>,
+        combine: impl Fn(T, T) -> T,
+    ) {
+        // SAFETY (of its calls): element numbers lie in their arrays.
+        let one = |o: usize, u: usize| unsafe {
+            let place = to.add(o);
+            place.write(combine(place.read(), from.add(u).read()));
+        };
+        // Only windows inside the operand are given out, so all their elements lie in it; those of the updates are
+        // numbered by dimensions of the updates.
+        match self.window[..] {
+            [] => self.for_each_block(&mut |places| {
+                for (o, _) in places {
+                    prefetch(to.wrapping_add(*o));
+                }
+                for (o, u) in places {
+                    one(*o, *u);
+                }
+            }),
+            [(n, 1, 1)] => self.for_each_block(&mut |places| {
+                for (o, u) in places.iter().filter(|(o, _)| owned.contains(o)) {
+                    for i in 0..n {
+                        one(o + i, u + i);
+                    }
+                }
+            }),
+            _ => {
+                let elements: usize = self.window.iter().map(|(n, ..)| n).product();
+                let mut inside = Odometer::new(self.window.iter().copied(), 0);
+                self.for_each_block(&mut |places| {
+                    for (o, u) in places {
+                        for _ in 0..elements {
+                            let (to, from) = inside.offsets;
+                            one(o + to as usize, u + from as usize);
+                            inside.advance();
+                        }
+                    }
+                });
+            }
+        }
+    }
+
+    /// Combines all updates.
+    fn combine_all<T: Element>(
+        &self,
+        pool: &Pool,
+        updates: &Src<'_>,
+        out: &mut Dst<'_>,
+        combine: impl Fn(T, T) -> T + Copy + Sync,
+    ) {
+        let len = out.as_mut_slice::<T>().len();
+        let from = SyncPtr::from_raw(updates.as_slice::<T>().as_ptr().cast_mut().cast());
+        let to = SyncPtr::new(out);
+        // SAFETY (of all uses): the views have these shapes (checked by `new`) and type, and their elements `T`'s size.
+        let run = |owned: Range<usize>| unsafe {
+            self.combine_owned::<T>(to.get().cast(), from.get().cast(), owned, combine)
+        };
+        let cost = self.count.saturating_mul(self.window.first().map_or(1, |w| w.0));
+        let parts = (cost / ELEMENTS_PER_CHUNK).clamp(1, OWNERS);
+        if let Some(n) = self.rows().filter(|n| parts > 1 && *n >= ROW_WORTH_SEARCHING) {
+            // Windows are rows of the operand: each chunk looks at all indices and writes the rows that it owns.
+            let part = (len / n).div_ceil(parts) * n;
+            pool.run(len.div_ceil(part), &|chunk| {
+                run(chunk * part..len.min((chunk + 1) * part));
+            });
+        } else {
+            run(0..len);
+        }
+    }
+
+    /// The length of windows that are contiguous and either the same or apart.
+    fn rows(&self) -> Option<usize> {
+        match self.window[..] {
+            [(n, 1, 1)] => {
+                let aligned = |step: isize| step as usize % n == 0;
+                let all =
+                    self.batch.iter().all(|b| aligned(b.1)) && self.components.iter().all(|c| aligned(c.1));
+                all.then_some(n)
+            }
+            _ => None,
+        }
     }
 
     /// Calls `work` with the element numbers of the first elements of windows, in the operand and in the updates, a
@@ -262,10 +373,7 @@ impl<'a> Updates<'a> {
         let (mut inside, mut places) = ([true; BLOCK], [(0, 0); BLOCK]);
         for first in (0..self.count).step_by(BLOCK) {
             let n = BLOCK.min(self.count - first);
-            for (t, f) in to[..n].iter_mut().zip(&mut from[..n]) {
-                (*t, *f) = odometer.offsets;
-                odometer.advance();
-            }
+            odometer.fill(&mut to[..n], &mut from[..n]);
             inside[..n].fill(true);
             for (k, (largest, step)) in self.components.iter().enumerate() {
                 self.vectors.read(k, first, &mut starts[..n]);
