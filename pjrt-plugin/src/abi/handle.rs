@@ -85,39 +85,43 @@ pub(crate) mod registry {
     use crate::error::{Error, Result};
     use crate::sync::lock;
 
-    /// Kind and number of shares by address.
-    static LIVE: LazyLock<Mutex<HashMap<usize, (&'static str, usize)>>> = LazyLock::new(Mutex::default);
+    /// The number of shares by address and kind: an object may lie at the start of another.
+    static LIVE: LazyLock<Mutex<HashMap<(usize, &'static str), usize>>> = LazyLock::new(Mutex::default);
 
-    fn wrong(name: &str, wanted: &str, found: Option<&(&'static str, usize)>) -> Error {
+    fn wrong(
+        live: &HashMap<(usize, &'static str), usize>,
+        address: usize,
+        name: &str,
+        wanted: &str,
+    ) -> Error {
+        let found = live.keys().find(|(other, _)| *other == address);
         Error::invalid_argument(match found {
-            Some((kind, _)) => format!("'{name}' is a handle to a {kind}, not to a {wanted}"),
+            Some((_, kind)) => format!("'{name}' is a handle to a {kind}, not to a {wanted}"),
             None => format!("'{name}' is no handle to a {wanted}, or it has been destroyed"),
         })
     }
 
     pub(crate) fn add<H: Handle>(pointer: *const H::Opaque) {
-        lock(&LIVE).entry(pointer.addr()).or_insert((H::KIND, 0)).1 += 1;
+        *lock(&LIVE).entry((pointer.addr(), H::KIND)).or_insert(0) += 1;
     }
 
     pub(crate) fn check<H: Handle>(pointer: *const H::Opaque, name: &str) -> Result<()> {
-        match lock(&LIVE).get(&pointer.addr()) {
-            Some((kind, _)) if *kind == H::KIND => Ok(()),
-            found => Err(wrong(name, H::KIND, found)),
+        let live = lock(&LIVE);
+        if live.contains_key(&(pointer.addr(), H::KIND)) {
+            return Ok(());
         }
+        Err(wrong(&live, pointer.addr(), name, H::KIND))
     }
 
     pub(crate) fn remove<H: Handle>(pointer: *const H::Opaque, name: &str) -> Result<()> {
         let mut live = lock(&LIVE);
-        match live.get_mut(&pointer.addr()) {
-            Some((kind, shares)) if *kind == H::KIND => {
-                *shares -= 1;
-                if *shares == 0 {
-                    live.remove(&pointer.addr());
-                }
-                Ok(())
-            }
-            found => Err(wrong(name, H::KIND, found.as_deref())),
+        let key = (pointer.addr(), H::KIND);
+        match live.get_mut(&key) {
+            None => return Err(wrong(&live, key.0, name, H::KIND)),
+            Some(1) => drop(live.remove(&key)),
+            Some(shares) => *shares -= 1,
         }
+        Ok(())
     }
 }
 

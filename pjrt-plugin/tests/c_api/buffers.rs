@@ -1,0 +1,388 @@
+//! Buffers: uploads in every shape, readbacks in every layout, states.
+
+use std::ptr;
+
+use pjrt_plugin::ErrorCode;
+use pjrt_sys::*;
+
+use crate::dummy::run_queue;
+use crate::host::*;
+
+fn bytes_of(numbers: &[f32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+/// Uploads and reads back.
+fn round_trip(upload: &Upload<'_>) -> Vec<u8> {
+    let client = Client::new(&[]);
+    let upload = Upload { device: client.devices()[0], ..*upload };
+    let (buffer, done) = upload.to(&client).unwrap();
+    await_event(done).unwrap();
+    destroy_event(done);
+    buffer.bytes(ptr::null_mut()).unwrap()
+}
+
+#[test]
+fn strides_of_every_kind_are_understood() {
+    let numbers: [f32; 6] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+    let dense = Upload { dims: &[2, 3], ..Upload::new(&numbers) };
+    assert_eq!(round_trip(&dense), bytes_of(&numbers));
+    assert_eq!(round_trip(&Upload { strides: Some(&[12, 4]), ..dense }), bytes_of(&numbers));
+    let transposed = Upload { dims: &[3, 2], strides: Some(&[4, 12]), ..dense };
+    assert_eq!(round_trip(&transposed), bytes_of(&[0.0, 3.0, 1.0, 4.0, 2.0, 5.0]));
+    let reversed = Upload { data: numbers[5..].as_ptr().cast(), dims: &[6], strides: Some(&[-4]), ..dense };
+    assert_eq!(round_trip(&reversed), bytes_of(&[5.0, 4.0, 3.0, 2.0, 1.0, 0.0]));
+    let repeated = Upload { dims: &[2, 2], strides: Some(&[0, 4]), ..dense };
+    assert_eq!(round_trip(&repeated), bytes_of(&[0.0, 1.0, 0.0, 1.0]));
+}
+
+#[test]
+fn arrays_of_nothing_and_scalars_make_the_trip() {
+    let numbers = [7.0_f32];
+    assert_eq!(round_trip(&Upload { dims: &[0, 3], ..Upload::new(&numbers) }), [0_u8; 0]);
+    assert_eq!(round_trip(&Upload { dims: &[], ..Upload::new(&numbers) }), bytes_of(&numbers));
+    let nothing =
+        Upload { data: ptr::null(), dims: &[3, 0], strides: Some(&[0, 4]), ..Upload::new(&numbers) };
+    assert_eq!(round_trip(&nothing), [0_u8; 0]);
+}
+
+#[test]
+fn elements_of_less_than_a_byte_come_unpacked() {
+    let upload = Upload { element_type: PJRT_Buffer_Type_S4, dims: &[4], ..Upload::new(&[1_u8, 2, 3, 4]) };
+    assert_eq!(round_trip(&upload), [1, 2, 3, 4]);
+}
+
+#[test]
+fn wrong_uploads_are_refused() {
+    let client = Client::new(&[]);
+    let numbers = [0.0_f32; 4];
+    let good = Upload { dims: &[4], device: client.devices()[0], ..Upload::new(&numbers) };
+    let refused = |upload: Upload<'_>, what: &str| {
+        let error = upload.to(&client).err().unwrap();
+        assert_eq!(error.code, ErrorCode::InvalidArgument as u32, "{error:?}");
+        assert!(error.message.contains(what), "{error:?}");
+    };
+    refused(Upload { dims: &[-1], ..good }, "no size in memory");
+    refused(Upload { dims: &[i64::MAX, 4], ..good }, "no size in memory");
+    refused(Upload { strides: Some(&[4, 4]), ..good }, "2 strides");
+    refused(Upload { strides: Some(&[i64::MAX]), ..good }, "outside of memory");
+    refused(Upload { element_type: PJRT_Buffer_Type_INVALID, ..good }, "element type");
+    refused(Upload { data: ptr::null(), ..good }, "'data' is null");
+    refused(Upload { device: ptr::null_mut(), ..good }, "neither a device nor a memory");
+    let other = Client::new(&[]);
+    refused(Upload { device: other.devices()[0], ..good }, "another client");
+}
+
+#[test]
+fn host_memory_is_released_when_the_plugin_is_done_with_it() {
+    let numbers = [1.0_f32, 2.0, 3.0, 4.0];
+    for (semantics, opaque, kept) in [
+        (PJRT_HostBufferSemantics_kImmutableOnlyDuringCall, 0, false),
+        (PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes, 0, false),
+        (PJRT_HostBufferSemantics_kImmutableZeroCopy, 1, false),
+        (PJRT_HostBufferSemantics_kImmutableZeroCopy, 0, true),
+        (PJRT_HostBufferSemantics_kMutableZeroCopy, 0, true),
+    ] {
+        let opaque = text_option("opaque", if opaque == 1 { "true" } else { "false" });
+        let client = Client::new(&[opaque]);
+        let upload = Upload { dims: &[4], semantics, device: client.devices()[0], ..Upload::new(&numbers) };
+        let (buffer, done) = upload.to(&client).unwrap();
+        assert_eq!(is_ready(done), !kept);
+        assert_eq!(buffer.numbers().unwrap(), numbers);
+        buffer.delete();
+        assert!(is_ready(done));
+        destroy_event(done);
+    }
+}
+
+#[test]
+fn layouts_of_the_host_are_honoured() {
+    let client = Client::new(&[]);
+    let numbers: [f32; 6] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+    let upload = Upload { dims: &[2, 3], device: client.devices()[0], ..Upload::new(&numbers) };
+    let (buffer, done) = upload.to(&client).unwrap();
+    destroy_event(done);
+    let read = |u, type_| {
+        // Sizes of nested structs are what hosts leave uninitialised.
+        let mut layout = PJRT_Buffer_MemoryLayout {
+            struct_size: 2,
+            extension_start: ptr::without_provenance_mut(1),
+            u,
+            type_,
+        };
+        buffer.bytes(&raw mut layout)
+    };
+    let column_major = bytes_of(&[0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+    let tiled = |order: &[i64]| {
+        let tiled = PJRT_Buffer_MemoryLayout_Tiled {
+            minor_to_major: order.as_ptr(),
+            minor_to_major_size: order.len(),
+            ..PJRT_Buffer_MemoryLayout_Tiled::zeroed()
+        };
+        read(PJRT_Buffer_MemoryLayout_Union { tiled }, PJRT_Buffer_MemoryLayout_Type_Tiled)
+    };
+    assert_eq!(tiled(&[1, 0]).unwrap(), bytes_of(&numbers));
+    assert_eq!(tiled(&[0, 1]).unwrap(), column_major);
+    assert!(tiled(&[0]).unwrap_err().message.contains("1 dimensions"));
+    assert!(tiled(&[0, 0]).unwrap_err().message.contains("permutation"));
+    let strided = |strides: &[i64]| {
+        let strides = PJRT_Buffer_MemoryLayout_Strides {
+            byte_strides: strides.as_ptr(),
+            num_byte_strides: strides.len(),
+            ..PJRT_Buffer_MemoryLayout_Strides::zeroed()
+        };
+        read(PJRT_Buffer_MemoryLayout_Union { strides }, PJRT_Buffer_MemoryLayout_Type_Strides)
+    };
+    assert_eq!(strided(&[4, 8]).unwrap(), column_major);
+    assert!(strided(&[16, 4]).unwrap_err().message.contains("too small"));
+    assert!(strided(&[-12, 4]).unwrap_err().message.contains("before it"));
+}
+
+#[test]
+fn a_destination_that_is_too_small_is_refused() {
+    let client = Client::new(&[]);
+    let buffer = client.upload(0, &[1.0; 4]);
+    let mut dst = [0_u8; 15];
+    let error = call!(PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args {
+        src: buffer.0,
+        dst: dst.as_mut_ptr().cast(),
+        dst_size: 15,
+    }))
+    .err()
+    .unwrap();
+    assert_eq!(error.code, ErrorCode::InvalidArgument as u32);
+    assert_eq!(dst, [0; 15]);
+}
+
+#[test]
+fn a_pending_buffer_answers_getters_and_fills_readbacks_later() {
+    let client = Client::new(&[option("uploads", 201)]);
+    let buffer = client.upload(0, &[1.0, 2.0, 3.0, 4.0]);
+    let event = buffer.ready();
+    assert!(!is_ready(event));
+    let args =
+        call!(PJRT_Buffer_OnDeviceSizeInBytes(PJRT_Buffer_OnDeviceSizeInBytes_Args { buffer: buffer.0 }));
+    assert_eq!(args.unwrap().on_device_size_in_bytes, 16);
+    let mut dst = [0_f32; 4];
+    let read = call!(PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args {
+        src: buffer.0,
+        dst: dst.as_mut_ptr().cast(),
+        dst_size: 16,
+    }))
+    .unwrap()
+    .event;
+    let device = client.devices()[1];
+    let copy = call!(PJRT_Buffer_CopyToDevice(PJRT_Buffer_CopyToDevice_Args {
+        buffer: buffer.0,
+        dst_device: device
+    }));
+    let copy = Buffer(copy.unwrap().dst_buffer);
+    // The readback holds on to the storage.
+    buffer.delete();
+    assert!(buffer.is_deleted() && !is_ready(read));
+    assert_eq!(run_queue(201), 1);
+    assert!(is_ready(event));
+    await_event(read).unwrap();
+    assert_eq!(dst, [1.0, 2.0, 3.0, 4.0]);
+    // The copy is an upload of its own.
+    assert_eq!(run_queue(201), 1);
+    assert_eq!(copy.numbers().unwrap(), dst);
+    destroy_event(event);
+    destroy_event(read);
+}
+
+#[test]
+fn a_deleted_buffer_says_so() {
+    let client = Client::new(&[]);
+    let buffer = client.upload(0, &[1.0; 4]);
+    assert!(!buffer.is_deleted());
+    buffer.delete();
+    buffer.delete();
+    assert!(buffer.is_deleted());
+    let event = buffer.ready();
+    assert!(is_ready(event));
+    assert!(await_event(event).unwrap_err().message.contains("deleted or donated"));
+    destroy_event(event);
+    let error = buffer.numbers().unwrap_err();
+    assert_eq!(error.code, ErrorCode::InvalidArgument as u32);
+    assert!(error.message.contains("deleted or donated"), "{error:?}");
+    let args = call!(PJRT_Buffer_Dimensions(PJRT_Buffer_Dimensions_Args { buffer: buffer.0 })).unwrap();
+    assert_eq!(array(args.dims, args.num_dims), [4]);
+}
+
+#[test]
+fn external_references_keep_the_bytes_where_they_are() {
+    let client = Client::new(&[text_option("opaque", "false")]);
+    let buffer = client.upload(0, &[1.0, 2.0, 3.0, 4.0]);
+    let pin = || {
+        call!(PJRT_Buffer_IncreaseExternalReferenceCount(PJRT_Buffer_IncreaseExternalReferenceCount_Args {
+            buffer: buffer.0
+        }))
+    };
+    let unpin = || {
+        call!(PJRT_Buffer_DecreaseExternalReferenceCount(PJRT_Buffer_DecreaseExternalReferenceCount_Args {
+            buffer: buffer.0
+        }))
+    };
+    let error = unpin().err().unwrap();
+    assert!(error.message.contains("zero reference count"), "{error:?}");
+    pin().unwrap();
+    pin().unwrap();
+    buffer.delete();
+    let pointer =
+        call!(PJRT_Buffer_OpaqueDeviceMemoryDataPointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args {
+            buffer: buffer.0
+        }))
+        .unwrap()
+        .device_memory_ptr;
+    assert_eq!(array(pointer.cast_const().cast::<f32>(), 4), [1.0, 2.0, 3.0, 4.0]);
+    unpin().unwrap();
+    unpin().unwrap();
+    assert!(unpin().is_err());
+    let args = call!(PJRT_Buffer_IsOnCpu(PJRT_Buffer_IsOnCpu_Args { buffer: buffer.0 })).unwrap();
+    assert!(args.is_on_cpu);
+}
+
+#[test]
+fn buffers_move_between_devices_and_memories() {
+    let client = Client::new(&[]);
+    let buffer = client.upload(0, &[1.0, 2.0, 3.0, 4.0]);
+    let to_device = |dst_device| {
+        call!(PJRT_Buffer_CopyToDevice(PJRT_Buffer_CopyToDevice_Args { buffer: buffer.0, dst_device }))
+            .map(|args| Buffer(args.dst_buffer))
+    };
+    let copy = to_device(client.devices()[1]).unwrap();
+    assert_eq!(copy.numbers().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+    assert!(to_device(client.devices()[0]).is_err());
+    let dst_memory = client.memories(0)[1];
+    let args =
+        call!(PJRT_Buffer_CopyToMemory(PJRT_Buffer_CopyToMemory_Args { buffer: buffer.0, dst_memory }));
+    let copy = Buffer(args.unwrap().dst_buffer);
+    let args = call!(PJRT_Buffer_Memory(PJRT_Buffer_Memory_Args { buffer: copy.0 })).unwrap();
+    assert_eq!(args.memory, dst_memory);
+    assert_eq!(copy.numbers().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+}
+
+#[test]
+fn a_raw_copy_outside_of_the_buffer_is_the_events_error() {
+    let client = Client::new(&[]);
+    let buffer = client.upload(0, &[1.0, 2.0, 3.0, 4.0]);
+    let mut dst = [0_f32; 2];
+    let mut copy = |offset| {
+        let args = call!(PJRT_Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args {
+            buffer: buffer.0,
+            dst: dst.as_mut_ptr().cast(),
+            offset,
+            transfer_size: 8,
+        }))
+        .unwrap();
+        let outcome = await_event(args.event);
+        destroy_event(args.event);
+        outcome.map(|()| dst)
+    };
+    assert_eq!(copy(4).unwrap(), [2.0, 3.0]);
+    for offset in [-1, 12, i64::MAX] {
+        let error = copy(offset).unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidArgument as u32);
+        assert!(error.message.contains("size 16") && error.message.contains("transfer size 8"), "{error:?}");
+    }
+}
+
+#[test]
+fn an_error_buffer_is_in_error() {
+    let client = Client::new(&[]);
+    let (dims, message) = ([4_i64], "it was like this when I came");
+    let args = call!(PJRT_Client_CreateErrorBuffer(PJRT_Client_CreateErrorBuffer_Args {
+        client: client.0,
+        error_code: PJRT_Error_Code_DATA_LOSS,
+        error_message: message.as_ptr().cast(),
+        error_message_size: message.len(),
+        shape_dims: dims.as_ptr(),
+        shape_num_dims: 1,
+        shape_element_type: PJRT_Buffer_Type_F32,
+        memory: client.memories(0)[0],
+    }));
+    let buffer = Buffer(args.unwrap().buffer);
+    let error = buffer.numbers().unwrap_err();
+    assert_eq!((error.code, error.message.as_str()), (ErrorCode::DataLoss as u32, message));
+    // A program that reads it gives the same error.
+    let launch = client.compile("negate").unwrap().run(&[&buffer]).unwrap();
+    assert_eq!(launch.outputs[0][0].numbers().unwrap_err(), error);
+    assert_eq!(await_event(launch.events[0]).unwrap_err(), error);
+}
+
+#[test]
+fn an_alias_becomes_what_it_stands_for() {
+    let client = Client::new(&[]);
+    let alias = |client: &Client| {
+        let dims = [4_i64];
+        let args = call!(PJRT_Client_CreateAliasBuffer(PJRT_Client_CreateAliasBuffer_Args {
+            client: client.0,
+            memory: client.memories(0)[0],
+            shape_dims: dims.as_ptr(),
+            shape_num_dims: 1,
+            shape_element_type: PJRT_Buffer_Type_F32,
+        }))
+        .unwrap();
+        (Buffer(args.alias_buffer), args.fulfill_alias_buffer_cb)
+    };
+    let (buffer, promise) = alias(&client);
+    let launch = client.compile("negate").unwrap().run(&[&buffer]).unwrap();
+    assert!(!is_ready(launch.events[0]));
+    let real = client.upload(0, &[1.0, 2.0, 3.0, 4.0]);
+    call!(PJRT_Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args {
+        buffer: real.0,
+        fulfill_alias_buffer_cb: promise,
+    }))
+    .unwrap();
+    assert_eq!(buffer.numbers().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(launch.outputs[0][0].numbers().unwrap(), [-1.0, -2.0, -3.0, -4.0]);
+    let (buffer, promise) = alias(&client);
+    call!(PJRT_Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args {
+        status_code: PJRT_Error_Code_ABORTED,
+        fulfill_alias_buffer_cb: promise,
+    }))
+    .unwrap();
+    assert_eq!(buffer.numbers().unwrap_err().code, ErrorCode::Aborted as u32);
+}
+
+#[test]
+fn a_view_reads_foreign_memory_and_reports_its_end() {
+    unsafe extern "C" fn deleted(_: *mut std::ffi::c_void, user_arg: *mut std::ffi::c_void) {
+        // SAFETY: the argument is the flag below.
+        unsafe { user_arg.cast::<bool>().write(true) };
+    }
+    let client = Client::new(&[text_option("opaque", "false")]);
+    let (numbers, dims, mut gone) = ([1.0_f32, 2.0, 3.0, 4.0], [4_i64], false);
+    let args = call!(PJRT_Client_CreateViewOfDeviceBuffer(PJRT_Client_CreateViewOfDeviceBuffer_Args {
+        client: client.0,
+        device_buffer_ptr: numbers.as_ptr().cast_mut().cast(),
+        dims: dims.as_ptr(),
+        num_dims: 1,
+        element_type: PJRT_Buffer_Type_F32,
+        device: client.devices()[0],
+        on_delete_callback: Some(deleted),
+        on_delete_callback_arg: (&raw mut gone).cast(),
+    }));
+    let buffer = Buffer(args.unwrap().buffer);
+    let args = call!(PJRT_Buffer_UnsafePointer(PJRT_Buffer_UnsafePointer_Args { buffer: buffer.0 })).unwrap();
+    assert_eq!(args.buffer_pointer, numbers.as_ptr().addr());
+    assert_eq!(buffer.numbers().unwrap(), numbers);
+    assert!(!gone);
+    drop(buffer);
+    assert!(gone);
+}
+
+#[test]
+fn an_uninitialised_buffer_has_a_size() {
+    let client = Client::new(&[]);
+    let dims = [4_i64];
+    let args = call!(PJRT_Client_CreateUninitializedBuffer(PJRT_Client_CreateUninitializedBuffer_Args {
+        client: client.0,
+        shape_dims: dims.as_ptr(),
+        shape_num_dims: 1,
+        shape_element_type: PJRT_Buffer_Type_F32,
+        memory: client.memories(1)[0],
+    }));
+    assert_eq!(Buffer(args.unwrap().buffer).numbers().unwrap().len(), 4);
+}

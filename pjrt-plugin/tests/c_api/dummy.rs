@@ -1,0 +1,274 @@
+//! A client that does as little as possible. Its programs are words.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use pjrt_plugin::{
+    ArraySpec, AttributeValue, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription,
+    ElementType, Error, Execution, HostBuffer, Input, Memory, MemoryStats, OptionSpec, Pending, PjrtBuffer,
+    PjrtClient, PjrtDevice, PjrtExecutable, Placement, PluginAttributes, ProcessInfo, Promise, Result,
+    promise,
+};
+
+/// Work that a test runs when it wants to, by the name of a queue.
+static QUEUES: LazyLock<Mutex<HashMap<i64, Vec<Box<dyn FnOnce() + Send>>>>> = LazyLock::new(Mutex::default);
+
+/// Runs what has been queued, and says how much that was.
+pub fn run_queue(queue: i64) -> usize {
+    let work = QUEUES.lock().unwrap().remove(&queue).unwrap_or_default();
+    let count = work.len();
+    work.into_iter().for_each(|work| work());
+    count
+}
+
+fn enqueue(queue: i64, work: impl FnOnce() + Send + 'static) {
+    QUEUES.lock().unwrap().entry(queue).or_default().push(Box::new(work));
+}
+
+pub struct Dummy {
+    devices: Vec<Device>,
+    /// The queue of uploads, or 0 for none.
+    uploads: i64,
+    panic_in: String,
+}
+
+pub struct Device {
+    description: DeviceDescription,
+    memories: Vec<Memory>,
+}
+
+/// Dense bytes, or the host's own memory.
+pub enum Storage {
+    Own(Vec<u8>),
+    Host(HostBuffer),
+}
+
+pub struct Program {
+    word: String,
+    queue: i64,
+    parameters: Vec<ArraySpec>,
+    outputs: Vec<ArraySpec>,
+    donated: Vec<usize>,
+}
+
+impl Storage {
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Own(bytes) => bytes,
+            Self::Host(host) => host.dense_bytes().unwrap(),
+        }
+    }
+}
+
+impl Dummy {
+    fn maybe_panic(&self, method: &str) {
+        assert!(self.panic_in != method, "asked to panic in {method}");
+    }
+}
+
+impl PjrtClient for Dummy {
+    type Device = Device;
+    type Buffer = Storage;
+    type Executable = Program;
+    type Loaded = Arc<Program>;
+
+    const PLATFORM_NAME: &'static str = "dummy";
+    const CREATE_OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::integer("num_devices", 2, "how many devices"),
+        OptionSpec::boolean("opaque", true, "whether the host cannot read the memory"),
+        OptionSpec::integer("uploads", 0, "the queue of uploads"),
+        OptionSpec::string("panic_in", "", "the method to panic in"),
+    ];
+
+    fn plugin_attributes() -> PluginAttributes {
+        PluginAttributes::new()
+            .stablehlo_current_version([1, 13, 0])
+            .stablehlo_minimum_version([0, 9, 0])
+            .with("note", "a dummy")
+    }
+
+    fn create(config: ClientConfig) -> Result<Self> {
+        let options = &config.options;
+        let count = options.integer("num_devices")?;
+        let opaque = options.boolean("opaque")?;
+        let panic_in = options.string("panic_in")?;
+        assert!(panic_in != "create", "asked to panic in create");
+        if let Some(store) = &config.kv_store {
+            store.put("hello", b"world")?;
+            assert_eq!(store.get("hello", std::time::Duration::from_secs(1))?, b"world");
+            assert_eq!(store.try_get("nobody")?, None);
+        }
+        let device = |id: i64| {
+            let id = i32::try_from(id).unwrap();
+            let memory = Memory::new(id, Memory::DEVICE);
+            let memory = if opaque { memory } else { memory.host_accessible() };
+            Device {
+                description: DeviceDescription::new(id, "dummy").with_attribute("core", i64::from(id)),
+                memories: vec![memory, Memory::new(id, Memory::PINNED_HOST)],
+            }
+        };
+        let devices = (0..count).map(device).collect();
+        Ok(Self { devices, uploads: options.integer("uploads")?, panic_in })
+    }
+
+    fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    fn platform_version(&self) -> String {
+        "dummy 1".to_owned()
+    }
+
+    fn process_info_changed(&self, processes: &[ProcessInfo]) {
+        self.maybe_panic("process_info_changed");
+        assert!(processes.iter().all(|process| process.task_id >= 0));
+    }
+
+    fn default_device_assignment(&self, replicas: usize, partitions: usize) -> Result<DeviceAssignment> {
+        self.maybe_panic("default_device_assignment");
+        DeviceAssignment::new(replicas, partitions, (0..(replicas * partitions) as i32).collect())
+    }
+
+    /// A program is a word and a queue: `negate`, `later 7`.
+    fn compile(request: CompileRequest<'_, Self>) -> Result<Program> {
+        if let Some(client) = request.client {
+            client.maybe_panic("compile");
+        }
+        let text = String::from_utf8_lossy(request.program.code()).into_owned();
+        let mut words = text.split_whitespace().map(str::to_owned);
+        let word = words.next().unwrap_or_default();
+        let queue = words.next().and_then(|queue| queue.parse().ok()).unwrap_or(0);
+        let array = || ArraySpec::new(ElementType::F32, [4]);
+        let (parameters, outputs, donated) = match word.as_str() {
+            "negate" | "later" | "error" | "fail" | "drop" | "panic" | "panic_later" | "allocated"
+            | "short" => (1, 1, 0),
+            "donate" | "donate_later" => (1, 1, 1),
+            "donate_first" => (2, 1, 1),
+            "two" => (1, 2, 0),
+            "none" => (0, 0, 0),
+            _ => {
+                return Err(
+                    Error::invalid_argument(format!("'{word}' is no program")).with_hint("try 'negate'")
+                );
+            }
+        };
+        Ok(Program {
+            word,
+            queue,
+            parameters: (0..parameters).map(|_| array()).collect(),
+            outputs: (0..outputs).map(|_| array()).collect(),
+            donated: (0..donated).collect(),
+        })
+    }
+
+    fn load(&self, executable: &Arc<Program>, _: &DeviceAssignment) -> Result<Arc<Program>> {
+        self.maybe_panic("load");
+        Ok(Arc::clone(executable))
+    }
+
+    fn execute(&self, loaded: &Arc<Arc<Program>>, execution: Execution<Self>) -> Result<()> {
+        self.maybe_panic("execute");
+        let program = Arc::clone(loaded);
+        let outputs = program.outputs.len();
+        let run = move |mut ready: pjrt_plugin::ReadyExecution<Self>| {
+            let devices = ready.devices().len();
+            let inputs = ready.take_inputs();
+            let results = (0..devices).map(|device| {
+                let inputs = inputs.get(device).map_or(&[][..], Vec::as_slice);
+                (0..outputs).map(|_| Storage::Own(negate(inputs))).collect()
+            });
+            ready.complete(results.collect());
+        };
+        match program.word.as_str() {
+            "error" => return Err(Error::resource_exhausted("no room").with_payload("room", *b"none")),
+            "fail" => execution.fail(Error::data_loss("lost")),
+            "drop" => drop(execution),
+            "panic" => panic!("asked to panic"),
+            "panic_later" => execution.when_ready(|_| panic!("asked to panic later")),
+            "short" => execution.when_ready(|ready| ready.complete(vec![])),
+            "later" | "donate_later" => enqueue(program.queue, move || execution.when_ready(run)),
+            "allocated" => execution.when_allocated(move |mut ready| {
+                assert_eq!(ready.ready_events().len(), 1);
+                let inputs = ready.take_inputs();
+                let completion = ready.allocated(vec![vec![Storage::Own(negate(&inputs[0]))]]);
+                enqueue(program.queue, move || completion.finish());
+            }),
+            _ => execution.when_ready(run),
+        }
+        Ok(())
+    }
+
+    fn buffer_from_host(&self, data: HostBuffer, to: Placement<'_, Self>) -> Result<Pending<Storage>> {
+        self.maybe_panic("buffer_from_host");
+        assert!(to.device.memories().contains(to.memory));
+        let storage = if data.may_alias() && data.is_dense() && to.memory.is_host_accessible() {
+            Storage::Host(data)
+        } else {
+            Storage::Own(data.to_vec())
+        };
+        if self.uploads == 0 {
+            return Ok(Pending::from(storage));
+        }
+        let (promise, pending): (Promise<Storage>, _) = promise();
+        enqueue(self.uploads, move || promise.fulfil(storage));
+        Ok(pending)
+    }
+}
+
+/// The negated numbers of a shared input; where the storage was given up, the numbers plus 100.
+fn negate(inputs: &[Input<Storage>]) -> Vec<u8> {
+    let Some(input) = inputs.first() else { return vec![0; 16] };
+    let number = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());
+    let operation = |number: f32| if matches!(input, Input::Donated(_)) { number + 100.0 } else { -number };
+    input.bytes().chunks(4).flat_map(|bytes| operation(number(bytes)).to_le_bytes()).collect()
+}
+
+impl PjrtDevice for Device {
+    fn description(&self) -> &DeviceDescription {
+        &self.description
+    }
+
+    fn memories(&self) -> &[Memory] {
+        &self.memories
+    }
+
+    fn memory_stats(&self) -> Option<MemoryStats> {
+        Some(MemoryStats { bytes_in_use: 10, peak_allocated_bytes: Some(20), ..MemoryStats::default() })
+    }
+}
+
+impl PjrtBuffer for Storage {
+    fn size_in_bytes(&self) -> usize {
+        self.bytes().len()
+    }
+
+    fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
+        copy.finish_with(self.bytes());
+    }
+
+    fn host_bytes(&self) -> Option<&[u8]> {
+        Some(self.bytes())
+    }
+}
+
+impl PjrtExecutable for Program {
+    fn name(&self) -> &str {
+        &self.word
+    }
+
+    fn parameters(&self) -> &[ArraySpec] {
+        &self.parameters
+    }
+
+    fn outputs(&self) -> &[ArraySpec] {
+        &self.outputs
+    }
+
+    fn donated_parameters(&self) -> &[usize] {
+        &self.donated
+    }
+
+    fn cost_analysis(&self) -> Vec<(String, AttributeValue)> {
+        vec![("flops".to_owned(), AttributeValue::Float(4.0))]
+    }
+}

@@ -1,0 +1,401 @@
+//! A small host. What it does with raw pointers is what C hosts do; it passes only what the plugin gave it.
+
+use std::ffi::{c_char, c_void};
+use std::ptr;
+use std::slice;
+use std::sync::mpsc::{Receiver, channel};
+
+use pjrt_plugin::CompileOptions;
+use pjrt_sys::*;
+
+use crate::dummy::Dummy;
+
+/// An error that the plugin gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostError {
+    pub code: u32,
+    pub message: String,
+    pub payloads: Vec<(String, Vec<u8>)>,
+}
+
+pub type Result<T> = std::result::Result<T, HostError>;
+
+pub fn api() -> &'static PJRT_Api {
+    static API: std::sync::LazyLock<&PJRT_Api2> =
+        std::sync::LazyLock::new(|| Box::leak(Box::new(PJRT_Api2(pjrt_plugin::api_table::<Dummy>()))));
+    API.0
+}
+
+pub struct PJRT_Api2(&'static PJRT_Api);
+// SAFETY: the table holds functions and does not change.
+unsafe impl Send for PJRT_Api2 {}
+// SAFETY: as above.
+unsafe impl Sync for PJRT_Api2 {}
+
+/// Calls a function of the table: `call!(PJRT_Buffer_Delete(PJRT_Buffer_Delete_Args { buffer }))`; gives the struct back.
+macro_rules! call {
+    ($function:ident($args:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
+        #[allow(unused_mut, clippy::needless_update)]
+        let mut args = pjrt_sys::$args { $($field $(: $value)?,)* ..pjrt_sys::SizedStruct::zeroed() };
+        // SAFETY: the struct is filled in as the API says, with pointers that the plugin gave or that live here.
+        let error = unsafe { ($crate::host::api().$function.unwrap())(&raw mut args) };
+        $crate::host::take_error(error).map(|()| args)
+    }};
+}
+pub(crate) use call;
+
+pub fn text(pointer: *const c_char, len: usize) -> String {
+    // SAFETY: the plugin gave pointer and length of a string.
+    let bytes = if len == 0 { &[] } else { unsafe { slice::from_raw_parts(pointer.cast::<u8>(), len) } };
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+pub fn array<'a, T>(pointer: *const T, len: usize) -> &'a [T] {
+    // SAFETY: the plugin gave pointer and length of an array.
+    if len == 0 { &[] } else { unsafe { slice::from_raw_parts(pointer, len) } }
+}
+
+/// Reads an error and destroys it.
+pub fn take_error(error: *mut PJRT_Error) -> Result<()> {
+    if error.is_null() {
+        return Ok(());
+    }
+    let read = read_error(error);
+    let mut args = PJRT_Error_Destroy_Args { error, ..PJRT_Error_Destroy_Args::zeroed() };
+    // SAFETY: the error is the plugin's, and destroyed once.
+    unsafe { (api().PJRT_Error_Destroy.unwrap())(&raw mut args) };
+    Err(read)
+}
+
+/// Reads an error without destroying it.
+pub fn read_error(error: *mut PJRT_Error) -> HostError {
+    let mut message = PJRT_Error_Message_Args { error, ..PJRT_Error_Message_Args::zeroed() };
+    let mut code = PJRT_Error_GetCode_Args { error, ..PJRT_Error_GetCode_Args::zeroed() };
+    let mut payloads: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut each = PJRT_Error_ForEachPayload_Args {
+        error,
+        visitor: Some(visit),
+        user_arg: (&raw mut payloads).cast(),
+        ..PJRT_Error_ForEachPayload_Args::zeroed()
+    };
+    // SAFETY: the error is the plugin's and lives.
+    unsafe {
+        (api().PJRT_Error_Message.unwrap())(&raw mut message);
+        assert!((api().PJRT_Error_GetCode.unwrap())(&raw mut code).is_null());
+        assert!((api().PJRT_Error_ForEachPayload.unwrap())(&raw mut each).is_null());
+    }
+    HostError { code: code.code.0, message: text(message.message, message.message_size), payloads }
+}
+
+unsafe extern "C" fn visit(
+    key: *const c_char,
+    key_size: usize,
+    value: *const c_char,
+    value_size: usize,
+    user_arg: *mut c_void,
+) {
+    // SAFETY: the argument is the vector in `read_error`, which waits for this.
+    let payloads = unsafe { &mut *user_arg.cast::<Vec<(String, Vec<u8>)>>() };
+    payloads.push((text(key, key_size), array(value.cast::<u8>(), value_size).to_vec()));
+}
+
+/// An option for the creation of a client.
+pub fn option(name: &'static str, value: i64) -> PJRT_NamedValue {
+    PJRT_NamedValue {
+        name: name.as_ptr().cast(),
+        name_size: name.len(),
+        type_: PJRT_NamedValue_kInt64,
+        u: PJRT_NamedValue_Union { int64_value: value },
+        value_size: 1,
+        ..PJRT_NamedValue::zeroed()
+    }
+}
+
+pub fn text_option(name: &'static str, value: &'static str) -> PJRT_NamedValue {
+    PJRT_NamedValue {
+        name: name.as_ptr().cast(),
+        name_size: name.len(),
+        type_: PJRT_NamedValue_kString,
+        u: PJRT_NamedValue_Union { string_value: value.as_ptr().cast() },
+        value_size: value.len(),
+        ..PJRT_NamedValue::zeroed()
+    }
+}
+
+/// A client, destroyed at the end.
+pub struct Client(pub *mut PJRT_Client);
+
+impl Client {
+    pub fn new(options: &[PJRT_NamedValue]) -> Self {
+        Self::try_new(options).unwrap()
+    }
+
+    pub fn try_new(options: &[PJRT_NamedValue]) -> Result<Self> {
+        // What a host leaves uninitialised when it is not distributed.
+        let garbage = ptr::without_provenance_mut::<c_void>(0x6);
+        let args = call!(PJRT_Client_Create(PJRT_Client_Create_Args {
+            create_options: options.as_ptr(),
+            num_options: options.len(),
+            kv_get_user_arg: garbage,
+            kv_put_user_arg: garbage,
+        }))?;
+        Ok(Self(args.client))
+    }
+
+    pub fn devices(&self) -> &[*mut PJRT_Device] {
+        let args = call!(PJRT_Client_Devices(PJRT_Client_Devices_Args { client: self.0 })).unwrap();
+        array(args.devices, args.num_devices)
+    }
+
+    pub fn memories(&self, device: usize) -> &[*mut PJRT_Memory] {
+        let device = self.devices()[device];
+        let args =
+            call!(PJRT_Device_AddressableMemories(PJRT_Device_AddressableMemories_Args { device })).unwrap();
+        array(args.memories, args.num_memories)
+    }
+
+    pub fn compile(&self, program: &str) -> Result<Executable> {
+        self.compile_with(program, "mlir", &CompileOptions::default().encode())
+    }
+
+    pub fn compile_with(&self, program: &str, format: &str, options: &[u8]) -> Result<Executable> {
+        let program = PJRT_Program {
+            code: program.as_ptr().cast_mut().cast(),
+            code_size: program.len(),
+            format: format.as_ptr().cast(),
+            format_size: format.len(),
+            ..PJRT_Program::zeroed()
+        };
+        let args = call!(PJRT_Client_Compile(PJRT_Client_Compile_Args {
+            client: self.0,
+            program: &raw const program,
+            compile_options: options.as_ptr().cast(),
+            compile_options_size: options.len(),
+        }))?;
+        Ok(Executable(args.executable))
+    }
+
+    /// Uploads four numbers to a device.
+    pub fn upload(&self, device: usize, numbers: &[f32; 4]) -> Buffer {
+        let upload = Upload { dims: &[4], device: self.devices()[device], ..Upload::new(numbers) };
+        let (buffer, done) = upload.to(self).unwrap();
+        destroy_event(done);
+        buffer
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        call!(PJRT_Client_Destroy(PJRT_Client_Destroy_Args { client: self.0 })).unwrap();
+    }
+}
+
+/// The arguments of an upload.
+pub struct Upload<'a> {
+    pub data: *const c_void,
+    pub element_type: PJRT_Buffer_Type,
+    pub dims: &'a [i64],
+    pub strides: Option<&'a [i64]>,
+    pub semantics: PJRT_HostBufferSemantics,
+    pub device: *mut PJRT_Device,
+    pub memory: *mut PJRT_Memory,
+}
+
+impl Upload<'_> {
+    pub fn new<T>(data: &[T]) -> Self {
+        Self {
+            data: data.as_ptr().cast(),
+            element_type: PJRT_Buffer_Type_F32,
+            dims: &[],
+            strides: None,
+            semantics: PJRT_HostBufferSemantics_kImmutableOnlyDuringCall,
+            device: ptr::null_mut(),
+            memory: ptr::null_mut(),
+        }
+    }
+
+    pub fn to(&self, client: &Client) -> Result<(Buffer, *mut PJRT_Event)> {
+        let args = call!(PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args {
+            client: client.0,
+            data: self.data,
+            type_: self.element_type,
+            dims: self.dims.as_ptr(),
+            num_dims: self.dims.len(),
+            byte_strides: self.strides.map_or(ptr::null(), <[i64]>::as_ptr),
+            num_byte_strides: self.strides.map_or(0, <[i64]>::len),
+            host_buffer_semantics: self.semantics,
+            device: self.device,
+            memory: self.memory,
+        }))?;
+        Ok((Buffer(args.buffer), args.done_with_host_buffer))
+    }
+}
+
+/// A buffer, destroyed at the end.
+pub struct Buffer(pub *mut PJRT_Buffer);
+
+// SAFETY: the API lets a buffer be used on any thread.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        call!(PJRT_Buffer_Destroy(PJRT_Buffer_Destroy_Args { buffer: self.0 })).unwrap();
+    }
+}
+
+impl Buffer {
+    pub fn delete(&self) {
+        call!(PJRT_Buffer_Delete(PJRT_Buffer_Delete_Args { buffer: self.0 })).unwrap();
+    }
+
+    pub fn is_deleted(&self) -> bool {
+        call!(PJRT_Buffer_IsDeleted(PJRT_Buffer_IsDeleted_Args { buffer: self.0 })).unwrap().is_deleted
+    }
+
+    pub fn ready(&self) -> *mut PJRT_Event {
+        call!(PJRT_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args { buffer: self.0 })).unwrap().event
+    }
+
+    /// Waits until the data is there.
+    pub fn wait(&self) -> Result<()> {
+        let event = self.ready();
+        let outcome = await_event(event);
+        destroy_event(event);
+        outcome
+    }
+
+    /// Reads bytes back, in a layout.
+    pub fn bytes(&self, layout: *mut PJRT_Buffer_MemoryLayout) -> Result<Vec<u8>> {
+        let size = call!(PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args { src: self.0 }))?.dst_size;
+        let mut bytes = vec![0_u8; size];
+        let args = call!(PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args {
+            src: self.0,
+            host_layout: layout,
+            dst: bytes.as_mut_ptr().cast(),
+            dst_size: size,
+        }))?;
+        let outcome = await_event(args.event);
+        destroy_event(args.event);
+        outcome.map(|()| bytes)
+    }
+
+    pub fn numbers(&self) -> Result<Vec<f32>> {
+        let bytes = self.bytes(ptr::null_mut())?;
+        Ok(bytes.chunks(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect())
+    }
+}
+
+pub fn await_event(event: *mut PJRT_Event) -> Result<()> {
+    call!(PJRT_Event_Await(PJRT_Event_Await_Args { event })).map(drop)
+}
+
+pub fn is_ready(event: *mut PJRT_Event) -> bool {
+    call!(PJRT_Event_IsReady(PJRT_Event_IsReady_Args { event })).unwrap().is_ready
+}
+
+pub fn destroy_event(event: *mut PJRT_Event) {
+    call!(PJRT_Event_Destroy(PJRT_Event_Destroy_Args { event })).unwrap();
+}
+
+/// Registers a callback that sends the outcome.
+pub fn on_ready(event: *mut PJRT_Event) -> Receiver<Result<()>> {
+    let (sender, receiver) = channel();
+    let callback: Box<dyn FnOnce(Result<()>)> = Box::new(move |outcome| sender.send(outcome).unwrap());
+    on_ready_call(event, callback);
+    receiver
+}
+
+pub fn on_ready_call(event: *mut PJRT_Event, callback: Box<dyn FnOnce(Result<()>)>) {
+    unsafe extern "C" fn run(error: *mut PJRT_Error, user_arg: *mut c_void) {
+        // SAFETY: the argument is the box below, and the plugin calls back once.
+        let callback = unsafe { Box::from_raw(user_arg.cast::<Box<dyn FnOnce(Result<()>)>>()) };
+        callback(take_error(error));
+    }
+    let user_arg = Box::into_raw(Box::new(callback)).cast();
+    call!(PJRT_Event_OnReady(PJRT_Event_OnReady_Args { event, callback: Some(run), user_arg })).unwrap();
+}
+
+/// A loaded executable, destroyed at the end.
+pub struct Executable(pub *mut PJRT_LoadedExecutable);
+
+// SAFETY: the API lets an executable be used on any thread.
+unsafe impl Send for Executable {}
+// SAFETY: as above.
+unsafe impl Sync for Executable {}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        call!(PJRT_LoadedExecutable_Destroy(PJRT_LoadedExecutable_Destroy_Args { executable: self.0 }))
+            .unwrap();
+    }
+}
+
+/// What a launch gives.
+pub struct Launch {
+    /// By device and output.
+    pub outputs: Vec<Vec<Buffer>>,
+    pub events: Vec<*mut PJRT_Event>,
+}
+
+impl Drop for Launch {
+    fn drop(&mut self) {
+        self.events.iter().for_each(|event| destroy_event(*event));
+    }
+}
+
+impl Executable {
+    /// Another share of the compiled program, for the caller to destroy.
+    pub fn get(&self) -> *mut PJRT_Executable {
+        let args = call!(PJRT_LoadedExecutable_GetExecutable(PJRT_LoadedExecutable_GetExecutable_Args {
+            loaded_executable: self.0,
+        }));
+        args.unwrap().executable
+    }
+
+    pub fn num_outputs(&self) -> usize {
+        let executable = self.get();
+        let args = call!(PJRT_Executable_NumOutputs(PJRT_Executable_NumOutputs_Args { executable })).unwrap();
+        call!(PJRT_Executable_Destroy(PJRT_Executable_Destroy_Args { executable })).unwrap();
+        args.num_outputs
+    }
+
+    /// Runs on the executable's only device.
+    pub fn run(&self, arguments: &[&Buffer]) -> Result<Launch> {
+        self.launch(&[arguments], &[], ptr::null_mut())
+    }
+
+    pub fn launch(
+        &self,
+        arguments: &[&[&Buffer]],
+        non_donatable: &[i64],
+        execute_device: *mut PJRT_Device,
+    ) -> Result<Launch> {
+        let (devices, outputs) = (arguments.len(), self.num_outputs());
+        let lists: Vec<Vec<*mut PJRT_Buffer>> =
+            arguments.iter().map(|list| list.iter().map(|buffer| buffer.0).collect()).collect();
+        let list_pointers: Vec<_> = lists.iter().map(|list| list.as_ptr()).collect();
+        let mut output_lists = vec![vec![ptr::null_mut::<PJRT_Buffer>(); outputs]; devices];
+        let output_pointers: Vec<_> = output_lists.iter_mut().map(|list| list.as_mut_ptr()).collect();
+        let mut events = vec![ptr::null_mut(); devices];
+        let mut options = PJRT_ExecuteOptions {
+            launch_id: -7,
+            non_donatable_input_indices: non_donatable.as_ptr(),
+            num_non_donatable_input_indices: non_donatable.len(),
+            ..PJRT_ExecuteOptions::zeroed()
+        };
+        call!(PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args {
+            executable: self.0,
+            options: &raw mut options,
+            argument_lists: list_pointers.as_ptr(),
+            num_devices: devices,
+            num_args: lists.first().map_or(0, Vec::len),
+            output_lists: output_pointers.as_ptr(),
+            device_complete_events: events.as_mut_ptr(),
+            execute_device,
+        }))?;
+        let buffers = |list: Vec<_>| list.into_iter().map(Buffer).collect();
+        Ok(Launch { outputs: output_lists.into_iter().map(buffers).collect(), events })
+    }
+}

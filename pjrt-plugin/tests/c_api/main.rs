@@ -1,0 +1,12 @@
+//! A plugin seen from C: a dummy client, called through the function table as a host would.
+
+mod buffers;
+mod dummy;
+mod errors;
+mod events;
+mod executions;
+mod host;
+mod lifetimes;
+mod objects;
+mod programs;
+mod versions;
