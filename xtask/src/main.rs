@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 mod bindgen;
+mod corpus;
 mod demo;
 mod host_matrix;
 mod packaged;
@@ -35,6 +36,8 @@ enum Task {
     Wheel,
     /// Run a smoke test on refcpu under many releases of JAX, each in a virtual environment of its own
     TestHosts(host_matrix::Options),
+    /// Run programs with known results through refcpu: the folder that PJRT_CORPUS names, or a small sample
+    Corpus(corpus::Options),
     /// Regenerate pjrt-sys from its C headers
     Bindgen {
         /// Write nothing; fail when the checked-in files differ
@@ -60,6 +63,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Test(options) => return Ok(test::run(&options)),
         Task::Wheel => drop(wheel::build(wheel::Profile::Release, &workspace::root().join("dist"))?),
         Task::TestHosts(options) => return host_matrix::run(&options),
+        Task::Corpus(options) => corpus::run_with(&options)?,
         Task::Bindgen { upstream: true, .. } => bindgen::compare_with_upstream()?,
         Task::Bindgen { check, .. } => bindgen::run(check)?,
     }
