@@ -4,8 +4,7 @@ use super::engine::Compute;
 use super::gemm::{self, Output, Shape};
 use super::matvec;
 use super::operand::{Index, Left, Matrices, Right};
-use crate::convert::{Narrow, with_narrow};
-use crate::number::{Load, Store, Target, store_f32};
+use crate::number::{Load, Target};
 use crate::scratch::Scratch;
 use crate::{ComputeType, DType, Pool, Src};
 use half::{bf16, f16};
@@ -72,9 +71,6 @@ pub(crate) use with_compute;
 pub(crate) trait Operands: Compute + Target {
     /// An array as a batch of matrices; `outer` and `inner` as in [`Matrices`].
     fn operand(src: Src<'_>, batch: Index, outer: Index, inner: Index) -> Operand<Self>;
-
-    /// How results are stored as elements of the type, which must be one that [`compute_type`] combines with this type.
-    fn store(dtype: DType) -> Option<Store<Self>>;
 }
 
 /// A matrix operand of any element type.
@@ -147,57 +143,8 @@ impl<U: Compute, T: Load<U>> Side<U> for Matrices<T> {
     }
 }
 
-macro_rules! stores {
-    ($($name:ident: $u:ty as $t:ty, $x:ident => $e:expr;)*) => {$(
-        /// Rounds `n` accumulators to elements of another type.
-        ///
-        /// # Safety
-        /// `n` elements must be readable at `src` and writable at `dst`.
-        unsafe fn $name(src: *const $u, dst: *mut u8, n: usize) {
-            for i in 0..n {
-                // SAFETY: the caller's contract.
-                unsafe {
-                    let $x = *src.add(i);
-                    *dst.cast::<$t>().add(i) = $e;
-                }
-            }
-        }
-    )*};
-}
-stores! {
-    f64_as_f32: f64 as f32, x => x as f32;
-    c128_as_c64: [f64; 2] as [f32; 2], x => [x[0] as f32, x[1] as f32];
-    i32_as_i16: i32 as i16, x => x as i16;
-    i32_as_i8: i32 as i8, x => x as i8;
-    i32_as_i4: i32 as i8, x => (x as i8) << 4 >> 4;
-    i32_as_i2: i32 as i8, x => (x as i8) << 6 >> 6;
-    i32_as_u4: i32 as u8, x => x as u8 & 15;
-    i32_as_u2: i32 as u8, x => x as u8 & 3;
-    i32_as_pred: i32 as u8, x => u8::from(x != 0);
-}
-/// Rounds accumulators from f64 by way of f32 for types that f32 holds with room to spare.
-///
-fn f64_by_f32(dtype: DType) -> unsafe fn(*const f64, *mut u8, usize) {
-    macro_rules! via {
-        ($n:ty, $b:ty) => {{
-            /// Rounds `n` accumulators to elements of another type.
-            ///
-            /// # Safety
-            /// `n` elements must be readable at `src` and writable at `dst`.
-            unsafe fn row(src: *const f64, dst: *mut u8, n: usize) {
-                for i in 0..n {
-                    // SAFETY: the caller's contract.
-                    unsafe { *dst.cast::<$b>().add(i) = <$n>::encode(*src.add(i) as f32) as $b };
-                }
-            }
-            row as unsafe fn(*const f64, *mut u8, usize)
-        }};
-    }
-    with_narrow!(dtype, via).expect("a narrow float")
-}
-
 macro_rules! operands {
-    ($($u:ty, $own:pat, [$($dtype:pat => $t:ty,)*], $d:ident => $store:expr;)*) => {$(
+    ($($u:ty, [$($dtype:pat => $t:ty,)*];)*) => {$(
         impl Operands for $u {
             fn operand(src: Src<'_>, batch: Index, outer: Index, inner: Index) -> Operand<Self> {
                 let mut converted = None;
@@ -210,40 +157,24 @@ macro_rules! operands {
                 };
                 Operand { side, _converted: converted }
             }
-
-            fn store($d: DType) -> Option<Store<Self>> {
-                let row: Option<unsafe fn(*const $u, *mut u8, usize)> = if matches!($d, $own) { None } else { $store };
-                row.map(|row| Store { row, size: $d.size() })
-            }
         }
     )*};
 }
 operands! {
-    f32, DType::F32, [DType::F32 => f32, DType::BF16 => bf16, DType::F16 => f16,], d => store_f32(d);
-    f64, DType::F64, [DType::F64 => f64, DType::F32 => f32,], d => Some(match d {
-        DType::F32 => f64_as_f32,
-        small => f64_by_f32(small),
-    });
-    i32, DType::S32 | DType::U32, [
+    f32, [DType::F32 => f32, DType::BF16 => bf16, DType::F16 => f16,];
+    f64, [DType::F64 => f64, DType::F32 => f32,];
+    i32, [
         DType::S32 | DType::U32 => i32, DType::S16 => i16, DType::U16 => u16,
         DType::S8 | DType::S4 | DType::S2 => i8,
         DType::U8 | DType::U4 | DType::U2 | DType::Pred => u8,
-    ], d => Some(match d {
-        DType::S16 | DType::U16 => i32_as_i16,
-        DType::S4 => i32_as_i4,
-        DType::S2 => i32_as_i2,
-        DType::U4 => i32_as_u4,
-        DType::U2 => i32_as_u2,
-        DType::Pred => i32_as_pred,
-        _ => i32_as_i8,
-    });
-    i64, DType::S64 | DType::U64, [
+    ];
+    i64, [
         DType::S64 | DType::U64 => i64, DType::S32 => i32, DType::U32 => u32, DType::S16 => i16, DType::U16 => u16,
         DType::S8 | DType::S4 | DType::S2 => i8,
         DType::U8 | DType::U4 | DType::U2 | DType::Pred => u8,
-    ], _d => None;
-    [f32; 2], DType::C64, [DType::C64 => [f32; 2],], _d => None;
-    [f64; 2], DType::C128, [DType::C128 => [f64; 2],], _d => Some(c128_as_c64);
+    ];
+    [f32; 2], [DType::C64 => [f32; 2],];
+    [f64; 2], [DType::C128 => [f64; 2],];
 }
 
 /// Computes a batch of products, by a vector kernel where one side is a vector.

@@ -76,10 +76,14 @@ impl Load<[f64; 2]> for [f64; 2] {
 pub(crate) trait Target: Accumulator {
     /// The elements of `src`, which must not be complex if this type is not.
     fn array_of(src: Src<'_>) -> Scratch;
+
+    /// How values are stored as elements of a type of the same kind (float, integer, complex) that is not wider; `None`
+    /// if its elements are values of this type.
+    fn store(dtype: DType) -> Option<Store<Self>>;
 }
 
 macro_rules! targets {
-    ($($u:ty: $x:ident => $real:expr, $z:ident => $complex:expr;)*) => {$(
+    ($($u:ty: $x:ident => $real:expr, $z:ident => $complex:expr, $d:ident => $store:expr;)*) => {$(
         impl Target for $u {
             fn array_of(src: Src<'_>) -> Scratch {
                 let mut scratch = Scratch::new::<$u>(src.len());
@@ -128,16 +132,34 @@ macro_rules! targets {
                 }
                 scratch
             }
+
+            fn store($d: DType) -> Option<Store<Self>> {
+                let row: Option<RowStore<$u>> = $store;
+                row.map(|row| Store { row, size: $d.size() })
+            }
         }
     )*};
 }
 targets! {
-    f32: x => x as f32, z => z[0] as f32;
-    f64: x => x as f64, z => z[0] as f64;
-    i32: x => x as i32, z => z[0] as i32;
-    i64: x => x as i64, z => z[0] as i64;
-    [f32; 2]: x => [x as f32, 0.0], z => [z[0] as f32, z[1] as f32];
-    [f64; 2]: x => [x as f64, 0.0], z => [z[0] as f64, z[1] as f64];
+    f32: x => x as f32, z => z[0] as f32, d => store_f32(d);
+    f64: x => x as f64, z => z[0] as f64, d => match d {
+        DType::F64 => None,
+        DType::F32 => Some(f64_as_f32),
+        small => Some(f64_by_f32(small)),
+    };
+    i32: x => x as i32, z => z[0] as i32, d => match d {
+        DType::S32 | DType::U32 => None,
+        DType::S16 | DType::U16 => Some(i32_as_i16),
+        DType::S4 => Some(i32_as_i4),
+        DType::S2 => Some(i32_as_i2),
+        DType::U4 => Some(i32_as_u4),
+        DType::U2 => Some(i32_as_u2),
+        DType::Pred => Some(i32_as_pred),
+        _ => Some(i32_as_i8),
+    };
+    i64: x => x as i64, z => z[0] as i64, d => (d.size() == 4).then_some(i64_as_i32);
+    [f32; 2]: x => [x as f32, 0.0], z => [z[0] as f32, z[1] as f32], d => { let _ = d; None };
+    [f64; 2]: x => [x as f64, 0.0], z => [z[0] as f64, z[1] as f64], d => (d == DType::C64).then_some(c128_as_c64);
 }
 
 /// The values of all 256 bytes as elements of a 4-, 6- or 8-bit float type.
@@ -192,4 +214,54 @@ pub(crate) fn store_f32(dtype: DType) -> Option<RowStore<f32>> {
         DType::BF16 => Some(narrow_row::<bf16>),
         small => with_narrow!(small, row),
     }
+}
+
+macro_rules! stores {
+    ($($name:ident: $u:ty as $t:ty, $x:ident => $e:expr;)*) => {$(
+        /// Rounds `n` accumulators to elements of another type.
+        ///
+        /// # Safety
+        /// `n` elements must be readable at `src` and writable at `dst`.
+        unsafe fn $name(src: *const $u, dst: *mut u8, n: usize) {
+            for i in 0..n {
+                // SAFETY: the caller's contract.
+                unsafe {
+                    let $x = *src.add(i);
+                    *dst.cast::<$t>().add(i) = $e;
+                }
+            }
+        }
+    )*};
+}
+stores! {
+    f64_as_f32: f64 as f32, x => x as f32;
+    c128_as_c64: [f64; 2] as [f32; 2], x => [x[0] as f32, x[1] as f32];
+    i64_as_i32: i64 as i32, x => x as i32;
+    i32_as_i16: i32 as i16, x => x as i16;
+    i32_as_i8: i32 as i8, x => x as i8;
+    i32_as_i4: i32 as i8, x => (x as i8) << 4 >> 4;
+    i32_as_i2: i32 as i8, x => (x as i8) << 6 >> 6;
+    i32_as_u4: i32 as u8, x => x as u8 & 15;
+    i32_as_u2: i32 as u8, x => x as u8 & 3;
+    i32_as_pred: i32 as u8, x => u8::from(x != 0);
+}
+/// Rounds accumulators from f64 by way of f32 for types that f32 holds with room to spare.
+///
+fn f64_by_f32(dtype: DType) -> unsafe fn(*const f64, *mut u8, usize) {
+    macro_rules! via {
+        ($n:ty, $b:ty) => {{
+            /// Rounds `n` accumulators to elements of another type.
+            ///
+            /// # Safety
+            /// `n` elements must be readable at `src` and writable at `dst`.
+            unsafe fn row(src: *const f64, dst: *mut u8, n: usize) {
+                for i in 0..n {
+                    // SAFETY: the caller's contract.
+                    unsafe { *dst.cast::<$b>().add(i) = <$n>::encode(*src.add(i) as f32) as $b };
+                }
+            }
+            row as unsafe fn(*const f64, *mut u8, usize)
+        }};
+    }
+    with_narrow!(dtype, via).expect("a narrow float")
 }

@@ -7,7 +7,7 @@ use crate::convert::{self, Narrow as _};
 use crate::{DType, view::Element};
 use half::{bf16, f16};
 
-pub(crate) use cast::{Load, Store, Target, small_float_values, store_f32};
+pub(crate) use cast::{Load, Store, Target, small_float_values};
 
 /// An element as it lies in memory, with the type that many of them are accumulated in.
 pub(crate) trait Number: Element {
@@ -22,7 +22,7 @@ pub(crate) trait Number: Element {
 }
 
 /// A type that accumulation happens in: wrapping integers, floats, complex numbers.
-pub(crate) trait Accumulator: Number<Acc = Self> + PartialEq {
+pub(crate) trait Accumulator: Number<Acc = Self> + PartialEq + Load<Self> {
     /// Zero; for floats, positive zero.
     const ZERO: Self;
     /// Adding this changes nothing, not even the sign of a zero.

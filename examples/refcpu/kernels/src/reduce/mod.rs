@@ -8,7 +8,7 @@ mod tests;
 mod types;
 
 use self::driver::Layout;
-use crate::number::wrap_sub_byte;
+use crate::number::{Accumulator, Monoid, wrap_sub_byte};
 use crate::{DType, Dst, Pool, Src};
 
 /// The operation of a reduction.
@@ -50,43 +50,6 @@ impl ReduceOp {
         }
     }
 }
-
-/// Evaluates an expression with a name for the [`Monoid`] of an operation.
-macro_rules! with_monoid {
-    ($op:expr, $M:ident => $body:expr) => {
-        match $op {
-            $crate::reduce::ReduceOp::Add => {
-                type $M = $crate::number::Sum;
-                $body
-            }
-            $crate::reduce::ReduceOp::Multiply => {
-                type $M = $crate::number::Product;
-                $body
-            }
-            $crate::reduce::ReduceOp::Minimum => {
-                type $M = $crate::number::Least;
-                $body
-            }
-            $crate::reduce::ReduceOp::Maximum => {
-                type $M = $crate::number::Greatest;
-                $body
-            }
-            $crate::reduce::ReduceOp::And => {
-                type $M = $crate::number::BitAnd;
-                $body
-            }
-            $crate::reduce::ReduceOp::Or => {
-                type $M = $crate::number::BitOr;
-                $body
-            }
-            $crate::reduce::ReduceOp::Xor => {
-                type $M = $crate::number::BitXor;
-                $body
-            }
-        }
-    };
-}
-pub(crate) use with_monoid;
 
 /// Reduces `input` along `dims` (StableHLO's `reduce` with a body of one operation).
 ///
@@ -171,4 +134,15 @@ pub fn arg_reduce(
     }
     assert!(n > 0, "arg_reduce of {:?} along {dim}: nothing to choose from", input.dims());
     arg::run(pool, op, input, values, indices, dim);
+}
+
+/// The combination of `n` adjacent values.
+///
+/// # Safety
+/// They must be readable.
+pub(crate) unsafe fn total<A: Accumulator, M: Monoid<A>>(values: *const A, n: usize) -> A {
+    let mut result = M::IDENTITY;
+    // SAFETY: the caller's contract; the result has a place.
+    unsafe { kernel::rows::<A, A, M>(values, n, 1, n, &mut result) };
+    result
 }

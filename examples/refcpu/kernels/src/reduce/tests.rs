@@ -252,7 +252,7 @@ fn arg_reduce_of_infinities_finds_the_first() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_dimensions_agree_with_the_definition(

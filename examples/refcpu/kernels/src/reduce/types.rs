@@ -4,7 +4,7 @@ use super::ReduceOp;
 use super::driver::{Layout, Results, run};
 use crate::number::{
     Accumulator, BitAnd, BitOr, BitXor, Greatest, Least, Load, Product, Store, Sum, Target,
-    small_float_values, store_f32,
+    small_float_values,
 };
 use crate::view::SyncPtr;
 use crate::{DType, Dst, Pool, Src};
@@ -168,7 +168,7 @@ pub(super) fn dispatch(
 }
 
 fn store(dtype: DType) -> Option<Store<f32>> {
-    store_f32(dtype).map(|row| Store { row, size: dtype.size() })
+    f32::store(dtype)
 }
 
 /// The value of one element of a 16-bit or smaller float type.

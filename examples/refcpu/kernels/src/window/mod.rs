@@ -1,13 +1,23 @@
 //! Sliding windows: `reduce_window` and `select_and_scatter`.
 
+mod cumulative;
+mod kernel;
+mod select;
+mod slide;
 mod spec;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use spec::Axis;
 pub use spec::WindowSpec;
 
-use crate::number::{Accumulator, Monoid, Number, with_number};
-use crate::reduce::{ReduceOp, with_monoid};
-use crate::{Dst, Pool, Src};
+use crate::number::{
+    Accumulator, BitAnd, BitOr, BitXor, Greatest, Least, Monoid, Product, Store, Sum, Target, wrap_sub_byte,
+};
+use crate::reduce::ReduceOp;
+use crate::scratch::Scratch;
+use crate::view::SyncPtr;
+use crate::{ComputeType, DType, Dst, Pool, Src};
 
 /// Reduces every window of `input` (StableHLO's `reduce_window` with one operand and a body of one operation).
 ///
@@ -23,16 +33,209 @@ pub fn reduce_window(
     op: ReduceOp,
     input: Src<'_>,
     init: Src<'_>,
-    out: Dst<'_>,
+    mut out: Dst<'_>,
     spec: &WindowSpec,
 ) {
-    let _ = pool;
-    let expected = spec.output_dims(input.dims()).unwrap_or_else(|message| panic!("{message}"));
-    assert_eq!(out.dims(), expected, "reduce_window of {:?} by {spec:?}", input.dims());
+    let axes = check(input.dims(), out.dims(), spec);
     assert!(op.supports(out.dtype()), "{op:?} of {:?}", out.dtype());
-    assert!(input.dtype() == out.dtype() && init.dtype() == out.dtype() && init.dims().is_empty());
+    assert!(
+        input.dtype() == out.dtype() && init.dtype() == out.dtype() && init.dims().is_empty(),
+        "reduce_window of {:?} from {:?}{:?} into {:?}",
+        input.dtype(),
+        init.dtype(),
+        init.dims(),
+        out.dtype(),
+    );
     let op = op.for_storage(out.dtype());
-    with_number!(out.dtype(), T => with_monoid!(op, M => simple::<T, M>(input, init, out, spec)), small float => panic!("reduce_window of {:?}", input.dtype()))
+    let extreme = matches!(op, ReduceOp::Minimum | ReduceOp::Maximum);
+    if out.dtype() == DType::U64 && extreme {
+        // Compared as unsigned; nothing to convert.
+        let (src, to) = (input.as_ptr().cast::<u64>(), SyncPtr::new(&mut out).get().cast::<u64>());
+        // SAFETY: the pointers are those of the arrays, whose shapes were checked.
+        unsafe { extremes(pool, op, &axes, src, init.as_slice::<u64>()[0], to) };
+        return;
+    }
+    macro_rules! with {
+        ($A:ty, $method:ident) => {
+            converted::<$A>(input, init, &mut out, |src, init, to| {
+                // SAFETY: as above, for arrays that were converted.
+                unsafe { $method(pool, op, &axes, src, init, to) }
+            })
+        };
+    }
+    match compute_type(out.dtype()) {
+        ComputeType::F32 => with!(f32, arithmetic),
+        ComputeType::F64 => with!(f64, arithmetic),
+        ComputeType::S32 if extreme => with!(i32, extremes),
+        ComputeType::S32 => with!(i32, bits),
+        ComputeType::C64 => with!([f32; 2], arithmetic),
+        ComputeType::C128 => with!([f64; 2], arithmetic),
+        _ if extreme => with!(i64, extremes),
+        _ => with!(i64, bits),
+    }
+    wrap_sub_byte(out.dtype(), out.bytes_mut());
+}
+
+/// The axes of windows, after checking the shapes.
+fn check(input: &[usize], windows: &[usize], spec: &WindowSpec) -> Vec<Axis> {
+    let expected = spec.output_dims(input).unwrap_or_else(|message| panic!("{message}"));
+    assert_eq!(windows, expected, "windows {spec:?} over {input:?}");
+    spec.axes(input)
+}
+
+/// The type that windows over elements of a type are computed in: one of `F32`, `F64`, `S32`, `S64`, `C64`, `C128`, which
+/// holds all its values (or, for `U64`, all its bits).
+fn compute_type(dtype: DType) -> ComputeType {
+    match dtype.compute() {
+        ComputeType::Pred | ComputeType::S8 | ComputeType::S16 | ComputeType::U8 | ComputeType::U16 => {
+            ComputeType::S32
+        }
+        ComputeType::U32 | ComputeType::U64 => ComputeType::S64,
+        other => other,
+    }
+}
+
+/// The elements of an array as values of another type, in place if they are.
+enum Values<'a, A> {
+    InPlace(Src<'a>),
+    Converted(Scratch, std::marker::PhantomData<A>),
+}
+
+impl<'a, A: Target> Values<'a, A> {
+    fn new(src: Src<'a>) -> Self {
+        match A::store(src.dtype()) {
+            None => Self::InPlace(src),
+            Some(_) => Self::Converted(A::array_of(src), std::marker::PhantomData),
+        }
+    }
+
+    fn ptr(&mut self) -> *const A {
+        match self {
+            Self::InPlace(src) => src.as_ptr().cast(),
+            Self::Converted(scratch, _) => scratch.ptr(),
+        }
+    }
+}
+
+/// Calls `run` with input, initial value and output as values of type `A`, and stores what it writes.
+fn converted<A: Target>(
+    input: Src<'_>,
+    init: Src<'_>,
+    out: &mut Dst<'_>,
+    run: impl FnOnce(*const A, A, *mut A),
+) {
+    let init = {
+        let mut one = A::array_of(init);
+        // SAFETY: the array has one element.
+        unsafe { *one.ptr::<A>() }
+    };
+    let mut values = Values::<A>::new(input);
+    stored(out, |to| run(values.ptr(), init, to));
+}
+
+/// Calls `run` with a place for the elements of `out` as values of type `A`, and stores them.
+fn stored<A: Target>(out: &mut Dst<'_>, run: impl FnOnce(*mut A)) {
+    let Some(Store { row, .. }) = A::store(out.dtype()) else {
+        run(out.as_mut_ptr().cast());
+        return;
+    };
+    let n = out.len();
+    let mut scratch = Scratch::new::<A>(n);
+    run(scratch.ptr());
+    // SAFETY: `run` has written all `n` values, and `out` has as many elements, of the type that the store is for.
+    unsafe { row(scratch.ptr(), out.as_mut_ptr(), n) };
+}
+
+/// Reduces windows by one operation.
+///
+/// # Safety
+/// `src` must be readable and `dst` writable by us alone, for as many elements as the axes say.
+unsafe fn reduce_windows<A: Accumulator, M: Monoid<A>>(
+    pool: &Pool,
+    axes: &[Axis],
+    src: *const A,
+    init: A,
+    dst: *mut A,
+) {
+    let harmless = M::combine(init, init) == init || axes.iter().all(Axis::is_unpadded);
+    // SAFETY: the caller's contract.
+    unsafe {
+        if !harmless {
+            slide::slide_with_padding::<A, M>(pool, axes, src, init, dst);
+        } else if let Some(cumulative) = cumulative::Cumulative::of(axes) {
+            cumulative.run::<A, M>(pool, src, init, dst);
+        } else {
+            slide::slide::<A, M>(pool, axes, src, init, dst);
+        }
+    }
+}
+
+/// [`reduce_windows`] by addition, multiplication, minimum or maximum.
+///
+/// # Safety
+/// As for [`reduce_windows`].
+unsafe fn arithmetic<A: Accumulator>(
+    pool: &Pool,
+    op: ReduceOp,
+    axes: &[Axis],
+    src: *const A,
+    init: A,
+    dst: *mut A,
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match op {
+            ReduceOp::Multiply => reduce_windows::<A, Product>(pool, axes, src, init, dst),
+            ReduceOp::Minimum => reduce_windows::<A, Least>(pool, axes, src, init, dst),
+            ReduceOp::Maximum => reduce_windows::<A, Greatest>(pool, axes, src, init, dst),
+            _ => reduce_windows::<A, Sum>(pool, axes, src, init, dst),
+        }
+    }
+}
+
+/// [`reduce_windows`] by minimum or maximum.
+///
+/// # Safety
+/// As for [`reduce_windows`].
+unsafe fn extremes<A: Accumulator>(
+    pool: &Pool,
+    op: ReduceOp,
+    axes: &[Axis],
+    src: *const A,
+    init: A,
+    dst: *mut A,
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match op {
+            ReduceOp::Minimum => reduce_windows::<A, Least>(pool, axes, src, init, dst),
+            _ => reduce_windows::<A, Greatest>(pool, axes, src, init, dst),
+        }
+    }
+}
+
+/// [`reduce_windows`] by an operation on integers whose bits do not depend on the sign.
+///
+/// # Safety
+/// As for [`reduce_windows`].
+unsafe fn bits<A: Accumulator>(
+    pool: &Pool,
+    op: ReduceOp,
+    axes: &[Axis],
+    src: *const A,
+    init: A,
+    dst: *mut A,
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match op {
+            ReduceOp::Multiply => reduce_windows::<A, Product>(pool, axes, src, init, dst),
+            ReduceOp::And => reduce_windows::<A, BitAnd>(pool, axes, src, init, dst),
+            ReduceOp::Or => reduce_windows::<A, BitOr>(pool, axes, src, init, dst),
+            ReduceOp::Xor => reduce_windows::<A, BitXor>(pool, axes, src, init, dst),
+            _ => reduce_windows::<A, Sum>(pool, axes, src, init, dst),
+        }
+    }
 }
 
 /// The comparison by which [`select_and_scatter`] keeps the element selected so far: it moves to the next element of the
@@ -67,76 +270,94 @@ pub fn select_and_scatter(
     operand: Src<'_>,
     source: Src<'_>,
     init: Src<'_>,
-    out: Dst<'_>,
-    spec: &WindowSpec,
-) {
-    let _ = pool;
-    let expected = spec.output_dims(operand.dims()).unwrap_or_else(|message| panic!("{message}"));
-    assert_eq!(source.dims(), expected, "select_and_scatter of {:?} by {spec:?}", operand.dims());
-    assert!(scatter.supports(out.dtype()) && !out.dtype().is_complex(), "{scatter:?} of {:?}", out.dtype());
-    let op = scatter.for_storage(out.dtype());
-    with_number!(out.dtype(), T => with_monoid!(op, M => scatter_simple::<T, M>(select, operand, source, init, out, spec)), small float => panic!("select_and_scatter of {:?}", operand.dtype()))
-}
-
-fn next_index(at: &mut [usize], dims: &[usize]) {
-    for d in (0..at.len()).rev() {
-        at[d] += 1;
-        if at[d] < dims[d] {
-            return;
-        }
-        at[d] = 0;
-    }
-}
-
-fn simple<T: Number, M: Monoid<T::Acc>>(input: Src<'_>, init: Src<'_>, mut out: Dst<'_>, spec: &WindowSpec) {
-    let init = init.as_slice::<T>()[0].widen();
-    let x = input.as_slice::<T>();
-    let mut at = vec![0; out.dims().len()];
-    let dims = out.dims().to_vec();
-    for o in out.as_mut_slice::<T>() {
-        let mut acc = init;
-        spec.for_each_position(input.dims(), &at, |p| {
-            acc = M::combine(acc, p.map_or(init, |p| x[p].widen()))
-        });
-        *o = T::narrow(acc);
-        next_index(&mut at, &dims);
-    }
-}
-
-fn scatter_simple<T: Number, M: Monoid<T::Acc>>(
-    select: SelectOp,
-    operand: Src<'_>,
-    source: Src<'_>,
-    init: Src<'_>,
     mut out: Dst<'_>,
     spec: &WindowSpec,
 ) {
-    let x = operand.as_slice::<T>();
-    let init = init.as_slice::<T>()[0];
-    let o = out.as_mut_slice::<T>();
-    o.fill(init);
-    let mut at = vec![0; source.dims().len()];
-    for s in source.as_slice::<T>() {
-        let mut selected: Option<usize> = None;
-        spec.for_each_position(operand.dims(), &at, |p| {
-            let Some(p) = p else { return };
-            let keep = selected.is_some_and(|q| {
-                let (a, b) = (x[q].widen(), x[p].widen());
-                let nan = a != a || b != b;
-                !nan && match select {
-                    SelectOp::Ge => a == b || a.greatest(b) == a,
-                    SelectOp::Gt => a != b && a.greatest(b) == a,
-                    SelectOp::Le => a == b || a.least(b) == a,
-                    SelectOp::Lt => a != b && a.least(b) == a,
+    let axes = check(operand.dims(), source.dims(), spec);
+    let dtype = out.dtype();
+    assert!(
+        out.dims() == operand.dims()
+            && init.dims().is_empty()
+            && [operand, source, init].iter().all(|s| s.dtype() == dtype),
+        "select_and_scatter of {:?}{:?}, {:?}{:?} from {:?}{:?} into {:?}{:?}",
+        operand.dtype(),
+        operand.dims(),
+        source.dtype(),
+        source.dims(),
+        init.dtype(),
+        init.dims(),
+        out.dtype(),
+        out.dims(),
+    );
+    assert!(scatter.supports(dtype) && !dtype.is_complex(), "{scatter:?} of {dtype:?}");
+    assert!(
+        axes.iter().all(|a| a.base_dilation == 1 && a.window_dilation == 1),
+        "select_and_scatter by {spec:?}"
+    );
+    let scatter = scatter.for_storage(dtype);
+    let size = dtype.size();
+    if dtype == DType::U64 {
+        out.bytes_mut().chunks_exact_mut(size).for_each(|element| element.copy_from_slice(init.bytes()));
+        let to = out.as_mut_ptr().cast::<u64>();
+        // SAFETY: the pointers are those of the arrays, whose shapes were checked, and `out` holds the initial value.
+        unsafe {
+            scatter_windows(pool, select, scatter, &axes, operand.as_ptr().cast(), source.as_ptr().cast(), to)
+        };
+        return;
+    }
+    macro_rules! with {
+        ($A:ty) => {{
+            let (mut operand, mut source) = (Values::<$A>::new(operand), Values::<$A>::new(source));
+            let n = out.len();
+            let mut one = <$A>::array_of(init);
+            stored::<$A>(&mut out, |to| {
+                // SAFETY: as above, for arrays that were converted; `to` has room for `n` values.
+                unsafe {
+                    let init = *one.ptr::<$A>();
+                    (0..n).for_each(|i| *to.add(i) = init);
+                    scatter_windows(pool, select, scatter, &axes, operand.ptr(), source.ptr(), to);
                 }
-            });
-            if !keep {
-                selected = Some(p);
-            }
-        });
-        if let Some(p) = selected {
-            o[p] = T::narrow(M::combine(o[p].widen(), s.widen()));
+            })
+        }};
+    }
+    match compute_type(dtype) {
+        ComputeType::F32 => with!(f32),
+        ComputeType::F64 => with!(f64),
+        ComputeType::S32 => with!(i32),
+        _ => with!(i64),
+    }
+    wrap_sub_byte(dtype, out.bytes_mut());
+}
+
+/// Scatters into `out`, which holds the initial value everywhere.
+///
+/// # Safety
+/// As for [`select::run`].
+unsafe fn scatter_windows<A: kernel::Ordered>(
+    pool: &Pool,
+    select: SelectOp,
+    scatter: ReduceOp,
+    axes: &[Axis],
+    operand: *const A,
+    source: *const A,
+    out: *mut A,
+) {
+    let combine: Option<fn(A, A) -> A> = match scatter {
+        ReduceOp::Add => None,
+        ReduceOp::Multiply => Some(A::times),
+        ReduceOp::Minimum => Some(A::least),
+        ReduceOp::Maximum => Some(A::greatest),
+        ReduceOp::And => Some(A::bit_and),
+        ReduceOp::Or => Some(A::bit_or),
+        ReduceOp::Xor => Some(A::bit_xor),
+    };
+    // SAFETY: the caller's contract.
+    unsafe {
+        match select {
+            SelectOp::Ge => select::run::<A, kernel::Ge>(pool, axes, operand, source, out, combine),
+            SelectOp::Gt => select::run::<A, kernel::Gt>(pool, axes, operand, source, out, combine),
+            SelectOp::Le => select::run::<A, kernel::Le>(pool, axes, operand, source, out, combine),
+            SelectOp::Lt => select::run::<A, kernel::Lt>(pool, axes, operand, source, out, combine),
         }
-        next_index(&mut at, source.dims());
     }
 }

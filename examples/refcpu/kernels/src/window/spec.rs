@@ -167,6 +167,26 @@ impl Axis {
         (i < self.input).then_some(i)
     }
 
+    /// True if windows are one element apart and nothing is dilated.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.stride == 1 && self.base_dilation == 1 && self.window_dilation == 1
+    }
+
+    /// True if no window reaches into padding or holes.
+    pub(crate) fn is_unpadded(&self) -> bool {
+        let last =
+            (self.outputs.saturating_sub(1) * self.stride + (self.size - 1) * self.window_dilation) as i64;
+        self.outputs == 0 || self.base_dilation == 1 && self.low <= 0 && last - self.low < self.input as i64
+    }
+
+    /// The windows that lie wholly inside the input, if the axis is plain.
+    pub(crate) fn inside(&self) -> std::ops::Range<usize> {
+        debug_assert!(self.is_plain());
+        let first = self.low.max(0);
+        let end = (self.input as i64 - self.size as i64 + self.low + 1).clamp(0, self.outputs as i64);
+        if first < end { first as usize..end as usize } else { 0..0 }
+    }
+
     /// The elements of window `o` that lie in the input, as a range, when neither side is dilated.
     #[inline(always)]
     pub(crate) fn undilated_range(&self, o: usize) -> std::ops::Range<usize> {

@@ -1,0 +1,234 @@
+//! The inner loops of windows.
+
+use crate::isa::{Isa, multiversion};
+use crate::number::{Accumulator, Monoid};
+
+/// Values that are combined in registers or the nearest cache at a time.
+const LANES: usize = 64;
+/// Chains of a cumulative operation that run side by side to hide the latency of one.
+pub(super) const CHAINS: usize = 8;
+/// The widest tile that [`accumulate_rows`] carries.
+pub(super) const TILE: usize = 128;
+
+multiversion! {
+    /// `dst[i]` becomes the combination of `rows[0][i]`, `rows[1][i]`, ..., from the neutral element on.
+    ///
+    /// # Safety
+    /// `n` values of each row must be readable, and `n` at `dst`, which overlaps none, writable.
+    pub(super) unsafe fn combine_rows<A: Accumulator, M: Monoid<A>>(rows: &[*const A], n: usize, dst: *mut A) = combine_rows_body
+}
+
+/// # Safety
+/// As for [`combine_rows`].
+#[inline(always)]
+unsafe fn combine_rows_body<I: Isa, A: Accumulator, M: Monoid<A>>(rows: &[*const A], n: usize, dst: *mut A) {
+    let mut i = 0;
+    while i < n {
+        let mut acc = [M::IDENTITY; LANES];
+        let len = LANES.min(n - i);
+        // SAFETY: the caller vouches for `n` values of each row and at `dst`.
+        unsafe {
+            for row in rows {
+                let row = row.add(i);
+                if len == LANES {
+                    for (l, acc) in acc.iter_mut().enumerate() {
+                        *acc = M::combine(*acc, *row.add(l));
+                    }
+                } else {
+                    for (l, acc) in acc[..len].iter_mut().enumerate() {
+                        *acc = M::combine(*acc, *row.add(l));
+                    }
+                }
+            }
+            std::ptr::copy_nonoverlapping(acc.as_ptr(), dst.add(i), len);
+        }
+        i += len;
+    }
+}
+
+multiversion! {
+    /// Windows of `size` adjacent values, one starting at each of `n` adjacent places: `dst[o]` becomes `init` combined with
+    /// `src[o]`, ..., `src[o + size - 1]`.
+    ///
+    /// # Safety
+    /// `n + size - 1` values at `src` must be readable and `n` at `dst`, which does not overlap them, writable.
+    pub(super) unsafe fn adjacent_windows<A: Accumulator, M: Monoid<A>>(src: *const A, size: usize, n: usize, init: A, dst: *mut A) = adjacent_windows_body
+}
+
+/// # Safety
+/// As for [`adjacent_windows`].
+#[inline(always)]
+unsafe fn adjacent_windows_body<I: Isa, A: Accumulator, M: Monoid<A>>(
+    src: *const A,
+    size: usize,
+    n: usize,
+    init: A,
+    dst: *mut A,
+) {
+    let mut o = 0;
+    // SAFETY: indices stay below `n + size - 1` in `src` and below `n` in `dst`.
+    unsafe {
+        while o + LANES <= n {
+            let mut acc = [init; LANES];
+            for k in 0..size {
+                for (l, acc) in acc.iter_mut().enumerate() {
+                    *acc = M::combine(*acc, *src.add(o + k + l));
+                }
+            }
+            std::ptr::copy_nonoverlapping(acc.as_ptr(), dst.add(o), LANES);
+            o += LANES;
+        }
+        for o in o..n {
+            *dst.add(o) = (0..size).fold(init, |acc, k| M::combine(acc, *src.add(o + k)));
+        }
+    }
+}
+
+multiversion! {
+    /// Cumulative combinations of [`CHAINS`] rows of `n` values side by side, each from its own start on. Values of a row
+    /// are `step` apart in both arrays.
+    ///
+    /// # Safety
+    /// The values must be readable and the places in `dst`, which overlap no source, writable.
+    pub(super) unsafe fn accumulate_chains<A: Accumulator, M: Monoid<A>>(src: &[*const A; CHAINS], dst: &[*mut A; CHAINS], step: isize, n: usize, start: [A; CHAINS]) = accumulate_chains_body
+}
+
+/// # Safety
+/// As for [`accumulate_chains`].
+#[inline(always)]
+unsafe fn accumulate_chains_body<I: Isa, A: Accumulator, M: Monoid<A>>(
+    src: &[*const A; CHAINS],
+    dst: &[*mut A; CHAINS],
+    step: isize,
+    n: usize,
+    start: [A; CHAINS],
+) {
+    let (src, dst, mut carry) = (*src, *dst, start);
+    for i in 0..n as isize {
+        for c in 0..CHAINS {
+            // SAFETY: the caller vouches for `n` values of each chain.
+            unsafe {
+                carry[c] = M::combine(carry[c], *src[c].offset(i * step));
+                *dst[c].offset(i * step) = carry[c];
+            }
+        }
+    }
+}
+
+multiversion! {
+    /// Cumulative combinations of rows, element by element: row `i` of `dst` becomes `init` combined with the first `i + 1` rows
+    /// of `src`. Rows have `width` values and are `step` apart in both arrays.
+    ///
+    /// # Safety
+    /// The rows must be readable, those of `dst`, which overlap no source, writable; `width` is at most [`TILE`].
+    pub(super) unsafe fn accumulate_rows<A: Accumulator, M: Monoid<A>>(src: *const A, dst: *mut A, step: isize, rows: usize, width: usize, init: A) = accumulate_rows_body
+}
+
+/// # Safety
+/// As for [`accumulate_rows`].
+#[inline(always)]
+unsafe fn accumulate_rows_body<I: Isa, A: Accumulator, M: Monoid<A>>(
+    src: *const A,
+    dst: *mut A,
+    step: isize,
+    rows: usize,
+    width: usize,
+    init: A,
+) {
+    let mut acc = [init; TILE];
+    for i in 0..rows as isize {
+        // SAFETY: the caller vouches for `width` values of each row.
+        unsafe {
+            let (src, dst) = (src.offset(i * step), dst.offset(i * step));
+            for (j, acc) in acc[..width].iter_mut().enumerate() {
+                *acc = M::combine(*acc, *src.add(j));
+            }
+            std::ptr::copy_nonoverlapping(acc.as_ptr(), dst, width);
+        }
+    }
+}
+
+/// A real type.
+pub(super) trait Ordered: Accumulator + PartialOrd {}
+impl<A: Accumulator + PartialOrd> Ordered for A {}
+
+/// The comparison of `select_and_scatter` as a type.
+pub(super) trait Select: Copy + Send + Sync + 'static {
+    /// True if the element selected so far is kept.
+    fn keeps<A: PartialOrd>(selected: A, element: A) -> bool;
+}
+
+macro_rules! selects {
+    ($($name:ident $op:tt;)*) => {$(
+        /// The comparison of the same name.
+        #[derive(Clone, Copy)]
+        pub(super) struct $name;
+        impl Select for $name {
+            #[inline(always)]
+            fn keeps<A: PartialOrd>(selected: A, element: A) -> bool {
+                selected $op element
+            }
+        }
+    )*};
+}
+selects! {
+    Ge >=;
+    Gt >;
+    Le <=;
+    Lt <;
+}
+
+multiversion! {
+    /// One window of `select_and_scatter` over `width` neighbouring values: `taps` are the window's elements in `operand` and
+    /// `out` (offsets of the first value). Adds each value of `source` to `out` at the tap that is selected for it.
+    ///
+    /// # Safety
+    /// At each tap, and at `source`, `width` values must be readable, in `out` also writable; `width` is at most [`TILE`].
+    pub(super) unsafe fn select_window<A: Ordered, S: Select>(operand: *const A, taps: &[usize], source: *const A, out: *mut A, width: usize) = select_window_body
+}
+
+/// # Safety
+/// As for [`select_window`].
+#[inline(always)]
+unsafe fn select_window_body<I: Isa, A: Ordered, S: Select>(
+    operand: *const A,
+    taps: &[usize],
+    source: *const A,
+    out: *mut A,
+    width: usize,
+) {
+    const PART: usize = 32;
+    let Some((first, rest)) = taps.split_first() else { return };
+    let mut from = 0;
+    while from < width {
+        let len = PART.min(width - from);
+        let (mut best, mut at, mut add) = ([A::ZERO; PART], [0u32; PART], [A::ZERO; PART]);
+        // SAFETY: the caller vouches for `width` values at every tap and at `source`; `from + len` is at most that.
+        unsafe {
+            std::ptr::copy_nonoverlapping(operand.add(first + from), best.as_mut_ptr(), len);
+            std::ptr::copy_nonoverlapping(source.add(from), add.as_mut_ptr(), len);
+            for (t, tap) in rest.iter().enumerate() {
+                let p = operand.add(tap + from);
+                for l in 0..len {
+                    let x = *p.add(l);
+                    let keep = S::keeps(best[l], x);
+                    best[l] = if keep { best[l] } else { x };
+                    at[l] = if keep { at[l] } else { t as u32 + 1 };
+                }
+            }
+            if len == 1 {
+                let p = out.add(taps[at[0] as usize] + from);
+                *p = (*p).plus(add[0]);
+            } else {
+                for (t, tap) in taps.iter().enumerate() {
+                    let p = out.add(tap + from);
+                    for l in 0..len {
+                        let old = *p.add(l);
+                        *p.add(l) = if at[l] == t as u32 { old.plus(add[l]) } else { old };
+                    }
+                }
+            }
+        }
+        from += len;
+    }
+}
