@@ -92,6 +92,7 @@ pub mod limits;
 mod parse;
 mod print;
 mod sharding_text;
+mod text;
 mod verify;
 pub mod versions;
 

@@ -542,13 +542,16 @@ impl<'a> Reader<'a> {
             .iter()
             .map(|&index| self.value(index, head.offset))
             .collect::<Result<Box<[_]>, _>>()?;
+        let rank = operands.first().and_then(|&operand| self.function.as_ref()?.body.ty(operand).as_tensor());
+        let rank = rank.map_or(0, |tensor| tensor.rank());
         let (kind, discardable) = match meaning {
             Meaning::Return if parent == Owner::Function => {
                 (Op::FuncReturn(FuncReturn {}), head.attributes.discardable(name))
             }
             Meaning::Return => (Op::Return(Return {}), head.attributes.discardable(name)),
             Meaning::Table(code) => {
-                let op = table_op(name, code, &head.attributes, &mut self.budget, &head.location)?;
+                let mut op = table_op(name, code, &head.attributes, &mut self.budget, &head.location)?;
+                op.fill_defaults(rank);
                 (op, head.attributes.discardable(name))
             }
             _ => other_op(name, head.attributes),

@@ -13,3 +13,4 @@ mod tensor;
 mod vhlo;
 
 pub(crate) use code::read;
+pub(crate) use tensor::{float_value, literal as blob_literal};

@@ -257,6 +257,10 @@ impl RawAttributes {
                 };
                 own.reserve_exact(attributes.len());
                 for (attribute_name, required) in attributes {
+                    // Operations outside of VHLO are not versioned: older writers lack the newest optional attributes.
+                    if !required && cursor.is_empty() {
+                        break;
+                    }
                     let (index, present) =
                         if *required { (cursor.varint()?, true) } else { cursor.varint_with_flag()? };
                     if present {

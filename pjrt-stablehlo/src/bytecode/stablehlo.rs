@@ -5,9 +5,9 @@ use super::tensor;
 use crate::Error;
 use crate::ir::{
     Attribute, AxisRef, ChannelHandle, ComparisonDirection, ComparisonType, ConvDimensionNumbers,
-    DotAlgorithm, DotDimensionNumbers, EnumValue, FftType, Ints, Mesh, MeshAxis, MeshReference,
-    OutputOperandAlias, Precision, ReplicaGroupMeshAxes, ResultAccuracy, ResultAccuracyMode, RngAlgorithm,
-    RngDistribution, SubAxis, TransposeKind, Type,
+    DotAlgorithm, DotDimensionNumbers, EnumValue, FftType, GatherDimensionNumbers, Ints, Mesh, MeshAxis,
+    MeshReference, OutputOperandAlias, Precision, ReplicaGroupMeshAxes, ResultAccuracy, ResultAccuracyMode,
+    RngAlgorithm, RngDistribution, ScatterDimensionNumbers, SubAxis, TransposeKind, Type,
 };
 
 /// Decodes an attribute; the codes are those of StableHLO's `StablehloBytecode.cpp`.
@@ -44,9 +44,31 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             Attribute::DotDimensionNumbers(numbers.into())
         }
         6 => case(decoder, FftType::from_code)?,
+        7 => {
+            let numbers = GatherDimensionNumbers {
+                offset_dims: ints(decoder)?,
+                collapsed_slice_dims: ints(decoder)?,
+                operand_batching_dims: ints(decoder)?,
+                start_indices_batching_dims: ints(decoder)?,
+                start_index_map: ints(decoder)?,
+                index_vector_dim: decoder.cursor.signed()?,
+            };
+            Attribute::GatherDimensionNumbers(numbers.into())
+        }
         8 => case(decoder, Precision::from_code)?,
         9 => case(decoder, RngAlgorithm::from_code)?,
         10 => case(decoder, RngDistribution::from_code)?,
+        11 => {
+            let numbers = ScatterDimensionNumbers {
+                update_window_dims: ints(decoder)?,
+                inserted_window_dims: ints(decoder)?,
+                input_batching_dims: ints(decoder)?,
+                scatter_indices_batching_dims: ints(decoder)?,
+                scatter_dims_to_operand_dims: ints(decoder)?,
+                index_vector_dim: decoder.cursor.signed()?,
+            };
+            Attribute::ScatterDimensionNumbers(numbers.into())
+        }
         12 => case(decoder, TransposeKind::from_code)?,
         13 => Attribute::Bounds(decoder.cursor.signed_list()?.into()),
         14 => output_operand_alias(decoder)?,
@@ -71,6 +93,15 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
         }
         19 => {
             Attribute::SubAxis(SubAxis { pre_size: decoder.cursor.signed()?, size: decoder.cursor.signed()? })
+        }
+        20 => {
+            let name = decoder.text()?;
+            let sub_axis = if decoder.cursor.byte()? != 0 { sub_axis(decoder)? } else { None };
+            Attribute::AxisRef(AxisRef { name, sub_axis }.into())
+        }
+        21 => {
+            let name = decoder.text()?;
+            Attribute::MeshAxis(MeshAxis { name, size: decoder.cursor.signed()? }.into())
         }
         22 => {
             let axes = mesh_axes(decoder)?;

@@ -60,7 +60,7 @@ pub(super) fn complex(decoder: &Decoder<'_>, part: Type) -> Result<Type, Error> 
 }
 
 /// The constant of a blob in MLIR's form: all elements, or one for all. Booleans are bits or bytes.
-pub(super) fn literal(ty: TensorType, blob: Bytes) -> Result<Literal, LiteralError> {
+pub(crate) fn literal(ty: TensorType, blob: Bytes) -> Result<Literal, LiteralError> {
     let elements = ty.num_elements().ok_or_else(|| LiteralError::Unsized(ty.clone()))?;
     if ty.element_type() == ElementType::I1 {
         return boolean_literal(ty, blob, elements);
@@ -98,7 +98,7 @@ pub(super) fn signed_value(ty: ElementType, raw: u64) -> i64 {
 }
 
 /// The value of a float from its bits. Exact.
-pub(super) fn float_value(ty: ElementType, raw: u64) -> f64 {
+pub(crate) fn float_value(ty: ElementType, raw: u64) -> f64 {
     match ty {
         ElementType::F64 => return f64::from_bits(raw),
         ElementType::F32 => return f64::from(f32::from_bits(raw as u32)),

@@ -373,6 +373,16 @@ impl Body {
         self.blocks[block.index()].ops.push(op);
         op
     }
+
+    /// Gives results to an operation that was added without any, for readers that learn their types after the
+    /// operation's regions.
+    pub(crate) fn add_results(&mut self, op: OpId, types: impl IntoIterator<Item = Type>) {
+        let start = arena_id(self.values.len());
+        for (index, ty) in types.into_iter().enumerate() {
+            self.values.push(Value { ty, definition: Definition::Result { op, index: index as u32 } });
+        }
+        self.ops[op.index()].results = ValueRange { start, end: arena_id(self.values.len()) };
+    }
 }
 
 /// An id for the next element of an arena.

@@ -3,6 +3,7 @@
 mod attribute;
 mod body;
 mod codec;
+mod defaults;
 mod element_type;
 mod enums;
 mod literal;

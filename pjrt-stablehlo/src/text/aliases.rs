@@ -99,8 +99,12 @@ impl<'a> Parser<'a> {
         let attribute = self.nested(|parser| {
             if name.starts_with('!') { parser.ty().map(Attribute::Type) } else { parser.attribute() }
         })?;
-        let value =
-            Value { attribute, end: self.previous_end, depth: self.deepest - self.depth, weight: self.weight };
+        let value = Value {
+            attribute,
+            end: self.previous_end,
+            depth: self.deepest - self.depth,
+            weight: self.weight,
+        };
         (self.deepest, self.weight) = (outer_deepest.max(self.deepest), outer_weight);
         if value.weight > u64::from(MAX_ATTRIBUTE_WEIGHT) {
             let message = format!("alias '{name}' has more than {MAX_ATTRIBUTE_WEIGHT} parts");

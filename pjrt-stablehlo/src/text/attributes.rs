@@ -176,7 +176,9 @@ impl<'a> Parser<'a> {
             let at = self.token.start;
             match self.ty()? {
                 Type::Scalar(ty) if !ty.is_complex() => ty,
-                other => return Err(self.error_at(at, format!("expected the type of a number, found {other}"))),
+                other => {
+                    return Err(self.error_at(at, format!("expected the type of a number, found {other}")));
+                }
             }
         } else if kind == Kind::Integer {
             ElementType::I64

@@ -117,52 +117,50 @@ impl<'a> Elements<'a> {
 
     /// Reads elements in brackets, which have to have these sizes.
     pub(super) fn nested(&mut self, dims: &[i64]) -> Result<(), Fault> {
+        #[derive(Clone, Copy, PartialEq)]
+        enum After {
+            Comma,
+            Open,
+            Value,
+        }
         // Elements read so far in each bracket that is open.
         let mut counts: Vec<i64> = Vec::with_capacity(dims.len());
+        let mut after = After::Comma;
         loop {
             self.space();
-            if self.next() == Some(b'[') {
-                if counts.len() == dims.len() {
-                    return Err(self.expected(&format!("an element inside of {} brackets", dims.len())));
-                }
-                counts.push(0);
-                self.at += 1;
-                self.space();
-                if self.next() != Some(b']') {
+            match (self.next(), after) {
+                (Some(b'['), After::Comma | After::Open) if counts.len() < dims.len() => {
+                    self.at += 1;
+                    counts.push(0);
+                    after = After::Open;
                     continue;
                 }
-            } else if counts.len() == dims.len() {
-                self.element()?;
-            } else {
-                return Err(self.expected("'['"));
-            }
-            // An element or an empty bracket has been read: close brackets, go on after a comma.
-            let mut is_element = self.next() != Some(b']') || counts.last() != Some(&0) || self.has_element(&counts);
-            loop {
-                if is_element && let Some(count) = counts.last_mut() {
-                    *count += 1;
-                }
-                is_element = true;
-                self.space();
-                match self.next() {
-                    Some(b',') => {
-                        self.at += 1;
-                        break;
+                (Some(b']'), After::Open | After::Value) => {
+                    let size = dims[counts.len() - 1];
+                    let count = counts.pop().unwrap_or(0);
+                    if count != size {
+                        let message = format!("expected {size} elements in brackets, found {count}");
+                        return Err((self.at, message));
                     }
-                    Some(b']') => {
-                        let size = dims[counts.len() - 1];
-                        let count = counts.pop().unwrap_or(0);
-                        if count != size {
-                            return Err((self.at, format!("expected {size} elements in brackets, found {count}")));
-                        }
-                        self.at += 1;
-                        if counts.is_empty() {
-                            return self.end();
-                        }
+                    self.at += 1;
+                    if counts.is_empty() {
+                        return self.end();
                     }
-                    _ => return Err(self.expected("',' or ']'")),
                 }
+                (Some(b','), After::Value) => {
+                    self.at += 1;
+                    after = After::Comma;
+                    continue;
+                }
+                (_, After::Value) => return Err(self.expected("',' or ']'")),
+                _ if counts.len() == dims.len() && !dims.is_empty() => self.element()?,
+                _ => return Err(self.expected(&format!("elements in {} brackets", dims.len()))),
             }
+            // An element or a bracket has ended.
+            if let Some(count) = counts.last_mut() {
+                *count += 1;
+            }
+            after = After::Value;
         }
     }
 

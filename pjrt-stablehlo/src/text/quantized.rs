@@ -47,7 +47,8 @@ impl Parser<'_> {
         let mut axis = None;
         if self.eat(":") {
             if self.at("{") {
-                let message = "quantized types with scales for blocks of several dimensions are not supported";
+                let message =
+                    "quantized types with scales for blocks of several dimensions are not supported";
                 return Err(self.unsupported_at(self.token.start, message));
             }
             let at = self.token.start;
@@ -55,8 +56,7 @@ impl Parser<'_> {
             axis = Some(value.map_err(|_| self.error_at(at, "expected a dimension"))?);
         }
         self.expect(",")?;
-        let pairs =
-            if axis.is_some() { self.list("{", "}", Self::scale)? } else { vec![self.scale()?] };
+        let pairs = if axis.is_some() { self.list("{", "}", Self::scale)? } else { vec![self.scale()?] };
         self.expect(">")?;
         let (scales, zero_points): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         Ok(QuantizedType {

@@ -108,7 +108,8 @@ impl<'a> Parser<'a> {
         for (index, (&value, ty)) in values.iter().zip(types).enumerate() {
             let actual = self.function.body.ty(value);
             if actual != ty {
-                let message = format!("operand {index}: expected {actual}, the type of the value, found {ty}");
+                let message =
+                    format!("operand {index}: expected {actual}, the type of the value, found {ty}");
                 return Err(self.error_at(at, message));
             }
         }

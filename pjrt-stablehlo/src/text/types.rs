@@ -5,9 +5,7 @@ use std::sync::Arc;
 use super::lexer::Kind;
 use super::parser::Parser;
 use crate::Error;
-use crate::ir::{
-    Attribute, DYNAMIC, ElementType, FunctionType, QuantizedType, Str, TensorType, Type,
-};
+use crate::ir::{Attribute, DYNAMIC, ElementType, FunctionType, QuantizedType, Str, TensorType, Type};
 
 /// Sizes of a shape, and what is attached to it.
 struct Shape {
@@ -22,9 +20,7 @@ impl<'a> Parser<'a> {
         match self.token.kind {
             Kind::Exclamation => self.dialect_type(),
             Kind::Bare => self.builtin_type(),
-            Kind::Punctuation if self.at("(") => {
-                Ok(Type::Function(self.nested(Self::function_type)?.into()))
-            }
+            Kind::Punctuation if self.at("(") => Ok(Type::Function(self.nested(Self::function_type)?.into())),
             _ => Err(self.expected("a type")),
         }
     }
@@ -72,7 +68,8 @@ impl<'a> Parser<'a> {
                     Type::Scalar(ElementType::F32) => Ok(Type::Scalar(ElementType::ComplexF32)),
                     Type::Scalar(ElementType::F64) => Ok(Type::Scalar(ElementType::ComplexF64)),
                     other => {
-                        Err(self.unsupported_at(start, format!("complex numbers of {other} are not supported")))
+                        Err(self
+                            .unsupported_at(start, format!("complex numbers of {other} are not supported")))
                     }
                 }
             }

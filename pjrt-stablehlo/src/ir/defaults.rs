@@ -1,0 +1,53 @@
+//! Attributes that programs may leave out and whose default depends on the number of dimensions.
+
+use super::{Ints, Op};
+
+impl Op {
+    /// Puts in strides, dilations, padding and window sizes that were left out. `rank` is that of the first operand.
+    pub(crate) fn fill_defaults(&mut self, rank: usize) {
+        let ones = |list: &mut Ints, count: usize| {
+            if list.is_empty() {
+                *list = vec![1; count].into();
+            }
+        };
+        let zeros = |list: &mut Box<[[i64; 2]]>, count: usize| {
+            if list.is_empty() {
+                *list = vec![[0; 2]; count].into();
+            }
+        };
+        let no_reversal = |list: &mut Box<[bool]>, count: usize| {
+            if list.is_empty() {
+                *list = vec![false; count].into();
+            }
+        };
+        match self {
+            Op::Convolution(op) => {
+                let spatial = op.dimension_numbers.input_spatial_dimensions.len();
+                ones(&mut op.window_strides, spatial);
+                zeros(&mut op.padding, spatial);
+                ones(&mut op.lhs_dilation, spatial);
+                ones(&mut op.rhs_dilation, spatial);
+                no_reversal(&mut op.window_reversal, spatial);
+            }
+            Op::DynamicConv(op) => {
+                let spatial = op.dimension_numbers.input_spatial_dimensions.len();
+                ones(&mut op.window_strides, spatial);
+                ones(&mut op.lhs_dilation, spatial);
+                ones(&mut op.rhs_dilation, spatial);
+                no_reversal(&mut op.window_reversal, spatial);
+            }
+            Op::ReduceWindow(op) => {
+                ones(&mut op.window_strides, rank);
+                ones(&mut op.base_dilations, rank);
+                ones(&mut op.window_dilations, rank);
+                zeros(&mut op.padding, rank);
+            }
+            Op::SelectAndScatter(op) => {
+                ones(&mut op.window_dimensions, rank);
+                ones(&mut op.window_strides, rank);
+                zeros(&mut op.padding, rank);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! Custom assembly of operations without regions.
+//!
+//! Most operations are written in one way: operands, fields such as `dims = [0, 1]`, a dictionary, types. Which fields
+//! there are is in [`fields`]; the others have a function of their own.
+
+use super::lexer::{self, Kind};
+use super::operations::{Pending, Types};
+use super::parser::{Parser, shortened};
+use super::regions::Frame;
+use crate::Error;
+use crate::ir::{
+    Attribute, BlockId, ComparisonType, DotDimensionNumbers, ElementType, FftType, OpCode, Precision,
+    RngAlgorithm, RngDistribution, Type, ValueId,
+};
+
+/// How the value of a field is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// `1`
+    Integer,
+    /// `[1, 2]`
+    Integers,
+    /// `true`
+    Boolean,
+    /// `"text"`
+    Text,
+    /// `[HIGH, DEFAULT]`
+    Precisions,
+    /// `FFT`, a case of an enumeration.
+    Case(&'static str),
+    /// `e5m10`
+    FloatFormat,
+    /// `[1] x [0]`: of the left and the right operand.
+    BatchingDimensions,
+    /// `[1] x [0]`: of the left and the right operand.
+    ContractingDimensions,
+    /// `<lhs_precision_type = tf32, ...>`
+    Algorithm,
+}
+
+/// A field: its keyword, the attribute that it stands for, its form.
+type Field = (&'static str, &'static str, Form);
+
+/// The fields of an operation.
+fn fields(code: OpCode) -> &'static [Field] {
+    match code {
+        OpCode::Broadcast => &[("sizes", "broadcast_sizes", Form::Integers)],
+        OpCode::BroadcastInDim | OpCode::DynamicBroadcastInDim => {
+            &[("dims", "broadcast_dimensions", Form::Integers)]
+        }
+        OpCode::Cholesky => &[("lower", "lower", Form::Boolean)],
+        OpCode::Concatenate => &[("dim", "dimension", Form::Integer)],
+        OpCode::Dot => &[("precision", "precision_config", Form::Precisions)],
+        OpCode::DotGeneral => &[
+            ("batching_dims", "", Form::BatchingDimensions),
+            ("contracting_dims", "", Form::ContractingDimensions),
+            ("precision", "precision_config", Form::Precisions),
+            ("algorithm", "algorithm", Form::Algorithm),
+        ],
+        OpCode::DynamicSlice => &[("sizes", "slice_sizes", Form::Integers)],
+        OpCode::Einsum | OpCode::UnaryEinsum => &[("config", "einsum_config", Form::Text)],
+        OpCode::Fft => {
+            &[("type", "fft_type", Form::Case(FftType::MLIR_NAME)), ("length", "fft_length", Form::Integers)]
+        }
+        OpCode::GetDimensionSize | OpCode::SetDimensionSize => &[("dim", "dimension", Form::Integer)],
+        OpCode::Iota | OpCode::DynamicIota => &[("dim", "iota_dimension", Form::Integer)],
+        OpCode::Pad => &[
+            ("low", "edge_padding_low", Form::Integers),
+            ("high", "edge_padding_high", Form::Integers),
+            ("interior", "interior_padding", Form::Integers),
+        ],
+        OpCode::ReducePrecision => &[("format", "", Form::FloatFormat)],
+        OpCode::Reverse => &[("dims", "dimensions", Form::Integers)],
+        OpCode::Rng => &[("distribution", "rng_distribution", Form::Case(RngDistribution::MLIR_NAME))],
+        OpCode::RngBitGenerator => &[("algorithm", "rng_algorithm", Form::Case(RngAlgorithm::MLIR_NAME))],
+        OpCode::TorchIndexSelect => {
+            &[("dim", "dim", Form::Integer), ("batch_dims", "batch_dims", Form::Integer)]
+        }
+        OpCode::Transpose => &[("dims", "permutation", Form::Integers)],
+        _ => &[],
+    }
+}
+
+/// Attributes that are CHLO operations' own, which their assembly writes among the others.
+const CHLO_ATTRIBUTES: &[&str] = &[
+    "broadcast_dimensions",
+    "comparison_direction",
+    "compare_type",
+    "is_reverse",
+    "is_associative",
+    "scan_dim_size",
+];
+
+impl<'a> Parser<'a> {
+    /// Reads an operation in its custom assembly, or its part before its first region.
+    pub(super) fn custom(
+        &mut self,
+        mut pending: Pending<'a>,
+        block: BlockId,
+    ) -> Result<Option<Frame<'a>>, Error> {
+        let pending = match (pending.code, pending.name) {
+            (Some(OpCode::While), _) => return self.while_loop(pending, block).map(Some),
+            (Some(OpCode::Reduce), _) => return self.reduce(pending, block),
+            (Some(OpCode::Composite), _) => return self.composite(pending, block),
+            (Some(OpCode::ManualComputation), _) => return self.manual_computation(pending, block).map(Some),
+            (_, "chlo.scan") => return self.scan(pending, block).map(Some),
+            (_, "sdy.named_computation") => return self.named_computation(pending, block).map(Some),
+            (Some(OpCode::Constant), _) | (_, "sdy.constant" | "arith.constant") => {
+                self.constant(&mut pending, block)?;
+                pending
+            }
+            (Some(OpCode::CustomCall), _) => self.call(pending, block, "call_target_name")?,
+            (Some(OpCode::FuncCall), _) => self.call(pending, block, "callee")?,
+            (Some(OpCode::Convolution | OpCode::DynamicConv), _) => self.convolution(pending, block)?,
+            (Some(OpCode::ShardingConstraint | OpCode::Reshard), _) => {
+                let operands = self.values()?;
+                let sharding = self.sharding()?;
+                pending.set("sharding", Attribute::Sharding(sharding.into()));
+                self.begin(&mut pending, operands, block);
+                self.rest(&mut pending)?;
+                pending
+            }
+            (Some(_), _) => self.standard(pending, block)?,
+            (None, name) if name.starts_with("chlo.") => self.chlo(pending, block)?,
+            (None, name) if name.starts_with("sdy.") => self.shardy(pending, block)?,
+            (None, name) => {
+                let message =
+                    format!("the custom assembly of operation '{}' is not supported", shortened(name));
+                return Err(self.unsupported_at(pending.start, message));
+            }
+        };
+        self.finish(pending).map(|()| None)
+    }
+
+    /// `%a, %b, dims = [0, 1] {x.y = 1} : (tensor<f32>, tensor<f32>) -> tensor<f32>`.
+    fn standard(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Pending<'a>, Error> {
+        let code = pending.code.unwrap_or(OpCode::Other);
+        if code == OpCode::Compare {
+            let direction = self.case("comparison_direction")?;
+            pending.set("comparison_direction", Attribute::Enum(direction));
+            self.expect(",")?;
+        }
+        let operands = if self.at("(") && lexer::next(self.text, self.token.end).kind != Kind::Value {
+            // `()` stands for no operands in some operations.
+            self.list("(", ")", Self::value)?
+        } else {
+            self.values()?
+        };
+        match code {
+            OpCode::Slice => self.slice_indices(&mut pending)?,
+            OpCode::GetTupleElement => {
+                self.expect("[")?;
+                let value = self.integer()?;
+                pending.set("index", Attribute::Integer { value, ty: ElementType::I32 });
+                self.expect("]")?;
+            }
+            _ => {}
+        }
+        let mut dot = DotDimensionNumbers::default();
+        let mut is_first = operands.is_empty();
+        loop {
+            // Fields are separated by commas, from the operands as well.
+            if is_first && self.token.kind != Kind::Bare || !is_first && !self.eat(",") {
+                break;
+            }
+            is_first = false;
+            self.field(&mut pending, code, &mut dot)?;
+        }
+        if code == OpCode::DotGeneral {
+            pending.set("dot_dimension_numbers", Attribute::DotDimensionNumbers(dot.into()));
+        }
+        self.begin(&mut pending, operands, block);
+        self.rest(&mut pending)?;
+        Ok(pending)
+    }
+
+    fn field(
+        &mut self,
+        pending: &mut Pending<'a>,
+        code: OpCode,
+        dot: &mut DotDimensionNumbers,
+    ) -> Result<(), Error> {
+        if code == OpCode::Compare {
+            let value = self.case(ComparisonType::MLIR_NAME)?;
+            pending.set("compare_type", Attribute::Enum(value));
+            return Ok(());
+        }
+        let keyword = self.found();
+        let Some(&(_, attribute, form)) = fields(code).iter().find(|(known, _, _)| *known == keyword) else {
+            let known: Vec<_> = fields(code).iter().map(|(known, _, _)| format!("'{known}'")).collect();
+            let what =
+                if known.is_empty() { "the end of the operands".to_owned() } else { known.join(" or ") };
+            return Err(self.expected(&what));
+        };
+        self.advance();
+        self.expect("=")?;
+        let value = match form {
+            Form::Integer => Attribute::from(self.integer()?),
+            Form::Integers => {
+                Attribute::IntegerArray { ty: ElementType::I64, values: self.integers()?.into() }
+            }
+            Form::Boolean => Attribute::Bool(self.boolean()?),
+            Form::Text => Attribute::String(self.string()?),
+            Form::Precisions => {
+                let cases = self.list("[", "]", |parser| parser.case(Precision::MLIR_NAME))?;
+                Attribute::Array(cases.into_iter().map(Attribute::Enum).collect())
+            }
+            Form::Case(enumeration) => Attribute::Enum(self.case(enumeration)?),
+            Form::Algorithm => Attribute::DotAlgorithm(self.dot_algorithm()?.into()),
+            Form::FloatFormat => return self.float_format(pending),
+            Form::BatchingDimensions => {
+                (dot.lhs_batching_dimensions, dot.rhs_batching_dimensions) = self.dimension_pairs()?;
+                return Ok(());
+            }
+            Form::ContractingDimensions => {
+                (dot.lhs_contracting_dimensions, dot.rhs_contracting_dimensions) = self.dimension_pairs()?;
+                return Ok(());
+            }
+        };
+        pending.set(attribute, value);
+        Ok(())
+    }
+
+    /// `[1] x [0]`.
+    fn dimension_pairs(&mut self) -> Result<(crate::ir::Ints, crate::ir::Ints), Error> {
+        let lhs = self.integers()?;
+        self.expect("x")?;
+        Ok((lhs.into(), self.integers()?.into()))
+    }
+
+    /// `e5m10`.
+    fn float_format(&mut self, pending: &mut Pending<'a>) -> Result<(), Error> {
+        let bits = self.found().strip_prefix('e').and_then(|text| text.split_once('m'));
+        let parse = |digits: &str| digits.parse::<u16>().ok();
+        let Some((Some(exponent), Some(mantissa))) = bits.map(|(e, m)| (parse(e), parse(m))) else {
+            return Err(self.expected("a float format such as e5m10"));
+        };
+        self.advance();
+        let integer = |bits: u16| Attribute::Integer { value: i64::from(bits), ty: ElementType::I32 };
+        pending.set("exponent_bits", integer(exponent));
+        pending.set("mantissa_bits", integer(mantissa));
+        Ok(())
+    }
+
+    /// `[0:4, 1:5:2]`: start, limit and stride of each dimension.
+    fn slice_indices(&mut self, pending: &mut Pending<'a>) -> Result<(), Error> {
+        let ranges = self.list("[", "]", |parser| {
+            let start = parser.integer()?;
+            parser.expect(":")?;
+            let limit = parser.integer()?;
+            let stride = if parser.eat(":") { parser.integer()? } else { 1 };
+            Ok([start, limit, stride])
+        })?;
+        for (index, name) in ["start_indices", "limit_indices", "strides"].into_iter().enumerate() {
+            let values = ranges.iter().map(|range| range[index]).collect();
+            pending.set(name, Attribute::IntegerArray { ty: ElementType::I64, values });
+        }
+        Ok(())
+    }
+
+    /// `{x.y = 1} : types`, the end of operations in custom assembly.
+    pub(super) fn rest(&mut self, pending: &mut Pending<'a>) -> Result<(), Error> {
+        pending.dictionary = self.optional_dictionary()?;
+        let count = self.function.body.op(pending.op).operands.len();
+        // Terminators and barriers without operands have no types.
+        let types =
+            if count == 0 && !self.at(":") { Types::default() } else { self.assembly_types(pending, count)? };
+        pending.types = Some(types);
+        Ok(())
+    }
+
+    /// `: (A, B) -> C`, or shorter where types follow from each other.
+    fn assembly_types(&mut self, pending: &Pending<'a>, count: usize) -> Result<Types, Error> {
+        self.expect(":")?;
+        if self.at("(") {
+            let ty = self.function_type()?;
+            return Ok(Types { operands: Some(ty.inputs), results: ty.results });
+        }
+        let at = self.token.start;
+        let types = self.types()?;
+        if self.eat("->") {
+            return Ok(Types { operands: Some(types), results: self.result_types()? });
+        }
+        Ok(match (pending.code, &*types) {
+            (Some(OpCode::Return | OpCode::FuncReturn | OpCode::SdyReturn), _) => {
+                Types { operands: Some(types), results: Vec::new() }
+            }
+            (Some(OpCode::OptimizationBarrier), _) => Types { operands: Some(types.clone()), results: types },
+            (Some(OpCode::Complex), [_]) => Types { operands: None, results: types },
+            (Some(OpCode::Select), [pred, branch]) => Types {
+                operands: Some(vec![pred.clone(), branch.clone(), branch.clone()]),
+                results: vec![branch.clone()],
+            },
+            (Some(OpCode::Tuple), [Type::Tuple(parts)]) => {
+                Types { operands: Some(parts.to_vec()), results: types }
+            }
+            (_, [ty]) => Types { operands: Some(vec![ty.clone(); count]), results: types },
+            _ => return Err(self.error_at(at, "expected one type or the type of a function")),
+        })
+    }
+
+    /// `dense<1> : tensor<2xi32>`, after a dictionary if there is one.
+    fn constant(&mut self, pending: &mut Pending<'a>, block: BlockId) -> Result<(), Error> {
+        self.begin(pending, Vec::new(), block);
+        if self.at("(") {
+            // A quantized constant: `() {value = ...} : () -> type`.
+            self.expect("(")?;
+            self.expect(")")?;
+            pending.properties = self.optional_properties()?.entries().to_vec();
+            return self.rest(pending);
+        }
+        pending.dictionary = self.optional_dictionary()?;
+        let at = self.token.start;
+        let value = self.attribute()?;
+        let ty = match &value {
+            Attribute::Elements(literal) | Attribute::Resource { value: literal, .. } => {
+                literal.ty().clone().into()
+            }
+            Attribute::Integer { ty, .. } | Attribute::Float { ty, .. } => Type::Scalar(*ty),
+            Attribute::Bool(_) => Type::Scalar(ElementType::I1),
+            other => return Err(self.error_at(at, format!("expected a constant, found {}", other.kind()))),
+        };
+        pending.set("value", value);
+        pending.types = Some(Types { operands: None, results: vec![ty] });
+        Ok(())
+    }
+
+    /// `@f(%a, %b) {x.y = 1} : (A, B) -> C`.
+    fn call(
+        &mut self,
+        mut pending: Pending<'a>,
+        block: BlockId,
+        target: &'static str,
+    ) -> Result<Pending<'a>, Error> {
+        let name = self.symbol()?;
+        let is_symbol = pending.code == Some(OpCode::FuncCall);
+        pending
+            .set(target, if is_symbol { Attribute::Symbol([name].into()) } else { Attribute::String(name) });
+        let operands = self.list("(", ")", Self::value)?;
+        self.begin(&mut pending, operands, block);
+        self.rest(&mut pending)?;
+        Ok(pending)
+    }
+
+    /// `(%a, %b) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [1]} {...} : ...`.
+    fn convolution(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Pending<'a>, Error> {
+        let operands = self.list("(", ")", Self::value)?;
+        self.expect("dim_numbers")?;
+        self.expect("=")?;
+        let numbers = self.convolution_dimensions()?;
+        pending.set("dimension_numbers", Attribute::ConvDimensionNumbers(numbers.into()));
+        self.expect(",")?;
+        self.expect("window")?;
+        self.expect("=")?;
+        self.list("{", "}", |parser| {
+            let at = parser.token.start;
+            let keyword = parser.bare("a property of the window")?;
+            parser.expect("=")?;
+            let (attribute, value) = match keyword {
+                "stride" => ("window_strides", parser.integer_array()?),
+                "lhs_dilate" => ("lhs_dilation", parser.integer_array()?),
+                "rhs_dilate" => ("rhs_dilation", parser.integer_array()?),
+                "pad" => ("padding", parser.pairs()?),
+                "reverse" => {
+                    let values = parser.list("[", "]", |parser| {
+                        if parser.token.kind == Kind::Integer {
+                            return parser.integer();
+                        }
+                        parser.boolean().map(i64::from)
+                    })?;
+                    (
+                        "window_reversal",
+                        Attribute::IntegerArray { ty: ElementType::I1, values: values.into() },
+                    )
+                }
+                other => {
+                    let message = format!(
+                        "expected 'stride', 'pad', 'lhs_dilate', 'rhs_dilate' or 'reverse', found '{other}'"
+                    );
+                    return Err(parser.error_at(at, message));
+                }
+            };
+            pending.set(attribute, value);
+            Ok(())
+        })?;
+        self.begin(&mut pending, operands, block);
+        self.rest(&mut pending)?;
+        Ok(pending)
+    }
+
+    fn integer_array(&mut self) -> Result<Attribute, Error> {
+        Ok(Attribute::IntegerArray { ty: ElementType::I64, values: self.integers()?.into() })
+    }
+
+    /// `[[1, 2], [3, 4]]`.
+    fn pairs(&mut self) -> Result<Attribute, Error> {
+        let at = self.token.start;
+        let rows = self.list("[", "]", Self::integers)?;
+        if rows.iter().any(|row| row.len() != 2) {
+            return Err(self.error_at(at, "expected pairs of integers"));
+        }
+        let bytes: Vec<u8> = rows.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
+        let ty = crate::ir::TensorType::new(ElementType::I64, [rows.len() as i64, 2]);
+        let literal = crate::ir::Literal::new(ty, crate::ir::LiteralData::Dense(bytes.into()));
+        literal.map(Attribute::Elements).map_err(|error| self.error_at(at, error.to_string()))
+    }
+
+    /// `%a, %b {x.y = 1} : A, B -> C`, or `(%a, k = 8) : A -> (B, C)`.
+    fn chlo(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Pending<'a>, Error> {
+        let operands: Vec<ValueId> = if pending.name == "chlo.top_k" {
+            self.expect("(")?;
+            let operand = self.value()?;
+            self.expect(",")?;
+            self.expect("k")?;
+            self.expect("=")?;
+            let k = self.integer()?;
+            pending.set("k", Attribute::from(k));
+            self.expect(")")?;
+            vec![operand]
+        } else {
+            self.values()?
+        };
+        self.begin(&mut pending, operands, block);
+        self.rest(&mut pending)?;
+        self.own_attributes(&mut pending, CHLO_ATTRIBUTES);
+        Ok(pending)
+    }
+
+    /// Takes attributes out of the dictionary that are the operation's own.
+    pub(super) fn own_attributes(&self, pending: &mut Pending<'a>, names: &[&str]) {
+        let dictionary = std::mem::take(&mut pending.dictionary);
+        for (name, value) in dictionary.entries() {
+            if names.contains(&&**name) {
+                pending.properties.push((name.clone(), value.clone()));
+            }
+        }
+        pending.dictionary = super::module::without(&dictionary, names);
+    }
+
+    /// Operations of Shardy that the table does not have: keywords and attributes before or after the operand.
+    fn shardy(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Pending<'a>, Error> {
+        let mnemonic = pending.name.strip_prefix("sdy.").unwrap_or_default();
+        let (axes, axes_kind) = match mnemonic {
+            "all_gather" => ("gathering_axes", "list_of_axis_ref_lists"),
+            "all_slice" => ("slicing_axes", "list_of_axis_ref_lists"),
+            "reduce_scatter" => ("reduce_scatter_axes", "list_of_axis_ref_lists"),
+            "all_reduce" => ("reduction_axes", "axis_ref_list"),
+            "sharded_to_unreduced" | "replicated_to_unreduced" => ("axes", "axis_ref_list"),
+            "all_to_all" => ("params", "all_to_all_param_list"),
+            "collective_permute" | "sharding_group" | "data_flow_edge" | "propagation_barrier" => ("", ""),
+            other => {
+                let message = format!("the custom assembly of operation 'sdy.{other}' is not supported");
+                return Err(self.unsupported_at(pending.start, message));
+            }
+        };
+        if !axes.is_empty() {
+            let text = self.balanced()?;
+            pending.set(axes, Attribute::Opaque(format!("sdy<{axes_kind}{text}>").into()));
+        }
+        let operands = self.values()?;
+        self.begin(&mut pending, operands, block);
+        while self.token.kind == Kind::Bare {
+            let at = self.token.start;
+            let keyword = self.bare("a keyword")?;
+            self.expect("=")?;
+            let value = match keyword {
+                "out_sharding" | "sharding" => Attribute::Sharding(self.sharding()?.into()),
+                "group_id" => Attribute::from(self.integer()?),
+                "allowed_direction" => {
+                    let direction = self.bare("a direction")?;
+                    Attribute::Opaque(format!("sdy<propagation_direction {direction}>").into())
+                }
+                other => return Err(self.error_at(at, format!("unexpected keyword '{other}'"))),
+            };
+            pending.set(keyword, value);
+        }
+        self.rest(&mut pending)?;
+        if mnemonic == "sharding_group"
+            && let Some(types) = &mut pending.types
+        {
+            types.results.clear();
+        }
+        Ok(pending)
+    }
+}

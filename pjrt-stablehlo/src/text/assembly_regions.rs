@@ -1,0 +1,224 @@
+//! Custom assembly of operations with regions.
+
+use super::lexer::Kind;
+use super::operations::{Pending, Tail, Types};
+use super::parser::{Parser, shortened};
+use super::regions::{BlockArgument, Frame};
+use crate::Error;
+use crate::ir::ops::Return;
+use crate::ir::{Attribute, BlockId, ElementType, Location, Op, OpCode, ValueId};
+
+impl<'a> Parser<'a> {
+    /// `(%a = %0, %b = %1) : A, B attributes {x.y = 1} cond {` of `stablehlo.while`.
+    pub(super) fn while_loop(
+        &mut self,
+        mut pending: Pending<'a>,
+        block: BlockId,
+    ) -> Result<Frame<'a>, Error> {
+        let pairs = self.list("(", ")", |parser| {
+            let at = parser.token.start;
+            let name = parser.expect_kind(Kind::Value, "an argument such as %iterArg")?;
+            parser.expect("=")?;
+            Ok((name, at, parser.value()?))
+        })?;
+        let operands: Vec<ValueId> = pairs.iter().map(|&(_, _, operand)| operand).collect();
+        let types = if self.eat(":") { self.types()? } else { Vec::new() };
+        self.check_types(&operands, &types, pending.start)?;
+        if self.eat("attributes") {
+            pending.dictionary = self.dictionary()?;
+        }
+        self.begin(&mut pending, operands, block);
+        let arguments: Vec<BlockArgument<'a>> = pairs
+            .iter()
+            .zip(&types)
+            .map(|(&(name, at, _), ty)| BlockArgument {
+                name,
+                at,
+                ty: ty.clone(),
+                location: Location::UNKNOWN,
+            })
+            .collect();
+        pending.loop_arguments = arguments.clone();
+        pending.types = Some(Types { operands: None, results: types });
+        pending.tail = Tail::Do;
+        self.expect("cond")?;
+        self.block_region(pending, arguments)
+    }
+
+    /// `do {` of `stablehlo.while`.
+    pub(super) fn while_body(&mut self, mut pending: Pending<'a>) -> Result<Frame<'a>, Error> {
+        self.expect("do")?;
+        pending.tail = Tail::Nothing;
+        let arguments = std::mem::take(&mut pending.loop_arguments);
+        self.block_region(pending, arguments)
+    }
+
+    /// `(%a init: %0), (%b init: %1) across dimensions = [1] {x.y = 1} : types`, with `applies stablehlo.add` before
+    /// `across` or a `reducer` at the end.
+    pub(super) fn reduce(
+        &mut self,
+        mut pending: Pending<'a>,
+        block: BlockId,
+    ) -> Result<Option<Frame<'a>>, Error> {
+        let (mut operands, mut inits) = (Vec::new(), Vec::new());
+        loop {
+            self.expect("(")?;
+            operands.push(self.value()?);
+            self.expect("init")?;
+            self.expect(":")?;
+            inits.push(self.value()?);
+            self.expect(")")?;
+            if !self.eat(",") {
+                break;
+            }
+        }
+        operands.extend(&inits);
+        let mut applied = None;
+        if self.eat("applies") {
+            let at = self.token.start;
+            let name = self.bare("the name of an operation")?;
+            let code = OpCode::from_name(name).filter(|code| {
+                let info = code.info();
+                info.operands.len() == 2 && info.attributes.is_empty() && info.regions.is_empty()
+            });
+            let Some(code) = code else {
+                let message = format!("expected an operation of two operands, found '{}'", shortened(name));
+                return Err(self.error_at(at, message));
+            };
+            if operands.len() != 2 {
+                return Err(self.error_at(at, "expected one operand and one initial value of 'applies'"));
+            }
+            applied = Some((code, at));
+        }
+        self.expect("across")?;
+        self.expect("dimensions")?;
+        self.expect("=")?;
+        let values = self.integers()?.into();
+        pending.set("dimensions", Attribute::IntegerArray { ty: ElementType::I64, values });
+        pending.dictionary = self.optional_dictionary()?;
+        self.expect(":")?;
+        let ty = self.function_type()?;
+        self.check_types(&operands, &ty.inputs, pending.start)?;
+        self.begin(&mut pending, operands, block);
+        pending.types = Some(Types { operands: None, results: ty.results });
+        let Some((code, at)) = applied else {
+            self.expect("reducer")?;
+            return self.reducer(pending, inits.len()).map(Some);
+        };
+        let element = self.function.body.ty(inits[0]).clone();
+        let operation =
+            Op::from_attributes(code, &mut |_| None).map_err(|error| self.error_at(at, error.to_string()))?;
+        let (_, inner) = self.add_region(pending.op);
+        let body = &mut self.function.body;
+        let lhs = body.add_argument(inner, element.clone());
+        let rhs = body.add_argument(inner, element.clone());
+        let applied = body.add_op(inner, operation, [lhs, rhs], [element], Location::UNKNOWN);
+        let result = body.op(applied).result();
+        body.add_op(inner, Op::Return(Return {}), [result], [], Location::UNKNOWN);
+        self.finish(pending).map(|()| None)
+    }
+
+    /// `(%a: A, %b: A) (%c: C, %d: C) {`: pairs of arguments, left and right of each input.
+    fn reducer(&mut self, mut pending: Pending<'a>, inputs: usize) -> Result<Frame<'a>, Error> {
+        let (mut lefts, mut rights) = (Vec::new(), Vec::new());
+        let at = self.token.start;
+        while self.at("(") {
+            let mut pair = self.list("(", ")", Self::block_argument)?;
+            let (Some(right), Some(left), None) = (pair.pop(), pair.pop(), pair.pop()) else {
+                return Err(self.error_at(at, "expected pairs of arguments of the reducer"));
+            };
+            lefts.push(left);
+            rights.push(right);
+        }
+        if lefts.len() != inputs {
+            let message =
+                format!("expected {inputs} pairs of arguments of the reducer, found {}", lefts.len());
+            return Err(self.error_at(at, message));
+        }
+        lefts.extend(rights);
+        pending.tail = Tail::Nothing;
+        self.block_region(pending, lefts)
+    }
+
+    /// `"name" %a, %b ({region}) {decomposition = @f} : types`.
+    pub(super) fn composite(
+        &mut self,
+        mut pending: Pending<'a>,
+        block: BlockId,
+    ) -> Result<Option<Frame<'a>>, Error> {
+        let name = self.string()?;
+        pending.set("name", Attribute::String(name));
+        let operands = self.values()?;
+        self.begin(&mut pending, operands, block);
+        if self.eat("(") {
+            return self.generic_region(pending).map(Some);
+        }
+        self.attributes_and_types(pending)
+    }
+
+    /// `(%a) inits (%b) dimension = 0 attributes {is_reverse = true} {region} : types` of `chlo.scan`.
+    pub(super) fn scan(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Frame<'a>, Error> {
+        let mut operands = self.list("(", ")", Self::value)?;
+        let inputs = operands.len() as i64;
+        self.expect("inits")?;
+        let inits = self.list("(", ")", Self::value)?;
+        let carries = inits.len() as i64;
+        operands.extend(inits);
+        self.expect("dimension")?;
+        self.expect("=")?;
+        let dimension = self.integer()?;
+        if self.eat("attributes") {
+            pending.dictionary = self.dictionary()?;
+        }
+        let sizes = Attribute::IntegerArray { ty: ElementType::I32, values: [inputs, carries].into() };
+        pending.set("dimension", Attribute::from(dimension));
+        pending.set("operandSegmentSizes", sizes.clone());
+        pending.set("resultSegmentSizes", sizes);
+        self.own_attributes(&mut pending, &["is_reverse", "is_associative", "scan_dim_size"]);
+        self.begin(&mut pending, operands, block);
+        pending.tail = Tail::Types;
+        self.generic_region(pending)
+    }
+
+    /// `(%a) in_shardings=[...] out_shardings=[...] manual_axes={...} (%b: B) {region} : types`.
+    pub(super) fn manual_computation(
+        &mut self,
+        mut pending: Pending<'a>,
+        block: BlockId,
+    ) -> Result<Frame<'a>, Error> {
+        let operands = self.list("(", ")", Self::value)?;
+        self.begin(&mut pending, operands, block);
+        while self.token.kind == Kind::Bare {
+            let at = self.token.start;
+            let keyword = self.bare("a keyword")?;
+            self.expect("=")?;
+            let value = match keyword {
+                "in_shardings" | "out_shardings" => self.shardings()?,
+                "manual_axes" => self.manual_axes()?,
+                other => return Err(self.error_at(at, format!("unexpected keyword '{other}'"))),
+            };
+            pending.set(keyword, value);
+        }
+        self.region_with_arguments(pending)
+    }
+
+    /// `<"name">(%a) in_shardings=[...] out_shardings=[...] (%b: B) {region} : types`.
+    pub(super) fn named_computation(
+        &mut self,
+        mut pending: Pending<'a>,
+        block: BlockId,
+    ) -> Result<Frame<'a>, Error> {
+        self.expect("<")?;
+        let name = self.string()?;
+        pending.set("name", Attribute::String(name));
+        self.expect(">")?;
+        self.manual_computation(pending, block)
+    }
+
+    /// `(%a: A, %b: B) {region} : types`.
+    fn region_with_arguments(&mut self, mut pending: Pending<'a>) -> Result<Frame<'a>, Error> {
+        let arguments = self.list("(", ")", Self::block_argument)?;
+        pending.tail = Tail::Types;
+        self.block_region(pending, arguments)
+    }
+}

@@ -1,0 +1,151 @@
+//! Functions.
+
+use super::lexer::Kind;
+use super::module::without;
+use super::parser::Parser;
+use super::scopes::Scopes;
+use crate::ir::{Attribute, Body, DictionaryAttribute, Function, FunctionType, Location, Type, Visibility};
+use crate::{Error, ErrorKind};
+
+/// Attributes that are a function's own.
+const FUNCTION_ATTRIBUTES: &[&str] =
+    &["arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"];
+
+/// An argument in a function's signature.
+struct Argument<'a> {
+    /// Name and where it is; `None` in a declaration.
+    name: Option<(&'a str, usize)>,
+    ty: Type,
+    attributes: DictionaryAttribute,
+    location: Location,
+}
+
+impl<'a> Parser<'a> {
+    fn start_function(&mut self) {
+        self.function = Function { body: Body::new(), ..Function::default() };
+        self.scopes = Scopes::default();
+    }
+
+    /// `func.func public @f(%a: tensor<f32> {x.y = 1}) -> tensor<f32> attributes {z = 1} { ... }`.
+    pub(super) fn pretty_function(&mut self) -> Result<(), Error> {
+        let start = self.token.start;
+        self.advance();
+        self.start_function();
+        if self.token.kind == Kind::Bare {
+            self.function.visibility = match self.found() {
+                "public" => Visibility::Public,
+                "private" => Visibility::Private,
+                "nested" => Visibility::Nested,
+                _ => return Err(self.expected("a visibility or the name of the function")),
+            };
+            self.advance();
+        }
+        self.function.name = self.symbol()?;
+        let arguments = self.list("(", ")", Self::argument)?;
+        let (mut results, mut result_attributes) = (Vec::new(), Vec::new());
+        if self.eat("->") {
+            let parts = if self.at("(") {
+                self.list("(", ")", |parser| Ok((parser.ty()?, parser.optional_dictionary()?)))?
+            } else {
+                vec![(self.ty()?, DictionaryAttribute::default())]
+            };
+            (results, result_attributes) = parts.into_iter().unzip();
+        }
+        if self.eat("attributes") {
+            self.function.attributes = self.dictionary()?;
+        }
+        let inputs = arguments.iter().map(|argument| argument.ty.clone()).collect();
+        self.function.ty = FunctionType { inputs, results };
+        let argument_attributes: Vec<_> =
+            arguments.iter().map(|argument| argument.attributes.clone()).collect();
+        self.function.argument_attributes = unless_empty(argument_attributes);
+        self.function.result_attributes = unless_empty(result_attributes);
+        if self.at("{") {
+            self.scopes.enter();
+            let block = self.function.body.add_block(Body::ROOT);
+            for argument in arguments {
+                let value = self.function.body.add_argument(block, argument.ty);
+                self.function.body.set_argument_location(value, argument.location);
+                let Some((name, at)) = argument.name else {
+                    return Err(self.expected("arguments with names in front of a body"));
+                };
+                self.define(name, value, 1, at)?;
+            }
+            self.advance();
+            self.function_regions(Some(block))?;
+        }
+        self.function.location = self.location_or_place(start)?;
+        Ok(())
+    }
+
+    fn argument(&mut self) -> Result<Argument<'a>, Error> {
+        let mut name = None;
+        if self.token.kind == Kind::Value {
+            let at = self.token.start;
+            name = Some((self.advance(), at));
+            self.expect(":")?;
+        }
+        let ty = self.ty()?;
+        let attributes = self.optional_dictionary()?;
+        let location = self.optional_location()?.unwrap_or_default();
+        Ok(Argument { name, ty, attributes, location })
+    }
+
+    /// `"func.func"() <{function_type = ..., sym_name = "f"}> ({ ... }) {z = 1} : () -> ()`.
+    pub(super) fn generic_function(&mut self) -> Result<(), Error> {
+        let start = self.token.start;
+        self.advance();
+        self.start_function();
+        self.expect("(")?;
+        self.expect(")")?;
+        let properties = self.optional_properties()?;
+        self.expect("(")?;
+        self.expect("{")?;
+        self.scopes.enter();
+        self.function_regions(None)?;
+        self.expect(")")?;
+        let dictionary = self.optional_dictionary()?;
+        self.empty_signature()?;
+        self.function.location = self.location_or_place(start)?;
+        let get = |name: &str| properties.get(name).or_else(|| dictionary.get(name));
+        let invalid = |message: String| -> Error { self.other_error_at(ErrorKind::Invalid, start, message) };
+        let name = match get("sym_name") {
+            Some(Attribute::String(name)) => name.clone(),
+            _ => return Err(invalid("expected the attribute 'sym_name' of the function".to_owned())),
+        };
+        let ty = match get("function_type") {
+            Some(Attribute::Type(Type::Function(ty))) => (**ty).clone(),
+            _ => return Err(invalid("expected the attribute 'function_type' of the function".to_owned())),
+        };
+        let visibility = match get("sym_visibility").map(|visibility| visibility.as_str()) {
+            None | Some(Some("" | "public")) => Visibility::Public,
+            Some(Some("private")) => Visibility::Private,
+            Some(Some("nested")) => Visibility::Nested,
+            Some(_) => return Err(invalid("expected a visibility as 'sym_visibility'".to_owned())),
+        };
+        let dictionaries = |name: &str, count: usize| match get(name).map(Attribute::as_array) {
+            None | Some(Some([])) => Ok(Vec::new()),
+            Some(Some(entries)) if entries.len() == count => {
+                let entries = entries.iter().map(|entry| entry.as_dictionary().cloned());
+                entries
+                    .collect::<Option<Vec<_>>>()
+                    .ok_or_else(|| invalid(format!("{name}: expected dictionaries")))
+            }
+            Some(_) => Err(invalid(format!("{name}: expected {count} dictionaries"))),
+        };
+        let argument_attributes = dictionaries("arg_attrs", ty.inputs.len())?;
+        let result_attributes = dictionaries("res_attrs", ty.results.len())?;
+        self.function.attributes = without(&dictionary, FUNCTION_ATTRIBUTES);
+        self.function.name = name;
+        self.function.ty = ty;
+        self.function.visibility = visibility;
+        self.function.argument_attributes = argument_attributes;
+        self.function.result_attributes = result_attributes;
+        Ok(())
+    }
+}
+
+/// Nothing where all dictionaries are empty.
+fn unless_empty(dictionaries: Vec<DictionaryAttribute>) -> Vec<DictionaryAttribute> {
+    if dictionaries.iter().all(DictionaryAttribute::is_empty) { Vec::new() } else { dictionaries }
+}

@@ -1,0 +1,173 @@
+//! Modules and what stands in them.
+
+use super::lexer::Kind;
+use super::parser::{Parser, shortened};
+use crate::ir::{Attribute, DictionaryAttribute, Module, Str};
+use crate::{Error, ErrorKind};
+
+/// Attributes that are a module's own.
+const MODULE_ATTRIBUTES: &[&str] = &["sym_name", "sym_visibility"];
+
+impl Parser<'_> {
+    /// The whole text: one module, or what would stand in one.
+    pub(super) fn module(mut self) -> Result<Module, Error> {
+        let mut module = Module::new();
+        // What has been read so far.
+        let (mut has_module, mut has_items) = (false, false);
+        loop {
+            match self.token.kind {
+                Kind::End if has_module || has_items => return Ok(module),
+                Kind::Hash | Kind::Exclamation => self.alias_definition()?,
+                _ if self.at("{-#") => self.skip_resources()?,
+                _ if has_module => return Err(self.expected("the end of the text after the module")),
+                _ if has_items => self.item(&mut module)?,
+                Kind::Bare if self.at("module") || self.at("builtin.module") => {
+                    self.pretty_module(&mut module)?;
+                    has_module = true;
+                }
+                Kind::String if self.found() == "\"builtin.module\"" => {
+                    self.generic_module(&mut module)?;
+                    has_module = true;
+                }
+                _ => {
+                    self.item(&mut module)?;
+                    has_items = true;
+                }
+            }
+        }
+    }
+
+    /// `module @name attributes {a = 1} { ... }`.
+    fn pretty_module(&mut self, module: &mut Module) -> Result<(), Error> {
+        self.advance();
+        if self.token.kind == Kind::Symbol {
+            module.name = Some(self.symbol()?);
+        }
+        if self.eat("attributes") {
+            module.attributes = self.dictionary()?;
+        }
+        self.expect("{")?;
+        self.items(module)?;
+        module.location = self.optional_location()?.unwrap_or_default();
+        Ok(())
+    }
+
+    /// `"builtin.module"() <{sym_name = "name"}> ({ ... }) {a = 1} : () -> ()`.
+    fn generic_module(&mut self, module: &mut Module) -> Result<(), Error> {
+        self.advance();
+        self.expect("(")?;
+        self.expect(")")?;
+        let properties = self.optional_properties()?;
+        self.expect("(")?;
+        self.expect("{")?;
+        if self.token.kind == Kind::Caret {
+            self.advance();
+            if self.eat("(") {
+                self.expect(")")?;
+            }
+            self.expect(":")?;
+        }
+        self.items(module)?;
+        self.expect(")")?;
+        let dictionary = self.optional_dictionary()?;
+        self.empty_signature()?;
+        module.location = self.optional_location()?.unwrap_or_default();
+        let name = properties.get("sym_name").or_else(|| dictionary.get("sym_name"));
+        module.name = name.and_then(Attribute::as_str).map(Into::into);
+        module.attributes = without(&dictionary, MODULE_ATTRIBUTES);
+        Ok(())
+    }
+
+    /// Items up to the closing brace.
+    fn items(&mut self, module: &mut Module) -> Result<(), Error> {
+        while !self.eat("}") {
+            self.item(module)?;
+        }
+        Ok(())
+    }
+
+    /// A function or mesh.
+    fn item(&mut self, module: &mut Module) -> Result<(), Error> {
+        let start = self.token.start;
+        match (self.token.kind, self.found()) {
+            (Kind::Bare, "func.func") => self.pretty_function()?,
+            (Kind::String, "\"func.func\"") => self.generic_function()?,
+            (Kind::Bare, "sdy.mesh") => {
+                self.advance();
+                let name = self.symbol()?;
+                self.expect("=")?;
+                let mesh = self.mesh()?;
+                self.optional_dictionary()?;
+                self.optional_location()?;
+                module.add_mesh(name, mesh);
+                return Ok(());
+            }
+            (Kind::String, "\"sdy.mesh\"") => return self.generic_mesh(module),
+            (Kind::Bare, "module" | "builtin.module") | (Kind::String, "\"builtin.module\"") => {
+                return Err(self.unsupported_at(start, "modules inside of modules are not supported"));
+            }
+            (Kind::Bare | Kind::String | Kind::Value, found) if found.contains(['.', '%']) => {
+                let message = format!(
+                    "only functions and meshes are supported at the top of a module, found '{}'",
+                    shortened(found)
+                );
+                return Err(self.unsupported_at(start, message));
+            }
+            _ => return Err(self.expected("a module, function or mesh")),
+        }
+        module.add_function(std::mem::take(&mut self.function)).map_err(|function| {
+            let message = format!("the module has two functions named '{}'", function.name);
+            self.other_error_at(ErrorKind::Invalid, start, message)
+        })
+    }
+
+    /// `"sdy.mesh"() <{mesh = #sdy.mesh<...>, sym_name = "mesh"}> : () -> ()`.
+    fn generic_mesh(&mut self, module: &mut Module) -> Result<(), Error> {
+        let start = self.token.start;
+        self.advance();
+        self.expect("(")?;
+        self.expect(")")?;
+        let properties = self.optional_properties()?;
+        let dictionary = self.optional_dictionary()?;
+        self.empty_signature()?;
+        self.optional_location()?;
+        let get = |name: &str| properties.get(name).or_else(|| dictionary.get(name));
+        match (get("sym_name"), get("mesh")) {
+            (Some(Attribute::String(name)), Some(Attribute::Mesh(mesh))) => {
+                module.add_mesh(name.clone(), (**mesh).clone());
+                Ok(())
+            }
+            _ => Err(self.error_at(start, "expected the attributes 'sym_name' and 'mesh'")),
+        }
+    }
+
+    /// `<{a = 1}>` or nothing.
+    pub(super) fn optional_properties(&mut self) -> Result<DictionaryAttribute, Error> {
+        if !self.eat("<") {
+            return Ok(DictionaryAttribute::default());
+        }
+        let properties = self.dictionary()?;
+        self.expect(">")?;
+        Ok(properties)
+    }
+
+    /// `: () -> ()`.
+    pub(super) fn empty_signature(&mut self) -> Result<(), Error> {
+        self.expect(":")?;
+        let start = self.token.start;
+        let ty = self.function_type()?;
+        if ty.inputs.is_empty() && ty.results.is_empty() {
+            return Ok(());
+        }
+        Err(self.error_at(start, "expected '() -> ()'"))
+    }
+}
+
+/// A dictionary without some entries.
+pub(super) fn without(dictionary: &DictionaryAttribute, names: &[&str]) -> DictionaryAttribute {
+    let is_own = |key: &Str| names.iter().any(|&name| *key == name);
+    if !dictionary.entries().iter().any(|(key, _)| is_own(key)) {
+        return dictionary.clone();
+    }
+    DictionaryAttribute::new(dictionary.entries().iter().filter(|(key, _)| !is_own(key)).cloned().collect())
+}

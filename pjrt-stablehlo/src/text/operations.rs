@@ -1,0 +1,297 @@
+//! Operations: what all forms have in common, and the generic form.
+
+use super::lexer::Kind;
+use super::module::without;
+use super::parser::{Parser, shortened};
+use super::regions::{BlockArgument, Frame};
+use crate::ir::ops::Return;
+use crate::ir::{
+    Attribute, BlockId, Body, DictionaryAttribute, Location, Op, OpCode, OpId, OtherOp, Str, Type, ValueId,
+};
+use crate::{Error, ErrorKind};
+
+/// Attributes that say how operands and results are grouped, which the op table says as well.
+const SEGMENT_SIZES: &[&str] =
+    &["operandSegmentSizes", "operand_segment_sizes", "resultSegmentSizes", "result_segment_sizes"];
+
+/// A name of results, and where it is: `%0` or `%0:2`.
+struct ResultName<'a> {
+    name: &'a str,
+    at: usize,
+    count: u32,
+}
+
+/// An operation that has been begun: its operands are known, its regions and types may follow.
+pub(super) struct Pending<'a> {
+    /// Where the operation begins.
+    pub(super) start: usize,
+    pub(super) op: OpId,
+    names: Vec<ResultName<'a>>,
+    /// Full name.
+    pub(super) name: &'a str,
+    /// The entry of the op table.
+    pub(super) code: Option<OpCode>,
+    /// Attributes that are the operation's own.
+    pub(super) properties: Vec<(Str, Attribute)>,
+    /// Attributes that may be its own or not.
+    pub(super) dictionary: DictionaryAttribute,
+    /// Types, where they have been read.
+    pub(super) types: Option<Types>,
+    pub(super) tail: Tail,
+    /// Arguments of a loop's second region.
+    pub(super) loop_arguments: Vec<BlockArgument<'a>>,
+}
+
+/// What follows a region of an operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// `, {region}` or `)`, then attributes and types.
+    Generic,
+    /// `do {region}`: the region is a loop's condition.
+    Do,
+    /// Attributes and types.
+    Types,
+    /// Nothing.
+    Nothing,
+}
+
+/// Types of an operation's operands and results.
+#[derive(Default)]
+pub(super) struct Types {
+    /// `None` where the text does not say them.
+    pub(super) operands: Option<Vec<Type>>,
+    pub(super) results: Vec<Type>,
+}
+
+impl<'a> Pending<'a> {
+    /// Sets an attribute that is the operation's own.
+    pub(super) fn set(&mut self, name: &str, value: Attribute) {
+        self.properties.push((name.into(), value));
+    }
+}
+
+impl<'a> Parser<'a> {
+    /// Reads an operation, or its part before its first region.
+    pub(super) fn operation(&mut self, block: BlockId) -> Result<Option<Frame<'a>>, Error> {
+        let start = self.token.start;
+        let names = self.result_names()?;
+        let mut pending = Pending {
+            start,
+            op: OpId(0),
+            names,
+            name: "",
+            code: None,
+            properties: Vec::new(),
+            dictionary: DictionaryAttribute::default(),
+            types: None,
+            tail: Tail::Generic,
+            loop_arguments: Vec::new(),
+        };
+        match self.token.kind {
+            Kind::String => {
+                let quoted = self.advance();
+                pending.name = &quoted[1..quoted.len() - 1];
+                pending.code = OpCode::from_name(pending.name);
+                self.generic(pending, block)
+            }
+            Kind::Bare => {
+                let name = self.advance();
+                pending.name = match name {
+                    "return" => "func.return",
+                    "call" => "func.call",
+                    name => name,
+                };
+                pending.code = OpCode::from_name(pending.name);
+                self.custom(pending, block)
+            }
+            _ => Err(self.expected("an operation or '}'")),
+        }
+    }
+
+    /// `%0, %1:2 =` or nothing.
+    fn result_names(&mut self) -> Result<Vec<ResultName<'a>>, Error> {
+        let mut names = Vec::new();
+        if self.token.kind != Kind::Value {
+            return Ok(names);
+        }
+        loop {
+            let at = self.token.start;
+            let name = self.expect_kind(Kind::Value, "the name of a result")?;
+            let mut count = 1;
+            if self.eat(":") {
+                let number = self.integer()?;
+                count = u32::try_from(number).ok().filter(|&count| count > 0).ok_or_else(|| {
+                    self.error_at(at, format!("expected a number of results, found {number}"))
+                })?;
+            }
+            names.push(ResultName { name, at, count });
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect("=")?;
+        Ok(names)
+    }
+
+    /// `(%a, %b) <{a = 1}> ({region}, {region}) {b = 1} : (tensor<f32>, tensor<f32>) -> tensor<f32>`.
+    fn generic(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Option<Frame<'a>>, Error> {
+        let operands = self.list("(", ")", Self::value)?;
+        if self.at("[") {
+            return Err(
+                self.unsupported_at(self.token.start, "operations with successor blocks are not supported")
+            );
+        }
+        pending.properties = self.optional_properties()?.entries().to_vec();
+        self.begin(&mut pending, operands, block);
+        if self.eat("(") {
+            return self.generic_region(pending).map(Some);
+        }
+        self.attributes_and_types(pending)
+    }
+
+    /// Adds the operation to the function; what it does and its results follow in [`Parser::finish`].
+    pub(super) fn begin(&mut self, pending: &mut Pending<'a>, operands: Vec<ValueId>, block: BlockId) {
+        pending.op = self.function.body.add_op(block, Op::Return(Return {}), operands, [], Location::UNKNOWN);
+    }
+
+    /// Goes on after a region of an operation.
+    pub(super) fn after_region(&mut self, pending: Pending<'a>) -> Result<Option<Frame<'a>>, Error> {
+        match pending.tail {
+            Tail::Generic => {
+                if self.eat(",") {
+                    return self.generic_region(pending).map(Some);
+                }
+                if !self.at(")") {
+                    return Err(self.expected("',' or ')' after a region"));
+                }
+                self.advance();
+                self.attributes_and_types(pending)
+            }
+            Tail::Do => self.while_body(pending).map(Some),
+            Tail::Types => self.attributes_and_types(pending),
+            Tail::Nothing => self.finish(pending).map(|()| None),
+        }
+    }
+
+    /// `{a = 1} : (tensor<f32>) -> tensor<f32>`, the end of most operations.
+    pub(super) fn attributes_and_types(
+        &mut self,
+        mut pending: Pending<'a>,
+    ) -> Result<Option<Frame<'a>>, Error> {
+        pending.dictionary = self.optional_dictionary()?;
+        self.expect(":")?;
+        let ty = self.function_type()?;
+        pending.types = Some(Types { operands: Some(ty.inputs), results: ty.results });
+        self.finish(pending).map(|()| None)
+    }
+
+    /// Ends an operation: its location follows, everything else is known.
+    pub(super) fn finish(&mut self, mut pending: Pending<'a>) -> Result<(), Error> {
+        let start = pending.start;
+        let location = self.location_or_place(start)?;
+        let types = pending.types.take().unwrap_or_default();
+        if let Some(operand_types) = &types.operands {
+            self.check_types(&self.function.body.op(pending.op).operands, operand_types, start)?;
+        }
+        let names = std::mem::take(&mut pending.names);
+        let named: u64 = names.iter().map(|name| u64::from(name.count)).sum();
+        if !names.is_empty() && named != types.results.len() as u64 {
+            let message = format!("{named} results are named, the operation has {}", types.results.len());
+            return Err(self.error_at(start, message));
+        }
+        let (kind, attributes) = self.kind(&pending).map_err(|error| {
+            let error = if error.offset.is_some() {
+                error
+            } else {
+                self.other_error_at(error.kind, start, error.message)
+            };
+            error.in_op(pending.name, &location)
+        })?;
+        let body = &mut self.function.body;
+        body.add_results(pending.op, types.results);
+        let op = body.op_mut(pending.op);
+        op.kind = kind;
+        op.attributes = attributes;
+        op.location = location;
+        let results = op.results;
+        let mut place = 0;
+        for ResultName { name, at, count } in names {
+            if let Some(first) = results.get(place) {
+                self.define(name, first, count, at)?;
+            }
+            place += count as usize;
+        }
+        Ok(())
+    }
+
+    /// What the operation does, and the attributes that are not its own.
+    fn kind(&mut self, pending: &Pending<'a>) -> Result<(Op, DictionaryAttribute), Error> {
+        let Pending { name, properties, dictionary, .. } = pending;
+        let is_root = {
+            let body = &self.function.body;
+            body.block(body.op(pending.op).block).region == Body::ROOT
+        };
+        let code = match pending.code {
+            // Some hosts end functions so.
+            Some(OpCode::Return) if is_root => Some(OpCode::FuncReturn),
+            code => code,
+        };
+        let Some(code) = code else {
+            let (dialect, _) = name.split_once('.').unwrap_or_default();
+            if matches!(dialect, "" | "stablehlo" | "vhlo") || matches!(*name, "func.func" | "builtin.module")
+            {
+                return Err(Error::new(
+                    ErrorKind::Unsupported,
+                    format!("operation '{}' is not supported", shortened(name)),
+                ));
+            }
+            let properties = self.sorted(properties.clone())?;
+            return Ok((
+                Op::Other(Box::new(OtherOp { name: (*name).into(), properties })),
+                dictionary.clone(),
+            ));
+        };
+        let own = code.info().attributes;
+        let is_own = |key: &str| own.iter().any(|spec| spec.name == key) || SEGMENT_SIZES.contains(&key);
+        if let Some((unknown, _)) = properties.iter().find(|(key, _)| !is_own(key)) {
+            let message = format!("there is no attribute '{}'", shortened(unknown));
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let get = |wanted: &str| {
+            let own = properties.iter().find(|(key, _)| *key == wanted).map(|(_, attribute)| attribute);
+            own.or_else(|| dictionary.get(wanted))
+        };
+        // The value of a constant is shared, not copied.
+        if code != OpCode::Constant {
+            for spec in own {
+                if let Some(attribute) = get(spec.name) {
+                    self.charge(attribute)?;
+                }
+            }
+        }
+        let op = Op::from_attributes(code, &mut |wanted| get(wanted).cloned())
+            .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
+        if dictionary.is_empty() {
+            return Ok((op, DictionaryAttribute::default()));
+        }
+        let names: Vec<&str> =
+            own.iter().map(|spec| spec.name).chain(SEGMENT_SIZES.iter().copied()).collect();
+        Ok((op, without(dictionary, &names)))
+    }
+
+    /// Counts the numbers of an attribute that become a field of an operation.
+    pub(super) fn charge(&mut self, attribute: &Attribute) -> Result<(), Error> {
+        let numbers = match attribute {
+            Attribute::Elements(literal) => usize::try_from(literal.num_elements()).unwrap_or(usize::MAX),
+            Attribute::IntegerArray { values, .. } => values.len(),
+            Attribute::Array(elements) => {
+                return elements.iter().try_for_each(|element| self.charge(element));
+            }
+            _ => 1,
+        };
+        self.attribute_numbers = self.attribute_numbers.checked_sub(numbers).ok_or_else(|| {
+            Error::new(ErrorKind::TooLarge, "the attributes of operations have more numbers than allowed")
+        })?;
+        Ok(())
+    }
+}

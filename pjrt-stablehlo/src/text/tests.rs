@@ -1,0 +1,1 @@
+//! Tests of the text reader on small programs.
