@@ -1,5 +1,6 @@
 //! Events: completion of asynchronous work.
 
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,6 +34,8 @@ struct State {
 struct Inner {
     error: Option<Error>,
     waiting: Vec<Callback>,
+    /// How many threads are blocked. To wake nobody costs a system call too.
+    blocked: usize,
 }
 
 const PENDING: u8 = 0;
@@ -41,7 +44,7 @@ const FAILED: u8 = 2;
 
 impl State {
     fn new(phase: u8, error: Option<Error>) -> Arc<Self> {
-        let inner = Inner { error, waiting: Vec::new() };
+        let inner = Inner { error, waiting: Vec::new(), blocked: 0 };
         Arc::new(Self { phase: AtomicU8::new(phase), inner: Mutex::new(inner), completed: Condvar::new() })
     }
 
@@ -60,21 +63,57 @@ impl State {
 
     /// Completes the event if it is pending, and says whether it was.
     fn complete(&self, outcome: Result<()>) -> bool {
-        let waiting = {
+        let (waiting, blocked) = {
             let mut inner = lock(&self.inner);
             if self.phase.load(Ordering::Relaxed) != PENDING {
                 return false;
             }
             inner.error = outcome.as_ref().err().cloned();
             self.phase.store(if outcome.is_ok() { OK } else { FAILED }, Ordering::Release);
-            mem::take(&mut inner.waiting)
+            (mem::take(&mut inner.waiting), inner.blocked)
         };
-        self.completed.notify_all();
-        for callback in waiting {
-            // One callback that panics must not keep the others from running; the panic hook has reported it.
-            let _ = catch_unwind(AssertUnwindSafe(|| callback(outcome.clone())));
+        if blocked > 0 {
+            self.completed.notify_all();
+        }
+        if !waiting.is_empty() {
+            call_back(waiting, &outcome);
         }
         true
+    }
+}
+
+/// How deep the completion of one event may complete others in its callbacks. A long chain of executions that wait for each
+/// other must not become a deep stack.
+const MAX_DEPTH: usize = 16;
+
+thread_local! {
+    /// How many completions are under way on this thread, one in a callback of the other.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// Callbacks that wait for the outermost of them, because they came too deep.
+    static DEFERRED: RefCell<Vec<(Vec<Callback>, Result<()>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs the callbacks of an event. Where that would nest too deep they run soon after, on the same thread.
+fn call_back(waiting: Vec<Callback>, outcome: &Result<()>) {
+    let depth = DEPTH.get();
+    if depth >= MAX_DEPTH {
+        DEFERRED.with_borrow_mut(|deferred| deferred.push((waiting, outcome.clone())));
+        return;
+    }
+    DEPTH.set(depth + 1);
+    call_all(waiting, outcome);
+    if depth == 0 {
+        while let Some((waiting, outcome)) = DEFERRED.with_borrow_mut(Vec::pop) {
+            call_all(waiting, &outcome);
+        }
+    }
+    DEPTH.set(depth);
+}
+
+fn call_all(waiting: Vec<Callback>, outcome: &Result<()>) {
+    for callback in waiting {
+        // One callback that panics must not keep the others from running; the panic hook has reported it.
+        let _ = catch_unwind(AssertUnwindSafe(|| callback(outcome.clone())));
     }
 }
 
@@ -121,14 +160,17 @@ impl Event {
             return outcome;
         }
         let mut inner = lock(&state.inner);
+        inner.blocked += 1;
         while state.phase.load(Ordering::Acquire) == PENDING {
             inner = wait(&state.completed, inner);
         }
+        inner.blocked -= 1;
         inner.error.clone().map_or(Ok(()), Err)
     }
 
     /// Calls back exactly once with the outcome: at once if it is complete, otherwise on the thread that completes it.
-    /// No lock is held during the call; dropping every handle to the event does not cancel it.
+    /// No lock is held during the call; dropping every handle to the event does not cancel it. A callback must not wait for
+    /// another event: what that one waits for may have to run on the same thread afterwards.
     pub fn on_ready(&self, callback: impl FnOnce(Result<()>) + Send + 'static) {
         let Some(state) = &self.0 else { return callback(Ok(())) };
         if let Some(outcome) = state.outcome() {
@@ -188,7 +230,8 @@ impl fmt::Debug for Event {
 }
 
 impl EventSource {
-    /// Completes the event. Its callbacks run on this thread before this returns.
+    /// Completes the event. Its callbacks run on this thread: before this returns, except deep inside of the callback of
+    /// another event.
     pub fn complete(mut self, outcome: Result<()>) {
         if let Some(state) = self.0.take() {
             state.complete(outcome);
@@ -207,5 +250,66 @@ impl Drop for EventSource {
 impl fmt::Debug for EventSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("EventSource")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::error::ErrorCode;
+
+    #[test]
+    fn all_waits_for_all_and_has_the_first_error_in_order() {
+        let (first, one) = Event::pending();
+        let (second, two) = Event::pending();
+        let all = Event::all(vec![Event::ready(), one, two]);
+        second.complete(Err(Error::aborted("second")));
+        assert!(!all.is_ready());
+        first.complete(Err(Error::cancelled("first")));
+        assert_eq!(all.wait().unwrap_err().message(), "first");
+        assert!(Event::all(vec![]).is_ready());
+    }
+
+    #[test]
+    fn a_dropped_source_fails_its_event() {
+        let (source, event) = Event::pending();
+        drop(source);
+        assert_eq!(event.wait().unwrap_err().code(), ErrorCode::Internal);
+    }
+
+    #[test]
+    fn a_callback_that_panics_does_not_keep_others_from_running() {
+        let (source, event) = Event::pending();
+        let (sender, receiver) = channel();
+        event.on_ready(|_| panic!("on purpose"));
+        event.on_ready(move |outcome| sender.send(outcome).unwrap());
+        source.complete(Ok(()));
+        receiver.try_recv().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_chain_of_many_events_does_not_become_a_deep_stack() {
+        let (first, mut last) = Event::pending();
+        for _ in 0..100_000 {
+            let (source, next) = Event::pending();
+            last.on_ready(move |outcome| source.complete(outcome));
+            last = next;
+        }
+        first.complete(Err(Error::data_loss("at the start")));
+        assert_eq!(last.outcome().unwrap().unwrap_err().message(), "at the start");
+    }
+
+    #[test]
+    fn many_events_are_waited_for_one_after_the_other() {
+        let (sources, events): (Vec<_>, Vec<_>) = (0..1000).map(|_| Event::pending()).unzip();
+        let (sender, receiver) = channel();
+        after(events, move || sender.send(()).unwrap());
+        for source in sources {
+            assert!(receiver.try_recv().is_err());
+            source.complete(Ok(()));
+        }
+        receiver.try_recv().unwrap();
     }
 }

@@ -10,11 +10,13 @@ use pjrt_plugin::{
     promise,
 };
 
-/// Work that a test runs when it wants to, by the name of a queue.
-static QUEUES: LazyLock<Mutex<HashMap<i64, Vec<Box<dyn FnOnce() + Send>>>>> = LazyLock::new(Mutex::default);
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Work that a test runs when it wants to, by the number of a queue.
+static QUEUES: LazyLock<Mutex<HashMap<i64, Vec<Work>>>> = LazyLock::new(Mutex::default);
 
 /// Runs what has been queued, and says how much that was.
-pub fn run_queue(queue: i64) -> usize {
+pub(crate) fn run_queue(queue: i64) -> usize {
     let work = QUEUES.lock().unwrap().remove(&queue).unwrap_or_default();
     let count = work.len();
     work.into_iter().for_each(|work| work());
@@ -25,25 +27,25 @@ fn enqueue(queue: i64, work: impl FnOnce() + Send + 'static) {
     QUEUES.lock().unwrap().entry(queue).or_default().push(Box::new(work));
 }
 
-pub struct Dummy {
+pub(crate) struct Dummy {
     devices: Vec<Device>,
     /// The queue of uploads, or 0 for none.
     uploads: i64,
     panic_in: String,
 }
 
-pub struct Device {
+pub(crate) struct Device {
     description: DeviceDescription,
     memories: Vec<Memory>,
 }
 
 /// Dense bytes, or the host's own memory.
-pub enum Storage {
+pub(crate) enum Storage {
     Own(Vec<u8>),
     Host(HostBuffer),
 }
 
-pub struct Program {
+pub(crate) struct Program {
     word: String,
     queue: i64,
     parameters: Vec<ArraySpec>,
@@ -52,7 +54,7 @@ pub struct Program {
 }
 
 impl Storage {
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Own(bytes) => bytes,
             Self::Host(host) => host.dense_bytes().unwrap(),

@@ -12,25 +12,25 @@ use crate::dummy::Dummy;
 
 /// An error that the plugin gave.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HostError {
-    pub code: u32,
-    pub message: String,
-    pub payloads: Vec<(String, Vec<u8>)>,
+pub(crate) struct HostError {
+    pub(crate) code: u32,
+    pub(crate) message: String,
+    pub(crate) payloads: Vec<(String, Vec<u8>)>,
 }
 
-pub type Result<T> = std::result::Result<T, HostError>;
+pub(crate) type Result<T> = std::result::Result<T, HostError>;
 
-pub fn api() -> &'static PJRT_Api {
-    static API: std::sync::LazyLock<&PJRT_Api2> =
-        std::sync::LazyLock::new(|| Box::leak(Box::new(PJRT_Api2(pjrt_plugin::api_table::<Dummy>()))));
+pub(crate) fn api() -> &'static PJRT_Api {
+    static API: std::sync::LazyLock<&Table> =
+        std::sync::LazyLock::new(|| Box::leak(Box::new(Table(pjrt_plugin::api_table::<Dummy>()))));
     API.0
 }
 
-pub struct PJRT_Api2(&'static PJRT_Api);
+pub(crate) struct Table(&'static PJRT_Api);
 // SAFETY: the table holds functions and does not change.
-unsafe impl Send for PJRT_Api2 {}
+unsafe impl Send for Table {}
 // SAFETY: as above.
-unsafe impl Sync for PJRT_Api2 {}
+unsafe impl Sync for Table {}
 
 /// Calls a function of the table: `call!(PJRT_Buffer_Delete(PJRT_Buffer_Delete_Args { buffer }))`; gives the struct back.
 macro_rules! call {
@@ -44,19 +44,19 @@ macro_rules! call {
 }
 pub(crate) use call;
 
-pub fn text(pointer: *const c_char, len: usize) -> String {
+pub(crate) fn text(pointer: *const c_char, len: usize) -> String {
     // SAFETY: the plugin gave pointer and length of a string.
     let bytes = if len == 0 { &[] } else { unsafe { slice::from_raw_parts(pointer.cast::<u8>(), len) } };
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-pub fn array<'a, T>(pointer: *const T, len: usize) -> &'a [T] {
+pub(crate) fn array<'a, T>(pointer: *const T, len: usize) -> &'a [T] {
     // SAFETY: the plugin gave pointer and length of an array.
     if len == 0 { &[] } else { unsafe { slice::from_raw_parts(pointer, len) } }
 }
 
 /// Reads an error and destroys it.
-pub fn take_error(error: *mut PJRT_Error) -> Result<()> {
+pub(crate) fn take_error(error: *mut PJRT_Error) -> Result<()> {
     if error.is_null() {
         return Ok(());
     }
@@ -68,7 +68,7 @@ pub fn take_error(error: *mut PJRT_Error) -> Result<()> {
 }
 
 /// Reads an error without destroying it.
-pub fn read_error(error: *mut PJRT_Error) -> HostError {
+pub(crate) fn read_error(error: *mut PJRT_Error) -> HostError {
     let mut message = PJRT_Error_Message_Args { error, ..PJRT_Error_Message_Args::zeroed() };
     let mut code = PJRT_Error_GetCode_Args { error, ..PJRT_Error_GetCode_Args::zeroed() };
     let mut payloads: Vec<(String, Vec<u8>)> = Vec::new();
@@ -100,7 +100,7 @@ unsafe extern "C" fn visit(
 }
 
 /// An option for the creation of a client.
-pub fn option(name: &'static str, value: i64) -> PJRT_NamedValue {
+pub(crate) fn option(name: &'static str, value: i64) -> PJRT_NamedValue {
     PJRT_NamedValue {
         name: name.as_ptr().cast(),
         name_size: name.len(),
@@ -111,7 +111,7 @@ pub fn option(name: &'static str, value: i64) -> PJRT_NamedValue {
     }
 }
 
-pub fn text_option(name: &'static str, value: &'static str) -> PJRT_NamedValue {
+pub(crate) fn text_option(name: &'static str, value: &'static str) -> PJRT_NamedValue {
     PJRT_NamedValue {
         name: name.as_ptr().cast(),
         name_size: name.len(),
@@ -123,14 +123,14 @@ pub fn text_option(name: &'static str, value: &'static str) -> PJRT_NamedValue {
 }
 
 /// A client, destroyed at the end.
-pub struct Client(pub *mut PJRT_Client);
+pub(crate) struct Client(pub(crate) *mut PJRT_Client);
 
 impl Client {
-    pub fn new(options: &[PJRT_NamedValue]) -> Self {
+    pub(crate) fn new(options: &[PJRT_NamedValue]) -> Self {
         Self::try_new(options).unwrap()
     }
 
-    pub fn try_new(options: &[PJRT_NamedValue]) -> Result<Self> {
+    pub(crate) fn try_new(options: &[PJRT_NamedValue]) -> Result<Self> {
         // What a host leaves uninitialised when it is not distributed.
         let garbage = ptr::without_provenance_mut::<c_void>(0x6);
         let args = call!(PJRT_Client_Create(PJRT_Client_Create_Args {
@@ -142,23 +142,23 @@ impl Client {
         Ok(Self(args.client))
     }
 
-    pub fn devices(&self) -> &[*mut PJRT_Device] {
+    pub(crate) fn devices(&self) -> &[*mut PJRT_Device] {
         let args = call!(PJRT_Client_Devices(PJRT_Client_Devices_Args { client: self.0 })).unwrap();
         array(args.devices, args.num_devices)
     }
 
-    pub fn memories(&self, device: usize) -> &[*mut PJRT_Memory] {
+    pub(crate) fn memories(&self, device: usize) -> &[*mut PJRT_Memory] {
         let device = self.devices()[device];
         let args =
             call!(PJRT_Device_AddressableMemories(PJRT_Device_AddressableMemories_Args { device })).unwrap();
         array(args.memories, args.num_memories)
     }
 
-    pub fn compile(&self, program: &str) -> Result<Executable> {
+    pub(crate) fn compile(&self, program: &str) -> Result<Executable> {
         self.compile_with(program, "mlir", &CompileOptions::default().encode())
     }
 
-    pub fn compile_with(&self, program: &str, format: &str, options: &[u8]) -> Result<Executable> {
+    pub(crate) fn compile_with(&self, program: &str, format: &str, options: &[u8]) -> Result<Executable> {
         let program = PJRT_Program {
             code: program.as_ptr().cast_mut().cast(),
             code_size: program.len(),
@@ -176,7 +176,7 @@ impl Client {
     }
 
     /// Uploads four numbers to a device.
-    pub fn upload(&self, device: usize, numbers: &[f32; 4]) -> Buffer {
+    pub(crate) fn upload(&self, device: usize, numbers: &[f32; 4]) -> Buffer {
         let upload = Upload { dims: &[4], device: self.devices()[device], ..Upload::new(numbers) };
         let (buffer, done) = upload.to(self).unwrap();
         destroy_event(done);
@@ -191,18 +191,18 @@ impl Drop for Client {
 }
 
 /// The arguments of an upload.
-pub struct Upload<'a> {
-    pub data: *const c_void,
-    pub element_type: PJRT_Buffer_Type,
-    pub dims: &'a [i64],
-    pub strides: Option<&'a [i64]>,
-    pub semantics: PJRT_HostBufferSemantics,
-    pub device: *mut PJRT_Device,
-    pub memory: *mut PJRT_Memory,
+pub(crate) struct Upload<'a> {
+    pub(crate) data: *const c_void,
+    pub(crate) element_type: PJRT_Buffer_Type,
+    pub(crate) dims: &'a [i64],
+    pub(crate) strides: Option<&'a [i64]>,
+    pub(crate) semantics: PJRT_HostBufferSemantics,
+    pub(crate) device: *mut PJRT_Device,
+    pub(crate) memory: *mut PJRT_Memory,
 }
 
 impl Upload<'_> {
-    pub fn new<T>(data: &[T]) -> Self {
+    pub(crate) fn new<T>(data: &[T]) -> Self {
         Self {
             data: data.as_ptr().cast(),
             element_type: PJRT_Buffer_Type_F32,
@@ -214,7 +214,7 @@ impl Upload<'_> {
         }
     }
 
-    pub fn to(&self, client: &Client) -> Result<(Buffer, *mut PJRT_Event)> {
+    pub(crate) fn to(&self, client: &Client) -> Result<(Buffer, *mut PJRT_Event)> {
         let args = call!(PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args {
             client: client.0,
             data: self.data,
@@ -232,7 +232,7 @@ impl Upload<'_> {
 }
 
 /// A buffer, destroyed at the end.
-pub struct Buffer(pub *mut PJRT_Buffer);
+pub(crate) struct Buffer(pub(crate) *mut PJRT_Buffer);
 
 // SAFETY: the API lets a buffer be used on any thread.
 unsafe impl Send for Buffer {}
@@ -246,20 +246,20 @@ impl Drop for Buffer {
 }
 
 impl Buffer {
-    pub fn delete(&self) {
+    pub(crate) fn delete(&self) {
         call!(PJRT_Buffer_Delete(PJRT_Buffer_Delete_Args { buffer: self.0 })).unwrap();
     }
 
-    pub fn is_deleted(&self) -> bool {
+    pub(crate) fn is_deleted(&self) -> bool {
         call!(PJRT_Buffer_IsDeleted(PJRT_Buffer_IsDeleted_Args { buffer: self.0 })).unwrap().is_deleted
     }
 
-    pub fn ready(&self) -> *mut PJRT_Event {
+    pub(crate) fn ready(&self) -> *mut PJRT_Event {
         call!(PJRT_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args { buffer: self.0 })).unwrap().event
     }
 
     /// Waits until the data is there.
-    pub fn wait(&self) -> Result<()> {
+    pub(crate) fn wait(&self) -> Result<()> {
         let event = self.ready();
         let outcome = await_event(event);
         destroy_event(event);
@@ -267,7 +267,7 @@ impl Buffer {
     }
 
     /// Reads bytes back, in a layout.
-    pub fn bytes(&self, layout: *mut PJRT_Buffer_MemoryLayout) -> Result<Vec<u8>> {
+    pub(crate) fn bytes(&self, layout: *mut PJRT_Buffer_MemoryLayout) -> Result<Vec<u8>> {
         let size = call!(PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args { src: self.0 }))?.dst_size;
         let mut bytes = vec![0_u8; size];
         let args = call!(PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args {
@@ -281,33 +281,33 @@ impl Buffer {
         outcome.map(|()| bytes)
     }
 
-    pub fn numbers(&self) -> Result<Vec<f32>> {
+    pub(crate) fn numbers(&self) -> Result<Vec<f32>> {
         let bytes = self.bytes(ptr::null_mut())?;
         Ok(bytes.chunks(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect())
     }
 }
 
-pub fn await_event(event: *mut PJRT_Event) -> Result<()> {
+pub(crate) fn await_event(event: *mut PJRT_Event) -> Result<()> {
     call!(PJRT_Event_Await(PJRT_Event_Await_Args { event })).map(drop)
 }
 
-pub fn is_ready(event: *mut PJRT_Event) -> bool {
+pub(crate) fn is_ready(event: *mut PJRT_Event) -> bool {
     call!(PJRT_Event_IsReady(PJRT_Event_IsReady_Args { event })).unwrap().is_ready
 }
 
-pub fn destroy_event(event: *mut PJRT_Event) {
+pub(crate) fn destroy_event(event: *mut PJRT_Event) {
     call!(PJRT_Event_Destroy(PJRT_Event_Destroy_Args { event })).unwrap();
 }
 
 /// Registers a callback that sends the outcome.
-pub fn on_ready(event: *mut PJRT_Event) -> Receiver<Result<()>> {
+pub(crate) fn on_ready(event: *mut PJRT_Event) -> Receiver<Result<()>> {
     let (sender, receiver) = channel();
     let callback: Box<dyn FnOnce(Result<()>)> = Box::new(move |outcome| sender.send(outcome).unwrap());
     on_ready_call(event, callback);
     receiver
 }
 
-pub fn on_ready_call(event: *mut PJRT_Event, callback: Box<dyn FnOnce(Result<()>)>) {
+pub(crate) fn on_ready_call(event: *mut PJRT_Event, callback: Box<dyn FnOnce(Result<()>)>) {
     unsafe extern "C" fn run(error: *mut PJRT_Error, user_arg: *mut c_void) {
         // SAFETY: the argument is the box below, and the plugin calls back once.
         let callback = unsafe { Box::from_raw(user_arg.cast::<Box<dyn FnOnce(Result<()>)>>()) };
@@ -318,7 +318,7 @@ pub fn on_ready_call(event: *mut PJRT_Event, callback: Box<dyn FnOnce(Result<()>
 }
 
 /// A loaded executable, destroyed at the end.
-pub struct Executable(pub *mut PJRT_LoadedExecutable);
+pub(crate) struct Executable(pub(crate) *mut PJRT_LoadedExecutable);
 
 // SAFETY: the API lets an executable be used on any thread.
 unsafe impl Send for Executable {}
@@ -333,10 +333,10 @@ impl Drop for Executable {
 }
 
 /// What a launch gives.
-pub struct Launch {
+pub(crate) struct Launch {
     /// By device and output.
-    pub outputs: Vec<Vec<Buffer>>,
-    pub events: Vec<*mut PJRT_Event>,
+    pub(crate) outputs: Vec<Vec<Buffer>>,
+    pub(crate) events: Vec<*mut PJRT_Event>,
 }
 
 impl Drop for Launch {
@@ -347,14 +347,14 @@ impl Drop for Launch {
 
 impl Executable {
     /// Another share of the compiled program, for the caller to destroy.
-    pub fn get(&self) -> *mut PJRT_Executable {
+    pub(crate) fn get(&self) -> *mut PJRT_Executable {
         let args = call!(PJRT_LoadedExecutable_GetExecutable(PJRT_LoadedExecutable_GetExecutable_Args {
             loaded_executable: self.0,
         }));
         args.unwrap().executable
     }
 
-    pub fn num_outputs(&self) -> usize {
+    pub(crate) fn num_outputs(&self) -> usize {
         let executable = self.get();
         let args = call!(PJRT_Executable_NumOutputs(PJRT_Executable_NumOutputs_Args { executable })).unwrap();
         call!(PJRT_Executable_Destroy(PJRT_Executable_Destroy_Args { executable })).unwrap();
@@ -362,11 +362,11 @@ impl Executable {
     }
 
     /// Runs on the executable's only device.
-    pub fn run(&self, arguments: &[&Buffer]) -> Result<Launch> {
+    pub(crate) fn run(&self, arguments: &[&Buffer]) -> Result<Launch> {
         self.launch(&[arguments], &[], ptr::null_mut())
     }
 
-    pub fn launch(
+    pub(crate) fn launch(
         &self,
         arguments: &[&[&Buffer]],
         non_donatable: &[i64],

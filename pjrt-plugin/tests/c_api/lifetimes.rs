@@ -1,7 +1,5 @@
 //! Objects destroyed in every order, and used from many threads.
 
-use pjrt_sys::*;
-
 use crate::host::*;
 
 #[test]

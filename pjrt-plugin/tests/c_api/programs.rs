@@ -107,7 +107,7 @@ fn the_optimised_program_comes_in_two_calls() {
     let client = Client::new(&[]);
     let executable = client.compile("negate").unwrap().get();
     let mut program = PJRT_Program::zeroed();
-    let mut ask = |program: &mut PJRT_Program| {
+    let ask = |program: &mut PJRT_Program| {
         call!(PJRT_Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Args { executable, program }))
     };
     ask(&mut program).unwrap();
