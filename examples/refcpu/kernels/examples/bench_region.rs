@@ -2,7 +2,9 @@
 //!
 //! Prints the best of several runs, in microseconds, on one thread and on all.
 
-use refcpu_kernels::region::{Access, Builder, Direction, Order, ReduceOp, Region, RegionError, Val, run, run_scalar};
+use refcpu_kernels::region::{
+    Access, Builder, Direction, Order, ReduceOp, Region, RegionError, Val, run, run_scalar,
+};
 use refcpu_kernels::tile::TileOp::*;
 use refcpu_kernels::{DType, Dst, Pool, Src};
 use std::time::Instant;
@@ -19,7 +21,8 @@ struct Array {
 impl Array {
     fn new(dtype: DType, dims: &[usize], mut value: impl FnMut(usize) -> f64) -> Self {
         let n: usize = dims.iter().product();
-        let mut a = Self { words: vec![[0; 8]; (n * dtype.size()).div_ceil(64).max(1)], dtype, dims: dims.to_vec() };
+        let mut a =
+            Self { words: vec![[0; 8]; (n * dtype.size()).div_ceil(64).max(1)], dtype, dims: dims.to_vec() };
         let bytes = a.bytes_mut();
         for (i, b) in bytes.chunks_exact_mut(dtype.size()).enumerate() {
             let v = value(i);
@@ -79,7 +82,11 @@ fn bench(name: &str, pools: &[Pool], region: &Region, inputs: &[&Array], out: DT
     println!();
 }
 
-fn chain(dims: &[usize], dtypes: &[DType], build: impl FnOnce(&mut Builder, &[Val]) -> Result<Val>) -> Result<Region> {
+fn chain(
+    dims: &[usize],
+    dtypes: &[DType],
+    build: impl FnOnce(&mut Builder, &[Val]) -> Result<Val>,
+) -> Result<Region> {
     let mut b = Builder::new(dims);
     let inputs = dtypes.iter().map(|d| b.linear_input(*d)).collect::<Result<Vec<_>>>()?;
     let v = build(&mut b, &inputs)?;
@@ -142,8 +149,28 @@ fn main() -> Result<()> {
     }
 
     for op in [
-        Exponential, Log, Tanh, Logistic, Sine, Cosine, Tan, Erf, Erfc, ErfInv, ExponentialMinusOne, LogPlusOne, Sqrt,
-        Rsqrt, Cbrt, Atan, Asin, Acos, Sinh, Asinh, RoundNearestAfz, Abs,
+        Exponential,
+        Log,
+        Tanh,
+        Logistic,
+        Sine,
+        Cosine,
+        Tan,
+        Erf,
+        Erfc,
+        ErfInv,
+        ExponentialMinusOne,
+        LogPlusOne,
+        Sqrt,
+        Rsqrt,
+        Cbrt,
+        Atan,
+        Asin,
+        Acos,
+        Sinh,
+        Asinh,
+        RoundNearestAfz,
+        Abs,
     ] {
         let name = format!("{op:?} f32 4M");
         if wanted(&name) {
@@ -154,7 +181,13 @@ fn main() -> Result<()> {
     for op in [Exponential, Log, Tanh, Logistic, Sine, Erf, Erfc, ErfInv, LogPlusOne] {
         let name = format!("{op:?} f64 1M");
         if wanted(&name) {
-            bench(&name, &pools, &chain(&[1 << 20], &[DType::F64], |b, v| b.op(op, &[v[0]]))?, &[&xd], DType::F64);
+            bench(
+                &name,
+                &pools,
+                &chain(&[1 << 20], &[DType::F64], |b, v| b.op(op, &[v[0]]))?,
+                &[&xd],
+                DType::F64,
+            );
         }
     }
     for op in [Add, Divide, Power, Atan2, Maximum, Remainder] {
@@ -166,7 +199,13 @@ fn main() -> Result<()> {
     if wanted("gelu") {
         bench("gelu f32 4M", &pools, &chain(&m4, &[DType::F32], |b, v| gelu(b, v[0]))?, &[&x], DType::F32);
         let xb = Array::new(DType::BF16, &m4, |i| (i % 10_007) as f64 * 1e-3 - 5.0);
-        bench("gelu bf16 4M", &pools, &chain(&m4, &[DType::BF16], |b, v| gelu(b, v[0]))?, &[&xb], DType::BF16);
+        bench(
+            "gelu bf16 4M",
+            &pools,
+            &chain(&m4, &[DType::BF16], |b, v| gelu(b, v[0]))?,
+            &[&xb],
+            DType::BF16,
+        );
         let xh = Array::new(DType::F16, &m4, |i| (i % 10_007) as f64 * 1e-3 - 5.0);
         bench("gelu f16 4M", &pools, &chain(&m4, &[DType::F16], |b, v| gelu(b, v[0]))?, &[&xh], DType::F16);
     }

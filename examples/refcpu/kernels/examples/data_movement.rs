@@ -244,7 +244,7 @@ fn sorts(pool: &Pool, t: &Timer<'_>) {
 fn numbers(pool: &Pool, t: &Timer<'_>) {
     let n = 4 << 20;
     let mut bits = Array::new(DType::U32, &[n], |_| 0u32);
-    t("threefry_bits_4m", &mut || rng::threefry_random_bits(pool, [0, 42], bits.dst()));
+    t("threefry_bits_4m", &mut || rng::threefry_random_bits(pool, [0, 42], 0, bits.dst()));
     let high = Array::new(DType::U32, &[n], |_| 0u32);
     let low = Array::new(DType::U32, &[n], |i| i as u32);
     let mut other = Array::new(DType::U32, &[n], |_| 0u32);

@@ -119,7 +119,11 @@ pub(crate) trait Narrow: 'static {
             _ => value,
         };
         let signed = f32::from_bits(value.to_bits() | sign);
-        if f.top == Top::Unsigned && bits & (2 * f.sign_bit() - 1) == f.sign_bit() { f32::NAN } else { signed }
+        if f.top == Top::Unsigned && bits & (2 * f.sign_bit() - 1) == f.sign_bit() {
+            f32::NAN
+        } else {
+            signed
+        }
     }
 }
 
@@ -245,7 +249,10 @@ mod tests {
             for code in 0..1u32 << d.bits() {
                 let value = narrow_to_f32(d, code as u16).unwrap();
                 if value.is_nan() {
-                    assert!(narrow_to_f32(d, f32_to_narrow(d, value).unwrap()).unwrap().is_nan(), "{d:?} {code:#x}");
+                    assert!(
+                        narrow_to_f32(d, f32_to_narrow(d, value).unwrap()).unwrap().is_nan(),
+                        "{d:?} {code:#x}"
+                    );
                 } else {
                     assert_eq!(f32_to_narrow(d, value), Some(code as u16), "{d:?} {code:#x} = {value}");
                 }
@@ -276,7 +283,10 @@ mod tests {
             if d.is_computed_directly() || !d.is_float() || d.size() == 2 {
                 continue;
             }
-            let values: Vec<f32> = (0..1u16 << d.bits()).map(|c| narrow_to_f32(d, c).unwrap()).filter(|v| v.is_finite()).collect();
+            let values: Vec<f32> = (0..1u16 << d.bits())
+                .map(|c| narrow_to_f32(d, c).unwrap())
+                .filter(|v| v.is_finite())
+                .collect();
             let largest = values.iter().fold(0f32, |m, v| m.max(*v));
             for i in (0..u32::MAX).step_by(1_048_573) {
                 let x = f32::from_bits(i);
@@ -284,7 +294,8 @@ mod tests {
                     continue;
                 }
                 let got = narrow_to_f32(d, f32_to_narrow(d, x).unwrap()).unwrap();
-                let best = values.iter().map(|v| (f64::from(*v) - f64::from(x)).abs()).fold(f64::INFINITY, f64::min);
+                let best =
+                    values.iter().map(|v| (f64::from(*v) - f64::from(x)).abs()).fold(f64::INFINITY, f64::min);
                 assert_eq!((f64::from(got) - f64::from(x)).abs(), best, "{d:?} {x:e} -> {got:e}");
             }
         }

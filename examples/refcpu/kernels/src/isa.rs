@@ -46,8 +46,15 @@ fn detect() -> Level {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::is_x86_feature_detected as has;
-        let avx2 = has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt") && has!("f16c");
-        let avx512 = has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512bw") && has!("avx512cd");
+        let avx2 = has!("avx2")
+            && has!("fma")
+            && has!("bmi1")
+            && has!("bmi2")
+            && has!("lzcnt")
+            && has!("popcnt")
+            && has!("f16c");
+        let avx512 =
+            has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512bw") && has!("avx512cd");
         match (avx2, avx512) {
             (true, true) => Level::Avx512,
             (true, false) => Level::Avx2,

@@ -169,7 +169,10 @@ impl Pool {
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool").field("threads", &self.threads).field("started", &self.helpers.get().is_some()).finish()
+        f.debug_struct("Pool")
+            .field("threads", &self.threads)
+            .field("started", &self.helpers.get().is_some())
+            .finish()
     }
 }
 
@@ -193,7 +196,10 @@ impl Helpers {
         let handles = (0..count)
             .filter_map(|i| {
                 let shared = shared.clone();
-                std::thread::Builder::new().name(format!("refcpu-{}", i + 1)).spawn(move || shared.help()).ok()
+                std::thread::Builder::new()
+                    .name(format!("refcpu-{}", i + 1))
+                    .spawn(move || shared.help())
+                    .ok()
             })
             .collect();
         Self { shared, handles, forks }

@@ -28,7 +28,11 @@ pub(crate) fn div(a: C, b: C) -> C {
     let scale = {
         let m = b[0].abs().max(b[1].abs());
         // A power of two near the divisor's size.
-        if m.is_finite() && m > 0.0 { f64::from_bits((m.to_bits() & 0x7ff0_0000_0000_0000).max(1 << 52)) } else { 1.0 }
+        if m.is_finite() && m > 0.0 {
+            f64::from_bits((m.to_bits() & 0x7ff0_0000_0000_0000).max(1 << 52))
+        } else {
+            1.0
+        }
     };
     let [c, d] = [b[0] / scale, b[1] / scale];
     let norm = c * c + d * d;
@@ -302,9 +306,7 @@ pub(crate) fn atanh([x, y]: C) -> C {
 /// The angle of a complex point: -i log((x + i y) / sqrt(x^2 + y^2)).
 pub(crate) fn atan2(y: C, x: C) -> C {
     let i_y = times_i(y);
-    let root = sqrt([
-        x[0] * x[0] - x[1] * x[1] + y[0] * y[0] - y[1] * y[1],
-        2.0 * (x[0] * x[1] + y[0] * y[1]),
-    ]);
+    let root =
+        sqrt([x[0] * x[0] - x[1] * x[1] + y[0] * y[0] - y[1] * y[1], 2.0 * (x[0] * x[1] + y[0] * y[1])]);
     times_minus_i(log(div([x[0] + i_y[0], x[1] + i_y[1]], root)))
 }

@@ -48,7 +48,10 @@ pub(crate) fn exp<I: Isa>(x: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn exp_m1<I: Isa>(x: f32) -> f32 {
     let (_, n, r) = split_ln2::<I>(limited(x, -40.0, 89.0));
-    let q = horner::<I, _, 6>(r, [0.5, 0.166_666_67, 0.041_666_354, 0.008_333_272, 0.001_394_104_1, 1.991_444_2e-4]);
+    let q = horner::<I, _, 6>(
+        r,
+        [0.5, 0.166_666_67, 0.041_666_354, 0.008_333_272, 0.001_394_104_1, 1.991_444_2e-4],
+    );
     let p = fma::<I, _>(r * r, q, r);
     // Half the scale, doubled at the end: 2^128 is no f32.
     let scale = exp2i(n - 1);
@@ -63,7 +66,7 @@ pub(crate) fn exp_m1<I: Isa>(x: f32) -> f32 {
 
 /// The exponent and mantissa of a positive number: x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2).
 #[inline(always)]
-fn split_float(x: f32) -> (f32, f32) {
+fn split_float(x: f32) -> (i32, f32) {
     let small = x < f32::MIN_POSITIVE;
     let bits = if small { x * 8_388_608.0 } else { x }.to_bits();
     let bias = if small { 127 + 23 } else { 127 };
@@ -71,15 +74,26 @@ fn split_float(x: f32) -> (f32, f32) {
     let shifted = bits.wrapping_add(0x3f80_0000 - 0x3f35_04f3);
     let e = (shifted >> 23) as i32 - bias;
     let m = f32::from_bits((shifted & 0x7f_ffff).wrapping_add(0x3f35_04f3));
-    (e as f32, m - 1.0)
+    (e, m - 1.0)
 }
 
 /// log(2^e (1 + f)) for f in the range of [`split_float`].
 #[inline(always)]
-fn log_of_split<I: Isa>(e: f32, f: f32) -> f32 {
+fn log_of_split<I: Isa>(e: i32, f: f32) -> f32 {
+    let e = e as f32;
     let p = horner::<I, _, 9>(
         f,
-        [0.333_333_1, -0.249_999_86, 0.200_022_32, -0.166_692_7, 0.142_185_32, -0.123_839_29, 0.118_736_51, -0.117_926_774, 0.069_170_89],
+        [
+            0.333_333_1,
+            -0.249_999_86,
+            0.200_022_32,
+            -0.166_692_7,
+            0.142_185_32,
+            -0.123_839_29,
+            0.118_736_51,
+            -0.117_926_774,
+            0.069_170_89,
+        ],
     );
     let f2 = f * f;
     let tail = fma::<I, _>(f2, -0.5, fma::<I, _>(f2 * f, p, e * LN_2_LO));
@@ -104,7 +118,8 @@ pub(crate) fn log_1p<I: Isa>(x: f32) -> f32 {
     let lost = if x.abs() > 1.0 { 1.0 - (u - x) } else { x - (u - 1.0) };
     let (e, f) = split_float(u);
     // 2^-e is a normal number except for huge x, where nothing relevant is lost.
-    let f = f + if e < 120.0 { lost * exp2i(-(e as i32)) } else { 0.0 };
+    let scale = if e < 120 { exp2i(e.wrapping_neg()) } else { 0.0 };
+    let f = f + lost * scale;
     let value = log_of_split::<I>(e, f);
     let value = if x == f32::INFINITY { x } else { value };
     let value = if x == -1.0 { f32::NEG_INFINITY } else { value };
@@ -126,7 +141,10 @@ pub(crate) fn logistic<I: Isa>(x: f32) -> f32 {
 pub(crate) fn tanh<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
     let u = x * x;
-    let p = horner::<I, _, 6>(u, [-0.333_333_3, 0.133_331_58, -0.053_940_587, 0.021_666_45, -0.008_092_165, 0.002_064_803_6]);
+    let p = horner::<I, _, 6>(
+        u,
+        [-0.333_333_3, 0.133_331_58, -0.053_940_587, 0.021_666_45, -0.008_092_165, 0.002_064_803_6],
+    );
     let small = fma::<I, _>(u * x, p, x);
     // 1 - 2 / (e^2a + 1), which is 1 from a = 9.02 on.
     let limit = if a > 9.1 { 9.1 } else { a };
@@ -157,7 +175,11 @@ fn split_pi_2<I: Isa>(x: f32) -> (u32, f64) {
 #[inline(always)]
 fn sin_poly<I: Isa>(r: f32) -> f32 {
     let u = r * r;
-    fma::<I, _>(u * r, horner::<I, _, 4>(u, [-0.166_666_67, 0.008_333_33, -1.983_932_7e-4, 2.718_240_1e-6]), r)
+    fma::<I, _>(
+        u * r,
+        horner::<I, _, 4>(u, [-0.166_666_67, 0.008_333_33, -1.983_932_7e-4, 2.718_240_1e-6]),
+        r,
+    )
 }
 
 #[inline(always)]
@@ -210,8 +232,15 @@ fn atan_poly<I: Isa>(x: f32) -> f32 {
     let p = horner::<I, _, 9>(
         u,
         [
-            -0.333_333_02, 0.199_986_39, -0.142_652_45, 0.109_575_7, -0.084_194_34, 0.058_234_037, -0.031_455_126,
-            0.011_064_106, -0.001_827_133_7,
+            -0.333_333_02,
+            0.199_986_39,
+            -0.142_652_45,
+            0.109_575_7,
+            -0.084_194_34,
+            0.058_234_037,
+            -0.031_455_126,
+            0.011_064_106,
+            -0.001_827_133_7,
         ],
     );
     fma::<I, _>(u * x, p, x)
@@ -317,14 +346,33 @@ pub(crate) fn atanh<I: Isa>(x: f32) -> f32 {
 /// The cube root.
 #[inline(always)]
 pub(crate) fn cbrt<I: Isa>(x: f32) -> f32 {
-    // A guess by a third of the exponent, then Halley's iteration, which triples the correct digits.
-    let a = f64::from(x.abs());
-    let high = (a.to_bits() >> 32) as u32;
-    let mut y = f64::from_bits(u64::from((f64::from(high) * (1.0 / 3.0)) as u32 + 0x2a9f_7893) << 32);
-    for _ in 0..3 {
-        let y3 = y * y * y;
-        y *= (y3 + 2.0 * a) / (2.0 * y3 + a);
-    }
+    let a = x.abs();
+    // Moved by a power of eight to where neither subnormals nor infinity are near.
+    let small = a < 1e-30;
+    let large = a > 1e30;
+    let a = a * if small {
+        16_777_216.0
+    } else if large {
+        1.0 / 16_777_216.0
+    } else {
+        1.0
+    };
+    // A guess by a third of the exponent, good to 5 %; Halley's iteration triples the correct digits, once in f32 and
+    // once in f64.
+    let third = ((u64::from(a.to_bits()) * 0x5555_5556) >> 32) as u32;
+    let y = f32::from_bits(third.wrapping_add(0x2a51_19f2));
+    let y3 = y * y * y;
+    let y = f64::from(y * ((y3 + 2.0 * a) / (2.0 * y3 + a)));
+    let a = f64::from(a);
+    let y3 = y * y * y;
+    let y = y * ((y3 + 2.0 * a) / (2.0 * y3 + a));
+    let y = y * if small {
+        1.0 / 256.0
+    } else if large {
+        256.0
+    } else {
+        1.0
+    };
     let plain = x == 0.0 || !x.is_finite();
     if plain { x } else { (y as f32).copysign(x) }
 }
@@ -353,6 +401,19 @@ pub(crate) fn pow<I: Isa>(x: f32, y: f32) -> f32 {
     if y == 0.0 || x == 1.0 { 1.0 } else { v }
 }
 
+/// The remainder of the truncated quotient, where the quotient is below [`REMAINDER_LIMIT`].
+#[inline(always)]
+pub(crate) fn rem(a: f32, b: f32) -> f32 {
+    // In f64 the quotient's integral part is right, and its product with `b` exact.
+    let (x, y) = (f64::from(a), f64::from(b));
+    let r = (x - (x / y).trunc() * y) as f32;
+    let r = if b.is_infinite() && a.is_finite() { a } else { r };
+    if r == 0.0 { r.copysign(a) } else { r }
+}
+
+/// See [`rem`].
+pub(crate) const REMAINDER_LIMIT: f32 = 1e8;
+
 /// The error function.
 #[inline(always)]
 pub(crate) fn erf<I: Isa>(x: f32) -> f32 {
@@ -360,13 +421,30 @@ pub(crate) fn erf<I: Isa>(x: f32) -> f32 {
     let u = x * x;
     let p = horner::<I, _, 7>(
         u,
-        [0.128_379_17, -0.376_126_34, 0.112_836_94, -0.026_859_27, 0.005_200_635, -8.137_440_4e-4, 8.345_225_4e-5],
+        [
+            0.128_379_17,
+            -0.376_126_34,
+            0.112_836_94,
+            -0.026_859_27,
+            0.005_200_635,
+            -8.137_440_4e-4,
+            8.345_225_4e-5,
+        ],
     );
     let small = fma::<I, _>(x, p, x);
     let t = if a > 3.95 { 3.95 } else { a };
     let e = horner::<I, _, 8>(
         t,
-        [-1.746_900_6e-4, 1.129_515, 0.633_346_86, 0.108_280_16, -0.025_119_475, 0.004_171_082, -4.344_666_1e-4, 2.109_540_6e-5],
+        [
+            -1.746_900_6e-4,
+            1.129_515,
+            0.633_346_86,
+            0.108_280_16,
+            -0.025_119_475,
+            0.004_171_082,
+            -4.344_666_1e-4,
+            2.109_540_6e-5,
+        ],
     );
     let large = (1.0 - exp::<I>(-e)).copysign(x);
     let large = if a > 3.95 { 1f32.copysign(x) } else { large };
@@ -384,9 +462,18 @@ pub(crate) fn erfc<I: Isa>(x: f32) -> f32 {
     let p = horner::<I, _, 13>(
         t,
         [
-            0.255_395_676_324_278_7, -0.427_185_847_663_915_9, 0.241_658_192_637_159_65, -0.078_978_567_903_184_58,
-            0.003_732_924_740_793_441, 0.006_997_276_038_030_909, -8.474_191_684_975_03e-4, -9.808_762_517_781_69e-4,
-            4.486_213_208_559_46e-5, 1.712_376_010_686_78e-4, 2.389_215_851_285_18e-5, -2.351_620_267_92e-5,
+            0.255_395_676_324_278_7,
+            -0.427_185_847_663_915_9,
+            0.241_658_192_637_159_65,
+            -0.078_978_567_903_184_58,
+            0.003_732_924_740_793_441,
+            0.006_997_276_038_030_909,
+            -8.474_191_684_975_03e-4,
+            -9.808_762_517_781_69e-4,
+            4.486_213_208_559_46e-5,
+            1.712_376_010_686_78e-4,
+            2.389_215_851_285_18e-5,
+            -2.351_620_267_92e-5,
             -8.423_282_185_695_7e-6,
         ],
     );
@@ -404,14 +491,33 @@ pub(crate) fn erf_inv<I: Isa>(x: f32) -> f32 {
     let s = w - 2.5;
     let central = horner::<I, _, 9>(
         s,
-        [1.501_409_4, 0.246_640_73, -0.004_177_707_7, -0.001_253_707_6, 2.186_019_8e-4, -4.396_737_5e-6, -3.528_786_7e-6, 3.437_216_5e-7, 2.852_814_6e-8],
+        [
+            1.501_409_4,
+            0.246_640_73,
+            -0.004_177_707_7,
+            -0.001_253_707_6,
+            2.186_019_8e-4,
+            -4.396_737_5e-6,
+            -3.528_786_7e-6,
+            3.437_216_5e-7,
+            2.852_814_6e-8,
+        ],
     );
     let t = w.sqrt() - 3.0;
     let tail = horner::<I, _, 9>(
         t,
-        [2.832_977, 1.001_674_6, 0.009_432_033, -0.007_632_6, 0.005_783_996, -0.003_633_868_4, 0.001_253_411, 6.091_815_6e-5, -1.319_323_4e-4],
+        [
+            2.832_977,
+            1.001_674_6,
+            0.009_432_033,
+            -0.007_632_6,
+            0.005_783_996,
+            -0.003_633_868_4,
+            0.001_253_411,
+            6.091_815_6e-5,
+            -1.319_323_4e-4,
+        ],
     );
     let v = x * if w < 5.0 { central } else { tail };
     if a == 1.0 { f32::INFINITY.copysign(x) } else { v }
 }
-

@@ -64,11 +64,7 @@ pub(crate) fn exp_m1<I: Isa>(x: f64) -> f64 {
     let p = fma::<I, _>(r * r, horner::<I, _, 11>(r, EXP), r);
     let scale = exp2i(n.wrapping_sub(1));
     let value = 2.0 * fma::<I, _>(p, scale, scale - 0.5);
-    if n == 0 {
-        if x == 0.0 { x } else { p }
-    } else {
-        value
-    }
+    if n == 0 { if x == 0.0 { x } else { p } } else { value }
 }
 
 /// The exponent and mantissa of a positive number: x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2).
@@ -80,7 +76,8 @@ fn split_float(x: f64) -> (f64, f64) {
     let bias = if small { 1023 + 52 } else { 1023 };
     let shifted = bits.wrapping_add(0x3ff0_0000_0000_0000 - SQRT_HALF);
     // The exponent by way of the mantissa of a float: integer to float conversion is not in every instruction set.
-    let e = f64::from_bits(0x4330_0000_0000_0000 | shifted >> 52) - (4_503_599_627_370_496.0 + f64::from(bias));
+    let e =
+        f64::from_bits(0x4330_0000_0000_0000 | shifted >> 52) - (4_503_599_627_370_496.0 + f64::from(bias));
     let m = f64::from_bits((shifted & 0xf_ffff_ffff_ffff).wrapping_add(SQRT_HALF));
     (e, m - 1.0)
 }
@@ -90,20 +87,19 @@ fn split_float(x: f64) -> (f64, f64) {
 fn log_of_split<I: Isa>(e: f64, f: f64, lost: f64) -> f64 {
     let s = f / (2.0 + f);
     let z = s * s;
-    let r = z
-        * horner::<I, _, 8>(
-            z,
-            [
-                0.666_666_666_666_666_6,
-                0.400_000_000_000_062_73,
-                0.285_714_285_690_772_26,
-                0.222_222_226_481_730_03,
-                0.181_817_755_488_206_97,
-                0.153_870_961_463_740_36,
-                0.132_499_905_578_710_16,
-                0.132_525_392_792_941_76,
-            ],
-        );
+    let r = z * horner::<I, _, 8>(
+        z,
+        [
+            0.666_666_666_666_666_6,
+            0.400_000_000_000_062_73,
+            0.285_714_285_690_772_26,
+            0.222_222_226_481_730_03,
+            0.181_817_755_488_206_97,
+            0.153_870_961_463_740_36,
+            0.132_499_905_578_710_16,
+            0.132_525_392_792_941_76,
+        ],
+    );
     let half_square = 0.5 * f * f;
     let tail = fma::<I, _>(s, half_square + r, fma::<I, _>(e, LN_2_LO, lost));
     fma::<I, _>(e, LN_2_HI, f - (half_square - tail))
@@ -322,7 +318,8 @@ pub(crate) fn erf_inv<I: Isa>(x: f64) -> f64 {
     let w = -log_1p::<I>(-a * a);
     // A guess: a fit for the middle, the asymptotic series for the tails.
     let s = w - 2.5;
-    let middle = a * horner::<I, _, 6>(s, [1.501_409, 0.246_641, -0.004_176_6, -0.001_254_2, 2.178e-4, -4.3e-6]);
+    let middle =
+        a * horner::<I, _, 6>(s, [1.501_409, 0.246_641, -0.004_176_6, -0.001_254_2, 2.178e-4, -4.3e-6]);
     let root = (if w < 1.0 { 1.0 } else { w }).sqrt();
     let far = (w + LN_2 - log::<I>(root * PI.sqrt())).sqrt();
     let mut y = if w < 6.0 { middle } else { far };

@@ -64,8 +64,30 @@ fn sweep_f32() -> Vec<f32> {
         x.push(i as f32 * 1e-4);
         x.push(i as f32 * 7.3e-6);
     }
-    x.extend([0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MIN_POSITIVE, f32::MAX, f32::MIN]);
-    x.extend([1e-45, -1e-45, 88.722_83, 88.722_84, -103.97, -104.0, -87.4, 0.999_999_94, -0.999_999_94, 1.000_000_1]);
+    x.extend([
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        f32::MIN_POSITIVE,
+        f32::MAX,
+        f32::MIN,
+    ]);
+    x.extend([
+        1e-45,
+        -1e-45,
+        88.722_83,
+        88.722_84,
+        -103.97,
+        -104.0,
+        -87.4,
+        0.999_999_94,
+        -0.999_999_94,
+        1.000_000_1,
+    ]);
     x
 }
 
@@ -76,7 +98,18 @@ fn sweep_f64() -> Vec<f64> {
         x.push(f64::from(i) * 7.3e-6);
         x.push(f64::from(i) * 1e-12);
     }
-    x.extend([0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MIN_POSITIVE, f64::MAX, f64::MIN]);
+    x.extend([
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        f64::MIN_POSITIVE,
+        f64::MAX,
+        f64::MIN,
+    ]);
     x.extend([5e-324, -5e-324, 709.782_712_893_384, 709.79, -745.1, -745.2, -746.0]);
     x
 }
@@ -116,7 +149,12 @@ fn check_f64(op: TileOp, limit: f64, reference: Reference, report: &mut Vec<Stri
     }
     println!("f64 {op:?}: {worst} ulp at {:e} ({:e} for {:e})", x[at], got[at], reference(x[at]));
     if worst > limit {
-        report.push(format!("f64 {op:?}: {worst} ulp at {:e}: {:e} for {:e}", x[at], got[at], reference(x[at])));
+        report.push(format!(
+            "f64 {op:?}: {worst} ulp at {:e}: {:e} for {:e}",
+            x[at],
+            got[at],
+            reference(x[at])
+        ));
     }
 }
 
@@ -146,7 +184,12 @@ fn functions_of_f32_are_within_their_error_bounds() {
     for (op, limit, f) in cases {
         check_f32(op, limit, |x| x.iter().map(|v| f(f64::from(*v))).collect(), &mut report);
     }
-    check_f32(TileOp::Atanh, 1.0, |x| x.iter().map(|v| super::f64::atanh(f64::from(*v))).collect(), &mut report);
+    check_f32(
+        TileOp::Atanh,
+        1.0,
+        |x| x.iter().map(|v| super::f64::atanh(f64::from(*v))).collect(),
+        &mut report,
+    );
     check_f32(TileOp::Rsqrt, 1.5, |x| x.iter().map(|v| 1.0 / f64::from(*v).sqrt()).collect(), &mut report);
     check_f32(TileOp::Erf, 1.5, wide(TileOp::Erf), &mut report);
     check_f32(TileOp::Erfc, 1.0, wide(TileOp::Erfc), &mut report);
@@ -278,7 +321,31 @@ fn error_functions_agree_with_a_table() {
 
 #[test]
 fn powers_and_angles_of_f32_are_within_a_unit() {
-    let special = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 1e30, -1e30, 1e-40, -1e-40, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 16_777_217.0, 0.1, -7.7, 100.0, 1.000_001, 0.999_999];
+    let special = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        2.0,
+        -2.0,
+        0.5,
+        -0.5,
+        3.0,
+        -3.0,
+        1e30,
+        -1e30,
+        1e-40,
+        -1e-40,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        16_777_217.0,
+        0.1,
+        -7.7,
+        100.0,
+        1.000_001,
+        0.999_999,
+    ];
     let (mut x, mut y) = (vec![], vec![]);
     for a in special {
         for b in special {

@@ -45,7 +45,14 @@ fn fail<T>(message: String) -> Result<T, RegionError> {
 impl Builder {
     /// A region over an iteration space of these dimensions, outermost first.
     pub fn new(dims: &[usize]) -> Self {
-        Self { dims: dims.to_vec(), inputs: vec![], nodes: vec![], outputs: vec![], trailing: None, known: HashMap::new() }
+        Self {
+            dims: dims.to_vec(),
+            inputs: vec![],
+            nodes: vec![],
+            outputs: vec![],
+            trailing: None,
+            known: HashMap::new(),
+        }
     }
 
     /// The dimensions of the iteration space.
@@ -59,7 +66,11 @@ impl Builder {
     /// If the access has not one stride for each dimension, or reaches before the first element.
     pub fn input(&mut self, dtype: DType, access: Access) -> Result<Val, RegionError> {
         if access.strides.len() != self.dims.len() {
-            return fail(format!("{} strides for an iteration space of rank {}", access.strides.len(), self.dims.len()));
+            return fail(format!(
+                "{} strides for an iteration space of rank {}",
+                access.strides.len(),
+                self.dims.len()
+            ));
         }
         if access.bounds(&self.dims).is_none() {
             return fail(format!("access {access:?} over {:?} reaches outside of every array", self.dims));
@@ -101,7 +112,8 @@ impl Builder {
             other => other,
         };
         let base = self.push(Node::Iota { dim: dim as u32, ty })?;
-        let id = if dtype.is_complex() { self.op_node(Code::Convert, dtype.compute(), &[base])? } else { base };
+        let id =
+            if dtype.is_complex() { self.op_node(Code::Convert, dtype.compute(), &[base])? } else { base };
         let id = self.fitted(id, dtype)?;
         Ok(Val { id, dtype })
     }
@@ -148,7 +160,10 @@ impl Builder {
         };
         let dtype = first.dtype;
         if args.iter().any(|a| a.dtype != dtype) {
-            return fail(format!("operands of {op:?} have types {:?}", args.iter().map(|a| a.dtype).collect::<Vec<_>>()));
+            return fail(format!(
+                "operands of {op:?} have types {:?}",
+                args.iter().map(|a| a.dtype).collect::<Vec<_>>()
+            ));
         }
         for a in args {
             self.check(*a)?;
@@ -254,7 +269,13 @@ impl Builder {
     ///
     /// # Errors
     /// If the types differ or have no such order.
-    pub fn compare(&mut self, direction: Direction, order: Order, a: Val, b: Val) -> Result<Val, RegionError> {
+    pub fn compare(
+        &mut self,
+        direction: Direction,
+        order: Order,
+        a: Val,
+        b: Val,
+    ) -> Result<Val, RegionError> {
         self.check(a)?;
         self.check(b)?;
         let ct = a.dtype.compute();
@@ -300,10 +321,18 @@ impl Builder {
     ///
     /// # Errors
     /// If `v` is no float, or there are no exponent bits.
-    pub fn reduce_precision(&mut self, v: Val, exponent_bits: u32, mantissa_bits: u32) -> Result<Val, RegionError> {
+    pub fn reduce_precision(
+        &mut self,
+        v: Val,
+        exponent_bits: u32,
+        mantissa_bits: u32,
+    ) -> Result<Val, RegionError> {
         self.check(v)?;
         if !v.dtype.is_float() || exponent_bits == 0 {
-            return fail(format!("reduce_precision of {} to e{exponent_bits}m{mantissa_bits}", v.dtype.mlir_name()));
+            return fail(format!(
+                "reduce_precision of {} to e{exponent_bits}m{mantissa_bits}",
+                v.dtype.mlir_name()
+            ));
         }
         let format = u128::from(exponent_bits.min(255) | mantissa_bits.min(255) << 8);
         let format = self.const_node(ComputeType::U32, format)?;
@@ -333,7 +362,10 @@ impl Builder {
     pub fn reduce_output(&mut self, v: Val, op: ReduceOp, trailing: usize) -> Result<usize, RegionError> {
         self.check(v)?;
         if trailing > self.dims.len() || self.trailing.is_some_and(|t| t != trailing) {
-            return fail(format!("reduction over {trailing} of the dimensions {:?}, others over {:?}", self.dims, self.trailing));
+            return fail(format!(
+                "reduction over {trailing} of the dimensions {:?}, others over {:?}",
+                self.dims, self.trailing
+            ));
         }
         let ct = v.dtype.compute();
         let ordered = matches!(op, ReduceOp::Max | ReduceOp::Min);
@@ -458,7 +490,12 @@ impl Builder {
     }
 
     /// The same value by a cheaper operation of the same result type.
-    fn rewritten(&mut self, code: Code, ty: ComputeType, args: &[u32]) -> Result<Option<(Code, Vec<u32>)>, RegionError> {
+    fn rewritten(
+        &mut self,
+        code: Code,
+        ty: ComputeType,
+        args: &[u32],
+    ) -> Result<Option<(Code, Vec<u32>)>, RegionError> {
         if let Code::ToBits(d) = code
             && let Node::Op { code: Code::Round(e), args: inner, .. } = self.nodes[args[0] as usize]
             && e == d
@@ -477,7 +514,8 @@ impl Builder {
                 }
                 ComputeType::F64 => {
                     let c = f64::from_bits(bits as u64);
-                    let exact = c.is_normal() && c.to_bits() & 0xf_ffff_ffff_ffff == 0 && (1.0 / c).is_normal();
+                    let exact =
+                        c.is_normal() && c.to_bits() & 0xf_ffff_ffff_ffff == 0 && (1.0 / c).is_normal();
                     exact.then(|| u128::from((1.0 / c).to_bits()))
                 }
                 _ => None,
@@ -492,7 +530,11 @@ impl Builder {
 
     /// The register value of memory bits.
     fn decoded(&mut self, raw: u32, dtype: DType) -> Result<u32, RegionError> {
-        if raw_type(dtype) == dtype.compute() { Ok(raw) } else { self.op_node(Code::FromBits(dtype), ComputeType::F32, &[raw]) }
+        if raw_type(dtype) == dtype.compute() {
+            Ok(raw)
+        } else {
+            self.op_node(Code::FromBits(dtype), ComputeType::F32, &[raw])
+        }
     }
 
     /// The memory bits of a register value.
@@ -516,7 +558,9 @@ impl Builder {
         let p = ComputeType::Pred;
         let id = match op {
             TileOp::Add | TileOp::Maximum | TileOp::Or => self.op_node(Code::Tile(TileOp::Or), p, ids)?,
-            TileOp::Multiply | TileOp::Minimum | TileOp::And => self.op_node(Code::Tile(TileOp::And), p, ids)?,
+            TileOp::Multiply | TileOp::Minimum | TileOp::And => {
+                self.op_node(Code::Tile(TileOp::And), p, ids)?
+            }
             TileOp::Xor => self.op_node(Code::Tile(TileOp::Xor), p, ids)?,
             _ => {
                 let one = self.const_node(p, 1)?;

@@ -108,7 +108,10 @@ impl Region {
         }
         count(&mut out, self.outputs.len());
         for o in &self.outputs {
-            out.extend([number_of(DType::ALL, &o.dtype), o.reduce.map_or(255, |r| number_of(&ReduceOp::ALL, &r))]);
+            out.extend([
+                number_of(DType::ALL, &o.dtype),
+                o.reduce.map_or(255, |r| number_of(&ReduceOp::ALL, &r)),
+            ]);
             out.extend(o.node.to_le_bytes());
         }
         out
@@ -169,7 +172,9 @@ impl Region {
                 Some(op) => {
                     reduces = true;
                     let ordered = matches!(op, ReduceOp::Max | ReduceOp::Min);
-                    ty == dtype.compute() && op.tile_op().result(ty).is_some() && !(ordered && ty.is_complex())
+                    ty == dtype.compute()
+                        && op.tile_op().result(ty).is_some()
+                        && !(ordered && ty.is_complex())
                 }
             };
             if !fits {
@@ -194,7 +199,9 @@ fn read_node(r: &mut Reader<'_>, b: &Builder) -> Result<Node, RegionError> {
         0 => {
             let index = r.u32()?;
             let spec = b.inputs.get(index as usize).ok_or_else(|| bad("input"))?;
-            if raw_type(spec.dtype) != ty || b.nodes.iter().any(|n| matches!(n, Node::Input { index: i, .. } if *i == index)) {
+            if raw_type(spec.dtype) != ty
+                || b.nodes.iter().any(|n| matches!(n, Node::Input { index: i, .. } if *i == index))
+            {
                 return Err(bad("input"));
             }
             Ok(Node::Input { index, ty })
@@ -226,7 +233,9 @@ fn read_node(r: &mut Reader<'_>, b: &Builder) -> Result<Node, RegionError> {
                 return Err(bad("operation"));
             }
             // The format of reduce_precision is read as a scalar that the loop trusts.
-            if code == Code::ReducePrecision && !matches!(b.nodes[args[1] as usize], Node::Const { bits, .. } if bits & 0xff != 0 && bits < 1 << 16) {
+            if code == Code::ReducePrecision
+                && !matches!(b.nodes[args[1] as usize], Node::Const { bits, .. } if bits & 0xff != 0 && bits < 1 << 16)
+            {
                 return Err(bad("float format"));
             }
             Ok(Node::Op { code, ty, args, arity })

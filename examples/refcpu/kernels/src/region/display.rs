@@ -11,13 +11,27 @@ impl fmt::Display for Region {
             write!(f, " reduced over the last {t}")?;
         }
         let g = &self.program.geometry;
-        writeln!(f, " as {} rows of {} in tiles of {}, {} steps, about {:.0} ns {{", g.rows, g.row_len, g.tile, self.ops(), self.estimated_ns())?;
+        writeln!(
+            f,
+            " as {} rows of {} in tiles of {}, {} steps, about {:.0} ns {{",
+            g.rows,
+            g.row_len,
+            g.tile,
+            self.ops(),
+            self.estimated_ns()
+        )?;
         for (i, node) in self.nodes.iter().enumerate() {
             write!(f, "  %{i} = ")?;
             match node {
                 Node::Input { index, .. } => {
                     let spec = &self.inputs[*index as usize];
-                    write!(f, "input {index} {} {:?}+{}", spec.dtype.mlir_name(), spec.access.strides, spec.access.offset)?;
+                    write!(
+                        f,
+                        "input {index} {} {:?}+{}",
+                        spec.dtype.mlir_name(),
+                        spec.access.strides,
+                        spec.access.offset
+                    )?;
                 }
                 Node::Iota { dim, ty } => write!(f, "iota {dim} {ty:?}")?,
                 Node::Const { bits, ty } => match ty {

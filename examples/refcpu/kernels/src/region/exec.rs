@@ -1,9 +1,8 @@
 //! Running a region.
 
+use super::Region;
 use super::gather::{gather, iota, splat};
 use super::lower::{LoadKind, Program, Slot, Step};
-use super::Region;
-use crate::tile::reduce::{Accumulator, accumulate};
 use crate::{Dst, Pool, Src};
 use std::cell::Cell;
 use std::ops::Range;
@@ -149,7 +148,7 @@ fn run_at(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &[*mut u8],
     let tiles = g.tiles();
     if total_ns < SMALL_NS {
         if tiles > 0 {
-            frame.tiles(0..tiles, &mut []);
+            frame.tiles(0..tiles, None);
         }
         return;
     }
@@ -157,7 +156,7 @@ fn run_at(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &[*mut u8],
     let per_chunk = tiles.div_ceil(chunks);
     pool.run_costed(tiles.div_ceil(per_chunk), per_chunk as f64 * program.ns_per_tile, &|c| {
         let start = c * per_chunk;
-        frame.tiles(start..tiles.min(start + per_chunk), &mut []);
+        frame.tiles(start..tiles.min(start + per_chunk), None);
     });
 }
 
@@ -165,31 +164,34 @@ fn is_loaded(program: &Program, input: usize) -> bool {
     program.loads.iter().any(|l| l.input as usize == input)
 }
 
-/// Bytes of scratch before the register tiles: the pointer table and the cells.
+/// Bytes of scratch before the register tiles: the pointer table, the cells and the running results of reductions.
 fn head(program: &Program) -> usize {
-    (program.slots.len() * 8).next_multiple_of(64) + (program.cells as usize * 16).next_multiple_of(64)
+    let cells = program.cells as usize + program.reductions.len();
+    (program.slots.len() * 8).next_multiple_of(64) + (cells * 16).next_multiple_of(64)
 }
 
 impl Frame<'_> {
-    /// Runs a range of tiles, all in one row if there are reductions, whose results go into `accumulators`.
-    fn tiles(&self, range: Range<usize>, accumulators: &mut [Accumulator]) {
+    /// Runs a range of tiles. Reductions run over whole rows, whose results are written, or, given `partial`, over part
+    /// of a row, from and to the running results there.
+    fn tiles(&self, range: Range<usize>, partial: Option<&mut [u128]>) {
         let p = self.program;
         // Narrow elements in a region with a tile of one would share words: 64 keeps every register aligned.
         let bytes = head(p) + p.tile_bytes as usize * p.geometry.tile;
         with_scratch(bytes, |scratch| {
             // SAFETY: `scratch` has the bytes that `head` and the register tiles take, and is ours alone.
-            unsafe { self.tiles_in(scratch, range, accumulators) }
+            unsafe { self.tiles_in(scratch, range, partial) }
         });
     }
 
     /// # Safety
     /// `scratch` must be aligned to 64 and writable for what [`head`] and the register tiles take.
-    unsafe fn tiles_in(&self, scratch: *mut u8, range: Range<usize>, accumulators: &mut [Accumulator]) {
+    unsafe fn tiles_in(&self, scratch: *mut u8, range: Range<usize>, partial: Option<&mut [u128]>) {
         let p = self.program;
         let g = &p.geometry;
         let table = scratch.cast::<*mut u8>();
         // SAFETY: within the head and the register area of the scratch memory.
-        let (cells, tiles) = unsafe { (scratch.add((p.slots.len() * 8).next_multiple_of(64)), scratch.add(head(p))) };
+        let (cells, tiles) =
+            unsafe { (scratch.add((p.slots.len() * 8).next_multiple_of(64)), scratch.add(head(p))) };
         for (i, slot) in p.slots.iter().enumerate() {
             // SAFETY: the table has one entry a slot; offsets lie within cells and register tiles by construction, and
             // constants are only ever read.
@@ -216,6 +218,15 @@ impl Frame<'_> {
         // and splat tiles.
         unsafe { self.steps(&p.once_code, table, 1, 0, 0) };
 
+        let whole_rows = partial.is_none();
+        let running: &mut [u128] = match partial {
+            Some(running) => running,
+            // SAFETY: behind the cells lies room for one running result a reduction, aligned to 16.
+            None => unsafe {
+                let at = cells.add(p.cells as usize * 16).cast::<u128>();
+                std::slice::from_raw_parts_mut(at, p.reductions.len())
+            },
+        };
         let mut row = usize::MAX;
         for t in range {
             let r = if p.geometry.rows == 1 { 0 } else { t / g.tiles_per_row };
@@ -227,7 +238,10 @@ impl Frame<'_> {
                 if load.kind == LoadKind::InPlace || (load.kind == LoadKind::PerRow && row_changed) {
                     let along = if load.kind == LoadKind::InPlace { start as isize } else { 0 };
                     // SAFETY: the access stays within the array for every point of the space (`Access::bounds`, `check`).
-                    unsafe { *table.add(usize::from(load.slot)) = self.row_base(load, r).offset(along * load.size as isize).cast_mut() };
+                    unsafe {
+                        *table.add(usize::from(load.slot)) =
+                            self.row_base(load, r).offset(along * load.size as isize).cast_mut()
+                    };
                 }
             }
             for (store, bounced) in p.stores.iter().zip(self.bounced) {
@@ -247,16 +261,23 @@ impl Frame<'_> {
                     self.steps(&p.row_code, table, 1, r, 0);
                 }
                 self.steps(&p.tile_code, table, n, r, start);
-                for (reduction, a) in p.reductions.iter().zip(accumulators.iter_mut()) {
-                    accumulate(a, reduction.op, reduction.ty, *table.add(usize::from(reduction.src)), n, reduction.src_is_scalar);
+                for (reduction, running) in p.reductions.iter().zip(running.iter_mut()) {
+                    if row_changed && whole_rows {
+                        *running = reduction.reducer.identity();
+                    }
+                    reduction.reducer.accumulate(running, *table.add(usize::from(reduction.src)), n);
                 }
+            }
+            if whole_rows && !running.is_empty() && start + n == g.row_len {
+                self.finish_row(r, running);
             }
             for (store, bounced) in p.stores.iter().zip(self.bounced) {
                 if *bounced {
                     // SAFETY: a tile from the stand-in to its place in the output.
                     unsafe {
                         let from = tiles.add(store.stand_in as usize * g.tile);
-                        let to = self.outputs[store.output as usize].add((r * g.row_len + start) * store.size);
+                        let to =
+                            self.outputs[store.output as usize].add((r * g.row_len + start) * store.size);
                         std::ptr::copy_nonoverlapping(from, to, n * store.size);
                     }
                 }
@@ -285,10 +306,20 @@ impl Frame<'_> {
             unsafe {
                 let at = |slot: u16| *table.add(usize::from(slot));
                 match *step {
-                    Step::Kernel { kernel, dst, src, .. } => kernel.call(at(dst), [at(src[0]), at(src[1]), at(src[2])], n),
+                    Step::Kernel { kernel, dst, src } => {
+                        kernel.call(at(dst), [at(src[0]), at(src[1]), at(src[2])], n)
+                    }
                     Step::Gather { load } => {
                         let load = &self.program.loads[usize::from(load)];
-                        gather(at(load.slot), self.row_base(load, row), load.size, &g.inner, &load.inner, start, n);
+                        gather(
+                            at(load.slot),
+                            self.row_base(load, row),
+                            load.size,
+                            &g.inner,
+                            &load.inner,
+                            start,
+                            n,
+                        );
                     }
                     Step::Iota { dst, dim, ty } => iota(at(dst), ty, &g.inner, usize::from(dim), start, n),
                     Step::RowIota { dst, dim, ty } => iota(at(dst), ty, &g.outer, usize::from(dim), row, 1),
@@ -297,7 +328,9 @@ impl Frame<'_> {
                         let whole = matches!(self.program.slots[usize::from(dst)], Slot::Tile(_));
                         splat(at(dst), at(src), usize::from(size), if whole { g.tile } else { n });
                     }
-                    Step::Copy { dst, src, size } => std::ptr::copy_nonoverlapping(at(src), at(dst), n * usize::from(size)),
+                    Step::Copy { dst, src, size } => {
+                        std::ptr::copy_nonoverlapping(at(src), at(dst), n * usize::from(size))
+                    }
                 }
             }
         }
@@ -308,46 +341,38 @@ impl Frame<'_> {
         let p = self.program;
         let g = &p.geometry;
         let count = p.reductions.len();
-        let fresh = || -> Vec<Accumulator> { p.reductions.iter().map(|r| Accumulator::new(r.op, r.ty)).collect() };
+        let fresh = || p.reductions.iter().map(|r| r.reducer.identity());
         if g.tiles_per_row == 0 || g.rows == 0 {
-            let accumulators = fresh();
-            for row in 0..g.rows {
-                self.finish_row(row, &accumulators);
-            }
+            let empty: Vec<u128> = fresh().collect();
+            (0..g.rows).for_each(|row| self.finish_row(row, &empty));
             return;
         }
-        let tiles_per_chunk = ((CHUNK_NS / p.ns_per_tile) as usize).clamp(1, g.tiles().div_ceil(MAX_CHUNKS).max(64));
-        if total_ns < SMALL_NS || g.rows >= 64 || g.tiles_per_row <= tiles_per_chunk {
-            let rows_per_chunk = if total_ns < SMALL_NS {
-                g.rows
-            } else {
-                (tiles_per_chunk / g.tiles_per_row).max(1).max(g.rows.div_ceil(MAX_CHUNKS))
-            };
+        if total_ns < SMALL_NS {
+            return self.tiles(0..g.tiles(), None);
+        }
+        let tiles_per_chunk =
+            ((CHUNK_NS / p.ns_per_tile) as usize).max(1).max(g.tiles().div_ceil(MAX_CHUNKS));
+        if g.rows >= 64 || g.tiles_per_row <= tiles_per_chunk {
+            let rows_per_chunk = (tiles_per_chunk / g.tiles_per_row).max(1);
             let ns = (rows_per_chunk * g.tiles_per_row) as f64 * p.ns_per_tile;
             pool.run_costed(g.rows.div_ceil(rows_per_chunk), ns, &|c| {
-                let mut accumulators = fresh();
-                for row in c * rows_per_chunk..g.rows.min((c + 1) * rows_per_chunk) {
-                    for (a, r) in accumulators.iter_mut().zip(&p.reductions) {
-                        *a = Accumulator::new(r.op, r.ty);
-                    }
-                    self.tiles(row * g.tiles_per_row..(row + 1) * g.tiles_per_row, &mut accumulators);
-                    self.finish_row(row, &accumulators);
-                }
+                let rows = c * rows_per_chunk..g.rows.min((c + 1) * rows_per_chunk);
+                self.tiles(rows.start * g.tiles_per_row..rows.end * g.tiles_per_row, None);
             });
             return;
         }
-        let segments = g.tiles_per_row.div_ceil(tiles_per_chunk.max(g.tiles_per_row.div_ceil(MAX_CHUNKS)));
+        let segments = g.tiles_per_row.div_ceil(tiles_per_chunk);
         let per_segment = g.tiles_per_row.div_ceil(segments);
-        let mut partial: Vec<Accumulator> = (0..g.rows * segments).flat_map(|_| fresh()).collect();
+        let mut partial: Vec<u128> = (0..g.rows * segments).flat_map(|_| fresh()).collect();
         let base = Partials(partial.as_mut_ptr());
         pool.run_costed(g.rows * segments, per_segment as f64 * p.ns_per_tile, &|c| {
-            // SAFETY: chunk `c` alone touches the `count` accumulators from `c * count`, all within `partial`.
+            // SAFETY: chunk `c` alone touches the `count` results from `c * count`, all within `partial`.
             let mine = unsafe { std::slice::from_raw_parts_mut(base.at(c * count), count) };
             let (row, segment) = (c / segments, c % segments);
             let first = row * g.tiles_per_row;
             let start = (segment * per_segment).min(g.tiles_per_row);
             let end = (start + per_segment).min(g.tiles_per_row);
-            self.tiles(first + start..first + end, mine);
+            self.tiles(first + start..first + end, Some(mine));
         });
         for row in 0..g.rows {
             let of_row = &mut partial[row * segments * count..(row + 1) * segments * count];
@@ -356,8 +381,8 @@ impl Frame<'_> {
             while width < segments {
                 for left in (0..segments - width).step_by(2 * width) {
                     for (k, r) in p.reductions.iter().enumerate() {
-                        let other = of_row[(left + width) * count + k].clone();
-                        of_row[left * count + k].merge(&other, r.op, r.ty);
+                        let further = of_row[(left + width) * count + k];
+                        r.reducer.merge(&mut of_row[left * count + k], further);
                     }
                 }
                 width *= 2;
@@ -367,35 +392,30 @@ impl Frame<'_> {
     }
 
     /// Writes a row's results.
-    fn finish_row(&self, row: usize, accumulators: &[Accumulator]) {
-        for (r, a) in self.program.reductions.iter().zip(accumulators) {
-            let mut bytes = a.value(r.op, r.ty).to_le_bytes();
-            let mut size = r.ty.size();
-            if let Some(encode) = r.encode {
-                bytes = encode.on_scalars(&[u128::from_le_bytes(bytes)]).to_le_bytes();
-                size = super::node::raw_type(r.dtype).size();
-            }
+    fn finish_row(&self, row: usize, running: &[u128]) {
+        for (r, running) in self.program.reductions.iter().zip(running) {
+            let value = r.reducer.value(*running);
+            let bytes = r.encode.map_or(value, |e| e.on_scalars(&[value])).to_le_bytes();
             // SAFETY: row `row` is one of the output's elements (`check` compared their number), each written once.
             unsafe {
-                let to = self.outputs[r.output as usize].add(row * size);
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, size);
+                let to = self.outputs[r.output as usize].add(row * r.size);
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, r.size);
             }
         }
     }
-
 }
 
-/// The accumulators of all segments, to be shared out among chunks.
+/// The running results of all segments, to be shared out among chunks.
 #[derive(Clone, Copy)]
-struct Partials(*mut Accumulator);
+struct Partials(*mut u128);
 
-// SAFETY: every chunk uses its own accumulators only.
+// SAFETY: every chunk uses its own results only.
 unsafe impl Send for Partials {}
 // SAFETY: as above.
 unsafe impl Sync for Partials {}
 
 impl Partials {
-    fn at(self, index: usize) -> *mut Accumulator {
+    fn at(self, index: usize) -> *mut u128 {
         self.0.wrapping_add(index)
     }
 }

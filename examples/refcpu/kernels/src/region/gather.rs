@@ -8,7 +8,15 @@ use crate::ComputeType;
 /// # Safety
 /// Every element that is named must be readable, and `dst` must be writable for `n` elements; both aligned for the
 /// element. The areas must not overlap.
-pub(super) unsafe fn gather(dst: *mut u8, base: *const u8, size: usize, dims: &[usize], strides: &[isize], start: usize, n: usize) {
+pub(super) unsafe fn gather(
+    dst: *mut u8,
+    base: *const u8,
+    size: usize,
+    dims: &[usize],
+    strides: &[isize],
+    start: usize,
+    n: usize,
+) {
     match size {
         // SAFETY: the caller's contract.
         1 => unsafe { gather_as::<u8>(dst, base, dims, strides, start, n) },
@@ -25,7 +33,14 @@ pub(super) unsafe fn gather(dst: *mut u8, base: *const u8, size: usize, dims: &[
 
 /// # Safety
 /// As [`gather`].
-unsafe fn gather_as<T: Copy>(dst: *mut u8, base: *const u8, dims: &[usize], strides: &[isize], start: usize, n: usize) {
+unsafe fn gather_as<T: Copy>(
+    dst: *mut u8,
+    base: *const u8,
+    dims: &[usize],
+    strides: &[isize],
+    start: usize,
+    n: usize,
+) {
     let mut dst = dst.cast::<T>();
     let base = base.cast::<T>();
     let (Some(&last), Some(&step)) = (dims.last(), strides.last()) else {
@@ -33,34 +48,79 @@ unsafe fn gather_as<T: Copy>(dst: *mut u8, base: *const u8, dims: &[usize], stri
         unsafe { dst.write(base.read()) };
         return;
     };
+    let outer = &strides[..strides.len() - 1];
+    if step == 1 && outer.iter().all(|s| *s == 0) {
+        // The same run again and again: written once, then doubled.
+        let phase = start % last;
+        let first = n.min(last - phase);
+        let rest = (n - first).min(phase);
+        let mut done = first + rest;
+        // SAFETY: elements of the one run; `done <= n`, and the copied area lies before the one written.
+        unsafe {
+            std::ptr::copy_nonoverlapping(base.add(phase), dst, first);
+            std::ptr::copy_nonoverlapping(base, dst.add(first), rest);
+            while done < n {
+                let more = done.min(n - done);
+                std::ptr::copy_nonoverlapping(dst, dst.add(done), more);
+                done += more;
+            }
+        }
+        return;
+    }
+    // Coordinates of the current run; those of further dimensions are found by division.
+    const KNOWN: usize = 6;
+    let rank = dims.len();
+    let mut coordinates = [0usize; KNOWN];
+    let mut rest = start / last;
+    let mut column = start % last;
+    let mut offset = 0isize;
+    for d in (0..rank - 1).rev() {
+        let c = rest % dims[d];
+        rest /= dims[d];
+        offset += c as isize * strides[d];
+        if d < KNOWN {
+            coordinates[d] = c;
+        }
+    }
     let mut left = n;
     let mut at = start;
     while left > 0 {
-        // The run along the last dimension that starts at element `at`.
-        let mut rest = at / last;
-        let column = at - rest * last;
-        let mut offset = column as isize * step;
-        for (d, s) in dims.iter().zip(strides).rev().skip(1) {
-            offset += (rest % d) as isize * s;
-            rest /= d;
-        }
         let run = left.min(last - column);
         // SAFETY: the run's elements are among those that the caller vouches for.
         unsafe {
-            let from = base.offset(offset);
-            match step {
-                1 => std::ptr::copy_nonoverlapping(from, dst, run),
-                0 => std::slice::from_raw_parts_mut(dst, run).fill(*from),
-                _ => {
-                    for i in 0..run {
-                        *dst.add(i) = *from.offset(i as isize * step);
-                    }
+            let from = base.offset(offset + column as isize * step);
+            if step == 1 && run >= 16 {
+                std::ptr::copy_nonoverlapping(from, dst, run);
+            } else if step == 0 {
+                std::slice::from_raw_parts_mut(dst, run).fill(*from);
+            } else {
+                for i in 0..run {
+                    *dst.add(i) = *from.offset(i as isize * step);
                 }
             }
             dst = dst.add(run);
         }
         left -= run;
         at += run;
+        column = 0;
+        if rank <= KNOWN + 1 {
+            for d in (0..rank - 1).rev() {
+                offset += strides[d];
+                coordinates[d] += 1;
+                if coordinates[d] < dims[d] {
+                    break;
+                }
+                offset -= coordinates[d] as isize * strides[d];
+                coordinates[d] = 0;
+            }
+        } else {
+            let mut rest = at / last;
+            offset = 0;
+            for d in (0..rank - 1).rev() {
+                offset += (rest % dims[d]) as isize * strides[d];
+                rest /= dims[d];
+            }
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! From nodes to instructions: geometry of the loops, levels, registers.
 
 use super::builder::Builder;
-use super::node::{Code, Node, ReduceOp};
+use super::node::{Code, Node};
 use super::{InputSpec, OutputSpec, Region, RegionError};
-use crate::{ComputeType, DType};
+use crate::ComputeType;
+use crate::tile::reduce::Reducer;
 use crate::tile::{self, Kernel, TileOp};
 use std::collections::HashMap;
 
@@ -79,7 +80,7 @@ pub(super) enum Slot {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     /// A kernel over slots.
-    Kernel { kernel: Kernel, dst: u16, src: [u16; 3], code: Code, arity: u8 },
+    Kernel { kernel: Kernel, dst: u16, src: [u16; 3] },
     /// Load number `load` into its register tile.
     Gather { load: u16 },
     /// Coordinates along an inner dimension.
@@ -95,13 +96,11 @@ pub(super) enum Step {
 /// A reduction of a tile slot into one value a row.
 #[derive(Clone, Debug)]
 pub(super) struct Reduction {
-    pub(super) op: ReduceOp,
-    pub(super) ty: ComputeType,
+    pub(super) reducer: Reducer,
+    /// Bytes of a result in memory.
+    pub(super) size: usize,
     pub(super) src: u16,
-    pub(super) src_is_scalar: bool,
     pub(super) output: u32,
-    /// The element type in memory.
-    pub(super) dtype: DType,
     /// Turns the register value into the memory form.
     pub(super) encode: Option<Kernel>,
 }
@@ -147,7 +146,12 @@ enum Rate {
     Element,
 }
 
-fn geometry(dims: &[usize], trailing: Option<usize>, inputs: &[InputSpec], iotas: &[usize]) -> (Geometry, Vec<Vec<isize>>, Vec<Option<usize>>) {
+fn geometry(
+    dims: &[usize],
+    trailing: Option<usize>,
+    inputs: &[InputSpec],
+    iotas: &[usize],
+) -> (Geometry, Vec<Vec<isize>>, Vec<Option<usize>>) {
     // Dimensions of size 1 vanish; neighbours merge where every input walks them as one.
     let boundary = dims.len() - trailing.unwrap_or(0);
     let mut sizes: Vec<usize> = vec![];
@@ -163,9 +167,10 @@ fn geometry(dims: &[usize], trailing: Option<usize>, inputs: &[InputSpec], iotas
             (trailing.is_none() || (last < boundary) == (d < boundary))
                 && !iotas.contains(&last)
                 && !iotas.contains(&d)
-                && inputs.iter().zip(&strides).all(|(i, s)| {
-                    s.last().copied() == i.access.strides[d].checked_mul(size as isize)
-                })
+                && inputs
+                    .iter()
+                    .zip(&strides)
+                    .all(|(i, s)| s.last().copied() == i.access.strides[d].checked_mul(size as isize))
         });
         if merges {
             if let Some(s) = sizes.last_mut() {
@@ -238,12 +243,20 @@ fn fuse(nodes: &mut [Node], outputs: &[OutputSpec]) {
         }
     }
     for id in 0..nodes.len() {
-        let Node::Op { code: Code::Tile(op @ (TileOp::Add | TileOp::Subtract)), ty, args: [x, y, _], .. } = nodes[id] else { continue };
+        let Node::Op { code: Code::Tile(op @ (TileOp::Add | TileOp::Subtract)), ty, args: [x, y, _], .. } =
+            nodes[id]
+        else {
+            continue;
+        };
         if ty != ComputeType::F32 && ty != ComputeType::F64 {
             continue;
         }
         let product = |of: u32| match nodes[of as usize] {
-            Node::Op { code: Code::Tile(TileOp::Multiply), args: [a, b, _], .. } if uses[of as usize] == 1 => Some((a, b)),
+            Node::Op { code: Code::Tile(TileOp::Multiply), args: [a, b, _], .. }
+                if uses[of as usize] == 1 =>
+            {
+                Some((a, b))
+            }
             _ => None,
         };
         let (code, a, b, c) = match (op, product(x), product(y)) {
@@ -289,7 +302,8 @@ struct Lowering {
 
 impl Lowering {
     fn slot(&mut self, slot: Slot) -> Result<u16, RegionError> {
-        let n = u16::try_from(self.slots.len()).map_err(|_| RegionError("a region of too many values".into()))?;
+        let n =
+            u16::try_from(self.slots.len()).map_err(|_| RegionError("a region of too many values".into()))?;
         self.slots.push(slot);
         Ok(n)
     }
@@ -305,7 +319,8 @@ impl Lowering {
     }
 
     fn of(&self, node: u32) -> Result<u16, RegionError> {
-        self.slot_of[node as usize].ok_or_else(|| RegionError("internal: value used before it is made".into()))
+        self.slot_of[node as usize]
+            .ok_or_else(|| RegionError("internal: value used before it is made".into()))
     }
 }
 
@@ -506,7 +521,8 @@ fn compile(
                     }
                 }
                 let full = tile::kernel(code, ty, &types, tile::Shape::Full);
-                let masked = if mask != 0 { tile::kernel(code, ty, &types, tile::Shape::Scalars(mask)) } else { None };
+                let masked =
+                    if mask != 0 { tile::kernel(code, ty, &types, tile::Shape::Scalars(mask)) } else { None };
                 let mut src = [0u16; 3];
                 for (k, a) in args.iter().enumerate() {
                     src[k] = low.of(*a)?;
@@ -516,7 +532,11 @@ fn compile(
                             None => {
                                 let size = nodes[*a as usize].ty().size();
                                 let dst = low.tile(size)?;
-                                let code = if rate[*a as usize] == Rate::Row { &mut row_code } else { &mut once_code };
+                                let code = if rate[*a as usize] == Rate::Row {
+                                    &mut row_code
+                                } else {
+                                    &mut once_code
+                                };
                                 code.push(Step::Splat { dst, src: src[k], size: size as u8 });
                                 low.splats.insert(*a, dst);
                                 dst
@@ -543,7 +563,7 @@ fn compile(
                     _ => low.cell()?,
                 };
                 low.slot_of[id as usize] = Some(dst);
-                let step = Step::Kernel { kernel, dst, src, code, arity };
+                let step = Step::Kernel { kernel, dst, src };
                 match r {
                     Rate::Once => once_code.push(step),
                     Rate::Row => row_code.push(step),
@@ -558,7 +578,11 @@ fn compile(
                     }
                 }
                 // Registers whose value is not needed any more.
-                let mut dead: Vec<u32> = args.iter().copied().filter(|a| last_use[*a as usize] == at && rate[*a as usize] == Rate::Element).collect();
+                let mut dead: Vec<u32> = args
+                    .iter()
+                    .copied()
+                    .filter(|a| last_use[*a as usize] == at && rate[*a as usize] == Rate::Element)
+                    .collect();
                 dead.sort_unstable();
                 dead.dedup();
                 for a in dead {
@@ -577,9 +601,25 @@ fn compile(
         let src_is_scalar = rate[o.node as usize] != Rate::Element;
         if let Some(op) = o.reduce {
             let raw = super::node::raw_type(o.dtype);
-            let encode = if raw == ty { None } else { tile::kernel(Code::ToBits(o.dtype), raw, &[ty], tile::Shape::Full) };
+            let encode = if raw == ty {
+                None
+            } else {
+                tile::kernel(Code::ToBits(o.dtype), raw, &[ty], tile::Shape::Full)
+            };
             hundredths += 3;
-            reductions.push(Reduction { op, ty, src, src_is_scalar, output: k as u32, dtype: o.dtype, encode });
+            let Some(reducer) = tile::reduce::reducer(op, ty) else {
+                return Err(RegionError(format!("reduction {op:?} of {ty:?} is not available")));
+            };
+            // A value that does not vary is spread over a tile, to be reduced as often as it counts.
+            let src = if src_is_scalar {
+                let dst = low.tile(ty.size())?;
+                let code = if rate[o.node as usize] == Rate::Row { &mut row_code } else { &mut once_code };
+                code.push(Step::Splat { dst, src, size: ty.size() as u8 });
+                dst
+            } else {
+                src
+            };
+            reductions.push(Reduction { reducer, size: raw.size(), src, output: k as u32, encode });
             continue;
         }
         if stores.iter().any(|s| s.output == k as u32) {

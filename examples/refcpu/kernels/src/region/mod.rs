@@ -209,5 +209,6 @@ impl Region {
 /// True if the access visits a dense array of shape `dims` in order.
 fn is_identity(access: &Access, dims: &[usize]) -> bool {
     let linear = Access::linear(dims);
-    access.offset == 0 && dims.iter().zip(access.strides.iter().zip(&linear.strides)).all(|(d, (a, b))| *d == 1 || a == b)
+    access.offset == 0
+        && dims.iter().zip(access.strides.iter().zip(&linear.strides)).all(|(d, (a, b))| *d == 1 || a == b)
 }

@@ -119,7 +119,9 @@ pub(crate) enum Node {
 impl Node {
     pub(crate) fn ty(&self) -> ComputeType {
         match *self {
-            Self::Input { ty, .. } | Self::Iota { ty, .. } | Self::Const { ty, .. } | Self::Op { ty, .. } => ty,
+            Self::Input { ty, .. } | Self::Iota { ty, .. } | Self::Const { ty, .. } | Self::Op { ty, .. } => {
+                ty
+            }
         }
     }
 

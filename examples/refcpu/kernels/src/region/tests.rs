@@ -29,7 +29,12 @@ fn strided_inputs_are_read_where_their_access_says() {
         let dims = [rows, cols];
         let mut b = Builder::new(&dims);
         // x is stored transposed, and its columns are walked backwards.
-        let t = b.input(DType::F32, Access { offset: cols.saturating_sub(1) * rows, strides: vec![1, -(rows as isize)] }).unwrap();
+        let t = b
+            .input(
+                DType::F32,
+                Access { offset: cols.saturating_sub(1) * rows, strides: vec![1, -(rows as isize)] },
+            )
+            .unwrap();
         let bias_v = b.input(DType::F32, Access::broadcast(2, &[cols], &[1])).unwrap();
         let scale_v = b.input(DType::F32, Access::broadcast(2, &[rows, 1], &[0, 1])).unwrap();
         let i = b.iota(DType::F32, 1).unwrap();
@@ -43,7 +48,11 @@ fn strided_inputs_are_read_where_their_access_says() {
         let mut out = vec![0f32; rows * cols];
         run_one(
             &region,
-            &[(bytes_of(&x), DType::F32, x.len()), (bytes_of(&bias), DType::F32, cols), (bytes_of(&scale), DType::F32, rows)],
+            &[
+                (bytes_of(&x), DType::F32, x.len()),
+                (bytes_of(&bias), DType::F32, cols),
+                (bytes_of(&scale), DType::F32, rows),
+            ],
             &mut out,
         );
         for r in 0..rows {
@@ -72,7 +81,8 @@ fn an_input_may_be_an_output() {
         let (x0, y0) = (x.clone(), y.clone());
         let mut z = vec![0f32; n];
         let dims = [n];
-        let (px, py) = (std::ptr::NonNull::from(&mut x[..]).cast(), std::ptr::NonNull::from(&mut y[..]).cast());
+        let (px, py) =
+            (std::ptr::NonNull::from(&mut x[..]).cast(), std::ptr::NonNull::from(&mut y[..]).cast());
         assert!(region.may_alias(0, 0) && region.may_alias(1, 1));
         // SAFETY: the arrays live on, and regions document that they work in place.
         let (inputs, mut outputs) = unsafe {
@@ -107,7 +117,9 @@ fn narrow_floats_round_after_every_operation() {
     run_one(&region, &[(bytes_of(&x), DType::BF16, n)], &mut out);
     for i in 0..n {
         let v = half::bf16::from_bits(x[i]);
-        let want = half::bf16::from_f32(half::bf16::from_f32(v.to_f32() * half::bf16::from_f32(1.3).to_f32()).to_f32() + v.to_f32());
+        let want = half::bf16::from_f32(
+            half::bf16::from_f32(v.to_f32() * half::bf16::from_f32(1.3).to_f32()).to_f32() + v.to_f32(),
+        );
         assert_eq!(out[i], want.to_bits(), "{i}");
     }
 }
@@ -149,7 +161,17 @@ fn sub_byte_integers_wrap() {
 
 #[test]
 fn reductions_agree_with_a_loop_for_all_row_lengths() {
-    for (rows, cols) in [(1usize, 1usize), (3, 7), (200, 3), (4, 1000), (1, 300_000), (2, 100_000), (3, 0), (0, 3), (100, 600)] {
+    for (rows, cols) in [
+        (1usize, 1usize),
+        (3, 7),
+        (200, 3),
+        (4, 1000),
+        (1, 300_000),
+        (2, 100_000),
+        (3, 0),
+        (0, 3),
+        (100, 600),
+    ] {
         let x: Vec<f32> = (0..rows * cols).map(|i| ((i * 37 % 101) as f32) - 50.0).collect();
         let mut b = Builder::new(&[rows, cols]);
         let v = b.linear_input(DType::F32).unwrap();
@@ -164,7 +186,10 @@ fn reductions_agree_with_a_loop_for_all_row_lengths() {
             &Pool::inline(),
             &region,
             &[Src::new(bytes_of(&x), DType::F32, &all)],
-            &mut [Dst::new(bytes_of_mut(&mut sum), DType::F32, &dims), Dst::new(bytes_of_mut(&mut max), DType::F32, &dims)],
+            &mut [
+                Dst::new(bytes_of_mut(&mut sum), DType::F32, &dims),
+                Dst::new(bytes_of_mut(&mut max), DType::F32, &dims),
+            ],
         );
         for r in 0..rows {
             let row = &x[r * cols..(r + 1) * cols];
@@ -203,4 +228,142 @@ fn mistakes_are_errors() {
     assert!(b.iota(DType::F32, 1).is_err());
     assert!(b.input(DType::F32, Access { offset: 0, strides: vec![-1] }).is_err());
     assert!(b.finish().is_err());
+}
+
+/// A region that uses every kind of value.
+fn varied() -> Region {
+    let mut b = Builder::new(&[6, 70]);
+    let x = b.linear_input(DType::F32).unwrap();
+    let s = b.scalar_input(DType::BF16).unwrap();
+    let t = b.input(DType::S4, Access { offset: 5, strides: vec![-1, 0] }).unwrap();
+    let i = b.iota(DType::S32, 1).unwrap();
+    let s = b.convert(s, DType::F32).unwrap();
+    let t = b.convert(t, DType::F32).unwrap();
+    let i = b.convert(i, DType::F32).unwrap();
+    let m = b.op(TileOp::Multiply, &[x, s]).unwrap();
+    let m = b.op(TileOp::Add, &[m, t]).unwrap();
+    let p = b.compare(Direction::Lt, Order::Total, m, i).unwrap();
+    let q = b.select(p, m, i).unwrap();
+    let q = b.reduce_precision(q, 5, 10).unwrap();
+    let n = b.convert(q, DType::F8E5M2).unwrap();
+    b.output(n).unwrap();
+    b.output(p).unwrap();
+    b.reduce_output(q, ReduceOp::Sum, 1).unwrap();
+    b.finish().unwrap()
+}
+
+#[test]
+fn a_region_survives_its_serial_form() {
+    let region = varied();
+    let bytes = region.to_bytes();
+    let back = Region::from_bytes(&bytes).unwrap();
+    assert_eq!(back.to_bytes(), bytes);
+    assert_eq!(back.to_string(), region.to_string());
+}
+
+#[test]
+fn bad_bytes_are_errors() {
+    let bytes = varied().to_bytes();
+    for cut in 0..bytes.len() {
+        assert!(Region::from_bytes(&bytes[..cut]).is_err());
+    }
+    for at in 0..bytes.len() {
+        for flip in [1u8, 0x80, 0xff] {
+            let mut b = bytes.clone();
+            b[at] ^= flip;
+            // Either an error or another region; never a panic.
+            if let Ok(region) = Region::from_bytes(&b) {
+                assert!(region.estimated_ns() >= 0.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let n = 1_000_000;
+    let x: Vec<f32> = (0..n).map(|i| ((i * 7919) % 1013) as f32 * 0.01 - 5.0).collect();
+    let mut b = Builder::new(&[n]);
+    let v = b.linear_input(DType::F32).unwrap();
+    let e = b.op(TileOp::Exponential, &[v]).unwrap();
+    b.output(e).unwrap();
+    b.reduce_output(e, ReduceOp::Sum, 1).unwrap();
+    let region = b.finish().unwrap();
+    let mut results = vec![];
+    for threads in [1, 2, 5] {
+        let pool = Pool::new(threads);
+        let (mut out, mut sum) = (vec![0f32; n], [0f32]);
+        run(
+            &pool,
+            &region,
+            &[Src::new(bytes_of(&x), DType::F32, &[n])],
+            &mut [
+                Dst::new(bytes_of_mut(&mut out), DType::F32, &[n]),
+                Dst::new(bytes_of_mut(&mut sum), DType::F32, &[]),
+            ],
+        );
+        results.push((out, sum));
+    }
+    assert!(results.windows(2).all(|w| w[0] == w[1]));
+    let want: f64 = x.iter().map(|v| f64::from(*v).exp()).sum();
+    assert!((f64::from(results[0].1[0]) / want - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn bits_are_seen_as_other_types() {
+    let x: Vec<u16> = (0..=u16::MAX).collect();
+    let n = x.len();
+    let mut b = Builder::new(&[n]);
+    let v = b.linear_input(DType::BF16).unwrap();
+    let bits = b.bitcast(v, DType::U16).unwrap();
+    let one = b.constant(DType::U16, 1).unwrap();
+    let bits = b.op(TileOp::Xor, &[bits, one]).unwrap();
+    let back = b.bitcast(bits, DType::F16).unwrap();
+    b.output(back).unwrap();
+    let region = b.finish().unwrap();
+    let mut out = vec![0u16; n];
+    run_one(&region, &[(bytes_of(&x), DType::BF16, n)], &mut out);
+    assert!(x.iter().zip(&out).all(|(a, b)| a ^ 1 == *b));
+}
+
+proptest::proptest! {
+    /// Any affine access over any small space reads the element that it names.
+    #[test]
+    fn affine_accesses_read_what_they_say(
+        dims in proptest::collection::vec(0usize..7, 0..4),
+        long in 1usize..200,
+        at in 0usize..4,
+        strides in proptest::collection::vec(-3isize..4, 4),
+        wide in proptest::prelude::any::<bool>(),
+    ) {
+        let mut dims = dims;
+        let at = at % (dims.len() + 1);
+        dims.insert(at, long);
+        let strides = &strides[..dims.len()];
+        let low: isize = dims.iter().zip(strides).map(|(d, s)| (*s).min(0) * (*d as isize - 1).max(0)).sum();
+        let high: isize = dims.iter().zip(strides).map(|(d, s)| (*s).max(0) * (*d as isize - 1).max(0)).sum();
+        let offset = (-low) as usize;
+        let data: Vec<u32> = (0..(high - low + 1) as u32).collect();
+        let n: usize = dims.iter().product();
+        let mut b = Builder::new(&dims);
+        let access = Access { offset, strides: strides.to_vec() };
+        let v = b.input(DType::U32, access).unwrap();
+        // A second input keeps the dimensions from merging as this one would allow.
+        let w = b.linear_input(DType::U32).unwrap();
+        let v = if wide { b.op(TileOp::Add, &[v, w]).unwrap() } else { v };
+        b.output(v).unwrap();
+        let region = b.finish().unwrap();
+        let zeros = vec![0u32; n];
+        let mut out = vec![0u32; n];
+        run_one(&region, &[(bytes_of(&data), DType::U32, data.len()), (bytes_of(&zeros), DType::U32, n)], &mut out);
+        for (i, o) in out.iter().enumerate() {
+            let mut rest = i;
+            let mut index = offset as isize;
+            for (d, s) in dims.iter().zip(strides).rev() {
+                index += (rest % d) as isize * s;
+                rest /= d;
+            }
+            proptest::prop_assert_eq!(*o, data[index as usize]);
+        }
+    }
 }

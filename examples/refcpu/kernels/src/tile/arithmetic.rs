@@ -1,6 +1,8 @@
 //! Arithmetic on numbers: the four operations, remainder, bits and shifts, rounding to integral values.
 
-use super::loops::{Binary, Ternary, Unary, binary as binary_loop, plain_binary, plain_unary, ternary_masked, unary as unary_loop};
+use super::loops::{
+    Binary, Ternary, Unary, binary as binary_loop, plain_binary, ternary_masked, unary as unary_loop,
+};
 use super::{Kernel, TileOp};
 use crate::ComputeType;
 use crate::isa::Isa;
@@ -110,12 +112,20 @@ macro_rules! int_num {
             #[inline(always)]
             fn shl(self, b: Self) -> Self {
                 let amount = b as $u;
-                if amount < <$u>::BITS as $u { ((self as $u) << (amount & (<$u>::BITS - 1) as $u)) as $t } else { 0 }
+                if amount < <$u>::BITS as $u {
+                    ((self as $u) << (amount & (<$u>::BITS - 1) as $u)) as $t
+                } else {
+                    0
+                }
             }
             #[inline(always)]
             fn shr_logical(self, b: Self) -> Self {
                 let amount = b as $u;
-                if amount < <$u>::BITS as $u { ((self as $u) >> (amount & (<$u>::BITS - 1) as $u)) as $t } else { 0 }
+                if amount < <$u>::BITS as $u {
+                    ((self as $u) >> (amount & (<$u>::BITS - 1) as $u)) as $t
+                } else {
+                    0
+                }
             }
             #[inline(always)]
             fn shr_arithmetic(self, b: Self) -> Self {
@@ -251,7 +261,11 @@ macro_rules! float_num {
             fn round_afz(self) -> Self {
                 // Exact: below the magnitude where all values are integral, x - trunc(x) is.
                 let t = $t::trunc(self);
-                let up = if (self - t).abs() >= 0.5 { (1.0 as $t).copysign(self) } else { (0.0 as $t).copysign(self) };
+                let up = if (self - t).abs() >= 0.5 {
+                    (1.0 as $t).copysign(self)
+                } else {
+                    (0.0 as $t).copysign(self)
+                };
                 let r = t + up;
                 if self.is_finite() { r.copysign(self) } else { self }
             }
@@ -424,13 +438,23 @@ pub(super) fn unary(op: TileOp, ty: ComputeType) -> Option<Kernel> {
 /// The loop of an operation with two operands of type `ty`, those in `mask` scalars.
 pub(super) fn binary(op: TileOp, ty: ComputeType, mask: u8) -> Option<Kernel> {
     match op {
-        TileOp::Add => by_type!(ty, binary_loop, Add, mask; floats).or(by_type!(ty, binary_loop, Add, mask; bits)),
-        TileOp::Subtract => by_type!(ty, binary_loop, Subtract, mask; floats).or(by_type!(ty, binary_loop, Subtract, mask; bits)),
-        TileOp::Multiply => by_type!(ty, binary_loop, Multiply, mask; floats).or(by_type!(ty, binary_loop, Multiply, mask; bits)),
-        TileOp::Divide => by_type!(ty, binary_loop, Divide, mask; floats).or(by_type!(ty, plain_binary, Divide, mask; ints)),
-        TileOp::Remainder => by_type!(ty, plain_binary, Remainder, mask; floats).or(by_type!(ty, plain_binary, Remainder, mask; ints)),
-        TileOp::Maximum => by_type!(ty, binary_loop, Maximum, mask; floats).or(by_type!(ty, binary_loop, Maximum, mask; ints)),
-        TileOp::Minimum => by_type!(ty, binary_loop, Minimum, mask; floats).or(by_type!(ty, binary_loop, Minimum, mask; ints)),
+        TileOp::Add => {
+            by_type!(ty, binary_loop, Add, mask; floats).or(by_type!(ty, binary_loop, Add, mask; bits))
+        }
+        TileOp::Subtract => by_type!(ty, binary_loop, Subtract, mask; floats)
+            .or(by_type!(ty, binary_loop, Subtract, mask; bits)),
+        TileOp::Multiply => by_type!(ty, binary_loop, Multiply, mask; floats)
+            .or(by_type!(ty, binary_loop, Multiply, mask; bits)),
+        TileOp::Divide => {
+            by_type!(ty, binary_loop, Divide, mask; floats).or(by_type!(ty, plain_binary, Divide, mask; ints))
+        }
+        TileOp::Remainder if ty == ComputeType::F32 => None,
+        TileOp::Remainder => by_type!(ty, plain_binary, Remainder, mask; floats)
+            .or(by_type!(ty, plain_binary, Remainder, mask; ints)),
+        TileOp::Maximum => by_type!(ty, binary_loop, Maximum, mask; floats)
+            .or(by_type!(ty, binary_loop, Maximum, mask; ints)),
+        TileOp::Minimum => by_type!(ty, binary_loop, Minimum, mask; floats)
+            .or(by_type!(ty, binary_loop, Minimum, mask; ints)),
         TileOp::And => by_type!(ty, binary_loop, And, mask; bits),
         TileOp::Or => by_type!(ty, binary_loop, Or, mask; bits),
         TileOp::Xor => by_type!(ty, binary_loop, Xor, mask; bits),

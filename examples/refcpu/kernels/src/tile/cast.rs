@@ -3,7 +3,7 @@
 use super::Kernel;
 use super::loops::{Binary, Unary, binary, unary};
 use crate::convert::{Narrow, with_narrow};
-use crate::isa::Isa;
+use crate::isa::{self, Isa};
 use crate::region::node::Code;
 use crate::{ComputeType, DType};
 use std::marker::PhantomData;
@@ -37,8 +37,33 @@ casts! {
     i16 => u8, u16, u32, u64, f32, f64;
     i32 => u8, u16, u32, u64, f32, f64;
     i64 => u8, u16, u32, u64, f32, f64;
-    f32 => u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
-    f64 => u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
+    f32 => f32, f64;
+    f64 => f32, f64;
+}
+
+macro_rules! saturating {
+    ($($float:ty => $($to:ty as $via:ty),*;)*) => {$($(
+        impl Cast<$to> for $float {
+            /// Truncates and saturates; NaN gives 0. Spelt out, because `as` does not vectorise.
+            #[inline(always)]
+            fn cast(self) -> $to {
+                // The smallest value is a power of two or zero, and so is the limit: both are exact.
+                const LOW: $float = <$to>::MIN as $float;
+                const LIMIT: $float = ((<$to>::MAX >> 1) as $float + 1.0) * 2.0;
+                let x = if self.is_nan() { 0.0 } else { self };
+                let x = if x < LOW { LOW } else { x };
+                let big = x >= LIMIT;
+                let x = if big { 0.0 } else { x };
+                // SAFETY: LOW <= x < LIMIT, so the truncated value is one of the type.
+                let v = unsafe { x.to_int_unchecked::<$via>() } as $to;
+                if big { <$to>::MAX } else { v }
+            }
+        }
+    )*)*};
+}
+saturating! {
+    f32 => u8 as i32, u16 as i32, u32 as u32, u64 as u64, i8 as i32, i16 as i32, i32 as i32, i64 as i64;
+    f64 => u8 as i32, u16 as i32, u32 as u32, u64 as u64, i8 as i32, i16 as i32, i32 as i32, i64 as i64;
 }
 
 macro_rules! truths {
@@ -285,6 +310,15 @@ pub(super) fn narrow_float(code: Code, dtype: DType, from: ComputeType, to: Comp
         };
     }
     let f32 = ComputeType::F32;
+    #[cfg(target_arch = "x86_64")]
+    if dtype == DType::F16 && isa::level() >= isa::Level::Avx2 {
+        match code {
+            Code::Round(_) if from == f32 && to == f32 => return Some(Kernel(super::half::round)),
+            Code::ToBits(_) if from == f32 && to == raw => return Some(Kernel(super::half::encode)),
+            Code::FromBits(_) if from == raw && to == f32 => return Some(Kernel(super::half::decode)),
+            _ => (),
+        }
+    }
     match code {
         Code::Round(_) if from == f32 && to == f32 => with_narrow!(dtype, round),
         Code::ToBits(_) if from == f32 && to == raw => with_narrow!(dtype, encode),
@@ -342,7 +376,8 @@ macro_rules! reduce_precision {
                 if m < $mantissa {
                     let shift = $mantissa - m;
                     let odd = bits >> shift & 1;
-                    bits = bits.wrapping_add(((1 as $u) << (shift - 1)) - 1 + odd) & !(((1 as $u) << shift) - 1);
+                    bits =
+                        bits.wrapping_add(((1 as $u) << (shift - 1)) - 1 + odd) & !(((1 as $u) << shift) - 1);
                 }
                 let exponent_bits = <$u>::BITS - 1 - $mantissa;
                 if e < exponent_bits {

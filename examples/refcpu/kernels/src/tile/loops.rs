@@ -34,6 +34,17 @@ pub(super) trait Binary {
     type R: Copy;
     /// The function.
     fn apply<I: Isa>(a: Self::A, b: Self::B) -> Self::R;
+    /// True if `apply` is wrong for some operands, which [`Self::is_slow`] names.
+    const HAS_SLOW: bool = false;
+    /// True if the operands need [`Self::slow`].
+    #[inline(always)]
+    fn is_slow(_: Self::A, _: Self::B) -> bool {
+        false
+    }
+    /// The function where [`Self::is_slow`].
+    fn slow(a: Self::A, b: Self::B) -> Self::R {
+        Self::apply::<isa::Baseline>(a, b)
+    }
 }
 
 /// An elementwise function of three operands.
@@ -89,10 +100,17 @@ unsafe fn unary_body<I: Isa, O: Unary>(dst: *mut u8, a: *const u8, _: *const u8,
 /// # Safety
 /// See [`Kernel::call`].
 #[inline(always)]
-unsafe fn binary_body<I: Isa, O: Binary, const M: u8>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+unsafe fn binary_body<I: Isa, O: Binary, const M: u8>(
+    dst: *mut u8,
+    a: *const u8,
+    b: *const u8,
+    _: *const u8,
+    n: usize,
+) {
     // SAFETY: the caller's contract.
-    let (dst, a, b) =
-        unsafe { (result::<O::R>(dst, n), operand::<O::A>(a, n, M & 1 != 0), operand::<O::B>(b, n, M & 2 != 0)) };
+    let (dst, a, b) = unsafe {
+        (result::<O::R>(dst, n), operand::<O::A>(a, n, M & 1 != 0), operand::<O::B>(b, n, M & 2 != 0))
+    };
     match M {
         0 => {
             for (d, (a, b)) in dst.iter_mut().zip(a.iter().zip(b)) {
@@ -112,12 +130,34 @@ unsafe fn binary_body<I: Isa, O: Binary, const M: u8>(dst: *mut u8, a: *const u8
             }
         }
     }
+    if O::HAS_SLOW {
+        let at = |i: usize| (a[if M & 1 != 0 { 0 } else { i }], b[if M & 2 != 0 { 0 } else { i }]);
+        let mut any = false;
+        for i in 0..n {
+            let (a, b) = at(i);
+            any |= O::is_slow(a, b);
+        }
+        if any {
+            for (i, d) in dst.iter_mut().enumerate() {
+                let (a, b) = at(i);
+                if O::is_slow(a, b) {
+                    *d = O::slow(a, b);
+                }
+            }
+        }
+    }
 }
 
 /// # Safety
 /// See [`Kernel::call`].
 #[inline(always)]
-unsafe fn ternary_body<I: Isa, O: Ternary, const M: u8>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
+unsafe fn ternary_body<I: Isa, O: Ternary, const M: u8>(
+    dst: *mut u8,
+    a: *const u8,
+    b: *const u8,
+    c: *const u8,
+    n: usize,
+) {
     // SAFETY: the caller's contract.
     let (dst, a, b, c) = unsafe {
         (

@@ -6,10 +6,14 @@ mod arithmetic;
 mod cast;
 mod compare;
 mod complex;
+#[cfg(target_arch = "x86_64")]
+mod half;
 mod loops;
 mod op;
 pub(crate) mod reduce;
 mod select;
+#[cfg(test)]
+mod tests;
 mod transcendental;
 
 pub use op::TileOp;
@@ -84,7 +88,9 @@ pub(crate) fn kernel(code: Code, ty: ComputeType, args: &[ComputeType], shape: S
                     return None;
                 }
                 let t = arg(0)?;
-                arithmetic::unary(op, t).or_else(|| transcendental::unary(op, t)).or_else(|| complex::unary(op, t))
+                arithmetic::unary(op, t)
+                    .or_else(|| transcendental::unary(op, t))
+                    .or_else(|| complex::unary(op, t))
             } else {
                 let t = arg(0)?;
                 arithmetic::binary(op, t, mask)
@@ -133,7 +139,11 @@ pub(crate) fn kernel(code: Code, ty: ComputeType, args: &[ComputeType], shape: S
         }
         Code::ReducePrecision => {
             arity(2)?;
-            if arg(0) == Some(ty) && arg(1) == Some(ComputeType::U32) { cast::reduce_precision(ty) } else { None }
+            if arg(0) == Some(ty) && arg(1) == Some(ComputeType::U32) {
+                cast::reduce_precision(ty)
+            } else {
+                None
+            }
         }
     }
 }

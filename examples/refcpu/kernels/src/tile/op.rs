@@ -169,7 +169,9 @@ impl TileOp {
             Remainder => same(integer || float),
             Atan2 => same(float || complex),
             And | Or | Xor | Not => same(integer || t == C::Pred),
-            ShiftLeft | ShiftRightArithmetic | ShiftRightLogical | MulHi | Popcnt | CountLeadingZeros => same(integer),
+            ShiftLeft | ShiftRightArithmetic | ShiftRightLogical | MulHi | Popcnt | CountLeadingZeros => {
+                same(integer)
+            }
             NextAfter => same(float),
             Complex => match t {
                 C::F32 => Some(C::C64),
@@ -181,8 +183,10 @@ impl TileOp {
             Sign => same(float || complex || t.is_signed_integer()),
             Ceil | Floor | RoundNearestAfz | RoundNearestEven => same(float),
             Cbrt | Erf | Erfc | ErfInv => same(float),
-            Sqrt | Rsqrt | Exponential | ExponentialMinusOne | Log | LogPlusOne | Logistic | Sine | Cosine | Tan | Tanh
-            | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh => same(float || complex),
+            Sqrt | Rsqrt | Exponential | ExponentialMinusOne | Log | LogPlusOne | Logistic | Sine
+            | Cosine | Tan | Tanh | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh => {
+                same(float || complex)
+            }
             IsFinite | IsNan => float.then_some(C::Pred),
             Real | Imag => part,
             Conj => same(complex),
@@ -194,7 +198,17 @@ impl TileOp {
         use TileOp::*;
         matches!(
             self,
-            Maximum | Minimum | Abs | Negate | Sign | Ceil | Floor | RoundNearestAfz | RoundNearestEven | IsFinite | IsNan
+            Maximum
+                | Minimum
+                | Abs
+                | Negate
+                | Sign
+                | Ceil
+                | Floor
+                | RoundNearestAfz
+                | RoundNearestEven
+                | IsFinite
+                | IsNan
         )
     }
 }

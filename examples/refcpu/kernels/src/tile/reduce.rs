@@ -1,189 +1,48 @@
-//! Reductions of a tile to one value.
+//! Reductions of tiles to one value.
 
-use super::Kernel;
 use super::arithmetic::{Int, Num};
 use crate::ComputeType;
-use crate::isa::{Isa, multiversion};
+use crate::isa::{self, Isa, Level};
 use crate::region::ReduceOp;
-use crate::region::node::Code;
 
-/// The running result of a reduction.
+/// A reduction's loops, chosen when a region is built.
 ///
-/// Sums of f32 are kept in f64 between tiles, so that their error does not grow with the number of tiles.
-#[derive(Clone, Debug)]
-pub(crate) struct Accumulator {
-    bits: u128,
+/// The running result is 16 bytes. Sums of f32 are kept in f64 between tiles, so that their error does not grow with the
+/// number of tiles.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reducer {
+    accumulate: unsafe fn(&mut u128, *const u8, usize),
+    merge: fn(&mut u128, u128),
+    value: fn(u128) -> u128,
+    identity: u128,
 }
 
-fn is_wide_sum(op: ReduceOp, ty: ComputeType) -> bool {
-    op == ReduceOp::Sum && matches!(ty, ComputeType::F32 | ComputeType::C64)
-}
-
-/// The type in which partial results are combined.
-fn running(op: ReduceOp, ty: ComputeType) -> ComputeType {
-    match ty {
-        ComputeType::F32 if is_wide_sum(op, ty) => ComputeType::F64,
-        ComputeType::C64 if is_wide_sum(op, ty) => ComputeType::C128,
-        _ => ty,
-    }
-}
-
-/// The identity of the operation.
-fn identity(op: ReduceOp, ty: ComputeType) -> u128 {
-    use ComputeType as C;
-    let one = match ty {
-        C::F32 | C::C64 => u128::from(1f32.to_bits()),
-        C::F64 | C::C128 => u128::from(1f64.to_bits()),
-        _ => 1,
-    };
-    let bits = 8 * ty.size() as u32;
-    let all = u128::MAX >> (128 - bits);
-    let float = |f: f64| if ty == C::F32 { u128::from((f as f32).to_bits()) } else { u128::from(f.to_bits()) };
-    match op {
-        // -0 is what adding changes nothing to, but an empty sum is +0 and a sum of -0 alone may be +0.
-        ReduceOp::Sum | ReduceOp::Or | ReduceOp::Xor => 0,
-        ReduceOp::Product => one,
-        ReduceOp::And => {
-            if ty == C::Pred {
-                1
-            } else {
-                all
-            }
-        }
-        ReduceOp::Max if ty.is_float() => float(f64::NEG_INFINITY),
-        ReduceOp::Min if ty.is_float() => float(f64::INFINITY),
-        ReduceOp::Max if ty.is_signed_integer() => 1 << (bits - 1),
-        ReduceOp::Min if ty.is_signed_integer() => all >> 1,
-        ReduceOp::Max => 0,
-        ReduceOp::Min => {
-            if ty == C::Pred {
-                1
-            } else {
-                all
-            }
-        }
-    }
-}
-
-/// The elementwise operation; truth values are combined by logic.
-fn combine(op: ReduceOp, ty: ComputeType) -> Option<Kernel> {
-    let op = match (op, ty) {
-        (ReduceOp::Sum | ReduceOp::Max, ComputeType::Pred) => ReduceOp::Or,
-        (ReduceOp::Product | ReduceOp::Min, ComputeType::Pred) => ReduceOp::And,
-        _ => op,
-    };
-    super::kernel(Code::Tile(op.tile_op()), ty, &[ty, ty], super::Shape::Full)
-}
-
-impl Accumulator {
-    /// The result over no elements.
-    pub(crate) fn new(op: ReduceOp, ty: ComputeType) -> Self {
-        Self { bits: identity(op, running(op, ty)) }
+impl Reducer {
+    /// The running result over no elements.
+    pub(crate) fn identity(&self) -> u128 {
+        self.identity
     }
 
-    /// Takes in the result over further elements.
-    pub(crate) fn merge(&mut self, other: &Accumulator, op: ReduceOp, ty: ComputeType) {
-        if let Some(k) = combine(op, running(op, ty)) {
-            self.bits = k.on_scalars(&[self.bits, other.bits]);
-        }
-    }
-
-    /// The result as bits of the reduction's type.
-    pub(crate) fn value(&self, op: ReduceOp, ty: ComputeType) -> u128 {
-        match super::kernel(Code::Convert, ty, &[running(op, ty)], super::Shape::Full) {
-            Some(k) if running(op, ty) != ty => k.on_scalars(&[self.bits]),
-            _ => self.bits,
-        }
-    }
-}
-
-/// Lanes that a tile is reduced in before they are combined.
-const LANES: usize = 64;
-
-/// # Safety
-/// `src` must be readable for `n` elements.
-#[inline(always)]
-unsafe fn fold_body<I: Isa, T: Copy, O: Fold<T>>(src: *const u8, n: usize, identity: T) -> T {
-    // SAFETY: the caller's contract.
-    let src = unsafe { std::slice::from_raw_parts(src.cast::<T>(), n) };
-    let (blocks, rest) = src.as_chunks::<LANES>();
-    let mut lanes = [identity; LANES];
-    for b in blocks {
-        for i in 0..LANES {
-            lanes[i] = O::fold(lanes[i], b[i]);
-        }
-    }
-    for (l, r) in lanes.iter_mut().zip(rest) {
-        *l = O::fold(*l, *r);
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] = O::fold(lanes[i], lanes[i + width]);
-        }
-        width /= 2;
-    }
-    lanes[0]
-}
-multiversion!(
-    /// The combination of `n` elements, in an order that depends on `n` alone.
+    /// Takes `n` elements into the running result, in an order that depends on `n` alone.
     ///
     /// # Safety
-    /// `src` must be readable for `n` elements.
-    unsafe fn fold<T: Copy, O: Fold<T>>(src: *const u8, n: usize, identity: T) -> T = fold_body
-);
+    /// `src` must be aligned and readable for `n` elements of the type that the reducer was chosen for.
+    #[inline(always)]
+    pub(crate) unsafe fn accumulate(&self, running: &mut u128, src: *const u8, n: usize) {
+        // SAFETY: the caller's contract; `of` chose a loop for the instruction set of this machine.
+        unsafe { (self.accumulate)(running, src, n) }
+    }
 
-/// How two elements combine.
-trait Fold<T> {
-    fn fold(a: T, b: T) -> T;
-}
+    /// Takes in the running result over further elements.
+    pub(crate) fn merge(&self, running: &mut u128, further: u128) {
+        (self.merge)(running, further);
+    }
 
-macro_rules! folds {
-    ($($name:ident $bound:ident $f:ident;)*) => {$(
-        struct $name;
-        impl<T: $bound> Fold<T> for $name {
-            #[inline(always)]
-            fn fold(a: T, b: T) -> T {
-                a.$f(b)
-            }
-        }
-    )*};
+    /// The result, as bits of the type that was reduced.
+    pub(crate) fn value(&self, running: u128) -> u128 {
+        (self.value)(running)
+    }
 }
-folds! {
-    Sum Num add;
-    Product Num mul;
-    Max Num maximum;
-    Min Num minimum;
-    And Int and;
-    Or Int or;
-    Xor Int xor;
-}
-
-struct ComplexSum;
-macro_rules! complex_sum {
-    ($($t:ty),*) => {$(
-        impl Fold<[$t; 2]> for ComplexSum {
-            #[inline(always)]
-            fn fold(a: [$t; 2], b: [$t; 2]) -> [$t; 2] {
-                [a[0] + b[0], a[1] + b[1]]
-            }
-        }
-    )*};
-}
-complex_sum!(f32, f64);
-
-struct ComplexProduct;
-macro_rules! complex_product {
-    ($($t:ty),*) => {$(
-        impl Fold<[$t; 2]> for ComplexProduct {
-            #[inline(always)]
-            fn fold(a: [$t; 2], b: [$t; 2]) -> [$t; 2] {
-                [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
-            }
-        }
-    )*};
-}
-complex_product!(f32, f64);
 
 /// Plain values as bits in the low end, and back.
 trait Bits: Copy {
@@ -193,11 +52,13 @@ trait Bits: Copy {
 macro_rules! bits {
     ($($t:ty),*) => {$(
         impl Bits for $t {
+            #[inline(always)]
             fn of(bits: u128) -> Self {
                 let mut b = [0u8; size_of::<$t>()];
                 b.copy_from_slice(&bits.to_le_bytes()[..size_of::<$t>()]);
                 <$t>::from_le_bytes(b)
             }
+            #[inline(always)]
             fn bits(self) -> u128 {
                 let mut b = [0u8; 16];
                 b[..size_of::<$t>()].copy_from_slice(&self.to_le_bytes());
@@ -208,93 +69,265 @@ macro_rules! bits {
 }
 bits!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
 impl Bits for [f32; 2] {
+    #[inline(always)]
     fn of(bits: u128) -> Self {
         [f32::of(bits), f32::of(bits >> 32)]
     }
+    #[inline(always)]
     fn bits(self) -> u128 {
         self[0].bits() | self[1].bits() << 32
     }
 }
 impl Bits for [f64; 2] {
+    #[inline(always)]
     fn of(bits: u128) -> Self {
         [f64::of(bits), f64::of(bits >> 64)]
     }
+    #[inline(always)]
     fn bits(self) -> u128 {
         self[0].bits() | self[1].bits() << 64
     }
 }
 
-/// Combines `n` elements of a tile (or one element `n` times) into `acc`.
-///
-/// # Safety
-/// `src` must be aligned and readable for `n` elements of type `ty`, or one if `repeated`.
-pub(crate) unsafe fn accumulate(acc: &mut Accumulator, op: ReduceOp, ty: ComputeType, src: *const u8, n: usize, repeated: bool) {
-    use ComputeType as C;
-    if repeated {
-        // SAFETY: one element is readable.
-        for _ in 0..n {
-            unsafe { accumulate(acc, op, ty, src, 1, false) };
+/// How elements combine, and in which type results of tiles do.
+trait Monoid {
+    /// The elements.
+    type T: Copy;
+    /// The running result.
+    type W: Bits;
+    /// Combining with this changes nothing.
+    const IDENTITY: Self::T;
+    fn fold(a: Self::T, b: Self::T) -> Self::T;
+    fn widen(a: Self::T) -> Self::W;
+    fn merge(a: Self::W, b: Self::W) -> Self::W;
+    fn narrow(a: Self::W) -> u128;
+}
+
+struct Sum<T>(std::marker::PhantomData<T>);
+struct Product<T>(std::marker::PhantomData<T>);
+struct Max<T>(std::marker::PhantomData<T>);
+struct Min<T>(std::marker::PhantomData<T>);
+struct And<T>(std::marker::PhantomData<T>);
+struct Or<T>(std::marker::PhantomData<T>);
+struct Xor<T>(std::marker::PhantomData<T>);
+
+macro_rules! same_type {
+    ($($name:ident<$t:ty> $identity:expr, $f:expr;)*) => {$(
+        impl Monoid for $name<$t> {
+            type T = $t;
+            type W = $t;
+            const IDENTITY: $t = $identity;
+            #[inline(always)]
+            fn fold(a: $t, b: $t) -> $t {
+                let f: fn($t, $t) -> $t = $f;
+                f(a, b)
+            }
+            #[inline(always)]
+            fn widen(a: $t) -> $t {
+                a
+            }
+            fn merge(a: $t, b: $t) -> $t {
+                Self::fold(a, b)
+            }
+            fn narrow(a: $t) -> u128 {
+                a.bits()
+            }
         }
-        return;
+    )*};
+}
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        same_type! {
+            Sum<$t> 0, |a, b| Num::add(a, b);
+            Product<$t> 1, |a, b| Num::mul(a, b);
+            Max<$t> <$t>::MIN, |a, b| Num::maximum(a, b);
+            Min<$t> <$t>::MAX, |a, b| Num::minimum(a, b);
+            And<$t> !0, |a, b| Int::and(a, b);
+            Or<$t> 0, |a, b| Int::or(a, b);
+            Xor<$t> 0, |a, b| Int::xor(a, b);
+        }
+    )*};
+}
+integers!(u8, u16, u32, u64, i8, i16, i32, i64);
+same_type! {
+    Product<f32> 1.0, |a, b| a * b;
+    Max<f32> f32::NEG_INFINITY, |a, b| Num::maximum(a, b);
+    Min<f32> f32::INFINITY, |a, b| Num::minimum(a, b);
+    Sum<f64> 0.0, |a, b| a + b;
+    Product<f64> 1.0, |a, b| a * b;
+    Max<f64> f64::NEG_INFINITY, |a, b| Num::maximum(a, b);
+    Min<f64> f64::INFINITY, |a, b| Num::minimum(a, b);
+    Sum<[f64; 2]> [0.0; 2], |a, b| [a[0] + b[0], a[1] + b[1]];
+    Product<[f32; 2]> [1.0, 0.0], |a, b| [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]];
+    Product<[f64; 2]> [1.0, 0.0], |a, b| [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]];
+}
+
+impl Monoid for Sum<f32> {
+    type T = f32;
+    type W = f64;
+    const IDENTITY: f32 = 0.0;
+    #[inline(always)]
+    fn fold(a: f32, b: f32) -> f32 {
+        a + b
     }
-    let start = identity(op, ty);
-    macro_rules! go {
-        ($t:ty, $o:ty) => {
-            // SAFETY: the caller's contract: `n` elements of `ty`, which `$t` is.
-            unsafe { fold::<$t, $o>(src, n, <$t>::of(start)) }.bits()
-        };
+    #[inline(always)]
+    fn widen(a: f32) -> f64 {
+        f64::from(a)
     }
-    macro_rules! num {
+    fn merge(a: f64, b: f64) -> f64 {
+        a + b
+    }
+    fn narrow(a: f64) -> u128 {
+        (a as f32).bits()
+    }
+}
+
+impl Monoid for Sum<[f32; 2]> {
+    type T = [f32; 2];
+    type W = [f64; 2];
+    const IDENTITY: [f32; 2] = [0.0; 2];
+    #[inline(always)]
+    fn fold(a: [f32; 2], b: [f32; 2]) -> [f32; 2] {
+        [a[0] + b[0], a[1] + b[1]]
+    }
+    #[inline(always)]
+    fn widen(a: [f32; 2]) -> [f64; 2] {
+        a.map(f64::from)
+    }
+    fn merge(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
+        [a[0] + b[0], a[1] + b[1]]
+    }
+    fn narrow(a: [f64; 2]) -> u128 {
+        a.map(|v| v as f32).bits()
+    }
+}
+
+/// The combination of all elements: in `N` lanes that are then combined pairwise.
+#[inline(always)]
+fn in_lanes<M: Monoid, const N: usize>(src: &[M::T]) -> M::T {
+    let (blocks, rest) = src.as_chunks::<N>();
+    let mut lanes = [M::IDENTITY; N];
+    for b in blocks {
+        for i in 0..N {
+            lanes[i] = M::fold(lanes[i], b[i]);
+        }
+    }
+    for (l, r) in lanes.iter_mut().zip(rest) {
+        *l = M::fold(*l, *r);
+    }
+    let mut width = N / 2;
+    while width > 0 {
+        for i in 0..width {
+            lanes[i] = M::fold(lanes[i], lanes[i + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// # Safety
+/// `src` must be aligned and readable for `n` elements.
+#[inline(always)]
+unsafe fn accumulate_body<I: Isa, M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
+    // SAFETY: the caller's contract.
+    let src = unsafe { std::slice::from_raw_parts(src.cast::<M::T>(), n) };
+    let result = if n >= 64 { in_lanes::<M, 64>(src) } else { in_lanes::<M, 8>(src) };
+    *running = M::merge(M::W::of(*running), M::widen(result)).bits();
+}
+
+fn of_monoid<M: Monoid>() -> Reducer {
+    /// # Safety
+    /// `src` must be aligned and readable for `n` elements; the machine must have the features.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(
+        enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c"
+    )]
+    unsafe fn avx512<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { accumulate_body::<isa::Avx512, M>(running, src, n) }
+    }
+    /// # Safety
+    /// `src` must be aligned and readable for `n` elements; the machine must have the features.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
+    unsafe fn avx2<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { accumulate_body::<isa::Avx2, M>(running, src, n) }
+    }
+    /// # Safety
+    /// `src` must be aligned and readable for `n` elements.
+    unsafe fn baseline<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { accumulate_body::<isa::Baseline, M>(running, src, n) }
+    }
+    Reducer {
+        accumulate: match isa::level() {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => avx512::<M>,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => avx2::<M>,
+            _ => baseline::<M>,
+        },
+        merge: |running, further| *running = M::merge(M::W::of(*running), M::W::of(further)).bits(),
+        value: |running| M::narrow(M::W::of(running)),
+        identity: M::widen(M::IDENTITY).bits(),
+    }
+}
+
+/// The loops of a reduction of elements of this type, if there is one.
+pub(crate) fn reducer(op: ReduceOp, ty: ComputeType) -> Option<Reducer> {
+    use ComputeType as C;
+    macro_rules! integer {
         ($t:ty) => {
             match op {
-                ReduceOp::Sum => go!($t, Sum),
-                ReduceOp::Product => go!($t, Product),
-                ReduceOp::Max => go!($t, Max),
-                ReduceOp::Min => go!($t, Min),
-                _ => start,
+                ReduceOp::Sum => of_monoid::<Sum<$t>>(),
+                ReduceOp::Product => of_monoid::<Product<$t>>(),
+                ReduceOp::Max => of_monoid::<Max<$t>>(),
+                ReduceOp::Min => of_monoid::<Min<$t>>(),
+                ReduceOp::And => of_monoid::<And<$t>>(),
+                ReduceOp::Or => of_monoid::<Or<$t>>(),
+                ReduceOp::Xor => of_monoid::<Xor<$t>>(),
             }
         };
     }
-    macro_rules! int {
+    macro_rules! float {
         ($t:ty) => {
             match op {
-                ReduceOp::And => go!($t, And),
-                ReduceOp::Or => go!($t, Or),
-                ReduceOp::Xor => go!($t, Xor),
-                _ => num!($t),
+                ReduceOp::Sum => of_monoid::<Sum<$t>>(),
+                ReduceOp::Product => of_monoid::<Product<$t>>(),
+                ReduceOp::Max => of_monoid::<Max<$t>>(),
+                ReduceOp::Min => of_monoid::<Min<$t>>(),
+                _ => return None,
             }
         };
     }
     macro_rules! complex {
         ($t:ty) => {
-            if op == ReduceOp::Product { go!($t, ComplexProduct) } else { go!($t, ComplexSum) }
+            match op {
+                ReduceOp::Sum => of_monoid::<Sum<$t>>(),
+                ReduceOp::Product => of_monoid::<Product<$t>>(),
+                _ => return None,
+            }
         };
     }
-    let bits = match ty {
+    Some(match ty {
         C::Pred => match op {
-            ReduceOp::Sum | ReduceOp::Max | ReduceOp::Or => go!(u8, Or),
-            ReduceOp::Xor => go!(u8, Xor),
-            _ => go!(u8, And),
+            ReduceOp::Sum | ReduceOp::Max | ReduceOp::Or => of_monoid::<Or<u8>>(),
+            ReduceOp::Xor => of_monoid::<Xor<u8>>(),
+            // The identity is a truth value, not all ones.
+            _ => Reducer { identity: 1, ..of_monoid::<And<u8>>() },
         },
-        C::U8 => int!(u8),
-        C::U16 => int!(u16),
-        C::U32 => int!(u32),
-        C::U64 => int!(u64),
-        C::S8 => int!(i8),
-        C::S16 => int!(i16),
-        C::S32 => int!(i32),
-        C::S64 => int!(i64),
-        C::F32 => num!(f32),
-        C::F64 => num!(f64),
+        C::U8 => integer!(u8),
+        C::U16 => integer!(u16),
+        C::U32 => integer!(u32),
+        C::U64 => integer!(u64),
+        C::S8 => integer!(i8),
+        C::S16 => integer!(i16),
+        C::S32 => integer!(i32),
+        C::S64 => integer!(i64),
+        C::F32 => float!(f32),
+        C::F64 => float!(f64),
         C::C64 => complex!([f32; 2]),
         C::C128 => complex!([f64; 2]),
-    };
-    let mut partial = Accumulator { bits };
-    if running(op, ty) != ty {
-        match super::kernel(Code::Convert, running(op, ty), &[ty], super::Shape::Full) {
-            Some(widen) => partial.bits = widen.on_scalars(&[bits]),
-            None => return,
-        }
-    }
-    acc.merge(&partial, op, ty);
+    })
 }

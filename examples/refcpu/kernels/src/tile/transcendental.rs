@@ -159,6 +159,25 @@ impl Binary for Pow32 {
     }
 }
 
+struct Rem32;
+impl Binary for Rem32 {
+    type A = f32;
+    type B = f32;
+    type R = f32;
+    const HAS_SLOW: bool = true;
+    #[inline(always)]
+    fn apply<I: Isa>(a: f32, b: f32) -> f32 {
+        single::rem(a, b)
+    }
+    #[inline(always)]
+    fn is_slow(a: f32, b: f32) -> bool {
+        a.abs() > b.abs() * single::REMAINDER_LIMIT
+    }
+    fn slow(a: f32, b: f32) -> f32 {
+        a % b
+    }
+}
+
 struct Pow64;
 impl Binary for Pow64 {
     type A = f64;
@@ -251,6 +270,7 @@ pub(super) fn unary(op: TileOp, ty: ComputeType) -> Option<Kernel> {
 /// The loop of a function of two reals.
 pub(super) fn binary(op: TileOp, ty: ComputeType, mask: u8) -> Option<Kernel> {
     match (op, ty) {
+        (TileOp::Remainder, ComputeType::F32) => binary_loop::<Rem32>(mask),
         (TileOp::Power, ComputeType::F32) => binary_loop::<Pow32>(mask),
         (TileOp::Power, ComputeType::F64) => plain_binary::<Pow64>(mask),
         (TileOp::Atan2, ComputeType::F32) => binary_loop::<Atan232>(mask),
