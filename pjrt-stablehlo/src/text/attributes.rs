@@ -1,7 +1,6 @@
 //! Attributes of MLIR's `builtin` dialect.
 
 use super::elements::Element;
-use super::floats::float_bits;
 use super::lexer::Kind;
 use super::parser::{Parser, shortened};
 use crate::Error;

@@ -2,11 +2,14 @@
 
 use super::lexer::Kind;
 use super::parser::{Parser, shortened};
-use crate::ir::{Attribute, DictionaryAttribute, Module, Str};
+use crate::ir::{Attribute, DictionaryAttribute, MeshDeclaration, Module, Str};
 use crate::{Error, ErrorKind};
 
 /// Attributes that are a module's own.
 const MODULE_ATTRIBUTES: &[&str] = &["sym_name", "sym_visibility"];
+
+/// Attributes that are a mesh's own.
+const MESH_ATTRIBUTES: &[&str] = &["mesh", "sym_name"];
 
 impl Parser<'_> {
     /// The whole text: one module, or what would stand in one.
@@ -97,9 +100,9 @@ impl Parser<'_> {
                 let name = self.symbol()?;
                 self.expect("=")?;
                 let mesh = self.mesh()?;
-                self.optional_dictionary()?;
-                self.optional_location()?;
-                module.add_mesh(name, mesh);
+                let attributes = self.optional_dictionary()?;
+                let location = self.optional_location()?.unwrap_or_default();
+                module.add_mesh(MeshDeclaration { name, mesh, attributes, location });
                 return Ok(());
             }
             (Kind::String, "\"sdy.mesh\"") => return self.generic_mesh(module),
@@ -130,11 +133,13 @@ impl Parser<'_> {
         let properties = self.optional_properties()?;
         let dictionary = self.optional_dictionary()?;
         self.empty_signature()?;
-        self.optional_location()?;
+        let location = self.optional_location()?.unwrap_or_default();
         let get = |name: &str| properties.get(name).or_else(|| dictionary.get(name));
         match (get("sym_name"), get("mesh")) {
             (Some(Attribute::String(name)), Some(Attribute::Mesh(mesh))) => {
-                module.add_mesh(name.clone(), (**mesh).clone());
+                let attributes = without(&dictionary, MESH_ATTRIBUTES);
+                let (name, mesh) = (name.clone(), (**mesh).clone());
+                module.add_mesh(MeshDeclaration { name, mesh, attributes, location });
                 Ok(())
             }
             _ => Err(self.error_at(start, "expected the attributes 'sym_name' and 'mesh'")),
