@@ -19,5 +19,9 @@ pub fn parse(program: impl Into<Bytes>) -> Result<Module, Error> {
         crate::verify(&module)?;
         return Ok(module);
     }
-    Err(Error::new(ErrorKind::Unsupported, "only programs in MLIR bytecode are supported; this is not one"))
+    if let Some(text) = crate::text::recognise(&program) {
+        return crate::text::parse(text);
+    }
+    let message = "only programs in MLIR bytecode and MLIR text are supported; this is neither";
+    Err(Error::new(ErrorKind::Unsupported, message))
 }

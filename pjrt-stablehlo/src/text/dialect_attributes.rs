@@ -332,7 +332,9 @@ impl<'a> Parser<'a> {
                 "output_feature_dimension" => numbers.output_feature_dimension = self.integer()?,
                 "output_spatial_dimensions" => numbers.output_spatial_dimensions = self.ints()?,
                 other => {
-                    return Err(self.error_at(start, format!("there is no field '{other}' in this attribute")));
+                    return Err(
+                        self.error_at(start, format!("there is no field '{other}' in this attribute"))
+                    );
                 }
             }
             if !self.at(">") {

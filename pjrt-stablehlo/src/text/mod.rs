@@ -28,11 +28,35 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-use crate::{Error, Module};
+use crate::{Error, ErrorKind, Module};
+
+/// Bytes at the start of a program that decide whether it is text.
+const PROBED: usize = 256;
+
+/// The text of a program, when it is text.
+pub(crate) fn recognise(program: &[u8]) -> Option<&str> {
+    let is_text = |&byte: &u8| byte >= b' ' || byte.is_ascii_whitespace();
+    if !program[..program.len().min(PROBED)].iter().all(is_text) {
+        return None;
+    }
+    std::str::from_utf8(program).ok()
+}
+
+/// Reads and verifies a program.
+pub(crate) fn parse(text: &str) -> Result<Module, Error> {
+    let module = read(text, false)?;
+    match crate::verify(&module) {
+        Ok(()) => Ok(module),
+        // Says where in the text the operation is, unless its location says something better.
+        Err(error) if error.location.is_unknown() => crate::verify(&read(text, true)?)
+            .and_then(|()| Err(Error::new(ErrorKind::Invalid, error.message))),
+        Err(error) => Err(error),
+    }
+}
 
 /// Reads a module; nothing but the syntax and the types of operands has been verified.
 ///
 /// Operations without a location have none, or with `place_ops` the place in the text.
-pub(crate) fn read(text: &str, place_ops: bool) -> Result<Module, Error> {
-    parser::Parser::new(text, place_ops)?.module()
+fn read(text: &str, place_ops: bool) -> Result<Module, Error> {
+    parser::Parser::new(text, place_ops).module()
 }

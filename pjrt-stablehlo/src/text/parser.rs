@@ -44,7 +44,7 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(text: &'a str, place_ops: bool) -> Result<Self, Error> {
+    pub(super) fn new(text: &'a str, place_ops: bool) -> Self {
         let attribute_numbers =
             text.len().saturating_mul(ATTRIBUTE_NUMBERS_PER_BYTE).saturating_add(ATTRIBUTE_NUMBERS_BASE);
         let mut parser = Parser {
@@ -64,7 +64,7 @@ impl<'a> Parser<'a> {
             last_place: Place::default(),
         };
         parser.find_aliases();
-        Ok(parser)
+        parser
     }
 
     /// The text of the token.
