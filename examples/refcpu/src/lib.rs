@@ -4,6 +4,7 @@
 pub mod compile;
 pub mod graph;
 pub mod plan;
+pub mod plugin;
 #[allow(unsafe_code)]
 pub mod storage;
 pub mod exec;

@@ -1,8 +1,11 @@
 //! The compiled form of a program: a flat list of instructions over numbered slots.
 
+mod display;
 mod kernel;
+mod stats;
 
 pub use kernel::Kernel;
+pub use stats::Stats;
 
 use crate::graph::{Collective, Constant, Graph, ManualSpec, Shape};
 use crate::storage::{Allocator, Array, ForeignBytes, Frame, OutOfMemory, View};

@@ -63,7 +63,9 @@ fn add_node(stats: &mut Stats, graph: &Graph, node: &Node, times: f64) {
     match &node.op {
         Op::Constant(_) | Op::Reshape | Op::Barrier | Op::Broadcast { .. } | Op::Iota { .. } => return,
         Op::Tile(op) if is_transcendental(*op) => transcendentals = out,
-        Op::Tile(_) | Op::Compare(..) | Op::Select | Op::Clamp | Op::Convert | Op::ReducePrecision { .. } => flops = out,
+        Op::Tile(_) | Op::Compare(..) | Op::Select | Op::Clamp | Op::Convert | Op::ReducePrecision { .. } => {
+            flops = out
+        }
         Op::Reduce { .. } | Op::ArgReduce { .. } => flops = read,
         Op::ReduceWindow { window, .. } | Op::SelectAndScatter { window, .. } => {
             flops = out.max(read) * window.size.iter().product::<usize>() as f64;
@@ -73,11 +75,14 @@ fn add_node(stats: &mut Stats, graph: &Graph, node: &Node, times: f64) {
             products = 2.0 * out * depth.product::<usize>() as f64;
         }
         Op::Convolution(conv) => {
-            let per_output = operand(1).map_or(0.0, |k| elements(k) / (k.dims[conv.kernel_output_feature].max(1) as f64));
+            let per_output =
+                operand(1).map_or(0.0, |k| elements(k) / (k.dims[conv.kernel_output_feature].max(1) as f64));
             products = 2.0 * out * per_output;
         }
-        Op::Scatter { .. } => flops = node.operands.last().map_or(0.0, |updates| elements(graph.shape(*updates))),
-        Op::Sort { .. } | Op::SortBy { .. } | Op::TopK => flops = read * read.max(2.0).log2(),
+        Op::Scatter { .. } => {
+            flops = node.operands.last().map_or(0.0, |updates| elements(graph.shape(*updates)))
+        }
+        Op::Sort { .. } | Op::SortBy { .. } | Op::TopK { .. } => flops = read * read.max(2.0).log2(),
         Op::Fft { .. } => flops = 5.0 * read * read.max(2.0).log2(),
         Op::Cholesky { .. } => flops = read * last_dim(operand(0)) / 3.0,
         Op::TriangularSolve { .. } => flops = operand(1).map_or(0.0, elements) * last_dim(operand(0)),
@@ -122,7 +127,30 @@ fn is_transcendental(op: TileOp) -> bool {
     use TileOp::*;
     matches!(
         op,
-        Power | Atan2 | Sqrt | Rsqrt | Cbrt | Exponential | ExponentialMinusOne | Log | LogPlusOne | Logistic | Sine
-            | Cosine | Tan | Tanh | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh | Erf | Erfc | ErfInv
+        Power
+            | Atan2
+            | Sqrt
+            | Rsqrt
+            | Cbrt
+            | Exponential
+            | ExponentialMinusOne
+            | Log
+            | LogPlusOne
+            | Logistic
+            | Sine
+            | Cosine
+            | Tan
+            | Tanh
+            | Asin
+            | Acos
+            | Atan
+            | Sinh
+            | Cosh
+            | Asinh
+            | Acosh
+            | Atanh
+            | Erf
+            | Erfc
+            | ErfInv
     )
 }

@@ -8,11 +8,12 @@ use super::executor::Executor;
 use super::launch::{Loaded, run};
 use crate::exec::Runtime;
 use crate::storage::Allocator;
+use pjrt_plugin::attributes::StablehloVersion;
 use pjrt_plugin::{
     BufferRef, ClientConfig, CompileRequest, DeviceAssignment, Error, Execution, HostBuffer, OptionSpec,
     Pending, PjrtClient, Placement, PluginAttributes, Result, pjrt_plugin,
 };
-use pjrt_stablehlo::versions;
+use pjrt_stablehlo::versions::{self, Version};
 use refcpu_kernels::Pool;
 use std::sync::Arc;
 
@@ -34,6 +35,11 @@ impl RefcpuClient {
     }
 }
 
+/// A version as plugin attributes have it.
+fn components(version: Version) -> StablehloVersion {
+    [version.major, version.minor, version.patch].map(i64::from)
+}
+
 #[pjrt_plugin]
 impl PjrtClient for RefcpuClient {
     type Device = RefcpuDevice;
@@ -46,8 +52,8 @@ impl PjrtClient for RefcpuClient {
 
     fn plugin_attributes() -> PluginAttributes {
         PluginAttributes::new()
-            .stablehlo_current_version(versions::CURRENT_VERSION.into())
-            .stablehlo_minimum_version(versions::MINIMUM_VERSION.into())
+            .stablehlo_current_version(components(versions::CURRENT_VERSION))
+            .stablehlo_minimum_version(components(versions::MINIMUM_VERSION))
     }
 
     fn create(config: ClientConfig) -> Result<Self> {

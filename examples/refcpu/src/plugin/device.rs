@@ -2,7 +2,6 @@
 
 use crate::storage::Allocator;
 use pjrt_plugin::{DeviceDescription, DeviceId, Memory, MemoryStats, PjrtDevice};
-use std::sync::Arc;
 
 /// One of the virtual devices. All of them share the machine's cores and memory.
 pub struct RefcpuDevice {

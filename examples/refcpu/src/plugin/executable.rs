@@ -7,8 +7,7 @@ use crate::compile::{self, CompileOptions};
 use crate::graph::Shape;
 use crate::plan::{Donation, Plan};
 use pjrt_plugin::{
-    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, PjrtClient,
-    PjrtExecutable, Result,
+    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, PjrtClient, PjrtExecutable, Result,
 };
 use pjrt_stablehlo::ir::Attribute;
 use std::sync::Arc;
@@ -50,7 +49,11 @@ impl RefcpuExecutable {
         let (mut parameters, mut parameter_cuts) = (Vec::new(), Vec::new());
         for (i, parameter) in plan.parameters.iter().enumerate() {
             let cut = Cut::new(parameter.sharding.as_ref(), &parameter.shape.dims, plan.num_partitions);
-            parameters.push(spec(&parameter.shape, &cut, kind(main.argument_attribute(i, "mhlo.memory_kind"))));
+            parameters.push(spec(
+                &parameter.shape,
+                &cut,
+                kind(main.argument_attribute(i, "mhlo.memory_kind")),
+            ));
             parameter_cuts.push(cut);
         }
         let (mut outputs, mut output_cuts) = (Vec::new(), Vec::new());
@@ -81,6 +84,10 @@ fn spec(shape: &Shape, cut: &Cut, memory_kind: Option<String>) -> ArraySpec {
         Some(kind) => spec.with_memory_kind(kind),
         None => spec,
     }
+}
+
+fn size_in_bytes(spec: &ArraySpec) -> i64 {
+    spec.dims().iter().product::<i64>() * spec.element_type().byte_size() as i64
 }
 
 /// Options that mean something to XLA only. JAX sends some of them with every program.
@@ -125,7 +132,7 @@ impl PjrtExecutable for RefcpuExecutable {
     }
 
     fn memory_stats(&self) -> Option<CompiledMemoryStats> {
-        let bytes = |specs: &[ArraySpec]| -> i64 { specs.iter().map(|s| s.size_in_bytes() as i64).sum() };
+        let bytes = |specs: &[ArraySpec]| -> i64 { specs.iter().map(size_in_bytes).sum() };
         let stats = self.plan.stats();
         let (argument_size, output_size) = (bytes(&self.parameters), bytes(&self.outputs));
         let (temp_size, code) = (stats.arena_bytes as i64, stats.constant_bytes as i64);

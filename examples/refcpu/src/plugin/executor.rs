@@ -1,8 +1,7 @@
 //! Where programs run that are too long for the caller's thread.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// Work for a device's thread.
 type Job = Box<dyn FnOnce() + Send>;
@@ -15,18 +14,12 @@ type Job = Box<dyn FnOnce() + Send>;
 pub(super) struct Executor {
     name: String,
     sender: Mutex<Option<Sender<Job>>>,
-    waiting: Arc<AtomicUsize>,
 }
 
 impl Executor {
     /// An executor without a thread yet. `name` becomes the thread's.
     pub(super) fn new(name: String) -> Self {
-        Self { name, sender: Mutex::new(None), waiting: Arc::new(AtomicUsize::new(0)) }
-    }
-
-    /// True if no job is queued or running.
-    pub(super) fn is_idle(&self) -> bool {
-        self.waiting.load(Ordering::Acquire) == 0
+        Self { name, sender: Mutex::new(None) }
     }
 
     /// Queues a job behind those already there.
@@ -37,37 +30,35 @@ impl Executor {
         if sender.is_none() {
             *sender = self.start();
         }
-        self.waiting.fetch_add(1, Ordering::AcqRel);
         let refused = match &*sender {
             Some(queue) => queue.send(job).err().map(|refused| refused.0),
             None => Some(job),
         };
         drop(sender);
         if let Some(job) = refused {
-            run(job, &self.waiting);
+            run(job);
         }
     }
 
     fn start(&self) -> Option<Sender<Job>> {
         let (sender, jobs) = channel::<Job>();
-        let waiting = Arc::clone(&self.waiting);
         std::thread::Builder::new()
             .name(self.name.clone())
-            .spawn(move || jobs.into_iter().for_each(|job| run(job, &waiting)))
+            .spawn(move || jobs.into_iter().for_each(run))
             .ok()
             .map(|_detached| sender)
     }
 }
 
 /// Runs one job. A panic ends the job and not the thread: what the job owned reports the error when it is dropped.
-fn run(job: Job, waiting: &AtomicUsize) {
+fn run(job: Job) {
     let _panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
-    waiting.fetch_sub(1, Ordering::AcqRel);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn jobs_run_in_the_order_of_submission() {

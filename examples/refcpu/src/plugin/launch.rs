@@ -56,7 +56,8 @@ fn outputs(
     } else {
         whole(executable, inputs, allocator)?
     };
-    let results = exec::run(&executable.plan, runtime, lanes, &RunOptions::default()).map_err(|error| run_error(&error))?;
+    let results = exec::run(&executable.plan, runtime, lanes, &RunOptions::default())
+        .map_err(|error| run_error(&error))?;
     let buffer = |array| RefcpuBuffer::new(array, allocator);
     if partitions == 1 {
         return Ok(results.into_iter().map(|lane| lane.into_iter().map(buffer).collect()).collect());

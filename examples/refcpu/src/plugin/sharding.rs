@@ -21,7 +21,8 @@ impl Cut {
             return Self { shard: dims.to_vec(), starts: vec![vec![0; dims.len()]; partitions] };
         };
         let shard: Vec<usize> = dims.iter().zip(&sharding.parts).map(|(size, parts)| size / parts).collect();
-        let start = |position: &Vec<usize>| position.iter().zip(&shard).map(|(index, part)| index * part).collect();
+        let start =
+            |position: &Vec<usize>| position.iter().zip(&shard).map(|(index, part)| index * part).collect();
         Self { starts: sharding.position.iter().map(start).collect(), shard }
     }
 }
