@@ -76,7 +76,21 @@ impl<C: PjrtClient> BufferHandle<C> {
             Some(storage) => storage,
             None => self.state.wait_for_storage()?,
         };
-        storage.device_address().ok_or_else(|| Error::unimplemented("this plugin's buffers have no address"))
+        if !self.is_host_accessible() {
+            let address = storage.device_address();
+            return address.ok_or_else(|| Error::unimplemented("this plugin's buffers have no address"));
+        }
+        // The host will read these bytes, so the address and the size must be theirs.
+        match storage.host_bytes() {
+            Some(bytes) if bytes.len() >= self.shape.host_size() => Ok(bytes.as_ptr().expose_provenance()),
+            Some(bytes) => Err(Error::internal(format!(
+                "the plugin shows {} bytes of a buffer {} in host-accessible memory, which needs {}",
+                bytes.len(),
+                self.shape,
+                self.shape.host_size()
+            ))),
+            None => Err(Error::internal("the plugin shows no bytes of a buffer in host-accessible memory")),
+        }
     }
 }
 
