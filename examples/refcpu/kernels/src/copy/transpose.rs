@@ -1,7 +1,11 @@
 //! Two-dimensional transposes: the source is contiguous along one dimension, the destination along the other.
+//!
+//! A block at a time is transposed into a buffer and written from there in whole rows, so that each line of the source
+//! is read once and each line of the destination written once, also where lines a stride apart fall into few sets of
+//! the caches. Within a block, tiles are transposed in registers where the machine has them.
 
-/// Rows and columns of the blocks that are moved at a time, so that both sides' cache lines are used whole.
-const BLOCK: usize = 32;
+/// Bytes of the buffer.
+const BUFFER: usize = 16 << 10;
 
 /// Writes element `(i, j)` of `src` to `(j, i)` of `dst`: for all `j < rows` and `i < columns`,
 /// `dst[j * dst_stride + i * size] = src[i * src_stride + j * size]` (in bytes).
@@ -17,41 +21,217 @@ pub(super) unsafe fn transpose_block(
     rows: usize,
     columns: usize,
 ) {
-    // SAFETY: the caller's contract.
+    let area = Area { src, src_stride, dst, dst_stride, rows, columns };
+    // SAFETY: the caller's contract, with the size of the type; tiles are chosen by what the machine has.
     unsafe {
         match size {
-            1 => blocked::<u8>(src, src_stride, dst, dst_stride, rows, columns),
-            2 => blocked::<u16>(src, src_stride, dst, dst_stride, rows, columns),
-            4 => blocked::<u32>(src, src_stride, dst, dst_stride, rows, columns),
-            8 => blocked::<u64>(src, src_stride, dst, dst_stride, rows, columns),
-            16 => blocked::<[u64; 2]>(src, src_stride, dst, dst_stride, rows, columns),
+            1 => blocked::<u8, 16>(area, Some(x86::tile_1)),
+            2 => blocked::<u16, 8>(area, Some(x86::tile_2)),
+            4 if x86::has_avx2() => blocked::<u32, 8>(area, Some(x86::tile_4)),
+            4 => blocked::<u32, 8>(area, None),
+            8 if x86::has_avx2() => blocked::<u64, 4>(area, Some(x86::tile_8)),
+            8 => blocked::<u64, 4>(area, None),
+            16 => blocked::<[u64; 2], 4>(area, None),
             _ => unreachable!("elements are 1, 2, 4, 8 or 16 bytes"),
         }
     }
 }
 
-/// The portable transpose: element by element within small blocks.
-///
-/// # Safety
-/// As for [`transpose_block`], with `size` that of `T`.
-unsafe fn blocked<T: Copy>(
+/// What [`transpose_block`] is given.
+#[derive(Clone, Copy)]
+struct Area {
     src: *const u8,
     src_stride: isize,
     dst: *mut u8,
     dst_stride: isize,
     rows: usize,
     columns: usize,
-) {
-    for j0 in (0..rows).step_by(BLOCK) {
-        for i0 in (0..columns).step_by(BLOCK) {
-            for j in j0..(j0 + BLOCK).min(rows) {
-                let target = dst.wrapping_offset(j as isize * dst_stride).cast::<T>();
-                for i in i0..(i0 + BLOCK).min(columns) {
-                    let source = src.wrapping_offset(i as isize * src_stride).cast::<T>().wrapping_add(j);
-                    // SAFETY: j < rows and i < columns.
-                    unsafe { target.add(i).write_unaligned(source.read_unaligned()) }
+}
+
+/// Transposes a square tile of the type's and constant's size from rows `stride` bytes apart to rows `stride` bytes
+/// apart: `(source, its stride, destination, its stride)`.
+type Tile = unsafe fn(*const u8, isize, *mut u8, usize);
+
+/// Transposes an area by blocks, those by tiles of `N` by `N` where they fit.
+///
+/// # Safety
+/// As for [`transpose_block`]; `tile` is for `T` and `N` and may run on this machine.
+unsafe fn blocked<T: Copy, const N: usize>(area: Area, tile: Option<Tile>) {
+    let Area { src, src_stride, dst, dst_stride, rows, columns } = area;
+    let size = size_of::<T>();
+    // Columns of a block: four lines of the destination; rows: what then fits.
+    let wide = (256 / size).max(N);
+    let high = BUFFER / (wide * size);
+    let mut buffer = std::mem::MaybeUninit::<[u128; BUFFER / 16]>::uninit();
+    let buffer = buffer.as_mut_ptr().cast::<u8>();
+    for j0 in (0..rows).step_by(high) {
+        let block_rows = high.min(rows - j0);
+        for i0 in (0..columns).step_by(wide) {
+            let block_columns = wide.min(columns - i0);
+            let from = src.wrapping_offset(i0 as isize * src_stride).wrapping_add(j0 * size);
+            let (full_rows, full_columns) = match tile {
+                Some(_) => (block_rows - block_rows % N, block_columns - block_columns % N),
+                None => (0, 0),
+            };
+            // SAFETY: indices stay below `block_rows` and `block_columns`, so that sources lie in the area, places in the
+            // buffer below `high * wide` elements, and destinations in the area; all that is copied out was written.
+            unsafe {
+                if let Some(tile) = tile {
+                    for i in (0..full_columns).step_by(N) {
+                        for j in (0..full_rows).step_by(N) {
+                            let source = from.wrapping_offset(i as isize * src_stride).add(j * size);
+                            tile(source, src_stride, buffer.add((j * wide + i) * size), wide * size);
+                        }
+                    }
+                }
+                for i in 0..block_columns {
+                    let line = from.wrapping_offset(i as isize * src_stride).cast::<T>();
+                    let first = if i < full_columns { full_rows } else { 0 };
+                    for j in first..block_rows {
+                        buffer.cast::<T>().add(j * wide + i).write(line.add(j).read_unaligned());
+                    }
+                }
+                for j in 0..block_rows {
+                    let target = dst.wrapping_offset((j0 + j) as isize * dst_stride).add(i0 * size);
+                    target.copy_from_nonoverlapping(buffer.add(j * wide * size), block_columns * size);
                 }
             }
         }
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    //! Tiles in registers. Each stage interleaves registers that are half, a quarter, ... of the tile apart.
+
+    use crate::isa::{Level, level};
+    use std::arch::x86_64::*;
+
+    pub(super) fn has_avx2() -> bool {
+        level() >= Level::Avx2
+    }
+
+    /// 16 by 16 elements of 1 byte.
+    ///
+    /// # Safety
+    /// 16 rows of 16 bytes can be read and written at the strides given.
+    pub(super) unsafe fn tile_1(src: *const u8, src_stride: isize, dst: *mut u8, dst_stride: usize) {
+        // SAFETY: SSE2 is part of x86-64; the caller's contract for the memory.
+        unsafe {
+            let mut r: [__m128i; 16] =
+                std::array::from_fn(|i| _mm_loadu_si128(src.wrapping_offset(i as isize * src_stride).cast()));
+            for _ in 0..4 {
+                r = std::array::from_fn(|i| {
+                    let (a, b) = (r[i / 2], r[i / 2 + 8]);
+                    if i % 2 == 0 { _mm_unpacklo_epi8(a, b) } else { _mm_unpackhi_epi8(a, b) }
+                });
+            }
+            for (i, v) in r.into_iter().enumerate() {
+                _mm_storeu_si128(dst.add(i * dst_stride).cast(), v);
+            }
+        }
+    }
+
+    /// 8 by 8 elements of 2 bytes.
+    ///
+    /// # Safety
+    /// 8 rows of 16 bytes can be read and written at the strides given.
+    pub(super) unsafe fn tile_2(src: *const u8, src_stride: isize, dst: *mut u8, dst_stride: usize) {
+        // SAFETY: SSE2 is part of x86-64; the caller's contract for the memory.
+        unsafe {
+            let mut r: [__m128i; 8] =
+                std::array::from_fn(|i| _mm_loadu_si128(src.wrapping_offset(i as isize * src_stride).cast()));
+            for _ in 0..3 {
+                r = std::array::from_fn(|i| {
+                    let (a, b) = (r[i / 2], r[i / 2 + 4]);
+                    if i % 2 == 0 { _mm_unpacklo_epi16(a, b) } else { _mm_unpackhi_epi16(a, b) }
+                });
+            }
+            for (i, v) in r.into_iter().enumerate() {
+                _mm_storeu_si128(dst.add(i * dst_stride).cast(), v);
+            }
+        }
+    }
+
+    /// 8 by 8 elements of 4 bytes.
+    ///
+    /// # Safety
+    /// 8 rows of 32 bytes can be read and written at the strides given, and the machine has AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn tile_4(src: *const u8, src_stride: isize, dst: *mut u8, dst_stride: usize) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let row = |i: usize| src.wrapping_offset(i as isize * src_stride).cast::<f32>();
+            // Rows i and i + 4 side by side, for the left and the right half of the columns: then only moves within
+            // halves of registers remain.
+            let load = |i: usize, half: usize| {
+                let low = _mm256_castps128_ps256(_mm_loadu_ps(row(i).add(4 * half)));
+                _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(row(i + 4).add(4 * half)))
+            };
+            for half in 0..2 {
+                let (a, b, c, d) = (load(0, half), load(1, half), load(2, half), load(3, half));
+                let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
+                let (ef, gh) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
+                let out = [
+                    _mm256_shuffle_ps::<0x44>(ab, cd),
+                    _mm256_shuffle_ps::<0xee>(ab, cd),
+                    _mm256_shuffle_ps::<0x44>(ef, gh),
+                    _mm256_shuffle_ps::<0xee>(ef, gh),
+                ];
+                for (i, v) in out.into_iter().enumerate() {
+                    _mm256_storeu_ps(dst.add((4 * half + i) * dst_stride).cast(), v);
+                }
+            }
+        }
+    }
+
+    /// 4 by 4 elements of 8 bytes.
+    ///
+    /// # Safety
+    /// 4 rows of 32 bytes can be read and written at the strides given, and the machine has AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn tile_8(src: *const u8, src_stride: isize, dst: *mut u8, dst_stride: usize) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let row = |i: usize| src.wrapping_offset(i as isize * src_stride).cast::<f64>();
+            let load = |i: usize, half: usize| {
+                let low = _mm256_castpd128_pd256(_mm_loadu_pd(row(i).add(2 * half)));
+                _mm256_insertf128_pd::<1>(low, _mm_loadu_pd(row(i + 2).add(2 * half)))
+            };
+            for half in 0..2 {
+                let (a, b) = (load(0, half), load(1, half));
+                _mm256_storeu_pd(dst.add(2 * half * dst_stride).cast(), _mm256_unpacklo_pd(a, b));
+                _mm256_storeu_pd(dst.add((2 * half + 1) * dst_stride).cast(), _mm256_unpackhi_pd(a, b));
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod x86 {
+    //! Stand-ins: element by element.
+
+    pub(super) fn has_avx2() -> bool {
+        false
+    }
+
+    macro_rules! tiles {
+        ($($name:ident $t:ty, $n:literal;)*) => {$(
+            /// A square tile.
+            ///
+            /// # Safety
+            /// The tile's rows can be read and written at the strides given.
+            pub(super) unsafe fn $name(src: *const u8, src_stride: isize, dst: *mut u8, dst_stride: usize) {
+                for i in 0..$n {
+                    for j in 0..$n {
+                        let from = src.wrapping_offset(i as isize * src_stride).cast::<$t>();
+                        let to = dst.wrapping_add(j * dst_stride).cast::<$t>();
+                        // SAFETY: the caller's contract.
+                        unsafe { to.add(i).write_unaligned(from.add(j).read_unaligned()) };
+                    }
+                }
+            }
+        )*};
+    }
+    tiles!(tile_1 u8, 16; tile_2 u16, 8; tile_4 u32, 8; tile_8 u64, 4;);
 }

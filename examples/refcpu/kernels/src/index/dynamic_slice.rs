@@ -4,6 +4,9 @@ use crate::copy::{Loop, Nest, check_same_type, copy, copy_nest, strides_of};
 use crate::view::SyncPtr;
 use crate::{Dst, Pool, Src};
 
+/// Contiguous windows of up to this many bytes are copied at once.
+const INLINE_BYTES: usize = 64 << 10;
+
 /// The starts of a window of `window` elements in an array of `dims`, moved so that the window lies inside: what
 /// StableHLO does for `dynamic_slice` and `dynamic_update_slice`.
 ///
@@ -20,35 +23,54 @@ pub fn clamp_starts(starts: &mut [i64], dims: &[usize], window: &[usize]) {
     }
 }
 
-/// Checks a window and gives the offset of its first element and the strides of `dims`.
+/// Checks a window and gives the offset of its first element, and whether it is one contiguous run.
 #[track_caller]
-fn window_offset(what: &str, starts: &[i64], window: &[usize], dims: &[usize]) -> (isize, Vec<isize>) {
-    let inside = starts.len() == dims.len()
-        && window.len() == dims.len()
-        && starts.iter().zip(window).zip(dims).all(|((start, size), dim)| {
-            usize::try_from(*start).ok().and_then(|s| s.checked_add(*size)).is_some_and(|end| end <= *dim)
-        });
-    assert!(inside, "{what}: {window:?} at {starts:?} in {dims:?}");
-    let strides = strides_of(dims);
-    let offset =
-        starts.iter().zip(&strides).map(|(s, t)| (*s as isize).wrapping_mul(*t)).fold(0, isize::wrapping_add);
-    (offset, strides)
+fn place_window(what: &str, starts: &[i64], window: &[usize], dims: &[usize]) -> (usize, bool) {
+    assert!(
+        starts.len() == dims.len() && window.len() == dims.len(),
+        "{what}: {window:?} at {starts:?} in {dims:?}"
+    );
+    let (mut offset, mut stride) = (0usize, 1usize);
+    // Once a dimension is cut, all outer ones must be single elements.
+    let (mut cut, mut contiguous) = (false, true);
+    for d in (0..dims.len()).rev() {
+        let start = usize::try_from(starts[d]).ok();
+        let Some(start) = start.filter(|s| s.checked_add(window[d]).is_some_and(|end| end <= dims[d])) else {
+            panic!("{what}: {window:?} at {starts:?} in {dims:?}");
+        };
+        offset = offset.wrapping_add(start.wrapping_mul(stride));
+        stride = stride.wrapping_mul(dims[d]);
+        contiguous &= !cut || window[d] == 1;
+        cut |= window[d] != dims[d];
+    }
+    (offset, contiguous)
+}
+
+/// A nest over a window, with the steps of the array it lies in and its own, given to `make` as loops.
+fn window_nest(window: &[usize], dims: &[usize], make: impl Fn(usize, isize, isize) -> Loop) -> Nest {
+    let (array, own) = (strides_of(dims), strides_of(window));
+    let mut nest = Nest::new();
+    for (d, count) in window.iter().copied().enumerate() {
+        nest.push(make(count, array[d], own[d]));
+    }
+    nest
 }
 
 /// Copies the window of `out`'s shape that begins at `starts`, which are in range already ([`clamp_starts`]).
 pub fn dynamic_slice(pool: &Pool, operand: Src<'_>, starts: &[i64], mut out: Dst<'_>) {
     check_same_type("dynamic_slice", &operand, &out);
-    let (offset, from) = window_offset("dynamic_slice", starts, out.dims(), operand.dims());
+    let (offset, contiguous) = place_window("dynamic_slice", starts, out.dims(), operand.dims());
     if out.is_empty() {
         return;
     }
-    let to = strides_of(out.dims());
-    let mut nest = Nest::new();
-    for (d, count) in out.dims().iter().copied().enumerate() {
-        nest.push(Loop { count, src: from[d], dst: to[d] });
-    }
     let size = operand.dtype().size();
-    let source = operand.as_ptr().wrapping_offset(offset * size as isize);
+    let source = operand.as_ptr().wrapping_add(offset * size);
+    if contiguous && out.len() * size <= INLINE_BYTES {
+        // SAFETY: the window is one run of the operand (checked above), as long as `out`, which does not overlap it.
+        unsafe { out.as_mut_ptr().copy_from_nonoverlapping(source, out.len() * size) };
+        return;
+    }
+    let nest = window_nest(out.dims(), operand.dims(), |count, src, dst| Loop { count, src, dst });
     // SAFETY: the window lies in the operand (checked above), and `out` is covered once.
     unsafe { copy_nest(pool, size, source, SyncPtr::new(&mut out), nest) }
 }
@@ -67,7 +89,7 @@ pub fn dynamic_update_slice(
     check_same_type("dynamic_update_slice", &operand, &out);
     check_same_type("dynamic_update_slice", &update, &out);
     assert_eq!(operand.dims(), out.dims(), "dynamic_update_slice");
-    let (offset, to) = window_offset("dynamic_update_slice", starts, update.dims(), out.dims());
+    let (offset, contiguous) = place_window("dynamic_update_slice", starts, update.dims(), out.dims());
     if operand.as_ptr() != out.as_mut_ptr().cast_const() {
         if update.len() == out.len() {
             return copy(pool, update, out);
@@ -77,13 +99,14 @@ pub fn dynamic_update_slice(
     if update.is_empty() {
         return;
     }
-    let from = strides_of(update.dims());
-    let mut nest = Nest::new();
-    for (d, count) in update.dims().iter().copied().enumerate() {
-        nest.push(Loop { count, src: from[d], dst: to[d] });
-    }
     let size = out.dtype().size();
-    let target = out.as_mut_ptr().wrapping_offset(offset * size as isize);
+    let target = out.as_mut_ptr().wrapping_add(offset * size);
+    if contiguous && update.len() * size <= INLINE_BYTES {
+        // SAFETY: the window is one run of `out` (checked above), as long as `update`, which is another array.
+        unsafe { target.copy_from_nonoverlapping(update.as_ptr(), update.len() * size) };
+        return;
+    }
+    let nest = window_nest(update.dims(), out.dims(), |count, dst, src| Loop { count, src, dst });
     // SAFETY: the window lies in `out` (checked above) and is covered once; `update` is not `out`.
     unsafe { copy_nest(pool, size, update.as_ptr(), SyncPtr::from_raw(target), nest) }
 }

@@ -252,14 +252,10 @@ impl<'a> Updates<'a> {
         for (k, u) in kept.iter().zip(spec.update_window_dims) {
             extent[*k] = update_dims[*u];
         }
-        let batch = batch_dims
-            .iter()
-            .zip(&index_batch_dims)
-            .map(|(b, i)| {
-                let along = spec.scatter_indices_batching_dims.iter().position(|d| d == i);
-                (update_dims[*b], along.map_or(0, |p| to[spec.input_batching_dims[p]]), from[*b])
-            })
-            .collect();
+        let batch = merge(batch_dims.iter().zip(&index_batch_dims).map(|(b, i)| {
+            let along = spec.scatter_indices_batching_dims.iter().position(|d| d == i);
+            (update_dims[*b], along.map_or(0, |p| to[spec.input_batching_dims[p]]), from[*b])
+        }));
         let components = spec
             .scatter_dims_to_operand_dims
             .iter()
@@ -373,6 +369,20 @@ impl<'a> Updates<'a> {
         let (mut inside, mut places) = ([true; BLOCK], [(0, 0); BLOCK]);
         for first in (0..self.count).step_by(BLOCK) {
             let n = BLOCK.min(self.count - first);
+            if let (&[(largest, step)], true) = (&self.components[..], self.batch.len() <= 1) {
+                // One component and windows in a row: all in one loop.
+                let (to_step, from_step) = self.batch.first().map_or((0, 0), |b| (b.1, b.2));
+                self.vectors.read(0, first, &mut starts[..n]);
+                let mut kept = 0;
+                for (i, s) in starts[..n].iter().enumerate() {
+                    let number = (first + i) as isize;
+                    let o = number.wrapping_mul(to_step).wrapping_add((*s as isize).wrapping_mul(step));
+                    places[kept] = (o as usize, (number * from_step) as usize);
+                    kept += usize::from((0..=largest).contains(s));
+                }
+                work(&places[..kept]);
+                continue;
+            }
             odometer.fill(&mut to[..n], &mut from[..n]);
             inside[..n].fill(true);
             for (k, (largest, step)) in self.components.iter().enumerate() {

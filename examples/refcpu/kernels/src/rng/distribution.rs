@@ -1,12 +1,14 @@
 //! StableHLO `rng`: numbers of a distribution from an implementation-defined generator, here Philox.
 
-use super::philox::philox_one;
+use super::philox::philox_blocks;
 use crate::view::SyncPtr;
 use crate::{DType, Dst, Pool, Src};
 use half::{bf16, f16};
 
-/// Elements in a chunk of parallel work; a multiple of what one block of the generator gives.
+/// Elements in a chunk of parallel work, whole blocks.
 const CHUNK: usize = 16 << 10;
+/// Elements that bits are generated for at a time.
+const BLOCK: usize = 512;
 
 /// Fills `out` with numbers evenly distributed over `low <= x < high`, which are arrays of one element of its type.
 /// The same seed gives the same numbers.
@@ -102,11 +104,12 @@ fn generate<T: crate::view::Element>(
     let n = out.as_mut_slice::<T>().len();
     let output = SyncPtr::new(out);
     pool.run(n.div_ceil(CHUNK), &|chunk| {
-        for first in (chunk * CHUNK..n.min((chunk + 1) * CHUNK)).step_by(2) {
-            let x = philox_one(seed, (first / 2) as u128);
-            for i in 0..2.min(n - first) {
-                let bits = u64::from(x[2 * i]) | u64::from(x[2 * i + 1]) << 32;
-                // SAFETY: first + i < n, and chunks write different elements.
+        let mut words = [0u32; 2 * BLOCK];
+        for first in (chunk * CHUNK..n.min((chunk + 1) * CHUNK)).step_by(BLOCK) {
+            philox_blocks(seed, (first / 2) as u128, &mut words);
+            for (i, pair) in words.chunks_exact(2).take(n - first).enumerate() {
+                let bits = u64::from(pair[0]) | u64::from(pair[1]) << 32;
+                // SAFETY: first + i < n, and chunks, which are whole blocks, write different elements.
                 unsafe { output.get().cast::<T>().add(first + i).write(make(bits)) }
             }
         }

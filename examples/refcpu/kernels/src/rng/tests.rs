@@ -101,7 +101,7 @@ fn the_array_forms_agree_with_one_another() {
     assert!(a[..5] == c[..5] && b[..5] == d[..5] && a[5] != c[5]);
     threefry2x32_check_carry(&c, &d);
     let mut bits = Array::new(DType::U32, &[n]);
-    threefry_random_bits(&pool, key, bits.dst());
+    threefry_random_bits(&pool, key, 0, bits.dst());
     let (mut e, mut f) = (Array::new(DType::U32, &[n]), Array::new(DType::U32, &[n]));
     threefry2x32_iota(&pool, key, 0, e.dst(), f.dst());
     let mixed: Vec<u32> = e.values::<u32>().iter().zip(f.values::<u32>()).map(|(x, y)| x ^ y).collect();

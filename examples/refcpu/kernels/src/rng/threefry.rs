@@ -1,39 +1,131 @@
 //! Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3").
 
+use crate::isa::{Isa, multiversion};
 use crate::view::SyncPtr;
 use crate::{DType, Dst, Pool, Src};
+use std::ops::Range;
 
-/// Pairs that are computed at a time, interleaved so that the rounds' latencies overlap.
-pub(super) const LANES: usize = 64;
-/// Pairs in a chunk of parallel work.
-const CHUNK: usize = 16 << 10;
+/// Counters that are loaded and stored at a time.
+const LANES: usize = 64;
+/// Counters in a chunk of parallel work.
+pub(super) const CHUNK: usize = 16 << 10;
 
-/// Applies the block function to `LANES` counters.
+/// The block function. Written for one counter; loops around it become vectors.
 #[inline(always)]
-pub(super) fn threefry_lanes(key: [u32; 2], x0: &mut [u32; LANES], x1: &mut [u32; LANES]) {
+fn threefry(key: [u32; 2], x0: u32, x1: u32) -> (u32, u32) {
     const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
     let keys = [key[0], key[1], key[0] ^ key[1] ^ 0x1bd1_1bda];
-    for i in 0..LANES {
-        x0[i] = x0[i].wrapping_add(keys[0]);
-        x1[i] = x1[i].wrapping_add(keys[1]);
-    }
+    let (mut x0, mut x1) = (x0.wrapping_add(keys[0]), x1.wrapping_add(keys[1]));
     for group in 0..5 {
         for rotation in ROTATIONS[group % 2] {
-            for i in 0..LANES {
-                x0[i] = x0[i].wrapping_add(x1[i]);
-                x1[i] = x1[i].rotate_left(rotation) ^ x0[i];
-            }
+            x0 = x0.wrapping_add(x1);
+            x1 = x1.rotate_left(rotation) ^ x0;
         }
-        let (k0, k1) = (keys[(group + 1) % 3], keys[(group + 2) % 3].wrapping_add(group as u32 + 1));
+        x0 = x0.wrapping_add(keys[(group + 1) % 3]);
+        x1 = x1.wrapping_add(keys[(group + 2) % 3].wrapping_add(group as u32 + 1));
+    }
+    (x0, x1)
+}
+
+#[inline(always)]
+unsafe fn arrays_body<I: Isa>(
+    key: [u32; 2],
+    x0: *const u32,
+    x1: *const u32,
+    y0: *mut u32,
+    y1: *mut u32,
+    count: usize,
+) {
+    for first in (0..count).step_by(LANES) {
+        let n = LANES.min(count - first);
+        let (mut a, mut b) = ([0u32; LANES], [0u32; LANES]);
+        let (mut c, mut d) = ([0u32; LANES], [0u32; LANES]);
+        // SAFETY: the caller's contract; a block is read whole before any of it is written.
+        unsafe {
+            a.as_mut_ptr().copy_from(x0.add(first), n);
+            b.as_mut_ptr().copy_from(x1.add(first), n);
+        }
         for i in 0..LANES {
-            x0[i] = x0[i].wrapping_add(k0);
-            x1[i] = x1[i].wrapping_add(k1);
+            (c[i], d[i]) = threefry(key, a[i], b[i]);
+        }
+        // SAFETY: the caller's contract.
+        unsafe {
+            y0.add(first).copy_from(c.as_ptr(), n);
+            y1.add(first).copy_from(d.as_ptr(), n);
         }
     }
 }
 
-/// `(y0, y1) = threefry2x32(key, (x0, x1))` element by element, over U32 arrays of one size. An output may be the same
-/// array as the input with its number, or as the other one if that is not read again: `y0` as `x0`, `y1` as `x1`.
+multiversion! {
+    /// `(y0, y1) = threefry(key, x0, x1)` for `count` elements.
+    ///
+    /// # Safety
+    /// The inputs can be read and the outputs written; an output may start where an input starts, and does not overlap
+    /// one otherwise.
+    unsafe fn arrays(key: [u32; 2], x0: *const u32, x1: *const u32, y0: *mut u32, y1: *mut u32, count: usize)
+        = arrays_body
+}
+
+#[inline(always)]
+unsafe fn words_body<I: Isa>(
+    key: [u32; 2],
+    start: [u32; 2],
+    step: [u32; 2],
+    y0: *mut u32,
+    y1: *mut u32,
+    count: usize,
+) {
+    for i in 0..count {
+        let at = |word: usize| start[word].wrapping_add(step[word].wrapping_mul(i as u32));
+        let (a, b) = threefry(key, at(0), at(1));
+        // SAFETY: the caller's contract.
+        unsafe {
+            y0.add(i).write(a);
+            y1.add(i).write(b);
+        }
+    }
+}
+
+multiversion! {
+    /// Both words for the counters `start`, `start + step`, ... (word by word).
+    ///
+    /// # Safety
+    /// `count` elements can be written to either output; they do not overlap.
+    unsafe fn words(key: [u32; 2], start: [u32; 2], step: [u32; 2], y0: *mut u32, y1: *mut u32, count: usize)
+        = words_body
+}
+
+#[inline(always)]
+unsafe fn mixed_body<I: Isa>(key: [u32; 2], start: [u32; 2], out: *mut u32, count: usize) {
+    for i in 0..count {
+        let (a, b) = threefry(key, start[0], start[1].wrapping_add(i as u32));
+        // SAFETY: the caller's contract.
+        unsafe { out.add(i).write(a ^ b) };
+    }
+}
+
+multiversion! {
+    /// Both words xored, for the counters `start`, `start + [0, 1]`, ...
+    ///
+    /// # Safety
+    /// `count` elements can be written to `out`.
+    unsafe fn mixed(key: [u32; 2], start: [u32; 2], out: *mut u32, count: usize) = mixed_body
+}
+
+/// Cuts counters `first + range` into runs whose high word is the same: calls `work(position, high, low, count)`.
+fn for_each_run(first: u64, range: Range<usize>, work: &mut dyn FnMut(usize, u32, u32, usize)) {
+    let mut at = range.start;
+    while at < range.end {
+        let counter = first.wrapping_add(at as u64);
+        let left = (1u64 << 32) - u64::from(counter as u32);
+        let count = usize::try_from(left).unwrap_or(usize::MAX).min(range.end - at);
+        work(at, (counter >> 32) as u32, counter as u32, count);
+        at += count;
+    }
+}
+
+/// `(y0, y1) = threefry2x32(key, (x0, x1))` element by element, over U32 arrays of one size. `y0` may be the same array
+/// as `x0`, and `y1` as `x1`.
 ///
 /// # Panics
 /// If types or sizes differ.
@@ -51,20 +143,12 @@ pub fn threefry2x32(pool: &Pool, key: [u32; 2], x0: Src<'_>, x1: Src<'_>, mut y0
     let inputs = [SyncPtr::from_raw(x0.as_ptr().cast_mut()), SyncPtr::from_raw(x1.as_ptr().cast_mut())];
     let outputs = [SyncPtr::new(&mut y0), SyncPtr::new(&mut y1)];
     pool.run(n.div_ceil(CHUNK), &|chunk| {
-        let range = chunk * CHUNK..n.min((chunk + 1) * CHUNK);
-        for first in range.clone().step_by(LANES) {
-            let count = LANES.min(range.end - first);
-            let (mut a, mut b) = ([0u32; LANES], [0u32; LANES]);
-            // SAFETY: `first..first + count` lies in all four arrays of `n` elements; blocks are disjoint, and each is
-            // read whole before it is written, so that an output may lie where an input does.
-            unsafe {
-                a.as_mut_ptr().copy_from(inputs[0].get().cast::<u32>().add(first), count);
-                b.as_mut_ptr().copy_from(inputs[1].get().cast::<u32>().add(first), count);
-                threefry_lanes(key, &mut a, &mut b);
-                outputs[0].get().cast::<u32>().add(first).copy_from(a.as_ptr(), count);
-                outputs[1].get().cast::<u32>().add(first).copy_from(b.as_ptr(), count);
-            }
-        }
+        let first = chunk * CHUNK;
+        let count = CHUNK.min(n - first);
+        let at = |p: SyncPtr| p.get().cast::<u32>().wrapping_add(first);
+        // SAFETY: the elements lie in all four arrays of `n`; chunks are disjoint; an output is an input with the same
+        // start or apart from it.
+        unsafe { arrays(key, at(inputs[0]), at(inputs[1]), at(outputs[0]), at(outputs[1]), count) };
     });
 }
 
@@ -83,72 +167,45 @@ pub fn threefry2x32_iota(pool: &Pool, key: [u32; 2], first: u64, mut y0: Dst<'_>
     );
     let outputs = [SyncPtr::new(&mut y0), SyncPtr::new(&mut y1)];
     pool.run(n.div_ceil(CHUNK), &|chunk| {
-        counters(
-            key,
-            WordOrder::HighFirst,
-            first,
-            chunk * CHUNK..n.min((chunk + 1) * CHUNK),
-            &mut |at, a, b| {
-                // SAFETY: the block lies in the chunk's part of both arrays, which no other chunk writes.
-                unsafe {
-                    outputs[0].get().cast::<u32>().add(at).copy_from(a.as_ptr(), a.len());
-                    outputs[1].get().cast::<u32>().add(at).copy_from(b.as_ptr(), b.len());
-                }
-            },
-        );
-    });
-}
-
-/// JAX's 32 random bits per element of a partitionable key: both words of [`threefry2x32_iota`] from 0 on, xored.
-///
-/// # Panics
-/// If `out` is not U32.
-pub fn threefry_random_bits(pool: &Pool, key: [u32; 2], mut out: Dst<'_>) {
-    assert_eq!(out.dtype(), DType::U32, "threefry_random_bits");
-    let n = out.len();
-    let output = SyncPtr::new(&mut out);
-    pool.run(n.div_ceil(CHUNK), &|chunk| {
-        counters(key, WordOrder::HighFirst, 0, chunk * CHUNK..n.min((chunk + 1) * CHUNK), &mut |at, a, b| {
-            let mut mixed = [0u32; LANES];
-            for ((m, a), b) in mixed.iter_mut().zip(a).zip(b) {
-                *m = a ^ b;
-            }
-            // SAFETY: the block lies in the chunk's part of the array, which no other chunk writes.
-            unsafe { output.get().cast::<u32>().add(at).copy_from(mixed.as_ptr(), a.len()) }
+        for_each_run(first, chunk * CHUNK..n.min((chunk + 1) * CHUNK), &mut |at, high, low, count| {
+            let [a, b] = outputs.map(|p| p.get().cast::<u32>().wrapping_add(at));
+            // SAFETY: the run lies in the chunk's part of both arrays, which no other chunk writes.
+            unsafe { words(key, [high, low], [0, 1], a, b, count) };
         });
     });
 }
 
-/// Which word of a 64-bit counter the block function gets first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WordOrder {
-    /// The high one: JAX.
-    HighFirst,
-    /// The low one: XLA's `rng_bit_generator`.
-    LowFirst,
+/// JAX's 32 random bits per element of a partitionable key: both words of [`threefry2x32_iota`] from `first` on, xored.
+///
+/// # Panics
+/// If `out` is not U32.
+pub fn threefry_random_bits(pool: &Pool, key: [u32; 2], first: u64, mut out: Dst<'_>) {
+    assert_eq!(out.dtype(), DType::U32, "threefry_random_bits");
+    let n = out.len();
+    let output = SyncPtr::new(&mut out);
+    pool.run(n.div_ceil(CHUNK), &|chunk| {
+        for_each_run(first, chunk * CHUNK..n.min((chunk + 1) * CHUNK), &mut |at, high, low, count| {
+            // SAFETY: the run lies in the chunk's part of the array, which no other chunk writes.
+            unsafe { mixed(key, [high, low], output.get().cast::<u32>().wrapping_add(at), count) };
+        });
+    });
 }
 
-/// Gives `work` the results for counters `first + range`, block by block with the block's position in the range.
+/// Gives `work` both words for counters `first + range`, whose low word comes first as in XLA's `rng_bit_generator`,
+/// block by block with the block's position.
 pub(super) fn counters(
     key: [u32; 2],
-    order: WordOrder,
     first: u64,
-    range: std::ops::Range<usize>,
+    range: Range<usize>,
     work: &mut dyn FnMut(usize, &[u32], &[u32]),
 ) {
-    for at in range.clone().step_by(LANES) {
-        let count = LANES.min(range.end - at);
-        let (mut a, mut b) = ([0u32; LANES], [0u32; LANES]);
-        let base = first.wrapping_add(at as u64);
-        for i in 0..LANES {
-            let counter = base.wrapping_add(i as u64);
-            a[i] = (counter >> 32) as u32;
-            b[i] = counter as u32;
-        }
-        if order == WordOrder::LowFirst {
-            std::mem::swap(&mut a, &mut b);
-        }
-        threefry_lanes(key, &mut a, &mut b);
-        work(at, &a[..count], &b[..count]);
+    const BLOCK: usize = 512;
+    let (mut a, mut b) = ([0u32; BLOCK], [0u32; BLOCK]);
+    for start in range.clone().step_by(BLOCK) {
+        for_each_run(first, start..range.end.min(start + BLOCK), &mut |at, high, low, count| {
+            // SAFETY: a run is no longer than a block.
+            unsafe { words(key, [low, high], [1, 0], a.as_mut_ptr(), b.as_mut_ptr(), count) };
+            work(at, &a[..count], &b[..count]);
+        });
     }
 }
