@@ -143,6 +143,20 @@ impl Event {
         self.0.as_ref().is_none_or(|state| state.phase.load(Ordering::Acquire) != PENDING)
     }
 
+    /// The same event; one that is complete without an error costs nothing to keep.
+    #[must_use]
+    pub(crate) fn settled(&self) -> Self {
+        match &self.0 {
+            Some(state) if state.phase.load(Ordering::Acquire) != OK => Self(Some(Arc::clone(state))),
+            _ => Self(None),
+        }
+    }
+
+    /// Whether it is known to be complete without an error, without looking far.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// How it ended; nothing while it is pending. Never waits.
     #[must_use]
     pub fn outcome(&self) -> Option<Result<()>> {

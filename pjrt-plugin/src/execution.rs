@@ -19,6 +19,8 @@ use crate::sync::lock;
 pub struct Execution<C: PjrtClient> {
     launch: Launched<C::Buffer>,
     inputs: Vec<Vec<Held<C::Buffer>>>,
+    /// Whether the data of all inputs was there from the start.
+    settled: bool,
     devices: Arc<[DeviceId]>,
     launch_id: i32,
 }
@@ -76,7 +78,8 @@ impl<C: PjrtClient> Execution<C> {
             num_devices: inputs.len(),
             num_outputs,
         });
-        (Self { launch: Launched(Some(Arc::clone(&launch))), inputs, devices, launch_id }, launch)
+        let settled = inputs.iter().flatten().all(Held::is_settled);
+        (Self { launch: Launched(Some(Arc::clone(&launch))), inputs, settled, devices, launch_id }, launch)
     }
 
     /// The devices that it runs on, in the order of the outer vectors of inputs and outputs: as a rule all of those that the
@@ -109,6 +112,9 @@ impl<C: PjrtClient> Execution<C> {
         events: impl Fn(&Held<C::Buffer>) -> [Event; 2],
         run: impl FnOnce(ReadyExecution<C>) + Send + 'static,
     ) {
+        if self.settled {
+            return run(ReadyExecution { execution: self, pending: Vec::new() });
+        }
         let start = move |execution: Self| match execution.input_error() {
             Some(error) => execution.fail(error),
             None => run(ReadyExecution::new(execution)),
@@ -142,6 +148,9 @@ impl<C: PjrtClient> Execution<C> {
 
     /// The error of the first input that has one.
     pub(crate) fn input_error(&self) -> Option<Error> {
+        if self.settled {
+            return None;
+        }
         self.inputs.iter().flatten().find_map(|held| held.outcome()?.err())
     }
 }

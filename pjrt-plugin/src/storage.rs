@@ -153,7 +153,7 @@ impl<B> BufferState<B> {
     /// The event that the data is there; an error if the buffer is gone.
     pub(crate) fn ready_event(&self) -> Event {
         match &lock(&self.content).claim {
-            Ok(_) => self.ready.clone(),
+            Ok(_) => self.ready.settled(),
             Err(gone) => Event::failed(gone.error()),
         }
     }
@@ -187,7 +187,7 @@ impl<B> BufferState<B> {
     }
 
     fn hold(&self, claim: Claim<B>, donated: bool) -> Held<B> {
-        Held { claim, allocated: self.allocated.clone(), ready: self.ready.clone(), donated }
+        Held { claim, allocated: self.allocated.settled(), ready: self.ready.settled(), donated }
     }
 
     /// Gives up the buffer's share.
@@ -273,6 +273,11 @@ impl<B> StoragePromise<B> {
 }
 
 impl<B> Held<B> {
+    /// Whether storage and data were there when this was taken, as they nearly always are.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.allocated.is_settled() && self.ready.is_settled()
+    }
+
     /// How the data came to be: nothing while it is not there.
     pub(crate) fn outcome(&self) -> Option<Result<()>> {
         match self.allocated.outcome()? {

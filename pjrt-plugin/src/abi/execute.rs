@@ -1,6 +1,5 @@
 //! Running programs: slot 55.
 
-use std::ptr;
 use std::sync::Arc;
 
 use pjrt_sys::{PJRT_Buffer, PJRT_ExecuteOptions};
@@ -52,9 +51,6 @@ struct Targets<'a> {
     ids: Arc<[DeviceId]>,
 }
 
-/// The arguments of one device.
-type Arguments<'a, C> = Vec<&'a BufferHandle<C>>;
-
 shims! {
     /// Slot 55: one launch on all devices of the executable, or on the one that is named.
     loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args) |args, C| {
@@ -102,11 +98,13 @@ shims! {
                 Some(list) => unsafe { borrowed_slice(*list, num_args, "argument_lists") }?,
             };
             // SAFETY: the buffers are null or handles of this client, and live until the call returns.
-            let arguments = unsafe { check_arguments(loaded, *place, list) };
-            match arguments.and_then(|arguments| hold(loaded, &options, &arguments)) {
+            match unsafe { hold(loaded, &options, *place, list) } {
                 Ok(held) => inputs.push(held),
                 Err(error) => {
-                    give_back_all::<C>(lists, inputs);
+                    for (list, held) in lists.iter().zip(inputs) {
+                        // SAFETY: of each list before this one as many buffers were held as it has.
+                        unsafe { give_back::<C>(borrowed_slice(*list, num_args, "argument_lists")?, held) };
+                    }
                     return Err(error);
                 }
             }
@@ -141,39 +139,30 @@ fn named_target<'a, C: PjrtClient>(loaded: &LoadedHandle<C>, place: &'a [usize; 
     Ok(Targets { places: place, ids: Arc::from([device.id()]) })
 }
 
-/// Checks the arguments of one device against the program's parameters.
-///
-/// # Safety
-///
-/// Each of `list` is null or a buffer of this client that lives for `'a`.
-unsafe fn check_arguments<'a, C: PjrtClient>(
+/// Checks one argument against its parameter and the device.
+fn check<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
     place: usize,
-    list: &[*mut PJRT_Buffer],
-) -> Result<Arguments<'a, C>> {
-    let parameters = &loaded.executable.parameters.shapes;
-    let mut arguments = Vec::with_capacity(list.len());
-    for (index, (pointer, parameter)) in list.iter().zip(parameters).enumerate() {
-        // SAFETY: this function's contract.
-        let buffer = unsafe { borrow::<BufferHandle<C>>(*pointer, "an argument") }?;
-        if !Arc::ptr_eq(&buffer.shape, parameter) && buffer.shape != *parameter {
-            return Err(wrong_shape(index, parameter, &buffer.shape));
-        }
-        if !Arc::ptr_eq(&buffer.client, &loaded.client) {
-            return Err(Error::invalid_argument(format!(
-                "Buffer passed to Execute() as argument {index} belongs to another client"
-            )));
-        }
-        if buffer.device != place {
-            return Err(Error::invalid_argument(format!(
-                "Buffer passed to Execute() as argument {index} is on device {}, but the executable runs on device {}",
-                buffer.client.devices[buffer.device].id(),
-                buffer.client.devices[place].id()
-            )));
-        }
-        arguments.push(buffer);
+    index: usize,
+    buffer: &BufferHandle<C>,
+) -> Result<()> {
+    let parameter = &loaded.executable.parameters.shapes[index];
+    if !Arc::ptr_eq(&buffer.shape, parameter) && buffer.shape != *parameter {
+        return Err(wrong_shape(index, parameter, &buffer.shape));
     }
-    Ok(arguments)
+    if !Arc::ptr_eq(&buffer.client, &loaded.client) {
+        return Err(Error::invalid_argument(format!(
+            "Buffer passed to Execute() as argument {index} belongs to another client"
+        )));
+    }
+    if buffer.device != place {
+        return Err(Error::invalid_argument(format!(
+            "Buffer passed to Execute() as argument {index} is on device {}, but the executable runs on device {}",
+            buffer.client.devices[buffer.device].id(),
+            buffer.client.devices[place].id()
+        )));
+    }
+    Ok(())
 }
 
 fn wrong_shape(index: usize, parameter: &Shape, argument: &Shape) -> Error {
@@ -190,25 +179,38 @@ fn wrong_shape(index: usize, parameter: &Shape, argument: &Shape) -> Error {
     })
 }
 
-/// Takes a share of every argument; the own share of those that are donated. If one cannot be had, none is taken.
-fn hold<C: PjrtClient>(
+/// Takes a share of every argument of one device; the own share of those that are donated. If one does not fit or cannot
+/// be had, none is taken.
+///
+/// # Safety
+///
+/// Each of `list` is null or a buffer of this client, and lives until the call returns. There is one per parameter.
+unsafe fn hold<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
     options: &Options<'_>,
-    arguments: &Arguments<'_, C>,
+    place: usize,
+    list: &[*mut PJRT_Buffer],
 ) -> Result<Vec<Held<C::Buffer>>> {
     let donated =
         |index: usize| loaded.executable.donated[index] && !options.non_donatable.contains(&(index as i64));
     if loaded.executable.donated.contains(&true) {
-        refuse_double_use(arguments, donated)?;
+        refuse_double_use(list, donated)?;
     }
-    let mut held = Vec::with_capacity(arguments.len());
-    for (index, buffer) in arguments.iter().enumerate() {
-        let taken = if donated(index) { buffer.state.donate() } else { buffer.state.share() };
-        match taken {
+    let mut held = Vec::with_capacity(list.len());
+    for (index, pointer) in list.iter().enumerate() {
+        let take = || {
+            // SAFETY: this function's contract.
+            let buffer = unsafe { borrow::<BufferHandle<C>>(*pointer, "an argument") }?;
+            check(loaded, place, index, buffer)?;
+            let taken = if donated(index) { buffer.state.donate() } else { buffer.state.share() };
+            taken.map_err(|error| error.context(format!("argument {index} of the execution")))
+        };
+        match take() {
             Ok(taken) => held.push(taken),
             Err(error) => {
-                give_back(arguments, held);
-                return Err(error.context(format!("argument {index} of the execution")));
+                // SAFETY: those that are held have been checked.
+                unsafe { give_back::<C>(list, held) };
+                return Err(error);
             }
         }
     }
@@ -216,12 +218,8 @@ fn hold<C: PjrtClient>(
 }
 
 /// A buffer that is donated cannot be an argument twice.
-fn refuse_double_use<C: PjrtClient>(
-    arguments: &Arguments<'_, C>,
-    donated: impl Fn(usize) -> bool,
-) -> Result<()> {
-    let mut all: Vec<(*const BufferHandle<C>, usize)> =
-        arguments.iter().enumerate().map(|(index, buffer)| (ptr::from_ref(*buffer), index)).collect();
+fn refuse_double_use(list: &[*mut PJRT_Buffer], donated: impl Fn(usize) -> bool) -> Result<()> {
+    let mut all: Vec<(*mut PJRT_Buffer, usize)> = list.iter().copied().zip(0..).collect();
     all.sort_unstable();
     for pair in all.windows(2) {
         let ((first, a), (second, b)) = (pair[0], pair[1]);
@@ -239,22 +237,15 @@ fn refuse_double_use<C: PjrtClient>(
 }
 
 /// Undoes the donations of an execution that does not take place.
-fn give_back<C: PjrtClient>(arguments: &Arguments<'_, C>, held: Vec<Held<C::Buffer>>) {
-    for (buffer, held) in arguments.iter().zip(held) {
-        if held.donated {
+///
+/// # Safety
+///
+/// As many of `list` as are held are live buffers of this client.
+unsafe fn give_back<C: PjrtClient>(list: &[*mut PJRT_Buffer], held: Vec<Held<C::Buffer>>) {
+    for (pointer, held) in list.iter().zip(held).filter(|(_, held)| held.donated) {
+        // SAFETY: this function's contract.
+        if let Ok(buffer) = unsafe { borrow::<BufferHandle<C>>(*pointer, "an argument") } {
             buffer.state.restore(held.claim);
-        }
-    }
-}
-
-/// The same for the devices before the one that failed.
-fn give_back_all<C: PjrtClient>(lists: &[*const *mut PJRT_Buffer], inputs: Vec<Vec<Held<C::Buffer>>>) {
-    for (list, held) in lists.iter().zip(inputs) {
-        for (index, held) in held.into_iter().enumerate().filter(|(_, held)| held.donated) {
-            // SAFETY: the list has as many buffers as were held of it, and they have been checked and live.
-            if let Ok(buffer) = unsafe { borrow::<BufferHandle<C>>(*list.add(index), "an argument") } {
-                buffer.state.restore(held.claim);
-            }
         }
     }
 }
