@@ -15,9 +15,11 @@ use crate::abi::loaded::LoadedHandle;
 use crate::abi::pinned::{NamedValues, Strings, delete_serialized, serialized};
 use crate::client::PjrtClient;
 use crate::compile_options::CompileOptions;
+use crate::device::PjrtDevice;
 use crate::error::{Error, Result};
 use crate::executable::{ArraySpec, PjrtExecutable};
 use crate::fingerprint::Fingerprint;
+use crate::memory::Memory;
 use crate::program::Program;
 use crate::serialized::SerializedExecutable;
 use crate::stats::CompiledMemoryStats;
@@ -48,13 +50,13 @@ pub(crate) struct Arrays {
 }
 
 impl Arrays {
-    fn new(specs: &[ArraySpec]) -> Result<Self> {
+    fn new(specs: &[ArraySpec], default_kind: &str) -> Result<Self> {
         let shapes: Vec<Arc<Shape>> = specs
             .iter()
             .map(|spec| Shape::new(spec.element_type(), spec.dims().to_vec()))
             .collect::<Result<_>>()?;
-        // Hosts read an empty kind as that of the default memory.
-        let kinds = specs.iter().map(|spec| spec.memory_kind().unwrap_or_default().to_owned()).collect();
+        // Hosts before jaxlib 0.9 compare these with the kinds of buffers, so the default memory's has to be spelt out.
+        let kinds = specs.iter().map(|spec| spec.memory_kind().unwrap_or(default_kind).to_owned()).collect();
         Ok(Self {
             memory_kinds: specs.iter().map(|spec| spec.memory_kind().map(str::to_owned)).collect(),
             kinds: Strings::new(kinds),
@@ -80,9 +82,13 @@ impl<C: PjrtClient> ExecutableState<C> {
         executable: C::Executable,
         program: Program,
         options: CompileOptions,
+        client: Option<&C>,
     ) -> Result<Arc<Self>> {
-        let parameters = Arrays::new(executable.parameters())?;
-        let outputs = Arrays::new(executable.outputs())?;
+        let device = client.and_then(|client| client.devices().first());
+        let default_kind =
+            device.and_then(|device| device.memories().first()).map_or(Memory::DEVICE, Memory::kind);
+        let parameters = Arrays::new(executable.parameters(), default_kind)?;
+        let outputs = Arrays::new(executable.outputs(), default_kind)?;
         let mut donated = vec![false; parameters.shapes.len()];
         for parameter in executable.donated_parameters() {
             let Some(donated) = donated.get_mut(*parameter) else {

@@ -149,7 +149,7 @@ fn compile_program<C: PjrtClient>(
 ) -> Result<Arc<ExecutableState<C>>> {
     let request = CompileRequest { program: &program, options: &options, topology, client };
     let executable = C::compile(request)?;
-    ExecutableState::new(executable, program, options)
+    ExecutableState::new(executable, program, options, client)
 }
 
 shims! {
@@ -225,7 +225,7 @@ shims! {
             Some(serialized) => C::deserialize(DeserializeRequest { serialized, compile: request }),
             None => C::compile(request),
         }?;
-        let executable = ExecutableState::new(executable, program, options)?;
+        let executable = ExecutableState::new(executable, program, options, Some(&client.client))?;
         let options = executable.options.clone();
         output!(args.loaded_executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
         Ok(())
