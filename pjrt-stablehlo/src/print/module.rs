@@ -109,9 +109,7 @@ fn write_body(f: &mut Formatter<'_>, body: &Body) -> fmt::Result {
             for (index, &argument) in block.arguments.iter().enumerate() {
                 f.write_str(if index == 0 { "" } else { ", " })?;
                 write!(f, "{}: {}", Name(body, argument), body.ty(argument))?;
-                if let Some(location) = block.argument_locations.get(index) {
-                    write_location(f, location)?;
-                }
+                write_location(f, block.argument_locations.get(index).unwrap_or(&Location::UNKNOWN))?;
             }
             f.write_str("):\n")?;
         }
