@@ -1,7 +1,18 @@
 //! Convolutions of any rank: StableHLO's `convolution`.
 
-use crate::number::{Accumulator, Number, with_number};
-use crate::window::{Axis, WindowSpec};
+mod depthwise;
+mod patches;
+#[cfg(test)]
+mod tests;
+
+use self::depthwise::Depthwise;
+use self::patches::{Geometry, Over, Patches};
+use crate::dot::{
+    Index, Operand, Operands, Output, Shape, Visit, compute_type, multiply, multiply_blocks, with_compute,
+};
+use crate::number::{Accumulator, Load, Store};
+use crate::view::SyncPtr;
+use crate::window::WindowSpec;
 use crate::{Dst, Pool, Src};
 
 /// The dimension numbers, window and groups of a convolution.
@@ -45,6 +56,17 @@ pub struct ConvSpec {
 }
 
 impl ConvSpec {
+    /// The windows over the spatial dimensions.
+    fn window(&self, rhs: &[usize]) -> WindowSpec {
+        WindowSpec {
+            size: self.kernel_spatial.iter().map(|d| rhs[*d]).collect(),
+            strides: self.strides.clone(),
+            base_dilations: self.lhs_dilation.clone(),
+            window_dilations: self.rhs_dilation.clone(),
+            padding: self.padding.clone(),
+        }
+    }
+
     /// The dimensions of the result, or a message that says what does not fit the operands.
     ///
     /// # Errors
@@ -96,13 +118,7 @@ impl ConvSpec {
         if !batch.is_multiple_of(bg) || !outputs.is_multiple_of(bg) {
             return Err(format!("{bg} batch groups for a batch of {batch} and {outputs} output features"));
         }
-        let window = WindowSpec {
-            size: self.kernel_spatial.iter().map(|d| rhs[*d]).collect(),
-            strides: self.strides.clone(),
-            base_dilations: self.lhs_dilation.clone(),
-            window_dilations: self.rhs_dilation.clone(),
-            padding: self.padding.clone(),
-        };
+        let window = self.window(rhs);
         let base: Vec<usize> = self.input_spatial.iter().map(|d| lhs[*d]).collect();
         let mut out = vec![0; spatial + 2];
         for (d, n) in self.output_spatial.iter().zip(window.output_dims(&base)?) {
@@ -117,77 +133,168 @@ impl ConvSpec {
 /// Convolves `lhs` with the kernel `rhs`, into `out`.
 ///
 /// Operands and result may have different element types; accumulation is as in [`dot_general`](crate::dot::dot_general).
-/// Scratch memory is bounded by a constant per thread plus the size of the kernel, except that operands of 4-, 6- and 8-bit
-/// float types, and mixed types, are converted as a whole.
+/// Scratch memory is bounded by some megabytes plus the size of the kernel plus a table entry per output position and
+/// kernel element of each dimension alone; operands of 4-, 6- and 8-bit float types, and of unusually mixed types, are
+/// converted as a whole.
 ///
 /// # Panics
-/// If `spec` does not fit the operands, or `out` has other dimensions than [`ConvSpec::output_dims`].
-pub fn convolution(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: Dst<'_>, spec: &ConvSpec) {
-    let _ = pool;
+/// If `spec` does not fit the operands, `out` has other dimensions than [`ConvSpec::output_dims`], or the types do not
+/// go together as for [`dot_general`](crate::dot::dot_general).
+pub fn convolution(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, mut out: Dst<'_>, spec: &ConvSpec) {
     let expected = spec.output_dims(lhs.dims(), rhs.dims()).unwrap_or_else(|message| panic!("{message}"));
     assert_eq!(out.dims(), expected, "convolution of {:?} and {:?} by {spec:?}", lhs.dims(), rhs.dims());
-    assert!(lhs.dtype() == out.dtype() && rhs.dtype() == out.dtype());
-    with_number!(out.dtype(), T => simple::<T>(lhs, rhs, out, spec), small float => panic!("convolution of {:?}", lhs.dtype()))
+    if out.is_empty() {
+        return;
+    }
+    with_compute!(compute_type(lhs.dtype(), rhs.dtype(), out.dtype()), U => typed::<U>(pool, lhs, rhs, &mut out, spec))
 }
 
-fn simple<T: Number>(lhs: Src<'_>, rhs: Src<'_>, mut out: Dst<'_>, spec: &ConvSpec) {
-    let n = spec.input_spatial.len();
-    let axes: Vec<Axis> = (0..n)
-        .map(|d| {
-            Axis::new(
-                lhs.dims()[spec.input_spatial[d]],
-                rhs.dims()[spec.kernel_spatial[d]],
-                spec.strides[d],
-                spec.lhs_dilation[d],
-                spec.rhs_dilation[d],
-                spec.padding[d],
-            )
-            .expect("checked")
-        })
-        .collect();
-    let flat = |dims: &[usize], at: &[usize]| dims.iter().zip(at).fold(0, |f, (n, i)| f * n + i);
-    let (a, b) = (lhs.as_slice::<T>(), rhs.as_slice::<T>());
-    let dims = out.dims().to_vec();
-    let inputs = rhs.dims()[spec.kernel_input_feature];
-    let outputs = rhs.dims()[spec.kernel_output_feature];
-    let mut at = vec![0; n + 2];
-    let taps: usize = axes.iter().map(|x| x.size).product();
-    for o in out.as_mut_slice::<T>() {
-        let feature = at[spec.output_feature];
-        let fg = feature / (outputs / spec.feature_groups).max(1);
-        let bg = feature / (outputs / spec.batch_groups).max(1);
-        let (mut l, mut r) = (vec![0; n + 2], vec![0; n + 2]);
-        l[spec.input_batch] = bg * dims[spec.output_batch] + at[spec.output_batch];
-        r[spec.kernel_output_feature] = feature;
-        let mut acc = T::Acc::ZERO;
-        for tap in 0..taps {
-            let mut rest = tap;
-            let mut inside = true;
-            for d in (0..n).rev() {
-                let k = rest % axes[d].size;
-                rest /= axes[d].size;
-                r[spec.kernel_spatial[d]] = if spec.reversal[d] { axes[d].size - 1 - k } else { k };
-                match axes[d].position(at[spec.output_spatial[d]], k) {
-                    Some(i) => l[spec.input_spatial[d]] = i,
-                    None => inside = false,
-                }
-            }
-            if !inside {
-                continue;
-            }
-            for i in 0..inputs {
-                l[spec.input_feature] = fg * inputs + i;
-                r[spec.kernel_input_feature] = i;
-                acc = acc.plus(a[flat(lhs.dims(), &l)].widen().times(b[flat(rhs.dims(), &r)].widen()));
+/// The stride of a dimension of a dense array.
+fn stride(dims: &[usize], d: usize) -> usize {
+    dims[d + 1..].iter().product()
+}
+
+fn typed<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, spec: &ConvSpec) {
+    let axes =
+        spec.window(rhs.dims()).axes(&spec.input_spatial.iter().map(|d| lhs.dims()[*d]).collect::<Vec<_>>());
+    let (x, w, y) = (lhs.dims(), rhs.dims(), out.dims().to_vec());
+    let groups = spec.feature_groups.max(spec.batch_groups);
+    let inputs = w[spec.kernel_input_feature];
+    let outputs = w[spec.kernel_output_feature] / groups;
+    let all_adjacent = [
+        stride(x, spec.input_feature),
+        stride(w, spec.kernel_output_feature),
+        stride(&y, spec.output_feature),
+    ] == [1; 3];
+    if spec.feature_groups > 1 && inputs == 1 && outputs == 1 && all_adjacent {
+        let depthwise = Depthwise {
+            axes: &axes,
+            reversal: &spec.reversal,
+            input: spec.input_spatial.iter().map(|d| stride(x, *d)).collect(),
+            kernel: spec.kernel_spatial.iter().map(|d| stride(w, *d)).collect(),
+            output: spec.output_spatial.iter().map(|d| stride(&y, *d)).collect(),
+            batch: (y[spec.output_batch], stride(x, spec.input_batch), stride(&y, spec.output_batch)),
+            features: groups,
+        };
+        let (mut kernel, store, to) = (U::array_of(rhs), U::store(out.dtype()), SyncPtr::new(out));
+        let visit = Weigh { pool, depthwise: &depthwise, kernel: kernel.ptr(), store, to };
+        U::visit(lhs, visit);
+        return;
+    }
+    // Columns of the input's matrix, in the order of the kernel's memory, which lets the kernel be read with few strides.
+    let mut cols = vec![(Over::Channel, inputs, stride(w, spec.kernel_input_feature))];
+    cols.extend(
+        axes.iter().enumerate().map(|(d, a)| (Over::Spatial(d), a.size, stride(w, spec.kernel_spatial[d]))),
+    );
+    cols.sort_by_key(|c| std::cmp::Reverse(c.2));
+    let depth: usize = cols.iter().map(|c| c.1).product();
+    // Rows, in the order of the output's memory. What lies inside the output's feature dimension makes the columns of the
+    // product, what lies outside its batch; if nothing does, all of it makes rows and the features make columns.
+    let order: Vec<usize> = (0..y.len()).filter(|d| *d != spec.output_feature).collect();
+    let over = |d: &usize| {
+        let over = spec.output_spatial.iter().position(|s| s == d).map_or(Over::Channel, Over::Spatial);
+        (over, y[*d])
+    };
+    let rows: Vec<(Over, usize)> = order.iter().map(over).collect();
+    let features_inside = stride(&y, spec.output_feature) == 1;
+    let fixed = if features_inside { 0 } else { order.iter().filter(|d| **d < spec.output_feature).count() };
+    let positions: usize = rows[fixed..].iter().map(|r| r.1).product();
+    let members: usize = rows[..fixed].iter().map(|r| r.1).product();
+    let group_stride = match (spec.feature_groups > 1, spec.batch_groups > 1) {
+        (true, _) => inputs * stride(x, spec.input_feature),
+        (_, true) => y[spec.output_batch] * stride(x, spec.input_batch),
+        _ => 0,
+    };
+    let batch = groups * members;
+    let out_feature = stride(&y, spec.output_feature);
+    let member_strides = order[..fixed].iter().map(|d| (y[*d], stride(&y, *d)));
+    let out_batch = Index::new([(groups, outputs * out_feature)].into_iter().chain(member_strides));
+    // The kernel is the same for all members of a group.
+    let kernel_batch = Index::new([(groups, outputs * stride(w, spec.kernel_output_feature)), (members, 0)]);
+    let kernel_depth = Index::new(cols.iter().map(|c| (c.1, c.2)));
+    let kernel_feature = Index::new([(outputs, stride(w, spec.kernel_output_feature))]);
+    let column_dims: Vec<(Over, usize)> = cols.iter().map(|c| (c.0, c.1)).collect();
+    let store = U::store(out.dtype());
+    let ptr = SyncPtr::new(out);
+    let output = Output {
+        ptr,
+        batch: out_batch,
+        row: if features_inside { w[spec.kernel_output_feature] } else { out_feature },
+        store,
+    };
+    // Without padding and holes, and with kernels of one element, the input's matrix is the input itself.
+    let pointwise = axes.iter().all(|a| a.size == 1 && a.is_unpadded() && a.low == 0);
+    if pointwise {
+        let dim = |(over, size): &(Over, usize)| match over {
+            Over::Channel => (*size, stride(x, spec.input_batch)),
+            Over::Spatial(d) => (*size, stride(x, spec.input_spatial[*d]) * axes[*d].stride),
+        };
+        let member_dims = rows[..fixed].iter().map(dim);
+        let input_batch = Index::new([(groups, group_stride)].into_iter().chain(member_dims));
+        let position = Index::new(rows[fixed..].iter().map(dim));
+        let feature = Index::new([(inputs, stride(x, spec.input_feature))]);
+        let shape = |rows, cols| Shape { batch, rows, cols, depth };
+        // SAFETY: `out` is ours, and the output describes its groups, members, rows and columns.
+        unsafe {
+            if features_inside {
+                let a = U::operand(lhs, input_batch, position, feature);
+                let b = U::operand(rhs, kernel_batch, kernel_depth, kernel_feature);
+                multiply(pool, shape(positions, outputs), &a, &b, &output);
+            } else {
+                let a = U::operand(rhs, kernel_batch, kernel_feature, kernel_depth);
+                let b = U::operand(lhs, input_batch, feature, position);
+                multiply(pool, shape(outputs, positions), &a, &b, &output);
             }
         }
-        *o = T::narrow(acc);
-        for d in (0..n + 2).rev() {
-            at[d] += 1;
-            if at[d] < dims[d] {
-                break;
+        return;
+    }
+    let geometry = Geometry::new(spec, &axes, x, rows, fixed, column_dims, group_stride);
+    let kernel = if features_inside {
+        U::operand(rhs, kernel_batch, kernel_depth, kernel_feature)
+    } else {
+        U::operand(rhs, kernel_batch, kernel_feature, kernel_depth)
+    };
+    let (rows, cols) = if features_inside { (positions, outputs) } else { (outputs, positions) };
+    let shape = Shape { batch, rows, cols, depth };
+    U::visit(lhs, Product { pool, geometry, kernel: &kernel, features_inside, shape, output: &output });
+}
+
+/// [`Depthwise::run`] for an input of any type.
+struct Weigh<'a, U> {
+    pool: &'a Pool,
+    depthwise: &'a Depthwise<'a>,
+    kernel: *const U,
+    store: Option<Store<U>>,
+    to: SyncPtr,
+}
+
+impl<U: Accumulator> Visit<U> for Weigh<'_, U> {
+    fn visit<T: Load<U>>(self, lhs: *const T) {
+        // SAFETY: `typed` made the description from the shapes of the arrays, which live as long as the call.
+        unsafe { self.depthwise.run::<U, T>(self.pool, lhs, self.kernel, self.to, self.store) };
+    }
+}
+
+/// The product of patches and kernel for an input of any type.
+struct Product<'a, U> {
+    pool: &'a Pool,
+    geometry: Geometry,
+    kernel: &'a Operand<U>,
+    features_inside: bool,
+    shape: Shape,
+    output: &'a Output<U>,
+}
+
+impl<U: Operands> Visit<U> for Product<'_, U> {
+    fn visit<T: Load<U>>(self, lhs: *const T) {
+        let patches = Patches { ptr: lhs, geometry: self.geometry };
+        // SAFETY: as for `Weigh`; `out` is ours, and the output describes its groups, members, rows and columns.
+        unsafe {
+            if self.features_inside {
+                multiply_blocks(self.pool, self.shape, &patches, self.kernel.right(), self.output);
+            } else {
+                multiply_blocks(self.pool, self.shape, self.kernel.left(), &patches, self.output);
             }
-            at[d] = 0;
         }
     }
 }

@@ -11,8 +11,10 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use self::gemm::{Output, Shape};
-use self::operand::Index;
+pub(crate) use self::gemm::{Output, Shape, multiply as multiply_blocks};
+pub(crate) use self::kernel::panels;
+pub(crate) use self::operand::{Index, Left, Right, pad};
+pub(crate) use self::product::{Operand, Operands, Visit, compute_type, multiply, with_compute};
 use crate::view::SyncPtr;
 use crate::{Dst, Pool, Src};
 
@@ -98,7 +100,7 @@ impl DotDims {
 pub fn dot_general(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, mut out: Dst<'_>, dims: &DotDims) {
     let expected = dims.output_dims(lhs.dims(), rhs.dims()).unwrap_or_else(|message| panic!("{message}"));
     assert_eq!(out.dims(), expected, "dot_general of {:?} and {:?}", lhs.dims(), rhs.dims());
-    product::with_compute!(product::compute_type(lhs.dtype(), rhs.dtype(), out.dtype()), U => general::<U>(pool, lhs, rhs, &mut out, dims))
+    with_compute!(compute_type(lhs.dtype(), rhs.dtype(), out.dtype()), U => general::<U>(pool, lhs, rhs, &mut out, dims))
 }
 
 /// Sizes and row-major strides of some dimensions of an array.
@@ -106,7 +108,7 @@ fn sides(dims: &[usize], of: impl Iterator<Item = usize>) -> Vec<(usize, usize)>
     of.map(|d| (dims[d], dims[d + 1..].iter().product())).collect()
 }
 
-fn general<U: product::Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, dims: &DotDims) {
+fn general<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, dims: &DotDims) {
     let free = |rank: usize, batch: &[usize], contract: &[usize]| -> Vec<usize> {
         (0..rank).filter(|d| !batch.contains(d) && !contract.contains(d)).collect()
     };
@@ -133,7 +135,7 @@ fn general<U: product::Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &
         store: U::store(out.dtype()),
     };
     // SAFETY: `out` is ours for the call and has the size of the batch times rows times columns.
-    unsafe { product::multiply(pool, shape, &a, &b, &output) };
+    unsafe { multiply(pool, shape, &a, &b, &output) };
 }
 
 /// The contracted dimensions of both sides in the order that lets most sides be read with one stride; sums do not depend on it.

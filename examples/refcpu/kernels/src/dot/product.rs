@@ -71,6 +71,15 @@ pub(crate) use with_compute;
 pub(crate) trait Operands: Compute + Target {
     /// An array as a batch of matrices; `outer` and `inner` as in [`Matrices`].
     fn operand(src: Src<'_>, batch: Index, outer: Index, inner: Index) -> Operand<Self>;
+
+    /// Visits the elements of an array in place if a packing kernel can convert them, else those of a converted copy.
+    fn visit(src: Src<'_>, visitor: impl Visit<Self>);
+}
+
+/// Something to be done with the elements of an array, whatever type they have.
+pub(crate) trait Visit<U> {
+    /// Does it. The elements are readable for the time of the call.
+    fn visit<T: Load<U>>(self, elements: *const T);
 }
 
 /// A matrix operand of any element type.
@@ -156,6 +165,13 @@ macro_rules! operands {
                     }
                 };
                 Operand { side, _converted: converted }
+            }
+
+            fn visit(src: Src<'_>, visitor: impl Visit<Self>) {
+                match src.dtype() {
+                    $($dtype => visitor.visit(src.as_ptr().cast::<$t>()),)*
+                    _ => visitor.visit(<$u>::array_of(src).ptr::<$u>().cast_const()),
+                }
             }
         }
     )*};

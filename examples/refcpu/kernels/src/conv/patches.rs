@@ -1,0 +1,403 @@
+//! The input of a convolution seen as a matrix: one row per output position, one column per kernel element and input feature.
+//! The matrix is never made as a whole; blocks of it are copied when the matrix product asks for them.
+
+use super::ConvSpec;
+use crate::dot::{Left, Right, pad, panels};
+use crate::number::{Accumulator, Load};
+use crate::window::Axis;
+use std::ops::Range;
+
+/// Marks a place of padding or a hole.
+const NOWHERE: usize = usize::MAX;
+/// More spatial dimensions than any array has.
+pub(super) const MAX_SPATIAL: usize = 16;
+
+/// One spatial dimension.
+#[derive(Clone, Debug)]
+struct Spatial {
+    /// Offset in the input for each kernel element and output position: `[kernel][output]`.
+    offsets: Vec<usize>,
+    outputs: usize,
+    /// For each kernel element the output positions whose offsets are `first + o * step`, if all others are nowhere.
+    lines: Option<Vec<Line>>,
+    step: usize,
+}
+
+/// The output positions at which one kernel element sees the input.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    from: usize,
+    to: usize,
+    /// Offset of output position `from`.
+    offset: usize,
+}
+
+impl Spatial {
+    fn new(axis: &Axis, reversed: bool, stride: usize) -> Self {
+        let mut offsets = Vec::with_capacity(axis.size * axis.outputs);
+        for k in 0..axis.size {
+            let k = if reversed { axis.size - 1 - k } else { k };
+            offsets.extend((0..axis.outputs).map(|o| axis.position(o, k).map_or(NOWHERE, |i| i * stride)));
+        }
+        let step = axis.stride * stride;
+        let lines = offsets
+            .chunks(axis.outputs.max(1))
+            .map(|row| {
+                let from = row.iter().position(|o| *o != NOWHERE).unwrap_or(0);
+                let to = row.iter().rposition(|o| *o != NOWHERE).map_or(0, |last| last + 1);
+                let straight = (from..to).all(|o| row[o] == row[from] + (o - from) * step);
+                straight.then(|| Line { from, to, offset: if from < to { row[from] } else { 0 } })
+            })
+            .collect();
+        Self { offsets, outputs: axis.outputs, lines, step }
+    }
+
+    #[inline(always)]
+    fn offset(&self, kernel: usize, output: usize) -> usize {
+        self.offsets[kernel * self.outputs + output]
+    }
+}
+
+/// What an index dimension of the matrix runs over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    /// The batch (rows) or the input features (columns).
+    Channel,
+    /// The output positions (rows) or kernel elements (columns) of this spatial dimension.
+    Spatial(usize),
+}
+
+/// The geometry of the matrix.
+#[derive(Clone, Debug)]
+pub(super) struct Geometry {
+    spatial: Vec<Spatial>,
+    /// Stride of the input's batch dimension.
+    batch_stride: usize,
+    /// Stride of the input's feature dimension.
+    feature_stride: usize,
+    /// Dimensions of the rows, outermost first, with sizes. Those before `fixed` belong to the batch of products.
+    rows: Vec<(Over, usize)>,
+    /// How many row dimensions are fixed for each member of the batch of products.
+    fixed: usize,
+    /// Dimensions of the columns, outermost first, with sizes.
+    cols: Vec<(Over, usize)>,
+    /// Elements between the groups' inputs.
+    group_stride: usize,
+    /// Products per group.
+    per_group: usize,
+}
+
+impl Geometry {
+    /// `rows` and `cols` are in the order of the matrix; the first `fixed` row dimensions belong to the batch.
+    pub(super) fn new(
+        spec: &ConvSpec,
+        axes: &[Axis],
+        lhs: &[usize],
+        rows: Vec<(Over, usize)>,
+        fixed: usize,
+        cols: Vec<(Over, usize)>,
+        group_stride: usize,
+    ) -> Self {
+        assert!(axes.len() <= MAX_SPATIAL, "a convolution over {} dimensions", axes.len());
+        let stride = |d: usize| lhs[d + 1..].iter().product::<usize>();
+        let spatial = axes
+            .iter()
+            .zip(&spec.input_spatial)
+            .zip(&spec.reversal)
+            .map(|((axis, d), reversed)| Spatial::new(axis, *reversed, stride(*d)))
+            .collect();
+        Self {
+            spatial,
+            batch_stride: stride(spec.input_batch),
+            feature_stride: stride(spec.input_feature),
+            per_group: rows[..fixed].iter().map(|r| r.1).product(),
+            rows,
+            fixed,
+            cols,
+            group_stride,
+        }
+    }
+
+    /// Whether neighbouring rows of the matrix, rather than neighbouring columns, are neighbours in memory.
+    fn rows_adjacent(&self) -> bool {
+        let Some((over, _)) = self.rows[self.fixed..].iter().rfind(|r| r.1 > 1) else { return false };
+        if self.feature_stride == 1 && self.cols.iter().any(|c| *c == (Over::Channel, c.1) && c.1 > 1) {
+            return false;
+        }
+        match over {
+            Over::Channel => self.batch_stride == 1,
+            Over::Spatial(d) => self.spatial[*d].step == 1,
+        }
+    }
+
+    /// Splits a flat index into one per dimension: the channel's, and those of the spatial dimensions.
+    #[inline(always)]
+    fn split(dims: &[(Over, usize)], mut i: usize, at: &mut At) {
+        for (over, size) in dims.iter().rev() {
+            let here = i % size;
+            i /= size;
+            match over {
+                Over::Channel => at.channel = here,
+                Over::Spatial(d) => at.spatial[*d] = here,
+            }
+        }
+    }
+
+    /// The row indices that member `batch` of the products fixes, and the offset of its group.
+    fn member(&self, batch: usize) -> (At, usize) {
+        let mut at = At::default();
+        Self::split(&self.rows[..self.fixed], batch % self.per_group, &mut at);
+        (at, batch / self.per_group * self.group_stride)
+    }
+}
+
+/// An index of rows or columns, split.
+#[derive(Clone, Copy, Debug, Default)]
+struct At {
+    channel: usize,
+    spatial: [usize; MAX_SPATIAL],
+}
+
+/// Neighbouring rows of a block that differ in the innermost row dimension only.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    /// First row within the block.
+    start: usize,
+    len: usize,
+    at: At,
+}
+
+/// The matrix of a convolution's input.
+pub(super) struct Patches<T> {
+    /// The first element of the input.
+    pub ptr: *const T,
+    pub geometry: Geometry,
+}
+
+// SAFETY: the array behind the pointer is only read, and whoever makes a `Patches` keeps it readable for its use.
+unsafe impl<T: Send + Sync> Sync for Patches<T> {}
+
+impl<T: Copy> Patches<T> {
+    /// Copies a block with the elements of a column adjacent: column `j` of the block goes to `dst + j * width`.
+    ///
+    /// # Safety
+    /// The ranges must be within the matrix, and `dst` writable.
+    unsafe fn by_columns<U: Accumulator>(
+        &self,
+        batch: usize,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        width: usize,
+        dst: *mut U,
+    ) where
+        T: Load<U>,
+    {
+        let g = &self.geometry;
+        let (fixed, group) = g.member(batch);
+        let dims = &g.rows[g.fixed..];
+        let (inner, inner_size) = dims.last().copied().unwrap_or((Over::Channel, 1));
+        let mut segments = Vec::new();
+        let mut row = rows.start;
+        while row < rows.end {
+            let mut at = fixed;
+            Geometry::split(dims, row, &mut at);
+            let len = (inner_size - row % inner_size).min(rows.end - row);
+            segments.push(Segment { start: row - rows.start, len, at });
+            row += len;
+        }
+        let mut k = At::default();
+        for (j, col) in cols.enumerate() {
+            Geometry::split(&g.cols, col, &mut k);
+            let to = dst.wrapping_add(j * width);
+            'segments: for s in &segments {
+                let mut offset = group + k.channel * g.feature_stride + s.at.channel * g.batch_stride;
+                for (d, spatial) in g.spatial.iter().enumerate() {
+                    if inner != Over::Spatial(d) {
+                        match spatial.offset(k.spatial[d], s.at.spatial[d]) {
+                            NOWHERE => {
+                                // SAFETY: the segment lies within the block.
+                                (0..s.len).for_each(|i| unsafe { *to.add(s.start + i) = U::ZERO });
+                                continue 'segments;
+                            }
+                            o => offset += o,
+                        }
+                    }
+                }
+                // SAFETY: the offsets are those of elements of the input, and the segment lies within the block.
+                unsafe {
+                    let to = to.add(s.start);
+                    match inner {
+                        Over::Channel => copy(self.ptr.add(offset), g.batch_stride, s.len, to),
+                        Over::Spatial(d) => {
+                            let (spatial, o) = (&g.spatial[d], s.at.spatial[d]);
+                            if let Some(lines) = &spatial.lines {
+                                let line = lines[k.spatial[d]];
+                                let from = line.from.clamp(o, o + s.len);
+                                let end = line.to.clamp(from, o + s.len);
+                                (0..from - o).for_each(|i| *to.add(i) = U::ZERO);
+                                let first = line.offset + from.saturating_sub(line.from) * spatial.step;
+                                copy(
+                                    self.ptr.wrapping_add(offset + first),
+                                    spatial.step,
+                                    end - from,
+                                    to.add(from - o),
+                                );
+                                (end - o..s.len).for_each(|i| *to.add(i) = U::ZERO);
+                            } else {
+                                for i in 0..s.len {
+                                    *to.add(i) = match spatial.offset(k.spatial[d], o + i) {
+                                        NOWHERE => U::ZERO,
+                                        at => (*self.ptr.add(offset + at)).load(),
+                                    };
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Copies a block with the elements of a row adjacent.
+    ///
+    /// # Safety
+    /// The ranges must be within the matrix, and `dst` writable for the product of their lengths.
+    unsafe fn by_rows<U: Accumulator>(
+        &self,
+        batch: usize,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        dst: *mut U,
+    ) where
+        T: Load<U>,
+    {
+        let g = &self.geometry;
+        let (mut at, group) = g.member(batch);
+        let width = cols.len();
+        let (inner, inner_size) = g.cols.last().copied().unwrap_or((Over::Channel, 1));
+        let mut k = At::default();
+        for (i, row) in rows.enumerate() {
+            Geometry::split(&g.rows[g.fixed..], row, &mut at);
+            let base = group + at.channel * g.batch_stride;
+            let to = dst.wrapping_add(i * width);
+            let mut col = cols.start;
+            // A run of columns that is adjacent in memory as well, not yet copied: first column, length, offset.
+            let (mut run, mut run_at, mut run_from) = (0, 0, 0);
+            let flush = |run: usize, run_at: usize, run_from: usize| {
+                // SAFETY: runs are made of columns of this row whose elements lie in the input one after the other.
+                unsafe { copy(self.ptr.wrapping_add(run_from), 1, run, to.add(run_at)) };
+            };
+            while col < cols.end {
+                Geometry::split(&g.cols, col, &mut k);
+                let len = (inner_size - col % inner_size).min(cols.end - col);
+                let mut offset = base + k.channel * g.feature_stride;
+                for (d, spatial) in g.spatial.iter().enumerate() {
+                    if inner != Over::Spatial(d) && offset != NOWHERE {
+                        let o = spatial.offset(k.spatial[d], at.spatial[d]);
+                        offset = if o == NOWHERE { NOWHERE } else { offset + o };
+                    }
+                }
+                let place = col - cols.start;
+                // SAFETY: offsets that are somewhere are those of elements of the input; the columns lie within the block.
+                unsafe {
+                    match inner {
+                        _ if offset == NOWHERE => (0..len).for_each(|j| *to.add(place + j) = U::ZERO),
+                        Over::Channel if g.feature_stride == 1 => {
+                            if run_at + run == place && run_from + run == offset && run > 0 {
+                                run += len;
+                            } else {
+                                flush(run, run_at, run_from);
+                                (run, run_at, run_from) = (len, place, offset);
+                            }
+                        }
+                        Over::Channel => copy(self.ptr.add(offset), g.feature_stride, len, to.add(place)),
+                        Over::Spatial(d) => {
+                            let spatial = &g.spatial[d];
+                            for j in 0..len {
+                                *to.add(place + j) = match spatial.offset(k.spatial[d] + j, at.spatial[d]) {
+                                    NOWHERE => U::ZERO,
+                                    o => (*self.ptr.add(offset + o)).load(),
+                                };
+                            }
+                        }
+                    }
+                }
+                col += len;
+            }
+            flush(run, run_at, run_from);
+        }
+    }
+}
+
+/// Copies `n` elements, `stride` apart.
+///
+/// # Safety
+/// They must be readable, and `n` places at `to` writable.
+#[inline(always)]
+unsafe fn copy<U, T: Load<U>>(from: *const T, stride: usize, n: usize, to: *mut U) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if stride == 1 {
+            for i in 0..n {
+                *to.add(i) = (*from.add(i)).load();
+            }
+        } else {
+            for i in 0..n {
+                *to.add(i) = (*from.add(i * stride)).load();
+            }
+        }
+    }
+}
+
+impl<U: Accumulator, T: Load<U>> Left<U> for Patches<T> {
+    fn direct(&self, _batch: usize) -> Option<(*const U, usize, usize)> {
+        None
+    }
+
+    fn batch_stride(&self) -> Option<usize> {
+        None
+    }
+
+    unsafe fn pack(
+        &self,
+        batch: usize,
+        rows: Range<usize>,
+        depth: Range<usize>,
+        dst: *mut U,
+    ) -> (usize, usize) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if self.geometry.rows_adjacent() {
+                let width = rows.len();
+                self.by_columns(batch, rows, depth, width, dst);
+                (1, width)
+            } else {
+                let width = depth.len();
+                self.by_rows(batch, rows, depth, dst);
+                (width, 1)
+            }
+        }
+    }
+}
+
+impl<U: Accumulator, T: Load<U>> Right<U> for Patches<T> {
+    fn direct(&self, _batch: usize) -> Option<(*const U, usize)> {
+        None
+    }
+
+    fn batch_stride(&self) -> Option<usize> {
+        None
+    }
+
+    unsafe fn pack(&self, batch: usize, depth: Range<usize>, cols: Range<usize>, lanes: usize, dst: *mut U) {
+        for (first, count) in panels(cols.len().div_ceil(lanes)) {
+            let from = cols.start + first * lanes;
+            let some = from..cols.end.min(from + count * lanes);
+            let to = dst.wrapping_add(first * lanes * depth.len());
+            // SAFETY: the caller's contract: panels lie one behind the other, each with its width per depth.
+            unsafe { self.by_columns(batch, some, depth.clone(), count * lanes, to) };
+        }
+        // SAFETY: as above.
+        unsafe { pad(cols.len(), depth.len(), lanes, dst) };
+    }
+}
