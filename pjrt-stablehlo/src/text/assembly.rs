@@ -5,7 +5,7 @@
 
 use super::lexer::{self, Kind};
 use super::operations::{Pending, Types};
-use super::parser::{Parser, shortened};
+use super::parser::Parser;
 use super::regions::Frame;
 use crate::Error;
 use crate::ir::{
@@ -123,11 +123,7 @@ impl<'a> Parser<'a> {
             (Some(_), _) => self.standard(pending, block)?,
             (None, name) if name.starts_with("chlo.") => self.chlo(pending, block)?,
             (None, name) if name.starts_with("sdy.") => self.shardy(pending, block)?,
-            (None, name) => {
-                let message =
-                    format!("the custom assembly of operation '{}' is not supported", shortened(name));
-                return Err(self.unsupported_at(pending.start, message));
-            }
+            (None, _) => self.other_dialect(pending, block)?,
         };
         self.finish(pending).map(|()| None)
     }
@@ -278,7 +274,7 @@ impl<'a> Parser<'a> {
         }
         let at = self.token.start;
         let types = self.types()?;
-        if self.eat("->") {
+        if self.eat("->") || self.eat("to") {
             return Ok(Types { operands: Some(types), results: self.result_types()? });
         }
         Ok(match (pending.code, &*types) {

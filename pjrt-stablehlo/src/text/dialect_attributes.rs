@@ -137,19 +137,23 @@ impl<'a> Parser<'a> {
         mut read: impl FnMut(&mut Self, &'a str) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let mut seen: Vec<&str> = Vec::new();
-        self.list("<", ">", |parser| {
-            let start = parser.token.start;
-            let name = parser.bare("the name of a field")?;
-            parser.expect("=")?;
+        self.expect("<")?;
+        while !self.eat(">") {
+            let start = self.token.start;
+            let name = self.bare("the name of a field or '>'")?;
+            self.expect("=")?;
             if seen.contains(&name) {
-                return Err(parser.error_at(start, format!("field '{name}' is given twice")));
+                return Err(self.error_at(start, format!("field '{name}' is given twice")));
             }
-            if !read(parser, name)? {
-                return Err(parser.error_at(start, format!("there is no field '{name}' in this attribute")));
+            if !read(self, name)? {
+                return Err(self.error_at(start, format!("there is no field '{name}' in this attribute")));
             }
             seen.push(name);
-            Ok(())
-        })?;
+            // A comma may follow the last field as well.
+            if !self.at(">") {
+                self.expect(",")?;
+            }
+        }
         Ok(())
     }
 
@@ -451,10 +455,10 @@ impl<'a> Parser<'a> {
                 "axes" => mesh.axes = parser.list("[", "]", Self::mesh_axis)?.into(),
                 "device_ids" => {
                     let start = parser.token.start;
-                    let ids = match parser.attribute()? {
-                        Attribute::Elements(literal) => {
-                            literal.to_i64s(crate::limits::MAX_ATTRIBUTE_ELEMENTS)
-                        }
+                    let ids = parser.attribute()?;
+                    parser.charge(&ids)?;
+                    let ids = match &ids {
+                        Attribute::Elements(ids) => ids.to_i64s(crate::limits::MAX_ATTRIBUTE_ELEMENTS),
                         _ => None,
                     };
                     let ids = ids.ok_or_else(|| parser.error_at(start, "expected device numbers"))?;

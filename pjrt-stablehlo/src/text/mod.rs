@@ -7,6 +7,7 @@
 
 mod aliases;
 mod assembly;
+mod assembly_others;
 mod assembly_regions;
 mod attributes;
 mod dense;

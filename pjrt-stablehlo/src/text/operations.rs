@@ -14,6 +14,9 @@ use crate::{Error, ErrorKind};
 const SEGMENT_SIZES: &[&str] =
     &["operandSegmentSizes", "operand_segment_sizes", "resultSegmentSizes", "result_segment_sizes"];
 
+/// Properties of calls that are for MLIR's tools, and that this crate does not keep.
+const CALL_ATTRIBUTES: &[&str] = &["arg_attrs", "no_inline", "res_attrs"];
+
 /// A name of results, and where it is: `%0` or `%0:2`.
 struct ResultName<'a> {
     name: &'a str,
@@ -252,7 +255,11 @@ impl<'a> Parser<'a> {
             ));
         };
         let own = code.info().attributes;
-        let is_own = |key: &str| own.iter().any(|spec| spec.name == key) || SEGMENT_SIZES.contains(&key);
+        let is_own = |key: &str| {
+            own.iter().any(|spec| spec.name == key)
+                || SEGMENT_SIZES.contains(&key)
+                || code == OpCode::FuncCall && CALL_ATTRIBUTES.contains(&key)
+        };
         if let Some((unknown, _)) = properties.iter().find(|(key, _)| !is_own(key)) {
             let message = format!("there is no attribute '{}'", shortened(unknown));
             return Err(Error::new(ErrorKind::Invalid, message));
@@ -290,7 +297,8 @@ impl<'a> Parser<'a> {
             _ => 1,
         };
         self.attribute_numbers = self.attribute_numbers.checked_sub(numbers).ok_or_else(|| {
-            Error::new(ErrorKind::TooLarge, "the attributes of operations have more numbers than allowed")
+            let message = "the attributes of operations have more numbers than allowed";
+            self.other_error_at(ErrorKind::TooLarge, self.token.start, message)
         })?;
         Ok(())
     }
