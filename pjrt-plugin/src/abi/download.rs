@@ -1,5 +1,6 @@
 //! Buffers that the host reads or copies: slots 69, 70, 92 and 100.
 
+use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::abi::upload::{Place, buffer_to_raw};
 use crate::buffer::PjrtBuffer;
 use crate::client::{BufferRef, PjrtClient};
 use crate::error::{Error, Result};
-use crate::event::{Event, after};
+use crate::event::{Event, EventSource, after};
 use crate::host_buffer::CopyToHost;
 use crate::promise::Pending;
 use crate::storage::{BufferState, Held};
@@ -95,30 +96,17 @@ shims! {
     buffer_copy_raw_to_host(PJRT_Buffer_CopyRawToHost_Args) |args, C| {
         output!(args.event = ptr::null_mut());
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let (offset, transfer_size) = (input!(args.offset), input!(args.transfer_size));
-        let size = buffer.shape.host_size();
-        let range = usize::try_from(offset).ok().zip(usize::try_from(transfer_size).ok());
-        let range = range.and_then(|(from, len)| Some(from..from.checked_add(len).filter(|end| *end <= size)?));
-        let Some(range) = range else {
-            let error = Error::invalid_argument(format!(
-                "a copy from offset {offset} of transfer size {transfer_size} does not lie in a buffer of size {size}"
-            ));
-            output!(args.event = event_to_raw(Event::failed(error)));
-            return Ok(());
+        let range = match raw_range(&buffer.shape, input!(args.offset), input!(args.transfer_size)) {
+            Ok(range) => range,
+            Err(error) => {
+                output!(args.event = event_to_raw(Event::failed(error)));
+                return Ok(());
+            }
         };
-        let dst: *mut u8 = input!(args.dst).cast();
-        if dst.is_null() && !range.is_empty() {
-            return Err(null("dst"));
-        }
         let held = buffer.state.share()?;
         let (done, event) = Event::pending();
-        // SAFETY: the host lends `transfer_size` bytes until the event is complete, which it is when the closure below has run.
-        let mut target = unsafe { HostBytesMut::new(dst, range.len()) };
-        let shape = &buffer.shape;
-        let copy = CopyToHost::collected(shape.element_type, shape.dims.clone(), move |bytes| {
-            done.complete(bytes.map(|bytes| target.bytes().copy_from_slice(&bytes[range])));
-        });
-        read_back::<C>(held, copy);
+        // SAFETY: the host lends `transfer_size` bytes until the event is complete.
+        unsafe { copy_range::<C>(held, &buffer.shape, range, input!(args.dst).cast(), done) };
         output!(args.event = raw(event));
         Ok(())
     }
@@ -151,6 +139,41 @@ shims! {
         output!(args.dst_buffer = copy(buffer, to)?);
         Ok(())
     }
+}
+
+/// Which bytes of an array a raw copy takes.
+pub(crate) fn raw_range(shape: &Shape, offset: i64, transfer_size: i64) -> Result<Range<usize>> {
+    let size = shape.host_size();
+    let range = usize::try_from(offset).ok().zip(usize::try_from(transfer_size).ok());
+    let range = range.and_then(|(from, len)| Some(from..from.checked_add(len).filter(|end| *end <= size)?));
+    range.ok_or_else(|| {
+        Error::invalid_argument(format!(
+            "a copy from offset {offset} of transfer size {transfer_size} does not lie in a buffer of size {size}"
+        ))
+    })
+}
+
+/// Copies part of an array, as bytes, once its data is there.
+///
+/// # Safety
+///
+/// `dst` is null or the start of as many bytes as the range has, which are the plugin's until `done` is complete.
+pub(crate) unsafe fn copy_range<C: PjrtClient>(
+    held: Held<C::Buffer>,
+    shape: &Shape,
+    range: Range<usize>,
+    dst: *mut u8,
+    done: EventSource,
+) {
+    if dst.is_null() && !range.is_empty() {
+        return done.complete(Err(null("dst")));
+    }
+    // SAFETY: this function's contract; the closure below, which owns the memory, completes the event when it is done with it.
+    let mut target = unsafe { HostBytesMut::new(dst, range.len()) };
+    let copy = CopyToHost::collected(shape.element_type, shape.dims.clone(), move |bytes| {
+        done.complete(bytes.map(|bytes| target.bytes().copy_from_slice(&bytes[range])));
+    });
+    read_back::<C>(held, copy);
 }
 
 /// Copies a buffer: at once if its data is there, otherwise as soon as it is.

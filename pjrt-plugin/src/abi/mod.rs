@@ -14,6 +14,7 @@ pub(crate) mod args;
 pub(crate) mod buffer;
 pub(crate) mod client;
 pub(crate) mod client_state;
+pub(crate) mod deferred;
 pub(crate) mod device;
 pub(crate) mod download;
 pub(crate) mod error;

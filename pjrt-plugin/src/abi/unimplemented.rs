@@ -58,10 +58,6 @@ unimplemented_slots! {
     client_dma_unmap(PJRT_Client_DmaUnmap_Args)
     /// Slot 119.
     async_host_to_device_transfer_manager_transfer_literal(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args)
-    /// Slot 120.
-    buffer_copy_raw_to_host_future(PJRT_Buffer_CopyRawToHostFuture_Args)
-    /// Slot 125.
-    buffer_donate_with_control_dependency(PJRT_Buffer_DonateWithControlDependency_Args)
     /// Slot 131.
     buffer_bitcast(PJRT_Buffer_Bitcast_Args)
     /// Slot 136.

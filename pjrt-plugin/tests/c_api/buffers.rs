@@ -386,3 +386,65 @@ fn an_uninitialised_buffer_has_a_size() {
     }));
     assert_eq!(Buffer(args.unwrap().buffer).numbers().unwrap().len(), 4);
 }
+
+#[test]
+fn a_donation_with_a_dependency_is_ready_when_the_host_says_so() {
+    let client = Client::new(&[]);
+    let donate = |buffer: &Buffer| {
+        call!(PJRT_Buffer_DonateWithControlDependency(PJRT_Buffer_DonateWithControlDependency_Args {
+            buffer: buffer.0
+        }))
+        .map(|args| (Buffer(args.out_buffer), args))
+    };
+    let say = |args: &PJRT_Buffer_DonateWithControlDependency_Args, error_code| {
+        let mut said = PJRT_Buffer_DonateWithControlDependency_Callback_Args {
+            callback_data: args.callback_data,
+            error_code,
+            ..PJRT_Buffer_DonateWithControlDependency_Callback_Args::zeroed()
+        };
+        // SAFETY: the callback is called once, with its data.
+        unsafe { (args.dependency_ready_callback.unwrap())(&raw mut said) };
+    };
+    let buffer = client.upload(0, &[1.0; 4]);
+    let (donated, args) = donate(&buffer).unwrap();
+    assert!(buffer.is_deleted() && donate(&buffer).is_err());
+    let event = donated.ready();
+    assert!(!is_ready(event));
+    say(&args, PJRT_Error_Code_OK);
+    assert!(is_ready(event));
+    destroy_event(event);
+    assert_eq!(donated.numbers().unwrap(), [1.0; 4]);
+    let (donated, args) = donate(&donated).unwrap();
+    say(&args, PJRT_Error_Code_ABORTED);
+    assert_eq!(donated.numbers().unwrap_err().code, ErrorCode::Aborted as u32);
+}
+
+#[test]
+fn a_raw_copy_can_learn_later_where_to_go() {
+    let client = Client::new(&[]);
+    let buffer = client.upload(0, &[1.0, 2.0, 3.0, 4.0]);
+    let mut dst = [0_f32; 2];
+    let mut copy = |offset, error_code| {
+        let args = call!(PJRT_Buffer_CopyRawToHostFuture(PJRT_Buffer_CopyRawToHostFuture_Args {
+            buffer: buffer.0,
+            offset,
+            transfer_size: 8,
+        }))
+        .unwrap();
+        assert!(!is_ready(args.event));
+        let mut said = PJRT_Buffer_CopyRawToHostFuture_Callback_Args {
+            callback_data: args.callback_data,
+            error_code,
+            dst: dst.as_mut_ptr().cast(),
+            ..PJRT_Buffer_CopyRawToHostFuture_Callback_Args::zeroed()
+        };
+        // SAFETY: the callback is called once, with its data.
+        unsafe { (args.future_ready_callback.unwrap())(&raw mut said) };
+        let outcome = await_event(args.event);
+        destroy_event(args.event);
+        outcome.map(|()| dst)
+    };
+    assert_eq!(copy(8, PJRT_Error_Code_OK).unwrap(), [3.0, 4.0]);
+    assert_eq!(copy(8, PJRT_Error_Code_ABORTED).unwrap_err().code, ErrorCode::Aborted as u32);
+    assert_eq!(copy(12, PJRT_Error_Code_OK).unwrap_err().code, ErrorCode::InvalidArgument as u32);
+}

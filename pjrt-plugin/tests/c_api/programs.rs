@@ -59,7 +59,7 @@ fn getters_describe_the_program() {
         call!(PJRT_Executable_OutputMemoryKinds(PJRT_Executable_OutputMemoryKinds_Args { executable }))
             .unwrap();
     assert_eq!(args.num_outputs, 2);
-    assert_eq!(array(args.memory_kind_sizes, 2), [0, 0]);
+    assert_eq!(array(args.memory_kind_sizes, 2), ["device".len(); 2]);
     let args = call!(PJRT_Executable_OutputDimensions(PJRT_Executable_OutputDimensions_Args { executable }))
         .unwrap();
     assert_eq!(array(args.dim_sizes, args.num_outputs), [1, 1]);

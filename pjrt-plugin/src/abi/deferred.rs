@@ -1,0 +1,122 @@
+//! Buffers and copies that wait for a callback which the host makes: slots 120 and 125.
+
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+
+use pjrt_sys::{
+    PJRT_Buffer_CopyRawToHostFuture_Callback_Args, PJRT_Buffer_DonateWithControlDependency_Callback_Args,
+    PJRT_Error_Code_OK,
+};
+
+use crate::abi::args::{View, fields_of, handle, input, output, shims};
+use crate::abi::buffer::{BufferHandle, Shape};
+use crate::abi::download::{copy_range, raw_range};
+use crate::abi::error::host_error;
+use crate::abi::event::event_to_raw;
+use crate::abi::guard;
+use crate::abi::upload::{Place, buffer_to_raw};
+use crate::client::PjrtClient;
+use crate::error::Result;
+use crate::event::{Event, EventSource};
+use crate::storage::{BufferState, Held};
+
+/// A raw copy that does not know yet where to.
+struct FutureCopy<C: PjrtClient> {
+    held: Held<C::Buffer>,
+    shape: Arc<Shape>,
+    range: Result<Range<usize>>,
+    done: EventSource,
+}
+
+shims! {
+    /// Slot 120: as slot 100, to a place that the host names through the callback.
+    buffer_copy_raw_to_host_future(PJRT_Buffer_CopyRawToHostFuture_Args) |args, C| {
+        let buffer = handle!(args.buffer: BufferHandle<C>)?;
+        let range = raw_range(&buffer.shape, input!(args.offset), input!(args.transfer_size));
+        let held = buffer.state.share()?;
+        let (done, event) = Event::pending();
+        let copy = FutureCopy::<C> { held, shape: Arc::clone(&buffer.shape), range, done };
+        output!(args.event = event_to_raw(event));
+        output!(args.callback_data = Box::into_raw(Box::new(copy)).cast());
+        output!(args.future_ready_callback = Some(destination_known::<C>));
+        Ok(())
+    }
+
+    /// Slot 125: a buffer of the same storage whose data is there only once the host says so, too.
+    buffer_donate_with_control_dependency(PJRT_Buffer_DonateWithControlDependency_Args) |args, C| {
+        output!(args.out_buffer = ptr::null_mut());
+        let buffer = handle!(args.buffer: BufferHandle<C>)?;
+        let held = buffer.state.donate()?;
+        let (source, dependency) = Event::pending();
+        let ready = Event::all(vec![held.ready, dependency]);
+        let place = Place { device: buffer.device, memory: buffer.memory };
+        let state = BufferState::new(held.claim, held.allocated, ready);
+        output!(args.out_buffer = buffer_to_raw(&buffer.client, place, Arc::clone(&buffer.shape), state)?);
+        output!(args.callback_data = Box::into_raw(Box::new(source)).cast());
+        output!(args.dependency_ready_callback = Some(dependency_ready));
+        Ok(())
+    }
+}
+
+/// The callback of slot 120.
+///
+/// # Safety
+///
+/// The host calls it once, with the data that it was given with it, and either an error or memory for the copy that it lends
+/// until the event is complete.
+unsafe extern "C" fn destination_known<C: PjrtClient>(
+    args: *mut PJRT_Buffer_CopyRawToHostFuture_Callback_Args,
+) {
+    fields_of!(PJRT_Buffer_CopyRawToHostFuture_Callback_Args);
+    let run = || {
+        // SAFETY: this function's contract.
+        let args = unsafe { View::new(args) }?;
+        // SAFETY: the data is the box of slot 120, which is taken back once.
+        let copy = unsafe { Box::from_raw(input!(args.callback_data).cast::<FutureCopy<C>>()) };
+        let code = input!(args.error_code);
+        if code != PJRT_Error_Code_OK {
+            // SAFETY: message and size describe a string of the host.
+            let error =
+                unsafe { host_error(code, input!(args.error_message), input!(args.error_message_size)) };
+            copy.done.complete(Err(error.reported()));
+            return Ok(());
+        }
+        let FutureCopy { held, shape, range, done } = *copy;
+        match range {
+            // SAFETY: the host lends memory for the range until the event is complete.
+            Ok(range) => unsafe { copy_range::<C>(held, &shape, range, input!(args.dst).cast(), done) },
+            Err(error) => done.complete(Err(error)),
+        }
+        Ok(())
+    };
+    // What goes wrong here is in the event, whose source is dropped with the copy.
+    let _: Result<()> = guard::catch(run);
+}
+
+/// The callback of slot 125.
+///
+/// # Safety
+///
+/// The host calls it once, with the data that it was given with it.
+unsafe extern "C" fn dependency_ready(args: *mut PJRT_Buffer_DonateWithControlDependency_Callback_Args) {
+    fields_of!(PJRT_Buffer_DonateWithControlDependency_Callback_Args);
+    let run = || {
+        // SAFETY: this function's contract.
+        let args = unsafe { View::new(args) }?;
+        // SAFETY: the data is the box of slot 125, which is taken back once.
+        let source = unsafe { Box::from_raw(input!(args.callback_data).cast::<EventSource>()) };
+        let code = input!(args.error_code);
+        source.complete(if code == PJRT_Error_Code_OK {
+            Ok(())
+        } else {
+            // SAFETY: message and size describe a string of the host.
+            let error =
+                unsafe { host_error(code, input!(args.error_message), input!(args.error_message_size)) };
+            Err(error.reported())
+        });
+        Ok(())
+    };
+    // A panic in a callback of the event has been caught where it happened.
+    let _: Result<()> = guard::catch(run);
+}
