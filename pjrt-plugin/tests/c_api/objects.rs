@@ -211,6 +211,112 @@ fn topologies_can_be_stored_and_restored() {
         .unwrap();
 }
 
+/// A key-value store of the host, behind callbacks.
+mod store {
+    use std::collections::HashMap;
+    use std::ffi::{c_char, c_void};
+    use std::ptr;
+    use std::sync::Mutex;
+
+    use pjrt_sys::*;
+
+    use crate::host::{array, text};
+
+    #[derive(Default)]
+    pub(crate) struct Store {
+        pub(crate) values: Mutex<HashMap<String, Vec<u8>>>,
+    }
+
+    unsafe extern "C" fn delete(value: *mut c_char) {
+        // SAFETY: the value is the string below.
+        drop(unsafe { std::ffi::CString::from_raw(value) });
+    }
+
+    /// A value that the plugin gives back to `delete`.
+    fn value(user_arg: *mut c_void, key: &str) -> Option<(*mut c_char, usize)> {
+        // SAFETY: the argument is a store that outlives the client.
+        let store = unsafe { &*user_arg.cast::<Store>() };
+        let value = store.values.lock().unwrap().get(key)?.clone();
+        Some((std::ffi::CString::new(value.clone()).unwrap().into_raw(), value.len()))
+    }
+
+    /// An error of the plugin, made as it wants errors made.
+    fn not_found(make: *mut PJRT_CallbackError) -> *mut PJRT_Error {
+        let message = "no such key";
+        // SAFETY: the plugin gave the function.
+        unsafe { ((*make).unwrap())(PJRT_Error_Code_NOT_FOUND, message.as_ptr().cast(), message.len()) }
+    }
+
+    pub(crate) unsafe extern "C" fn get(args: *mut PJRT_KeyValueGetCallback_Args) -> *mut PJRT_Error {
+        // SAFETY: the plugin filled the struct in.
+        let args = unsafe { &mut *args };
+        assert!(args.timeout_in_ms > 0);
+        match value(args.user_arg, &text(args.key, args.key_size)) {
+            None => return not_found(args.callback_error),
+            Some((value, size)) => (args.value, args.value_size) = (value, size),
+        }
+        args.value_deleter_callback = Some(delete);
+        ptr::null_mut()
+    }
+
+    pub(crate) unsafe extern "C" fn try_get(args: *mut PJRT_KeyValueTryGetCallback_Args) -> *mut PJRT_Error {
+        // SAFETY: the plugin filled the struct in.
+        let args = unsafe { &mut *args };
+        match value(args.user_arg, &text(args.key, args.key_size)) {
+            None => return not_found(args.callback_error),
+            Some((value, size)) => (args.value, args.value_size) = (value, size),
+        }
+        args.value_deleter_callback = Some(delete);
+        ptr::null_mut()
+    }
+
+    pub(crate) unsafe extern "C" fn put(args: *mut PJRT_KeyValuePutCallback_Args) -> *mut PJRT_Error {
+        // SAFETY: the plugin filled the struct in, and the argument is a store that outlives the client.
+        let (args, store) = unsafe { (&*args, &*(*args).user_arg.cast::<Store>()) };
+        let value = array(args.value.cast::<u8>(), args.value_size).to_vec();
+        store.values.lock().unwrap().insert(text(args.key, args.key_size), value);
+        ptr::null_mut()
+    }
+}
+
+#[test]
+fn a_distributed_client_reaches_the_hosts_store() {
+    let store = store::Store::default();
+    let user_arg = ptr::from_ref(&store).cast_mut().cast();
+    let options = [option("num_nodes", 2), option("node_id", 1)];
+    let args = call!(PJRT_Client_Create(PJRT_Client_Create_Args {
+        create_options: options.as_ptr(),
+        num_options: options.len(),
+        kv_get_callback: Some(store::get),
+        kv_get_user_arg: user_arg,
+        kv_put_callback: Some(store::put),
+        kv_put_user_arg: user_arg,
+        kv_try_get_callback: Some(store::try_get),
+        kv_try_get_user_arg: user_arg,
+    }));
+    // The dummy puts a value, gets it, and tries to get one that is not there.
+    drop(Client(args.unwrap().client));
+    assert_eq!(store.values.lock().unwrap()["hello"], b"world");
+}
+
+#[test]
+fn process_states_reach_the_client() {
+    let client = Client::new(&[]);
+    let message = "it went away";
+    let mut infos = [PJRT_ProcessInfo::zeroed(); 2];
+    infos[1].task_id = 1;
+    infos[1].state = PJRT_ProcessState_kError;
+    infos[1].error_code = 14;
+    infos[1].error_message = message.as_ptr().cast();
+    infos[1].error_message_size = message.len();
+    call!(PJRT_Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args {
+        client: client.0,
+        process_infos: infos.as_mut_ptr(),
+        num_process_infos: 2,
+    }))
+    .unwrap();
+}
+
 #[test]
 fn kv_callbacks_are_used_only_by_a_distributed_client() {
     // `Client::new` passes garbage; a client that says that it is one of two gets no working callbacks here.
