@@ -81,16 +81,6 @@ fn fields(code: OpCode) -> &'static [Field] {
     }
 }
 
-/// Attributes that are CHLO operations' own, which their assembly writes among the others.
-const CHLO_ATTRIBUTES: &[&str] = &[
-    "broadcast_dimensions",
-    "comparison_direction",
-    "compare_type",
-    "is_reverse",
-    "is_associative",
-    "scan_dim_size",
-];
-
 impl<'a> Parser<'a> {
     /// Reads an operation in its custom assembly, or its part before its first region.
     pub(super) fn custom(
@@ -418,19 +408,7 @@ impl<'a> Parser<'a> {
         };
         self.begin(&mut pending, operands, block);
         self.rest(&mut pending)?;
-        self.own_attributes(&mut pending, CHLO_ATTRIBUTES);
         Ok(pending)
-    }
-
-    /// Takes attributes out of the dictionary that are the operation's own.
-    pub(super) fn own_attributes(&self, pending: &mut Pending<'a>, names: &[&str]) {
-        let dictionary = std::mem::take(&mut pending.dictionary);
-        for (name, value) in dictionary.entries() {
-            if names.contains(&&**name) {
-                pending.properties.push((name.clone(), value.clone()));
-            }
-        }
-        pending.dictionary = super::module::without(&dictionary, names);
     }
 
     /// Operations of Shardy that the table does not have: keywords and attributes before or after the operand.

@@ -174,7 +174,6 @@ impl<'a> Parser<'a> {
         pending.set("dimension", Attribute::from(dimension));
         pending.set("operandSegmentSizes", sizes.clone());
         pending.set("resultSegmentSizes", sizes);
-        self.own_attributes(&mut pending, &["is_reverse", "is_associative", "scan_dim_size"]);
         self.begin(&mut pending, operands, block);
         pending.tail = Tail::Types;
         self.generic_region(pending)

@@ -17,6 +17,21 @@ const SEGMENT_SIZES: &[&str] =
 /// Properties of calls that are for MLIR's tools, and that this crate does not keep.
 const CALL_ATTRIBUTES: &[&str] = &["arg_attrs", "no_inline", "res_attrs"];
 
+/// Attributes that are CHLO operations' own, which texts write among the others.
+const CHLO_ATTRIBUTES: &[&str] = &[
+    "broadcast_dimensions",
+    "comparison_direction",
+    "compare_type",
+    "dimension",
+    "is_associative",
+    "is_reverse",
+    "k",
+    "precision_config",
+    "ragged_dot_dimension_numbers",
+    "scan_dim_size",
+    "value",
+];
+
 /// A name of results, and where it is: `%0` or `%0:2`.
 struct ResultName<'a> {
     name: &'a str,
@@ -248,17 +263,18 @@ impl<'a> Parser<'a> {
                     format!("operation '{}' is not supported", shortened(name)),
                 ));
             }
-            let properties = self.sorted(properties.clone())?;
-            return Ok((
-                Op::Other(Box::new(OtherOp { name: (*name).into(), properties })),
-                dictionary.clone(),
-            ));
+            let own = if dialect == "chlo" { CHLO_ATTRIBUTES } else { &[] };
+            let is_own = |(key, _): &&(Str, Attribute)| own.contains(&&**key);
+            let further = dictionary.entries().iter().filter(is_own);
+            let properties = self.sorted(properties.iter().chain(further).cloned().collect())?;
+            let op = Op::Other(Box::new(OtherOp { name: (*name).into(), properties }));
+            return Ok((op, without(dictionary, own)));
         };
         let own = code.info().attributes;
         let is_own = |key: &str| {
             own.iter().any(|spec| spec.name == key)
                 || SEGMENT_SIZES.contains(&key)
-                || code == OpCode::FuncCall && CALL_ATTRIBUTES.contains(&key)
+                || (code == OpCode::FuncCall && CALL_ATTRIBUTES.contains(&key))
         };
         if let Some((unknown, _)) = properties.iter().find(|(key, _)| !is_own(key)) {
             let message = format!("there is no attribute '{}'", shortened(unknown));
@@ -281,8 +297,8 @@ impl<'a> Parser<'a> {
         if dictionary.is_empty() {
             return Ok((op, DictionaryAttribute::default()));
         }
-        let names: Vec<&str> =
-            own.iter().map(|spec| spec.name).chain(SEGMENT_SIZES.iter().copied()).collect();
+        let ignored = if code == OpCode::FuncCall { CALL_ATTRIBUTES } else { SEGMENT_SIZES };
+        let names: Vec<&str> = own.iter().map(|spec| spec.name).chain(ignored.iter().copied()).collect();
         Ok((op, without(dictionary, &names)))
     }
 
