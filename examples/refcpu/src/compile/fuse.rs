@@ -273,7 +273,7 @@ pub(super) fn fused_reduction_parts(
 }
 
 /// True if combining with this element changes nothing, for the types where that is worth knowing.
-fn is_identity(op: region::ReduceOp, element: &[u8], dtype: DType) -> bool {
+pub(super) fn is_identity(op: region::ReduceOp, element: &[u8], dtype: DType) -> bool {
     use region::ReduceOp as R;
     let zero = element.iter().all(|b| *b == 0);
     let ones = element.iter().all(|b| *b == 0xff);

@@ -104,7 +104,7 @@ impl std::fmt::Debug for Shape {
 }
 
 /// A value of a [`Graph`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(u32);
 
 impl ValueId {

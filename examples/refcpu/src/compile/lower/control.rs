@@ -1,7 +1,7 @@
 //! Calls, composites, loops and branches.
 
 use super::{CompileError, Result, Scope};
-use crate::graph::{Body, Op as Core, Shape, ValueId};
+use crate::graph::{Body, Builder, Graph, Op as Core, Shape, ValueId};
 use pjrt_stablehlo::ir::{Attribute, Op, OpId, Operation, ops};
 use refcpu_kernels::DType;
 use refcpu_kernels::tile::TileOp;
@@ -62,9 +62,47 @@ impl<'m> Scope<'m> {
             return Err(CompileError::invalid(format!("the body gives {got:?}, it is given {shapes:?}")));
         }
         operands.extend(self.captured(&captures));
+        Ok(self.loop_without_invariants(&operands, &shapes, &condition, &body))
+    }
+
+    /// Adds a loop. Values that the body hands on as they are (JAX passes a loop's constants so) are not carried but
+    /// captured, and constants become part of the bodies.
+    fn loop_without_invariants(
+        &mut self,
+        operands: &[ValueId],
+        carried: &[Shape],
+        condition: &Graph,
+        body: &Graph,
+    ) -> Vec<ValueId> {
+        let varies = |j: &usize| *j < carried.len() && body.results()[*j] != body.parameters()[*j];
+        let varying: Vec<usize> = (0..operands.len()).filter(varies).collect();
+        let fixed: Vec<usize> = (0..operands.len()).filter(|j| !varies(j)).collect();
+        let specialised = |outer: &Builder, graph: &Graph, results: &dyn Fn(&[ValueId]) -> Vec<ValueId>| {
+            let mut inner = Builder::new();
+            let mut arguments = vec![None; operands.len()];
+            for j in varying.iter().chain(&fixed) {
+                let known = outer.graph().constant(operands[*j]).filter(|_| fixed.contains(j));
+                arguments[*j] = Some(match known {
+                    Some(constant) => inner.constant(constant.clone()),
+                    None => inner.parameter(outer.shape(operands[*j]).clone()),
+                });
+            }
+            let arguments: Vec<ValueId> = arguments.into_iter().flatten().collect();
+            let all = inner.inline(graph, &arguments);
+            inner.finish(results(&all))
+        };
+        let condition = specialised(&self.b, condition, &<[ValueId]>::to_vec);
+        let body = specialised(&self.b, body, &|all| varying.iter().map(|j| all[*j]).collect());
+        let unknown = fixed.iter().filter(|j| self.b.graph().constant(operands[**j]).is_none());
+        let inputs = varying.iter().chain(unknown).map(|j| operands[*j]).collect();
+        let shapes = varying.iter().map(|j| carried[*j].clone()).collect();
         let core =
-            Core::While { carried: shapes.len(), condition: Body::new(condition), body: Body::new(body) };
-        Ok(self.b.node(core, operands, shapes))
+            Core::While { carried: varying.len(), condition: Body::new(condition), body: Body::new(body) };
+        let mut results = operands[..carried.len()].to_vec();
+        for (j, r) in varying.iter().zip(self.b.node(core, inputs, shapes)) {
+            results[*j] = r;
+        }
+        results
     }
 
     fn branches(&mut self, id: OpId, op: &'m Operation, index: ValueId) -> Result<Vec<ValueId>> {

@@ -12,6 +12,7 @@ mod manual;
 mod reducer;
 
 pub(super) use array::tile_op;
+pub(super) use manual::mesh_of;
 
 use super::error::{CompileError, Result};
 use super::options::CompileOptions;

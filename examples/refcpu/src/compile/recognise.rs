@@ -1,0 +1,296 @@
+//! Finds operations that kernels have by name in the regions that programs spell them out in.
+
+use super::fuse::is_identity;
+use crate::graph::{Body, Builder, Graph, Node, Op, Reducer, ValueId};
+use refcpu_kernels::reduce::ArgReduceOp;
+use refcpu_kernels::region::{Direction, Order, ReduceOp};
+use refcpu_kernels::sort::{KeyOrder, KeyPart, SortKey};
+use refcpu_kernels::tile::TileOp;
+
+/// The graph with sorts by known orders, and argmin and argmax, as such; also inside bodies.
+pub(super) fn recognise(graph: &Graph) -> Graph {
+    let mut b = Builder::new();
+    let mut map = vec![graph.parameters().first().copied().unwrap_or_default(); graph.num_values()];
+    for p in graph.parameters() {
+        map[p.index()] = b.parameter(graph.shape(*p).clone());
+    }
+    for node in graph.nodes() {
+        let Some((op, operands)) = found(graph, node) else {
+            b.copy_node(graph, node, &mut map);
+            continue;
+        };
+        b.set_location(&node.location);
+        let operands = operands.iter().map(|v| map[v.index()]).collect();
+        let shapes = node.results().map(|r| graph.shape(r).clone()).collect();
+        for (theirs, ours) in node.results().zip(b.node(op, operands, shapes)) {
+            map[theirs.index()] = ours;
+        }
+    }
+    b.finish(graph.results().iter().map(|r| map[r.index()]).collect())
+}
+
+/// What a node is better known as.
+fn found(graph: &Graph, node: &Node) -> Option<(Op, Vec<ValueId>)> {
+    let same = |op| Some((op, node.operands.clone()));
+    let within = |body: &Body| Body::new(recognise(body));
+    match &node.op {
+        Op::While { carried, condition, body } => {
+            same(Op::While { carried: *carried, condition: within(condition), body: within(body) })
+        }
+        Op::Case { branches } => same(Op::Case { branches: branches.iter().map(within).collect() }),
+        Op::Manual { spec, body } => same(Op::Manual { spec: spec.clone(), body: within(body) }),
+        Op::SortBy { dim, comparator } => same(Op::Sort { dim: *dim, keys: sort_keys(comparator)? }),
+        Op::Reduce { dims, reducer: Reducer::Body(body) } => {
+            let op = arg_reduction(graph, node, dims, body)?;
+            Some((Op::ArgReduce { dim: dims[0], op }, vec![node.operands[0]]))
+        }
+        _ => None,
+    }
+}
+
+/// The order that a comparator computes, most significant key first.
+fn sort_keys(comparator: &Graph) -> Option<Vec<SortKey>> {
+    let [result] = *comparator.results() else { return None };
+    let mut keys = Vec::new();
+    let mut rest = result;
+    loop {
+        let node = comparator.node_of(rest)?;
+        match node.op {
+            Op::Compare(..) => {
+                keys.push(sort_key(comparator, node)?);
+                return Some(keys);
+            }
+            // a < b, or a = b and then the next key.
+            Op::Tile(TileOp::Or) => {
+                let [x, y] = *node.operands else { return None };
+                let (key, next) = lexicographic(comparator, x, y).or_else(|| lexicographic(comparator, y, x))?;
+                keys.push(key);
+                rest = next;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// `less or (equal and next)`, both about the same key: the key and what comes next.
+fn lexicographic(g: &Graph, less: ValueId, tie: ValueId) -> Option<(SortKey, ValueId)> {
+    let less = g.node_of(less).filter(|n| matches!(n.op, Op::Compare(..)))?;
+    let tie = g.node_of(tie).filter(|n| n.op == Op::Tile(TileOp::And))?;
+    let key = sort_key(g, less)?;
+    let [x, y] = *tie.operands else { return None };
+    let equal = |v: ValueId| {
+        g.node_of(v).is_some_and(|n| {
+            matches!(n.op, Op::Compare(Direction::Eq, _))
+                && (n.operands == less.operands || n.operands.iter().rev().eq(&less.operands))
+        })
+    };
+    if equal(x) {
+        Some((key, y))
+    } else if equal(y) {
+        Some((key, x))
+    } else {
+        None
+    }
+}
+
+/// The key of a comparison of the two elements of one operand.
+fn sort_key(g: &Graph, node: &Node) -> Option<SortKey> {
+    let Op::Compare(direction, order) = node.op else { return None };
+    let (a, b) = (key_value(g, node.operands[0])?, key_value(g, node.operands[1])?);
+    // Parameters 2i and 2i + 1 are the two elements of operand i.
+    let swapped = match (a.parameter % 2, b.parameter % 2) {
+        (0, 1) if a.parameter + 1 == b.parameter => false,
+        (1, 0) if b.parameter + 1 == a.parameter => true,
+        _ => return None,
+    };
+    if (a.part, a.canonical) != (b.part, b.canonical) {
+        return None;
+    }
+    let descending = match (direction, swapped) {
+        (Direction::Lt, false) | (Direction::Gt, true) => false,
+        (Direction::Gt, false) | (Direction::Lt, true) => true,
+        _ => return None,
+    };
+    let total = order == Order::Total && !a.canonical;
+    let order = if total { KeyOrder::Total } else { KeyOrder::Numeric };
+    Some(SortKey { operand: a.parameter / 2, part: a.part, order, descending })
+}
+
+struct KeyValue {
+    parameter: usize,
+    part: KeyPart,
+    /// -0 is made 0 and every NaN the same first.
+    canonical: bool,
+}
+
+/// A parameter or a part of one, perhaps made canonical as JAX does:
+/// `select(x != x, NaN, select(x == 0, 0, x))`, the selects in either order.
+fn key_value(g: &Graph, v: ValueId) -> Option<KeyValue> {
+    if let Some(parameter) = g.parameters().iter().position(|p| *p == v) {
+        return Some(KeyValue { parameter, part: KeyPart::Whole, canonical: false });
+    }
+    let node = g.node_of(v)?;
+    match node.op {
+        Op::Tile(TileOp::Real | TileOp::Imag) => {
+            let inner = key_value(g, node.operands[0]).filter(|k| k.part == KeyPart::Whole && !k.canonical)?;
+            let part = if node.op == Op::Tile(TileOp::Real) { KeyPart::Real } else { KeyPart::Imaginary };
+            Some(KeyValue { part, ..inner })
+        }
+        Op::Select => {
+            let (first, x) = canonical_step(g, node)?;
+            let (second, x) = canonical_step(g, g.node_of(x)?)?;
+            let inner = key_value(g, x).filter(|k| !k.canonical && first != second)?;
+            Some(KeyValue { canonical: true, ..inner })
+        }
+        _ => None,
+    }
+}
+
+/// One select of a canonicalisation: true for that of NaNs, false for that of zeros, and what it is applied to.
+fn canonical_step(g: &Graph, node: &Node) -> Option<(bool, ValueId)> {
+    if node.op != Op::Select {
+        return None;
+    }
+    let [test, replacement, x] = *node.operands else { return None };
+    let test = g.node_of(test)?;
+    let constant = g.constant(replacement)?;
+    let [a, b] = *test.operands else { return None };
+    // The test may look at the value before or after the other select.
+    let looks_at = |v: ValueId| {
+        v == x || g.node_of(x).is_some_and(|n| n.op == Op::Select && n.operands[2] == v)
+    };
+    match test.op {
+        Op::Compare(Direction::Ne, _) if a == b && looks_at(a) && !constant.is_zero() => Some((true, x)),
+        Op::Compare(Direction::Eq, _) if constant.is_zero() => {
+            let with_zero = (looks_at(a) && g.constant(b)?.is_zero()) || (looks_at(b) && g.constant(a)?.is_zero());
+            with_zero.then_some((false, x))
+        }
+        _ => None,
+    }
+}
+
+/// Recognises JAX's argmin and argmax: values with their positions, reduced together.
+fn arg_reduction(g: &Graph, node: &Node, dims: &[usize], body: &Graph) -> Option<ArgReduceOp> {
+    let ([dim], [values, indices, init_value, init_index]) = (dims, &node.operands[..]) else { return None };
+    let shape = g.shape(*values);
+    if shape.dims[*dim] == 0 || shape.dtype.is_complex() || !is_position(g, *indices, *dim) {
+        return None;
+    }
+    if !g.constant(*init_index)?.is_zero() {
+        return None;
+    }
+    let [v0, i0, v1, i1] = *body.parameters() else { return None };
+    let [value, index] = *body.results() else { return None };
+    let (pick_value, picked) = select_of(body, value)?;
+    let (pick_index, picked_index) = select_of(body, index)?;
+    if picked != (v0, v1) || picked_index != (i0, i1) {
+        return None;
+    }
+    let operands = |v: ValueId, op: TileOp| {
+        let n = body.node_of(v).filter(|n| n.op == Op::Tile(op))?;
+        Some((n.operands[0], n.operands[1]))
+    };
+    let compares = |v: ValueId, a: ValueId, b: ValueId| {
+        let n = body.node_of(v)?;
+        let Op::Compare(direction, _) = n.op else { return None };
+        (n.operands == [a, b]).then_some(direction)
+    };
+    // Better, or NaN.
+    let (better, nan) = operands(pick_value, TileOp::Or)?;
+    if compares(nan, v0, v0) != Some(Direction::Ne) {
+        return None;
+    }
+    let op = match compares(better, v0, v1)? {
+        Direction::Gt => ArgReduceOp::Maximum,
+        Direction::Lt => ArgReduceOp::Minimum,
+        _ => return None,
+    };
+    // Of equal ones the first.
+    let (picked, tie) = operands(pick_index, TileOp::Or)?;
+    let (equal, earlier) = operands(tie, TileOp::And)?;
+    let first_wins =
+        compares(equal, v0, v1) == Some(Direction::Eq) && compares(earlier, i0, i1) == Some(Direction::Lt);
+    if picked != pick_value || !first_wins {
+        return None;
+    }
+    let worst = if op == ArgReduceOp::Maximum { ReduceOp::Max } else { ReduceOp::Min };
+    is_identity(worst, g.constant(*init_value)?.element()?, shape.dtype).then_some(op)
+}
+
+/// The choice of a select and what it chooses from.
+fn select_of(g: &Graph, v: ValueId) -> Option<(ValueId, (ValueId, ValueId))> {
+    let node = g.node_of(v).filter(|n| n.op == Op::Select)?;
+    Some((node.operands[0], (node.operands[1], node.operands[2])))
+}
+
+/// True if each element is its coordinate along a dimension.
+fn is_position(g: &Graph, v: ValueId, dim: usize) -> bool {
+    let Some(node) = g.node_of(v) else { return false };
+    match &node.op {
+        Op::Iota { dim: along } => *along == dim,
+        Op::Broadcast { dims } => {
+            let Some(inner) = dims.iter().position(|d| *d == dim) else { return false };
+            is_position(g, node.operands[0], inner)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Constant, Shape};
+    use refcpu_kernels::DType;
+
+    fn scalars(b: &mut Builder, dtypes: &[DType]) -> Vec<ValueId> {
+        dtypes.iter().map(|d| b.parameter(Shape::scalar(*d))).collect()
+    }
+
+    #[test]
+    fn a_comparison_of_floats_made_canonical_is_numeric() {
+        let mut b = Builder::new();
+        let p = scalars(&mut b, &[DType::F32; 2]);
+        let canonical = |b: &mut Builder, x: ValueId| {
+            let zero = b.number(Shape::scalar(DType::F32), 0.0);
+            let is_zero = b.compare(Direction::Eq, x, zero);
+            let x = b.select(is_zero, zero, x);
+            let nan = b.number(Shape::scalar(DType::F32), f64::NAN);
+            let is_nan = b.compare(Direction::Ne, x, x);
+            b.select(is_nan, nan, x)
+        };
+        let (x, y) = (canonical(&mut b, p[0]), canonical(&mut b, p[1]));
+        let less = b.add(Op::Compare(Direction::Lt, Order::Total), &[x, y], Shape::scalar(DType::Pred));
+        let g = b.finish(vec![less]);
+        assert_eq!(sort_keys(&g), Some(vec![SortKey::ascending(0, KeyOrder::Numeric)]));
+    }
+
+    #[test]
+    fn two_keys_are_compared_one_after_the_other() {
+        let mut b = Builder::new();
+        let p = scalars(&mut b, &[DType::S32, DType::S32, DType::U8, DType::U8]);
+        let first = b.compare(Direction::Gt, p[0], p[1]);
+        let equal = b.compare(Direction::Eq, p[0], p[1]);
+        let second = b.compare(Direction::Lt, p[2], p[3]);
+        let tie = b.tile(TileOp::And, &[equal, second]);
+        let less = b.tile(TileOp::Or, &[first, tie]);
+        let keys = sort_keys(&b.finish(vec![less])).unwrap();
+        assert_eq!(keys.iter().map(|k| (k.operand, k.descending)).collect::<Vec<_>>(), [(0, true), (1, false)]);
+    }
+
+    #[test]
+    fn a_comparison_across_operands_is_no_key() {
+        let mut b = Builder::new();
+        let p = scalars(&mut b, &[DType::S32; 4]);
+        let less = b.compare(Direction::Lt, p[0], p[3]);
+        assert_eq!(sort_keys(&b.finish(vec![less])), None);
+    }
+
+    #[test]
+    fn positions_are_iotas_along_the_dimension() {
+        let mut b = Builder::new();
+        let i = b.iota(Shape::new(DType::S32, &[4]), 0);
+        let j = b.broadcast(i, &[1], &[3, 4]);
+        let c = b.constant(Constant::zero(Shape::new(DType::S32, &[3, 4])));
+        assert!(is_position(b.graph(), j, 1) && !is_position(b.graph(), j, 0) && !is_position(b.graph(), c, 1));
+    }
+}

@@ -1,0 +1,79 @@
+//! Plans as text, for people.
+
+use super::{Home, Kernel, Program, Step};
+use crate::storage::View;
+use std::fmt::{self, Display, Formatter};
+
+impl Display for Program {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "arena {} bytes", self.arena)?;
+        for (i, slot) in self.slots.iter().enumerate() {
+            match slot.home {
+                Home::Arena(at) => writeln!(f, "slot {i}: {} bytes at {at}", slot.bytes)?,
+                Home::Parameter(p) => writeln!(f, "slot {i}: parameter {p}, {}", self.parameters[p as usize])?,
+                Home::Constant(c) => writeln!(f, "slot {i}: {:?}", self.constants[c as usize])?,
+                Home::Result(k) => writeln!(f, "slot {i}: result {k}, {}", self.result_shapes[k as usize])?,
+            }
+        }
+        for (at, (step, location)) in self.steps.iter().zip(&self.locations).enumerate() {
+            write!(f, "{at:5}: ")?;
+            match step {
+                Step::Run(call) => {
+                    views(f, &call.writes)?;
+                    write!(f, " = {} (", name(&call.kernel))?;
+                    views(f, &call.reads)?;
+                    write!(f, ")")?;
+                }
+                Step::Jump(to) => write!(f, "jump {to}")?,
+                Step::JumpIfNot { predicate, to } => {
+                    write!(f, "unless ")?;
+                    views(f, std::slice::from_ref(predicate))?;
+                    write!(f, " jump {to}")?;
+                }
+                Step::Branch { index, to } => {
+                    write!(f, "by ")?;
+                    views(f, std::slice::from_ref(index))?;
+                    write!(f, " jump {to:?}")?;
+                }
+                Step::Swap(a, b) => write!(f, "swap {a} {b}")?,
+                Step::Settle(a) => write!(f, "settle {a}")?,
+                Step::Collective(c) => {
+                    views(f, std::slice::from_ref(&c.write))?;
+                    write!(f, " = {:?} (", c.collective)?;
+                    views(f, std::slice::from_ref(&c.read))?;
+                    write!(f, ")")?;
+                }
+                Step::Manual(m) => {
+                    views(f, &m.writes)?;
+                    write!(f, " = {:?} (", m.spec)?;
+                    views(f, &m.reads)?;
+                    writeln!(f, ") {{\n{}}}", m.program)?;
+                }
+            }
+            if location.is_unknown() { writeln!(f)? } else { writeln!(f, "  // {location}")? }
+        }
+        writeln!(f, "results {:?}, may take the memory of {:?}", self.results, self.donors)
+    }
+}
+
+fn views(f: &mut Formatter<'_>, views: &[View]) -> fmt::Result {
+    for (i, v) in views.iter().enumerate() {
+        write!(f, "{}{}", if i == 0 { "" } else { ", " }, v.slot)?;
+        if v.offset != 0 {
+            write!(f, "+{}", v.offset)?;
+        }
+        write!(f, ":{}{:?}", v.dtype.mlir_name(), v.dims)?;
+    }
+    Ok(())
+}
+
+fn name(kernel: &Kernel) -> String {
+    match kernel {
+        Kernel::Region(region) => format!("region of {} operations", region.ops()),
+        Kernel::ReduceBy { dims, .. } => format!("ReduceBy {dims:?}"),
+        Kernel::ReduceWindowBy { window, .. } => format!("ReduceWindowBy {window:?}"),
+        Kernel::SortBy { dim, .. } => format!("SortBy {dim}"),
+        Kernel::ScatterBy { dims, .. } => format!("ScatterBy {dims:?}"),
+        other => format!("{other:?}"),
+    }
+}
