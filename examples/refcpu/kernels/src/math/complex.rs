@@ -3,6 +3,7 @@
 //! Scalar code: numbers of two f32 come through here too, which costs time but spares them overflow and cancellation.
 
 use super::f64::asinh;
+use std::f64::consts::{FRAC_PI_2, LN_2};
 
 /// A complex number.
 pub(crate) type C = [f64; 2];
@@ -73,12 +74,6 @@ pub(crate) fn sign(z: C) -> C {
 pub(crate) fn exp([x, y]: C) -> C {
     if y == 0.0 {
         return [x.exp(), y];
-    }
-    if x == f64::NEG_INFINITY && !y.is_finite() {
-        return [0.0, 0.0];
-    }
-    if x == f64::INFINITY && !y.is_finite() {
-        return [f64::INFINITY, f64::NAN];
     }
     // In two factors, so that e^x may overflow where its product with a small cosine does not.
     let half = (0.5 * x).exp();
@@ -154,9 +149,9 @@ pub(crate) fn sqrt([x, y]: C) -> C {
         (1.0, 1.0)
     };
     let (x, ys) = (x * up, y * up);
-    let t = (0.5 * (x.abs() + x.hypot(ys))).sqrt();
-    let other = ys.abs() / (2.0 * t);
-    if x >= 0.0 { [t * down, (other * down).copysign(y)] } else { [other * down, (t * down).copysign(y)] }
+    let root = (0.5 * (x.abs() + x.hypot(ys))).sqrt() * down;
+    let other = y.abs() / root * 0.5;
+    if x >= 0.0 { [root, other.copysign(y)] } else { [other, root.copysign(y)] }
 }
 
 /// 1 / sqrt(z).
@@ -261,8 +256,23 @@ pub(crate) fn pow(a: C, b: C) -> C {
     exp(mul(b, log(a)))
 }
 
+/// From here on, 1 is nothing beside a number's square.
+const LARGE: f64 = 1e15;
+
+fn is_large(z: C) -> bool {
+    z[0].abs() >= LARGE || z[1].abs() >= LARGE
+}
+
+/// The principal cube root.
+pub(crate) fn cbrt(z: C) -> C {
+    if z == [0.0, 0.0] { z } else { exp(log(z).map(|v| v / 3.0)) }
+}
+
 /// The arc sine.
 pub(crate) fn asin(z: C) -> C {
+    if is_large(z) {
+        return [z[0].atan2(z[1].abs()), (log_abs(z) + LN_2).copysign(z[1])];
+    }
     let p = sqrt([1.0 - z[0], -z[1]]);
     let q = sqrt([1.0 + z[0], z[1]]);
     [z[0].atan2(p[0] * q[0] - p[1] * q[1]), asinh(p[0] * q[1] - p[1] * q[0])]
@@ -270,6 +280,9 @@ pub(crate) fn asin(z: C) -> C {
 
 /// The arc cosine.
 pub(crate) fn acos(z: C) -> C {
+    if is_large(z) {
+        return [z[1].abs().atan2(z[0]), (log_abs(z) + LN_2).copysign(-z[1])];
+    }
     let p = sqrt([1.0 - z[0], -z[1]]);
     let q = sqrt([1.0 + z[0], z[1]]);
     [2.0 * p[0].atan2(q[0]), asinh(q[0] * p[1] - q[1] * p[0])]
@@ -287,6 +300,9 @@ pub(crate) fn asinh_complex(z: C) -> C {
 
 /// The area hyperbolic cosine.
 pub(crate) fn acosh(z: C) -> C {
+    if is_large(z) {
+        return [log_abs(z) + LN_2, z[1].atan2(z[0])];
+    }
     let p = sqrt([z[0] - 1.0, z[1]]);
     let q = sqrt([z[0] + 1.0, z[1]]);
     [asinh(p[0] * q[0] + p[1] * q[1]), 2.0 * p[1].atan2(q[0])]
@@ -294,8 +310,11 @@ pub(crate) fn acosh(z: C) -> C {
 
 /// The area hyperbolic tangent.
 pub(crate) fn atanh([x, y]: C) -> C {
-    if x.is_infinite() || y.is_infinite() {
-        return [0.0f64.copysign(x), std::f64::consts::FRAC_PI_2.copysign(y)];
+    if is_large([x, y]) {
+        let m = x.abs().max(y.abs());
+        let (s, t) = (x / m, y / m);
+        let real = if m.is_infinite() { 0.0f64.copysign(x) } else { s / (s * s + t * t) / m };
+        return [real, FRAC_PI_2.copysign(y)];
     }
     let a = x.abs();
     let below = (1.0 - a) * (1.0 - a) + y * y;

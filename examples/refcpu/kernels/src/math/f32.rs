@@ -37,7 +37,7 @@ fn limited(x: f32, low: f32, high: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn exp<I: Isa>(x: f32) -> f32 {
     let (_, n, r) = split_ln2::<I>(limited(x, -104.5, 89.0));
-    let q = horner::<I, _, 5>(r, [0.500_000_01, 0.166_665_19, 0.041_666_204, 0.008_368_918, 0.001_395_058_7]);
+    let q = horner::<I, _, 5>(r, [0.5, 0.166_665_2, 0.041_666_204, 0.008_368_918, 0.001_395_058_7]);
     let p = fma::<I, _>(r * r, q, r) + 1.0;
     // In two steps, so that subnormal results are rounded once.
     let half = n >> 1;
@@ -91,7 +91,7 @@ fn log_of_split<I: Isa>(e: i32, f: f32) -> f32 {
             0.142_185_32,
             -0.123_839_29,
             0.118_736_51,
-            -0.117_926_774,
+            -0.117_926_78,
             0.069_170_89,
         ],
     );
@@ -149,7 +149,7 @@ pub(crate) fn tanh<I: Isa>(x: f32) -> f32 {
     // 1 - 2 / (e^2a + 1), which is 1 from a = 9.02 on.
     let limit = if a > 9.1 { 9.1 } else { a };
     let (_, n, r) = split_ln2::<I>(2.0 * limit);
-    let q = horner::<I, _, 5>(r, [0.500_000_01, 0.166_665_19, 0.041_666_204, 0.008_368_918, 0.001_395_058_7]);
+    let q = horner::<I, _, 5>(r, [0.5, 0.166_665_2, 0.041_666_204, 0.008_368_918, 0.001_395_058_7]);
     let e = (fma::<I, _>(r * r, q, r) + 1.0) * exp2i(n);
     let large = (1.0 - 2.0 / (e + 1.0)).copysign(x);
     let value = if a < 0.65 { small.copysign(x) } else { large };
@@ -157,11 +157,29 @@ pub(crate) fn tanh<I: Isa>(x: f32) -> f32 {
 }
 
 /// Above this, [`sin`], [`cos`] and [`tan`] need [`slow_trig`].
-pub(crate) const TRIG_LIMIT: f32 = 1e6;
+pub(crate) const TRIG_LIMIT: f32 = 1e5;
+
+/// As [`split_pi_2`], with a rest that is right to f32's digits.
+#[inline(always)]
+fn split_pi_2_narrow<I: Isa>(x: f32) -> (u32, f32) {
+    if !I::FMA {
+        let (n, r) = split_pi_2(x);
+        return (n, r as f32);
+    }
+    // pi/2 in three parts. The first step is exact (both sides are multiples of 2^-23 or of the last place of x, and
+    // the difference is below 1), each further one rounds once.
+    const P1: f32 = 1.570_796_4;
+    const P2: f32 = -4.371_139e-8;
+    const P3: f32 = -1.715_124_5e-15;
+    let t = fma::<I, _>(x, std::f32::consts::FRAC_2_PI, ROUND);
+    let n = t - ROUND;
+    let r = fma::<I, _>(n, -P3, fma::<I, _>(n, -P2, fma::<I, _>(n, -P1, x)));
+    (t.to_bits() & 3, r)
+}
 
 /// Splits `x` into a multiple of pi/2 (its last bits as an integer) and a rest in [-pi/4, pi/4].
 #[inline(always)]
-fn split_pi_2<I: Isa>(x: f32) -> (u32, f64) {
+fn split_pi_2(x: f32) -> (u32, f64) {
     const MAGIC: f64 = 6_755_399_441_055_744.0;
     /// pi/2 in two parts; the product of the first with an integer below 2^20 is exact.
     const HI: f64 = f64::from_bits(0x3ff9_21fb_5440_0000);
@@ -175,25 +193,20 @@ fn split_pi_2<I: Isa>(x: f32) -> (u32, f64) {
 #[inline(always)]
 fn sin_poly<I: Isa>(r: f32) -> f32 {
     let u = r * r;
-    fma::<I, _>(
-        u * r,
-        horner::<I, _, 4>(u, [-0.166_666_67, 0.008_333_33, -1.983_932_7e-4, 2.718_240_1e-6]),
-        r,
-    )
+    fma::<I, _>(u * r, horner::<I, _, 4>(u, [-0.166_666_67, 0.008_333_33, -1.983_932_7e-4, 2.718_24e-6]), r)
 }
 
 #[inline(always)]
 fn cos_poly<I: Isa>(r: f32) -> f32 {
     let u = r * r;
-    let p = horner::<I, _, 4>(u, [0.041_666_668, -0.001_388_888_4, 2.479_951_2e-5, -2.720_954_1e-7]);
+    let p = horner::<I, _, 4>(u, [0.041_666_668, -0.001_388_888_4, 2.479_951_2e-5, -2.720_954e-7]);
     fma::<I, _>(u * u, p, fma::<I, _>(u, -0.5, 1.0))
 }
 
 /// The sine, for |x| up to [`TRIG_LIMIT`].
 #[inline(always)]
 pub(crate) fn sin<I: Isa>(x: f32) -> f32 {
-    let (n, r) = split_pi_2::<I>(x);
-    let r = r as f32;
+    let (n, r) = split_pi_2_narrow::<I>(x);
     let v = if n & 1 == 0 { sin_poly::<I>(r) } else { cos_poly::<I>(r) };
     let v = f32::from_bits(v.to_bits() ^ (n & 2) << 30);
     if x == 0.0 { x } else { v }
@@ -202,8 +215,7 @@ pub(crate) fn sin<I: Isa>(x: f32) -> f32 {
 /// The cosine, for |x| up to [`TRIG_LIMIT`].
 #[inline(always)]
 pub(crate) fn cos<I: Isa>(x: f32) -> f32 {
-    let (n, r) = split_pi_2::<I>(x);
-    let r = r as f32;
+    let (n, r) = split_pi_2_narrow::<I>(x);
     let v = if n & 1 == 0 { cos_poly::<I>(r) } else { sin_poly::<I>(r) };
     f32::from_bits(v.to_bits() ^ (n.wrapping_add(1) & 2) << 30)
 }
@@ -211,7 +223,7 @@ pub(crate) fn cos<I: Isa>(x: f32) -> f32 {
 /// The tangent, for |x| up to [`TRIG_LIMIT`].
 #[inline(always)]
 pub(crate) fn tan<I: Isa>(x: f32) -> f32 {
-    let (n, r) = split_pi_2::<I>(x);
+    let (n, r) = split_pi_2(x);
     let (s, c) = (wide::sin_poly::<I>(r), wide::cos_poly::<I>(r));
     let v = if n & 1 == 0 { s / c } else { -c / s };
     if x == 0.0 { x } else { v as f32 }
@@ -275,7 +287,7 @@ pub(crate) fn atan2<I: Isa>(y: f32, x: f32) -> f32 {
 #[inline(always)]
 fn asin_poly<I: Isa>(x: f32) -> f32 {
     let u = x * x;
-    let p = horner::<I, _, 5>(u, [0.166_667_55, 0.074_951_96, 0.045_483_29, 0.024_114_666, 0.042_278_307]);
+    let p = horner::<I, _, 5>(u, [0.166_667_55, 0.074_951_96, 0.045_483_29, 0.024_114_666, 0.042_278_31]);
     fma::<I, _>(u * x, p, x)
 }
 
@@ -297,6 +309,68 @@ pub(crate) fn acos<I: Isa>(x: f32) -> f32 {
     let s = asin_poly::<I>(if big { ((1.0 - a) * 0.5).sqrt() } else { x });
     let end = if x < 0.0 { (PI - 2.0 * s) + 2.0 * PI_2_LO } else { 2.0 * s };
     if big { end } else { (FRAC_PI_2 - s) + PI_2_LO }
+}
+
+/// e^x in f64 with an error of 1e-11, enough to round to f32, for results in its range.
+#[inline(always)]
+fn exp_narrow<I: Isa>(x: f64) -> f64 {
+    let (n, r) = wide::split_ln2::<I>(wide::limited(x, -125.0, 125.0));
+    let q = horner::<I, _, 7>(
+        r,
+        [
+            0.499_999_999_995_227_15,
+            0.166_666_667_869_154_27,
+            0.041_666_667_052_186_85,
+            0.008_333_281_186_647_555,
+            0.001_388_879_672_156_067_1,
+            0.000_199_092_993_155_754_38,
+            2.488_748_522_871_686_4e-5,
+        ],
+    );
+    (fma::<I, _>(r * r, q, r) + 1.0) * wide::exp2i(n)
+}
+
+/// log(2^e (1 + f)) in f64 with an error of 1e-12, enough to round to f32.
+#[inline(always)]
+fn log_narrow_of_split<I: Isa>(e: f64, f: f64) -> f64 {
+    let p = horner::<I, _, 14>(
+        f,
+        [
+            -0.499_999_999_991_478_2,
+            0.333_333_333_114_981_3,
+            -0.250_000_002_948_968_4,
+            0.200_000_041_842_917_48,
+            -0.166_666_421_931_952_52,
+            0.142_854_362_902,
+            -0.125_007_382_072_332_97,
+            0.111_198_099_683_326_03,
+            -0.099_932_840_868_128_8,
+            0.089_530_752_364_221_45,
+            -0.082_653_541_157_841_64,
+            0.087_175_063_529_222_14,
+            -0.086_492_127_149_742_78,
+            0.045_003_907_799_949_755,
+        ],
+    );
+    fma::<I, _>(e, std::f64::consts::LN_2, fma::<I, _>(f * f, p, f))
+}
+
+/// The logarithm of a number that is zero, infinite or positive and in the range of f32.
+#[inline(always)]
+fn log_narrow<I: Isa>(x: f64) -> f64 {
+    let (e, f) = wide::split_float(x);
+    let v = log_narrow_of_split::<I>(e, f);
+    let v = if x == f64::INFINITY { x } else { v };
+    if x == 0.0 { f64::NEG_INFINITY } else { v }
+}
+
+/// log(1 + x) for x of at least zero.
+#[inline(always)]
+fn log_1p_narrow<I: Isa>(x: f64) -> f64 {
+    let (e, f) = wide::split_float(1.0 + x);
+    // Below sqrt 2 the argument itself is known to all digits.
+    let v = log_narrow_of_split::<I>(e, if e == 0.0 { x } else { f });
+    if x == f64::INFINITY { x } else { v }
 }
 
 /// The hyperbolic sine.
@@ -321,8 +395,9 @@ pub(crate) fn cosh<I: Isa>(x: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn asinh<I: Isa>(x: f32) -> f32 {
     let a = f64::from(x.abs());
-    let v = wide::log_1p::<I>(a + a * a / (1.0 + (a * a + 1.0).sqrt()));
-    let v = if a == f64::INFINITY { a } else { v };
+    let v = log_1p_narrow::<I>(a + a * a / (1.0 + (a * a + 1.0).sqrt()));
+    // Of an infinity the argument is NaN.
+    let v = if a.is_finite() { v } else { a };
     (v as f32).copysign(x)
 }
 
@@ -330,7 +405,7 @@ pub(crate) fn asinh<I: Isa>(x: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn acosh<I: Isa>(x: f32) -> f32 {
     let t = f64::from(x) - 1.0;
-    let v = wide::log_1p::<I>(t + (t * (t + 2.0)).sqrt());
+    let v = log_1p_narrow::<I>(t + (t * (t + 2.0)).sqrt());
     if x >= 1.0 { v as f32 } else { f32::NAN }
 }
 
@@ -338,14 +413,14 @@ pub(crate) fn acosh<I: Isa>(x: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn atanh<I: Isa>(x: f32) -> f32 {
     let a = f64::from(x.abs());
-    let v = 0.5 * wide::log_1p::<I>(2.0 * a / (1.0 - a));
+    let v = 0.5 * log_1p_narrow::<I>(2.0 * a / (1.0 - a));
     let v = if a <= 1.0 { v } else { f64::NAN };
     (v as f32).copysign(x)
 }
 
 /// The cube root.
 #[inline(always)]
-pub(crate) fn cbrt<I: Isa>(x: f32) -> f32 {
+pub(crate) fn cbrt(x: f32) -> f32 {
     let a = x.abs();
     // Moved by a power of eight to where neither subnormals nor infinity are near.
     let small = a < 1e-30;
@@ -379,7 +454,7 @@ pub(crate) fn cbrt<I: Isa>(x: f32) -> f32 {
 
 /// 1 / sqrt(x).
 #[inline(always)]
-pub(crate) fn rsqrt<I: Isa>(x: f32) -> f32 {
+pub(crate) fn rsqrt(x: f32) -> f32 {
     1.0 / x.sqrt()
 }
 
@@ -389,7 +464,7 @@ pub(crate) fn pow<I: Isa>(x: f32, y: f32) -> f32 {
     // log and exp in f64 leave more than enough bits, also where the exponent magnifies the logarithm's error.
     let a = f64::from(x.abs());
     let yd = f64::from(y);
-    let v = wide::exp::<I>(yd * wide::log::<I>(a)) as f32;
+    let v = exp_narrow::<I>(yd * log_narrow::<I>(a)) as f32;
     let integral = y.floor() == y;
     let half = 0.5 * y;
     let odd = integral && half.floor() != half && y.abs() < 16_777_216.0;
@@ -428,7 +503,7 @@ pub(crate) fn erf<I: Isa>(x: f32) -> f32 {
             -0.026_859_27,
             0.005_200_635,
             -8.137_440_4e-4,
-            8.345_225_4e-5,
+            8.345_225e-5,
         ],
     );
     let small = fma::<I, _>(x, p, x);
@@ -442,7 +517,7 @@ pub(crate) fn erf<I: Isa>(x: f32) -> f32 {
             0.108_280_16,
             -0.025_119_475,
             0.004_171_082,
-            -4.344_666_1e-4,
+            -0.000_434_466_6,
             2.109_540_6e-5,
         ],
     );
@@ -477,7 +552,7 @@ pub(crate) fn erfc<I: Isa>(x: f32) -> f32 {
             -8.423_282_185_695_7e-6,
         ],
     );
-    let positive = wide::exp::<I>(-a * a) * p;
+    let positive = exp_narrow::<I>(-a * a) * p;
     let v = if x < 0.0 { 2.0 - positive } else { positive };
     if x.is_nan() { x } else { v as f32 }
 }

@@ -20,14 +20,14 @@ const EXP: [f64; 11] = [
     1.984_126_988_626_887_5e-4,
     2.480_158_736_074_552e-5,
     2.755_724_405_914_386e-6,
-    2.755_724_259_739_592_7e-7,
+    2.755_724_259_739_593e-7,
     2.510_909_139_942_954e-8,
     2.092_449_323_658_574e-9,
 ];
 
 /// Splits `x` into `n` and `r` with x = n ln 2 + r, |r| <= ln 2 / 2; `n` also as an integer. |x| must be below 2^20.
 #[inline(always)]
-fn split_ln2<I: Isa>(x: f64) -> (i64, f64) {
+pub(super) fn split_ln2<I: Isa>(x: f64) -> (i64, f64) {
     let t = fma::<I, _>(x, LOG2_E, ROUND);
     let n = t - ROUND;
     let r = fma::<I, _>(n, -LN_2_LO, fma::<I, _>(n, -LN_2_HI, x));
@@ -36,13 +36,13 @@ fn split_ln2<I: Isa>(x: f64) -> (i64, f64) {
 
 /// 2^n for -1022 <= n <= 1023.
 #[inline(always)]
-fn exp2i(n: i64) -> f64 {
+pub(super) fn exp2i(n: i64) -> f64 {
     f64::from_bits((n.wrapping_add(1023) as u64) << 52)
 }
 
 /// Limits that keep NaN.
 #[inline(always)]
-fn limited(x: f64, low: f64, high: f64) -> f64 {
+pub(super) fn limited(x: f64, low: f64, high: f64) -> f64 {
     let x = if x > high { high } else { x };
     if x < low { low } else { x }
 }
@@ -69,7 +69,7 @@ pub(crate) fn exp_m1<I: Isa>(x: f64) -> f64 {
 
 /// The exponent and mantissa of a positive number: x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2).
 #[inline(always)]
-fn split_float(x: f64) -> (f64, f64) {
+pub(super) fn split_float(x: f64) -> (f64, f64) {
     const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
     let small = x < f64::MIN_POSITIVE;
     let bits = if small { x * 4_503_599_627_370_496.0 } else { x }.to_bits();
@@ -92,7 +92,7 @@ fn log_of_split<I: Isa>(e: f64, f: f64, lost: f64) -> f64 {
         [
             0.666_666_666_666_666_6,
             0.400_000_000_000_062_73,
-            0.285_714_285_690_772_26,
+            0.285_714_285_690_772_3,
             0.222_222_226_481_730_03,
             0.181_817_755_488_206_97,
             0.153_870_961_463_740_36,
@@ -183,7 +183,7 @@ const SIN: [f64; 6] = [
 ];
 const COS: [f64; 6] = [
     0.041_666_666_666_666_6,
-    -0.001_388_888_888_887_399_9,
+    -0.001_388_888_888_887_4,
     2.480_158_728_939_97e-5,
     -2.755_731_432_735_792_4e-7,
     2.087_571_973_246_672e-9,
@@ -246,7 +246,7 @@ const ERF: [f64; 11] = [
     -1.492_194_249_512_454_5e-5,
     1.639_936_826_147_431e-6,
     -1.569_871_018_273_799e-7,
-    1.068_010_502_497_287_9e-8,
+    1.068_010_502_497_288e-8,
 ];
 const ERF_SMALL: f64 = 0.85;
 

@@ -101,7 +101,7 @@ macro_rules! complexes {
         impl Cast<Truth> for [$t; 2] {
             #[inline(always)]
             fn cast(self) -> Truth {
-                Truth(u8::from(self[0] != 0.0 || self[1] != 0.0))
+                Truth(u8::from(self[0] != 0.0))
             }
         }
         impl Cast<[$t; 2]> for Truth {

@@ -73,6 +73,7 @@ maps! {
     Log1p complex::log_1p;
     Sqrt complex::sqrt;
     Rsqrt complex::rsqrt;
+    Cbrt complex::cbrt;
     Logistic complex::logistic;
     Sin complex::sin;
     Cos complex::cos;
@@ -193,6 +194,7 @@ pub(super) fn unary(op: TileOp, ty: ComputeType) -> Option<Kernel> {
             TileOp::LogPlusOne => plain_unary::<Log1p<T>>(),
             TileOp::Sqrt => plain_unary::<Sqrt<T>>(),
             TileOp::Rsqrt => plain_unary::<Rsqrt<T>>(),
+            TileOp::Cbrt => plain_unary::<Cbrt<T>>(),
             TileOp::Logistic => plain_unary::<Logistic<T>>(),
             TileOp::Sine => plain_unary::<Sin<T>>(),
             TileOp::Cosine => plain_unary::<Cos<T>>(),

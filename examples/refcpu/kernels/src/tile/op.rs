@@ -182,8 +182,8 @@ impl TileOp {
             Negate => same(t != C::Pred),
             Sign => same(float || complex || t.is_signed_integer()),
             Ceil | Floor | RoundNearestAfz | RoundNearestEven => same(float),
-            Cbrt | Erf | Erfc | ErfInv => same(float),
-            Sqrt | Rsqrt | Exponential | ExponentialMinusOne | Log | LogPlusOne | Logistic | Sine
+            Erf | Erfc | ErfInv => same(float),
+            Sqrt | Rsqrt | Cbrt | Exponential | ExponentialMinusOne | Log | LogPlusOne | Logistic | Sine
             | Cosine | Tan | Tanh | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh => {
                 same(float || complex)
             }

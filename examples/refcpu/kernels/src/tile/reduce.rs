@@ -2,7 +2,7 @@
 
 use super::arithmetic::{Int, Num};
 use crate::ComputeType;
-use crate::isa::{self, Isa, Level};
+use crate::isa::{self, Level};
 use crate::region::ReduceOp;
 
 /// A reduction's loops, chosen when a region is built.
@@ -228,7 +228,7 @@ fn in_lanes<M: Monoid, const N: usize>(src: &[M::T]) -> M::T {
 /// # Safety
 /// `src` must be aligned and readable for `n` elements.
 #[inline(always)]
-unsafe fn accumulate_body<I: Isa, M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
+unsafe fn accumulate_body<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
     // SAFETY: the caller's contract.
     let src = unsafe { std::slice::from_raw_parts(src.cast::<M::T>(), n) };
     let result = if n >= 64 { in_lanes::<M, 64>(src) } else { in_lanes::<M, 8>(src) };
@@ -244,7 +244,7 @@ fn of_monoid<M: Monoid>() -> Reducer {
     )]
     unsafe fn avx512<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
         // SAFETY: the caller's contract.
-        unsafe { accumulate_body::<isa::Avx512, M>(running, src, n) }
+        unsafe { accumulate_body::<M>(running, src, n) }
     }
     /// # Safety
     /// `src` must be aligned and readable for `n` elements; the machine must have the features.
@@ -252,13 +252,13 @@ fn of_monoid<M: Monoid>() -> Reducer {
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
     unsafe fn avx2<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
         // SAFETY: the caller's contract.
-        unsafe { accumulate_body::<isa::Avx2, M>(running, src, n) }
+        unsafe { accumulate_body::<M>(running, src, n) }
     }
     /// # Safety
     /// `src` must be aligned and readable for `n` elements.
     unsafe fn baseline<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
         // SAFETY: the caller's contract.
-        unsafe { accumulate_body::<isa::Baseline, M>(running, src, n) }
+        unsafe { accumulate_body::<M>(running, src, n) }
     }
     Reducer {
         accumulate: match isa::level() {

@@ -7,7 +7,7 @@ use crate::isa::Isa;
 use crate::math::f32::slow_trig;
 use crate::math::{f32 as single, f64 as double};
 
-macro_rules! vectorised {
+macro_rules! plain_functions {
     ($($name:ident $t:ident $f:path;)*) => {$(
         struct $name;
         impl Unary for $name {
@@ -113,8 +113,6 @@ macro_rules! single_only {
     )*};
 }
 single_only! {
-    Rsqrt32 rsqrt;
-    Cbrt32 cbrt;
     Asin32 asin;
     Acos32 acos;
     Atan32 atan;
@@ -135,8 +133,13 @@ impl Unary for Rsqrt64 {
     }
 }
 
+plain_functions! {
+    Rsqrt32 f32 single::rsqrt;
+    Cbrt32 f32 single::cbrt;
+}
+
 // One element at a time, by the standard library.
-vectorised! {
+plain_functions! {
     Cbrt64 f64 f64::cbrt;
     Asin64 f64 f64::asin;
     Acos64 f64 f64::acos;
