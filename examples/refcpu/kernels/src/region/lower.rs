@@ -282,6 +282,11 @@ impl Registers {
         if let Some(at) = self.free.get_mut(&size).and_then(Vec::pop) {
             return at;
         }
+        self.take_for_good(size)
+    }
+
+    /// A register tile that nothing else has used or will: for values that are made once and read by every tile.
+    fn take_for_good(&mut self, size: usize) -> u32 {
         let at = self.end.next_multiple_of(size as u32);
         self.end = at + size as u32;
         at
@@ -315,6 +320,12 @@ impl Lowering {
 
     fn tile(&mut self, size: usize) -> Result<u16, RegionError> {
         let at = self.registers.take(size);
+        self.slot(Slot::Tile(at))
+    }
+
+    /// A tile that code outside of the tile loop fills.
+    fn lasting_tile(&mut self, size: usize) -> Result<u16, RegionError> {
+        let at = self.registers.take_for_good(size);
         self.slot(Slot::Tile(at))
     }
 
@@ -531,7 +542,7 @@ fn compile(
                             Some(s) => *s,
                             None => {
                                 let size = nodes[*a as usize].ty().size();
-                                let dst = low.tile(size)?;
+                                let dst = low.lasting_tile(size)?;
                                 let code = if rate[*a as usize] == Rate::Row {
                                     &mut row_code
                                 } else {
@@ -612,7 +623,7 @@ fn compile(
             };
             // A value that does not vary is spread over a tile, to be reduced as often as it counts.
             let src = if src_is_scalar {
-                let dst = low.tile(ty.size())?;
+                let dst = low.lasting_tile(ty.size())?;
                 let code = if rate[o.node as usize] == Rate::Row { &mut row_code } else { &mut once_code };
                 code.push(Step::Splat { dst, src, size: ty.size() as u8 });
                 dst
