@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::abi::client_state::ClientState;
+use crate::abi::guard;
+use crate::abi::upload::Place;
 use crate::attributes::PluginAttributes;
 use crate::buffer::PjrtBuffer;
 use crate::compile_options::CompileOptions;
@@ -18,7 +21,7 @@ use crate::layout::Layout;
 use crate::memory::Memory;
 use crate::options::{OptionSpec, Options};
 use crate::program::{Program, ProgramFormat};
-use crate::promise::Pending;
+use crate::promise::{Pending, promise};
 use crate::topology::Topology;
 
 /// A plugin: options, devices, compilation, execution, upload (`PJRT_Client`).
@@ -148,7 +151,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
         from: BufferRef<'_, Self>,
         to: Placement<'_, Self>,
     ) -> Result<Pending<Self::Buffer>> {
-        copy_through_host(self, from, to)
+        copy_through_host(from, to)
     }
 }
 
@@ -226,7 +229,6 @@ pub struct DeserializeRequest<'a, C: PjrtClient> {
 }
 
 /// Where an array should go.
-#[non_exhaustive]
 pub struct Placement<'a, C: PjrtClient> {
     /// The device.
     pub device: &'a C::Device,
@@ -234,6 +236,8 @@ pub struct Placement<'a, C: PjrtClient> {
     pub memory: &'a Memory,
     /// The layout that the host asks for; `None` is dense and row-major. A plugin without a use for layouts ignores it.
     pub layout: Option<&'a Layout>,
+    pub(crate) client: &'a ClientState<C>,
+    pub(crate) place: Place,
 }
 
 /// An array on a device.
@@ -311,20 +315,25 @@ fn in_order_assignment<D: PjrtDevice>(
     }
 }
 
-/// Reads the array back and uploads it again. The upload needs the client, which this call cannot keep, so the readback
-/// is waited for.
+/// Reads the array back and uploads it again, without waiting for either: the thread that this runs on may be the one that
+/// has to finish the readback.
 fn copy_through_host<C: PjrtClient>(
-    client: &C,
     from: BufferRef<'_, C>,
     to: Placement<'_, C>,
 ) -> Result<Pending<C::Buffer>> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let copy = CopyToHost::collected(from.element_type, from.dims.to_vec(), move |bytes| {
-        // The receiver waits below until it has heard from here.
-        let _ = sender.send(bytes);
+    let (client, place, layout) = (to.client.share()?, to.place, to.layout.cloned());
+    let (element_type, dims) = (from.element_type, from.dims.to_vec());
+    let (promise, pending) = promise();
+    let copy = CopyToHost::collected(element_type, dims.clone(), move |bytes| {
+        let upload = |bytes| {
+            let data = HostBuffer::from_vec(element_type, dims, bytes)?;
+            client.client.buffer_from_host(data, place.placement(&client, layout.as_ref())?)
+        };
+        match bytes.and_then(|bytes| guard::catch(|| upload(bytes))) {
+            Ok(uploaded) => uploaded.receive(move |value| promise.deliver(value)),
+            Err(error) => promise.fail(error),
+        }
     });
     Arc::clone(from.storage).copy_to_host(copy);
-    let bytes = receiver.recv().unwrap_or_else(|_| Err(Error::internal("the readback was lost")))?;
-    let data = HostBuffer::from_vec(from.element_type, from.dims.to_vec(), bytes)?;
-    client.buffer_from_host(data, to)
+    Ok(pending)
 }

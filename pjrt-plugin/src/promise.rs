@@ -104,7 +104,7 @@ impl<T> Promise<T> {
         self.deliver(Err(error));
     }
 
-    fn deliver(mut self, value: Result<(T, Event)>) {
+    pub(crate) fn deliver(mut self, value: Result<(T, Event)>) {
         if let Some(shared) = self.0.take() {
             shared.deliver(value);
         }

@@ -69,6 +69,8 @@ impl Place {
             device: client.author_device(self.device)?,
             memory: &client.memories[self.memory].memory,
             layout,
+            client,
+            place: self,
         })
     }
 }

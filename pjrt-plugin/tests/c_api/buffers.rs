@@ -264,6 +264,26 @@ fn buffers_move_between_devices_and_memories() {
 }
 
 #[test]
+fn a_copy_through_the_host_waits_for_nothing() {
+    // A device with one thread for everything could not finish a readback that something on it waits for.
+    let client = Client::new(&[option("uploads", 202), option("readbacks", 203)]);
+    let buffer = client.upload(0, &[1.0, 2.0, 3.0, 4.0]);
+    let dst_device = client.devices()[1];
+    let args =
+        call!(PJRT_Buffer_CopyToDevice(PJRT_Buffer_CopyToDevice_Args { buffer: buffer.0, dst_device }))
+            .unwrap();
+    let copy = Buffer(args.dst_buffer);
+    let event = copy.ready();
+    drop(buffer);
+    for queue in [202, 203, 202] {
+        assert!(!is_ready(event));
+        assert_eq!(run_queue(queue), 1);
+    }
+    await_event(event).unwrap();
+    destroy_event(event);
+}
+
+#[test]
 fn a_raw_copy_outside_of_the_buffer_is_the_events_error() {
     let client = Client::new(&[]);
     let buffer = client.upload(0, &[1.0, 2.0, 3.0, 4.0]);

@@ -31,6 +31,8 @@ pub(crate) struct Dummy {
     devices: Vec<Device>,
     /// The queue of uploads, or 0 for none.
     uploads: i64,
+    /// The queue of readbacks, or 0 for none.
+    readbacks: i64,
     panic_in: String,
 }
 
@@ -43,6 +45,8 @@ pub(crate) struct Device {
 pub(crate) enum Storage {
     Own(Vec<u8>),
     Host(HostBuffer),
+    /// Bytes whose readback takes its turn in a queue.
+    Slow(Vec<u8>, i64),
 }
 
 pub(crate) struct Program {
@@ -56,7 +60,7 @@ pub(crate) struct Program {
 impl Storage {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Own(bytes) => bytes,
+            Self::Own(bytes) | Self::Slow(bytes, _) => bytes,
             Self::Host(host) => host.dense_bytes().unwrap(),
         }
     }
@@ -79,6 +83,7 @@ impl PjrtClient for Dummy {
         OptionSpec::integer("num_devices", 2, "how many devices"),
         OptionSpec::boolean("opaque", true, "whether the host cannot read the memory"),
         OptionSpec::integer("uploads", 0, "the queue of uploads"),
+        OptionSpec::integer("readbacks", 0, "the queue of readbacks"),
         OptionSpec::string("panic_in", "", "the method to panic in"),
     ];
 
@@ -110,7 +115,12 @@ impl PjrtClient for Dummy {
             }
         };
         let devices = (0..count).map(device).collect();
-        Ok(Self { devices, uploads: options.integer("uploads")?, panic_in })
+        Ok(Self {
+            devices,
+            uploads: options.integer("uploads")?,
+            readbacks: options.integer("readbacks")?,
+            panic_in,
+        })
     }
 
     fn devices(&self) -> &[Device] {
@@ -205,6 +215,8 @@ impl PjrtClient for Dummy {
         assert!(to.device.memories().contains(to.memory));
         let storage = if data.may_alias() && data.is_dense() && to.memory.is_host_accessible() {
             Storage::Host(data)
+        } else if self.readbacks != 0 {
+            Storage::Slow(data.to_vec(), self.readbacks)
         } else {
             Storage::Own(data.to_vec())
         };
@@ -245,7 +257,10 @@ impl PjrtBuffer for Storage {
     }
 
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
-        copy.finish_with(self.bytes());
+        match *self {
+            Self::Slow(_, queue) => enqueue(queue, move || copy.finish_with(self.bytes())),
+            _ => copy.finish_with(self.bytes()),
+        }
     }
 
     fn host_bytes(&self) -> Option<&[u8]> {
