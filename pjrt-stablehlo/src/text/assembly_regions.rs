@@ -108,14 +108,18 @@ impl<'a> Parser<'a> {
         let element = self.function.body.ty(inits[0]).clone();
         let operation =
             Op::from_attributes(code, &mut |_| None).map_err(|error| self.error_at(at, error.to_string()))?;
-        let (_, inner) = self.add_region(pending.op);
+        let op = pending.op;
+        let (_, inner) = self.add_region(op);
+        self.finish(pending)?;
+        // This form is for reductions whose parts have one location.
         let body = &mut self.function.body;
-        let lhs = body.add_argument(inner, element.clone());
-        let rhs = body.add_argument(inner, element.clone());
-        let applied = body.add_op(inner, operation, [lhs, rhs], [element], Location::UNKNOWN);
+        let location = body.op(op).location.clone();
+        let arguments = [(); 2].map(|()| body.add_argument(inner, element.clone()));
+        arguments.into_iter().for_each(|argument| body.set_argument_location(argument, location.clone()));
+        let applied = body.add_op(inner, operation, arguments, [element], location.clone());
         let result = body.op(applied).result();
-        body.add_op(inner, Op::Return(Return {}), [result], [], Location::UNKNOWN);
-        self.finish(pending).map(|()| None)
+        body.add_op(inner, Op::Return(Return {}), [result], [], location);
+        Ok(None)
     }
 
     /// `(%a: A, %b: A) (%c: C, %d: C) {`: pairs of arguments, left and right of each input.

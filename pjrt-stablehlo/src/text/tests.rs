@@ -1,1 +1,286 @@
 //! Tests of the text reader on small programs.
+
+use crate::ir::{Location, LocationKind, Op, OpCode};
+use crate::limits::{MAX_NESTING, MAX_REGION_DEPTH};
+use crate::{ErrorKind, Module, parse};
+
+/// A program of one function with this body, which takes `%a: tensor<4xf32>`.
+fn function(body: &str) -> String {
+    format!("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{\n{body}\n}}")
+}
+
+fn module(text: &str) -> Module {
+    parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn failure(text: &str) -> String {
+    match parse(text) {
+        Ok(module) => panic!("expected an error, found {module}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// The printed form without module and function.
+fn body(text: &str) -> String {
+    let printed = module(text).to_string();
+    let lines: Vec<_> = printed.lines().skip(2).map(str::trim).collect();
+    lines[..lines.len() - 2].join("\n")
+}
+
+#[test]
+fn custom_assembly_is_the_same_as_the_generic_form() {
+    for (custom, generic) in [
+        (
+            "%0 = stablehlo.add %a, %a {x.y = 1 : i32} : tensor<4xf32>\nreturn %0 : tensor<4xf32>",
+            "%0 = \"stablehlo.add\"(%a, %a) {x.y = 1 : i32} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+             \"func.return\"(%0) : (tensor<4xf32>) -> ()",
+        ),
+        (
+            "%c = stablehlo.constant dense<0.0> : tensor<f32>
+             %0 = stablehlo.reduce(%a init: %c) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+             %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<4xf32>
+             return %1 : tensor<4xf32>",
+            "%c = \"stablehlo.constant\"() {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+             %0 = \"stablehlo.reduce\"(%a, %c) ({
+             ^reduce(%lhs: tensor<f32>, %rhs: tensor<f32>):
+               %sum = \"stablehlo.add\"(%lhs, %rhs) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+               \"stablehlo.return\"(%sum) : (tensor<f32>) -> ()
+             }) {dimensions = array<i64: 0>} : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+             %1 = \"stablehlo.broadcast_in_dim\"(%0) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<4xf32>
+             \"stablehlo.return\"(%1) : (tensor<4xf32>) -> ()",
+        ),
+        (
+            "%0:2 = stablehlo.while(%x = %a, %y = %a) : tensor<4xf32>, tensor<4xf32>
+             cond {
+               %t = stablehlo.constant dense<true> : tensor<i1>
+               stablehlo.return %t : tensor<i1>
+             } do {
+               stablehlo.return %y, %x : tensor<4xf32>, tensor<4xf32>
+             }
+             return %0#1 : tensor<4xf32>",
+            "%0, %1 = \"stablehlo.while\"(%a, %a) ({
+             ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+               %t = \"stablehlo.constant\"() <{value = dense<true> : tensor<i1>}> : () -> tensor<i1>
+               \"stablehlo.return\"(%t) : (tensor<i1>) -> ()
+             }, {
+             ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+               \"stablehlo.return\"(%y, %x) : (tensor<4xf32>, tensor<4xf32>) -> ()
+             }) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+             \"func.return\"(%1) : (tensor<4xf32>) -> ()",
+        ),
+        (
+            "%0 = stablehlo.dot_general %a, %a, contracting_dims = [0] x [0], precision = [HIGH, DEFAULT] : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+             %1 = stablehlo.compare LT, %0, %0, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+             %2 = stablehlo.slice %a [0:4:1] : (tensor<4xf32>) -> tensor<4xf32>
+             %3 = stablehlo.select %1, %a, %2 : tensor<i1>, tensor<4xf32>
+             return %3 : tensor<4xf32>",
+            "%0 = \"stablehlo.dot_general\"(%a, %a) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision HIGH>, #stablehlo<precision DEFAULT>]}> : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+             %1 = \"stablehlo.compare\"(%0, %0) {compare_type = #stablehlo<comparison_type FLOAT>, comparison_direction = #stablehlo<comparison_direction LT>} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+             %2 = \"stablehlo.slice\"(%a) {start_indices = array<i64: 0>, limit_indices = array<i64: 4>, strides = array<i64: 1>} : (tensor<4xf32>) -> tensor<4xf32>
+             %3 = \"stablehlo.select\"(%1, %a, %2) : (tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+             \"func.return\"(%3) : (tensor<4xf32>) -> ()",
+        ),
+    ] {
+        assert_eq!(body(&function(custom)), body(&function(generic)));
+    }
+}
+
+#[test]
+fn constants_in_all_forms() {
+    let elements = |text: &str| -> Vec<u8> {
+        let text = format!("func.func @f() {{\n%0 = stablehlo.constant {text}\nreturn\n}}");
+        let module = module(&text);
+        let Some((_, op)) = module.functions()[0].body.ops().next() else { panic!("expected a constant") };
+        let Op::Constant(constant) = &op.kind else { panic!("expected a constant") };
+        constant.value.dense_bytes().unwrap().into_owned()
+    };
+    assert_eq!(elements("dense<[[1, -2], [0x7f, 4]]> : tensor<2x2xi8>"), [1, 0xfe, 0x7f, 4]);
+    assert_eq!(elements("dense<7> : tensor<3xui8>"), [7, 7, 7]);
+    assert_eq!(elements("dense<[true, false, 1]> : tensor<3xi1>"), [1, 0, 1]);
+    assert_eq!(elements("dense<> : tensor<0x3xf32>"), []);
+    assert_eq!(elements("dense<\"0x0000803F00000040\"> : tensor<2xf32>"), [0, 0, 0x80, 0x3f, 0, 0, 0, 0x40]);
+    assert_eq!(elements("dense<0x7FC00000> : tensor<f32>"), [0, 0, 0xc0, 0x7f]);
+    assert_eq!(elements("dense<[1.5, -0.0]> : tensor<2xbf16>"), [0xc0, 0x3f, 0, 0x80]);
+    assert_eq!(elements("dense<(1.0,-2.0)> : tensor<complex<f32>>"), [0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0]);
+    assert_eq!(elements("dense<[-8, 7]> : tensor<2xi4>"), [8, 7]);
+    assert_eq!(elements("dense<[3, -3]> : tensor<2x!quant.uniform<i8:f32, 0.5>>"), [3, 0xfd]);
+}
+
+#[test]
+fn constants_that_do_not_fit_their_type() {
+    for (text, message) in [
+        ("dense<[1, 2]> : tensor<3xi32>", "expected 3 elements in brackets, found 2"),
+        ("dense<[[1], [2, 3]]> : tensor<2x1xi32>", "expected 1 elements in brackets, found 2"),
+        ("dense<[1 2]> : tensor<2xi32>", "expected ',' or ']'"),
+        ("dense<[1, 2> : tensor<2xi32>", "expected ',' or ']'"),
+        ("dense<300> : tensor<i8>", "expected a number of type i8, found '300'"),
+        ("dense<-1> : tensor<ui8>", "expected a number of type ui8, found '-1'"),
+        ("dense<1.5> : tensor<i32>", "expected a number of type i32, found '1.5'"),
+        ("dense<\"0x00\"> : tensor<2xf32>", "takes 8 bytes of data, found 1"),
+        ("dense<1> : tensor<?xi32>", "no definite size"),
+    ] {
+        let error = failure(&format!("func.func @f() {{\n%0 = stablehlo.constant {text}\nreturn\n}}"));
+        assert!(error.contains(message) && error.contains("line 2"), "{text}: {error}");
+    }
+}
+
+#[test]
+fn resources_come_from_the_end_of_the_text() {
+    let module = module(
+        "module {
+           func.func @f() -> tensor<2xi32> {
+             %0 = stablehlo.constant dense_resource<blob> : tensor<2xi32>
+             return %0 : tensor<2xi32>
+           }
+         }
+         {-#
+           dialect_resources: { builtin: { blob: \"0x040000000100000002000000\" } },
+           external_resources: { mlir_reproducer: { verify: true } }
+         #-}",
+    );
+    assert!(module.to_string().contains("dense<[1, 2]>"));
+}
+
+#[test]
+fn aliases_may_be_defined_after_their_use() {
+    let text = "#map = [1 : i64, 2 : i64]
+        !t = tensor<4xf32>
+        module attributes {a.b = #map} {
+          func.func @main(%a: !t loc(\"a\")) -> !t {
+            return %a : !t loc(#loc2)
+          } loc(#loc)
+        } loc(unknown)
+        #loc = loc(\"f.py\":1:2)
+        #loc2 = loc(callsite(\"f\"(#loc) at fused<\"x\">[\"g.py\":3:4 to :9, unknown]))";
+    let module = module(text);
+    assert_eq!(module.attributes.to_string(), "{a.b = [1 : i64, 2 : i64]}");
+    let main = module.main().unwrap();
+    assert_eq!(main.location.to_string(), "\"f.py\":1:2");
+    let (_, op) = main.body.ops().next().unwrap();
+    assert_eq!(
+        op.location.to_string(),
+        "callsite(\"f\"(\"f.py\":1:2) at fused[\"g.py\":3:4 to :9, unknown])"
+    );
+    let argument = &main.body.block(main.body.entry().unwrap()).argument_locations[0];
+    assert_eq!(*argument, Location::new(LocationKind::Name { name: "a".into(), child: Location::UNKNOWN }));
+    assert!(failure("#a = [#b]\n#b = [#a]\nmodule attributes {x = #a} {}").contains("contains itself"));
+    assert!(
+        failure("module attributes {x = #a} {}").contains("line 1, column 24: alias '#a' is not defined")
+    );
+    assert!(failure("#a = 1\n#a = 2\nmodule {}").contains("line 2, column 1: alias '#a' is defined twice"));
+}
+
+#[test]
+fn shardy_in_its_own_assembly() {
+    let module = module(
+        "module @m attributes {mhlo.num_partitions = 2 : i32} {
+           sdy.mesh @mesh = <[\"x\"=2]>
+           func.func public @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}]>}) -> (tensor<8xf32> {jax.result_info = \"\"}) {
+             %0 = sdy.sharding_constraint %arg0 <@mesh, [{\"x\", ?}]> : tensor<8xf32>
+             %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{\"x\"}]>] out_shardings=[<@mesh, [{\"x\"}]>] manual_axes={\"x\"} (%arg1: tensor<4xf32>) {
+               %2 = stablehlo.negate %arg1 : tensor<4xf32>
+               sdy.return %2 : tensor<4xf32>
+             } : (tensor<8xf32>) -> tensor<8xf32>
+             return %1 : tensor<8xf32>
+           }
+         }",
+    );
+    assert_eq!(module.mesh("mesh").map(|mesh| mesh.axes.len()), Some(1));
+    assert_eq!(module.integer_attribute("mhlo.num_partitions"), Some(2));
+    let main = module.main().unwrap();
+    let codes: Vec<_> = main.body.ops().map(|(_, op)| op.kind.code()).collect();
+    use OpCode as C;
+    assert_eq!(codes, [C::ShardingConstraint, C::ManualComputation, C::Negate, C::SdyReturn, C::FuncReturn]);
+    assert!(main.argument_attribute(0, "sdy.sharding").is_some());
+    assert_eq!(module.to_string(), parse(module.to_string()).unwrap().to_string());
+}
+
+#[test]
+fn errors_say_where_and_what_was_expected() {
+    for (text, message) in [
+        ("", "line 1, column 1: expected a module, function or mesh, found the end of the text"),
+        ("module {", "line 1, column 9: expected a module, function or mesh"),
+        (
+            "module {} module {}",
+            "line 1, column 11: expected the end of the text after the module, found 'module'",
+        ),
+        ("module { module {} }", "modules inside of modules are not supported"),
+        (
+            &function("%0 = stablehlo.add %a, %b : tensor<4xf32>"),
+            "line 2, column 24: value '%b' is used and not defined before",
+        ),
+        (&function("%0 = stablehlo.ad %a : tensor<4xf32>"), "operation 'stablehlo.ad' is not supported"),
+        (
+            &function("%0 = stablehlo.iota dims = 0 : tensor<4xf32>"),
+            "line 2, column 21: expected 'dim', found 'dims'",
+        ),
+        (
+            &function("%a = stablehlo.iota dim = 0 : tensor<4xf32>"),
+            "line 2, column 1: value '%a' is defined twice",
+        ),
+        (&function("%0:2 = stablehlo.negate %a : tensor<4xf32>"), "2 results are named, the operation has 1"),
+        (
+            &function("return %a : tensor<5xf32>"),
+            "operand 0: expected tensor<4xf32>, the type of the value, found tensor<5xf32>",
+        ),
+        (&function("return %a#1 : tensor<4xf32>"), "expected a result of '%a' below 1, found 1"),
+        (&function("return %a : tensor<4xf33>"), "line 2, column 22: expected a type, found 'f33'"),
+        (&function("return %a : tensor<4xf32> loc(\"x)"), "found a string without closing quote"),
+        (&function("\"cf.br\"(%a)[^bb1] : (tensor<4xf32>) -> ()"), "successor blocks are not supported"),
+        // What the verifier finds.
+        (
+            &function(
+                "\n  %0 = stablehlo.reshape %a : (tensor<4xf32>) -> tensor<5xf32>\nreturn %a : tensor<4xf32>",
+            ),
+            "at \"program\":3:3",
+        ),
+    ] {
+        let error = failure(text);
+        assert!(error.contains(message), "{text}\n{error}");
+    }
+}
+
+#[test]
+fn nesting_is_limited() {
+    let deep = |count: usize, open: &str, inner: &str, close: &str| {
+        format!("{}{inner}{}", open.repeat(count), close.repeat(count))
+    };
+    let attribute = |value: String| format!("module attributes {{a.b = {value}}} {{}}");
+    for (open, inner, close) in [
+        ("[", "", "]"),
+        ("{a = ", "1", "}"),
+        ("tuple<", "", ">"),
+        ("(", "i32", ") -> ()"),
+        ("!stablehlo.future<", "i32", ">"),
+    ] {
+        assert!(parse(attribute(deep(MAX_NESTING as usize / 2, open, inner, close))).is_ok(), "{open}");
+        let error = parse(attribute(deep(1_000_000, open, inner, close))).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::TooLarge, "{open}");
+    }
+    let location = attribute(format!("loc({})", deep(100_000, "callsite(\"a\" at ", "\"b\"", ")")));
+    assert_eq!(parse(location).unwrap_err().kind, ErrorKind::TooLarge);
+    // Aliases in their order make deep values without deep text.
+    let mut chain = "#a0 = 1 : i64\n".to_owned();
+    (1..1000).for_each(|index| chain.push_str(&format!("#a{index} = [#a{}]\n", index - 1)));
+    assert_eq!(parse(chain + "module {}").unwrap_err().kind, ErrorKind::TooLarge);
+    // And wide ones without wide text.
+    let mut double = "#a0 = [1 : i64, 2 : i64]\n".to_owned();
+    (1..64).for_each(|index| double.push_str(&format!("#a{index} = [#a{0}, #a{0}]\n", index - 1)));
+    assert_eq!(parse(double + "module {}").unwrap_err().kind, ErrorKind::TooLarge);
+    // Regions are not read by recursion.
+    let regions = deep(
+        MAX_REGION_DEPTH * 4,
+        "%r = \"stablehlo.case\"(%i) ({\n",
+        "",
+        "\n}) : (tensor<i32>) -> tensor<i32>",
+    );
+    let regions = format!("func.func @main(%i: tensor<i32>) {{\n{regions}\nreturn\n}}");
+    assert_eq!(parse(regions).unwrap_err().kind, ErrorKind::TooLarge);
+}
+
+#[test]
+fn numbers_in_attributes_are_limited() {
+    let splat = "%0 = \"stablehlo.iota\"() {iota_dimension = dense<1> : tensor<16777216xi64>} : () -> tensor<4xf32>\n";
+    let error = parse(function(&(splat.repeat(2) + "return %a : tensor<4xf32>"))).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::TooLarge);
+}
