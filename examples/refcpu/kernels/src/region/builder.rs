@@ -502,6 +502,28 @@ impl Builder {
         {
             return Ok(Some((code, vec![inner[0]])));
         }
+        // Powers that a multiplication or division gives with the same, single rounding.
+        if code == Code::Tile(TileOp::Power)
+            && let Some(bits) = self.constant_of(args[1])
+        {
+            let exponent = match ty {
+                ComputeType::F32 => f64::from(f32::from_bits(bits as u32)),
+                ComputeType::F64 => f64::from_bits(bits as u64),
+                _ => return Ok(None),
+            };
+            if exponent == 2.0 {
+                return Ok(Some((Code::Tile(TileOp::Multiply), vec![args[0], args[0]])));
+            }
+            if exponent == -1.0 {
+                let one = if ty == ComputeType::F32 {
+                    u128::from(1f32.to_bits())
+                } else {
+                    u128::from(1f64.to_bits())
+                };
+                let one = self.const_node(ty, one)?;
+                return Ok(Some((Code::Tile(TileOp::Divide), vec![one, args[0]])));
+            }
+        }
         // Division by a power of two is multiplication by its exact reciprocal.
         if code == Code::Tile(TileOp::Divide)
             && let Some(bits) = self.constant_of(args[1])

@@ -142,7 +142,7 @@ fn run_at(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &[*mut u8],
     }
     let frame = Frame { program, inputs, outputs, bounced };
     let total_ns = region.estimated_ns();
-    if !program.reductions.is_empty() {
+    if !program.reductions.is_empty() && g.segment == 0 {
         return frame.reduce_rows(pool, total_ns);
     }
     let tiles = g.tiles();
@@ -175,8 +175,7 @@ impl Frame<'_> {
     /// of a row, from and to the running results there.
     fn tiles(&self, range: Range<usize>, partial: Option<&mut [u128]>) {
         let p = self.program;
-        // Narrow elements in a region with a tile of one would share words: 64 keeps every register aligned.
-        let bytes = head(p) + p.tile_bytes as usize * p.geometry.tile;
+        let bytes = head(p) + p.tile_bytes as usize * p.geometry.capacity;
         with_scratch(bytes, |scratch| {
             // SAFETY: `scratch` has the bytes that `head` and the register tiles take, and is ours alone.
             unsafe { self.tiles_in(scratch, range, partial) }
@@ -197,7 +196,7 @@ impl Frame<'_> {
             // constants are only ever read.
             unsafe {
                 *table.add(i) = match *slot {
-                    Slot::Tile(at) => tiles.add(at as usize * g.tile),
+                    Slot::Tile(at) => tiles.add(at as usize * g.capacity),
                     Slot::Cell(c) => cells.add(c as usize * 16),
                     Slot::Const(c) => std::ptr::from_ref(&p.constants[c as usize]).cast_mut().cast(),
                     Slot::Memory(l) => {
@@ -211,7 +210,9 @@ impl Frame<'_> {
         for (store, bounced) in p.stores.iter().zip(self.bounced) {
             if *bounced {
                 // SAFETY: the stand-in is a register tile.
-                unsafe { *table.add(usize::from(store.slot)) = tiles.add(store.stand_in as usize * g.tile) };
+                unsafe {
+                    *table.add(usize::from(store.slot)) = tiles.add(store.stand_in as usize * g.capacity)
+                };
             }
         }
         // SAFETY: once-code reads constants and single elements of inputs (which `check` found to exist) and writes cells
@@ -261,24 +262,53 @@ impl Frame<'_> {
                     self.steps(&p.row_code, table, 1, r, 0);
                 }
                 self.steps(&p.tile_code, table, n, r, start);
-                for (reduction, running) in p.reductions.iter().zip(running.iter_mut()) {
-                    if row_changed && whole_rows {
-                        *running = reduction.reducer.identity();
+                if g.segment > 0 {
+                    self.segments(table, start, n);
+                } else {
+                    for (reduction, running) in p.reductions.iter().zip(running.iter_mut()) {
+                        if row_changed && whole_rows {
+                            *running = reduction.reducer.identity();
+                        }
+                        reduction.reducer.accumulate(running, *table.add(usize::from(reduction.src)), n);
                     }
-                    reduction.reducer.accumulate(running, *table.add(usize::from(reduction.src)), n);
                 }
             }
-            if whole_rows && !running.is_empty() && start + n == g.row_len {
+            if whole_rows && g.segment == 0 && !running.is_empty() && start + n == g.row_len {
                 self.finish_row(r, running);
             }
             for (store, bounced) in p.stores.iter().zip(self.bounced) {
                 if *bounced {
                     // SAFETY: a tile from the stand-in to its place in the output.
                     unsafe {
-                        let from = tiles.add(store.stand_in as usize * g.tile);
+                        let from = tiles.add(store.stand_in as usize * g.capacity);
                         let to =
                             self.outputs[store.output as usize].add((r * g.row_len + start) * store.size);
                         std::ptr::copy_nonoverlapping(from, to, n * store.size);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reduces the runs of a tile, of which there is a whole number, and writes their results.
+    ///
+    /// # Safety
+    /// The reductions' slots must hold the tile of `n` elements from `start`.
+    unsafe fn segments(&self, table: *const *mut u8, start: usize, n: usize) {
+        let length = self.program.geometry.segment;
+        let (first, count) = (start / length, n / length);
+        for r in &self.program.reductions {
+            // SAFETY: the caller's contract; results `first..first + count` are elements of the output, written by this
+            // tile alone; the register tile has room for them.
+            unsafe {
+                let out = self.outputs[r.output as usize].add(first * r.size);
+                let src = *table.add(usize::from(r.src));
+                match r.encode {
+                    None => r.reducer.segments(out, src, count, length),
+                    Some(encode) => {
+                        let tile = *table.add(usize::from(r.tile));
+                        r.reducer.segments(tile, src, count, length);
+                        encode.call(out, [tile; 3], count);
                     }
                 }
             }
@@ -326,7 +356,7 @@ impl Frame<'_> {
                     Step::Splat { dst, src, size } => {
                         // In once- and row-code (n = 1) the whole register is filled, for tiles of any length.
                         let whole = matches!(self.program.slots[usize::from(dst)], Slot::Tile(_));
-                        splat(at(dst), at(src), usize::from(size), if whole { g.tile } else { n });
+                        splat(at(dst), at(src), usize::from(size), if whole { g.capacity } else { n });
                     }
                     Step::Copy { dst, src, size } => {
                         std::ptr::copy_nonoverlapping(at(src), at(dst), n * usize::from(size))

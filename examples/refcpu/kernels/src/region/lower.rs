@@ -13,6 +13,9 @@ const TILE: usize = 512;
 /// Rows shorter than this are not worth a kernel call each: tiles then span several.
 const SHORT_ROW: usize = 64;
 
+/// Reductions over fewer elements than this run over many rows at a time.
+const SHORT_REDUCTION: usize = 64;
+
 /// The loops: rows of `row_len` elements, each cut into tiles.
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
@@ -25,6 +28,10 @@ pub(super) struct Geometry {
     /// Elements of a full tile.
     pub(super) tile: usize,
     pub(super) tiles_per_row: usize,
+    /// Elements that a register tile has room for: a multiple of 64, which keeps every register aligned.
+    pub(super) capacity: usize,
+    /// Where reductions are over short runs, of which a tile holds many: their length; else zero.
+    pub(super) segment: usize,
 }
 
 impl Geometry {
@@ -100,6 +107,8 @@ pub(super) struct Reduction {
     /// Bytes of a result in memory.
     pub(super) size: usize,
     pub(super) src: u16,
+    /// A register for results of short runs that are to be encoded.
+    pub(super) tile: u16,
     pub(super) output: u32,
     /// Turns the register value into the memory form.
     pub(super) encode: Option<Kernel>,
@@ -154,6 +163,9 @@ fn geometry(
 ) -> (Geometry, Vec<Vec<isize>>, Vec<Option<usize>>) {
     // Dimensions of size 1 vanish; neighbours merge where every input walks them as one.
     let boundary = dims.len() - trailing.unwrap_or(0);
+    let reduced: usize = dims[boundary..].iter().product();
+    let segment = if trailing.is_some() && reduced <= SHORT_REDUCTION { reduced } else { 0 };
+    let by_rows = trailing.is_some() && segment == 0;
     let mut sizes: Vec<usize> = vec![];
     let mut strides: Vec<Vec<isize>> = vec![vec![]; inputs.len()];
     let mut place = vec![None; dims.len()];
@@ -164,7 +176,7 @@ fn geometry(
             continue;
         }
         let merges = last_dim.is_some_and(|last| {
-            (trailing.is_none() || (last < boundary) == (d < boundary))
+            (!by_rows || (last < boundary) == (d < boundary))
                 && !iotas.contains(&last)
                 && !iotas.contains(&d)
                 && inputs
@@ -191,8 +203,10 @@ fn geometry(
             outer_count = sizes.len();
         }
     }
-    let split = if trailing.is_some() {
+    let split = if by_rows {
         outer_count
+    } else if segment > 0 {
+        0
     } else if sizes.len() > 1 && sizes[sizes.len() - 1] >= SHORT_ROW {
         sizes.len() - 1
     } else {
@@ -201,11 +215,25 @@ fn geometry(
     let inner = sizes.split_off(split);
     let rows = sizes.iter().product();
     let row_len: usize = inner.iter().product();
-    // Tiles of a row are of equal size, in whole cache lines.
-    let tiles_per_row = row_len.div_ceil(TILE);
-    let tile = row_len.div_ceil(tiles_per_row.max(1)).next_multiple_of(64).min(TILE);
-    let tiles_per_row = row_len.div_ceil(tile.max(1));
-    (Geometry { outer: sizes, inner, rows, row_len, tile: tile.max(1), tiles_per_row }, strides, place)
+    let tile = if segment > 0 {
+        (TILE / segment * segment).min(row_len)
+    } else {
+        // Tiles of a row are of equal size, in whole cache lines.
+        let tiles = row_len.div_ceil(TILE).max(1);
+        row_len.div_ceil(tiles).next_multiple_of(64).min(TILE)
+    };
+    let tile = tile.max(1);
+    let geometry = Geometry {
+        outer: sizes,
+        inner,
+        rows,
+        row_len,
+        tile,
+        tiles_per_row: row_len.div_ceil(tile),
+        capacity: tile.next_multiple_of(64),
+        segment,
+    };
+    (geometry, strides, place)
 }
 
 /// Live nodes in an order that keeps few values alive: depth first from the outputs.
@@ -630,7 +658,8 @@ fn compile(
             } else {
                 src
             };
-            reductions.push(Reduction { reducer, size: raw.size(), src, output: k as u32, encode });
+            let tile = if encode.is_some() { low.tile(ty.size())? } else { src };
+            reductions.push(Reduction { tile, reducer, size: raw.size(), src, output: k as u32, encode });
             continue;
         }
         if stores.iter().any(|s| s.output == k as u32) {

@@ -367,3 +367,48 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn short_runs_of_broadcast_and_narrow_values_are_reduced() {
+    // Pairwise distances: (x[i] - x[j])^2 summed over the last dimension, and the same in bf16.
+    let (n, k) = (37usize, 3usize);
+    let x: Vec<f32> = (0..n * k).map(|i| ((i * 29) % 17) as f32).collect();
+    let xb: Vec<u16> = x.iter().map(|v| half::bf16::from_f32(*v).to_bits()).collect();
+    for dtype in [DType::F32, DType::BF16] {
+        let mut b = Builder::new(&[n, n, k]);
+        let p = b.input(dtype, Access::broadcast(3, &[n, 1, k], &[0, 1, 2])).unwrap();
+        let q = b.input(dtype, Access::broadcast(3, &[1, n, k], &[0, 1, 2])).unwrap();
+        let d = b.op(TileOp::Subtract, &[p, q]).unwrap();
+        let d = b.op(TileOp::Multiply, &[d, d]).unwrap();
+        b.reduce_output(d, ReduceOp::Sum, 1).unwrap();
+        let region = b.finish().unwrap();
+        let bytes = if dtype == DType::F32 { bytes_of(&x) } else { bytes_of(&xb) };
+        let src = || Src::new(bytes, dtype, &[111]);
+        let mut wide = vec![0f32; n * n];
+        let mut narrow = vec![0u16; n * n];
+        let dims = [n, n];
+        if dtype == DType::F32 {
+            run(
+                &Pool::inline(),
+                &region,
+                &[src(), src()],
+                &mut [Dst::new(bytes_of_mut(&mut wide), dtype, &dims)],
+            );
+        } else {
+            run(
+                &Pool::inline(),
+                &region,
+                &[src(), src()],
+                &mut [Dst::new(bytes_of_mut(&mut narrow), dtype, &dims)],
+            );
+            wide = narrow.iter().map(|b| half::bf16::from_bits(*b).to_f32()).collect();
+        }
+        for i in 0..n {
+            for j in 0..n {
+                let exact: f32 = (0..k).map(|c| (x[i * k + c] - x[j * k + c]).powi(2)).sum();
+                let want = if dtype == DType::F32 { exact } else { half::bf16::from_f32(exact).to_f32() };
+                assert_eq!(wide[i * n + j], want, "{dtype:?} {i} {j}");
+            }
+        }
+    }
+}

@@ -12,6 +12,7 @@ use crate::region::ReduceOp;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reducer {
     accumulate: unsafe fn(&mut u128, *const u8, usize),
+    segments: unsafe fn(*mut u8, *const u8, usize, usize),
     merge: fn(&mut u128, u128),
     value: fn(u128) -> u128,
     identity: u128,
@@ -31,6 +32,16 @@ impl Reducer {
     pub(crate) unsafe fn accumulate(&self, running: &mut u128, src: *const u8, n: usize) {
         // SAFETY: the caller's contract; `of` chose a loop for the instruction set of this machine.
         unsafe { (self.accumulate)(running, src, n) }
+    }
+
+    /// Reduces each of `count` runs of `length` elements to one element.
+    ///
+    /// # Safety
+    /// `src` must be aligned and readable for `count * length` elements of the type that the reducer was chosen for,
+    /// `dst` writable for `count`. They must not overlap.
+    pub(crate) unsafe fn segments(&self, dst: *mut u8, src: *const u8, count: usize, length: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { (self.segments)(dst, src, count, length) }
     }
 
     /// Takes in the running result over further elements.
@@ -235,6 +246,45 @@ unsafe fn accumulate_body<M: Monoid>(running: &mut u128, src: *const u8, n: usiz
     *running = M::merge(M::W::of(*running), M::widen(result)).bits();
 }
 
+/// # Safety
+/// `src` must be aligned and readable for `count * length` elements, `dst` writable for `count`; they must not overlap.
+#[inline(always)]
+unsafe fn segments_body<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
+    #[inline(always)]
+    fn fixed<M: Monoid, const N: usize>(dst: &mut [M::T], src: &[M::T]) {
+        for (d, s) in dst.iter_mut().zip(src.as_chunks::<N>().0) {
+            let mut r = M::IDENTITY;
+            for v in s {
+                r = M::fold(r, *v);
+            }
+            *d = r;
+        }
+    }
+    // SAFETY: the caller's contract.
+    let (dst, src) = unsafe {
+        (
+            std::slice::from_raw_parts_mut(dst.cast::<M::T>(), count),
+            std::slice::from_raw_parts(src.cast::<M::T>(), count * length),
+        )
+    };
+    match length {
+        2 => fixed::<M, 2>(dst, src),
+        3 => fixed::<M, 3>(dst, src),
+        4 => fixed::<M, 4>(dst, src),
+        8 => fixed::<M, 8>(dst, src),
+        0..16 => {
+            for (d, s) in dst.iter_mut().zip(src.chunks_exact(length.max(1))) {
+                *d = s.iter().fold(M::IDENTITY, |a, b| M::fold(a, *b));
+            }
+        }
+        _ => {
+            for (d, s) in dst.iter_mut().zip(src.chunks_exact(length)) {
+                *d = in_lanes::<M, 8>(s);
+            }
+        }
+    }
+}
+
 fn of_monoid<M: Monoid>() -> Reducer {
     /// # Safety
     /// `src` must be aligned and readable for `n` elements; the machine must have the features.
@@ -260,6 +310,22 @@ fn of_monoid<M: Monoid>() -> Reducer {
         // SAFETY: the caller's contract.
         unsafe { accumulate_body::<M>(running, src, n) }
     }
+    /// # Safety
+    /// See [`segments_body`]; the machine must have the features.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(
+        enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c"
+    )]
+    unsafe fn avx512_segments<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { segments_body::<M>(dst, src, count, length) }
+    }
+    /// # Safety
+    /// See [`segments_body`].
+    unsafe fn baseline_segments<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { segments_body::<M>(dst, src, count, length) }
+    }
     Reducer {
         accumulate: match isa::level() {
             #[cfg(target_arch = "x86_64")]
@@ -267,6 +333,11 @@ fn of_monoid<M: Monoid>() -> Reducer {
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => avx2::<M>,
             _ => baseline::<M>,
+        },
+        segments: match isa::level() {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => avx512_segments::<M>,
+            _ => baseline_segments::<M>,
         },
         merge: |running, further| *running = M::merge(M::W::of(*running), M::W::of(further)).bits(),
         value: |running| M::narrow(M::W::of(running)),
