@@ -147,6 +147,16 @@ fn all_text_forms_of_a_record_are_the_same_module() {
     report("forms are the same", total, &failures);
 }
 
+/// A line without a list of dictionaries that are all empty.
+fn without_empty(line: &str, name: &str) -> String {
+    let list = line.split_once(&format!("{name} = [{{}}"));
+    let rest = list.and_then(|(_, rest)| rest.trim_start_matches(", {}").strip_prefix("], "));
+    match (list, rest) {
+        (Some((start, _)), Some(rest)) => format!("{start}{rest}"),
+        _ => line.to_owned(),
+    }
+}
+
 /// The lines of a printed module in some order, without names of values and what VHLO does not tell apart.
 fn lines(printed: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -168,15 +178,8 @@ fn lines(printed: &str) -> Vec<String> {
             .replace(" <{}>", "")
             // The bits of some constants are the same as one element for all.
             .replace("dense<[false, false]>", "dense<false>");
-        // No attributes of any argument may be said or not.
-        let line = match line.split_once("arg_attrs = [{}") {
-            Some((start, end)) => match end.trim_start_matches(", {}").strip_prefix("], ") {
-                Some(end) => format!("{start}{end}"),
-                None => line,
-            },
-            None => line,
-        };
-        lines.push(line);
+        // That no argument or result has attributes may be said or not.
+        lines.push(without_empty(&without_empty(&line, "arg_attrs"), "res_attrs"));
     }
     lines.sort_unstable();
     lines
@@ -196,19 +199,21 @@ fn bytecode_and_text_are_the_same_module() {
         for form in ["vhlo", "vhlo_latest"] {
             let Some(bytecode) = record.forms.get(form) else { continue };
             let from_bytecode = parse(bytecode.as_slice()).unwrap();
-            total += 1;
             let (expected, found) = (from_bytecode.to_string(), from_text.to_string());
+            if from_bytecode.op_counts() != from_text.op_counts() {
+                rewritten += 1;
+                continue;
+            }
+            total += 1;
             if expected == found {
                 same += 1;
-            } else if from_bytecode.op_counts() != from_text.op_counts() {
-                rewritten += 1;
             } else if lines(&expected) != lines(&found) {
                 failures.push(format!("{} {form}", record.name));
             }
         }
     }
-    println!("{same} of {total} are the same, {rewritten} have other operations");
-    assert!(rewritten * 8 < total, "{rewritten} of {total} have other operations");
+    println!("{same} of {total} are the same; {rewritten} more have other operations");
+    assert!(rewritten * 7 < total, "{rewritten} programs have other operations than their text");
     report("programs have the same operations in bytecode and text", total, &failures);
 }
 
@@ -301,7 +306,7 @@ fn damaged_texts_give_errors_or_modules() {
                 }
                 _ => {
                     if let Some(byte) = bytes.get_mut(place) {
-                        *byte = b" !\"#%(),-.0:;<=>?@[]^x{}"[random.below(25)];
+                        *byte = b" !\"#%(),-.0:;<=>?@[]^x{}"[random.below(24)];
                     }
                 }
             }

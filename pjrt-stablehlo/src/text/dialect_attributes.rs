@@ -496,7 +496,11 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A text with line breaks and indents replaced by spaces.
+/// A text with line breaks and indents replaced by spaces, where it has no strings.
 fn one_line(text: &str) -> String {
-    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+    if text.contains('"') || !text.contains('\n') {
+        return text.to_owned();
+    }
+    let line = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    line.replace("< ", "<").replace(" >", ">")
 }

@@ -196,7 +196,11 @@ impl<'a> Parser<'a> {
         &mut self,
         mut pending: Pending<'a>,
     ) -> Result<Option<Frame<'a>>, Error> {
-        pending.dictionary = self.optional_dictionary()?;
+        if self.at("{") {
+            let before = std::mem::take(&mut pending.dictionary);
+            let further = self.dictionary()?;
+            pending.dictionary = self.sorted([before.entries(), further.entries()].concat())?;
+        }
         self.expect(":")?;
         let ty = self.function_type()?;
         pending.types = Some(Types { operands: Some(ty.inputs), results: ty.results });
