@@ -143,6 +143,16 @@ fn shardy_operations_are_typed() {
 }
 
 #[test]
+fn casts_between_vhlo_types_and_their_meaning_leave_no_trace() {
+    let module = module("manual_1.17.0");
+    let counts = module.op_counts();
+    assert!(
+        counts.contains_key("sdy.manual_computation") && !counts.keys().any(|name| name.contains("cast")),
+        "{counts:?}"
+    );
+}
+
+#[test]
 fn composites_name_their_decomposition() {
     let module = module("composite_1.17.0");
     let Op::Composite(composite) = &find(&module, OpCode::Composite).kind else { panic!() };

@@ -463,6 +463,9 @@ impl<'a> Reader<'a> {
                     "modules and functions inside of functions are not supported",
                 ));
             }
+            (Owner::Function | Owner::Op(_), Meaning::Cast) if region_count == 0 => {
+                return self.add_cast(head);
+            }
             (Owner::Function | Owner::Op(_), meaning) => Owner::Op(self.add_op(head, meaning, parent)?),
         };
         if region_count == 0 {
@@ -530,6 +533,19 @@ impl<'a> Reader<'a> {
             }
             _ => Err(Error::new(ErrorKind::Invalid, "expected a name and a mesh")),
         }
+    }
+
+    /// A cast between a VHLO type and what it stands for changes nothing here: its results are its operands.
+    fn add_cast(&mut self, head: OpHead) -> Result<(), Error> {
+        let operands = head.operands.iter().map(|&index| self.value(index, head.offset));
+        let operands = operands.collect::<Result<Vec<_>, _>>()?;
+        let body = self.body();
+        let unchanged = operands.len() == head.result_types.len()
+            && operands.iter().zip(&head.result_types).all(|(operand, ty)| body.ty(*operand) == ty);
+        if !unchanged {
+            return Err(Error::new(ErrorKind::Unsupported, "a conversion between different types"));
+        }
+        operands.into_iter().try_for_each(|operand| self.define(operand))
     }
 
     fn add_op(&mut self, head: OpHead, meaning: Meaning, parent: Owner) -> Result<OpId, Error> {

@@ -21,6 +21,9 @@ pub(super) enum Meaning {
     Mesh,
     /// `vhlo.return_v1`: depends on where it is.
     Return,
+    /// `builtin.unrealized_conversion_cast`: between VHLO's type and the same type outside of VHLO, where Shardy's
+    /// operations stand among VHLO's.
+    Cast,
     /// An operation of the table.
     Table(OpCode),
     /// Another operation.
@@ -218,6 +221,7 @@ impl KnownName {
             "builtin.module" => Meaning::Module,
             "func.func" => Meaning::Function,
             "sdy.mesh" => Meaning::Mesh,
+            "builtin.unrealized_conversion_cast" => Meaning::Cast,
             other => OpCode::from_name(other).map_or(Meaning::Other, Meaning::Table),
         };
         let attributes = native_attributes(&name);
