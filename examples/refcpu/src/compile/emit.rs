@@ -119,7 +119,7 @@ pub(super) fn emit_nested(graph: &Graph, donations: &[Donation], depth: usize) -
     }
     let donors = e.donors.iter().map(|d| d.map(|d| d as usize)).collect();
     let (slots, arena) = assign(&e);
-    Ok(Program {
+    let program = Program {
         slots,
         steps: e.steps,
         locations: e.locations,
@@ -130,7 +130,9 @@ pub(super) fn emit_nested(graph: &Graph, donations: &[Donation], depth: usize) -
         result_shapes: graph.results().iter().map(|r| graph.shape(*r).clone()).collect(),
         donors,
         ..Program::default()
-    })
+    };
+    debug_assert_eq!(program.check(), Ok(()), "{program}");
+    Ok(program)
 }
 
 /// For each result, the parameter whose memory it may take.

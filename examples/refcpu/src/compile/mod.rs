@@ -18,7 +18,7 @@ pub use options::CompileOptions;
 pub(crate) use units::padded_dims;
 
 use crate::graph::Graph;
-use crate::plan::{Donation, Parameter, Plan, ResultInfo, Sharding};
+use crate::plan::{Donation, Interface, Parameter, Plan, ResultInfo};
 use dump::Dump;
 use error::Result;
 use pjrt_stablehlo::Module;
@@ -41,21 +41,19 @@ pub fn compile(module: &Module, options: &CompileOptions) -> Result<Plan> {
         dump.graph("recognise", &graph);
     }
     let interface = Interface::of(module, &graph, options)?;
-    let plan = plan_of(graph, interface, options)?;
+    debug_assert_eq!(crate::graph::verify(&graph), Ok(()));
+    let mut plan = plan_from_graph(graph, interface)?;
+    plan.num_replicas = options.num_replicas;
+    plan.num_partitions = options.num_partitions;
+    plan.global_view = options.use_spmd_partitioning;
     if let Some(dump) = &mut dump {
         dump.plan(&plan.program);
     }
     Ok(plan)
 }
 
-/// What a program says about its parameters and results besides their types.
-struct Interface {
-    donations: Vec<Donation>,
-    parameters: Vec<Option<Sharding>>,
-    results: Vec<Option<Sharding>>,
-}
-
 impl Interface {
+    /// What the attributes of `main` say.
     fn of(module: &Module, graph: &Graph, options: &CompileOptions) -> Result<Self> {
         let main = module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
         let (parameters, results) = (graph.parameters(), graph.results());
@@ -96,7 +94,11 @@ fn donation(main: &Function, argument: usize) -> Donation {
     }
 }
 
-fn plan_of(graph: Graph, interface: Interface, options: &CompileOptions) -> Result<Plan> {
+/// The plan of a checked graph, for one replica and partition.
+///
+/// # Errors
+/// If kernels lack something that the graph needs.
+pub(crate) fn plan_from_graph(graph: Graph, interface: Interface) -> Result<Plan> {
     let program = emit::emit(&graph, &interface.donations)?;
     let parameters = graph
         .parameters()
@@ -111,9 +113,9 @@ fn plan_of(graph: Graph, interface: Interface, options: &CompileOptions) -> Resu
         program,
         parameters,
         results,
-        num_replicas: options.num_replicas,
-        num_partitions: options.num_partitions,
-        global_view: options.use_spmd_partitioning,
+        num_replicas: 1,
+        num_partitions: 1,
+        global_view: false,
         graph: Arc::new(graph),
     })
 }

@@ -12,6 +12,8 @@ mod dump;
 mod elementwise;
 mod op;
 mod spec;
+mod verify;
+mod wire;
 
 pub use builder::Builder;
 pub use collective::{Collective, CollectiveKind, Groups};
@@ -19,6 +21,9 @@ pub use constant::Constant;
 pub use elementwise::{emit, fold, is_elementwise};
 pub use op::{Body, Op, Reducer};
 pub use spec::{GatherDims, ManualSpec, ScatterDims};
+pub use verify::verify;
+pub use wire::WireError;
+pub(crate) use wire::{Reader, Wire};
 
 use crate::storage::byte_len;
 use pjrt_stablehlo::ir::Location;

@@ -1,11 +1,14 @@
 //! The compiled form of a program: a flat list of instructions over numbered slots.
 
+mod check;
 mod display;
 mod kernel;
 mod stats;
+mod wire;
 
 pub use kernel::Kernel;
 pub use stats::Stats;
+pub(crate) use wire::Interface;
 
 use crate::graph::{Collective, Constant, Graph, ManualSpec, Shape};
 use crate::storage::{Allocator, Array, ForeignBytes, Frame, OutOfMemory, View};

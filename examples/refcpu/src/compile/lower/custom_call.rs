@@ -1,8 +1,8 @@
 //! The custom calls that programs from JAX make on a platform without kernels of its own.
 
 use super::{CompileError, Result, Scope};
-use crate::graph::{Op as Core, ValueId};
-use pjrt_stablehlo::ir::{Operation, ops};
+use crate::graph::{Body, Op as Core, Shape, ValueId};
+use pjrt_stablehlo::ir::{Attribute, BackendConfig, Operation, ops};
 
 impl Scope<'_> {
     /// Lowers a custom call by the name of its target.
@@ -29,7 +29,56 @@ impl Scope<'_> {
             "ProductOfElementaryHouseholderReflectors" if operands.len() == 2 && shapes.len() == 1 => {
                 Ok(self.b.node(Core::QrProduct, operands, shapes))
             }
+            "ApproxTopK" if operands.len() == 4 && shapes.len() == 2 => self.approx_top_k(call, &operands, shapes),
             target => Err(CompileError::unimplemented(format!("there is no custom call target {target:?}"))),
         }
+    }
+
+    /// The best elements along a dimension by a comparator, with their positions; here they are exact. Operands: values,
+    /// positions, and what would fill up the results.
+    fn approx_top_k(
+        &mut self,
+        call: &ops::CustomCall,
+        operands: &[ValueId],
+        shapes: Vec<Shape>,
+    ) -> Result<Vec<ValueId>> {
+        let dim = match &call.backend_config {
+            BackendConfig::Dictionary(d) => d.get("reduction_dim").and_then(Attribute::as_i64),
+            _ => None,
+        };
+        let from = self.shape(operands[0]);
+        let dim = dim
+            .and_then(|d| usize::try_from(if d < 0 { d + from.rank() as i64 } else { d }).ok())
+            .filter(|d| *d < from.rank())
+            .ok_or_else(|| CompileError::invalid("ApproxTopK without a reduction_dim that is there"))?;
+        let [comparator] = &*call.called_computations else {
+            return Err(CompileError::invalid("ApproxTopK without one comparator"));
+        };
+        let scalars: Vec<Shape> = operands[..2]
+            .iter()
+            .flat_map(|v| {
+                let one = Shape::scalar(self.b.shape(*v).dtype);
+                [one.clone(), one]
+            })
+            .collect();
+        let comparator = self.function_body(comparator, &scalars)?;
+        let sorted = vec![self.shape(operands[0]), self.shape(operands[1])];
+        let sort = Core::SortBy { dim, comparator: Body::new(comparator) };
+        let sorted = self.b.node(sort, operands[..2].to_vec(), sorted);
+        let start = vec![0; from.rank()];
+        sorted
+            .into_iter()
+            .zip(shapes)
+            .map(|(v, shape)| {
+                let fits = shape.rank() == from.rank()
+                    && (0..from.rank()).all(|d| {
+                        if d == dim { shape.dims[d] <= from.dims[d] } else { shape.dims[d] == from.dims[d] }
+                    });
+                if !fits {
+                    return Err(CompileError::invalid(format!("ApproxTopK of {from} to {shape}")));
+                }
+                Ok(self.b.slice(v, &start, &shape.dims))
+            })
+            .collect()
     }
 }

@@ -281,6 +281,14 @@ impl<'m> Scope<'m> {
         self.body(block, arguments, &captures)
     }
 
+    /// A function as a graph of its own, with parameters of these types.
+    fn function_body(&self, name: &str, parameters: &[Shape]) -> Result<Graph> {
+        let mut inner = Scope::new(self.module, self.options, self.function, self.depth + 1);
+        let arguments = parameters.iter().map(|s| inner.b.parameter(s.clone())).collect();
+        let results = inner.call(name, arguments)?;
+        Ok(inner.b.finish(results))
+    }
+
     /// Runs a function's body in this place.
     fn call(&mut self, callee: &str, arguments: Vec<ValueId>) -> Result<Vec<ValueId>> {
         if self.depth >= MAX_DEPTH {
@@ -328,16 +336,16 @@ impl<'m> Scope<'m> {
         match &op.kind {
             Op::Constant(c) => {
                 let shape = self.result_shape(op)?;
-                let constant = match c.value.splat() {
-                    Some(element) => Constant::splat(shape, element.into_owned()),
-                    None => match c.value.data() {
-                        ir::LiteralData::Dense(bytes) => Constant::dense(shape, bytes.clone()),
-                        _ => {
-                            let dense =
-                                c.value.dense_bytes().map_err(|e| CompileError::invalid(e.to_string()))?;
-                            Constant::dense(shape, dense.into_owned())
-                        }
-                    },
+                let dtype = shape.dtype;
+                let constant = match (c.value.splat(), c.value.data()) {
+                    (Some(element), _) => Constant::splat(shape, extended(element.into_owned(), dtype)),
+                    (None, ir::LiteralData::Dense(bytes)) if dtype.bits() >= 8 => {
+                        Constant::dense(shape, bytes.clone())
+                    }
+                    _ => {
+                        let dense = c.value.dense_bytes().map_err(|e| CompileError::invalid(e.to_string()))?;
+                        Constant::dense(shape, extended(dense.into_owned(), dtype))
+                    }
                 };
                 Ok(vec![self.b.constant(constant)])
             }
@@ -391,4 +399,13 @@ fn flat_len(ty: &Type) -> usize {
         Type::Tuple(parts) | Type::Future(parts) => parts.iter().map(flat_len).sum(),
         _ => 1,
     }
+}
+
+/// Signed integers narrower than a byte, extended to it: that is how kernels have them, programs need not.
+fn extended(mut elements: Vec<u8>, dtype: DType) -> Vec<u8> {
+    let unused = 8u32.saturating_sub(dtype.bits() as u32);
+    if unused > 0 && dtype.compute().is_signed_integer() {
+        elements.iter_mut().for_each(|e| *e = (((*e << unused) as i8) >> unused) as u8);
+    }
+    elements
 }

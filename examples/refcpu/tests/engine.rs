@@ -1,0 +1,322 @@
+//! Programs through the whole engine: read, compile, run.
+
+use refcpu::compile::{CompileErrorKind, CompileOptions, compile};
+use refcpu::exec::{Input, RunErrorKind, RunOptions, Runtime, run};
+use refcpu::plan::Plan;
+use refcpu::storage::{Allocator, AllocatorOptions, Array};
+use refcpu_kernels::{DType, Pool};
+
+fn runtime() -> Runtime {
+    Runtime::new(Pool::inline(), Allocator::new(AllocatorOptions::default()))
+}
+
+fn plan_for(text: &str, options: &CompileOptions) -> Plan {
+    let module = pjrt_stablehlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    compile(&module, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+fn plan(text: &str) -> Plan {
+    plan_for(text, &CompileOptions::default())
+}
+
+fn f32s(runtime: &Runtime, dims: &[usize], values: &[f32]) -> Array {
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    Array::from_bytes(&runtime.allocator, DType::F32, dims, &bytes).unwrap()
+}
+
+fn i32s(runtime: &Runtime, dims: &[usize], values: &[i32]) -> Array {
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    Array::from_bytes(&runtime.allocator, DType::S32, dims, &bytes).unwrap()
+}
+
+fn to_f32s(array: &Array) -> Vec<f32> {
+    array.bytes().unwrap().chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+}
+
+fn to_i32s(array: &Array) -> Vec<i32> {
+    array.bytes().unwrap().chunks_exact(4).map(|b| i32::from_le_bytes(b.try_into().unwrap())).collect()
+}
+
+fn kept(array: Array) -> Input {
+    Input { array, donatable: false }
+}
+
+/// Runs on one device; the results must be the same again after a round trip of the plan through bytes.
+fn run_one(text: &str, runtime: &Runtime, inputs: Vec<Array>) -> Vec<Array> {
+    let plan = plan(text);
+    let inputs: Vec<Input> = inputs.into_iter().map(kept).collect();
+    let results = run(&plan, runtime, vec![inputs.clone()], &RunOptions::default()).unwrap().remove(0);
+    let stored = Plan::from_bytes(&plan.to_bytes()).unwrap();
+    let again = run(&stored, runtime, vec![inputs], &RunOptions::default()).unwrap().remove(0);
+    for (a, b) in results.iter().zip(&again) {
+        assert_eq!(a.bytes(), b.bytes());
+    }
+    results
+}
+
+/// Large enough that the loop exchanges buffers instead of copying them.
+const WIDE: usize = 2048;
+
+fn fibonacci() -> String {
+    format!(
+        "func.func public @main(%arg0: tensor<{WIDE}xf32>, %arg1: tensor<i32>) -> (tensor<{WIDE}xf32>, tensor<{WIDE}xf32>) {{
+           %c = stablehlo.constant dense<0> : tensor<i32>
+           %0:3 = stablehlo.while(%i = %c, %a = %arg0, %b = %arg0) : tensor<i32>, tensor<{WIDE}xf32>, tensor<{WIDE}xf32>
+           cond {{
+             %1 = stablehlo.compare LT, %i, %arg1 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+             stablehlo.return %1 : tensor<i1>
+           }} do {{
+             %one = stablehlo.constant dense<1> : tensor<i32>
+             %1 = stablehlo.add %i, %one : tensor<i32>
+             %2 = stablehlo.add %a, %b : tensor<{WIDE}xf32>
+             stablehlo.return %1, %b, %2 : tensor<i32>, tensor<{WIDE}xf32>, tensor<{WIDE}xf32>
+           }}
+           return %0#1, %0#2 : tensor<{WIDE}xf32>, tensor<{WIDE}xf32>
+         }}"
+    )
+}
+
+#[test]
+fn carried_values_change_places_correctly_for_any_number_of_iterations() {
+    let rt = runtime();
+    let start: Vec<f32> = (0..WIDE).map(|i| (i % 7) as f32).collect();
+    for (n, (a, b)) in [(0, (1., 1.)), (1, (1., 2.)), (2, (2., 3.)), (7, (21., 34.))] {
+        let inputs = vec![f32s(&rt, &[WIDE], &start), i32s(&rt, &[], &[n])];
+        let results = run_one(&fibonacci(), &rt, inputs);
+        for (result, factor) in results.iter().zip([a, b]) {
+            assert!(to_f32s(result).iter().zip(&start).all(|(r, s)| *r == s * factor), "{n} iterations");
+        }
+    }
+}
+
+#[test]
+fn a_loop_updates_an_array_in_place() {
+    let text = "func.func public @main(%arg0: tensor<4x3xf32>) -> tensor<4x3xf32> {
+       %c = stablehlo.constant dense<0> : tensor<i32>
+       %z = stablehlo.constant dense<0.0> : tensor<4x3xf32>
+       %0:3 = stablehlo.while(%i = %c, %x = %arg0, %acc = %z) : tensor<i32>, tensor<4x3xf32>, tensor<4x3xf32>
+       cond {
+         %n = stablehlo.constant dense<4> : tensor<i32>
+         %1 = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+         stablehlo.return %1 : tensor<i1>
+       } do {
+         %zero = stablehlo.constant dense<0> : tensor<i32>
+         %one = stablehlo.constant dense<1> : tensor<i32>
+         %row = stablehlo.dynamic_slice %x, %i, %zero, sizes = [1, 3] : (tensor<4x3xf32>, tensor<i32>, tensor<i32>) -> tensor<1x3xf32>
+         %two = stablehlo.add %row, %row : tensor<1x3xf32>
+         %new = stablehlo.dynamic_update_slice %acc, %two, %i, %zero : (tensor<4x3xf32>, tensor<1x3xf32>, tensor<i32>, tensor<i32>) -> tensor<4x3xf32>
+         %next = stablehlo.add %i, %one : tensor<i32>
+         stablehlo.return %next, %x, %new : tensor<i32>, tensor<4x3xf32>, tensor<4x3xf32>
+       }
+       return %0#2 : tensor<4x3xf32>
+     }";
+    let rt = runtime();
+    let x: Vec<f32> = (0..12).map(|i| i as f32).collect();
+    let results = run_one(text, &rt, vec![f32s(&rt, &[4, 3], &x)]);
+    assert_eq!(to_f32s(&results[0]), x.iter().map(|v| v * 2.0).collect::<Vec<_>>());
+}
+
+#[test]
+fn branches_give_the_same_result_buffers() {
+    let text = "func.func public @main(%arg0: tensor<i32>, %arg1: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
+       %y = stablehlo.add %arg1, %arg1 : tensor<3xf32>
+       %0:2 = \"stablehlo.case\"(%arg0) ({
+         stablehlo.return %arg1, %y : tensor<3xf32>, tensor<3xf32>
+       }, {
+         stablehlo.return %y, %arg1 : tensor<3xf32>, tensor<3xf32>
+       }, {
+         %1 = stablehlo.negate %y : tensor<3xf32>
+         stablehlo.return %1, %1 : tensor<3xf32>, tensor<3xf32>
+       }) : (tensor<i32>) -> (tensor<3xf32>, tensor<3xf32>)
+       return %0#0, %0#1 : tensor<3xf32>, tensor<3xf32>
+     }";
+    let rt = runtime();
+    let want = |i: i32| match i {
+        0 => ([1., 2., 3.], [2., 4., 6.]),
+        1 => ([2., 4., 6.], [1., 2., 3.]),
+        _ => ([-2., -4., -6.], [-2., -4., -6.]),
+    };
+    for i in [-1, 0, 1, 2, 9] {
+        let results = run_one(text, &rt, vec![i32s(&rt, &[], &[i]), f32s(&rt, &[3], &[1., 2., 3.])]);
+        let got = (to_f32s(&results[0]), to_f32s(&results[1]));
+        assert_eq!(got, (want(i).0.to_vec(), want(i).1.to_vec()), "branch {i}");
+    }
+}
+
+#[test]
+fn many_constants_in_one_region_keep_apart() {
+    let text = "func.func public @main(%arg0: tensor<5xi32>) -> tensor<5xi32> {
+       %c7 = stablehlo.constant dense<7> : tensor<5xi32>
+       %c1 = stablehlo.constant dense<1> : tensor<5xi32>
+       %c0 = stablehlo.constant dense<0> : tensor<5xi32>
+       %q = stablehlo.divide %arg0, %c7 : tensor<5xi32>
+       %s = stablehlo.sign %arg0 : tensor<5xi32>
+       %d = stablehlo.compare NE, %s, %c1 : (tensor<5xi32>, tensor<5xi32>) -> tensor<5xi1>
+       %r = stablehlo.remainder %arg0, %c7 : tensor<5xi32>
+       %n = stablehlo.compare NE, %r, %c0 : (tensor<5xi32>, tensor<5xi32>) -> tensor<5xi1>
+       %p = stablehlo.and %d, %n : tensor<5xi1>
+       %m = stablehlo.subtract %q, %c1 : tensor<5xi32>
+       %f = stablehlo.select %p, %m, %q : tensor<5xi1>, tensor<5xi32>
+       return %f : tensor<5xi32>
+     }";
+    let rt = runtime();
+    let results = run_one(text, &rt, vec![i32s(&rt, &[5], &[20, -20, 7, -7, 0])]);
+    assert_eq!(to_i32s(&results[0]), [2, -3, 1, -1, 0]);
+}
+
+const DONATING: &str = "func.func public @main(%arg0: tensor<1024xf32> {tf.aliasing_output = 0 : i32}, %arg1: tensor<1024xf32>) -> tensor<1024xf32> {
+   %0 = stablehlo.add %arg0, %arg1 : tensor<1024xf32>
+   return %0 : tensor<1024xf32>
+ }";
+
+#[test]
+fn a_donated_array_becomes_the_result() {
+    let rt = runtime();
+    let plan = plan(DONATING);
+    let (x, y) = (f32s(&rt, &[1024], &[1.0; 1024]), f32s(&rt, &[1024], &[2.0; 1024]));
+    let address = x.as_ptr();
+    let inputs = vec![Input { array: x, donatable: true }, kept(y.clone())];
+    let result = run(&plan, &rt, vec![inputs], &RunOptions::default()).unwrap().remove(0).remove(0);
+    assert_eq!(result.as_ptr(), address);
+    assert_eq!(to_f32s(&result), [3.0; 1024]);
+
+    // Somebody else holds it: it must not be written.
+    let held = f32s(&rt, &[1024], &[1.0; 1024]);
+    let inputs = vec![Input { array: held.clone(), donatable: true }, kept(y)];
+    let result = run(&plan, &rt, vec![inputs], &RunOptions::default()).unwrap().remove(0).remove(0);
+    assert_eq!(to_f32s(&held), [1.0; 1024]);
+    assert_eq!(to_f32s(&result), [3.0; 1024]);
+}
+
+#[test]
+fn a_donated_array_that_is_read_later_is_not_overwritten() {
+    let text = "func.func public @main(%arg0: tensor<64xf32> {tf.aliasing_output = 0 : i32}) -> (tensor<64xf32>, tensor<64xf32>) {
+       %0 = stablehlo.negate %arg0 : tensor<64xf32>
+       %1 = stablehlo.reverse %arg0, dims = [0] : tensor<64xf32>
+       %2 = stablehlo.add %1, %0 : tensor<64xf32>
+       return %0, %2 : tensor<64xf32>, tensor<64xf32>
+     }";
+    let rt = runtime();
+    let x: Vec<f32> = (0..64).map(|i| i as f32).collect();
+    let input = Input { array: f32s(&rt, &[64], &x), donatable: true };
+    let results = run(&plan(text), &rt, vec![vec![input]], &RunOptions::default()).unwrap().remove(0);
+    assert_eq!(to_f32s(&results[0]), x.iter().map(|v| -v).collect::<Vec<_>>());
+    assert_eq!(to_f32s(&results[1]), (0..64).map(|i| 63.0 - 2.0 * i as f32).collect::<Vec<_>>());
+}
+
+#[test]
+fn replicas_meet_in_collectives() {
+    let text = "func.func public @main(%arg0: tensor<f32>) -> (tensor<f32>, tensor<ui32>) {
+       %0 = \"stablehlo.all_reduce\"(%arg0) <{replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>}> ({
+       ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+         %s = stablehlo.add %a, %b : tensor<f32>
+         stablehlo.return %s : tensor<f32>
+       }) : (tensor<f32>) -> tensor<f32>
+       %1 = stablehlo.replica_id : tensor<ui32>
+       return %0, %1 : tensor<f32>, tensor<ui32>
+     }";
+    let rt = runtime();
+    let plan = plan_for(text, &CompileOptions { num_replicas: 4, ..CompileOptions::default() });
+    let inputs = (0..4).map(|i| vec![kept(f32s(&rt, &[], &[i as f32]))]).collect();
+    let results = run(&plan, &rt, inputs, &RunOptions::default()).unwrap();
+    let sums: Vec<f32> = results.iter().map(|r| to_f32s(&r[0])[0]).collect();
+    assert_eq!(sums, [2., 4., 2., 4.]);
+    assert_eq!(results.iter().map(|r| to_i32s(&r[1])[0]).collect::<Vec<_>>(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_manual_computation_runs_on_the_parts_of_its_operands() {
+    let text = "module {
+       sdy.mesh @mesh = <[\"i\"=4]>
+       func.func public @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+         %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{\"i\"}]>] out_shardings=[<@mesh, [{\"i\"}]>] manual_axes={\"i\"} (%arg1: tensor<1xf32>) {
+           %1 = \"stablehlo.all_reduce\"(%arg1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> ({
+           ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+             %s = stablehlo.add %a, %b : tensor<f32>
+             stablehlo.return %s : tensor<f32>
+           }) : (tensor<1xf32>) -> tensor<1xf32>
+           %2 = stablehlo.add %arg1, %1 : tensor<1xf32>
+           sdy.return %2 : tensor<1xf32>
+         } : (tensor<4xf32>) -> tensor<4xf32>
+         return %0 : tensor<4xf32>
+       }
+     }";
+    let rt = runtime();
+    let options = CompileOptions { num_replicas: 1, num_partitions: 4, use_spmd_partitioning: true };
+    let plan = plan_for(text, &options);
+    let inputs = vec![vec![kept(f32s(&rt, &[4], &[0., 1., 2., 3.]))]];
+    let results = run(&plan, &rt, inputs, &RunOptions::default()).unwrap();
+    assert_eq!(to_f32s(&results[0][0]), [6., 7., 8., 9.]);
+}
+
+#[test]
+fn a_plan_serves_several_threads_at_once() {
+    let rt = runtime();
+    let plan = plan(&fibonacci());
+    std::thread::scope(|s| {
+        for t in 0..4 {
+            let (rt, plan) = (&rt, &plan);
+            s.spawn(move || {
+                for _ in 0..20 {
+                    let x = vec![t as f32; WIDE];
+                    let inputs = vec![vec![kept(f32s(rt, &[WIDE], &x)), kept(i32s(rt, &[], &[4]))]];
+                    let results = run(plan, rt, inputs, &RunOptions::default()).unwrap();
+                    assert_eq!(to_f32s(&results[0][1]), vec![8.0 * t as f32; WIDE]);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn an_unknown_custom_call_names_itself_and_its_types() {
+    let text = "func.func public @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+       %0 = stablehlo.custom_call @mystery(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+       return %0 : tensor<4xf32>
+     }";
+    let module = pjrt_stablehlo::parse(text).unwrap();
+    let error = compile(&module, &CompileOptions::default()).err().unwrap();
+    assert_eq!(error.kind, CompileErrorKind::Unimplemented);
+    let text = error.to_string();
+    assert!(text.contains("stablehlo.custom_call") && text.contains("mystery") && text.contains("tensor<4xf32>"), "{text}");
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    let rt = runtime();
+    let plan = plan(DONATING);
+    let one = f32s(&rt, &[1024], &[0.0; 1024]);
+    let wrong = f32s(&rt, &[2], &[0.0; 2]);
+    for inputs in [vec![one.clone()], vec![one, wrong]] {
+        let inputs = vec![inputs.into_iter().map(kept).collect()];
+        let error = run(&plan, &rt, inputs, &RunOptions::default()).unwrap_err();
+        assert_eq!(error.kind, RunErrorKind::InvalidArgument);
+    }
+}
+
+#[test]
+fn a_program_that_needs_too_much_memory_fails_with_a_message() {
+    let text = "func.func public @main() -> tensor<4000000000x1000xf32> {
+       %0 = stablehlo.iota dim = 0 : tensor<4000000000x1000xf32>
+       return %0 : tensor<4000000000x1000xf32>
+     }";
+    let error = run(&plan(text), &runtime(), vec![vec![]], &RunOptions::default()).unwrap_err();
+    assert_eq!(error.kind, RunErrorKind::ResourceExhausted);
+}
+
+#[test]
+fn damaged_plans_are_refused() {
+    let bytes = plan(&fibonacci()).to_bytes();
+    for cut in 0..bytes.len() {
+        assert!(Plan::from_bytes(&bytes[..cut]).is_err(), "cut at {cut}");
+    }
+    assert!(Plan::from_bytes(b"something else").is_err());
+    // Changed bytes may still be a plan, but never a panic.
+    for at in 0..bytes.len() {
+        for value in [0, 1, 0x7f, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[at] = value;
+            let _ = Plan::from_bytes(&damaged);
+        }
+    }
+}
