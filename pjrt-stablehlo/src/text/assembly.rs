@@ -146,7 +146,9 @@ impl<'a> Parser<'a> {
         let mut is_first = operands.is_empty();
         loop {
             // Fields are separated by commas, from the operands as well.
-            if is_first && self.token.kind != Kind::Bare || !is_first && !self.eat(",") {
+            let has_field =
+                if is_first { self.token.kind == Kind::Bare && !self.at("loc") } else { self.eat(",") };
+            if !has_field {
                 break;
             }
             is_first = false;

@@ -156,8 +156,8 @@ impl<'a> Parser<'a> {
     /// A dictionary of these entries, sorted by name as MLIR has them.
     pub(super) fn sorted(&self, mut entries: Vec<(Str, Attribute)>) -> Result<DictionaryAttribute, Error> {
         entries.sort_by(|(a, _), (b, _)| a.cmp(b));
-        if let Some([(name, _), _]) = entries.array_windows().find(|[(a, _), (b, _)]| a == b) {
-            return Err(self.error(format!("attribute '{}' is given twice", shortened(name))));
+        if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(self.error(format!("attribute '{}' is given twice", shortened(&pair[0].0))));
         }
         Ok(DictionaryAttribute::new(entries))
     }

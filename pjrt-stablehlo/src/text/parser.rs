@@ -244,12 +244,10 @@ impl<'a> Parser<'a> {
                     let closer = closers.last().copied().unwrap_or("a bracket");
                     return Err(self.expected(&format!("'{closer}'")));
                 }
-                found @ (")" | "]" | "}" | ">") => {
-                    if closers.pop() != Some(found) {
-                        return Err(self.error(format!("'{found}' closes nothing")));
-                    }
-                }
                 _ if closers.is_empty() => return Err(self.expected("a bracket")),
+                found @ (")" | "]" | "}" | ">") if closers.pop() != Some(found) => {
+                    return Err(self.error(format!("'{found}' does not close the bracket before it")));
+                }
                 _ => {}
             }
             let end = self.token.end;

@@ -149,6 +149,9 @@ fn aliases_may_be_defined_after_their_use() {
           func.func @main(%a: !t loc(\"a\")) -> !t {
             return %a : !t loc(#loc2)
           } loc(#loc)
+          func.func private @empty() {
+            return loc(#loc)
+          }
         } loc(unknown)
         #loc = loc(\"f.py\":1:2)
         #loc2 = loc(callsite(\"f\"(#loc) at fused<\"x\">[\"g.py\":3:4 to :9, unknown]))";
