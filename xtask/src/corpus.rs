@@ -24,7 +24,7 @@ pub(crate) fn run_with(options: &Options) -> Result<()> {
 
 /// The runner, built: an example of refcpu. Its corpus is chosen.
 pub(crate) fn runner() -> Result<Command> {
-    run(workspace::cargo().args(["build", "--quiet", "--workspace", "--lib", "--examples"]))?;
+    workspace::build_dev()?;
     let mut runner = Command::new(workspace::target().join("debug/examples/corpus"));
     runner.env("PJRT_CORPUS", folder().unwrap_or_else(|| workspace::root().join("tests/data")));
     Ok(runner)

@@ -82,7 +82,7 @@ fn clippy() -> Result<Outcome> {
 }
 
 fn rust_tests() -> Result<Outcome> {
-    let kinds = ["--lib", "--bins", "--tests", "--examples"];
+    let kinds = ["--lib", "--bins", "--tests"];
     cargo_test(workspace::cargo().args(["test", "--quiet", "--no-fail-fast", "--workspace"]).args(kinds))
 }
 
@@ -193,7 +193,7 @@ struct Libraries {
 
 impl Libraries {
     fn build() -> Result<Self> {
-        crate::run::run(workspace::cargo().args(["build", "--quiet", "--workspace", "--lib", "--examples"]))?;
+        workspace::build_dev()?;
         Ok(Self {
             refcpu: workspace::shared_library("debug", "refcpu"),
             hello: workspace::shared_library("debug", "hello_pjrt"),

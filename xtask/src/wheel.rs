@@ -41,7 +41,7 @@ pub(crate) fn build_library(profile: Profile) -> Result<PathBuf> {
             Ok(workspace::shared_library("release", "refcpu"))
         }
         Profile::Dev => {
-            run(workspace::cargo().args(["build", "--workspace", "--lib"]))?;
+            workspace::build_dev()?;
             Ok(workspace::shared_library("debug", "refcpu"))
         }
     }

@@ -4,6 +4,10 @@ use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::Result;
+
+use crate::run::run;
+
 /// The root folder of the workspace.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
@@ -28,4 +32,13 @@ pub(crate) fn cargo() -> Command {
     let mut command = Command::new(cargo);
     command.current_dir(root());
     command
+}
+
+/// Builds the shared libraries and the corpus runner in the dev profile.
+///
+/// Of the whole workspace at once and with an example, so that dependencies get the same features as in `cargo test` and
+/// nothing is built a second time.
+pub(crate) fn build_dev() -> Result<()> {
+    let targets = ["--lib", "--example", "fault_plugin", "--example", "corpus"];
+    run(cargo().args(["build", "--quiet", "--workspace"]).args(targets))
 }
