@@ -180,15 +180,11 @@ operands! {
     f32, [DType::F32 => f32, DType::BF16 => bf16, DType::F16 => f16,];
     f64, [DType::F64 => f64, DType::F32 => f32,];
     i32, [
-        DType::S32 | DType::U32 => i32, DType::S16 => i16, DType::U16 => u16,
+        DType::S32 | DType::U32 => i32,
         DType::S8 | DType::S4 | DType::S2 => i8,
         DType::U8 | DType::U4 | DType::U2 | DType::Pred => u8,
     ];
-    i64, [
-        DType::S64 | DType::U64 => i64, DType::S32 => i32, DType::U32 => u32, DType::S16 => i16, DType::U16 => u16,
-        DType::S8 | DType::S4 | DType::S2 => i8,
-        DType::U8 | DType::U4 | DType::U2 | DType::Pred => u8,
-    ];
+    i64, [DType::S64 | DType::U64 => i64,];
     [f32; 2], [DType::C64 => [f32; 2],];
     [f64; 2], [DType::C128 => [f64; 2],];
 }

@@ -42,8 +42,8 @@ loads! {
     u32: u32;
     u64: u64;
     f64: f64, f32;
-    i32: i32, i16, u16, i8, u8;
-    i64: i64, i32, u32, i16, u16, i8, u8;
+    i32: i32, i8, u8;
+    i64: i64;
 }
 impl Load<f32> for bf16 {
     #[inline(always)]

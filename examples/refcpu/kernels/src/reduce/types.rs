@@ -61,6 +61,22 @@ impl<A: Accumulator> Call<'_, A> {
         }
     }
 
+    /// Operations on truth values.
+    fn logic(&self)
+    where
+        u8: Load<A>,
+    {
+        let src = self.src.cast::<u8>();
+        // SAFETY: as above.
+        unsafe {
+            match self.op {
+                ReduceOp::And => run::<A, u8, BitAnd>(self.pool, self.layout, src, &self.results),
+                ReduceOp::Or => run::<A, u8, BitOr>(self.pool, self.layout, src, &self.results),
+                _ => run::<A, u8, BitXor>(self.pool, self.layout, src, &self.results),
+            }
+        }
+    }
+
     /// A sum of elements of a narrower type.
     fn sum<T: Load<A>>(&self) {
         // SAFETY: as above.
@@ -109,23 +125,12 @@ pub(super) fn dispatch(
         (D::C128, D::C128) => same!([f64; 2]).arithmetic::<[f64; 2]>(),
         (D::BF16, D::BF16 | D::F32) => call!(f32, src, narrow_init(), store(to)).arithmetic::<bf16>(),
         (D::F16, D::F16 | D::F32) => call!(f32, src, narrow_init(), store(to)).arithmetic::<f16>(),
-        (D::F32, D::F64) => same!(f64).arithmetic::<f32>(),
-        _ if from == to && !to.is_float() && extreme => match to {
-            D::S2 | D::S4 | D::S8 => same!(i8).extremes::<i8>(),
-            D::S16 => same!(i16).extremes::<i16>(),
-            D::S32 => same!(i32).extremes::<i32>(),
-            D::S64 => same!(i64).extremes::<i64>(),
-            D::U16 => same!(u16).extremes::<u16>(),
-            D::U32 => same!(u32).extremes::<u32>(),
-            D::U64 => same!(u64).extremes::<u64>(),
-            _ => same!(u8).extremes::<u8>(),
-        },
-        _ if from == to && !to.is_float() => match to.size() {
-            1 => same!(u8).bits::<u8>(),
-            2 => same!(u16).bits::<u16>(),
-            4 => same!(u32).bits::<u32>(),
-            _ => same!(u64).bits::<u64>(),
-        },
+        (D::S32, D::S32) if extreme => same!(i32).extremes::<i32>(),
+        (D::S64, D::S64) if extreme => same!(i64).extremes::<i64>(),
+        (D::U64, D::U64) if extreme => same!(u64).extremes::<u64>(),
+        (D::S32, D::S32) | (D::U32, D::U32) if !extreme => same!(i32).bits::<i32>(),
+        (D::S64, D::S64) | (D::U64, D::U64) if !extreme => same!(i64).bits::<i64>(),
+        (D::Pred, D::Pred) => same!(u8).logic(),
         (D::Pred | D::U2 | D::U4 | D::U8, D::S32 | D::U32) if op == ReduceOp::Add => same!(i32).sum::<u8>(),
         (D::S2 | D::S4 | D::S8, D::S32 | D::U32) if op == ReduceOp::Add => same!(i32).sum::<i8>(),
         _ => {
@@ -137,34 +142,32 @@ pub(super) fn dispatch(
                     call!($A, array.ptr::<u8>(), $init, $store).$method::<$A>()
                 }};
             }
-            // SAFETY: as in `same`.
-            unsafe {
-                match to {
-                    D::F64 if fits => converted!(f64, init.as_ptr().cast::<f64>().read(), None, arithmetic),
-                    D::C64 => converted!([f32; 2], init.as_ptr().cast::<[f32; 2]>().read(), None, arithmetic),
-                    D::C128 => {
-                        converted!([f64; 2], init.as_ptr().cast::<[f64; 2]>().read(), None, arithmetic)
-                    }
-                    D::S32 if fits && extreme => {
-                        converted!(i32, init.as_ptr().cast::<i32>().read(), None, extremes)
-                    }
-                    D::S32 | D::U32 if fits && !extreme => {
-                        converted!(i32, init.as_ptr().cast::<i32>().read(), None, bits)
-                    }
-                    D::S64 if fits && extreme => {
-                        converted!(i64, init.as_ptr().cast::<i64>().read(), None, extremes)
-                    }
-                    D::S64 | D::U64 if fits && !extreme => {
-                        converted!(i64, init.as_ptr().cast::<i64>().read(), None, bits)
-                    }
-                    float if fits && float.is_float() => {
-                        converted!(f32, narrow_init(), store(float), arithmetic)
-                    }
-                    _ => panic!("reduce of {from:?} into {to:?}"),
+            let int = || wide_init(to, init.bytes());
+            match to {
+                D::F64 if fits => converted!(f64, init.as_slice::<f64>()[0], None, arithmetic),
+                D::C64 => converted!([f32; 2], init.as_slice::<[f32; 2]>()[0], None, arithmetic),
+                D::C128 => converted!([f64; 2], init.as_slice::<[f64; 2]>()[0], None, arithmetic),
+                float if fits && float.is_float() => converted!(f32, narrow_init(), store(float), arithmetic),
+                // All values of smaller integers, and of unsigned ones compared, fit the next wider signed type.
+                D::U64 | D::S64 if fits && !extreme => converted!(i64, int(), None, bits),
+                D::S64 | D::U32 if fits && extreme => converted!(i64, int(), i64::store(to), extremes),
+                int32 if fits && int32 != D::U64 && extreme => {
+                    converted!(i32, int() as i32, i32::store(to), extremes)
                 }
+                int32 if fits && int32 != D::U64 => converted!(i32, int() as i32, i32::store(to), bits),
+                _ => panic!("reduce of {from:?} into {to:?}"),
             }
         }
     }
+}
+
+/// The value of one element of an integer type.
+fn wide_init(dtype: DType, bytes: &[u8]) -> i64 {
+    let mut wide = [0; 8];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    let spare = 64 - 8 * bytes.len() as u32;
+    let bits = u64::from_le_bytes(wide);
+    if dtype.compute().is_signed_integer() { (bits << spare) as i64 >> spare } else { bits as i64 }
 }
 
 fn store(dtype: DType) -> Option<Store<f32>> {
