@@ -1,7 +1,7 @@
 //! The instruction sets that hot loops are compiled for, and the choice among them.
 //!
 //! A loop body is written once as an `#[inline(always)]` function, generic over [`Isa`], and instantiated inside thin
-//! `#[target_feature]` wrappers ([`multiversion!`](crate::isa::multiversion)). The choice is made once per process.
+//! `#[target_feature]` wrappers (`multiversion!`). The choice is made once per process.
 
 use std::sync::OnceLock;
 

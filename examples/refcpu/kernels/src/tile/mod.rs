@@ -1,6 +1,6 @@
 //! Loops over tiles: one compiled loop for each elementwise operation, type and instruction set.
 //!
-//! The loops are reached by table look-up when a region is built ([`kernel`]), never while it runs.
+//! The loops are reached by table look-up when a region is built (`kernel`), never while it runs.
 
 mod arithmetic;
 mod cast;
