@@ -70,6 +70,8 @@
 //! * MLIR bytecode of format versions 0 to 6, with VHLO from [`versions::MINIMUM_VERSION`] to
 //!   [`versions::CURRENT_VERSION`], and `builtin`, `func`, `sdy` and native `stablehlo` operations and attributes mixed
 //!   in, as JAX mixes them. Older VHLO is upgraded on the way in.
+//! * MLIR text: the generic form, which GoMLX sends, and the custom assembly of StableHLO, CHLO, `func` and Shardy, which
+//!   `jax.jit(f).lower(x).as_text()` gives; with aliases, locations and resources.
 //! * Everything else gives an error of kind [`ErrorKind::Unsupported`].
 //!
 //! Operations of dialects that the table does not have are kept as [`ir::Op::Other`] where their encoding is known;
@@ -78,9 +80,9 @@
 //! # Hostile input
 //!
 //! Reading neither panics nor recurses in proportion to the input, and takes memory in proportion to it: constants are
-//! windows of the input ([`Bytes`]), splats stay splats, and counts are checked against the bytes that are left before
-//! anything is allocated for them. Errors say at which byte of the input, in which operation, and where in the source
-//! program.
+//! windows of the input ([`Bytes`]) where it is bytecode, splats stay splats, and counts are checked against the bytes
+//! that are left before anything is allocated for them. Errors say at which byte of the input (of text: at which line and
+//! column), in which operation, and where in the source program.
 
 #![forbid(unsafe_code)]
 
