@@ -118,7 +118,8 @@ fn a_loop_updates_an_array_in_place() {
 
 #[test]
 fn branches_give_the_same_result_buffers() {
-    let text = "func.func public @main(%arg0: tensor<i32>, %arg1: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
+    let text =
+        "func.func public @main(%arg0: tensor<i32>, %arg1: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
        %y = stablehlo.add %arg1, %arg1 : tensor<3xf32>
        %0:2 = \"stablehlo.case\"(%arg0) ({
          stablehlo.return %arg1, %y : tensor<3xf32>, tensor<3xf32>
@@ -278,7 +279,10 @@ fn an_unknown_custom_call_names_itself_and_its_types() {
     let error = compile(&module, &CompileOptions::default()).err().unwrap();
     assert_eq!(error.kind, CompileErrorKind::Unimplemented);
     let text = error.to_string();
-    assert!(text.contains("stablehlo.custom_call") && text.contains("mystery") && text.contains("tensor<4xf32>"), "{text}");
+    assert!(
+        text.contains("stablehlo.custom_call") && text.contains("mystery") && text.contains("tensor<4xf32>"),
+        "{text}"
+    );
 }
 
 #[test]

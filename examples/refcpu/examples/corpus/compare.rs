@@ -24,7 +24,9 @@ enum Top {
 }
 
 fn format(dtype: DType) -> Option<Format> {
-    let f = |exponent, mantissa, bias, top, unsigned_zero| Some(Format { exponent, mantissa, bias, top, unsigned_zero });
+    let f = |exponent, mantissa, bias, top, unsigned_zero| {
+        Some(Format { exponent, mantissa, bias, top, unsigned_zero })
+    };
     match dtype {
         DType::F64 => f(11, 52, 1023, Top::Ieee, false),
         DType::F32 => f(8, 23, 127, Top::Ieee, false),
@@ -100,14 +102,16 @@ pub(crate) fn mismatch(dtype: DType, actual: &[u8], expected: &[u8], tol: &Toler
     let mut first = None;
     for (i, (a, e)) in elements.enumerate() {
         let expected: Vec<_> = e.chunks_exact(part.size()).map(|b| number(part, b)).collect();
-        let magnitude = if expected.len() == 2 { expected[0].0.hypot(expected[1].0) } else { expected[0].0.abs() };
+        let magnitude =
+            if expected.len() == 2 { expected[0].0.hypot(expected[1].0) } else { expected[0].0.abs() };
         let parts = a.chunks_exact(part.size()).map(|b| number(part, b)).zip(&expected);
         if parts.into_iter().all(|(a, e)| passes(a, *e, magnitude, tol)) {
             continue;
         }
         wrong += 1;
         let show = |b: &[u8]| {
-            let numbers: Vec<_> = b.chunks_exact(part.size()).map(|b| number(part, b).0.to_string()).collect();
+            let numbers: Vec<_> =
+                b.chunks_exact(part.size()).map(|b| number(part, b).0.to_string()).collect();
             numbers.join("+i*")
         };
         first.get_or_insert_with(|| format!("element {i} is {}, should be {}", show(a), show(e)));
@@ -126,7 +130,8 @@ fn passes((a, at): (f64, i128), (e, should): (f64, i128), magnitude: f64, tol: &
     if tol.exact || a.is_nan() || e.is_nan() || a.is_infinite() || e.is_infinite() {
         return false;
     }
-    tol.ulp.is_some_and(|ulp| at.abs_diff(should) <= u128::from(ulp)) || (a - e).abs() <= tol.atol + tol.rtol * magnitude
+    tol.ulp.is_some_and(|ulp| at.abs_diff(should) <= u128::from(ulp))
+        || (a - e).abs() <= tol.atol + tol.rtol * magnitude
 }
 
 #[cfg(test)]

@@ -57,7 +57,8 @@ enum Fate {
     Panic,
 }
 
-const FATES: [Fate; 6] = [Fate::Pass, Fate::Wrong, Fate::Unreadable, Fate::Unimplemented, Fate::Error, Fate::Panic];
+const FATES: [Fate; 6] =
+    [Fate::Pass, Fate::Wrong, Fate::Unreadable, Fate::Unimplemented, Fate::Error, Fate::Panic];
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
@@ -83,7 +84,10 @@ fn main() -> Result<ExitCode> {
                 }
             };
             // Importing and compiling recurse with the nesting of the program.
-            std::thread::Builder::new().stack_size(64 << 20).spawn_scoped(s, worker).expect("a thread starts");
+            std::thread::Builder::new()
+                .stack_size(64 << 20)
+                .spawn_scoped(s, worker)
+                .expect("a thread starts");
         }
     });
     let mut fates = fates.into_inner().expect("no worker panics");
@@ -159,12 +163,18 @@ fn outcome(runtime: &Runtime, form: &str, group: &Group, record: &Record) -> Res
     let results = run(&plan, runtime, inputs, &RunOptions::default()).map_err(|e| error(&e))?;
     for (d, (device, results)) in devices.iter().zip(&results).enumerate() {
         if device.outputs.len() != results.len() {
-            return Err((Fate::Wrong, format!("{} results instead of {}", results.len(), device.outputs.len())));
+            return Err((
+                Fate::Wrong,
+                format!("{} results instead of {}", results.len(), device.outputs.len()),
+            ));
         }
         for (k, (result, output)) in results.iter().zip(&device.outputs).enumerate() {
             let Some(output) = output else { continue };
             if result.dtype().mlir_name() != output.dtype || result.dims() != output.shape {
-                return Err((Fate::Wrong, format!("result {k} is {result:?}, should be {}{:?}", output.dtype, output.shape)));
+                return Err((
+                    Fate::Wrong,
+                    format!("result {k} is {result:?}, should be {}{:?}", output.dtype, output.shape),
+                ));
             }
             let expected = &group.blob[output.piece.off..output.piece.off + output.piece.len];
             let expected = canonical(result.dtype(), expected);
@@ -178,7 +188,8 @@ fn outcome(runtime: &Runtime, form: &str, group: &Group, record: &Record) -> Res
 }
 
 fn input(runtime: &Runtime, group: &Group, array: &ArrayRecord) -> Result<Input> {
-    let dtype = DType::from_mlir_name(&array.dtype).with_context(|| format!("element type {}", array.dtype))?;
+    let dtype =
+        DType::from_mlir_name(&array.dtype).with_context(|| format!("element type {}", array.dtype))?;
     let bytes = &group.blob[array.piece.off..array.piece.off + array.piece.len];
     let bytes = canonical(dtype, bytes);
     Ok(Input { array: Array::from_bytes(&runtime.allocator, dtype, &array.shape, &bytes)?, donatable: false })

@@ -219,7 +219,8 @@ impl Emitter {
             _ => None,
         };
         let step = CollectiveStep { collective: (**collective).clone(), combine, read, write };
-        self.step(Step::Collective(Box::new(step)));        self.consume(place);
+        self.step(Step::Collective(Box::new(step)));
+        self.consume(place);
         self.settle(cx, node.first_result, Place { buffer, offset: 0 });
         Ok(())
     }

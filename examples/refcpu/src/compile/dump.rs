@@ -47,7 +47,8 @@ impl Dump {
     fn write(&mut self, what: &str, text: &dyn Display) {
         let path = self.folder.join(format!("{}-{}-{what}", self.prefix, self.next));
         self.next += 1;
-        let written = std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::write(&path, text.to_string()));
+        let written =
+            std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::write(&path, text.to_string()));
         if let Err(e) = written {
             eprintln!("refcpu: REFCPU_DUMP: {}: {e}", path.display());
         }

@@ -78,4 +78,4 @@ impl fmt::Display for CompileError {
 impl std::error::Error for CompileError {}
 
 /// The result of a compiler step.
-pub type Result<T, E = CompileError> = std::result::Result<T, E>;
+pub(super) type Result<T, E = CompileError> = std::result::Result<T, E>;

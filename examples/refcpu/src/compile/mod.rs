@@ -55,7 +55,8 @@ pub fn compile(module: &Module, options: &CompileOptions) -> Result<Plan> {
 impl Interface {
     /// What the attributes of `main` say.
     fn of(module: &Module, graph: &Graph, options: &CompileOptions) -> Result<Self> {
-        let main = module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
+        let main =
+            module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
         let (parameters, results) = (graph.parameters(), graph.results());
         let mut interface = Self {
             donations: vec![Donation::None; parameters.len()],

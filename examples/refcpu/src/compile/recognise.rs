@@ -63,7 +63,8 @@ fn sort_keys(comparator: &Graph) -> Option<Vec<SortKey>> {
             // a < b, or a = b and then the next key.
             Op::Tile(TileOp::Or) => {
                 let [x, y] = *node.operands else { return None };
-                let (key, next) = lexicographic(comparator, x, y).or_else(|| lexicographic(comparator, y, x))?;
+                let (key, next) =
+                    lexicographic(comparator, x, y).or_else(|| lexicographic(comparator, y, x))?;
                 keys.push(key);
                 rest = next;
             }
@@ -132,7 +133,8 @@ fn key_value(g: &Graph, v: ValueId) -> Option<KeyValue> {
     let node = g.node_of(v)?;
     match node.op {
         Op::Tile(TileOp::Real | TileOp::Imag) => {
-            let inner = key_value(g, node.operands[0]).filter(|k| k.part == KeyPart::Whole && !k.canonical)?;
+            let inner =
+                key_value(g, node.operands[0]).filter(|k| k.part == KeyPart::Whole && !k.canonical)?;
             let part = if node.op == Op::Tile(TileOp::Real) { KeyPart::Real } else { KeyPart::Imaginary };
             Some(KeyValue { part, ..inner })
         }
@@ -156,13 +158,13 @@ fn canonical_step(g: &Graph, node: &Node) -> Option<(bool, ValueId)> {
     let constant = g.constant(replacement)?;
     let [a, b] = *test.operands else { return None };
     // The test may look at the value before or after the other select.
-    let looks_at = |v: ValueId| {
-        v == x || g.node_of(x).is_some_and(|n| n.op == Op::Select && n.operands[2] == v)
-    };
+    let looks_at =
+        |v: ValueId| v == x || g.node_of(x).is_some_and(|n| n.op == Op::Select && n.operands[2] == v);
     match test.op {
         Op::Compare(Direction::Ne, _) if a == b && looks_at(a) && !constant.is_zero() => Some((true, x)),
         Op::Compare(Direction::Eq, _) if constant.is_zero() => {
-            let with_zero = (looks_at(a) && g.constant(b)?.is_zero()) || (looks_at(b) && g.constant(a)?.is_zero());
+            let with_zero =
+                (looks_at(a) && g.constant(b)?.is_zero()) || (looks_at(b) && g.constant(a)?.is_zero());
             with_zero.then_some((false, x))
         }
         _ => None,
@@ -274,7 +276,10 @@ mod tests {
         let tie = b.tile(TileOp::And, &[equal, second]);
         let less = b.tile(TileOp::Or, &[first, tie]);
         let keys = sort_keys(&b.finish(vec![less])).unwrap();
-        assert_eq!(keys.iter().map(|k| (k.operand, k.descending)).collect::<Vec<_>>(), [(0, true), (1, false)]);
+        assert_eq!(
+            keys.iter().map(|k| (k.operand, k.descending)).collect::<Vec<_>>(),
+            [(0, true), (1, false)]
+        );
     }
 
     #[test]
@@ -291,6 +296,8 @@ mod tests {
         let i = b.iota(Shape::new(DType::S32, &[4]), 0);
         let j = b.broadcast(i, &[1], &[3, 4]);
         let c = b.constant(Constant::zero(Shape::new(DType::S32, &[3, 4])));
-        assert!(is_position(b.graph(), j, 1) && !is_position(b.graph(), j, 0) && !is_position(b.graph(), c, 1));
+        assert!(
+            is_position(b.graph(), j, 1) && !is_position(b.graph(), j, 0) && !is_position(b.graph(), c, 1)
+        );
     }
 }

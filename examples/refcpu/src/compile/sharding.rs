@@ -58,7 +58,9 @@ fn of_shardy(
         }
         parts.push(count);
         for (partition, position) in position.iter_mut().enumerate() {
-            position.push(axes.iter().fold(0, |index, axis| index * axis.size + mesh.coordinate(partition, axis)));
+            position.push(
+                axes.iter().fold(0, |index, axis| index * axis.size + mesh.coordinate(partition, axis)),
+            );
         }
     }
     Ok(Some(Sharding { parts, position }))

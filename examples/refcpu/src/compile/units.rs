@@ -5,9 +5,9 @@ use super::fuse::{Fusion, fuse, fused_reduction};
 use super::region::{reading_body, region_of, region_of_body};
 use crate::graph::{Builder, Graph, Node, Op, Reducer, Shape, ValueId, is_elementwise};
 use crate::plan::Kernel;
+use refcpu_kernels::DType;
 use refcpu_kernels::index::{Combiner, scatter_supports};
 use refcpu_kernels::reduce::ReduceOp;
-use refcpu_kernels::DType;
 use refcpu_kernels::region::{Access, Region};
 use refcpu_kernels::window::WindowSpec;
 

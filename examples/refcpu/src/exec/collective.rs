@@ -18,7 +18,8 @@ pub(super) fn drive(program: &Program, lanes: &mut [Lane], cx: &Cx<'_>) -> Resul
             return Ok(());
         }
         let at = lanes[0].pc;
-        let Some(Step::Collective(step)) = program.steps.get(at).filter(|_| lanes.iter().all(|l| l.pc == at)) else {
+        let Some(Step::Collective(step)) = program.steps.get(at).filter(|_| lanes.iter().all(|l| l.pc == at))
+        else {
             return Err(RunError::new(
                 RunErrorKind::FailedPrecondition,
                 "devices wait for each other in different collectives, or one has ended",
@@ -39,7 +40,9 @@ fn meet(step: &CollectiveStep, lanes: &mut [Lane], cx: &Cx<'_>) -> Result<()> {
         CollectiveKind::Permute { pairs } => {
             let ids = |process: usize| {
                 let cross_partition = matches!(step.collective.groups, Groups::CrossPartition(_));
-                let matches = move |l: &Lane| if cross_partition { l.partition == process } else { l.replica == process };
+                let matches = move |l: &Lane| {
+                    if cross_partition { l.partition == process } else { l.replica == process }
+                };
                 let found: Vec<usize> = (0..lanes.len()).filter(|i| matches(&lanes[*i])).collect();
                 found
             };
@@ -134,7 +137,12 @@ fn reduced(step: &CollectiveStep, members: &[&Array], cx: &Cx<'_>) -> Result<Arr
     let mut sum = members[0].clone();
     for member in &members[1..] {
         let mut next = Array::allocate(&cx.runtime.allocator, member.dtype(), member.dims().into())?;
-        region::run(&cx.runtime.pool, code, &[src(&sum), src(member)], &mut [next.dst().expect("one holder")]);
+        region::run(
+            &cx.runtime.pool,
+            code,
+            &[src(&sum), src(member)],
+            &mut [next.dst().expect("one holder")],
+        );
         sum = next;
     }
     Ok(sum)
@@ -151,7 +159,9 @@ fn groups(groups: &Groups, lanes: &[Lane]) -> Vec<Vec<usize>> {
     let mut partitions: Vec<usize> = lanes.iter().map(|l| l.partition).collect();
     partitions.sort_unstable();
     partitions.dedup();
-    let or_all = |lists: &[Vec<usize>], all: &[usize]| if lists.is_empty() { vec![all.to_vec()] } else { lists.to_vec() };
+    let or_all = |lists: &[Vec<usize>], all: &[usize]| {
+        if lists.is_empty() { vec![all.to_vec()] } else { lists.to_vec() }
+    };
     let mut found: Vec<Vec<usize>> = Vec::new();
     match groups {
         Groups::CrossReplica(lists) => {

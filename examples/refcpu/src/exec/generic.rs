@@ -130,7 +130,8 @@ pub(super) fn reduce_window_by(
         for a in &results {
             next.push(scratch(cx, a.dtype(), &out_dims)?);
         }
-        let lens: Vec<[usize; 1]> = inputs.iter().map(|a| [a.dims().iter().product::<usize>() - element]).collect();
+        let lens: Vec<[usize; 1]> =
+            inputs.iter().map(|a| [a.dims().iter().product::<usize>() - element]).collect();
         let shifted = inputs.iter().zip(&lens).map(|(a, len)| {
             let bytes = a.bytes().expect("dense");
             Src::new(&bytes[element * a.dtype().size()..], a.dtype(), len)
@@ -222,8 +223,11 @@ pub(super) fn scatter_by(
                 let srcs: Vec<Src<'_>> =
                     old.iter().chain(&new).zip(dtypes.iter().cycle()).map(|(c, d)| c.src(*d)).collect();
                 let mut out = vec![Cell([0; 16]); count];
-                let mut dsts: Vec<Dst<'_>> =
-                    out.iter_mut().zip(&dtypes).map(|(c, d)| Dst::new(&mut c.0[..d.size()], *d, &[])).collect();
+                let mut dsts: Vec<Dst<'_>> = out
+                    .iter_mut()
+                    .zip(&dtypes)
+                    .map(|(c, d)| Dst::new(&mut c.0[..d.size()], *d, &[]))
+                    .collect();
                 run_scalar(region, &srcs, &mut dsts);
                 drop(dsts);
                 out

@@ -5,7 +5,9 @@ use super::{Cx, Result, bitcast, generic};
 use crate::graph::{GatherDims, ScatterDims};
 use crate::plan::{Call, Kernel};
 use refcpu_kernels::index::{GatherSpec, ScatterSpec};
-use refcpu_kernels::{DType, Dst, Src, conv, copy, dot, fft, index, linalg, reduce, region, rng, sort, window};
+use refcpu_kernels::{
+    DType, Dst, Src, conv, copy, dot, fft, index, linalg, reduce, region, rng, sort, window,
+};
 use std::sync::atomic::Ordering;
 
 /// Runs one kernel.
@@ -15,7 +17,13 @@ pub(super) fn call(c: &Call, lane: &mut Lane, cx: &Cx<'_>) -> Result<()> {
     lane.frame.access(&c.reads, &c.writes, in_place, |r, w| kernel(&c.kernel, r, w, (replica, partition), cx))
 }
 
-fn kernel(k: &Kernel, r: &[Src<'_>], w: &mut [Dst<'_>], (replica, partition): (usize, usize), cx: &Cx<'_>) -> Result<()> {
+fn kernel(
+    k: &Kernel,
+    r: &[Src<'_>],
+    w: &mut [Dst<'_>],
+    (replica, partition): (usize, usize),
+    cx: &Cx<'_>,
+) -> Result<()> {
     let pool = &cx.runtime.pool;
     match k {
         Kernel::Region(code) => region::run(pool, code, r, w),
@@ -29,7 +37,9 @@ fn kernel(k: &Kernel, r: &[Src<'_>], w: &mut [Dst<'_>], (replica, partition): (u
         Kernel::Transpose { permutation } => copy::transpose(pool, r[0], w[0].reborrow(), permutation),
         Kernel::Slice { start, stride } => copy::slice(pool, r[0], w[0].reborrow(), start, stride),
         Kernel::Reverse { dims } => copy::reverse(pool, r[0], w[0].reborrow(), dims),
-        Kernel::Pad { low, high, interior } => copy::pad(pool, r[0], r[1], w[0].reborrow(), low, high, interior),
+        Kernel::Pad { low, high, interior } => {
+            copy::pad(pool, r[0], r[1], w[0].reborrow(), low, high, interior)
+        }
         Kernel::Concatenate { dim } => copy::concatenate(pool, r, w[0].reborrow(), *dim),
         Kernel::Bitcast => bitcast::bitcast(r[0], w[0].reborrow()),
         Kernel::Reduce { op, dims } => reduce::reduce(pool, *op, r[0], r[1], w[0].reborrow(), dims),
@@ -51,7 +61,9 @@ fn kernel(k: &Kernel, r: &[Src<'_>], w: &mut [Dst<'_>], (replica, partition): (u
         Kernel::Scatter { dims, combiner } => {
             index::scatter(pool, *combiner, r[0], r[1], r[2], w[0].reborrow(), &scatter_spec(dims));
         }
-        Kernel::ScatterBy { dims, combine } => generic::scatter_by(cx, r, w, &scatter_spec(dims), combine.as_deref()),
+        Kernel::ScatterBy { dims, combine } => {
+            generic::scatter_by(cx, r, w, &scatter_spec(dims), combine.as_deref())
+        }
         Kernel::DynamicSlice => {
             let mut starts = starts(&r[1..]);
             index::clamp_starts(&mut starts, r[0].dims(), w[0].dims());
@@ -107,7 +119,9 @@ fn index_of(s: &Src<'_>) -> i64 {
     let bytes = s.bytes();
     match s.dtype() {
         DType::S64 => i64::from_le_bytes(bytes.try_into().expect("eight bytes")),
-        DType::U64 => i64::try_from(u64::from_le_bytes(bytes.try_into().expect("eight bytes"))).unwrap_or(i64::MAX),
+        DType::U64 => {
+            i64::try_from(u64::from_le_bytes(bytes.try_into().expect("eight bytes"))).unwrap_or(i64::MAX)
+        }
         DType::S32 => i64::from(i32::from_le_bytes(bytes.try_into().expect("four bytes"))),
         DType::U32 => i64::from(u32::from_le_bytes(bytes.try_into().expect("four bytes"))),
         DType::S16 => i64::from(i16::from_le_bytes(bytes.try_into().expect("two bytes"))),

@@ -42,7 +42,8 @@ impl Lane {
         let mut arrays = Vec::with_capacity(inputs.len());
         for input in inputs {
             donatable.push(input.donatable);
-            let dense = if input.array.as_window().is_some() { input.array.dense(allocator)? } else { input.array };
+            let dense =
+                if input.array.as_window().is_some() { input.array.dense(allocator)? } else { input.array };
             arrays.push(Some(dense));
         }
         let mut frame = program.frames.take();
@@ -52,7 +53,8 @@ impl Lane {
         for (k, source) in program.results.iter().enumerate().filter(|(_, s)| is_computed(s)) {
             let ResultSource::Computed { slot } = source else { continue };
             let shape = &program.result_shapes[k];
-            let donor = program.donors[k].filter(|p| donatable[*p] && arrays[*p].as_mut().is_some_and(Array::is_writable));
+            let donor = program.donors[k]
+                .filter(|p| donatable[*p] && arrays[*p].as_mut().is_some_and(Array::is_writable));
             let array = match donor.and_then(|p| Some((p, arrays[p].take()?))) {
                 Some((p, array)) => {
                     taken[p] = Some(*slot);
@@ -130,7 +132,9 @@ impl Lane {
                     self.frame.take_result(*slot, k).expect("bound at the start, taken once")
                 }
                 ResultSource::Parameter(p) => {
-                    let array = self.inputs[*p as usize].as_ref().expect("a result that is an argument takes no memory");
+                    let array = self.inputs[*p as usize]
+                        .as_ref()
+                        .expect("a result that is an argument takes no memory");
                     if array.is_foreign() {
                         // Its owner may change it once the argument is gone.
                         let bytes = array.bytes().expect("arguments are dense");
@@ -155,11 +159,18 @@ impl Lane {
 /// Checks the arguments of one lane.
 fn check(program: &Program, inputs: &[Input]) -> Result<()> {
     if inputs.len() != program.parameters.len() {
-        return Err(RunError::invalid(format!("{} arguments, the program has {}", inputs.len(), program.parameters.len())));
+        return Err(RunError::invalid(format!(
+            "{} arguments, the program has {}",
+            inputs.len(),
+            program.parameters.len()
+        )));
     }
     for (i, (input, shape)) in inputs.iter().zip(&program.parameters).enumerate() {
         if input.array.dtype() != shape.dtype || input.array.dims() != &*shape.dims {
-            return Err(RunError::invalid(format!("argument {i} is {:?}, the program wants {shape}", input.array)));
+            return Err(RunError::invalid(format!(
+                "argument {i} is {:?}, the program wants {shape}",
+                input.array
+            )));
         }
     }
     Ok(())

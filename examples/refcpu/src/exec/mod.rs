@@ -114,7 +114,11 @@ pub fn run(
     options: &RunOptions<'_>,
 ) -> Result<Vec<Vec<Array>>> {
     if inputs.len() != plan.lanes() {
-        return Err(RunError::invalid(format!("arguments for {} devices, the program has {}", inputs.len(), plan.lanes())));
+        return Err(RunError::invalid(format!(
+            "arguments for {} devices, the program has {}",
+            inputs.len(),
+            plan.lanes()
+        )));
     }
     let cx = Cx { runtime, cancel: options.cancel };
     let partitions = plan.lanes() / plan.num_replicas.max(1);

@@ -66,7 +66,8 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
     let x: Vec<&Shape> = node.operands.iter().map(|v| g.shape(*v)).collect();
     let y: Vec<&Shape> = node.results().map(|v| g.shape(v)).collect();
     let counts = |operands: usize, results: usize| {
-        let what = format!("{} operands and {} results of {:?}", x.len(), y.len(), std::mem::discriminant(&node.op));
+        let what =
+            format!("{} operands and {} results of {:?}", x.len(), y.len(), std::mem::discriminant(&node.op));
         need(x.len() == operands && y.len() == results, &what)
     };
     let same_type = |a: &Shape, b: &Shape| need(a.dtype == b.dtype, "element types differ");
@@ -118,19 +119,31 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
             same_type(x[0], y[0])?;
             need_dims(dims, y[0].rank(), "broadcast to dimensions that are not there")?;
             need(dims.len() == x[0].rank(), "a broadcast of some dimensions only")?;
-            need(dims.iter().zip(&*x[0].dims).all(|(d, n)| y[0].dims[*d] == *n), "a broadcast that changes sizes")
+            need(
+                dims.iter().zip(&*x[0].dims).all(|(d, n)| y[0].dims[*d] == *n),
+                "a broadcast that changes sizes",
+            )
         }
         Op::Reshape => {
             counts(1, 1)?;
             same_type(x[0], y[0])?;
-            need(x[0].bytes() == y[0].bytes() && x[0].is_empty() == y[0].is_empty(), "a reshape that changes the number of elements")
+            need(
+                x[0].bytes() == y[0].bytes() && x[0].is_empty() == y[0].is_empty(),
+                "a reshape that changes the number of elements",
+            )
         }
         Op::Transpose { permutation } => {
             counts(1, 1)?;
             same_type(x[0], y[0])?;
             need_dims(permutation, x[0].rank(), "no permutation")?;
-            need(permutation.len() == x[0].rank() && y[0].rank() == x[0].rank(), "no permutation of all dimensions")?;
-            need(permutation.iter().zip(&*y[0].dims).all(|(p, n)| x[0].dims[*p] == *n), "sizes do not fit the permutation")
+            need(
+                permutation.len() == x[0].rank() && y[0].rank() == x[0].rank(),
+                "no permutation of all dimensions",
+            )?;
+            need(
+                permutation.iter().zip(&*y[0].dims).all(|(p, n)| x[0].dims[*p] == *n),
+                "sizes do not fit the permutation",
+            )
         }
         Op::Slice { start, stride } => {
             counts(1, 1)?;
@@ -139,8 +152,11 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
             need(start.len() == rank && stride.len() == rank && y[0].rank() == rank, "ranks differ")?;
             let inside = |d: usize| {
                 let n = y[0].dims[d];
-                let last = n.checked_sub(1).map(|n| n.checked_mul(stride[d]).and_then(|o| o.checked_add(start[d])));
-                stride[d] > 0 && start[d] <= x[0].dims[d] && last.is_none_or(|l| l.is_some_and(|l| l < x[0].dims[d]))
+                let last =
+                    n.checked_sub(1).map(|n| n.checked_mul(stride[d]).and_then(|o| o.checked_add(start[d])));
+                stride[d] > 0
+                    && start[d] <= x[0].dims[d]
+                    && last.is_none_or(|l| l.is_some_and(|l| l < x[0].dims[d]))
             };
             need((0..rank).all(inside), "a slice that leaves the array")
         }
@@ -158,7 +174,8 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
             need(ranks.iter().all(|n| *n == rank), "ranks differ")?;
             let fits = |d: usize| {
                 let n = x[0].dims[d] as i128;
-                let size = i128::from(low[d]) + n + (n - 1).max(0) * i128::from(interior[d]) + i128::from(high[d]);
+                let size =
+                    i128::from(low[d]) + n + (n - 1).max(0) * i128::from(interior[d]) + i128::from(high[d]);
                 interior[d] >= 0 && size.max(0) == y[0].dims[d] as i128
             };
             need((0..rank).all(fits), "the result is not as large as the padding makes it")
@@ -179,9 +196,13 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
             let n = y.len();
             need(n > 0 && x.len() == 2 * n, "as many initial values as inputs")?;
             need_dims(dims, x[0].rank(), "no such dimensions")?;
-            let kept: Vec<usize> = (0..x[0].rank()).filter(|d| !dims.contains(d)).map(|d| x[0].dims[d]).collect();
+            let kept: Vec<usize> =
+                (0..x[0].rank()).filter(|d| !dims.contains(d)).map(|d| x[0].dims[d]).collect();
             for i in 0..n {
-                need(x[i].dims == x[0].dims && *y[i].dims == *kept && x[i].dtype == y[i].dtype, "sizes differ")?;
+                need(
+                    x[i].dims == x[0].dims && *y[i].dims == *kept && x[i].dtype == y[i].dtype,
+                    "sizes differ",
+                )?;
                 same(x[n + i], &Shape::scalar(y[i].dtype))?;
             }
             verify_reducer(reducer, &y)
@@ -199,7 +220,10 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
             need(n > 0 && x.len() == 2 * n, "as many initial values as inputs")?;
             let expected = window.output_dims(&x[0].dims)?;
             for i in 0..n {
-                need(x[i].dims == x[0].dims && *y[i].dims == *expected && x[i].dtype == y[i].dtype, "sizes differ")?;
+                need(
+                    x[i].dims == x[0].dims && *y[i].dims == *expected && x[i].dtype == y[i].dtype,
+                    "sizes differ",
+                )?;
                 same(x[n + i], &Shape::scalar(y[i].dtype))?;
             }
             verify_reducer(reducer, &y)
@@ -211,7 +235,10 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
             let expected = window.output_dims(&x[0].dims)?;
             need(x[1].dtype == y[0].dtype && *x[1].dims == *expected, "one source for each window")?;
             let plain = window.base_dilations.iter().chain(&window.window_dilations).all(|d| *d == 1);
-            need(plain && scatter.supports(y[0].dtype) && !y[0].dtype.is_complex(), "not for this type or window")
+            need(
+                plain && scatter.supports(y[0].dtype) && !y[0].dtype.is_complex(),
+                "not for this type or window",
+            )
         }
         Op::Dot(dims) => {
             counts(2, 1)?;
@@ -227,7 +254,10 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
             counts(2, 1)?;
             same_type(x[0], y[0])?;
             let rank = x[0].rank();
-            need(d.slice_sizes.len() == rank && is_index(&Shape::scalar(x[1].dtype)), "slice sizes or indices")?;
+            need(
+                d.slice_sizes.len() == rank && is_index(&Shape::scalar(x[1].dtype)),
+                "slice sizes or indices",
+            )?;
             need_dims(&d.collapsed_slice_dims, rank, "collapsed dimensions")?;
             need_dims(&d.operand_batching_dims, rank, "batching dimensions")?;
             need_dims(&d.start_index_map, rank, "start index map")?;
@@ -249,17 +279,29 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
             combiner.as_ref().map_or(Ok(()), |r| verify_reducer(r, &y))
         }
         Op::DynamicSlice => {
-            need(x.len() == 1 + x.first().map_or(0, |s| s.rank()) && y.len() == 1, "one start for each dimension")?;
+            need(
+                x.len() == 1 + x.first().map_or(0, |s| s.rank()) && y.len() == 1,
+                "one start for each dimension",
+            )?;
             same_type(x[0], y[0])?;
             need(x[1..].iter().all(|s| is_index(s)), "starts are integers")?;
-            need(y[0].rank() == x[0].rank() && y[0].dims.iter().zip(&*x[0].dims).all(|(a, b)| a <= b), "a slice larger than the array")
+            need(
+                y[0].rank() == x[0].rank() && y[0].dims.iter().zip(&*x[0].dims).all(|(a, b)| a <= b),
+                "a slice larger than the array",
+            )
         }
         Op::DynamicUpdateSlice => {
-            need(x.len() == 2 + x.first().map_or(0, |s| s.rank()) && y.len() == 1, "one start for each dimension")?;
+            need(
+                x.len() == 2 + x.first().map_or(0, |s| s.rank()) && y.len() == 1,
+                "one start for each dimension",
+            )?;
             same(x[0], y[0])?;
             same_type(x[1], y[0])?;
             need(x[2..].iter().all(|s| is_index(s)), "starts are integers")?;
-            need(x[1].rank() == x[0].rank() && x[1].dims.iter().zip(&*x[0].dims).all(|(a, b)| a <= b), "an update larger than the array")
+            need(
+                x[1].rank() == x[0].rank() && x[1].dims.iter().zip(&*x[0].dims).all(|(a, b)| a <= b),
+                "an update larger than the array",
+            )
         }
         Op::Sort { dim, keys } => {
             sorted(&x, &y, *dim)?;
@@ -267,7 +309,8 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
         }
         Op::SortBy { dim, comparator } => {
             sorted(&x, &y, *dim)?;
-            let scalars: Vec<Shape> = x.iter().flat_map(|s| [Shape::scalar(s.dtype), Shape::scalar(s.dtype)]).collect();
+            let scalars: Vec<Shape> =
+                x.iter().flat_map(|s| [Shape::scalar(s.dtype), Shape::scalar(s.dtype)]).collect();
             body(comparator, &scalars, &[Shape::scalar(DType::Pred)])
         }
         Op::TopK { .. } => {
@@ -276,7 +319,10 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
             let (Some((n, outer)), Some((k, kept))) = (x[0].dims.split_last(), y[0].dims.split_last()) else {
                 return Err("a scalar has no rows".to_string());
             };
-            need(k <= n && outer == kept && y[1].dtype == DType::S32 && y[0].dims == y[1].dims, "sizes differ")
+            need(
+                k <= n && outer == kept && y[1].dtype == DType::S32 && y[0].dims == y[1].dims,
+                "sizes differ",
+            )
         }
         Op::While { carried, condition, body: next } => {
             need(y.len() == *carried && x.len() >= *carried, "carried values")?;
@@ -297,7 +343,10 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
         Op::RngBits(_) => {
             counts(1, 2)?;
             same(x[0], y[0])?;
-            need(x[0].dtype == DType::U64 && (2..=3).contains(&x[0].len()) && x[0].rank() == 1, "a state of 2 or 3 words")
+            need(
+                x[0].dtype == DType::U64 && (2..=3).contains(&x[0].len()) && x[0].rank() == 1,
+                "a state of 2 or 3 words",
+            )
         }
         Op::RngUniform | Op::RngNormal => {
             counts(2, 1)?;
@@ -306,7 +355,10 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
         Op::Fft { kind, lengths } => {
             counts(1, 1)?;
             let first = x[0].rank().checked_sub(lengths.len()).ok_or("more lengths than dimensions")?;
-            need(x[0].rank() == y[0].rank() && x[0].dims[..first] == y[0].dims[..first], "batch dimensions differ")?;
+            need(
+                x[0].rank() == y[0].rank() && x[0].dims[..first] == y[0].dims[..first],
+                "batch dimensions differ",
+            )?;
             let half = |s: &Shape| {
                 let mut expected = lengths.clone();
                 if let Some(last) = expected.last_mut() {
@@ -333,7 +385,10 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
             need(square(x[0]) && x[1].rank() == x[0].rank(), "no square matrices")?;
             let rank = x[0].rank();
             let side = x[1].dims[if spec.left_side { rank - 2 } else { rank - 1 }];
-            need(x[0].dims[..rank - 2] == x[1].dims[..rank - 2] && side == x[0].dims[rank - 1], "sizes differ")
+            need(
+                x[0].dims[..rank - 2] == x[1].dims[..rank - 2] && side == x[0].dims[rank - 1],
+                "sizes differ",
+            )
         }
         Op::QrFactor => {
             counts(1, 2)?;
@@ -341,19 +396,24 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
             let rank = x[0].rank();
             need(rank >= 2 && y[1].rank() == rank - 1 && y[1].dtype == x[0].dtype, "no matrices")?;
             let least = x[0].dims[rank - 2].min(x[0].dims[rank - 1]);
-            need(y[1].dims[rank - 2] == least && y[1].dims[..rank - 2] == x[0].dims[..rank - 2], "sizes differ")
+            need(
+                y[1].dims[rank - 2] == least && y[1].dims[..rank - 2] == x[0].dims[..rank - 2],
+                "sizes differ",
+            )
         }
         Op::QrProduct => {
             counts(2, 1)?;
             same(x[0], y[0])?;
             let rank = x[0].rank();
             need(rank >= 2 && x[1].rank() == rank - 1 && x[1].dtype == x[0].dtype, "no matrices")?;
-            let fits = x[0].dims[rank - 2] >= x[0].dims[rank - 1] && x[1].dims[rank - 2] <= x[0].dims[rank - 1];
+            let fits =
+                x[0].dims[rank - 2] >= x[0].dims[rank - 1] && x[1].dims[rank - 2] <= x[0].dims[rank - 1];
             need(fits && x[1].dims[..rank - 2] == x[0].dims[..rank - 2], "sizes differ")
         }
         Op::Map(b) => {
             need(x.iter().all(|s| y.first().is_some_and(|r| s.dims == r.dims)), "sizes differ")?;
-            let scalars = |shapes: &[&Shape]| shapes.iter().map(|s| Shape::scalar(s.dtype)).collect::<Vec<_>>();
+            let scalars =
+                |shapes: &[&Shape]| shapes.iter().map(|s| Shape::scalar(s.dtype)).collect::<Vec<_>>();
             body(b, &scalars(&x), &scalars(&y))
         }
         Op::Collective(c) => {
@@ -383,8 +443,14 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
             same(y[0], &Shape::scalar(DType::U32))
         }
         Op::Manual { spec, body: b } => {
-            need(spec.inputs.len() == x.len() && spec.outputs.len() == y.len(), "one sharding for each array")?;
-            need(b.parameters().len() == x.len() && b.results().len() == y.len(), "the body takes other arrays")?;
+            need(
+                spec.inputs.len() == x.len() && spec.outputs.len() == y.len(),
+                "one sharding for each array",
+            )?;
+            need(
+                b.parameters().len() == x.len() && b.results().len() == y.len(),
+                "the body takes other arrays",
+            )?;
             need_dims(&spec.axes, spec.mesh.len(), "no such axes")?;
             let lanes = spec.axes.iter().try_fold(1usize, |n, a| n.checked_mul(spec.mesh[*a]));
             need(lanes.is_some_and(|n| n <= 1 << 16), "too many devices")?;

@@ -76,7 +76,9 @@ impl Program {
             _ => vec![],
         };
         for v in views {
-            let Some(slot) = self.slots.get(v.slot as usize) else { return Err(format!("there is no slot {}", v.slot)) };
+            let Some(slot) = self.slots.get(v.slot as usize) else {
+                return Err(format!("there is no slot {}", v.slot));
+            };
             if v.offset.checked_add(v.byte_len()).is_none_or(|end| end > slot.bytes) {
                 return Err(format!("{v:?} leaves its slot of {} bytes", slot.bytes));
             }
@@ -90,7 +92,9 @@ impl Program {
             .iter()
             .enumerate()
             .filter_map(|(i, slot)| match slot.home {
-                Home::Arena(start) if slot.bytes > 0 && lives[i].is_some() => Some((start, start + slot.bytes, i)),
+                Home::Arena(start) if slot.bytes > 0 && lives[i].is_some() => {
+                    Some((start, start + slot.bytes, i))
+                }
                 _ => None,
             })
             .collect();
@@ -102,7 +106,9 @@ impl Program {
             for (_, _, b) in placed[n + 1..].iter().take_while(|(start, ..)| start < end) {
                 if let (Some(x), Some(y)) = (lives[*a], lives[*b]) {
                     if x.0 <= y.1 && y.0 <= x.1 {
-                        return Err(format!("slots {a} and {b} share memory and are live at {x:?} and {y:?}"));
+                        return Err(format!(
+                            "slots {a} and {b} share memory and are live at {x:?} and {y:?}"
+                        ));
                     }
                 }
             }

@@ -10,7 +10,9 @@ impl Display for Program {
         for (i, slot) in self.slots.iter().enumerate() {
             match slot.home {
                 Home::Arena(at) => writeln!(f, "slot {i}: {} bytes at {at}", slot.bytes)?,
-                Home::Parameter(p) => writeln!(f, "slot {i}: parameter {p}, {}", self.parameters[p as usize])?,
+                Home::Parameter(p) => {
+                    writeln!(f, "slot {i}: parameter {p}, {}", self.parameters[p as usize])?
+                }
                 Home::Constant(c) => writeln!(f, "slot {i}: {:?}", self.constants[c as usize])?,
                 Home::Result(k) => writeln!(f, "slot {i}: result {k}, {}", self.result_shapes[k as usize])?,
             }

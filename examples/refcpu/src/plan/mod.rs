@@ -230,7 +230,8 @@ impl Program {
             .iter()
             .map(|c| {
                 let memory = Box::new(ConstantBytes(c.clone()));
-                let shared = if c.splat { None } else { Array::foreign(memory, c.shape.dtype, &c.shape.dims).ok() };
+                let shared =
+                    if c.splat { None } else { Array::foreign(memory, c.shape.dtype, &c.shape.dims).ok() };
                 shared.map_or_else(
                     || Array::from_bytes(allocator, c.shape.dtype, &c.shape.dims, &c.to_dense()),
                     Ok,

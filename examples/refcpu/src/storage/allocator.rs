@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn classes_waste_at_most_a_quarter_of_small_blocks() {
-        for bytes in (65..LARGE - 65536).step_by(997) {
+        for bytes in (65..LARGE - LARGE / 8).step_by(997) {
             let size = class_of(bytes).unwrap();
             assert!(size >= bytes && size <= bytes + (bytes / 4).max(ALIGN), "{bytes} {size}");
         }

@@ -159,7 +159,8 @@ impl Frame {
         if now.ptr == home {
             return;
         }
-        let other = self.slots.iter().position(|s| s.ptr == home && !s.alias).expect("swaps only exchange memory");
+        let other =
+            self.slots.iter().position(|s| s.ptr == home && !s.alias).expect("swaps only exchange memory");
         // SAFETY: both are the memory of slots of this length (swap checks that they are equally long), writable, held
         // by the frame, which is borrowed mutably; `copy` allows any overlap.
         unsafe { std::ptr::copy(now.ptr.as_ptr(), home.as_ptr(), now.len) };

@@ -29,7 +29,9 @@ impl Scope<'_> {
             "ProductOfElementaryHouseholderReflectors" if operands.len() == 2 && shapes.len() == 1 => {
                 Ok(self.b.node(Core::QrProduct, operands, shapes))
             }
-            "ApproxTopK" if operands.len() == 4 && shapes.len() == 2 => self.approx_top_k(call, &operands, shapes),
+            "ApproxTopK" if operands.len() == 4 && shapes.len() == 2 => {
+                self.approx_top_k(call, &operands, shapes)
+            }
             target => Err(CompileError::unimplemented(format!("there is no custom call target {target:?}"))),
         }
     }

@@ -32,7 +32,7 @@ const MAX_NODES: usize = 4_000_000;
 ///
 /// # Errors
 /// If the program has no `main`, or needs something that refcpu does not have.
-pub fn lower(module: &Module, options: &CompileOptions) -> Result<Graph> {
+pub(super) fn lower(module: &Module, options: &CompileOptions) -> Result<Graph> {
     let main = module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
     let entry = main.body.entry().ok_or_else(|| CompileError::invalid("the function main has no body"))?;
     let mut scope = Scope::new(module, options, main, 0);
@@ -50,7 +50,7 @@ pub fn lower(module: &Module, options: &CompileOptions) -> Result<Graph> {
 ///
 /// # Errors
 /// For types without definite sizes, of quantized elements, and that are no values.
-pub fn shapes_of(ty: &Type) -> Result<Vec<Shape>> {
+fn shapes_of(ty: &Type) -> Result<Vec<Shape>> {
     match ty {
         Type::Tensor(t) | Type::Buffer(t) => Ok(vec![shape_of(t)?]),
         Type::Token => Ok(vec![Shape::new(DType::Pred, &[0])]),
@@ -343,7 +343,8 @@ impl<'m> Scope<'m> {
                         Constant::dense(shape, bytes.clone())
                     }
                     _ => {
-                        let dense = c.value.dense_bytes().map_err(|e| CompileError::invalid(e.to_string()))?;
+                        let dense =
+                            c.value.dense_bytes().map_err(|e| CompileError::invalid(e.to_string()))?;
                         Constant::dense(shape, extended(dense.into_owned(), dtype))
                     }
                 };
