@@ -8,7 +8,8 @@ const BYTECODE_MAGIC: &[u8] = b"ML\xefR";
 /// Reads and verifies a program.
 ///
 /// The format, MLIR bytecode or MLIR text, is recognised from the first bytes. Constants of the module share memory with
-/// `program` where it is bytecode, so pass a `Vec<u8>` (which is taken over) rather than a slice (which is copied) where you can.
+/// `program` where it is bytecode, so pass a `Vec<u8>` (which is taken over) rather than a slice (which is copied) where
+/// you can.
 ///
 /// # Errors
 /// When the program is damaged, not in a supported format, or breaks a rule of StableHLO.
