@@ -103,8 +103,11 @@ pub fn dot_general(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, mut out: Dst<'_>, di
     with_compute!(compute_type(lhs.dtype(), rhs.dtype(), out.dtype()), U => general::<U>(pool, lhs, rhs, &mut out, dims))
 }
 
+/// Sizes and strides of some dimensions of an array.
+type Sides = Vec<(usize, usize)>;
+
 /// Sizes and row-major strides of some dimensions of an array.
-fn sides(dims: &[usize], of: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
+fn sides(dims: &[usize], of: impl Iterator<Item = usize>) -> Sides {
     of.map(|d| (dims[d], dims[d + 1..].iter().product())).collect()
 }
 
@@ -139,7 +142,7 @@ fn general<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'
 }
 
 /// The contracted dimensions of both sides in the order that lets most sides be read with one stride; sums do not depend on it.
-fn contraction(lhs: &[(usize, usize)], rhs: &[(usize, usize)]) -> (Vec<(usize, usize)>, Vec<(usize, usize)>) {
+fn contraction(lhs: &[(usize, usize)], rhs: &[(usize, usize)]) -> (Sides, Sides) {
     let sorted = |key: &dyn Fn(usize) -> usize| {
         let mut order: Vec<usize> = (0..lhs.len()).collect();
         order.sort_by_key(|i| std::cmp::Reverse(key(*i)));

@@ -1,5 +1,8 @@
 //! Where the extreme of each row or column is.
 
+// Loop bodies take the instruction set as a type, whether they ask it anything or not.
+#![allow(clippy::extra_unused_type_parameters)]
+
 use super::ArgReduceOp;
 use super::kernel::rows;
 use crate::isa::{Isa, multiversion};

@@ -197,7 +197,7 @@ unsafe fn reduce_rows<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     // A row is cut into pieces; a unit is one piece of one row.
     let pieces = inner.div_ceil(CHUNK).max(1);
     let units = reduced.count() * pieces;
-    let unit_size = inner.min(CHUNK).max(1);
+    let unit_size = inner.clamp(1, CHUNK);
     let per_chunk = (CHUNK / (unit_size * units).max(1)).clamp(1, RESULTS);
     let chunks = count.div_ceil(per_chunk);
     let segments = segments(chunks, count * units * unit_size, units);
