@@ -539,6 +539,15 @@ fn compile(
                 low.slot_of[id as usize] = Some(slot);
             }
             Node::Op { code, ty, args, arity } => {
+                let mut args = args;
+                let is_scalar = |a: u32| rate[a as usize] != Rate::Element;
+                if matches!(code, Code::MulAdd | Code::MulSub | Code::NegMulAdd)
+                    && is_scalar(args[0])
+                    && !is_scalar(args[1])
+                {
+                    // The loops exist with the second factor a scalar.
+                    args.swap(0, 1);
+                }
                 let args = &args[..usize::from(arity)];
                 let types: Vec<ComputeType> = args.iter().map(|a| nodes[*a as usize].ty()).collect();
                 let r = args.iter().map(|a| rate[*a as usize]).max().unwrap_or(Rate::Once);
@@ -688,7 +697,8 @@ fn compile(
     for s in &mut stores {
         let at = written_at.get(&s.output).copied().unwrap_or(0);
         s.late_loads = load_read_at.iter().filter(|(_, read)| **read >= at).map(|(l, _)| *l).collect();
-        s.stand_in = low.registers.take(s.size);
+        // Of its own: it is live from the write to the end of the tile, while other registers come and go.
+        s.stand_in = low.registers.take_for_good(s.size);
     }
     let ns_per_tile = 4.0 + hundredths as f64 * 0.01 * geometry.tile as f64 + 3.0 * tile_code.len() as f64;
     Ok(Program {

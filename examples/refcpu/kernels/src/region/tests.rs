@@ -103,6 +103,50 @@ fn an_input_may_be_an_output() {
 }
 
 #[test]
+fn an_output_over_an_input_that_is_still_read_keeps_its_values() {
+    let n = 1300usize;
+    let mut b = Builder::new(&[n]);
+    let x = b.linear_input(DType::F32).unwrap();
+    let y = b.linear_input(DType::F32).unwrap();
+    let sum = b.op(TileOp::Add, &[x, y]).unwrap();
+    b.output(sum).unwrap();
+    // Written after `sum`, reading `x` to the end, through several registers.
+    let mut chain = b.op(TileOp::Maximum, &[x, y]).unwrap();
+    for _ in 0..3 {
+        let product = b.op(TileOp::Minimum, &[chain, x]).unwrap();
+        let other = b.op(TileOp::Maximum, &[product, y]).unwrap();
+        chain = b.op(TileOp::Subtract, &[other, product]).unwrap();
+    }
+    b.output(chain).unwrap();
+    let region = b.finish().unwrap();
+    let x: Vec<f32> = (0..n).map(|i| (i % 37) as f32).collect();
+    let y: Vec<f32> = (0..n).map(|i| (i * 7 % 11) as f32).collect();
+    let dims = [n];
+    let mut apart = (vec![0f32; n], vec![0f32; n]);
+    run(
+        &Pool::inline(),
+        &region,
+        &[Src::new(bytes_of(&x), DType::F32, &dims), Src::new(bytes_of(&y), DType::F32, &dims)],
+        &mut [
+            Dst::new(bytes_of_mut(&mut apart.0), DType::F32, &dims),
+            Dst::new(bytes_of_mut(&mut apart.1), DType::F32, &dims),
+        ],
+    );
+    let (mut over, mut second) = (x.clone(), vec![0f32; n]);
+    let at = std::ptr::NonNull::from(&mut over[..]).cast();
+    // SAFETY: the array lives on, and regions document that they work in place.
+    let (src, dst) = unsafe { (Src::from_raw(at, DType::F32, &dims), Dst::from_raw(at, DType::F32, &dims)) };
+    run(
+        &Pool::inline(),
+        &region,
+        &[src, Src::new(bytes_of(&y), DType::F32, &dims)],
+        &mut [dst, Dst::new(bytes_of_mut(&mut second), DType::F32, &dims)],
+    );
+    assert!(over == apart.0 && second == apart.1);
+    assert!((0..n).all(|i| over[i] == x[i] + y[i]));
+}
+
+#[test]
 fn narrow_floats_round_after_every_operation() {
     let n = 1000;
     let x: Vec<u16> = (0..n).map(|i| half::bf16::from_f32(i as f32 * 0.37).to_bits()).collect();

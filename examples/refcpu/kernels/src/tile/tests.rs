@@ -5,36 +5,31 @@ use crate::{ComputeType as C, DType};
 const TYPES: [C; 13] =
     [C::Pred, C::S8, C::S16, C::S32, C::S64, C::U8, C::U16, C::U32, C::U64, C::F32, C::F64, C::C64, C::C128];
 
-/// A cache line of bytes.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line([u8; 64]);
-
 /// An aligned array of elements with a mix of ordinary and special values.
 struct Tile {
-    lines: Vec<Line>,
+    words: Vec<u128>,
     size: usize,
 }
 
 impl Tile {
     fn new(ty: C, n: usize, salt: u64) -> Self {
-        let mut t = Self { lines: vec![Line([0; 64]); (n * ty.size()).div_ceil(64).max(1)], size: ty.size() };
+        let mut t = Self { words: vec![0; (n * ty.size()).div_ceil(16).max(1)], size: ty.size() };
         for i in 0..n {
             let bits = value(ty, (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(salt));
             let at = t.at(i);
-            // SAFETY: element `i` lies within the lines.
+            // SAFETY: element `i` lies within the words.
             unsafe { std::ptr::copy_nonoverlapping(bits.to_le_bytes().as_ptr(), at, ty.size()) };
         }
         t
     }
 
     fn at(&mut self, i: usize) -> *mut u8 {
-        self.lines.as_mut_ptr().cast::<u8>().wrapping_add(i * self.size)
+        self.words.as_mut_ptr().cast::<u8>().wrapping_add(i * self.size)
     }
 
     fn get(&mut self, i: usize) -> u128 {
         let mut b = [0u8; 16];
-        // SAFETY: element `i` lies within the lines.
+        // SAFETY: element `i` lies within the words.
         unsafe { std::ptr::copy_nonoverlapping(self.at(i), b.as_mut_ptr(), self.size) };
         u128::from_le_bytes(b)
     }
