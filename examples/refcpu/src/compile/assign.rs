@@ -146,12 +146,12 @@ impl Arena {
             return;
         }
         let mut start = start;
-        if let Some((s, n)) = self.free.range(..start).next_back().map(|(s, n)| (*s, *n)) {
-            if s + n == start {
-                self.remove(s, n);
-                start = s;
-                size += n;
-            }
+        if let Some((s, n)) = self.free.range(..start).next_back().map(|(s, n)| (*s, *n))
+            && s + n == start
+        {
+            self.remove(s, n);
+            start = s;
+            size += n;
         }
         if let Some(n) = self.free.get(&(start + size)).copied() {
             self.remove(start + size, n);

@@ -140,10 +140,10 @@ fn donors(graph: &Graph, donations: &[Donation]) -> Vec<Option<u32>> {
     let mut donors = vec![None; graph.results().len()];
     let bytes = |v: ValueId| graph.shape(v).bytes();
     for (p, d) in donations.iter().enumerate() {
-        if let Donation::Result(k) = d {
-            if graph.results().get(*k).is_some_and(|r| bytes(*r) == bytes(graph.parameters()[p])) {
-                donors[*k] = Some(p as u32);
-            }
+        if let Donation::Result(k) = d
+            && graph.results().get(*k).is_some_and(|r| bytes(*r) == bytes(graph.parameters()[p]))
+        {
+            donors[*k] = Some(p as u32);
         }
     }
     for (p, d) in donations.iter().enumerate() {
@@ -337,12 +337,11 @@ impl Emitter {
         if !self.is_free(buffer, reads, in_place) {
             return false;
         }
-        if let Some(Home::Result(k)) = self.buffers[buffer as usize].home {
-            if let Some(p) = self.donors[k as usize] {
-                if !self.is_free(self.parameter_buffers[p as usize], reads, in_place) {
-                    self.donors[k as usize] = None;
-                }
-            }
+        if let Some(Home::Result(k)) = self.buffers[buffer as usize].home
+            && let Some(p) = self.donors[k as usize]
+            && !self.is_free(self.parameter_buffers[p as usize], reads, in_place)
+        {
+            self.donors[k as usize] = None;
         }
         true
     }
@@ -448,7 +447,7 @@ impl Emitter {
             ends.iter().filter(|m| m.from != Place { buffer: m.to, offset: 0 }).cloned().collect();
         let targets: Vec<u32> = moves.iter().map(|m| m.to).collect();
         for m in &mut moves {
-            if m.from.buffer != m.to && targets.contains(&m.from.buffer) || m.from.buffer == m.to {
+            if targets.contains(&m.from.buffer) {
                 let saved = self.buffer(m.bytes, None);
                 self.copy(m.from, saved, m.bytes);
                 m.from = Place { buffer: saved, offset: 0 };

@@ -118,9 +118,11 @@ pub(super) fn reduce_window_by(
         copy::fill(pool, *init, dst(&mut a));
         results.push(a);
     }
-    let empty = out_dims.contains(&0);
+    if out_dims.contains(&0) {
+        return Ok(());
+    }
     let mut at = vec![0usize; dims.len()];
-    while !empty {
+    loop {
         let element = at
             .iter()
             .zip(&window.window_dilations)

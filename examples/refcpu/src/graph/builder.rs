@@ -207,10 +207,10 @@ impl Builder {
         let constants: Option<Vec<&Constant>> = operands.iter().map(|v| self.constant_of(*v)).collect();
         if let Some(constants) = constants.filter(|c| !c.is_empty()) {
             let shapes: Vec<&Shape> = operands.iter().map(|v| self.shape(*v)).collect();
-            if is_elementwise(op, &shapes, shape) {
-                if let Some(value) = fold(op, &constants, shape) {
-                    return Some(self.constant(value));
-                }
+            if is_elementwise(op, &shapes, shape)
+                && let Some(value) = fold(op, &constants, shape)
+            {
+                return Some(self.constant(value));
             }
         }
         let first = operands.first().copied();

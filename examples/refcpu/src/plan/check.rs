@@ -104,12 +104,11 @@ impl Program {
                 return Err(format!("slot {a} leaves the arena of {} bytes", self.arena));
             }
             for (_, _, b) in placed[n + 1..].iter().take_while(|(start, ..)| start < end) {
-                if let (Some(x), Some(y)) = (lives[*a], lives[*b]) {
-                    if x.0 <= y.1 && y.0 <= x.1 {
-                        return Err(format!(
-                            "slots {a} and {b} share memory and are live at {x:?} and {y:?}"
-                        ));
-                    }
+                if let (Some(x), Some(y)) = (lives[*a], lives[*b])
+                    && x.0 <= y.1
+                    && y.0 <= x.1
+                {
+                    return Err(format!("slots {a} and {b} share memory and are live at {x:?} and {y:?}"));
                 }
             }
         }

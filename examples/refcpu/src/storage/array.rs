@@ -180,10 +180,10 @@ impl Array {
     /// The bytes, row-major; None for a window, see [`Self::dense`].
     pub fn bytes(&self) -> Option<&[u8]> {
         match &*self.storage {
-            // SAFETY: the block has at least byte_len bytes (it was allocated for them), all initialised; they are
-            // written only through `bytes_mut` or a frame's view, which need the sole `Storage` handle, and that
-            // borrow excludes this one.
             Storage::Owned(block) => {
+                // SAFETY: the block has at least byte_len bytes (it was allocated for them), all initialised; they are
+                // written only through `bytes_mut` or a frame's view, which need the sole `Storage` handle, and that
+                // borrow excludes this one.
                 Some(unsafe { std::slice::from_raw_parts(block.as_ptr().as_ptr(), self.byte_len()) })
             }
             Storage::Foreign(memory) => Some(&memory.bytes()[..self.byte_len()]),
@@ -195,8 +195,8 @@ impl Array {
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let len = self.byte_len();
         match Arc::get_mut(&mut self.storage)? {
-            // SAFETY: as in `bytes`; there is no other handle (get_mut), and the slice borrows `self` mutably.
             Storage::Owned(block) => {
+                // SAFETY: as in `bytes`; there is no other handle (get_mut), and the slice borrows `self` mutably.
                 Some(unsafe { std::slice::from_raw_parts_mut(block.as_ptr().as_ptr(), len) })
             }
             Storage::Foreign(_) | Storage::Window(_) => None,

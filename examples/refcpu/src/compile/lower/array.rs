@@ -228,12 +228,12 @@ impl<'m> Scope<'m> {
         body: crate::graph::Graph,
     ) -> Vec<ValueId> {
         let reducer = reducer(body);
-        if let (Reducer::Op(op), [shape]) = (&reducer, &shapes[..]) {
-            if dims.is_empty() {
-                // Nothing to combine but the initial value.
-                let init = self.b.spread(operands[1], &shape.dims);
-                return vec![self.b.tile(tile_op(*op), &[init, operands[0]])];
-            }
+        if let (Reducer::Op(op), [shape]) = (&reducer, &shapes[..])
+            && dims.is_empty()
+        {
+            // Nothing to combine but the initial value.
+            let init = self.b.spread(operands[1], &shape.dims);
+            return vec![self.b.tile(tile_op(*op), &[init, operands[0]])];
         }
         self.b.node(Core::Reduce { dims, reducer }, operands, shapes)
     }
