@@ -1,9 +1,16 @@
 //! StableHLO `fft`: discrete Fourier transforms over the last one to three dimensions.
 
+use crate::view::SyncPtr;
 use crate::{DType, Dst, Pool, Src};
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
+
+/// Elements that are worth a chunk of their own.
+const CHUNK: usize = 8192;
+/// Columns that are transformed together: a cache line of them or two.
+const STRIP: usize = 8;
 
 /// The kinds of transform, named as in StableHLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +31,24 @@ trait Real: FftNum + crate::view::Element {
     fn planner() -> &'static Mutex<FftPlanner<Self>>;
     /// `1 / n`.
     fn reciprocal(n: usize) -> Self;
+    /// `exp(-2 pi i k / n)` for `k <= n / 2`, made at most once per process for each length.
+    fn turns(n: usize) -> Arc<[Complex<Self>]>;
+}
+
+/// Tables of roots of unity by length.
+type Turns<T> = Mutex<HashMap<usize, Arc<[Complex<T>]>>>;
+
+fn cached_turns<T: Real>(cache: &Turns<T>, n: usize, narrow: impl Fn(f64) -> T) -> Arc<[Complex<T>]> {
+    let mut cache = cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let table = cache.entry(n).or_insert_with(|| {
+        (0..=n / 2)
+            .map(|k| {
+                let (sin, cos) = (std::f64::consts::TAU * k as f64 / n as f64).sin_cos();
+                Complex::new(narrow(cos), narrow(-sin))
+            })
+            .collect()
+    });
+    table.clone()
 }
 
 impl Real for f32 {
@@ -34,6 +59,10 @@ impl Real for f32 {
     fn reciprocal(n: usize) -> f32 {
         (1.0 / n as f64) as f32
     }
+    fn turns(n: usize) -> Arc<[Complex<f32>]> {
+        static TURNS: LazyLock<Turns<f32>> = LazyLock::new(Default::default);
+        cached_turns(&TURNS, n, |v| v as f32)
+    }
 }
 
 impl Real for f64 {
@@ -43,6 +72,10 @@ impl Real for f64 {
     }
     fn reciprocal(n: usize) -> f64 {
         1.0 / n as f64
+    }
+    fn turns(n: usize) -> Arc<[Complex<f64>]> {
+        static TURNS: LazyLock<Turns<f64>> = LazyLock::new(Default::default);
+        cached_turns(&TURNS, n, |v| v)
     }
 }
 
@@ -57,18 +90,27 @@ fn plan<T: Real>(length: usize, inverse: bool) -> Arc<dyn Fft<T>> {
 /// Makes the plans that [`fft`] with these arguments needs, so that the first call is as fast as the others. `dtype` is
 /// that of the input.
 pub fn fft_prepare(kind: FftKind, dtype: DType, length: &[usize]) {
-    let inverse = matches!(kind, FftKind::Ifft | FftKind::Irfft);
-    for n in length.iter().copied().filter(|n| *n > 0) {
-        match dtype {
-            DType::F32 | DType::C64 => drop(plan::<f32>(n, inverse)),
-            _ => drop(plan::<f64>(n, inverse)),
+    fn prepare<T: Real>(kind: FftKind, length: &[usize]) {
+        let inverse = matches!(kind, FftKind::Ifft | FftKind::Irfft);
+        let Some((last, outer)) = length.split_last().filter(|_| !length.contains(&0)) else { return };
+        for n in outer {
+            drop(plan::<T>(*n, inverse));
         }
+        match kind {
+            FftKind::Fft | FftKind::Ifft => drop(plan::<T>(*last, inverse)),
+            FftKind::Rfft | FftKind::Irfft => drop(RealPlan::<T>::new(*last, inverse)),
+        }
+    }
+    match dtype {
+        DType::F32 | DType::C64 => prepare::<f32>(kind, length),
+        _ => prepare::<f64>(kind, length),
     }
 }
 
 /// Transforms the last `length.len()` dimensions, each of the length given there; all dimensions before are batches.
 /// Types: C64 to C64 or C128 to C128; `Rfft` takes F32 or F64 and writes `length / 2 + 1` complex elements along the last
-/// dimension; `Irfft` the other way round. Takes memory for two copies of one transform.
+/// dimension; `Irfft` the other way round. Takes memory for a few lines per thread, and an `Irfft` of several dimensions for
+/// a copy of the input.
 ///
 /// # Panics
 /// If types or shapes do not fit.
@@ -85,7 +127,7 @@ pub fn fft(pool: &Pool, input: Src<'_>, out: Dst<'_>, kind: FftKind, length: &[u
     }
 }
 
-fn run<T: Real>(_pool: &Pool, input: Src<'_>, mut out: Dst<'_>, kind: FftKind, length: &[usize]) {
+fn run<T: Real>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, kind: FftKind, length: &[usize]) {
     let rank = input.dims().len();
     let describe = || format!("fft: {kind:?} of {:?} by {length:?} to {:?}", input.dims(), out.dims());
     assert!(
@@ -94,8 +136,9 @@ fn run<T: Real>(_pool: &Pool, input: Src<'_>, mut out: Dst<'_>, kind: FftKind, l
         describe()
     );
     let batch_rank = rank - length.len();
+    let last = length[length.len() - 1];
     let mut half = length.to_vec();
-    half[length.len() - 1] = if length[length.len() - 1] == 0 { 0 } else { length[length.len() - 1] / 2 + 1 };
+    half[length.len() - 1] = if last == 0 { 0 } else { last / 2 + 1 };
     let (from, to) = match kind {
         FftKind::Fft | FftKind::Ifft => (length, length),
         FftKind::Rfft => (length, &half[..]),
@@ -111,102 +154,239 @@ fn run<T: Real>(_pool: &Pool, input: Src<'_>, mut out: Dst<'_>, kind: FftKind, l
     if out.is_empty() || input.is_empty() {
         return;
     }
-    let (from_len, to_len, full) =
-        (from.iter().product::<usize>(), to.iter().product::<usize>(), length.iter().product::<usize>());
     let inverse = matches!(kind, FftKind::Ifft | FftKind::Irfft);
-    let batches = input.len() / from_len;
-    let zero = Complex::new(T::zero(), T::zero());
-    let mut work = vec![zero; full];
-    let last = length[length.len() - 1];
-    for b in 0..batches {
+    let scale = if inverse { T::reciprocal(length.iter().product()) } else { T::one() };
+    let rows = input.len() / from[from.len() - 1];
+    let (source, target) = (SyncPtr::from_raw(input.as_ptr().cast_mut()), SyncPtr::new(&mut out));
+    // SAFETY: for all passes: the types were checked by `fft` and the shapes above. Arrays have `rows` rows, of `last`
+    // real or complex elements or of half as many complex ones and one; `input` is only read.
+    unsafe {
         match kind {
+            FftKind::Fft | FftKind::Ifft => {
+                complex_rows::<T>(pool, source, target, rows, last, inverse, scale);
+                columns::<T>(pool, target, rows, length, last, inverse);
+            }
             FftKind::Rfft => {
-                // SAFETY: type and length were checked; a real array is read as its own type.
-                let values = unsafe {
-                    std::slice::from_raw_parts(input.as_ptr().cast::<T>().add(b * from_len), from_len)
-                };
-                for (w, v) in work.iter_mut().zip(values) {
-                    *w = Complex::new(*v, T::zero());
-                }
+                let (from, to) = ((source, last), (target, last / 2 + 1));
+                real_rows::<T, T, Complex<T>>(pool, from, to, rows, last, false, &|row, from, to| {
+                    row.forward(from, to)
+                });
+                columns::<T>(pool, target, rows, length, half[half.len() - 1], false);
             }
-            _ => {
-                // SAFETY: type and length were checked; `Complex<T>` is two `T`, as the array's elements are.
-                let values = unsafe {
-                    std::slice::from_raw_parts(
-                        input.as_ptr().cast::<Complex<T>>().add(b * from_len),
-                        from_len,
-                    )
-                };
-                if kind == FftKind::Irfft {
-                    complete(values, &mut work, length, last / 2 + 1);
-                } else {
-                    work.copy_from_slice(values);
-                }
+            FftKind::Irfft if length.len() == 1 => {
+                let (from, to) = ((source, last / 2 + 1), (target, last));
+                real_rows::<T, Complex<T>, T>(pool, from, to, rows, last, true, &|row, from, to| {
+                    row.inverse(from, to, scale);
+                });
             }
-        }
-        transform(&mut work, length, inverse);
-        let scale = if inverse { T::reciprocal(full) } else { T::one() };
-        if kind == FftKind::Irfft {
-            // SAFETY: as above, for writing.
-            let values = unsafe {
-                std::slice::from_raw_parts_mut(out.as_mut_ptr().cast::<T>().add(b * to_len), to_len)
-            };
-            for (v, w) in values.iter_mut().zip(&work) {
-                *v = w.re * scale;
-            }
-        } else {
-            // SAFETY: as above, for writing.
-            let values = unsafe {
-                std::slice::from_raw_parts_mut(out.as_mut_ptr().cast::<Complex<T>>().add(b * to_len), to_len)
-            };
-            let kept = to[to.len() - 1];
-            for (v, w) in values.chunks_exact_mut(kept).zip(work.chunks_exact(last)) {
-                for (v, w) in v.iter_mut().zip(w) {
-                    *v = w.scale(scale);
-                }
+            FftKind::Irfft => {
+                let mut copy = zeros::<T>(input.len());
+                copy.as_mut_ptr().copy_from_nonoverlapping(input.as_ptr().cast(), input.len());
+                let middle = SyncPtr::from_raw(copy.as_mut_ptr().cast());
+                columns::<T>(pool, middle, rows, length, half[half.len() - 1], true);
+                let (from, to) = ((middle, last / 2 + 1), (target, last));
+                real_rows::<T, Complex<T>, T>(pool, from, to, rows, last, true, &|row, from, to| {
+                    row.inverse(from, to, scale);
+                });
             }
         }
     }
 }
 
-/// Fills the redundant half of a Hermitian array from its first `half` columns.
-fn complete<T: Real>(from: &[Complex<T>], to: &mut [Complex<T>], length: &[usize], half: usize) {
-    let last = length[length.len() - 1];
-    let outer = &length[..length.len() - 1];
-    for (row, line) in to.chunks_exact_mut(last).enumerate() {
-        // The row at the negated index of every outer dimension.
-        let (mut rest, mut mirror, mut step) = (row, 0, 1);
-        for n in outer.iter().rev() {
-            mirror += (n - rest % n) % n * step;
-            step *= n;
-            rest /= n;
+/// Transforms rows of `n` complex elements and scales them.
+///
+/// # Safety
+/// There are `rows` of them at `from`, readable, and as much room at `to`, apart from it; both are aligned.
+unsafe fn complex_rows<T: Real>(
+    pool: &Pool,
+    from: SyncPtr,
+    to: SyncPtr,
+    rows: usize,
+    n: usize,
+    inverse: bool,
+    scale: T,
+) {
+    let plan = plan::<T>(n, inverse);
+    let part = (CHUNK / n).max(1);
+    pool.run(rows.div_ceil(part), &|chunk| {
+        let first = chunk * part * n;
+        let len = part.min(rows - chunk * part) * n;
+        // SAFETY: the caller's contract; chunks have different rows.
+        let (from, to) = unsafe {
+            (
+                std::slice::from_raw_parts(from.get().cast::<Complex<T>>().add(first), len),
+                std::slice::from_raw_parts_mut(to.get().cast::<Complex<T>>().add(first), len),
+            )
+        };
+        to.copy_from_slice(from);
+        plan.process_with_scratch(to, &mut zeros(plan.get_inplace_scratch_len()));
+        if inverse {
+            to.iter_mut().for_each(|v| *v = v.scale(scale));
         }
-        for (k, v) in line.iter_mut().enumerate() {
-            *v = if k < half { from[row * half + k] } else { from[mirror * half + last - k].conj() };
-        }
-    }
+    });
 }
 
-/// Transforms every dimension of one array.
-fn transform<T: Real>(work: &mut [Complex<T>], length: &[usize], inverse: bool) {
-    for (d, n) in length.iter().copied().enumerate() {
+/// Transforms rows of `n` real elements to or from complex ones by `work(row, from, to)`.
+///
+/// # Safety
+/// There are `rows` of them on one side and `rows` of `n / 2 + 1` complex elements on the other; `from` can be read and
+/// `to` written, they do not overlap and are aligned; `A` and `B` are the types of their elements.
+unsafe fn real_rows<T: Real, A: Send + Sync, B: Send + Sync>(
+    pool: &Pool,
+    (from, from_len): (SyncPtr, usize),
+    (to, to_len): (SyncPtr, usize),
+    rows: usize,
+    n: usize,
+    inverse: bool,
+    work: &(dyn Fn(&mut RealRow<'_, T>, &[A], &mut [B]) + Sync),
+) {
+    let shared = RealPlan::<T>::new(n, inverse);
+    let part = (CHUNK / n).max(1);
+    pool.run(rows.div_ceil(part), &|chunk| {
+        let mut row = RealRow::new(&shared);
+        for number in chunk * part..rows.min((chunk + 1) * part) {
+            // SAFETY: the caller's contract; chunks have different rows.
+            let (from, to) = unsafe {
+                (
+                    std::slice::from_raw_parts(from.get().cast::<A>().add(number * from_len), from_len),
+                    std::slice::from_raw_parts_mut(to.get().cast::<B>().add(number * to_len), to_len),
+                )
+            };
+            work(&mut row, from, to);
+        }
+    });
+}
+
+/// Transforms every dimension but the last, in place.
+///
+/// # Safety
+/// `data` is an array of `rows * inner` complex elements that may be accessed by nobody else; its last dimensions are
+/// those of `length`, the last one being `inner` long.
+unsafe fn columns<T: Real>(
+    pool: &Pool,
+    data: SyncPtr,
+    rows: usize,
+    length: &[usize],
+    inner: usize,
+    inverse: bool,
+) {
+    for (d, n) in length[..length.len() - 1].iter().copied().enumerate() {
         let plan = plan::<T>(n, inverse);
-        let inner: usize = length[d + 1..].iter().product();
-        if inner == 1 {
-            plan.process(work);
-            continue;
-        }
-        let mut line = vec![Complex::new(T::zero(), T::zero()); n];
-        for block in work.chunks_exact_mut(n * inner) {
-            for i in 0..inner {
-                for (k, l) in line.iter_mut().enumerate() {
-                    *l = block[k * inner + i];
+        let total = rows * inner;
+        let inner: usize = length[d + 1..length.len() - 1].iter().product::<usize>() * inner;
+        let outer = total / (n * inner);
+        let strips = inner.div_ceil(STRIP);
+        let part = (CHUNK / (n * STRIP)).max(1);
+        pool.run((outer * strips).div_ceil(part), &|chunk| {
+            let mut lines = zeros::<T>(n * STRIP);
+            let mut scratch = zeros(plan.get_inplace_scratch_len());
+            for number in chunk * part..(outer * strips).min((chunk + 1) * part) {
+                let (first, strip) = (number / strips * n * inner, number % strips * STRIP);
+                let width = STRIP.min(inner - strip);
+                let start = data.get().cast::<Complex<T>>().wrapping_add(first + strip);
+                for k in 0..n {
+                    for i in 0..width {
+                        // SAFETY: element k of column strip + i < inner of block number / strips.
+                        lines[i * n + k] = unsafe { *start.add(k * inner + i) };
+                    }
                 }
-                plan.process(&mut line);
-                for (k, l) in line.iter().enumerate() {
-                    block[k * inner + i] = *l;
+                plan.process_with_scratch(&mut lines[..width * n], &mut scratch);
+                for k in 0..n {
+                    for i in 0..width {
+                        // SAFETY: as above; no other strip has the element.
+                        unsafe { *start.add(k * inner + i) = lines[i * n + k] };
+                    }
                 }
             }
+        });
+    }
+}
+
+fn zeros<T: Real>(n: usize) -> Vec<Complex<T>> {
+    vec![Complex::new(T::zero(), T::zero()); n]
+}
+
+/// How real transforms of one length are done: those of even length as complex ones of half the length.
+struct RealPlan<T> {
+    n: usize,
+    plan: Arc<dyn Fft<T>>,
+    /// `exp(-2 pi i k / n)` for `k <= n / 2`, for even lengths.
+    turns: Arc<[Complex<T>]>,
+}
+
+/// A [`RealPlan`] with memory to work in.
+struct RealRow<'a, T> {
+    plan: &'a RealPlan<T>,
+    line: Vec<Complex<T>>,
+    scratch: Vec<Complex<T>>,
+}
+
+impl<T: Real> RealPlan<T> {
+    fn new(n: usize, inverse: bool) -> Self {
+        if n.is_multiple_of(2) {
+            Self { n, plan: plan(n / 2, inverse), turns: T::turns(n) }
+        } else {
+            Self { n, plan: plan(n, inverse), turns: Arc::new([]) }
+        }
+    }
+}
+
+impl<'a, T: Real> RealRow<'a, T> {
+    fn new(plan: &'a RealPlan<T>) -> Self {
+        Self { plan, line: zeros(plan.plan.len()), scratch: zeros(plan.plan.get_inplace_scratch_len()) }
+    }
+
+    /// The first half of the transform of real numbers.
+    fn forward(&mut self, from: &[T], to: &mut [Complex<T>]) {
+        let Self { plan: RealPlan { n, plan, turns }, line, scratch } = self;
+        if n % 2 == 1 {
+            for (l, v) in line.iter_mut().zip(from) {
+                *l = Complex::new(*v, T::zero());
+            }
+            plan.process_with_scratch(line, scratch);
+            to.copy_from_slice(&line[..to.len()]);
+            return;
+        }
+        for (l, v) in line.iter_mut().zip(from.chunks_exact(2)) {
+            *l = Complex::new(v[0], v[1]);
+        }
+        plan.process_with_scratch(line, scratch);
+        // The transforms of even and odd elements are the parts of `line` that mirror and anti-mirror.
+        let (half, one_half) = (n / 2, T::reciprocal(2));
+        for (k, t) in to.iter_mut().enumerate() {
+            let (a, b) =
+                (line[if k == half { 0 } else { k }], line[if k == 0 { 0 } else { half - k }].conj());
+            let (even, odd) = ((a + b).scale(one_half), (a - b).scale(one_half));
+            let odd = Complex::new(odd.im, -odd.re);
+            *t = even + turns[k] * odd;
+        }
+    }
+
+    /// The real numbers whose transform has this first half, times `n * scale`. Imaginary parts of the constant and of
+    /// the highest frequency do not count.
+    fn inverse(&mut self, from: &[Complex<T>], to: &mut [T], scale: T) {
+        let Self { plan: RealPlan { n, plan, turns }, line, scratch } = self;
+        if n % 2 == 1 {
+            for (k, l) in line.iter_mut().enumerate() {
+                *l = if k < from.len() { from[k] } else { from[*n - k].conj() };
+            }
+            line[0].im = T::zero();
+            plan.process_with_scratch(line, scratch);
+            for (t, l) in to.iter_mut().zip(&*line) {
+                *t = l.re * scale;
+            }
+            return;
+        }
+        let half = n / 2;
+        let at = |k: usize| if k == 0 || k == half { Complex::new(from[k].re, T::zero()) } else { from[k] };
+        for (k, l) in line.iter_mut().enumerate() {
+            let (a, b) = (at(k), at(half - k).conj());
+            let (even, odd) = (a + b, (a - b) * turns[k].conj());
+            *l = even + Complex::new(-odd.im, odd.re);
+        }
+        plan.process_with_scratch(line, scratch);
+        for (t, l) in to.chunks_exact_mut(2).zip(&*line) {
+            (t[0], t[1]) = (l.re * scale, l.im * scale);
         }
     }
 }

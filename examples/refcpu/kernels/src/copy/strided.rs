@@ -61,11 +61,14 @@ impl Nest {
             l.src = l.src.wrapping_mul(one);
             l.dst = l.dst.wrapping_mul(one);
         }
-        if let Some(Loop { count, src, dst }) = self.loops.last().copied() {
-            if src == one && dst == one && count <= 16 && matches!(count * size, 2 | 4 | 8 | 16) {
-                self.loops.pop();
-                size *= count;
-            }
+        if let Some(Loop { count, src, dst }) = self.loops.last().copied()
+            && src == one
+            && dst == one
+            && count <= 16
+            && matches!(count * size, 2 | 4 | 8 | 16)
+        {
+            self.loops.pop();
+            size *= count;
         }
         let inner = choose_inner(&mut self.loops, size);
         Prepared { loops: self.loops, inner, size, empty: self.empty }

@@ -161,26 +161,28 @@ mod x86 {
     pub(super) unsafe fn tile_4(src: *const u8, src_stride: isize, dst: *mut u8, dst_stride: usize) {
         // SAFETY: the caller's contract.
         unsafe {
-            let row = |i: usize| src.wrapping_offset(i as isize * src_stride).cast::<f32>();
             // Rows i and i + 4 side by side, for the left and the right half of the columns: then only moves within
-            // halves of registers remain.
-            let load = |i: usize, half: usize| {
-                let low = _mm256_castps128_ps256(_mm_loadu_ps(row(i).add(4 * half)));
-                _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(row(i + 4).add(4 * half)))
-            };
+            // halves of registers remain. A macro, because closures are not inlined across target features.
+            macro_rules! load {
+                ($i:expr, $half:expr) => {{
+                    let row =
+                        |i: isize| src.wrapping_offset(i * src_stride).cast::<f32>().wrapping_add(4 * $half);
+                    let (upper, lower) = (row($i), row($i + 4));
+                    _mm256_insertf128_ps::<1>(
+                        _mm256_castps128_ps256(_mm_loadu_ps(upper)),
+                        _mm_loadu_ps(lower),
+                    )
+                }};
+            }
             for half in 0..2 {
-                let (a, b, c, d) = (load(0, half), load(1, half), load(2, half), load(3, half));
+                let (a, b, c, d) = (load!(0, half), load!(1, half), load!(2, half), load!(3, half));
                 let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
                 let (ef, gh) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
-                let out = [
-                    _mm256_shuffle_ps::<0x44>(ab, cd),
-                    _mm256_shuffle_ps::<0xee>(ab, cd),
-                    _mm256_shuffle_ps::<0x44>(ef, gh),
-                    _mm256_shuffle_ps::<0xee>(ef, gh),
-                ];
-                for (i, v) in out.into_iter().enumerate() {
-                    _mm256_storeu_ps(dst.add((4 * half + i) * dst_stride).cast(), v);
-                }
+                let to = dst.add(4 * half * dst_stride);
+                _mm256_storeu_ps(to.cast(), _mm256_shuffle_ps::<0x44>(ab, cd));
+                _mm256_storeu_ps(to.add(dst_stride).cast(), _mm256_shuffle_ps::<0xee>(ab, cd));
+                _mm256_storeu_ps(to.add(2 * dst_stride).cast(), _mm256_shuffle_ps::<0x44>(ef, gh));
+                _mm256_storeu_ps(to.add(3 * dst_stride).cast(), _mm256_shuffle_ps::<0xee>(ef, gh));
             }
         }
     }
@@ -193,13 +195,19 @@ mod x86 {
     pub(super) unsafe fn tile_8(src: *const u8, src_stride: isize, dst: *mut u8, dst_stride: usize) {
         // SAFETY: the caller's contract.
         unsafe {
-            let row = |i: usize| src.wrapping_offset(i as isize * src_stride).cast::<f64>();
-            let load = |i: usize, half: usize| {
-                let low = _mm256_castpd128_pd256(_mm_loadu_pd(row(i).add(2 * half)));
-                _mm256_insertf128_pd::<1>(low, _mm_loadu_pd(row(i + 2).add(2 * half)))
-            };
+            macro_rules! load {
+                ($i:expr, $half:expr) => {{
+                    let row =
+                        |i: isize| src.wrapping_offset(i * src_stride).cast::<f64>().wrapping_add(2 * $half);
+                    let (upper, lower) = (row($i), row($i + 2));
+                    _mm256_insertf128_pd::<1>(
+                        _mm256_castpd128_pd256(_mm_loadu_pd(upper)),
+                        _mm_loadu_pd(lower),
+                    )
+                }};
+            }
             for half in 0..2 {
-                let (a, b) = (load(0, half), load(1, half));
+                let (a, b) = (load!(0, half), load!(1, half));
                 _mm256_storeu_pd(dst.add(2 * half * dst_stride).cast(), _mm256_unpacklo_pd(a, b));
                 _mm256_storeu_pd(dst.add((2 * half + 1) * dst_stride).cast(), _mm256_unpackhi_pd(a, b));
             }

@@ -281,7 +281,7 @@ impl<'a> Updates<'a> {
         owned: Range<usize>,
         combine: impl Fn(T, T) -> T,
     ) {
-        // SAFETY (of its calls): element numbers lie in their arrays.
+        // SAFETY: for all calls: element numbers lie in their arrays.
         let one = |o: usize, u: usize| unsafe {
             let place = to.add(o);
             place.write(combine(place.read(), from.add(u).read()));
@@ -331,7 +331,7 @@ impl<'a> Updates<'a> {
         let len = out.as_mut_slice::<T>().len();
         let from = SyncPtr::from_raw(updates.as_slice::<T>().as_ptr().cast_mut().cast());
         let to = SyncPtr::new(out);
-        // SAFETY (of all uses): the views have these shapes (checked by `new`) and type, and their elements `T`'s size.
+        // SAFETY: for all uses: the views have these shapes (checked by `new`) and type, and their elements `T`'s size.
         let run = |owned: Range<usize>| unsafe {
             self.combine_owned::<T>(to.get().cast(), from.get().cast(), owned, combine)
         };
@@ -352,7 +352,7 @@ impl<'a> Updates<'a> {
     fn rows(&self) -> Option<usize> {
         match self.window[..] {
             [(n, 1, 1)] => {
-                let aligned = |step: isize| step as usize % n == 0;
+                let aligned = |step: isize| (step as usize).is_multiple_of(n);
                 let all =
                     self.batch.iter().all(|b| aligned(b.1)) && self.components.iter().all(|c| aligned(c.1));
                 all.then_some(n)

@@ -168,7 +168,7 @@ impl<S: Storage> BatchIn<S> {
     /// If `S` does not have the element's size.
     pub(super) fn new(src: &Src<'_>, len: usize) -> Self {
         assert_eq!(size_of::<S>(), src.dtype().size());
-        let count = if len == 0 { 0 } else { src.len() / len };
+        let count = src.len().checked_div(len).unwrap_or(0);
         Self {
             ptr: SyncPtr::from_raw(src.as_ptr().cast_mut()),
             len,
@@ -199,7 +199,7 @@ impl<S: Storage> BatchOut<S> {
     /// If `S` does not have the element's size.
     pub(super) fn new(dst: &mut Dst<'_>, len: usize) -> Self {
         assert_eq!(size_of::<S>(), dst.dtype().size());
-        let count = if len == 0 { 0 } else { dst.len() / len };
+        let count = dst.len().checked_div(len).unwrap_or(0);
         Self { ptr: SyncPtr::new(dst), len, count, storage: std::marker::PhantomData }
     }
 
@@ -228,14 +228,138 @@ pub(super) fn matrix_dims<'a>(what: &str, dtype: DType, dims: &'a [usize]) -> (&
     (batch, matrix[0], matrix[1])
 }
 
-/// Calls `work` for each of `count` matrices: together in chunks where one matrix is little work.
+/// Calls `work` for each of `count` matrices with the pool that it may use: large ones one after the other, each in
+/// parallel, small ones at the same time.
 pub(super) fn for_each_matrix(
     pool: &Pool,
     count: usize,
     operations_each: usize,
-    work: &(dyn Fn(std::ops::Range<usize>) + Sync),
+    work: &(dyn Fn(std::ops::Range<usize>, &Pool) + Sync),
 ) {
     const OPERATIONS_PER_CHUNK: usize = 50_000;
+    const LARGE: usize = 4_000_000;
+    if operations_each >= LARGE {
+        return work(0..count, pool);
+    }
     let part = (OPERATIONS_PER_CHUNK / operations_each.max(1)).max(1);
-    pool.run(count.div_ceil(part), &|chunk| work(chunk * part..count.min((chunk + 1) * part)));
+    pool.run(count.div_ceil(part), &|chunk| {
+        work(chunk * part..count.min((chunk + 1) * part), &Pool::inline());
+    });
+}
+
+/// A matrix somewhere in memory.
+#[derive(Clone, Copy)]
+pub(super) struct View<T> {
+    /// The element of row 0 and column 0.
+    pub(super) ptr: *mut T,
+    /// Elements from one row to the next.
+    pub(super) row: isize,
+    /// Elements from one column to the next.
+    pub(super) column: isize,
+    /// Whether it stands for its complex conjugate. Only for matrices that are read.
+    pub(super) conjugated: bool,
+}
+
+// SAFETY: a view is dereferenced in unsafe code only, whose authors prove that threads do not write what others access.
+unsafe impl<T: Send> Send for View<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for View<T> {}
+
+impl<T: Field> View<T> {
+    /// A dense row-major matrix.
+    pub(super) fn dense(ptr: *mut T, columns: usize) -> Self {
+        Self { ptr, row: columns as isize, column: 1, conjugated: false }
+    }
+
+    /// The part from row `i` and column `j` on.
+    pub(super) fn at(self, i: usize, j: usize) -> Self {
+        Self { ptr: self.ptr.wrapping_offset(i as isize * self.row + j as isize * self.column), ..self }
+    }
+
+    /// The transposed matrix.
+    pub(super) fn transposed(self) -> Self {
+        Self { row: self.column, column: self.row, ..self }
+    }
+
+    /// The conjugated matrix.
+    pub(super) fn conj(self) -> Self {
+        Self { conjugated: !self.conjugated, ..self }
+    }
+
+    /// An element.
+    ///
+    /// # Safety
+    /// It lies in the matrix, and nobody writes it.
+    #[inline(always)]
+    pub(super) unsafe fn read(self, i: usize, j: usize) -> T {
+        // SAFETY: the caller's contract.
+        let value = unsafe { *self.at(i, j).ptr };
+        if self.conjugated { value.conj() } else { value }
+    }
+}
+
+/// `c -= a * b`, where `a` is `m` by `k` and `b` is `k` by `n`.
+///
+/// # Safety
+/// All elements of the three matrices can be accessed, those of `c` by nobody else; `c` does not overlap the others.
+pub(super) unsafe fn subtract_product<T: Field>(
+    c: View<T>,
+    a: View<T>,
+    b: View<T>,
+    (m, k, n): (usize, usize, usize),
+) {
+    // SAFETY: the caller's contract, which is the function's.
+    unsafe { product(c, a, b, (m, k, n), T::ONE, -T::ONE) }
+}
+
+/// `c = a * b`, as [`subtract_product`].
+///
+/// # Safety
+/// As there.
+pub(super) unsafe fn set_product<T: Field>(
+    c: View<T>,
+    a: View<T>,
+    b: View<T>,
+    (m, k, n): (usize, usize, usize),
+) {
+    // SAFETY: the caller's contract, which is the function's.
+    unsafe { product(c, a, b, (m, k, n), T::ZERO, T::ONE) }
+}
+
+/// `c = old * c + new * a * b`; `c` is not read where `old` is zero.
+///
+/// # Safety
+/// As for [`subtract_product`].
+unsafe fn product<T: Field>(
+    c: View<T>,
+    a: View<T>,
+    b: View<T>,
+    (m, k, n): (usize, usize, usize),
+    old: T,
+    new: T,
+) {
+    // SAFETY: the caller's contract: `gemm` accesses exactly the elements that strides and sizes describe.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            c.ptr,
+            c.column,
+            c.row,
+            old != T::ZERO,
+            a.ptr.cast_const(),
+            a.column,
+            a.row,
+            b.ptr.cast_const(),
+            b.column,
+            b.row,
+            old,
+            new,
+            false,
+            a.conjugated,
+            b.conjugated,
+            gemm::Parallelism::None,
+        );
+    }
 }

@@ -1,9 +1,13 @@
 //! Householder QR: what JAX asks unknown platforms for in the custom calls `Qr` and
 //! `ProductOfElementaryHouseholderReflectors`.
 
-use super::matrix::{BatchIn, BatchOut, Field, Storage, by_storage, for_each_matrix, matrix_dims};
+use super::matrix::{
+    BatchIn, BatchOut, Field, Storage, View, by_storage, for_each_matrix, matrix_dims, set_product,
+    subtract_product,
+};
 use crate::copy::check_same_type;
 use crate::{Dst, Pool, Src};
+use std::cmp::Ordering;
 
 /// Factors each `m` by `n` matrix of `input` as LAPACK's `geqrf`: `R` in the upper triangle of `out`, below it the
 /// reflectors' vectors (whose first element, 1, is left out), and their factors in `taus`, `min(m, n)` per matrix.
@@ -20,6 +24,9 @@ pub fn qr(pool: &Pool, input: Src<'_>, out: Dst<'_>, taus: Dst<'_>) {
     by_storage!("qr", input.dtype(), run_qr(pool, input, out, taus, m, n));
 }
 
+/// Columns whose reflectors are applied together.
+const BLOCK: usize = 32;
+
 fn run_qr<S: Storage>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, mut taus: Dst<'_>, m: usize, n: usize) {
     if out.is_empty() {
         return;
@@ -27,16 +34,24 @@ fn run_qr<S: Storage>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, mut taus: D
     let (count, k) = (out.len() / (m * n), m.min(n));
     let from = BatchIn::<S>::new(&input, m * n);
     let (to, factors) = (BatchOut::<S>::new(&mut out, m * n), BatchOut::<S>::new(&mut taus, k));
-    for_each_matrix(pool, count, 2 * m * n * k, &|range| {
+    for_each_matrix(pool, count, 2 * m * n * k, &|range, pool| {
         let (mut a, mut tau) = (vec![S::Number::ZERO; m * n], vec![S::Number::ZERO; k]);
-        let mut sums = vec![S::Number::ZERO; n];
+        let mut block = Block::new(m, n);
         for index in range {
             // SAFETY: the operands live in the calling frame and are of the type of `S`.
             unsafe { from.load(index, &mut a) };
-            for j in 0..k {
-                tau[j] = reflector(&mut a, m, n, j);
-                let tau = tau[j].conj();
-                apply(&mut a, n, j, j + 1, m, tau, &mut sums, |row, a| a[row * n + j]);
+            for first in (0..k).step_by(BLOCK) {
+                let last = k.min(first + BLOCK);
+                for (j, tau) in (first..).zip(&mut tau[first..last]) {
+                    *tau = reflector(&mut a, m, n, j);
+                    apply_one(&mut a, n, j, last, m, tau.conj());
+                }
+                if last < n {
+                    block.gather(&a, n, first, &tau[first..last]);
+                    let rest = View::dense(a.as_mut_ptr(), n).at(first, last);
+                    // SAFETY: the rest of the matrix lies right of the columns that were gathered, and is ours.
+                    unsafe { block.apply(pool, rest, n - last, true) };
+                }
             }
             // SAFETY: as above; each index belongs to one chunk.
             unsafe {
@@ -67,40 +82,115 @@ fn reflector<T: Field>(a: &mut [T], m: usize, n: usize, j: usize) -> T {
     (beta - alpha) / beta
 }
 
-/// Applies `1 - tau * v * v^H` to columns `first..` of rows `j..m`, where `v` is 1 at `j` and `vector` gives the rest.
-#[allow(clippy::too_many_arguments)]
-fn apply<T: Field>(
-    a: &mut [T],
-    n: usize,
-    j: usize,
-    first: usize,
-    m: usize,
-    tau: T,
-    sums: &mut [T],
-    vector: impl Fn(usize, &[T]) -> T,
-) {
-    if tau == T::ZERO || first >= n {
+/// Applies the reflector of column `j`, with factor `tau`, to columns `j + 1..last`.
+fn apply_one<T: Field>(a: &mut [T], n: usize, j: usize, last: usize, m: usize, tau: T) {
+    if tau == T::ZERO || j + 1 >= last {
         return;
     }
-    let sums = &mut sums[first..n];
-    sums.copy_from_slice(&a[j * n + first..(j + 1) * n]);
+    let mut sums = [T::ZERO; BLOCK];
+    let sums = &mut sums[..last - j - 1];
+    sums.copy_from_slice(&a[j * n + j + 1..j * n + last]);
     for i in j + 1..m {
-        let v = vector(i, a).conj();
-        for (s, x) in sums.iter_mut().zip(&a[i * n + first..(i + 1) * n]) {
+        let v = a[i * n + j].conj();
+        for (s, x) in sums.iter_mut().zip(&a[i * n + j + 1..i * n + last]) {
             *s += v * *x;
         }
     }
     for s in sums.iter_mut() {
         *s *= tau;
     }
-    for (x, s) in a[j * n + first..(j + 1) * n].iter_mut().zip(&*sums) {
+    for (x, s) in a[j * n + j + 1..j * n + last].iter_mut().zip(&*sums) {
         *x -= *s;
     }
     for i in j + 1..m {
-        let v = vector(i, a);
-        for (x, s) in a[i * n + first..(i + 1) * n].iter_mut().zip(&*sums) {
+        let v = a[i * n + j];
+        for (x, s) in a[i * n + j + 1..i * n + last].iter_mut().zip(&*sums) {
             *x -= v * *s;
         }
+    }
+}
+
+/// Reflectors of neighbouring columns in the form `1 - V * T * V^H` (LAPACK's `larft`), and memory to apply them.
+struct Block<T> {
+    /// `rows` by `count`: a unit lower trapezoid.
+    v: Vec<T>,
+    /// `count` by `count`: an upper triangle.
+    t: Vec<T>,
+    /// `V^H * C` and the triangle times that.
+    products: [Vec<T>; 2],
+    rows: usize,
+    count: usize,
+    height: usize,
+}
+
+impl<T: Field> Block<T> {
+    /// Memory for matrices of `height` by `width`.
+    fn new(height: usize, width: usize) -> Self {
+        Self {
+            v: vec![T::ZERO; height * BLOCK],
+            t: vec![T::ZERO; BLOCK * BLOCK],
+            products: [vec![T::ZERO; BLOCK * width], vec![T::ZERO; BLOCK * width]],
+            rows: 0,
+            count: 0,
+            height,
+        }
+    }
+
+    /// Takes the reflectors of columns `first..first + taus.len()` of a matrix with rows of `n`.
+    fn gather(&mut self, a: &[T], n: usize, first: usize, taus: &[T]) {
+        let count = taus.len();
+        (self.rows, self.count) = (self.height - first, count);
+        for (i, row) in self.v.chunks_exact_mut(count).take(self.rows).enumerate() {
+            for (j, v) in row.iter_mut().enumerate() {
+                *v = match i.cmp(&j) {
+                    Ordering::Less => T::ZERO,
+                    Ordering::Equal => T::ONE,
+                    Ordering::Greater => a[(first + i) * n + first + j],
+                };
+            }
+        }
+        self.t.fill(T::ZERO);
+        for (j, tau) in taus.iter().copied().enumerate() {
+            // -tau * V^H * v, of the vectors before this one.
+            let mut dots = [T::ZERO; BLOCK];
+            for row in self.v.chunks_exact(count).take(self.rows).skip(j) {
+                for (d, v) in dots[..j].iter_mut().zip(row) {
+                    *d += v.conj() * row[j];
+                }
+            }
+            for i in 0..j {
+                let sum = (i..j).map(|l| self.t[i * count + l] * dots[l]).fold(T::ZERO, |s, v| s + v);
+                self.t[i * count + j] = -tau * sum;
+            }
+            self.t[j * count + j] = tau;
+        }
+    }
+
+    /// `c = (1 - V * T * V^H) * c`, or with the adjoint of `T`, for `rows` by `width` elements.
+    ///
+    /// # Safety
+    /// `c` can be accessed, by nobody else, and is apart from this block's memory. `width` is no larger than that which
+    /// the memory is for.
+    unsafe fn apply(&mut self, pool: &Pool, c: View<T>, width: usize, adjoint: bool) {
+        const STRIP: usize = 64;
+        let (rows, count) = (self.rows, self.count);
+        let v = View::dense(self.v.as_mut_ptr(), count);
+        let t = View::dense(self.t.as_mut_ptr(), count);
+        let t = if adjoint { t.transposed().conj() } else { t };
+        let [first, second] = &mut self.products;
+        let (first, second) =
+            (View::dense(first.as_mut_ptr(), width), View::dense(second.as_mut_ptr(), width));
+        pool.run(width.div_ceil(STRIP), &|strip| {
+            let (at, n) = (strip * STRIP, STRIP.min(width - strip * STRIP));
+            let (c, first, second) = (c.at(0, at), first.at(0, at), second.at(0, at));
+            // SAFETY: `v` has `rows * count` elements, `t` `count * count`, the products `count * width`, and `c` those of
+            // the caller's contract; strips are different columns.
+            unsafe {
+                set_product(first, v.transposed().conj(), c, (count, rows, n));
+                set_product(second, t, first, (count, count, n));
+                subtract_product(c, v, second, (rows, count, n));
+            }
+        });
     }
 }
 
@@ -128,9 +218,10 @@ fn run_product<S: Storage>(pool: &Pool, a: Src<'_>, taus: Src<'_>, mut out: Dst<
     let (count, k) = (out.len() / (m * n), taus.dims().last().copied().unwrap_or(0));
     let (vectors, factors) = (BatchIn::<S>::new(&a, m * n), BatchIn::<S>::new(&taus, k));
     let to = BatchOut::<S>::new(&mut out, m * n);
-    for_each_matrix(pool, count, 2 * m * n * k, &|range| {
+    for_each_matrix(pool, count, 2 * m * n * k, &|range, pool| {
         let (mut v, mut tau) = (vec![S::Number::ZERO; m * n], vec![S::Number::ZERO; k]);
-        let (mut q, mut sums) = (vec![S::Number::ZERO; m * n], vec![S::Number::ZERO; n]);
+        let mut q = vec![S::Number::ZERO; m * n];
+        let mut block = Block::new(m, n);
         for index in range {
             // SAFETY: the operands live in the calling frame and are of the type of `S`.
             unsafe {
@@ -143,9 +234,12 @@ fn run_product<S: Storage>(pool: &Pool, a: Src<'_>, taus: Src<'_>, mut out: Dst<
             for i in 0..n {
                 q[i * n + i] = S::Number::ONE;
             }
-            for j in (0..k).rev() {
-                // Columns before j are still those of the identity, and the reflector does not touch them.
-                apply(&mut q, n, j, j, m, tau[j], &mut sums, |row, _| v[row * n + j]);
+            for first in (0..k).step_by(BLOCK).rev() {
+                block.gather(&v, n, first, &tau[first..k.min(first + BLOCK)]);
+                // Columns before `first` are still those of the identity, and the reflectors do not touch them.
+                let rest = View::dense(q.as_mut_ptr(), n).at(first, first);
+                // SAFETY: the rest of the matrix is ours.
+                unsafe { block.apply(pool, rest, n - first, false) };
             }
             // SAFETY: as above; each index belongs to one chunk.
             unsafe { to.store(index, &q) };

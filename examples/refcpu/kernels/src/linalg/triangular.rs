@@ -1,6 +1,8 @@
 //! StableHLO `triangular_solve`.
 
-use super::matrix::{BatchIn, BatchOut, Field, Storage, by_storage, for_each_matrix, matrix_dims};
+use super::matrix::{
+    BatchIn, BatchOut, Field, Storage, View, by_storage, for_each_matrix, matrix_dims, subtract_product,
+};
 use crate::copy::check_same_type;
 use crate::{Dst, Pool, Src};
 
@@ -46,6 +48,11 @@ pub fn triangular_solve(pool: &Pool, a: Src<'_>, b: Src<'_>, out: Dst<'_>, spec:
     by_storage!("triangular_solve", a.dtype(), run(pool, a, b, out, spec));
 }
 
+/// Systems up to this size are solved by substitution.
+const BASE: usize = 16;
+/// Columns of right sides that are solved for at a time.
+const STRIP: usize = 32;
+
 fn run<S: Storage>(pool: &Pool, a: Src<'_>, b: Src<'_>, mut out: Dst<'_>, spec: TriangularSolve) {
     if out.is_empty() {
         return;
@@ -55,33 +62,36 @@ fn run<S: Storage>(pool: &Pool, a: Src<'_>, b: Src<'_>, mut out: Dst<'_>, spec: 
     let count = out.len() / (m * k);
     let (matrices, right) = (BatchIn::<S>::new(&a, n * n), BatchIn::<S>::new(&b, m * k));
     let to = BatchOut::<S>::new(&mut out, m * k);
-    for_each_matrix(pool, count, n * n * sides, &|range| {
-        let (mut a, mut t) = (vec![S::Number::ZERO; n * n], vec![S::Number::ZERO; n * n]);
-        let (mut x, mut y) = (vec![S::Number::ZERO; m * k], vec![S::Number::ZERO; m * k]);
+    for_each_matrix(pool, count, n * n * sides, &|range, pool| {
+        let (mut a, mut x) = (vec![S::Number::ZERO; n * n], vec![S::Number::ZERO; m * k]);
+        let mut y = vec![S::Number::ZERO; if spec.left_side { 0 } else { m * k }];
         // `x * op(a) = b` is `op(a)^T * x^T = b^T`.
         let transposed = (spec.transpose_a != TransposeA::NoTranspose) == spec.left_side;
-        let conjugated = spec.transpose_a == TransposeA::Adjoint;
         for index in range {
             // SAFETY: the operands live in the calling frame and are of the type of `S`.
             unsafe {
                 matrices.load(index, &mut a);
                 right.load(index, &mut x);
             }
+            let mut matrix = View::dense(a.as_mut_ptr(), n);
             if transposed {
-                transpose(&a, &mut t, n, n);
-                std::mem::swap(&mut a, &mut t);
+                matrix = matrix.transposed();
             }
-            if conjugated {
-                a.iter_mut().for_each(|v| *v = v.conj());
+            if spec.transpose_a == TransposeA::Adjoint {
+                matrix = matrix.conj();
             }
             if !spec.left_side {
                 transpose(&x, &mut y, m, k);
-                std::mem::swap(&mut x, &mut y);
             }
-            solve(&a, &mut x, n, sides, spec.lower != transposed, spec.unit_diagonal);
+            let values = View::dense(if spec.left_side { x.as_mut_ptr() } else { y.as_mut_ptr() }, sides);
+            pool.run(sides.div_ceil(STRIP), &|strip| {
+                let count = STRIP.min(sides - strip * STRIP);
+                let values = values.at(0, strip * STRIP);
+                // SAFETY: the views are of vectors of ours; strips are different columns.
+                unsafe { solve(matrix, values, n, count, spec.lower != transposed, spec.unit_diagonal) };
+            });
             if !spec.left_side {
-                transpose(&x, &mut y, k, m);
-                std::mem::swap(&mut x, &mut y);
+                transpose(&y, &mut x, k, m);
             }
             // SAFETY: as above; each index belongs to one chunk.
             unsafe { to.store(index, &x) };
@@ -98,27 +108,50 @@ fn transpose<T: Copy>(from: &[T], to: &mut [T], rows: usize, columns: usize) {
     }
 }
 
-/// Solves `a * x = x` in place for `sides` columns, substituting row by row.
-fn solve<T: Field>(a: &[T], x: &mut [T], n: usize, sides: usize, lower: bool, unit: bool) {
-    for step in 0..n {
-        let i = if lower { step } else { n - 1 - step };
-        let row = &a[i * n..(i + 1) * n];
-        let known = if lower { 0..i } else { i + 1..n };
-        for j in known {
-            let (target, source) = if j < i {
-                let (before, rest) = x.split_at_mut(i * sides);
-                (&mut rest[..sides], &before[j * sides..(j + 1) * sides])
+/// Solves `a * y = x` and leaves `y` in `x`, `n` rows of `sides` contiguous columns. Halves the system: what is solved
+/// first is taken off the other half as a product.
+///
+/// # Safety
+/// All elements of both can be accessed, those of `x` by nobody else; they do not overlap.
+pub(super) unsafe fn solve<T: Field>(
+    a: View<T>,
+    x: View<T>,
+    n: usize,
+    sides: usize,
+    lower: bool,
+    unit: bool,
+) {
+    // SAFETY: the caller's contract; parts lie in their matrices, and rows of `x` are different.
+    unsafe {
+        if n > BASE {
+            let (first, rest) = (n / 2, n - n / 2);
+            let (corner, tail) = (a.at(first, first), x.at(first, 0));
+            if lower {
+                solve(a, x, first, sides, lower, unit);
+                subtract_product(tail, a.at(first, 0), x, (rest, first, sides));
+                solve(corner, tail, rest, sides, lower, unit);
             } else {
-                let (before, rest) = x.split_at_mut(j * sides);
-                (&mut before[i * sides..(i + 1) * sides], &rest[..sides])
-            };
-            for (t, s) in target.iter_mut().zip(source) {
-                *t -= row[j] * *s;
+                solve(corner, tail, rest, sides, lower, unit);
+                subtract_product(x, a.at(0, first), tail, (first, rest, sides));
+                solve(a, x, first, sides, lower, unit);
             }
+            return;
         }
-        if !unit {
-            for v in &mut x[i * sides..(i + 1) * sides] {
-                *v = *v / row[i];
+        for step in 0..n {
+            let i = if lower { step } else { n - 1 - step };
+            let row = std::slice::from_raw_parts_mut(x.at(i, 0).ptr, sides);
+            for j in if lower { 0..i } else { i + 1..n } {
+                let factor = a.read(i, j);
+                let known = std::slice::from_raw_parts(x.at(j, 0).ptr, sides);
+                for (r, k) in row.iter_mut().zip(known) {
+                    *r -= factor * *k;
+                }
+            }
+            if !unit {
+                let diagonal = a.read(i, i);
+                for r in row {
+                    *r = *r / diagonal;
+                }
             }
         }
     }

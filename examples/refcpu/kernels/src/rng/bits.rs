@@ -106,7 +106,7 @@ fn three_fry(pool: &Pool, key: [u32; 2], start: u64, output: Output, dims: &[usi
         return n;
     }
     // Both words of a counter go to neighbours along one dimension: the first of even size, or else the largest.
-    let even = (0..dims.len()).find(|d| dims[*d] % 2 == 0);
+    let even = (0..dims.len()).find(|d| dims[*d].is_multiple_of(2));
     let split = even.or_else(|| (0..dims.len()).rev().max_by_key(|d| dims[*d]));
     let (along, inner) = split.map_or((1, 1), |d| (dims[d], dims[d + 1..].iter().product()));
     let half = along.div_ceil(2);

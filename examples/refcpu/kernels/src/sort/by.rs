@@ -9,12 +9,13 @@ const RUN: usize = 8;
 /// Sorts all `operands` along `dimension` together, stably, by `less`, which is given two element numbers (row-major, of
 /// the operands) and says whether the first must come before the second. Elements are never moved while comparing.
 ///
-/// A comparator that contradicts itself gives some order, never a panic. Takes memory for one row of indices.
+/// A comparator that contradicts itself gives some order, never a panic. Takes memory for one row of indices. Runs on the
+/// calling thread, since the comparator is not shared.
 ///
 /// # Panics
 /// If shapes or types differ, or the dimension does not exist.
 pub fn sort_by(
-    pool: &Pool,
+    _pool: &Pool,
     operands: &[Src<'_>],
     outs: &mut [Dst<'_>],
     dimension: usize,
@@ -35,7 +36,6 @@ pub fn sort_by(
             apply(operand, out, &rows, row, &order);
         }
     }
-    let _ = pool;
 }
 
 /// Sorts `order` stably, bottom-up; `spare` is as long.
