@@ -2,9 +2,9 @@
 #![deny(unsafe_code)]
 
 pub mod compile;
+pub mod exec;
 pub mod graph;
 pub mod plan;
 pub mod plugin;
 #[allow(unsafe_code)]
 pub mod storage;
-pub mod exec;

@@ -34,6 +34,10 @@ impl Array {
         array
     }
 
+    fn zero(dtype: DType) -> Self {
+        Self { dtype, dims: vec![], words: vec![0; 2] }
+    }
+
     fn src(&self) -> Src<'_> {
         let len = self.dims.iter().product::<usize>() * self.dtype.size();
         // SAFETY: the words hold at least `len` initialised bytes.
@@ -119,7 +123,7 @@ impl Bench {
             return;
         }
         let out = spec.output_dims(dims).unwrap();
-        let (x, init, mut y) = (Array::new(dtype, dims), Array::new(dtype, &[]), Array::new(dtype, &out));
+        let (x, init, mut y) = (Array::new(dtype, dims), Array::zero(dtype), Array::new(dtype, &out));
         let work = dims.iter().product::<usize>() * dtype.size();
         self.time(name, work, |pool| reduce_window(pool, op, x.src(), init.src(), y.dst(), spec));
     }

@@ -5,29 +5,34 @@
 //!
 //! A kernel checks the shapes that it is given (a caller's mistake is a panic with both shapes in its message, never
 //! an out-of-bounds access) and allocates nothing that grows with the data, unless its documentation says so.
+#![allow(
+    clippy::extra_unused_type_parameters,
+    reason = "a body that is compiled once per instruction set takes the set as a parameter, whether it names it or not"
+)]
+#![allow(clippy::type_complexity, reason = "what a chunk's callback is given stands where it is called")]
 
-pub mod copy;
 pub mod conv;
-pub mod dot;
-pub mod reduce;
-pub mod window;
 pub mod convert;
+pub mod copy;
+pub mod dot;
 pub mod dtype;
-pub mod isa;
 pub mod fft;
-mod number;
 pub mod index;
+pub mod isa;
 pub mod linalg;
 mod math;
+mod number;
 pub mod pool;
+pub mod reduce;
 pub mod region;
-pub mod tile;
 pub mod rng;
 mod scratch;
 pub mod sort;
 #[cfg(test)]
 mod testing;
+pub mod tile;
 pub mod view;
+pub mod window;
 
 pub use dtype::{ComputeType, DType};
 pub use pool::Pool;

@@ -215,12 +215,13 @@ fn geometry(
     let inner = sizes.split_off(split);
     let rows = sizes.iter().product();
     let row_len: usize = inner.iter().product();
-    let tile = if segment > 0 {
-        (TILE / segment * segment).min(row_len)
-    } else {
-        // Tiles of a row are of equal size, in whole cache lines.
-        let tiles = row_len.div_ceil(TILE).max(1);
-        row_len.div_ceil(tiles).next_multiple_of(64).min(TILE)
+    let tile = match TILE.checked_div(segment) {
+        Some(segments) => (segments * segment).min(row_len),
+        None => {
+            // Tiles of a row are of equal size, in whole cache lines.
+            let tiles = row_len.div_ceil(TILE).max(1);
+            row_len.div_ceil(tiles).next_multiple_of(64).min(TILE)
+        }
     };
     let tile = tile.max(1);
     let geometry = Geometry {

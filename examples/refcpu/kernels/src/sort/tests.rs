@@ -101,7 +101,7 @@ proptest! {
         let moved: Vec<u64> = if wide { y.values() } else { y.values::<u32>().into_iter().map(u64::from).collect() };
         let inner: usize = dims[dimension + 1..].iter().product();
         let result = x.values::<f32>();
-        for first in (0..n).filter(|i| i / inner % long == 0) {
+        for first in (0..n).filter(|i| (i / inner).is_multiple_of(long)) {
             let row: Vec<usize> = (0..long).map(|k| first + k * inner).collect();
             let mut want = row.clone();
             want.sort_by(|i, j| keys[*i].total_cmp(&keys[*j]));
