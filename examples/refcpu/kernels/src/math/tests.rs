@@ -31,10 +31,8 @@ fn ulps_f32(got: f32, want: f64) -> f64 {
     if got.is_nan() || want.is_nan() || got.is_infinite() || rounded.is_infinite() {
         return f64::INFINITY;
     }
-    if want == 0.0 || got == 0.0 {
-        if got == 0.0 && rounded == 0.0 {
-            return if got.is_sign_negative() == want.is_sign_negative() { 0.0 } else { f64::INFINITY };
-        }
+    if got == 0.0 && rounded == 0.0 {
+        return if got.is_sign_negative() == want.is_sign_negative() { 0.0 } else { f64::INFINITY };
     }
     let exponent = (rounded.abs().max(f32::MIN_POSITIVE).to_bits() >> 23) as i32 - 127 - 23;
     (f64::from(got) - want).abs() / 2f64.powi(exponent)
