@@ -14,7 +14,10 @@ pub(crate) trait Handle {
     /// The opaque type of the C API.
     type Opaque;
     /// Its name.
-    #[cfg_attr(not(debug_assertions), expect(dead_code, reason = "only debug builds register handles by kind"))]
+    #[cfg_attr(
+        not(debug_assertions),
+        expect(dead_code, reason = "only debug builds register handles by kind")
+    )]
     const KIND: &'static str;
 }
 
