@@ -10,7 +10,7 @@ const KEPT_BLOCKS: usize = 8;
 
 #[repr(align(64))]
 #[derive(Clone, Copy)]
-struct Line(#[allow(dead_code)] [MaybeUninit<u8>; 64]);
+struct Line(#[allow(dead_code, reason = "memory that is only reached by address")] [MaybeUninit<u8>; 64]);
 
 thread_local! {
     static FREE: RefCell<Vec<Vec<Line>>> = const { RefCell::new(Vec::new()) };

@@ -255,7 +255,10 @@ struct Panelled {
 ///
 /// # Safety
 /// The ranges must be within the operand.
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the operands of a leaf loop; a struct would be made at every call"
+)]
 unsafe fn pack<U: Compute>(
     pool: &Pool,
     rhs: &dyn Right<U>,

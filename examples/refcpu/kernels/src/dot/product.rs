@@ -107,7 +107,10 @@ trait Side<U>: Left<U> + Right<U> {
     ///
     /// # Safety
     /// As for [`matvec::multiply`], for the sizes in `count` and `depth`.
-    #[allow(clippy::too_many_arguments)]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the operands of a leaf loop; a struct would be made at every call"
+    )]
     unsafe fn times_vector(
         &self,
         pool: &Pool,

@@ -1,8 +1,5 @@
 //! Where the extreme of each row or column is.
 
-// Loop bodies take the instruction set as a type, whether they ask it anything or not.
-#![allow(clippy::extra_unused_type_parameters)]
-
 use super::ArgReduceOp;
 use super::kernel::rows;
 use crate::isa::{Isa, multiversion};
@@ -37,7 +34,7 @@ impl<A: Accumulator + PartialOrd> Extreme<A> for Least {
 }
 
 #[inline(always)]
-#[allow(clippy::eq_op)]
+#[allow(clippy::eq_op, reason = "a NaN is what differs from itself")]
 fn is_nan<A: Accumulator>(a: A) -> bool {
     a != a
 }

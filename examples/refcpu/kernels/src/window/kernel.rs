@@ -1,8 +1,5 @@
 //! The inner loops of windows.
 
-// Loop bodies take the instruction set as a type, whether they ask it anything or not.
-#![allow(clippy::extra_unused_type_parameters)]
-
 use crate::isa::{Isa, multiversion};
 use crate::number::{Accumulator, Monoid};
 

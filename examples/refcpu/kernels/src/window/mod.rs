@@ -262,7 +262,10 @@ pub enum SelectOp {
 /// # Panics
 /// If a shape or type does not fit, `spec` is not valid for the operand or has dilations, the type is complex, or
 /// `scatter` is not defined on the type.
-#[allow(clippy::too_many_arguments)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the operands of a leaf loop; a struct would be made at every call"
+)]
 pub fn select_and_scatter(
     pool: &Pool,
     select: SelectOp,
