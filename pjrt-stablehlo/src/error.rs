@@ -66,7 +66,7 @@ impl Error {
             text.push_str(&format!(" (byte {offset} of the input)"));
         }
         if !self.location.is_unknown() {
-            text.push_str(&format!(" at {}", self.location));
+            text.push_str(&format!(" at {}", self.location.brief()));
         }
         text
     }

@@ -11,6 +11,7 @@ mod bindgen;
 mod corpus;
 mod demo;
 mod host_matrix;
+mod jax_tests;
 mod packaged;
 mod run;
 mod test;
@@ -36,6 +37,8 @@ enum Task {
     Wheel,
     /// Run a smoke test on refcpu under many releases of JAX, each in a virtual environment of its own
     TestHosts(host_matrix::Options),
+    /// Run JAX's own tests on refcpu, and compare with their outcomes on XLA's CPU backend
+    JaxTests(jax_tests::Options),
     /// Run programs with known results through refcpu: the folder that PJRT_CORPUS names, or a small sample
     Corpus(corpus::Options),
     /// Regenerate pjrt-sys from its C headers
@@ -63,6 +66,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Test(options) => return Ok(test::run(&options)),
         Task::Wheel => drop(wheel::build(wheel::Profile::Release, &workspace::root().join("dist"))?),
         Task::TestHosts(options) => return host_matrix::run(&options),
+        Task::JaxTests(options) => return jax_tests::run(&options),
         Task::Corpus(options) => corpus::run_with(&options)?,
         Task::Bindgen { upstream: true, .. } => bindgen::compare_with_upstream()?,
         Task::Bindgen { check, .. } => bindgen::run(check)?,

@@ -71,6 +71,46 @@ impl Location {
     pub fn is_unknown(&self) -> bool {
         self.0.is_none()
     }
+
+    /// The location for a message: of a chain of calls only the innermost, of fused locations only the first, as
+    /// hosts can put whole call stacks into each location.
+    pub fn brief(&self) -> BriefLocation<'_> {
+        BriefLocation(self)
+    }
+}
+
+/// How many calls of a chain [`BriefLocation`] shows, the operation's own place included.
+const BRIEF_CALLS: usize = 3;
+
+/// Displays a [`Location`] without most of its call stack: [`Location::brief`].
+pub struct BriefLocation<'a>(&'a Location);
+
+impl fmt::Display for BriefLocation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.kind() {
+            LocationKind::Name { name, child } if !child.is_unknown() => {
+                super::fmt_quoted(f, name.as_bytes())?;
+                write!(f, "({})", child.brief())
+            }
+            LocationKind::CallSite { callee, caller } => {
+                write!(f, "{}", callee.brief())?;
+                let mut caller = caller;
+                for _ in 1..BRIEF_CALLS {
+                    let LocationKind::CallSite { callee, caller: next } = caller.kind() else {
+                        return write!(f, " called from {}", caller.brief());
+                    };
+                    write!(f, " called from {}", callee.brief())?;
+                    caller = next;
+                }
+                f.write_str(" ...")
+            }
+            LocationKind::Fused(parts) if parts.len() > 1 => {
+                write!(f, "fused[{}, and {} more]", parts[0].brief(), parts.len() - 1)
+            }
+            LocationKind::Fused(parts) if parts.len() == 1 => write!(f, "{}", parts[0].brief()),
+            _ => write!(f, "{}", self.0),
+        }
+    }
 }
 
 impl From<LocationKind> for Location {
@@ -118,6 +158,31 @@ impl fmt::Debug for Location {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn line(line: u32) -> Location {
+        Location::new(LocationKind::File {
+            file: "a.py".into(),
+            line,
+            column: 1,
+            end_line: line,
+            end_column: 1,
+        })
+    }
+
+    #[test]
+    fn brief_locations_leave_out_most_of_a_call_stack() {
+        let stack = (1..=40)
+            .rev()
+            .map(line)
+            .reduce(|caller, callee| Location::new(LocationKind::CallSite { callee, caller }));
+        let named = Location::new(LocationKind::Name { name: "jit(f)/add".into(), child: stack.unwrap() });
+        let brief = r#""jit(f)/add"("a.py":1:1 called from "a.py":2:1 called from "a.py":3:1 ...)"#;
+        assert_eq!(named.brief().to_string(), brief);
+        let two = Location::new(LocationKind::CallSite { callee: line(1), caller: line(2) });
+        assert_eq!(two.brief().to_string(), r#""a.py":1:1 called from "a.py":2:1"#);
+        let fused = Location::new(LocationKind::Fused(vec![two, line(3)]));
+        assert_eq!(fused.brief().to_string(), r#"fused["a.py":1:1 called from "a.py":2:1, and 1 more]"#);
+    }
 
     #[test]
     fn displays_like_mlir() {

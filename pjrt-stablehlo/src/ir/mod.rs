@@ -27,7 +27,7 @@ pub use enums::{
 };
 pub(crate) use literal::integer_value;
 pub use literal::{Literal, LiteralData, LiteralError};
-pub use location::{Location, LocationKind};
+pub use location::{BriefLocation, Location, LocationKind};
 pub use module::{Function, MeshDeclaration, Module, Visibility};
 pub use op::{AttributeError, AttributeSpec, GroupSpec, OpInfo, OtherOp, Trait, Variadicity, VhloForm};
 pub use op_attributes::{

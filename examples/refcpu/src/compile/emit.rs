@@ -365,7 +365,7 @@ impl Emitter {
         self.location = node.location.clone();
         let located = |mut e: CompileError| {
             if e.location.is_empty() {
-                e.location = node.location.to_string();
+                e.location = node.location.brief().to_string();
             }
             e
         };

@@ -210,7 +210,7 @@ impl Emission<'_> {
                 }
                 let located = |e: RegionError| {
                     let mut e = failed(e);
-                    e.location = node.location.to_string();
+                    e.location = node.location.brief().to_string();
                     e
                 };
                 emit(&mut self.b, op, &args, shape.dtype).map_err(located)

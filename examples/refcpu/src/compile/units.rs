@@ -49,7 +49,7 @@ pub(super) fn units(graph: &Graph) -> Result<(Vec<Unit>, Vec<usize>)> {
         }
         let (kind, reads) = unit(graph, &fusion, node).map_err(|mut e| {
             if e.location.is_empty() {
-                e.location = node.location.to_string();
+                e.location = node.location.brief().to_string();
             }
             if e.op.is_empty() {
                 e.op = name(&node.op);

@@ -141,7 +141,7 @@ impl<'m> Scope<'m> {
             if e.op.is_empty() {
                 e.op = op.kind.name().to_string();
                 e.types = self.types(op);
-                e.location = op.location.to_string();
+                e.location = op.location.brief().to_string();
             }
             e
         })?;

@@ -1,0 +1,101 @@
+"""A pytest plugin that writes what becomes of each test to a file as it happens, so that a crash loses one test only.
+
+`JAX_SUITE_RECORD` names the file: a JSON object a line, `{"start": test}` and `{"test": ..., "outcome": ..., "why": ...}`.
+Tests that have an outcome there are not run again.
+"""
+
+import functools
+import inspect
+import json
+import os
+
+import pytest
+
+RECORD = os.environ["JAX_SUITE_RECORD"]
+PLATFORM = os.environ["JAX_SUITE_PLATFORM"]
+
+_compiled_for: set[str] = set()
+
+
+def pytest_configure(config):
+    import jax
+    from jax._src import compiler
+    from jax._src import test_util  # noqa: F401 defines the flag
+
+    # JAX skips on a platform that it does not know what it runs on CPU.
+    jax.config.update("jax_test_dut", "cpu")
+
+    compile_program = compiler.backend_compile_and_load
+
+    @functools.wraps(compile_program)
+    def noting_platform(backend, *arguments, **options):
+        _compiled_for.add(backend.platform)
+        return compile_program(backend, *arguments, **options)
+
+    compiler.backend_compile_and_load = noting_platform
+
+
+def name_of(item) -> str:
+    """`Class.test`, as a JUnit report has it."""
+    return ".".join(item.nodeid.split("::")[1:])
+
+
+def write(entry: dict) -> None:
+    with open(RECORD, "a", encoding="utf-8") as record:
+        record.write(json.dumps(entry) + "\n")
+
+
+def recorded() -> set[str]:
+    if not os.path.exists(RECORD):
+        return set()
+    with open(RECORD, encoding="utf-8") as record:
+        return {entry["test"] for entry in map(json.loads, record) if "test" in entry}
+
+
+def pytest_collection_modifyitems(config, items):
+    done = recorded()
+    items[:] = [item for item in items if name_of(item) not in done]
+
+
+def asks_for_cpu(item) -> bool:
+    """Whether the test itself names the platform `cpu`."""
+    try:
+        return "cpu" in inspect.getsource(inspect.unwrap(item.function)).lower()
+    except (OSError, TypeError):
+        return False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    write({"start": name_of(item)})
+    _compiled_for.clear()
+    item.reports = []
+    result = yield
+    outcome, why = "pass", ""
+    for report in item.reports:
+        if report.failed:
+            outcome, why = "fail", short_reason(report)
+            break
+        if report.skipped:
+            outcome, why = "skip", str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+    if outcome == "pass" and _compiled_for - {PLATFORM} and not asks_for_cpu(item):
+        outcome, why = "fail", f"compiled for {sorted(_compiled_for)} without asking"
+    write({"test": name_of(item), "outcome": outcome, "why": why})
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    item.reports.append(report)
+    return report
+
+
+def short_reason(report) -> str:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = f"{crash.message}" if crash else str(report.longrepr)
+    where = ""
+    if (trace := getattr(report.longrepr, "reprtraceback", None)) and trace.reprentries:
+        place = getattr(trace.reprentries[0], "reprfileloc", None)
+        where = f" [{place.path}:{place.lineno}]" if place else ""
+    return text[:1500] + where

@@ -1,0 +1,70 @@
+//! `cargo xtask jax-tests`: JAX's own tests on refcpu.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::run::{run as run_command, watch};
+use crate::venv::Venv;
+use crate::{wheel, workspace};
+
+/// The release whose tests are run: what the other Python tests use.
+const TAG: &str = "jax-v0.10.2";
+
+/// What JAX's tests import, as the release's own list has it.
+const REQUIREMENTS: &str = "jax==0.10.2\njaxlib==0.10.2\nnumpy==2.4.6\nscipy==1.17.1\nabsl-py\ncloudpickle\nfilelock\n\
+    flatbuffers\nhypothesis==6.142.1\nmpmath==1.3.0\npillow>=11.3\nportpicker\npytest<9.0\nrich\nmatplotlib\nauditwheel\n";
+
+/// What to run.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Names of test files without `.py`; all that the baseline has when none is given
+    files: Vec<String>,
+    /// The folder `tests` of JAX's sources; fetched with git when it is not given
+    #[arg(long)]
+    tests: Option<PathBuf>,
+    /// Outcome of every test on XLA's CPU backend: JSON of file, test, and `pass`, `skip` or `fail`
+    #[arg(long)]
+    baseline: PathBuf,
+    /// Run nothing; compare what earlier runs found
+    #[arg(long)]
+    report_only: bool,
+}
+
+/// Runs what earlier runs have left, and prints a line for each file. Results are kept in `target/jax-tests`.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let root = workspace::root();
+    let results = root.join("target/jax-tests");
+    std::fs::create_dir_all(&results)?;
+    let tests = match &options.tests {
+        Some(folder) => folder.clone(),
+        None => sources(&root.join("target/jax-sources"))?.join("tests"),
+    };
+    let venv = Venv::with_requirements("jax-tests", REQUIREMENTS)?;
+    if !options.report_only {
+        venv.install_wheel(&wheel::build(wheel::Profile::Release, &root.join("dist"))?)?;
+    }
+    let mut suite = venv.python();
+    suite.arg(root.join("tests/python/jax_suite/run.py")).args(&options.files);
+    suite.arg("--tests").arg(tests).arg("--baseline").arg(&options.baseline).arg("--results").arg(results);
+    if options.report_only {
+        suite.arg("--report-only");
+    }
+    let (status, _) = watch(&mut suite)?;
+    Ok(ExitCode::from(u8::from(!status.success())))
+}
+
+/// JAX's sources at the release's tag.
+fn sources(folder: &std::path::Path) -> Result<PathBuf> {
+    if !folder.exists() {
+        run_command(
+            Command::new("git")
+                .args(["clone", "--depth", "1", "--branch", TAG, "https://github.com/jax-ml/jax"])
+                .arg(folder),
+        )
+        .context("cannot fetch JAX's sources; give the folder of its tests with --tests")?;
+    }
+    Ok(folder.to_owned())
+}
