@@ -10,6 +10,8 @@ use syn::{Error, Ident, Lit, LitInt, Path, Result, Token, parenthesized};
 pub(crate) struct Arguments {
     /// The minor version to report, as written; none for the newest.
     pub(crate) api_minor: Option<LitInt>,
+    /// The names of extension traits, as written.
+    pub(crate) extensions: Vec<Ident>,
 }
 
 impl Parse for Arguments {
@@ -29,7 +31,7 @@ impl Parse for Arguments {
                     if std::mem::replace(&mut extensions_seen, true) {
                         return Err(twice(&name));
                     }
-                    parse_extensions(input, &name)?;
+                    arguments.extensions = parse_extensions(input, &name)?;
                 }
                 other => {
                     return Err(Error::new(
@@ -75,19 +77,30 @@ fn parse_api_minor(input: ParseStream<'_>, name: &Ident) -> Result<LitInt> {
     }
 }
 
-/// Accepts an empty list. No extension traits exist yet, so every name in it is unknown.
-fn parse_extensions(input: ParseStream<'_>, name: &Ident) -> Result<()> {
+/// The traits that `extensions(...)` can name.
+const EXTENSIONS: &[&str] = &["Shardings"];
+
+/// Reads a list of names of extension traits.
+fn parse_extensions(input: ParseStream<'_>, name: &Ident) -> Result<Vec<Ident>> {
     if !input.peek(syn::token::Paren) {
-        return Err(Error::new(name.span(), "`extensions` takes a list in parentheses: `extensions()`"));
+        return Err(Error::new(
+            name.span(),
+            "`extensions` takes a list in parentheses: `extensions(Shardings)`",
+        ));
     }
     let list;
     parenthesized!(list in input);
-    let names = Punctuated::<Path, Token![,]>::parse_terminated(&list)?;
-    match names.first() {
-        None => Ok(()),
-        Some(first) => Err(Error::new_spanned(
-            first,
-            "unknown extension; this version of pjrt-plugin has no extension traits, so remove it from the list",
-        )),
+    let mut names: Vec<Ident> = Vec::new();
+    for path in Punctuated::<Path, Token![,]>::parse_terminated(&list)? {
+        let known = path.get_ident().filter(|name| EXTENSIONS.iter().any(|known| name == known));
+        let Some(known) = known else {
+            let list = EXTENSIONS.join("`, `");
+            return Err(Error::new_spanned(path, format!("unknown extension; the SDK has: `{list}`")));
+        };
+        if names.contains(known) {
+            return Err(twice(known));
+        }
+        names.push(known.clone());
     }
+    Ok(names)
 }

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{Error, Item, ItemImpl, Result};
+use syn::{Error, Ident, Item, ItemImpl, Result};
 
 use crate::arguments::Arguments;
 
@@ -20,13 +20,19 @@ fn export(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
         Some(minor) => quote! { ::core::option::Option::Some(#minor) },
         None => quote! { ::core::option::Option::None },
     };
+    // The constructor has the trait's name in lower case, and the name's place, so that errors point at it.
+    let extensions =
+        arguments.extensions.iter().map(|name| Ident::new(&name.to_string().to_lowercase(), name.span()));
     Ok(quote! {
         const _: () = {
             static API: ::pjrt_plugin::__private::Export = ::pjrt_plugin::__private::Export::new();
 
             #[unsafe(no_mangle)]
             extern "C" fn GetPjrtApi() -> *const ::pjrt_plugin::__private::PJRT_Api {
-                API.get::<#client>(#api_minor)
+                API.get::<#client>(
+                    #api_minor,
+                    &[#(::pjrt_plugin::ext::Extension::#extensions::<#client>()),*],
+                )
             }
         };
     })

@@ -20,7 +20,7 @@ use proc_macro::TokenStream;
 /// #[pjrt_plugin]
 /// impl PjrtClient for Hello { ... }
 ///
-/// #[pjrt_plugin(api_minor = 112)]
+/// #[pjrt_plugin(api_minor = 112, extensions(Shardings))]
 /// impl PjrtClient for Hello { ... }
 /// ```
 ///
@@ -28,7 +28,7 @@ use proc_macro::TokenStream;
 ///
 /// * `api_minor = N`: the minor version of the C API that the plugin reports, where the newest that the SDK knows is
 ///   not wanted. Hosts then take the plugin for one built with that version, and see no function added later.
-/// * `extensions(...)`: the optional extension traits that the plugin implements. This version has none.
+/// * `extensions(...)`: the optional extension traits that the plugin implements: `Shardings`.
 ///
 /// The impl must be one of `PjrtClient`, and for a concrete type: a table of function pointers cannot be generic.
 #[proc_macro_attribute]

@@ -1,5 +1,7 @@
 //! How the elements of an array follow each other in memory.
 
+use std::fmt;
+
 use crate::error::{Error, Result};
 
 /// The order of an array's dimensions in memory, from the fastest changing to the slowest, and how they are tiled.
@@ -77,6 +79,26 @@ impl Layout {
     }
 }
 
+impl fmt::Display for Layout {
+    /// XLA's text: `{1,0}`, or `{1,0:T(8,128)(2,1)}` with tiles.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T]) -> fmt::Result {
+            items
+                .iter()
+                .enumerate()
+                .try_for_each(|(index, item)| write!(f, "{}{item}", if index == 0 { "" } else { "," }))
+        }
+        f.write_str("{")?;
+        list(f, &self.minor_to_major)?;
+        for (index, tile) in self.tiles.iter().enumerate() {
+            f.write_str(if index == 0 { ":T(" } else { "(" })?;
+            list(f, tile)?;
+            f.write_str(")")?;
+        }
+        f.write_str("}")
+    }
+}
+
 /// The byte strides of a dense row-major array.
 #[must_use]
 pub fn row_major_strides(dims: &[i64], element_size: usize) -> Vec<i64> {
@@ -120,6 +142,14 @@ mod tests {
         assert_eq!(Layout::row_major(3).byte_strides(&[2, 3, 4], 4), row_major_strides(&[2, 3, 4], 4));
         assert_eq!(Layout::new(vec![0, 1]).unwrap().byte_strides(&[2, 3], 4), [4, 8]);
         assert!(Layout::row_major(2).is_row_major() && !Layout::new(vec![0, 1]).unwrap().is_row_major());
+    }
+
+    #[test]
+    fn layouts_are_written_as_xla_writes_them() {
+        assert_eq!(Layout::row_major(0).to_string(), "{}");
+        assert_eq!(Layout::row_major(3).to_string(), "{2,1,0}");
+        let tiled = Layout::row_major(2).with_tiles(vec![vec![8, 128], vec![2, 1]]);
+        assert_eq!(tiled.to_string(), "{1,0:T(8,128)(2,1)}");
     }
 
     #[test]

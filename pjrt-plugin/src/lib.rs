@@ -177,6 +177,7 @@ pub mod error;
 pub mod event;
 pub mod executable;
 pub mod execution;
+pub mod ext;
 mod fingerprint;
 pub mod host_buffer;
 pub mod kv_store;
@@ -193,7 +194,7 @@ mod strided;
 mod sync;
 pub mod topology;
 
-pub use crate::abi::table::api_table;
+pub use crate::abi::table::{api_table, api_table_with};
 pub use crate::attributes::{AttributeValue, PluginAttributes};
 pub use crate::buffer::PjrtBuffer;
 pub use crate::client::{

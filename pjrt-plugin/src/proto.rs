@@ -180,3 +180,16 @@ pub(crate) struct Executable {
     #[prost(bytes = "vec", optional, tag = "5")]
     pub(crate) compiled: Option<Vec<u8>>,
 }
+
+/// `OpSharding`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct OpSharding {
+    #[prost(int32, tag = "1")]
+    pub(crate) r#type: i32,
+    #[prost(int64, repeated, tag = "3")]
+    pub(crate) tile_assignment_dimensions: Vec<i64>,
+    #[prost(int64, repeated, tag = "4")]
+    pub(crate) tile_assignment_devices: Vec<i64>,
+    #[prost(bool, tag = "6")]
+    pub(crate) replicate_on_last_tile_dim: bool,
+}

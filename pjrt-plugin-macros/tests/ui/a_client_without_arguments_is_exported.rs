@@ -5,6 +5,10 @@ extern crate self as pjrt_plugin;
 
 pub trait PjrtClient {}
 
+pub mod ext {
+    pub struct Extension;
+}
+
 pub mod __private {
     pub struct PJRT_Api;
 
@@ -15,7 +19,12 @@ pub mod __private {
             Self
         }
 
-        pub fn get<C: crate::PjrtClient>(&self, api_minor: Option<i32>) -> *const PJRT_Api {
+        pub fn get<C: crate::PjrtClient>(
+            &self,
+            api_minor: Option<i32>,
+            extensions: &[crate::ext::Extension],
+        ) -> *const PJRT_Api {
+            assert_eq!(extensions.len(), 0);
             assert_eq!(api_minor, None);
             std::ptr::null()
         }

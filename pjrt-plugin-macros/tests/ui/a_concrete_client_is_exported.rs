@@ -7,6 +7,18 @@ pub trait PjrtClient {
     const ANSWER: usize;
 }
 
+pub mod ext {
+    pub struct Extension;
+
+    pub trait Shardings: crate::PjrtClient {}
+
+    impl Extension {
+        pub fn shardings<C: Shardings>() -> Self {
+            Self
+        }
+    }
+}
+
 pub mod __private {
     pub struct PJRT_Api;
 
@@ -17,7 +29,12 @@ pub mod __private {
             Self
         }
 
-        pub fn get<C: crate::PjrtClient>(&self, api_minor: Option<i32>) -> *const PJRT_Api {
+        pub fn get<C: crate::PjrtClient>(
+            &self,
+            api_minor: Option<i32>,
+            extensions: &[crate::ext::Extension],
+        ) -> *const PJRT_Api {
+            assert_eq!(extensions.len(), 1);
             assert_eq!(C::ANSWER, 42);
             assert_eq!(api_minor, Some(112));
             std::ptr::null()
@@ -27,10 +44,12 @@ pub mod __private {
 
 struct Client<T>(T);
 
-#[pjrt_plugin_macros::pjrt_plugin(api_minor = 112, extensions())]
+#[pjrt_plugin_macros::pjrt_plugin(api_minor = 112, extensions(Shardings))]
 impl PjrtClient for Client<u8> {
     const ANSWER: usize = 42;
 }
+
+impl pjrt_plugin::ext::Shardings for Client<u8> {}
 
 fn main() {
     let _ = Client(0_u8).0;

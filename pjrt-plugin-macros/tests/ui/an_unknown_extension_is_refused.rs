@@ -4,7 +4,7 @@ trait PjrtClient {}
 
 struct Hello;
 
-#[pjrt_plugin(extensions(Layouts))]
+#[pjrt_plugin(extensions(Lay))]
 impl PjrtClient for Hello {}
 
 fn main() {}

@@ -169,15 +169,15 @@ macro_rules! output_slice {
 /// Declares functions of the table.
 ///
 /// `name(Args) |args, Client| body` becomes a generic `extern "C"` function whose body sees a view of its arguments and
-/// returns a `Result<()>`.
+/// returns a `Result<()>`. Functions of an extension name the trait that they need: `|args, Client: Trait|`.
 macro_rules! shims {
-    ($($(#[$attribute:meta])* $name:ident($args:ident) |$view:ident, $client:ident| $body:block)*) => {$(
+    ($($(#[$attribute:meta])* $name:ident($args:ident) |$view:ident, $client:ident $(: $bound:path)?| $body:block)*) => {$(
         $(#[$attribute])*
         ///
         /// # Safety
         ///
         #[doc = concat!("`args` is what the PJRT C API says about `", stringify!($args), "`.")]
-        pub(crate) unsafe extern "C" fn $name<$client: $crate::client::PjrtClient>(
+        pub(crate) unsafe extern "C" fn $name<$client: $crate::client::PjrtClient $(+ $bound)?>(
             args: *mut pjrt_sys::$args,
         ) -> *mut pjrt_sys::PJRT_Error {
             $crate::abi::args::fields_of!($args);

@@ -18,6 +18,7 @@ use crate::compile_options::CompileOptions;
 use crate::device::PjrtDevice;
 use crate::error::{Error, Result};
 use crate::executable::{ArraySpec, PjrtExecutable};
+use crate::ext::layouts::Layouts;
 use crate::fingerprint::Fingerprint;
 use crate::memory::Memory;
 use crate::program::Program;
@@ -34,6 +35,8 @@ pub(crate) struct ExecutableState<C: PjrtClient> {
     pub(crate) outputs: Arrays,
     /// For each parameter, whether its buffers are consumed.
     pub(crate) donated: Vec<bool>,
+    pub(crate) parameter_shardings: OnceLock<Option<Strings>>,
+    pub(crate) output_shardings: OnceLock<Option<Strings>>,
     cost: OnceLock<NamedValues>,
     optimized: OnceLock<Program>,
     fingerprint: OnceLock<String>,
@@ -47,6 +50,7 @@ pub(crate) struct Arrays {
     types: Vec<PJRT_Buffer_Type>,
     dims: Vec<i64>,
     ranks: Vec<usize>,
+    layouts: OnceLock<Layouts>,
 }
 
 impl Arrays {
@@ -56,7 +60,7 @@ impl Arrays {
             .map(|spec| Shape::new(spec.element_type(), spec.dims().to_vec()))
             .collect::<Result<_>>()?;
         // Hosts before jaxlib 0.9 compare these with the kinds of buffers, so the default memory's has to be spelt out.
-        let kinds = specs.iter().map(|spec| spec.memory_kind().unwrap_or(default_kind).to_owned()).collect();
+        let kinds = specs.iter().map(|spec| spec.memory_kind().unwrap_or(default_kind));
         Ok(Self {
             memory_kinds: specs.iter().map(|spec| spec.memory_kind().map(str::to_owned)).collect(),
             kinds: Strings::new(kinds),
@@ -64,7 +68,13 @@ impl Arrays {
             dims: shapes.iter().flat_map(|shape| shape.dims.iter().copied()).collect(),
             ranks: shapes.iter().map(|shape| shape.dims.len()).collect(),
             shapes,
+            layouts: OnceLock::new(),
         })
+    }
+
+    /// The layouts, made when a host first asks for them.
+    pub(crate) fn layouts(&self) -> &Layouts {
+        self.layouts.get_or_init(|| Layouts::row_major(self.ranks.iter().copied()))
     }
 
     fn size(&self) -> i64 {
@@ -107,6 +117,8 @@ impl<C: PjrtClient> ExecutableState<C> {
             parameters,
             outputs,
             donated,
+            parameter_shardings: OnceLock::new(),
+            output_shardings: OnceLock::new(),
             cost: OnceLock::new(),
             optimized: OnceLock::new(),
             fingerprint: OnceLock::new(),

@@ -14,24 +14,25 @@ use crate::attributes::AttributeValue;
 use crate::error::{Error, Result};
 use crate::options::OptionValue;
 
-/// Strings as an array of pointers and one of lengths.
+/// Strings, or other bytes, as an array of pointers and one of lengths.
 pub(crate) struct Strings {
     pointers: Box<[*const c_char]>,
     lengths: Box<[usize]>,
-    _text: Vec<String>,
+    _bytes: Vec<Vec<u8>>,
 }
 
-// SAFETY: the pointers point into `_text`, which is never changed.
+// SAFETY: the pointers point into `_bytes`, which is never changed.
 unsafe impl Send for Strings {}
 // SAFETY: as above.
 unsafe impl Sync for Strings {}
 
 impl Strings {
-    pub(crate) fn new(text: Vec<String>) -> Self {
+    pub(crate) fn new(strings: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
+        let bytes: Vec<Vec<u8>> = strings.into_iter().map(Into::into).collect();
         Self {
-            pointers: text.iter().map(|text| chars(text.as_bytes())).collect(),
-            lengths: text.iter().map(|text| text.len()).collect(),
-            _text: text,
+            pointers: bytes.iter().map(|bytes| chars(bytes)).collect(),
+            lengths: bytes.iter().map(Vec::len).collect(),
+            _bytes: bytes,
         }
     }
 

@@ -23,6 +23,7 @@ use crate::abi::topology::*;
 use crate::abi::unimplemented::*;
 use crate::abi::upload::*;
 use crate::client::PjrtClient;
+use crate::ext::{self, Extension};
 
 /// The table of a plugin: a constant per type of client.
 struct TableOf<C>(std::marker::PhantomData<C>);
@@ -48,11 +49,23 @@ for_each_slot!(table);
 
 /// The table of functions through which a host would use this client, for tests and programs that hold several plugins.
 ///
-/// The symbol that hosts look for is exported by [`#[pjrt_plugin]`](crate::pjrt_plugin). Each call leaks a table.
+/// The symbol that hosts look for is exported by [`#[pjrt_plugin]`](crate::pjrt_plugin). The table has the extensions that
+/// every plugin has, and none that authors opt into: see [`api_table_with`]. Each call leaks a table.
 #[must_use]
 pub fn api_table<C: PjrtClient>() -> &'static PJRT_Api {
+    api_table_with::<C>(&[])
+}
+
+/// [`api_table`] with extensions that the author opted into.
+#[must_use]
+pub fn api_table_with<C: PjrtClient>(extensions: &[Extension]) -> &'static PJRT_Api {
     guard::install_hook();
-    Box::leak(Box::new(TableOf::<C>::TABLE))
+    Box::leak(Box::new(table::<C>(extensions)))
+}
+
+/// The table with its chain of extensions.
+fn table<C: PjrtClient>(extensions: &[Extension]) -> PJRT_Api {
+    PJRT_Api { extension_start: ext::chain::<C>(extensions), ..TableOf::<C>::TABLE }
 }
 
 /// What the function `GetPjrtApi` of a plugin answers with. Made by [`#[pjrt_plugin]`](crate::pjrt_plugin).
@@ -60,7 +73,7 @@ pub struct Export(OnceLock<Table>);
 
 struct Table(PJRT_Api);
 
-// SAFETY: the pointers in a table are null or functions, and it does not change.
+// SAFETY: the pointers in a table are null, functions, or structs that live and stay as they are until the process ends.
 unsafe impl Send for Table {}
 // SAFETY: as above.
 unsafe impl Sync for Table {}
@@ -73,12 +86,16 @@ impl Export {
     }
 
     /// The table, made at the first call. `api_minor` is the version of the C API that the plugin reports; the environment
-    /// variable `PJRT_PLUGIN_API_MINOR` overrides it.
-    pub fn get<C: PjrtClient>(&'static self, api_minor: Option<i32>) -> *const PJRT_Api {
+    /// variable `PJRT_PLUGIN_API_MINOR` overrides it. `extensions` are those that the author opted into.
+    pub fn get<C: PjrtClient>(
+        &'static self,
+        api_minor: Option<i32>,
+        extensions: &[Extension],
+    ) -> *const PJRT_Api {
         let table = self.0.get_or_init(|| {
             guard::install_hook();
             pin_library(ptr::from_ref(self).cast());
-            let mut table = TableOf::<C>::TABLE;
+            let mut table = table::<C>(extensions);
             let from_environment =
                 std::env::var("PJRT_PLUGIN_API_MINOR").ok().and_then(|minor| minor.parse().ok());
             if let Some(minor) = from_environment.or(api_minor) {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
+use pjrt_plugin::ext::{Sharding, Shardings};
 use pjrt_plugin::{
     ArraySpec, AttributeValue, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription,
     ElementType, Error, Execution, HostBuffer, Input, Memory, MemoryStats, OptionSpec, Pending, PjrtBuffer,
@@ -235,6 +236,21 @@ fn negate(inputs: &[Input<Storage>]) -> Vec<u8> {
     let number = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());
     let operation = |number: f32| if matches!(input, Input::Donated(_)) { number + 100.0 } else { -number };
     input.bytes().chunks(4).flat_map(|bytes| operation(number(bytes)).to_le_bytes()).collect()
+}
+
+/// Of the program "two" the outputs are divided, and of "donate" as many as it does not have.
+impl Shardings for Dummy {
+    fn parameter_shardings(program: &Program) -> Option<Vec<Sharding>> {
+        (program.word == "two").then(|| vec![Sharding::Replicated])
+    }
+
+    fn output_shardings(program: &Program) -> Option<Vec<Sharding>> {
+        match &*program.word {
+            "two" => Some(vec![Sharding::Maximal(1), Sharding::Manual]),
+            "donate" => Some(Vec::new()),
+            _ => None,
+        }
+    }
 }
 
 impl PjrtDevice for Device {

@@ -6,6 +6,7 @@ use std::slice;
 use std::sync::mpsc::{Receiver, channel};
 
 use pjrt_plugin::CompileOptions;
+use pjrt_plugin::ext::Extension;
 use pjrt_sys::*;
 
 use crate::dummy::Dummy;
@@ -21,10 +22,39 @@ pub(crate) struct HostError {
 pub(crate) type Result<T> = std::result::Result<T, HostError>;
 
 pub(crate) fn api() -> &'static PJRT_Api {
-    static API: std::sync::LazyLock<&Table> =
-        std::sync::LazyLock::new(|| Box::leak(Box::new(Table(pjrt_plugin::api_table::<Dummy>()))));
+    static API: std::sync::LazyLock<&Table> = std::sync::LazyLock::new(|| {
+        Box::leak(Box::new(Table(pjrt_plugin::api_table_with::<Dummy>(&[Extension::shardings::<Dummy>()]))))
+    });
     API.0
 }
+
+/// The struct of an extension, found as hosts find it.
+pub(crate) fn extension<T>(type_: PJRT_Extension_Type) -> &'static T {
+    let mut next = api().extension_start.cast_const();
+    loop {
+        assert!(!next.is_null(), "there is no extension of type {}", type_.0);
+        // SAFETY: the plugin made the chain, which lives as long as the process.
+        let base = unsafe { &*next };
+        if base.type_ == type_ {
+            assert!(base.struct_size >= size_of::<T>(), "the extension is cut off");
+            // SAFETY: the type says which struct it is.
+            return unsafe { &*next.cast::<T>() };
+        }
+        next = base.next;
+    }
+}
+
+/// Calls a function of an extension, as `call!` does one of the table.
+macro_rules! call_extension {
+    ($extension:expr, $function:ident($args:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
+        #[allow(unused_mut, clippy::needless_update)]
+        let mut args = pjrt_sys::$args { $($field $(: $value)?,)* ..pjrt_sys::SizedStruct::zeroed() };
+        // SAFETY: the struct is filled in as the API says, with pointers that the plugin gave or that live here.
+        let error = unsafe { ($extension.$function.unwrap())(&raw mut args) };
+        $crate::host::take_error(error).map(|()| args)
+    }};
+}
+pub(crate) use call_extension;
 
 pub(crate) struct Table(&'static PJRT_Api);
 // SAFETY: the table holds functions and does not change.

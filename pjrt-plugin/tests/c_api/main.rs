@@ -5,6 +5,7 @@ mod dummy;
 mod errors;
 mod events;
 mod executions;
+mod extensions;
 mod host;
 mod lifetimes;
 mod objects;

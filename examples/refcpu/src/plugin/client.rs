@@ -40,7 +40,7 @@ fn components(version: Version) -> StablehloVersion {
     [version.major, version.minor, version.patch].map(i64::from)
 }
 
-#[pjrt_plugin]
+#[pjrt_plugin(extensions(Shardings))]
 impl PjrtClient for RefcpuClient {
     type Device = RefcpuDevice;
     type Buffer = RefcpuBuffer;

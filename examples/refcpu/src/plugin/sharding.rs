@@ -3,7 +3,8 @@
 //! A partitioned program runs once, on whole arrays: all devices share the machine's memory. What a host hands over
 //! and gets back are shards, one on each device.
 
-use crate::plan::Sharding;
+use crate::plan::{Plan, Sharding};
+use pjrt_plugin::ext;
 
 /// The boxes of one array: equally large, one for each partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,9 +28,64 @@ impl Cut {
     }
 }
 
+impl ext::Shardings for super::client::RefcpuClient {
+    fn parameter_shardings(executable: &Self::Executable) -> Option<Vec<ext::Sharding>> {
+        let plan = &executable.plan;
+        of_all(plan, plan.parameters.iter().map(|parameter| parameter.sharding.as_ref()))
+    }
+
+    fn output_shardings(executable: &Self::Executable) -> Option<Vec<ext::Sharding>> {
+        let plan = &executable.plan;
+        of_all(plan, plan.results.iter().map(|result| result.sharding.as_ref()))
+    }
+}
+
+/// How the arrays of a program in the global view are split; of others, and where nothing is split, there is nothing to say.
+fn of_all<'p>(
+    plan: &Plan,
+    shardings: impl Iterator<Item = Option<&'p Sharding>>,
+) -> Option<Vec<ext::Sharding>> {
+    (plan.global_view && plan.num_partitions > 1).then(|| shardings.map(of_array).collect())
+}
+
+/// A sharding as XLA describes it: for each tile, the partitions that have it.
+fn of_array(sharding: Option<&Sharding>) -> ext::Sharding {
+    let Some(Sharding { parts, position }) = sharding else { return ext::Sharding::Replicated };
+    let tiles: usize = parts.iter().product();
+    let copies = position.len() / tiles;
+    let tile = |position: &Vec<usize>| {
+        position.iter().zip(parts).fold(0, |tile, (index, parts)| tile * parts + index)
+    };
+    let mut devices: Vec<i64> = (0..position.len() as i64).collect();
+    devices.sort_by_key(|partition| tile(&position[*partition as usize]));
+    let mut dimensions: Vec<i64> = parts.iter().map(|parts| *parts as i64).collect();
+    if copies > 1 {
+        dimensions.push(copies as i64);
+    }
+    ext::Sharding::Tiled {
+        tile_assignment_dimensions: dimensions,
+        tile_assignment_devices: devices,
+        replicate_on_last_tile_dim: copies > 1,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_see_which_partitions_have_a_tile() {
+        // Two rows of tiles, each on two of four partitions.
+        let position = vec![vec![0, 0], vec![1, 0], vec![0, 0], vec![1, 0]];
+        let sharding = Sharding { parts: vec![2, 1], position };
+        let expected = ext::Sharding::Tiled {
+            tile_assignment_dimensions: vec![2, 1, 2],
+            tile_assignment_devices: vec![0, 2, 1, 3],
+            replicate_on_last_tile_dim: true,
+        };
+        assert_eq!(of_array(Some(&sharding)), expected);
+        assert_eq!(of_array(None), ext::Sharding::Replicated);
+    }
 
     #[test]
     fn shards_begin_where_their_position_says() {

@@ -1,0 +1,155 @@
+//! The Shardings extension: how a program's parameters and outputs are divided among its partitions.
+
+use std::ptr;
+
+use pjrt_sys::{PJRT_Extension_Base, PJRT_Extension_Type_Shardings, PJRT_Shardings_Extension, SizedStruct};
+use prost::Message;
+
+use super::Extension;
+use crate::abi::args::{handle, output, shims};
+use crate::abi::executable::ExecutableState;
+use crate::abi::pinned::Strings;
+use crate::client::PjrtClient;
+use crate::error::{Error, Result};
+use crate::proto;
+
+/// Tells hosts how parameters and outputs are divided among partitions (`PJRT_Shardings_Extension`).
+///
+/// Opt in with `#[pjrt_plugin(extensions(Shardings))]`. Without it hosts convert the optimized program to HLO and look for
+/// shardings there, several times for each program that they compile.
+pub trait Shardings: PjrtClient {
+    /// One for each parameter; `None` where nothing is to be said, as of programs with a single partition. Called at most
+    /// once for each executable.
+    fn parameter_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>>;
+
+    /// One for each output; `None` where nothing is to be said. Called at most once for each executable.
+    fn output_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>>;
+}
+
+/// How one array is divided among the partitions of a program (`xla.OpSharding`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Sharding {
+    /// Every partition has the whole array.
+    Replicated,
+    /// One partition has the whole array.
+    Maximal(i64),
+    /// Partitions have parts.
+    Tiled {
+        /// Into how many parts each dimension is cut. One more number at the end than the array has dimensions says how
+        /// many partitions have each part.
+        tile_assignment_dimensions: Vec<i64>,
+        /// The partition of each tile, in row-major order of the tiles.
+        tile_assignment_devices: Vec<i64>,
+        /// Whether the last number of the dimensions counts copies.
+        replicate_on_last_tile_dim: bool,
+    },
+    /// The program takes care of it itself.
+    Manual,
+}
+
+impl Sharding {
+    fn encode(&self) -> Vec<u8> {
+        let of_type = |type_| proto::OpSharding { r#type: type_, ..proto::OpSharding::default() };
+        let message = match self {
+            Self::Replicated => of_type(0),
+            Self::Maximal(partition) => proto::OpSharding {
+                tile_assignment_dimensions: vec![1],
+                tile_assignment_devices: vec![*partition],
+                ..of_type(1)
+            },
+            Self::Tiled {
+                tile_assignment_dimensions,
+                tile_assignment_devices,
+                replicate_on_last_tile_dim,
+            } => proto::OpSharding {
+                tile_assignment_dimensions: tile_assignment_dimensions.clone(),
+                tile_assignment_devices: tile_assignment_devices.clone(),
+                replicate_on_last_tile_dim: *replicate_on_last_tile_dim,
+                ..of_type(3)
+            },
+            Self::Manual => of_type(4),
+        };
+        message.encode_to_vec()
+    }
+}
+
+impl Extension {
+    /// [`Shardings`] of a client.
+    #[must_use]
+    pub fn shardings<C: Shardings>() -> Self {
+        Self { link: link::<C> }
+    }
+}
+
+fn link<C: Shardings>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+    super::leak(PJRT_Shardings_Extension {
+        base: PJRT_Extension_Base {
+            struct_size: PJRT_Shardings_Extension::STRUCT_SIZE,
+            type_: PJRT_Extension_Type_Shardings,
+            next,
+        },
+        PJRT_Shardings_PJRT_Executable_ParameterShardings: Some(parameter_shardings::<C>),
+        PJRT_Shardings_PJRT_Executable_OutputShardings: Some(output_shardings::<C>),
+    })
+}
+
+shims! {
+    /// How the parameters are divided; the executable keeps the answer.
+    parameter_shardings(PJRT_Shardings_PJRT_Executable_ParameterShardings_Args) |args, C: Shardings| {
+        let executable = handle!(args.executable: ExecutableState<C>)?;
+        let (program, count) = (&executable.executable, executable.parameters.shapes.len());
+        let shardings = executable.parameter_shardings.get_or_init(|| encode(C::parameter_shardings(program)));
+        let shardings = check(shardings.as_ref(), count, "parameters")?;
+        output!(args.num_parameters = shardings.map_or(0, |_| count));
+        output!(args.shardings = shardings.map_or(ptr::null(), |strings| strings.pointers().as_ptr()));
+        output!(args.sharding_sizes = shardings.map_or(ptr::null(), |strings| strings.lengths().as_ptr()));
+        Ok(())
+    }
+
+    /// How the outputs are divided; the executable keeps the answer.
+    output_shardings(PJRT_Shardings_PJRT_Executable_OutputShardings_Args) |args, C: Shardings| {
+        let executable = handle!(args.executable: ExecutableState<C>)?;
+        let (program, count) = (&executable.executable, executable.outputs.shapes.len());
+        let shardings = executable.output_shardings.get_or_init(|| encode(C::output_shardings(program)));
+        let shardings = check(shardings.as_ref(), count, "outputs")?;
+        output!(args.num_outputs = shardings.map_or(0, |_| count));
+        output!(args.shardings = shardings.map_or(ptr::null(), |strings| strings.pointers().as_ptr()));
+        output!(args.sharding_sizes = shardings.map_or(ptr::null(), |strings| strings.lengths().as_ptr()));
+        Ok(())
+    }
+}
+
+fn encode(shardings: Option<Vec<Sharding>>) -> Option<Strings> {
+    shardings.map(|shardings| Strings::new(shardings.iter().map(Sharding::encode)))
+}
+
+/// The host takes the list to be as long as the program's own.
+fn check<'a>(shardings: Option<&'a Strings>, count: usize, of: &str) -> Result<Option<&'a Strings>> {
+    match shardings {
+        Some(strings) if strings.lengths().len() != count => Err(Error::internal(format!(
+            "the plugin gives {} shardings for {count} {of}",
+            strings.lengths().len()
+        ))),
+        shardings => Ok(shardings),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shardings_are_encoded_as_xla_decodes_them() {
+        // An OpSharding by hand: type OTHER, tiles 2 x 1 of 2 copies, devices, the last dimension counts copies.
+        let tiled = Sharding::Tiled {
+            tile_assignment_dimensions: vec![2, 1, 2],
+            tile_assignment_devices: vec![0, 2, 1, 3],
+            replicate_on_last_tile_dim: true,
+        };
+        assert_eq!(tiled.encode(), [8, 3, 26, 3, 2, 1, 2, 34, 4, 0, 2, 1, 3, 48, 1]);
+        assert_eq!(Sharding::Replicated.encode(), []);
+        assert_eq!(Sharding::Maximal(5).encode(), [8, 1, 26, 1, 1, 34, 1, 5]);
+        assert_eq!(Sharding::Manual.encode(), [8, 4]);
+    }
+}
