@@ -176,11 +176,11 @@ impl Narrow for F8E8M0FNU {
     #[inline(always)]
     fn encode(x: f32) -> u32 {
         let bits = x.to_bits();
-        // Halfway between two powers lies a mantissa of 1.5; the even exponent is taken.
-        let odd = bits >> 23 & 1;
-        let normal = (bits + 0x3f_ffff + odd) >> 23;
-        // Subnormal f32: 2^-127 is the smallest code, 0; what is nearer to 2^-126 is code 1.
-        let small = u32::from(bits > 0x60_0000);
+        // Halfway between two powers lies a mantissa of 1.5. There is no mantissa that could be even: the larger is
+        // taken, as XLA does.
+        let normal = (bits + 0x40_0000) >> 23;
+        // Subnormal f32: 2^-127 is the smallest code, 0; what is not nearer to it than to 2^-126 is code 1.
+        let small = u32::from(bits >= 0x60_0000);
         let code = if bits < 0x80_0000 { small } else { normal };
         if x > 0.0 && code < 255 { code } else { 255 }
     }
@@ -226,7 +226,8 @@ pub fn narrow_to_f32(dtype: DType, bits: u16) -> Option<f32> {
     with_narrow!(dtype, decode)
 }
 
-/// The bits of the narrow float nearest to `x` (ties to even), or `None` if `dtype` is none.
+/// The bits of the narrow float nearest to `x` (ties to even; to the larger where there is no mantissa), or `None` if
+/// `dtype` is none.
 pub fn f32_to_narrow(dtype: DType, x: f32) -> Option<u16> {
     macro_rules! encode {
         ($n:ty, $b:ty) => {
@@ -257,6 +258,16 @@ mod tests {
                     assert_eq!(f32_to_narrow(d, value), Some(code as u16), "{d:?} {code:#x} = {value}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn ties_between_powers_of_two_go_to_the_larger() {
+        for power in [-100, -1, 0, 1, 2, 100] {
+            let tie = 1.5 * 2f32.powi(power);
+            let rounded = F8E8M0FNU::decode(F8E8M0FNU::encode(tie));
+            assert_eq!(rounded, 2f32.powi(power + 1));
+            assert_eq!(F8E8M0FNU::decode(F8E8M0FNU::encode(tie.next_down())), 2f32.powi(power));
         }
     }
 

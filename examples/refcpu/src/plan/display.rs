@@ -69,7 +69,7 @@ fn views(f: &mut Formatter<'_>, views: &[View]) -> fmt::Result {
     Ok(())
 }
 
-fn name(kernel: &Kernel) -> String {
+pub(super) fn name(kernel: &Kernel) -> String {
     match kernel {
         Kernel::Region(region) => format!("region of {} operations", region.ops()),
         Kernel::ReduceBy { dims, .. } => format!("ReduceBy {dims:?}"),

@@ -220,6 +220,18 @@ impl Plan {
 }
 
 impl Program {
+    /// For messages about memory: the largest array that a kernel writes, its kernel, and where that comes from.
+    pub(crate) fn largest_write(&self) -> Option<(&View, String, &Location)> {
+        let writes = self.steps.iter().zip(&self.locations).filter_map(|(step, location)| match step {
+            Step::Run(call) => {
+                Some((call.writes.iter().max_by_key(|view| view.byte_len())?, &call.kernel, location))
+            }
+            _ => None,
+        });
+        let (view, kernel, location) = writes.max_by_key(|(view, ..)| view.byte_len())?;
+        Some((view, display::name(kernel), location))
+    }
+
     /// The constants as arrays.
     pub(crate) fn constant_arrays(&self, allocator: &Allocator) -> Result<&[Array], OutOfMemory> {
         if let Some(arrays) = self.constant_arrays.get() {

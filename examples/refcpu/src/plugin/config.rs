@@ -35,8 +35,9 @@ pub(super) struct Config {
 
 impl Config {
     /// # Errors
-    /// If an option or a variable is out of range or not a number.
+    /// If an option or a variable is out of range or not a number, or there is a variable that refcpu does not have.
     pub(super) fn new(options: &Options) -> Result<Self> {
+        check_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
         let integer = |option, variable, max| integer(options.integer(option)?, option, variable, max);
         let threads = integer("num_threads", "REFCPU_NUM_THREADS", MAX_THREADS)?;
         let mut allocator = AllocatorOptions::default();
@@ -51,6 +52,27 @@ impl Config {
             opaque: options.boolean("opaque")? || flag("REFCPU_OPAQUE")?,
         })
     }
+}
+
+/// The environment variables that refcpu reads, here and where it compiles.
+const VARIABLES: &[&str] = &[
+    "REFCPU_NUM_DEVICES",
+    "REFCPU_NUM_THREADS",
+    "REFCPU_MEMORY_LIMIT",
+    "REFCPU_OPAQUE",
+    "REFCPU_DUMP",
+    "REFCPU_ISA",
+];
+
+/// A setting with a misspelt name would silently do nothing.
+fn check_variables(names: impl Iterator<Item = String>) -> Result<()> {
+    for name in names.filter(|name| name.starts_with("REFCPU_")) {
+        if !VARIABLES.contains(&name.as_str()) {
+            return Err(Error::invalid_argument(format!("there is no environment variable {name}"))
+                .with_hint(format!("refcpu has {}", VARIABLES.join(", "))));
+        }
+    }
+    Ok(())
 }
 
 /// As many threads as the process may use cores, by affinity and control group.
@@ -88,6 +110,14 @@ fn flag(variable: &str) -> Result<bool> {
 mod tests {
     use super::*;
     use pjrt_plugin::OptionValue;
+
+    #[test]
+    fn a_misspelt_variable_is_refused() {
+        let check = |names: &[&str]| check_variables(names.iter().map(|name| (*name).to_owned()));
+        assert!(check(&["HOME", "REFCPU_NUM_DEVICES", "REFCPU_ISA"]).is_ok());
+        let error = check(&["REFCPU_NUM_DEVICE"]).unwrap_err();
+        assert!(error.to_string().contains("REFCPU_NUM_DEVICE"), "{error}");
+    }
 
     fn config(name: &str, value: i64) -> Result<Config> {
         Config::new(&Options::new(CREATE_OPTIONS, vec![(name.into(), OptionValue::Integer(value))])?)

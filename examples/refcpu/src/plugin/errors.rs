@@ -2,6 +2,7 @@
 
 use crate::compile::{CompileError, CompileErrorKind};
 use crate::exec::{RunError, RunErrorKind};
+use crate::plan::Plan;
 use crate::storage::OutOfMemory;
 use pjrt_plugin::Error;
 
@@ -9,8 +10,7 @@ use pjrt_plugin::Error;
 const OP_PAYLOAD: &str = "refcpu.op";
 
 pub(super) fn out_of_memory(error: &OutOfMemory) -> Error {
-    Error::resource_exhausted(error.to_string())
-        .with_hint("REFCPU_MEMORY_LIMIT sets how many bytes refcpu may use")
+    Error::resource_exhausted(error.to_string()).with_hint(MEMORY_HINT)
 }
 
 pub(super) fn compile_error(error: &CompileError) -> Error {
@@ -24,10 +24,26 @@ pub(super) fn compile_error(error: &CompileError) -> Error {
     if error.op.is_empty() { status } else { status.with_payload(OP_PAYLOAD, error.op.as_bytes()) }
 }
 
-pub(super) fn run_error(error: &RunError) -> Error {
+/// The hint of an error about memory.
+const MEMORY_HINT: &str = "REFCPU_MEMORY_LIMIT sets how many bytes refcpu may use";
+
+/// An error of a run of a plan; `name` is the program's.
+pub(super) fn run_error(error: &RunError, name: &str, plan: &Plan) -> Error {
     match error.kind {
         RunErrorKind::InvalidArgument => Error::invalid_argument(&error.message),
-        RunErrorKind::ResourceExhausted => Error::resource_exhausted(&error.message),
+        RunErrorKind::ResourceExhausted => {
+            let mut message = format!("{}, while running '{name}'", error.message);
+            if let Some((view, kernel, location)) = plan.program.largest_write() {
+                message += &format!(
+                    "; its largest array is {:?} {:?} ({} bytes), which {kernel} makes, at {}",
+                    view.dtype,
+                    view.dims,
+                    view.byte_len(),
+                    location.brief()
+                );
+            }
+            Error::resource_exhausted(message).with_hint(MEMORY_HINT)
+        }
         RunErrorKind::Cancelled => Error::cancelled(&error.message),
         RunErrorKind::FailedPrecondition => Error::failed_precondition(&error.message),
     }

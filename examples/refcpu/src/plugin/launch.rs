@@ -57,7 +57,7 @@ fn outputs(
         whole(executable, inputs, allocator)?
     };
     let results = exec::run(&executable.plan, runtime, lanes, &RunOptions::default())
-        .map_err(|error| run_error(&error))?;
+        .map_err(|error| run_error(&error, executable.name(), &executable.plan))?;
     let buffer = |array| RefcpuBuffer::new(array, allocator);
     if partitions == 1 {
         return Ok(results.into_iter().map(|lane| lane.into_iter().map(buffer).collect()).collect());

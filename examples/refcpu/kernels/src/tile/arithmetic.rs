@@ -42,8 +42,21 @@ pub(crate) trait Int: Num {
     fn power(self, b: Self) -> Self;
 }
 
+/// The truncated quotient by a divisor other than zero and minus one.
+///
+/// There is no vector instruction that divides integers. The quotient of two integers of at most half the bits of a
+/// float's mantissa, rounded, is less than the next integer whenever the exact one is, so division of floats gives it.
+macro_rules! quotient {
+    ($a:expr, $b:expr, $t:ty, exact) => {
+        $a.wrapping_div($b)
+    };
+    ($a:expr, $b:expr, $t:ty, $float:ty) => {
+        (($a as $float) / ($b as $float)) as $t
+    };
+}
+
 macro_rules! int_num {
-    ($t:ty, $u:ty, $s:ty, $wide:ty, $signed:literal) => {
+    ($t:ty, $u:ty, $s:ty, $wide:ty, $signed:literal, $float:ident) => {
         impl Num for $t {
             #[inline(always)]
             fn add(self, b: Self) -> Self {
@@ -59,11 +72,23 @@ macro_rules! int_num {
             }
             #[inline(always)]
             fn div(self, b: Self) -> Self {
-                if b == 0 { !0 } else { self.wrapping_div(b) }
+                if b == 0 {
+                    !0
+                } else if $signed && b == !0 {
+                    self.wrapping_neg()
+                } else {
+                    quotient!(self, b, $t, $float)
+                }
             }
             #[inline(always)]
             fn rem(self, b: Self) -> Self {
-                if b == 0 { self } else { self.wrapping_rem(b) }
+                if b == 0 {
+                    self
+                } else if $signed && b == !0 {
+                    0
+                } else {
+                    self.wrapping_sub(quotient!(self, b, $t, $float).wrapping_mul(b))
+                }
             }
             #[inline(always)]
             fn maximum(self, b: Self) -> Self {
@@ -169,14 +194,14 @@ macro_rules! int_num {
         }
     };
 }
-int_num!(u8, u8, i8, u16, false);
-int_num!(u16, u16, i16, u32, false);
-int_num!(u32, u32, i32, u64, false);
-int_num!(u64, u64, i64, u128, false);
-int_num!(i8, u8, i8, i16, true);
-int_num!(i16, u16, i16, i32, true);
-int_num!(i32, u32, i32, i64, true);
-int_num!(i64, u64, i64, i128, true);
+int_num!(u8, u8, i8, u16, false, f32);
+int_num!(u16, u16, i16, u32, false, f32);
+int_num!(u32, u32, i32, u64, false, f64);
+int_num!(u64, u64, i64, u128, false, exact);
+int_num!(i8, u8, i8, i16, true, f32);
+int_num!(i16, u16, i16, i32, true, f32);
+int_num!(i32, u32, i32, i64, true, f64);
+int_num!(i64, u64, i64, i128, true, exact);
 
 /// Floats of a register type.
 pub(crate) trait Float: Num {
@@ -488,5 +513,41 @@ pub(super) fn multiply_add(code: Code, ty: ComputeType, mask: u8) -> Option<Kern
         (Code::NegMulAdd, ComputeType::F32) => of::<NegMulAdd<f32>>(mask),
         (Code::NegMulAdd, ComputeType::F64) => of::<NegMulAdd<f64>>(mask),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Num;
+
+    macro_rules! check {
+        ($t:ty, $values:expr) => {
+            let values: Vec<$t> = $values;
+            for &a in &values {
+                for &b in &values {
+                    let quotient = if b == 0 { !0 } else { a.wrapping_div(b) };
+                    let remainder = if b == 0 { a } else { a.wrapping_rem(b) };
+                    assert_eq!((Num::div(a, b), Num::rem(a, b)), (quotient, remainder), "{a} by {b}");
+                }
+            }
+        };
+    }
+
+    /// Numbers around every power of two and its multiples, and a scatter of others.
+    fn numbers() -> Vec<u64> {
+        let near = (0..64).flat_map(|bit| (-2..=2).map(move |d: i64| (1u64 << bit).wrapping_add_signed(d)));
+        let odd = (0..200u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        near.chain(odd).collect()
+    }
+
+    #[test]
+    fn integer_division_by_floats_is_exact() {
+        check!(u8, (0..=u8::MAX).collect());
+        check!(i8, (i8::MIN..=i8::MAX).collect());
+        check!(u16, numbers().into_iter().map(|n| n as u16).collect());
+        check!(i16, numbers().into_iter().map(|n| n as i16).collect());
+        check!(u32, numbers().into_iter().flat_map(|n| [n as u32, (n >> 32) as u32]).collect());
+        check!(i32, numbers().into_iter().flat_map(|n| [n as i32, (n >> 32) as i32]).collect());
+        check!(i64, numbers().into_iter().map(|n| n as i64).collect());
     }
 }
