@@ -89,6 +89,7 @@
 mod bytecode;
 mod bytes;
 mod error;
+mod infer;
 pub mod ir;
 pub mod limits;
 mod parse;
@@ -99,7 +100,8 @@ mod verify;
 pub mod versions;
 
 pub use bytes::Bytes;
-pub use error::{Error, ErrorKind};
+pub use error::{Constraint, Error, ErrorKind};
+pub use infer::{Inferred, infer_result_types};
 pub use ir::Module;
 pub use parse::parse;
 pub use verify::verify;
