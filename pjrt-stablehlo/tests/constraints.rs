@@ -41,9 +41,12 @@ struct Section {
     rules: Vec<Rule>,
 }
 
+/// Lines with their numbers.
+type Lines<'a> = Vec<(usize, &'a str)>;
+
 fn sections() -> Vec<Section> {
     let mut lets: Vec<(String, String)> = Vec::new();
-    let mut headers: Vec<(usize, &str, Vec<(usize, &str)>)> = Vec::new();
+    let mut headers: Vec<(usize, &str, Lines<'_>)> = Vec::new();
     for (index, line) in TABLE.lines().enumerate() {
         if let Some(header) = line.strip_prefix("# ") {
             headers.push((index + 1, header, Vec::new()));

@@ -9,7 +9,7 @@ use super::windows::precision_config;
 use crate::Constraint::{self, C, I};
 use crate::Error;
 use crate::ir::ops::{DotGeneral, Fft, TriangularSolve};
-use crate::ir::{DYNAMIC, DotAlgorithm, ElementType, FftType, Precision, TensorType, Type};
+use crate::ir::{DYNAMIC, DotAlgorithm, ElementType, FftType, Precision, TensorType, TransposeKind, Type};
 
 /// `dot_general`.
 pub(super) fn dot_general(cx: &Context<'_>, op: &DotGeneral) -> Results {
@@ -138,6 +138,9 @@ pub(super) fn triangular_solve(cx: &Context<'_>, op: &TriangularSolve) -> Result
         sizes_agree(a.dims()[side], b.dims()[side]) && shapes_agree(&a.dims()[..batch], &b.dims()[..batch]);
     cx.require(C(3), fits, || {
         format!("operand 'b': expected right-hand sides of the size of {a}, found {b}")
+    })?;
+    cx.require(I(6), op.transpose_a != TransposeKind::Invalid, || {
+        format!("transpose_a: expected a choice, found {}", op.transpose_a)
     })?;
     Ok(vec![ResultRule::of(b.clone(), C(4))])
 }

@@ -5,7 +5,7 @@ use std::ops::BitOr;
 use crate::Constraint::{I, O};
 use crate::Error;
 use crate::infer::Context;
-use crate::ir::{ElementKind, ElementType, OpCode, TensorType, Type};
+use crate::ir::{DYNAMIC, ElementKind, ElementType, OpCode, TensorType, Type};
 
 /// A set of types.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,9 +43,12 @@ sets! {
     FUTURE = 14 "a future",
 }
 
-/// Modifiers of tensors in a set.
-const SCALAR: Set = Set(1 << 30);
-const VECTOR: Set = Set(1 << 31);
+/// What tensors in a set are beside their elements: without dimensions, of one dimension, of known sizes, and of sizes that
+/// are known or one that has a bound.
+const SCALAR: Set = Set(1 << 28);
+const VECTOR: Set = Set(1 << 29);
+const STATIC: Set = Set(1 << 30);
+const BOUNDED: Set = Set(1 << 31);
 
 macro_rules! unions {
     ($($name:ident = $($set:ident)|+;)*) => {
@@ -64,9 +67,29 @@ unions! {
     NUMBERS = LOGICAL | FLOAT | COMPLEX;
     TENSOR = NUMBERS | QUANTIZED;
     ANY_TENSOR = TENSOR | PER_AXIS;
-    SHAPE = INTEGER | INDEX | VECTOR;
+    MAGNITUDE = SIGNED | REAL;
+    PLAIN_REAL = LOGICAL | FLOAT;
+    INTEGER_OR_FLOAT = INTEGER | FLOAT;
+    FLOAT_OR_COMPLEX = FLOAT | COMPLEX;
+    ANY_QUANTIZED = QUANTIZED | PER_AXIS;
+    FLOAT_OR_QUANTIZED = FLOAT | ANY_QUANTIZED;
+    INDICES = INTEGER | INDEX;
+    SHAPE = INDICES | VECTOR;
+    SCALAR_TENSOR = TENSOR | SCALAR;
+    SCALAR_INTEGER = INTEGER | SCALAR;
+    SCALAR_REAL = PLAIN_REAL | SCALAR;
+    SCALAR_BOOL = BOOL | SCALAR;
+    SCALAR_I32 = I32 | SCALAR;
+    SCALAR_UNSIGNED = UNSIGNED | SCALAR;
+    VECTOR_INTEGER = INTEGER | VECTOR;
+    VECTOR_REAL = REAL | VECTOR;
+    STATIC_ARITHMETIC = ARITHMETIC | STATIC;
+    STATIC_WORDS = INTEGER_OR_FLOAT | STATIC;
+    BOUNDED_TENSOR = ANY_TENSOR | BOUNDED;
     STATE = ANY_TENSOR | TOKEN;
-    VALUE = STATE | TUPLE | BUFFER;
+    STATE_OR_BUFFER = STATE | BUFFER;
+    STATIC_STATE = STATE | STATIC;
+    VALUE = STATE_OR_BUFFER | TUPLE;
 }
 
 /// Any type at all.
@@ -76,7 +99,7 @@ const ANYTHING: Set = Set(u32::MAX);
 fn interface(code: OpCode) -> (&'static [Set], &'static [Set]) {
     use OpCode::*;
     match code {
-        Abs => (&[SIGNED_ARITHMETIC], &[Set(SIGNED.0 | REAL.0)]),
+        Abs => (&[SIGNED_ARITHMETIC], &[MAGNITUDE]),
         Add => (&[ANY_TENSOR, ANY_TENSOR], &[ANY_TENSOR]),
         AfterAll => (&[TOKEN], &[TOKEN]),
         AllGather | AllReduce | AllToAll | CollectiveBroadcast | CollectivePermute | CollectiveReduce
@@ -90,9 +113,10 @@ fn interface(code: OpCode) -> (&'static [Set], &'static [Set]) {
         }
         BatchNormInference => (&[REAL, VECTOR_REAL, VECTOR_REAL, VECTOR_REAL, VECTOR_REAL], &[REAL]),
         BatchNormTraining => (&[REAL, VECTOR_REAL, VECTOR_REAL], &[REAL, VECTOR_REAL, VECTOR_REAL]),
-        BitcastConvert | BroadcastInDim | Reshape | Transpose => (&[ANY_TENSOR], &[ANY_TENSOR]),
+        BitcastConvert | Transpose => (&[ANY_TENSOR], &[ANY_TENSOR]),
+        BroadcastInDim | Reshape => (&[ANY_TENSOR], &[BOUNDED_TENSOR]),
         Broadcast => (&[TENSOR], &[ANY_TENSOR]),
-        Case => (&[Set(I32.0 | SCALAR.0)], &[STATE]),
+        Case => (&[SCALAR_I32], &[STATE]),
         Cbrt | Cosine | Exponential | ExponentialMinusOne | Log | LogPlusOne | Logistic | Rsqrt | Sine
         | Sqrt | Tan | Tanh | Cholesky | TriangularSolve => (&[FUNCTION, FUNCTION], &[FUNCTION]),
         Ceil | Floor | RoundNearestAfz | RoundNearestEven | ReducePrecision => (&[REAL], &[REAL]),
@@ -110,20 +134,20 @@ fn interface(code: OpCode) -> (&'static [Set], &'static [Set]) {
         Divide | Power | Remainder | Subtract => (&[ARITHMETIC, ARITHMETIC], &[ARITHMETIC]),
         DynamicBroadcastInDim | DynamicReshape => (&[ANY_TENSOR, SHAPE], &[ANY_TENSOR]),
         DynamicConv => (&[TENSOR, ANY_TENSOR, INTEGER], &[ANY_TENSOR]),
-        DynamicGather => (&[TENSOR, INTEGER, Set(INTEGER.0 | VECTOR.0)], &[TENSOR]),
+        DynamicGather => (&[TENSOR, INTEGER, VECTOR_INTEGER], &[TENSOR]),
         DynamicIota => (&[SHAPE], &[TENSOR]),
         DynamicPad => (&[TENSOR, SCALAR_TENSOR, SHAPE, SHAPE, SHAPE], &[TENSOR]),
         DynamicSlice => (&[TENSOR, SCALAR_INTEGER], &[TENSOR]),
         DynamicUpdateSlice => (&[TENSOR, TENSOR, SCALAR_INTEGER], &[TENSOR]),
         Einsum => (&[TENSOR, TENSOR], &[TENSOR]),
-        Fft => (&[Set(FLOAT.0 | COMPLEX.0)], &[Set(FLOAT.0 | COMPLEX.0)]),
+        Fft => (&[FLOAT_OR_COMPLEX], &[FLOAT_OR_COMPLEX]),
         Gather => (&[TENSOR, INTEGER], &[TENSOR]),
-        GetDimensionSize => (&[ANY_TENSOR], &[Set(I32.0 | SCALAR.0)]),
+        GetDimensionSize => (&[ANY_TENSOR], &[SCALAR_I32]),
         GetTupleElement => (&[TUPLE], &[VALUE]),
-        If => (&[Set(BOOL.0 | SCALAR.0)], &[STATE]),
-        Imag | Real => (&[Set(FLOAT.0 | COMPLEX.0)], &[FLOAT]),
-        Infeed | Recv => (&[TOKEN], &[STATE]),
-        Iota => (&[], &[Set(ARITHMETIC.0)]),
+        If => (&[SCALAR_BOOL], &[STATE]),
+        Imag | Real => (&[FLOAT_OR_COMPLEX], &[FLOAT]),
+        Infeed | Recv => (&[TOKEN], &[STATIC_STATE]),
+        Iota => (&[], &[STATIC_ARITHMETIC]),
         IsFinite => (&[REAL], &[BOOL]),
         Maximum | Minimum | Multiply => (&[TENSOR, TENSOR], &[TENSOR]),
         Negate => (&[ARITHMETIC], &[ARITHMETIC]),
@@ -131,34 +155,33 @@ fn interface(code: OpCode) -> (&'static [Set], &'static [Set]) {
         OptimizationBarrier => (&[STATE], &[STATE]),
         Outfeed | Send => (&[ANY_TENSOR, TOKEN], &[TOKEN]),
         Pad => (&[TENSOR, SCALAR_TENSOR], &[TENSOR]),
-        PartitionId | ReplicaId => (&[], &[Set(UNSIGNED.0 | SCALAR.0)]),
+        PartitionId | ReplicaId => (&[], &[SCALAR_UNSIGNED]),
         RealDynamicSlice => (&[TENSOR, SHAPE, SHAPE, SHAPE], &[TENSOR]),
         // MLIR's verifier lets initial values have dimensions where the region's arguments have them too.
         Reduce | ReduceWindow => (&[TENSOR, TENSOR], &[TENSOR]),
-        Rng => (&[SCALAR_REAL, SCALAR_REAL, SHAPE], &[Set(LOGICAL.0 | FLOAT.0)]),
-        RngBitGenerator => (&[INTEGER_OR_FLOAT], &[INTEGER_OR_FLOAT, INTEGER_OR_FLOAT]),
-        Scatter => (&[TENSOR, Set(INTEGER.0 | INDEX.0), TENSOR], &[TENSOR]),
+        Rng => (&[SCALAR_REAL, SCALAR_REAL, SHAPE], &[PLAIN_REAL]),
+        RngBitGenerator => (&[INTEGER_OR_FLOAT], &[INTEGER_OR_FLOAT, STATIC_WORDS]),
+        Scatter => (&[TENSOR, INDICES, TENSOR], &[TENSOR]),
         Select => (&[BOOL, TENSOR, TENSOR], &[TENSOR]),
         SelectAndScatter => (&[TENSOR, TENSOR, SCALAR_TENSOR], &[TENSOR]),
-        SetDimensionSize => (&[TENSOR, Set(I32.0 | SCALAR.0)], &[TENSOR]),
+        SetDimensionSize => (&[TENSOR, SCALAR_I32], &[TENSOR]),
         ShiftLeft | ShiftRightArithmetic | ShiftRightLogical => (&[INTEGER, INTEGER], &[INTEGER]),
         Sign => (&[SIGNED_ARITHMETIC], &[SIGNED_ARITHMETIC]),
         Sort => (&[TENSOR], &[TENSOR]),
         TorchIndexSelect => (&[TENSOR, INTEGER], &[TENSOR]),
         Tuple => (&[VALUE], &[TUPLE]),
         UnaryEinsum => (&[TENSOR], &[TENSOR]),
-        UniformDequantize => (&[Set(QUANTIZED.0 | PER_AXIS.0)], &[FLOAT]),
-        UniformQuantize => (&[Set(FLOAT.0 | QUANTIZED.0 | PER_AXIS.0)], &[Set(QUANTIZED.0 | PER_AXIS.0)]),
-        While => (&[Set(STATE.0 | BUFFER.0)], &[Set(STATE.0 | BUFFER.0)]),
+        UniformDequantize => (&[ANY_QUANTIZED], &[FLOAT]),
+        UniformQuantize => (&[FLOAT_OR_QUANTIZED], &[ANY_QUANTIZED]),
+        While => (&[STATE_OR_BUFFER], &[STATE_OR_BUFFER]),
     }
 }
 
-unions! {
-    VECTOR_REAL = REAL | VECTOR;
-    SCALAR_TENSOR = TENSOR | SCALAR;
-    SCALAR_INTEGER = INTEGER | SCALAR;
-    INTEGER_OR_FLOAT = INTEGER | FLOAT;
-    SCALAR_REAL = LOGICAL | FLOAT | SCALAR;
+/// Whether all sizes are known but for at most one, which has a bound.
+fn is_bounded(tensor: &TensorType) -> bool {
+    let unknown = tensor.dims().iter().filter(|&&size| size == DYNAMIC).count();
+    let bounded = tensor.bounds().iter().filter(|&&bound| bound != DYNAMIC).count();
+    !tensor.is_dynamic() || unknown == 1 && bounded == 1
 }
 
 impl Set {
@@ -195,6 +218,8 @@ impl Set {
                 self.has(Set::of_elements(tensor))
                     && (!self.has(SCALAR) || tensor.rank() == 0)
                     && (!self.has(VECTOR) || tensor.rank() == 1)
+                    && (!self.has(STATIC) || !tensor.is_dynamic())
+                    && (!self.has(BOUNDED) || is_bounded(tensor))
             }
             Type::Token => self.has(TOKEN),
             Type::Tuple(_) => self.has(TUPLE),
@@ -216,11 +241,14 @@ impl Set {
         let elements: Vec<&str> = names(true).collect();
         let mut alternatives = Vec::new();
         if !elements.is_empty() {
-            let tensor = match (self.has(SCALAR), self.has(VECTOR)) {
-                (true, _) => "a tensor without dimensions",
-                (_, true) => "a tensor of one dimension",
-                _ => "a tensor",
-            };
+            let modifiers = [
+                (SCALAR, "a tensor without dimensions"),
+                (VECTOR, "a tensor of one dimension"),
+                (STATIC, "a tensor of known sizes"),
+                (BOUNDED, "a tensor of known sizes, or one that has a bound,"),
+            ];
+            let modifier = modifiers.into_iter().find(|(set, _)| self.has(*set));
+            let tensor = modifier.map_or("a tensor", |(_, text)| text);
             alternatives.push(format!("{tensor} of {}", elements.join(", ")));
         }
         alternatives.extend(names(false).map(str::to_owned));
