@@ -1,5 +1,7 @@
 //! Errors of readers and the verifier.
 
+use std::fmt;
+
 use crate::ir::{Location, Str};
 
 /// Why a program could not be read.
@@ -17,8 +19,31 @@ pub struct Error {
     pub offset: Option<usize>,
     /// Operation that the error is in.
     pub op: Option<Str>,
+    /// Which of the specification's rules for that operation is broken.
+    pub constraint: Option<Constraint>,
     /// Where in the source program that operation comes from.
     pub location: Location,
+}
+
+/// A rule that the StableHLO specification has for an operation, as it numbers them there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Constraint {
+    /// `C7`: number 7 of the operation's constraints.
+    C(u8),
+    /// `I1`: the type of number 1 of the operation's inputs.
+    I(u8),
+    /// `O1`: the type of number 1 of the operation's outputs, which the specification lists without numbers.
+    O(u8),
+}
+
+impl fmt::Display for Constraint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Constraint::C(number) => write!(f, "C{number}"),
+            Constraint::I(number) => write!(f, "I{number}"),
+            Constraint::O(number) => write!(f, "O{number}"),
+        }
+    }
 }
 
 /// Kinds of [`Error`]s.
@@ -38,7 +63,14 @@ pub enum ErrorKind {
 impl Error {
     /// An error of this kind without place.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error { kind, message: message.into(), offset: None, op: None, location: Location::UNKNOWN }
+        Error {
+            kind,
+            message: message.into(),
+            offset: None,
+            op: None,
+            constraint: None,
+            location: Location::UNKNOWN,
+        }
     }
 
     /// The same error with a byte offset, unless it has one.
@@ -59,7 +91,11 @@ impl Error {
     fn text(&self) -> String {
         let mut text = String::new();
         if let Some(op) = &self.op {
-            text.push_str(&format!("{op}: "));
+            text.push_str(op);
+            if let Some(constraint) = self.constraint {
+                text.push_str(&format!(" ({constraint})"));
+            }
+            text.push_str(": ");
         }
         text.push_str(&self.message);
         if let Some(offset) = self.offset {

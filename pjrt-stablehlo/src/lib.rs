@@ -62,7 +62,8 @@
 //! * [`ir`]: modules, functions, bodies, types, literals, attributes, locations; [`ir::ops`] has the operations, all
 //!   from one table, which [`ir::OpInfo`] makes available at run time.
 //! * [`parse`] and [`Error`]: reading. [`limits`] has every cap on what is accepted.
-//! * [`verify`]: the rules that a module keeps, which consumers can rely on.
+//! * [`verify`]: the rules that a module keeps, which consumers can rely on: every [`Constraint`] of the specification.
+//! * [`infer_result_types`]: result types from operations and operands, for those who make or change programs.
 //! * [`versions`]: the versions of VHLO that can be read, which a plugin advertises to its hosts.
 //!
 //! # What can be read
@@ -89,6 +90,7 @@
 mod bytecode;
 mod bytes;
 mod error;
+mod infer;
 pub mod ir;
 pub mod limits;
 mod parse;
@@ -99,7 +101,8 @@ mod verify;
 pub mod versions;
 
 pub use bytes::Bytes;
-pub use error::{Error, ErrorKind};
+pub use error::{Constraint, Error, ErrorKind};
+pub use infer::{Inferred, infer_result_types};
 pub use ir::Module;
 pub use parse::parse;
 pub use verify::verify;

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pjrt_stablehlo::ir::{DYNAMIC, Op, Type};
 use pjrt_stablehlo::versions::{CURRENT_VERSION, MINIMUM_VERSION};
-use pjrt_stablehlo::{Error, Module};
+use pjrt_stablehlo::{Error, Inferred, Module, infer_result_types};
 use serde_json::Value;
 
 /// The folder of a variable; `None` with a note when it is not set.
@@ -156,6 +157,76 @@ fn every_captured_program_of_jax_reads() {
         }
     }
     report("the captured programs", total, &failures);
+}
+
+/// Whether a declared type can be what was inferred, and whether it is exactly that.
+fn agreement(inferred: &Inferred, declared: &Type) -> (bool, bool) {
+    let sizes_agree = |inferred: &[i64], declared: &[i64]| {
+        inferred.len() == declared.len()
+            && inferred.iter().zip(declared).all(|(&a, &b)| a == b || a == DYNAMIC || b == DYNAMIC)
+    };
+    match (inferred, declared) {
+        (Inferred::Type(Type::Tensor(inferred)), Type::Tensor(declared)) => (
+            sizes_agree(inferred.dims(), declared.dims())
+                && inferred.storage_type() == declared.storage_type(),
+            inferred == declared,
+        ),
+        (Inferred::Type(inferred), declared) => (inferred == declared, inferred == declared),
+        (Inferred::Shape { dims, .. }, Type::Tensor(declared)) => {
+            (sizes_agree(dims, declared.dims()), **dims == *declared.dims())
+        }
+        (Inferred::Elements { element_type, .. }, Type::Tensor(declared)) => {
+            (*element_type == declared.element_type(), *element_type == declared.element_type())
+        }
+        _ => (false, false),
+    }
+}
+
+/// Operations whose result types the program chooses.
+const CHOSEN: &[&str] = &[
+    "sdy.manual_computation",
+    "stablehlo.bitcast_convert",
+    "stablehlo.custom_call",
+    "stablehlo.einsum",
+    "stablehlo.iota",
+    "stablehlo.unary_einsum",
+];
+
+#[test]
+fn inferred_types_agree_with_declared_ones() {
+    let Some(folder) = folder("PJRT_CORPUS") else { return };
+    // For each operation its results, those of which something is inferred, and those inferred exactly.
+    let mut counts: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
+    let mut failures = Vec::new();
+    for program in programs(&folder) {
+        let Ok(module) = pjrt_stablehlo::parse(program.bytes.clone()) else { continue };
+        for function in module.functions() {
+            for (id, op) in function.body.ops().filter(|(_, op)| !matches!(op.kind, Op::Other(_))) {
+                let inferred = infer_result_types(&module, &function.body, id).unwrap();
+                assert_eq!(inferred.len(), op.results.len(), "{} in {}", op.kind, program.record);
+                for (inferred, value) in inferred.iter().zip(op.results) {
+                    let [total, known, exact] = counts.entry(op.info().name).or_default();
+                    *total += 1;
+                    if *inferred == Inferred::Declared {
+                        continue;
+                    }
+                    *known += 1;
+                    let declared = function.body.ty(value);
+                    let (agrees, is_exact) = agreement(inferred, declared);
+                    *exact += usize::from(is_exact);
+                    if !agrees {
+                        failures.push(format!("{} in {}: {inferred:?}, {declared}", op.kind, program.record));
+                    }
+                }
+            }
+        }
+    }
+    for (op, [total, known, exact]) in &counts {
+        println!("{op}: {total} results, {known} inferred, {exact} exactly");
+    }
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+    let unknown: Vec<_> = counts.iter().filter(|(_, [_, known, _])| *known == 0).map(|(op, _)| *op).collect();
+    assert!(unknown.iter().all(|op| CHOSEN.contains(op)), "nothing is inferred of {unknown:?}");
 }
 
 /// A small generator of pseudo-random numbers, so that failures repeat.

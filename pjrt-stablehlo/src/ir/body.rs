@@ -247,6 +247,11 @@ impl Body {
         &self.values[id.index()]
     }
 
+    /// All values in the order of their ids.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
     /// The type of the value.
     pub fn ty(&self, id: ValueId) -> &Type {
         &self.values[id.index()].ty

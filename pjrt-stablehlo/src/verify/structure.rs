@@ -1,7 +1,7 @@
 //! Values, blocks, regions, functions.
 
-use super::context::types_agree;
 use super::invalid_function;
+use crate::infer::types_compatible;
 use crate::ir::{Body, Function, GroupSpec, Module, Op, OpId, Operation, RegionId, Trait, Type, Variadicity};
 use crate::{Error, ErrorKind};
 
@@ -184,7 +184,7 @@ fn terminator(
     }
     for (index, (&value, expected)) in op.operands.iter().zip(types).enumerate() {
         let found = body.ty(value);
-        if !types_agree(found, expected) {
+        if !types_compatible(found, expected) {
             return Err(invalid(op, format!("value {index}: expected {expected}, found {found}")));
         }
     }

@@ -1,0 +1,309 @@
+//! Operations with regions, calls, tuples, tokens and transfers.
+
+use super::collectives::source_target_pairs;
+use super::context::Context;
+use super::reductions::{predicate, signature};
+use super::result::{ResultRule, Results};
+use super::shape::{Shape, types_compatible};
+use crate::Constraint::{self, C};
+use crate::Error;
+use crate::ir::ops::{Composite, CustomCall, FuncCall, ManualComputation};
+use crate::ir::{BackendConfig, CustomCallApiVersion, Function, Ints, OpCode, Type};
+
+/// `while`: condition and body take the operands, the body gives their successors.
+pub(super) fn while_(cx: &Context<'_>) -> Results {
+    let types = cx.operand_types();
+    signature(cx, 0, &types, &[predicate()], C(1))?;
+    signature(cx, 1, &types, &types, C(2))?;
+    super::shapes::same_types(cx, C(3))
+}
+
+/// `if`, `case`: branches without arguments that give the same types.
+pub(super) fn branches(
+    cx: &Context<'_>,
+    arguments: Constraint,
+    returned: Constraint,
+    results: Constraint,
+) -> Results {
+    let (_, first) = cx.region(0)?;
+    let mut types: Vec<Type> = first.iter().map(|&ty| ty.clone()).collect();
+    for region in 0..cx.op.regions.len() {
+        let (found_arguments, found) = cx.region(region)?;
+        cx.require(arguments, found_arguments.is_empty(), || {
+            format!("{}: expected no arguments, found {}", cx.region_name(region), found_arguments.len())
+        })?;
+        cx.require(returned, found.len() == first.len(), || {
+            format!("{}: expected {} values, found {}", cx.region_name(region), first.len(), found.len())
+        })?;
+        for (place, found) in found.into_iter().enumerate() {
+            cx.require(returned, types_compatible(first[place], found), || {
+                format!("{}, value {place}: expected {}, found {found}", cx.region_name(region), first[place])
+            })?;
+            if let (Type::Tensor(united), Type::Tensor(found)) = (&types[place], found) {
+                let mut shape = Shape::of(united);
+                if !shape.unite(found) {
+                    let message = format!(
+                        "{}, value {place}: expected {united}, found {found}",
+                        cx.region_name(region)
+                    );
+                    return Err(cx.error(returned, message));
+                }
+                types[place] = shape.like(united).into();
+            }
+        }
+    }
+    Ok(types.into_iter().map(|ty| ResultRule::of(ty, results)).collect())
+}
+
+/// `case`: at least one branch.
+pub(super) fn case(cx: &Context<'_>) -> Results {
+    cx.require(C(1), !cx.op.regions.is_empty(), || "expected at least one branch".to_owned())?;
+    branches(cx, C(2), C(3), C(4))
+}
+
+/// Checks that a function takes an operation's operands, and gives its results.
+fn callee(
+    cx: &Context<'_>,
+    attribute: &str,
+    name: &str,
+    [exists, takes, gives]: [Option<Constraint>; 3],
+) -> Results {
+    let function = cx.module.function(name);
+    let function: &Function = function
+        .ok_or_else(|| cx.error(exists, format!("{attribute}: the module has no function '{name}'")))?;
+    let (expected, found) = (&function.ty.inputs, cx.operand_types());
+    cx.require(takes, expected.len() == found.len(), || {
+        format!("{attribute}: function '{name}' takes {} operands, found {}", expected.len(), found.len())
+    })?;
+    for (index, (expected, found)) in expected.iter().zip(&found).enumerate() {
+        cx.require(takes, types_compatible(expected, found), || {
+            format!("operand {index} of function '{name}': expected {expected}, found {found}")
+        })?;
+    }
+    Ok(function.ty.results.iter().map(|ty| ResultRule::of(ty.clone(), gives)).collect())
+}
+
+/// `func.call`.
+pub(super) fn call(cx: &Context<'_>, op: &FuncCall) -> Results {
+    callee(cx, "callee", &op.callee, [None; 3])
+}
+
+/// `composite`: its decomposition does the same.
+pub(super) fn composite(cx: &Context<'_>, op: &Composite) -> Results {
+    cx.require(C(1), is_namespaced(&op.name), || {
+        format!("name: expected a namespace and a name, such as \"my.op\", found \"{}\"", op.name)
+    })?;
+    callee(cx, "decomposition", &op.decomposition, [Some(C(2)), Some(C(3)), Some(C(4))])
+}
+
+/// Whether a name is one of an operation in a namespace: words of letters, digits and `_`, and `$` after the first, with
+/// dots between them.
+fn is_namespaced(name: &str) -> bool {
+    let mut words = name.split('.');
+    let is_word = |word: &str, also: &str| {
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || also.contains(c))
+    };
+    let first = words.next().unwrap_or_default();
+    let mut further = 0;
+    is_word(first, "")
+        && first.starts_with(|c: char| c.is_ascii_alphabetic())
+        && words.inspect(|_| further += 1).all(|word| is_word(word, "$"))
+        && further > 0
+}
+
+/// The part of a type that a path through nested tuples leads to.
+fn part<'t>(ty: &'t Type, path: &[i64]) -> Option<&'t Type> {
+    path.iter().try_fold(ty, |ty, &index| match ty {
+        Type::Tuple(elements) => elements.get(usize::try_from(index).ok()?),
+        _ => None,
+    })
+}
+
+/// The layouts of a `custom_call`'s operands or results: the order of the dimensions of each.
+pub(crate) fn layouts(cx: &Context<'_>, what: &str, layouts: &[Ints], types: &[Type]) -> Result<(), Error> {
+    cx.length(None, what, layouts.len(), types.len())?;
+    for (index, (layout, ty)) in layouts.iter().zip(types).enumerate() {
+        let rank = match ty {
+            Type::Tensor(tensor) | Type::Buffer(tensor) => tensor.rank(),
+            Type::UnrankedTensor(_) => continue,
+            Type::Tuple(_) => {
+                return Err(cx.error(None, format!("{what}: expected no layout for {ty}, a nested tuple")));
+            }
+            _ => 0,
+        };
+        let mut sorted = layout.to_vec();
+        sorted.sort_unstable();
+        cx.require(None, sorted.into_iter().eq(0..rank as i64), || {
+            format!("{what} {index}: expected each dimension of {ty} once, found {layout:?}")
+        })?;
+    }
+    Ok(())
+}
+
+/// `custom_call`: what its attributes say about operands and results; names of called functions mean something to the
+/// target only.
+pub(crate) fn custom_call(cx: &Context<'_>, op: &CustomCall, results: &[Type]) -> Result<(), Error> {
+    let elements = match results {
+        [Type::Tuple(elements)] => elements,
+        results => results,
+    };
+    cx.require(None, op.operand_layouts.is_some() == op.result_layouts.is_some(), || {
+        "expected layouts of both operands and results, or of neither".to_owned()
+    })?;
+    if let (Some(of_operands), Some(of_results)) = (&op.operand_layouts, &op.result_layouts) {
+        layouts(cx, "operand_layouts", of_operands, &cx.operand_types())?;
+        layouts(cx, "result_layouts", of_results, elements)?;
+    }
+    let whole = match results {
+        [result] => result.clone(),
+        results => Type::Tuple(results.into()),
+    };
+    for alias in &op.output_operand_aliases {
+        let index = usize::try_from(alias.operand_index).ok().filter(|&index| index < cx.op.operands.len());
+        let index = index.ok_or_else(|| {
+            let message =
+                format!("output_operand_aliases: expected an operand, found {}", alias.operand_index);
+            cx.error(None, message)
+        })?;
+        let operand = part(cx.operand_type(index), &alias.operand_tuple_indices);
+        let output = part(&whole, &alias.output_tuple_indices);
+        let (Some(operand), Some(output)) = (operand, output) else {
+            let message =
+                "output_operand_aliases: expected indices of elements of the operand's and result's tuples";
+            return Err(cx.error(None, message));
+        };
+        cx.require(None, operand == output, || {
+            format!("output_operand_aliases: expected one type, found {operand} of the operand and {output} of the result")
+        })?;
+    }
+    let is_typed = op.api_version == CustomCallApiVersion::TypedFfi;
+    let fits = match &op.backend_config {
+        BackendConfig::Bytes(bytes) => !is_typed || bytes.is_empty(),
+        BackendConfig::Dictionary(_) => is_typed,
+    };
+    cx.require(None, fits, || {
+        format!(
+            "backend_config: expected a {} for {}",
+            if is_typed { "dictionary" } else { "string" },
+            op.api_version
+        )
+    })
+}
+
+/// `tuple`: of its operands.
+pub(super) fn tuple(cx: &Context<'_>) -> Results {
+    Ok(vec![ResultRule::of(Type::Tuple(cx.operand_types().into()), C(1))])
+}
+
+/// `get_tuple_element`: an element that is there.
+pub(super) fn get_tuple_element(cx: &Context<'_>, index: i64) -> Results {
+    let Type::Tuple(elements) = cx.operand_type(0) else {
+        let message = format!("operand 'operand': expected a tuple, found {}", cx.operand_type(0));
+        return Err(cx.error(Constraint::I(1), message));
+    };
+    let element = usize::try_from(index).ok().and_then(|index| elements.get(index));
+    let element = element.ok_or_else(|| {
+        cx.error(C(1), format!("index: expected one of {} elements, found {index}", elements.len()))
+    })?;
+    Ok(vec![ResultRule::of(element.clone(), C(2))])
+}
+
+/// `async_start`: a future of what the one operation of its region gives.
+pub(super) fn async_start(cx: &Context<'_>) -> Results {
+    let block = cx.block(0)?;
+    let [inner, _] = *block.ops else {
+        let message =
+            format!("region 'body': expected one operation and a return, found {}", block.ops.len());
+        return Err(cx.error(C(1), message));
+    };
+    let inner = cx.body.op(inner);
+    let allowed = matches!(
+        inner.kind.code(),
+        OpCode::AllReduce
+            | OpCode::AllGather
+            | OpCode::AllToAll
+            | OpCode::CollectivePermute
+            | OpCode::ReduceScatter
+            | OpCode::CollectiveBroadcast
+            | OpCode::Slice
+            | OpCode::DynamicSlice
+            | OpCode::DynamicUpdateSlice
+    );
+    cx.require(C(2), allowed, || {
+        format!("region 'body': expected a collective or slice, found {}", inner.kind.name())
+    })?;
+    let arguments: Vec<Type> = block.arguments.iter().map(|&value| cx.body.ty(value).clone()).collect();
+    let operands = cx.operand_types();
+    let same = *inner.operands == *block.arguments
+        && arguments.len() == operands.len()
+        && arguments.iter().zip(&operands).all(|(argument, operand)| types_compatible(argument, operand));
+    cx.require(C(3), same, || {
+        "region 'body': expected to take the operands and hand them to its operation".to_owned()
+    })?;
+    let types: Vec<Type> = inner.results.map(|value| cx.body.ty(value).clone()).collect();
+    Ok(vec![ResultRule::of(Type::Future(types.into()), C(4))])
+}
+
+/// `async_done`: what the future holds.
+pub(super) fn async_done(cx: &Context<'_>) -> Results {
+    let Type::Future(types) = cx.operand_type(0) else {
+        let message = format!("operand 'operand': expected a future, found {}", cx.operand_type(0));
+        return Err(cx.error(Constraint::I(1), message));
+    };
+    Ok(types.iter().map(|ty| ResultRule::of(ty.clone(), C(1))).collect())
+}
+
+/// `sdy.manual_computation`: a sharding for each operand and result, which the region takes and gives in parts.
+pub(crate) fn manual_computation(
+    cx: &Context<'_>,
+    op: &ManualComputation,
+    results: &[Type],
+) -> Result<(), Error> {
+    let operands = cx.operand_types();
+    cx.length(None, "in_shardings", op.in_shardings.len(), operands.len())?;
+    cx.length(None, "out_shardings", op.out_shardings.len(), results.len())?;
+    let (arguments, returned) = cx.region(0)?;
+    for (what, whole, parts) in [("argument", &*operands, arguments), ("returned value", results, returned)] {
+        cx.length(None, &format!("region 'body', {what}s"), parts.len(), whole.len())?;
+        for (index, (whole, part)) in whole.iter().zip(parts).enumerate() {
+            let fits = match (whole, part) {
+                (Type::Tensor(whole), Type::Tensor(part)) => {
+                    whole.rank() == part.rank() && super::shape::elements_compatible(whole, part)
+                }
+                (whole, part) => whole == part,
+            };
+            cx.require(None, fits, || {
+                format!("region 'body', {what} {index}: expected a part of {whole}, found {part}")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Channel types of transfers: device to device, device to host, host to device.
+const DEVICE_TO_DEVICE: i64 = 1;
+const DEVICE_TO_HOST: i64 = 2;
+const HOST_TO_DEVICE: i64 = 3;
+
+/// `send`, `recv`: channel and partners.
+pub(super) fn transfer(
+    cx: &Context<'_>,
+    channel_type: i64,
+    is_host_transfer: bool,
+    pairs: &[[i64; 2]],
+) -> Result<(), Error> {
+    source_target_pairs(cx, pairs)?;
+    let host = if cx.op.kind.code() == OpCode::Recv { HOST_TO_DEVICE } else { DEVICE_TO_HOST };
+    let expected = if is_host_transfer { host } else { DEVICE_TO_DEVICE };
+    cx.require(C(5), channel_type == expected, || {
+        format!("channel_handle: expected channel type {expected}, found {channel_type}")
+    })
+}
+
+/// Results of `infeed` and `recv`: as many as the program wants, the last of which is a token.
+pub(super) fn received(cx: &Context<'_>, token: Option<Constraint>) -> Vec<ResultRule> {
+    let last = cx.op.results.len().saturating_sub(1);
+    let mut results: Vec<ResultRule> = (0..last).map(|_| ResultRule::declared()).collect();
+    results.push(ResultRule::of(Type::Token, token));
+    results
+}

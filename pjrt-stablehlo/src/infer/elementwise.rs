@@ -1,0 +1,214 @@
+//! Operations that work element by element.
+
+use super::context::Context;
+use super::result::{ResultRule, Results};
+use super::shape::{Shape, elements_compatible};
+use crate::Constraint::{self, C};
+use crate::Error;
+use crate::ir::ops::ReducePrecision;
+use crate::ir::{
+    ComparisonType, ElementKind, ElementType, Op, ResultAccuracy, ResultAccuracyMode, TensorType, Type,
+};
+
+/// The shape that all operands have.
+fn common_shape(cx: &Context<'_>, constraint: Constraint) -> Result<Shape, Error> {
+    let mut shape = Shape::of(cx.tensor(0)?);
+    (1..cx.op.operands.len()).try_for_each(|index| cx.merge_shape(constraint, index, &mut shape))?;
+    Ok(shape)
+}
+
+/// Operations whose operands and result have one type.
+pub(super) fn same_type(cx: &Context<'_>) -> Results {
+    let first = cx.tensor(0)?;
+    let shape = common_shape(cx, C(1))?;
+    (1..cx.op.operands.len()).try_for_each(|index| cx.same_elements(C(1), index, first))?;
+    accuracy(cx)?;
+    Ok(vec![ResultRule::of(shape.like(first), C(1))])
+}
+
+/// `add`: quantized numbers may have parameters for the tensor and for a dimension in one operation.
+pub(super) fn add(cx: &Context<'_>) -> Results {
+    let (lhs, rhs) = (cx.tensor(0)?, cx.tensor(1)?);
+    if lhs.quantization().is_none() && rhs.quantization().is_none() {
+        return same_type(cx);
+    }
+    let shape = common_shape(cx, C(1))?;
+    let (Some(of_lhs), Some(of_rhs)) = (lhs.quantization(), rhs.quantization()) else {
+        return Err(cx.error(C(2), format!("expected quantized operands, found {lhs} and {rhs}")));
+    };
+    cx.require(C(3), of_lhs.storage_type == of_rhs.storage_type, || {
+        format!("expected one storage type, found {lhs} and {rhs}")
+    })?;
+    cx.require(C(4), of_lhs.expressed_type == of_rhs.expressed_type, || {
+        format!("expected one expressed type, found {lhs} and {rhs}")
+    })?;
+    let like = if of_lhs.axis.is_some() { lhs } else { rhs };
+    Ok(vec![ResultRule::of(shape.like(like), C(1)).with_elements(C(3))])
+}
+
+/// The tolerances of functions that have them.
+fn accuracy(cx: &Context<'_>) -> Result<(), Error> {
+    let accuracy: &ResultAccuracy = match &cx.op.kind {
+        Op::Cbrt(op) => &op.result_accuracy,
+        Op::Cosine(op) => &op.result_accuracy,
+        Op::Exponential(op) => &op.result_accuracy,
+        Op::ExponentialMinusOne(op) => &op.result_accuracy,
+        Op::Log(op) => &op.result_accuracy,
+        Op::LogPlusOne(op) => &op.result_accuracy,
+        Op::Logistic(op) => &op.result_accuracy,
+        Op::Rsqrt(op) => &op.result_accuracy,
+        Op::Sine(op) => &op.result_accuracy,
+        Op::Sqrt(op) => &op.result_accuracy,
+        Op::Tan(op) => &op.result_accuracy,
+        Op::Tanh(op) => &op.result_accuracy,
+        _ => return Ok(()),
+    };
+    let negative = accuracy.atol < 0.0 || accuracy.rtol < 0.0 || accuracy.ulps < 0;
+    cx.require(None, !negative, || {
+        format!("result_accuracy: expected no negative tolerance, found {accuracy:?}")
+    })?;
+    let zero = accuracy.atol == 0.0 && accuracy.rtol == 0.0 && accuracy.ulps == 0;
+    cx.require(None, zero || accuracy.mode == ResultAccuracyMode::Tolerance, || {
+        format!("result_accuracy: expected tolerances in mode TOLERANCE only, found {accuracy:?}")
+    })
+}
+
+/// `abs`, `real`, `imag`: complex numbers give the type of their parts.
+pub(super) fn part(cx: &Context<'_>) -> Results {
+    let operand = cx.tensor(0)?;
+    let shape = Shape::of(operand);
+    let result = match operand.element_type().complex_part() {
+        Some(part) => shape.tensor(part, None),
+        None => shape.like(operand),
+    };
+    Ok(vec![ResultRule::of(result, C(1)).with_elements(C(2))])
+}
+
+/// `compare`: two tensors of one type give booleans.
+pub(super) fn compare(cx: &Context<'_>, compare_type: ComparisonType) -> Results {
+    let lhs = cx.tensor(0)?;
+    cx.same_elements(C(1), 1, lhs)?;
+    let shape = common_shape(cx, C(2))?;
+    let kind = lhs.element_type().kind();
+    let fits = match compare_type {
+        ComparisonType::TotalOrder => matches!(kind, ElementKind::Float | ElementKind::Quantized),
+        ComparisonType::Float => {
+            matches!(kind, ElementKind::Float | ElementKind::Complex | ElementKind::Quantized)
+        }
+        // Programs in use compare floats as signed and signed integers as unsigned; their element type decides.
+        _ => true,
+    };
+    cx.require(C(3), fits, || {
+        format!("compare_type: expected one for elements of {lhs}, found {compare_type}")
+    })?;
+    Ok(vec![ResultRule::of(shape.tensor(ElementType::I1, None), C(2)).with_elements(Constraint::O(1))])
+}
+
+/// `complex`: two tensors of floats give complex numbers.
+pub(super) fn complex(cx: &Context<'_>) -> Results {
+    let lhs = cx.tensor(0)?;
+    let shape = common_shape(cx, C(1))?;
+    cx.same_elements(C(1), 1, lhs)?;
+    let elements = match lhs.element_type() {
+        ElementType::F32 => ElementType::ComplexF32,
+        ElementType::F64 => ElementType::ComplexF64,
+        _ => {
+            return Err(
+                cx.error(Constraint::I(1), format!("operand 'lhs': expected f32 or f64, found {lhs}"))
+            );
+        }
+    };
+    Ok(vec![ResultRule::of(shape.tensor(elements, None), C(2)).with_elements(C(3))])
+}
+
+/// `convert`, `uniform_quantize`: the program chooses the elements of the result.
+pub(super) fn convert(cx: &Context<'_>) -> Results {
+    Ok(vec![ResultRule::shape_of(Shape::of(cx.tensor(0)?), C(1))])
+}
+
+/// `uniform_dequantize`: what the operand's elements express.
+pub(super) fn uniform_dequantize(cx: &Context<'_>) -> Results {
+    let operand = cx.tensor(0)?;
+    let Some(quantization) = operand.quantization() else {
+        return Err(cx.error(Constraint::I(1), format!("expected quantized elements, found {operand}")));
+    };
+    let result = Shape::of(operand).tensor(quantization.expressed_type, None);
+    Ok(vec![ResultRule::of(result, C(1)).with_elements(C(2))])
+}
+
+/// `is_finite`: floats give booleans.
+pub(super) fn is_finite(cx: &Context<'_>) -> Results {
+    let result = Shape::of(cx.tensor(0)?).tensor(ElementType::I1, None);
+    Ok(vec![ResultRule::of(result, C(1)).with_elements(Constraint::O(1))])
+}
+
+/// `reduce_precision`.
+pub(super) fn reduce_precision(cx: &Context<'_>, op: &ReducePrecision) -> Results {
+    cx.require(C(2), op.exponent_bits >= 1, || {
+        format!("exponent_bits: expected at least 1, found {}", op.exponent_bits)
+    })?;
+    cx.require(C(3), op.mantissa_bits >= 0, || {
+        format!("mantissa_bits: expected no negative number, found {}", op.mantissa_bits)
+    })?;
+    same_type(cx)
+}
+
+/// `select`: a predicate for each element or for all.
+pub(super) fn select(cx: &Context<'_>) -> Results {
+    let (pred, on_true) = (cx.tensor(0)?, cx.tensor(1)?);
+    if pred.rank() != 0 {
+        cx.same_shape(C(1), 0, on_true.dims())?;
+    }
+    let mut shape = Shape::of(on_true);
+    cx.same_elements(C(2), 2, on_true)?;
+    cx.merge_shape(C(2), 2, &mut shape)?;
+    Ok(vec![ResultRule::of(shape.like(on_true), C(2))])
+}
+
+/// `clamp`: bounds for each element or for all.
+pub(super) fn clamp(cx: &Context<'_>) -> Results {
+    let operand = cx.tensor(1)?;
+    for (index, constraint) in [(0, C(1)), (2, C(2))] {
+        if cx.tensor(index)?.rank() != 0 {
+            cx.same_shape(constraint, index, operand.dims())?;
+        }
+        cx.same_elements(C(3), index, operand)?;
+    }
+    Ok(vec![ResultRule::of(operand.clone(), C(4))])
+}
+
+/// `map`: one element of each input gives one of the result.
+pub(super) fn map(cx: &Context<'_>, dimensions: &[i64]) -> Results {
+    cx.require(C(2), !cx.op.operands.is_empty(), || "expected at least one input".to_owned())?;
+    let shape = common_shape(cx, C(1))?;
+    let rank = shape.dims().len();
+    cx.require(C(3), dimensions.iter().copied().eq(0..rank as i64), || {
+        format!("dimensions: expected 0 to {rank} in order, found {dimensions:?}")
+    })?;
+    let (arguments, returned) = cx.region(0)?;
+    cx.length(C(4), "region 'computation', arguments", arguments.len(), cx.op.operands.len())?;
+    for (index, found) in arguments.into_iter().enumerate() {
+        let expected = super::shape::scalar_of(cx.tensor(index)?);
+        let fits = matches!((&expected, found), (Type::Tensor(a), Type::Tensor(b)) if b.rank() == 0 && elements_compatible(a, b));
+        cx.require(C(4), fits, || {
+            format!("region 'computation', argument {index}: expected {expected}, found {found}")
+        })?;
+    }
+    match returned[..] {
+        [Type::Tensor(element)] if element.rank() == 0 => {
+            Ok(vec![ResultRule::of(shape.like(element), C(1)).with_elements(C(4))])
+        }
+        _ => Err(cx.error(C(4), "region 'computation': expected to return one scalar")),
+    }
+}
+
+/// `uniform_quantize`: what is expressed stays the same.
+pub(crate) fn uniform_quantize(cx: &Context<'_>, result: &TensorType) -> Result<(), Error> {
+    let operand = cx.tensor(0)?;
+    let expressed =
+        operand.quantization().map_or(operand.element_type(), |quantization| quantization.expressed_type);
+    let found = result.quantization().map(|quantization| quantization.expressed_type);
+    cx.require(C(2), found == Some(expressed), || {
+        format!("result 0: expected elements that express {expressed}, found {result}")
+    })
+}

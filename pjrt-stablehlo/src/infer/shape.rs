@@ -1,0 +1,276 @@
+//! Sizes that may be known at run time only, their bounds, and when types agree.
+
+use std::sync::Arc;
+
+use crate::ir::{DYNAMIC, ElementType, QuantizedType, TensorType, Type};
+
+/// Whether two sizes can be the same at run time.
+pub(crate) fn sizes_agree(a: i64, b: i64) -> bool {
+    a == b || a == DYNAMIC || b == DYNAMIC
+}
+
+/// Whether two shapes can be the same at run time.
+pub(crate) fn shapes_agree(a: &[i64], b: &[i64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| sizes_agree(a, b))
+}
+
+/// Whether no known size of either tensor exceeds a bound of the other.
+fn bounds_agree(a: &TensorType, b: &TensorType) -> bool {
+    let fits = |sizes: &TensorType, bounds: &TensorType| {
+        let pairs = sizes.dims().iter().zip(bounds.bounds());
+        pairs.into_iter().all(|(&size, &bound)| size == DYNAMIC || bound == DYNAMIC || size <= bound)
+    };
+    fits(a, b) && fits(b, a)
+}
+
+/// Whether two tensors have elements of one type. Of quantized ones, scales, zero points and the quantized dimension may
+/// differ, but not what is stored, what is expressed, and whether parameters are those of the tensor or of a dimension.
+pub(crate) fn elements_compatible(a: &TensorType, b: &TensorType) -> bool {
+    match (a.quantization(), b.quantization()) {
+        (Some(a), Some(b)) => {
+            let storage = |quantization: &QuantizedType| {
+                (quantization.storage_type, quantization.storage_min, quantization.storage_max)
+            };
+            storage(a) == storage(b)
+                && a.expressed_type == b.expressed_type
+                && a.axis.is_some() == b.axis.is_some()
+        }
+        (None, None) => a.element_type() == b.element_type(),
+        _ => false,
+    }
+}
+
+/// Whether two types can be the same at run time.
+pub(crate) fn types_compatible(a: &Type, b: &Type) -> bool {
+    match (a, b) {
+        (Type::Tensor(a), Type::Tensor(b)) | (Type::Buffer(a), Type::Buffer(b)) => {
+            a == b || shapes_agree(a.dims(), b.dims()) && bounds_agree(a, b) && elements_compatible(a, b)
+        }
+        (Type::Tuple(a), Type::Tuple(b)) | (Type::Future(a), Type::Future(b)) => {
+            Arc::ptr_eq(a, b) || a.len() == b.len() && a.iter().zip(&**b).all(|(a, b)| types_compatible(a, b))
+        }
+        (a, b) => a == b,
+    }
+}
+
+/// Whether values of a type can be added up in another: the same kind of elements, of no more bits. Floats of all widths
+/// mix, as in MLIR's verifier: frameworks sum narrow floats in wide ones and the other way around.
+pub(crate) fn is_promotable(from: &TensorType, to: &TensorType) -> bool {
+    match (from.quantization(), to.quantization()) {
+        (Some(a), Some(b)) => {
+            a.expressed_type == b.expressed_type && a.storage_type.bits() <= b.storage_type.bits()
+        }
+        (None, None) => {
+            let (from, to) = (from.element_type(), to.element_type());
+            let is_integer = |ty: ElementType| ty.is_integer() || ty == ElementType::I1;
+            let same_kind = is_integer(from) && is_integer(to) || from.is_complex() && to.is_complex();
+            from.is_float() && to.is_float() || same_kind && from.bits() <= to.bits()
+        }
+        _ => false,
+    }
+}
+
+/// A tensor of one element of another.
+pub(crate) fn scalar_of(tensor: &TensorType) -> Type {
+    Type::Tensor(tensor.with_dims([]))
+}
+
+/// A size with its bound; [`DYNAMIC`] for what is not known.
+pub(crate) type Size = (i64, i64);
+
+/// What applies to sizes applied to a size, or to its bound when the size is not known.
+pub(crate) fn map_size(size: Size, apply: impl Fn(i64) -> Option<i64>) -> Option<Size> {
+    Some(match size {
+        (DYNAMIC, DYNAMIC) => size,
+        (DYNAMIC, bound) => (DYNAMIC, apply(bound)?),
+        (size, _) => (apply(size)?, DYNAMIC),
+    })
+}
+
+/// The sizes of a tensor's dimensions and the bounds of those that are not known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shape {
+    dims: Vec<i64>,
+    /// As many as sizes.
+    bounds: Vec<i64>,
+}
+
+impl FromIterator<Size> for Shape {
+    fn from_iter<T: IntoIterator<Item = Size>>(sizes: T) -> Self {
+        let (dims, bounds) = sizes.into_iter().unzip();
+        Shape { dims, bounds }
+    }
+}
+
+impl From<&[i64]> for Shape {
+    fn from(dims: &[i64]) -> Self {
+        dims.iter().map(|&size| (size, DYNAMIC)).collect()
+    }
+}
+
+impl Shape {
+    /// The shape of a tensor.
+    pub(crate) fn of(tensor: &TensorType) -> Shape {
+        (0..tensor.rank()).map(|index| Shape::size_of(tensor, index)).collect()
+    }
+
+    /// The size of one dimension of a tensor.
+    pub(crate) fn size_of(tensor: &TensorType, index: usize) -> Size {
+        (tensor.dims()[index], tensor.bounds().get(index).copied().unwrap_or(DYNAMIC))
+    }
+
+    /// A shape of which only the number of dimensions is known.
+    pub(crate) fn dynamic(rank: usize) -> Shape {
+        std::iter::repeat_n((DYNAMIC, DYNAMIC), rank).collect()
+    }
+
+    pub(crate) fn dims(&self) -> &[i64] {
+        &self.dims
+    }
+
+    /// The bounds as [`TensorType::bounds`] has them: empty when there is none.
+    pub(crate) fn bounds(&self) -> &[i64] {
+        if self.bounds.iter().all(|&bound| bound == DYNAMIC) { &[] } else { &self.bounds }
+    }
+
+    pub(crate) fn size(&self, index: usize) -> Size {
+        (self.dims[index], self.bounds[index])
+    }
+
+    pub(crate) fn set(&mut self, index: usize, (size, bound): Size) {
+        (self.dims[index], self.bounds[index]) = (size, bound);
+    }
+
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = Size> + '_ {
+        self.dims.iter().copied().zip(self.bounds.iter().copied())
+    }
+
+    /// A tensor of this shape with the elements of another.
+    pub(crate) fn like(&self, tensor: &TensorType) -> TensorType {
+        self.tensor(tensor.element_type(), tensor.quantization().cloned())
+    }
+
+    /// A tensor of this shape.
+    pub(crate) fn tensor(
+        &self,
+        element_type: ElementType,
+        quantization: Option<Arc<QuantizedType>>,
+    ) -> TensorType {
+        let (dims, bounds) = (self.dims.as_slice().into(), self.bounds().into());
+        TensorType::from_parts(dims, bounds, element_type, quantization, None)
+    }
+
+    /// Takes in what another tensor says about the same sizes: known ones win, and the lesser bound. `false` when the
+    /// two cannot be the same at run time.
+    pub(crate) fn intersect(&mut self, tensor: &TensorType) -> bool {
+        if tensor.rank() != self.dims.len() {
+            return false;
+        }
+        for index in 0..tensor.rank() {
+            let merged = match (self.size(index), Shape::size_of(tensor, index)) {
+                ((DYNAMIC, a), (DYNAMIC, DYNAMIC)) | ((DYNAMIC, DYNAMIC), (DYNAMIC, a)) => (DYNAMIC, a),
+                ((DYNAMIC, a), (DYNAMIC, b)) => (DYNAMIC, a.min(b)),
+                ((DYNAMIC, bound), (size, _)) | ((size, _), (DYNAMIC, bound)) => {
+                    if bound != DYNAMIC && size > bound {
+                        return false;
+                    }
+                    (size, DYNAMIC)
+                }
+                ((a, _), (b, _)) if a == b => (a, DYNAMIC),
+                _ => return false,
+            };
+            self.set(index, merged);
+        }
+        true
+    }
+
+    /// Makes room for another tensor's sizes: what is not known of either is not known, and the greater bound holds.
+    /// `false` when known sizes differ.
+    pub(crate) fn unite(&mut self, tensor: &TensorType) -> bool {
+        if tensor.rank() != self.dims.len() {
+            return false;
+        }
+        for index in 0..tensor.rank() {
+            let united = match (self.size(index), Shape::size_of(tensor, index)) {
+                ((DYNAMIC, DYNAMIC), _) | (_, (DYNAMIC, DYNAMIC)) => (DYNAMIC, DYNAMIC),
+                ((DYNAMIC, a), (DYNAMIC, b)) | ((DYNAMIC, a), (b, _)) | ((a, _), (DYNAMIC, b)) => {
+                    (DYNAMIC, a.max(b))
+                }
+                ((a, _), (b, _)) if a == b => (a, DYNAMIC),
+                _ => return false,
+            };
+            self.set(index, united);
+        }
+        true
+    }
+}
+
+/// The size of two tensors one after the other.
+pub(crate) fn concatenated(a: Size, b: Size) -> Option<Size> {
+    let known = |(size, bound): Size| if size == DYNAMIC { bound } else { size };
+    if a.0 != DYNAMIC && b.0 != DYNAMIC {
+        return Some((a.0.checked_add(b.0)?, DYNAMIC));
+    }
+    Some(match (known(a), known(b)) {
+        (DYNAMIC, _) | (_, DYNAMIC) => (DYNAMIC, DYNAMIC),
+        (a, b) => (DYNAMIC, a.checked_add(b)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(size: i64, bound: i64) -> TensorType {
+        [(size, bound)].into_iter().collect::<Shape>().tensor(ElementType::F32, None)
+    }
+
+    const UNKNOWN: Size = (DYNAMIC, DYNAMIC);
+
+    #[test]
+    fn merged_sizes_are_the_most_specific() {
+        for (a, b, expected) in [
+            ((3, DYNAMIC), (3, DYNAMIC), Some((3, DYNAMIC))),
+            ((3, DYNAMIC), (4, DYNAMIC), None),
+            ((3, DYNAMIC), UNKNOWN, Some((3, DYNAMIC))),
+            ((3, DYNAMIC), (DYNAMIC, 4), Some((3, DYNAMIC))),
+            ((3, DYNAMIC), (DYNAMIC, 2), None),
+            (UNKNOWN, UNKNOWN, Some(UNKNOWN)),
+            (UNKNOWN, (DYNAMIC, 4), Some((DYNAMIC, 4))),
+            ((DYNAMIC, 3), (DYNAMIC, 4), Some((DYNAMIC, 3))),
+        ] {
+            for (a, b) in [(a, b), (b, a)] {
+                let mut shape = Shape::of(&tensor(a.0, a.1));
+                let merged = shape.intersect(&tensor(b.0, b.1)).then(|| shape.size(0));
+                assert_eq!(merged, expected, "{a:?} and {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn united_sizes_are_the_least_specific() {
+        for (a, b, expected) in [
+            ((3, DYNAMIC), (3, DYNAMIC), Some((3, DYNAMIC))),
+            ((3, DYNAMIC), (4, DYNAMIC), None),
+            ((3, DYNAMIC), UNKNOWN, Some(UNKNOWN)),
+            ((3, DYNAMIC), (DYNAMIC, 2), Some((DYNAMIC, 3))),
+            (UNKNOWN, (DYNAMIC, 4), Some(UNKNOWN)),
+            ((DYNAMIC, 3), (DYNAMIC, 4), Some((DYNAMIC, 4))),
+        ] {
+            for (a, b) in [(a, b), (b, a)] {
+                let mut shape = Shape::of(&tensor(a.0, a.1));
+                let united = shape.unite(&tensor(b.0, b.1)).then(|| shape.size(0));
+                assert_eq!(united, expected, "{a:?} and {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn concatenated_sizes_add_up_and_so_do_bounds() {
+        assert_eq!(concatenated((3, DYNAMIC), (4, DYNAMIC)), Some((7, DYNAMIC)));
+        assert_eq!(concatenated((3, DYNAMIC), (DYNAMIC, 4)), Some((DYNAMIC, 7)));
+        assert_eq!(concatenated((DYNAMIC, 3), (DYNAMIC, 4)), Some((DYNAMIC, 7)));
+        assert_eq!(concatenated((3, DYNAMIC), UNKNOWN), Some(UNKNOWN));
+        assert_eq!(concatenated((i64::MAX, DYNAMIC), (1, DYNAMIC)), None);
+    }
+}

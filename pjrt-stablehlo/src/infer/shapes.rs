@@ -1,0 +1,327 @@
+//! Operations that make, move and cut tensors.
+
+use std::sync::Arc;
+
+use super::context::{Context, list};
+use super::result::{ResultRule, Results};
+use super::shape::{Shape, concatenated, map_size, sizes_agree};
+use crate::Constraint::{self, C};
+use crate::Error;
+use crate::ir::ops::{Pad, Slice};
+use crate::ir::{DYNAMIC, ElementType, Literal, QuantizedType, RngAlgorithm, RngDistribution, Type};
+
+/// `constant`: the type of the value.
+pub(super) fn constant(value: &Literal) -> Results {
+    Ok(vec![ResultRule::of(value.ty().clone(), C(1))])
+}
+
+/// `broadcast`: new dimensions in front of the operand's.
+pub(super) fn broadcast(cx: &Context<'_>, sizes: &[i64]) -> Results {
+    let operand = cx.tensor(0)?;
+    cx.require(None, sizes.iter().all(|&size| size >= 0), || {
+        format!("broadcast_sizes: expected no negative size, found {}", list(sizes))
+    })?;
+    let new = sizes.iter().map(|&size| (size, DYNAMIC));
+    let shape: Shape = new.chain(Shape::of(operand).sizes()).collect();
+    Ok(vec![ResultRule::of(shape.like(operand), None)])
+}
+
+/// `broadcast_in_dim`, `reshape`: the elements of the operand.
+pub(super) fn same_elements(cx: &Context<'_>) -> Results {
+    Ok(vec![ResultRule::elements_of(cx.tensor(0)?, C(1))])
+}
+
+/// The shape that an operand gives: its elements when it is a constant, otherwise as many dimensions as it has elements.
+fn shape_operand(cx: &Context<'_>, index: usize, constraint: Constraint) -> Result<Shape, Error> {
+    let operand = cx.tensor(index)?;
+    let [rank] = operand.dims() else {
+        return Err(cx.error(
+            constraint,
+            format!("{}: expected one dimension, found {operand}", cx.operand_name(index)),
+        ));
+    };
+    if let Some(sizes) = cx.constant(index) {
+        cx.require(constraint, sizes.iter().all(|&size| size >= 0), || {
+            format!("{}: expected no negative size, found {}", cx.operand_name(index), list(&sizes))
+        })?;
+        return Ok(Shape::from(&*sizes));
+    }
+    let rank = usize::try_from(*rank).ok().filter(|&rank| rank <= crate::limits::MAX_RANK);
+    rank.map(Shape::dynamic).ok_or_else(|| {
+        cx.error(
+            constraint,
+            format!("{}: expected a size for each dimension, found {operand}", cx.operand_name(index)),
+        )
+    })
+}
+
+/// `dynamic_iota`: a shape as operand.
+pub(super) fn dynamic_iota(cx: &Context<'_>, dimension: i64) -> Results {
+    let shape = shape_operand(cx, 0, C(2))?;
+    cx.dimension(C(1), "iota_dimension", dimension, shape.dims().len())?;
+    Ok(vec![ResultRule::shape_of(shape, C(2))])
+}
+
+/// `dynamic_reshape`: a shape as operand.
+pub(super) fn dynamic_reshape(cx: &Context<'_>) -> Results {
+    let operand = cx.tensor(0)?;
+    let shape = shape_operand(cx, 1, C(4))?;
+    let target = shape.tensor(ElementType::I1, None);
+    if let (Some(before), Some(after)) = (operand.num_elements(), target.num_elements()) {
+        cx.require(C(4), before == after, || {
+            format!(
+                "operand 'output_shape': expected {before} elements as in {operand}, found {}",
+                list(shape.dims())
+            )
+        })?;
+    }
+    Ok(vec![ResultRule::of(shape.like(operand), C(4)).with_elements(C(1))])
+}
+
+/// `dynamic_broadcast_in_dim`: a shape as operand.
+pub(super) fn dynamic_broadcast_in_dim(cx: &Context<'_>, expanding: &[i64], nonexpanding: &[i64]) -> Results {
+    let operand = cx.tensor(0)?;
+    let shape = shape_operand(cx, 1, C(7))?;
+    let both = expanding.iter().chain(nonexpanding).copied();
+    cx.unique(C(8), "known_expanding_dimensions and known_nonexpanding_dimensions", both)?;
+    cx.dimensions(C(9), "known_expanding_dimensions", expanding, operand.rank())?;
+    cx.dimensions(C(10), "known_nonexpanding_dimensions", nonexpanding, operand.rank())?;
+    Ok(vec![ResultRule::of(shape.like(operand), C(7)).with_elements(C(1))])
+}
+
+/// `transpose`: each dimension once.
+pub(super) fn transpose(cx: &Context<'_>, permutation: &[i64]) -> Results {
+    let operand = cx.tensor(0)?;
+    cx.length(C(2), "permutation", permutation.len(), operand.rank())?;
+    cx.dimensions(C(2), "permutation", permutation, operand.rank())?;
+    cx.unique(C(2), "permutation", permutation.iter().copied())?;
+    let shape: Shape =
+        permutation.iter().map(|&dimension| Shape::size_of(operand, dimension as usize)).collect();
+    let quantization = operand.quantization().map(|quantization| match quantization.axis {
+        None => quantization.clone(),
+        Some(axis) => {
+            let axis = permutation.iter().position(|&dimension| dimension == i64::from(axis));
+            Arc::new(QuantizedType { axis: axis.map(|axis| axis as u32), ..(**quantization).clone() })
+        }
+    });
+    Ok(vec![ResultRule::of(shape.tensor(operand.element_type(), quantization), C(3)).with_elements(C(1))])
+}
+
+/// `reverse`: dimensions of the operand.
+pub(super) fn reverse(cx: &Context<'_>, dimensions: &[i64]) -> Results {
+    let operand = cx.tensor(0)?;
+    cx.unique(C(2), "dimensions", dimensions.iter().copied())?;
+    cx.dimensions(C(3), "dimensions", dimensions, operand.rank())?;
+    Ok(vec![ResultRule::of(operand.clone(), C(1))])
+}
+
+/// `slice`: limits inside of the operand.
+pub(super) fn slice(cx: &Context<'_>, op: &Slice) -> Results {
+    let operand = cx.tensor(0)?;
+    for (what, list) in
+        [("start_indices", &op.start_indices), ("limit_indices", &op.limit_indices), ("strides", &op.strides)]
+    {
+        cx.length(C(2), what, list.len(), operand.rank())?;
+    }
+    let mut sizes = Vec::with_capacity(operand.rank());
+    for index in 0..operand.rank() {
+        let (start, limit, stride) = (op.start_indices[index], op.limit_indices[index], op.strides[index]);
+        let (size, bound) = Shape::size_of(operand, index);
+        let most = if size == DYNAMIC { bound } else { size };
+        cx.require(C(3), 0 <= start && start <= limit && (most == DYNAMIC || limit <= most), || {
+            format!(
+                "dimension {index} of {operand}: expected 0 <= start <= limit <= size, found start {start}, limit {limit}"
+            )
+        })?;
+        cx.require(C(4), stride > 0, || {
+            format!("strides: expected positive numbers, found {stride} for dimension {index}")
+        })?;
+        // Ordered limits are not negative, so this cannot overflow.
+        sizes.push((limit - start) / stride + i64::from((limit - start) % stride != 0));
+    }
+    Ok(vec![ResultRule::of(Shape::from(&*sizes).like(operand), C(5)).with_elements(C(1))])
+}
+
+/// `real_dynamic_slice`: a start, limit and stride for each dimension as operands.
+pub(super) fn real_dynamic_slice(cx: &Context<'_>) -> Results {
+    let operand = cx.tensor(0)?;
+    (1..4).try_for_each(|index| cx.one_for_each(None, index, operand.rank()))?;
+    Ok(vec![ResultRule::of(Shape::dynamic(operand.rank()).like(operand), None)])
+}
+
+/// A size with padding; `None` when it is negative or does not fit.
+fn padded(size: i64, low: i64, high: i64, interior: i64) -> Option<i64> {
+    let between = i128::from((size - 1).max(0)) * i128::from(interior);
+    let padded = i128::from(size) + between + i128::from(low) + i128::from(high);
+    i64::try_from(padded).ok().filter(|&padded| padded >= 0)
+}
+
+/// The result of `pad`: amounts for each dimension, which may be negative at the edges.
+fn pad_amounts(cx: &Context<'_>, low: &[i64], high: &[i64], interior: &[i64]) -> Results {
+    let operand = cx.tensor(0)?;
+    cx.require(C(3), interior.iter().all(|&amount| amount >= 0), || {
+        format!("interior_padding: expected no negative amount, found {}", list(interior))
+    })?;
+    let mut sizes = Vec::with_capacity(operand.rank());
+    for index in 0..operand.rank() {
+        let (low, high, interior) = (low[index], high[index], interior[index]);
+        let size = map_size(Shape::size_of(operand, index), |size| padded(size, low, high, interior));
+        sizes.push(size.ok_or_else(|| {
+            cx.error(
+                C(4),
+                format!(
+                    "dimension {index} of {operand}: padding {low}, {high}, {interior} leaves no valid size"
+                ),
+            )
+        })?);
+    }
+    let shape: Shape = sizes.into_iter().collect();
+    Ok(vec![ResultRule::of(shape.like(operand), C(4)).with_elements(C(1))])
+}
+
+/// `pad`.
+pub(super) fn pad(cx: &Context<'_>, op: &Pad) -> Results {
+    let operand = cx.tensor(0)?;
+    cx.same_elements(C(1), 1, operand)?;
+    for (what, list) in [
+        ("edge_padding_low", &op.edge_padding_low),
+        ("edge_padding_high", &op.edge_padding_high),
+        ("interior_padding", &op.interior_padding),
+    ] {
+        cx.length(C(2), what, list.len(), operand.rank())?;
+    }
+    pad_amounts(cx, &op.edge_padding_low, &op.edge_padding_high, &op.interior_padding)
+}
+
+/// `dynamic_pad`: amounts as operands.
+pub(super) fn dynamic_pad(cx: &Context<'_>) -> Results {
+    let operand = cx.tensor(0)?;
+    cx.same_elements(C(1), 1, operand)?;
+    (2..5).try_for_each(|index| cx.one_for_each(C(2), index, operand.rank()))?;
+    let interior = cx.constant(4);
+    if let (Some(low), Some(high), Some(interior)) = (cx.constant(2), cx.constant(3), &interior) {
+        return pad_amounts(cx, &low, &high, interior);
+    }
+    cx.require(C(3), interior.iter().flatten().all(|&amount| amount >= 0), || {
+        "interior_padding: expected no negative amount".to_owned()
+    })?;
+    Ok(vec![ResultRule::of(Shape::dynamic(operand.rank()).like(operand), C(4)).with_elements(C(1))])
+}
+
+/// `concatenate`: equal sizes but for one dimension.
+pub(super) fn concatenate(cx: &Context<'_>, dimension: i64) -> Results {
+    cx.require(C(3), !cx.op.operands.is_empty(), || "expected at least one operand".to_owned())?;
+    let first = cx.tensor(0)?;
+    let dimension = cx.dimension(C(4), "dimension", dimension, first.rank())?;
+    let mut shape = Shape::of(first);
+    for index in 1..cx.op.operands.len() {
+        let operand = cx.tensor(index)?;
+        cx.same_elements(C(1), index, first)?;
+        let mut others = Shape::of(operand);
+        let sum = shape.size(dimension);
+        let fits = operand.rank() == first.rank() && {
+            let size = others.size(dimension);
+            others.set(dimension, (DYNAMIC, DYNAMIC));
+            shape.set(dimension, (DYNAMIC, DYNAMIC));
+            let fits = shape.intersect(&others.like(operand));
+            let sum =
+                concatenated(sum, size).ok_or_else(|| cx.error(C(6), "the result's size does not fit"))?;
+            shape.set(dimension, sum);
+            fits
+        };
+        cx.require(C(2), fits, || {
+            format!(
+                "operand {index}: expected shape {} but for dimension {dimension}, found {operand}",
+                list(first.dims())
+            )
+        })?;
+    }
+    Ok(vec![ResultRule::of(shape.like(first), C(6)).with_elements(C(5))])
+}
+
+/// `get_dimension_size`: a dimension of the operand; an `i32`.
+pub(super) fn get_dimension_size(cx: &Context<'_>, dimension: i64) -> Results {
+    cx.dimension(C(1), "dimension", dimension, cx.tensor(0)?.rank())?;
+    Ok(vec![ResultRule::of(Shape::default().tensor(ElementType::I32, None), Constraint::O(1))])
+}
+
+/// `set_dimension_size`: a size becomes unknown, or known again when it is that of the bound.
+pub(super) fn set_dimension_size(cx: &Context<'_>, dimension: i64) -> Results {
+    let operand = cx.tensor(0)?;
+    let dimension = cx.dimension(None, "dimension", dimension, operand.rank())?;
+    let (size, bound) = Shape::size_of(operand, dimension);
+    let bound = if size == DYNAMIC { bound } else { size };
+    let is_whole = bound != DYNAMIC && cx.constant(1).is_some_and(|size| *size == [bound]);
+    let mut shape = Shape::of(operand);
+    shape.set(dimension, if is_whole { (bound, DYNAMIC) } else { (DYNAMIC, bound) });
+    Ok(vec![ResultRule::of(shape.like(operand), None)])
+}
+
+/// `replica_id`, `partition_id`: a `ui32`.
+pub(super) fn process_id() -> Results {
+    Ok(vec![ResultRule::of(Shape::default().tensor(ElementType::Ui32, None), Constraint::O(1))])
+}
+
+/// `rng`: scalars as parameters, a shape as operand.
+pub(super) fn rng(cx: &Context<'_>, distribution: RngDistribution) -> Results {
+    let a = cx.tensor(0)?;
+    cx.same_elements(C(1), 1, a)?;
+    cx.require(C(2), distribution != RngDistribution::Normal || a.element_type().is_float(), || {
+        format!("operand 'a': expected floats for the normal distribution, found {a}")
+    })?;
+    Ok(vec![ResultRule::of(shape_operand(cx, 2, C(3))?.like(a), C(3)).with_elements(C(1))])
+}
+
+/// `rng_bit_generator`: the state, and as many bits as the program wants.
+pub(super) fn rng_bit_generator(cx: &Context<'_>, algorithm: RngAlgorithm) -> Results {
+    let state = cx.tensor(0)?;
+    let sizes: &[i64] = match algorithm {
+        RngAlgorithm::ThreeFry => &[2],
+        RngAlgorithm::Philox => &[2, 3],
+        RngAlgorithm::Default => &[DYNAMIC],
+    };
+    // MLIR's verifier leaves other states than words of 64 bits to the device.
+    let words = state.element_type() == ElementType::Ui64 && state.rank() == 1;
+    let fits = !words || sizes.iter().any(|&size| sizes_agree(size, state.dims()[0]));
+    cx.require(C(2), fits, || {
+        format!(
+            "operand 'initial_state': expected one of {} elements for {algorithm}, found {state}",
+            list(sizes)
+        )
+    })?;
+    Ok(vec![ResultRule::of(state.clone(), C(1)), ResultRule::declared()])
+}
+
+/// `torch_index_select`: dimension `dim` is indexed, with the leading ones of the indices in common.
+pub(super) fn torch_index_select(cx: &Context<'_>, dim: i64, batch_dims: i64) -> Results {
+    let (operand, index) = (cx.tensor(0)?, cx.tensor(1)?);
+    let dim = cx.dimension(None, "dim", dim, operand.rank())?;
+    let batch = usize::try_from(batch_dims).ok().filter(|&batch| batch <= dim && batch <= index.rank());
+    let batch = batch.ok_or_else(|| {
+        cx.error(
+            None,
+            format!("batch_dims: expected at most dim and the rank of the indices, found {batch_dims}"),
+        )
+    })?;
+    let agree = (0..batch).all(|place| sizes_agree(operand.dims()[place], index.dims()[place]));
+    cx.require(None, agree, || format!("operand 'index': expected the batch of {operand}, found {index}"))?;
+    let (of_operand, of_index) = (Shape::of(operand), Shape::of(index));
+    let shape: Shape = of_operand
+        .sizes()
+        .take(dim)
+        .chain(of_index.sizes().skip(batch))
+        .chain(of_operand.sizes().skip(dim + 1))
+        .collect();
+    Ok(vec![ResultRule::of(shape.like(operand), None)])
+}
+
+/// `optimization_barrier`, `sharding_constraint`, `reshard`, `collective_permute`: each result is an operand.
+pub(super) fn same_types(cx: &Context<'_>, constraint: impl Into<Option<Constraint>>) -> Results {
+    let constraint = constraint.into();
+    Ok(cx.operand_types().into_iter().map(|ty| ResultRule::of(ty, constraint)).collect())
+}
+
+/// `create_token`, `after_all`, `send`, `outfeed`: a token.
+pub(super) fn token() -> Results {
+    Ok(vec![ResultRule::of(Type::Token, Constraint::O(1))])
+}

@@ -1,0 +1,104 @@
+//! Rules of types themselves: bounds and quantization.
+
+use crate::ir::{DYNAMIC, ElementType, QuantizedType, TensorType, Type};
+
+/// What is wrong with a type, if anything.
+pub(super) fn problem(ty: &Type) -> Option<String> {
+    match ty {
+        Type::Tensor(tensor) | Type::Buffer(tensor) => tensor_problem(tensor),
+        Type::Tuple(types) | Type::Future(types) => types.iter().find_map(problem),
+        _ => None,
+    }
+}
+
+fn tensor_problem(tensor: &TensorType) -> Option<String> {
+    let (dims, bounds) = (tensor.dims(), tensor.bounds());
+    if !bounds.is_empty() && bounds.len() != dims.len() {
+        return Some(format!(
+            "{tensor}: expected a bound for each of {} dimensions, found {}",
+            dims.len(),
+            bounds.len()
+        ));
+    }
+    let bounded = |(&size, &bound): (&i64, &i64)| bound != DYNAMIC && (size != DYNAMIC || bound < 0);
+    if dims.iter().zip(bounds).any(bounded) {
+        return Some(format!("{tensor}: expected bounds of unknown sizes only, and none below 0"));
+    }
+    let quantization = tensor.quantization()?;
+    if let Some(problem) = quantization_problem(quantization) {
+        return Some(format!("{tensor} {problem}"));
+    }
+    let axis = quantization.axis? as usize;
+    if axis >= dims.len() {
+        return Some(format!(
+            "{tensor} (C12 of quantized types): expected a quantized dimension below {}",
+            dims.len()
+        ));
+    }
+    let scales = quantization.scales.len() as i64;
+    if dims[axis] != DYNAMIC && dims[axis] != scales {
+        return Some(format!(
+            "{tensor} (C13 of quantized types): expected {} scales, found {scales}",
+            dims[axis]
+        ));
+    }
+    None
+}
+
+/// The constraints of the specification's "Quantized element types". Types of storage limits and zero points (C1, C2, C4 and
+/// C8) are not written in programs.
+fn quantization_problem(quantization: &QuantizedType) -> Option<String> {
+    let bits = quantization.storage_type.bits().clamp(1, 63);
+    let (least, greatest) = if quantization.storage_type.kind() == crate::ir::ElementKind::SignedInteger {
+        (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1)
+    } else {
+        (0, (1i64 << bits) - 1)
+    };
+    let (min, max) = (quantization.storage_min, quantization.storage_max);
+    let is_storage =
+        quantization.storage_type.is_integer() && quantization.storage_type != ElementType::Index;
+    let zero_points_fit = quantization.zero_points.iter().all(|zero| (min..=max).contains(zero));
+    let rules = [
+        (is_storage && quantization.expressed_type.is_float(), ": expected integers that stand for floats"),
+        (
+            least <= min && min < max && max <= greatest,
+            "(C3 of quantized types): expected storage limits in the storage type",
+        ),
+        (
+            quantization.scales.iter().all(|&scale| scale > 0.0),
+            "(C5 of quantized types): expected positive scales",
+        ),
+        (
+            quantization.scales.iter().all(|scale| scale.is_finite()),
+            "(C6 of quantized types): expected finite scales",
+        ),
+        (zero_points_fit, "(C7 of quantized types): expected zero points between the storage limits"),
+        (
+            quantization.scales.len() == quantization.zero_points.len(),
+            "(C9 of quantized types): expected as many zero points as scales",
+        ),
+        (
+            quantization.axis.is_some() || quantization.scales.len() == 1,
+            "(C10 of quantized types): expected one scale for the tensor",
+        ),
+    ];
+    rules.into_iter().find(|(holds, _)| !holds).map(|(_, problem)| problem.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_belong_to_unknown_sizes() {
+        let bounded = |size, bounds: &[i64]| {
+            let ty = TensorType::from_parts([size].into(), bounds.into(), ElementType::F32, None, None);
+            problem(&ty.into()).is_some()
+        };
+        assert!(!bounded(DYNAMIC, &[4]));
+        assert!(!bounded(4, &[DYNAMIC]));
+        assert!(bounded(4, &[4]));
+        assert!(bounded(DYNAMIC, &[-1]));
+        assert!(bounded(DYNAMIC, &[4, 4]));
+    }
+}
