@@ -62,6 +62,7 @@
 //! * [`ir`]: modules, functions, bodies, types, literals, attributes, locations; [`ir::ops`] has the operations, all
 //!   from one table, which [`ir::OpInfo`] makes available at run time.
 //! * [`parse`] and [`Error`]: reading. [`limits`] has every cap on what is accepted.
+//! * [`decompose`]: rewriting programs to the operations that a device has.
 //! * [`verify`]: the rules that a module keeps, which consumers can rely on.
 //! * [`versions`]: the versions of VHLO that can be read, which a plugin advertises to its hosts.
 //!
@@ -88,6 +89,7 @@
 
 mod bytecode;
 mod bytes;
+pub mod decompose;
 mod error;
 pub mod ir;
 pub mod limits;

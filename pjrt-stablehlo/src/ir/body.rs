@@ -294,6 +294,11 @@ impl Body {
         self.ops.iter().enumerate().map(|(index, op)| (OpId(index as u32), op))
     }
 
+    /// All values, in the order of their ids.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = (ValueId, &Value)> {
+        self.values.iter().enumerate().map(|(index, value)| (ValueId(index as u32), value))
+    }
+
     /// The operation that a value is a result of; `None` for block arguments.
     pub fn defining_op(&self, value: ValueId) -> Option<OpId> {
         match self.value(value).definition {
