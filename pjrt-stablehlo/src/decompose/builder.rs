@@ -137,7 +137,12 @@ impl Builder {
     }
 
     /// Compares with a number.
-    pub(super) fn compare_with(&mut self, direction: ComparisonDirection, x: ValueId, number: f64) -> ValueId {
+    pub(super) fn compare_with(
+        &mut self,
+        direction: ComparisonDirection,
+        x: ValueId,
+        number: f64,
+    ) -> ValueId {
         let number = self.number(number, x);
         self.compare(direction, x, number)
     }

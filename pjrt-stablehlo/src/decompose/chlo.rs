@@ -6,7 +6,8 @@ use super::{attributes, bits, hyperbolic, ragged_dot, scan, special, unsupported
 use crate::Error;
 use crate::ir::ops::{Compare, Sort};
 use crate::ir::{
-    Attribute, ComparisonDirection as Cmp, ComparisonType, ElementType, Op, OpCode, Operation, TensorType, ValueId,
+    Attribute, ComparisonDirection as Cmp, ComparisonType, ElementType, Op, OpCode, Operation, TensorType,
+    ValueId,
 };
 
 /// How a CHLO operation is replaced.
@@ -77,7 +78,11 @@ pub(super) const RULES: &[Rule] = {
         rule("chlo.mulhi", "`convert`, `multiply`, shifts", Value(bits::mulhi)),
         rule("chlo.next_after", "arithmetic on the bits", Value(bits::next_after)),
         rule("chlo.polygamma", "`chlo.zeta`'s and `chlo.lgamma`'s", Value(special::polygamma)),
-        rule("chlo.ragged_dot", "`dot_general` of all groups, masks, `reduce`", Value(ragged_dot::ragged_dot)),
+        rule(
+            "chlo.ragged_dot",
+            "`dot_general` of all groups, masks, `reduce`",
+            Value(ragged_dot::ragged_dot),
+        ),
         rule("chlo.scan", "`while`, `dynamic_slice`, `dynamic_update_slice`", Values(scan::scan)),
         rule("chlo.sinh", "`exponential_minus_one`, `exponential`, arithmetic", Value(hyperbolic::sinh)),
         rule("chlo.square", "`multiply`", Value(square)),
@@ -114,7 +119,9 @@ fn broadcasted<const N: usize>(r: &mut Rewriter<'_>, op: &Operation) -> Result<[
         for (&size, &p) in r.b.dims(x).iter().zip(place) {
             let slot = &mut dims[p as usize];
             if *slot != 1 && size != 1 && *slot != size {
-                return Err(unsupported(format!("sizes {slot} and {size} of dimension {p} do not broadcast")));
+                return Err(unsupported(format!(
+                    "sizes {slot} and {size} of dimension {p} do not broadcast"
+                )));
             }
             if *slot == 1 {
                 *slot = size;
@@ -185,7 +192,9 @@ fn constant_like(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error>
     let ([x], result) = (r.operands(op)?, r.any_result(op)?);
     let result = result.with_dims(r.b.dims(x));
     match attributes::require(op, "value")? {
-        Attribute::Integer { value, .. } if result.element_type().is_integer() => Ok(r.b.integer(*value, result)),
+        Attribute::Integer { value, .. } if result.element_type().is_integer() => {
+            Ok(r.b.integer(*value, result))
+        }
         Attribute::Integer { value, .. } => Ok(r.b.splat(*value as f64, result)),
         Attribute::Bool(value) => Ok(r.b.splat(f64::from(u8::from(*value)), result)),
         Attribute::Float { value, .. } => Ok(r.b.splat(*value, result)),
@@ -209,7 +218,12 @@ fn is_pos_inf(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     equals_infinity(r, op, x, f64::INFINITY)
 }
 
-fn equals_infinity(r: &mut Rewriter<'_>, op: &Operation, x: ValueId, infinity: f64) -> Result<ValueId, Error> {
+fn equals_infinity(
+    r: &mut Rewriter<'_>,
+    op: &Operation,
+    x: ValueId,
+    infinity: f64,
+) -> Result<ValueId, Error> {
     use ElementType as T;
     match r.b.element(x) {
         T::F16 | T::BF16 | T::F32 | T::F64 | T::F8E5M2 | T::F8E4M3 | T::F8E3M4 => {

@@ -89,7 +89,9 @@ pub(super) fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation) -> Result
             is_inside.then(|| ((limit - start) as u64).div_ceil(strides[dimension] as u64) as i64)
         };
         let dims: Option<Vec<i64>> = (0..ty.rank()).map(size).collect();
-        let dims = dims.ok_or_else(|| unsupported(format!("a slice from {start:?} to {limit:?} is not inside of {ty}")))?;
+        let dims = dims.ok_or_else(|| {
+            unsupported(format!("a slice from {start:?} to {limit:?} is not inside of {ty}"))
+        })?;
         let kind = Op::Slice(Slice {
             start_indices: start.into(),
             limit_indices: limit.into(),
@@ -125,7 +127,8 @@ pub(super) fn gather(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
     if result.is_dynamic() {
         // Offset dimensions have the sizes of slices without those that are dropped; the others are the indices'.
         let is_dropped = |dimension: &i64| {
-            numbers.collapsed_slice_dims.contains(dimension) || numbers.operand_batching_dims.contains(dimension)
+            numbers.collapsed_slice_dims.contains(dimension)
+                || numbers.operand_batching_dims.contains(dimension)
         };
         let mut offsets = (0..slice_sizes.len() as i64).filter(|dimension| !is_dropped(dimension));
         let mut batch = (0..indices.rank() as i64).filter(|&dimension| dimension != numbers.index_vector_dim);
@@ -168,10 +171,13 @@ pub(super) fn get_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result
     let Op::GetDimensionSize(o) = &op.kind else { return Err(mismatch(op)) };
     let operands = r.tensors(op)?;
     let ty = r.b.ty(operands[0]);
-    let index = usize::try_from(o.dimension).ok().filter(|&index| index < ty.rank()).ok_or_else(|| mismatch(op))?;
+    let index =
+        usize::try_from(o.dimension).ok().filter(|&index| index < ty.rank()).ok_or_else(|| mismatch(op))?;
     match ty.dim(index) {
         crate::ir::Dim::Static(size) => Ok(r.b.integer(size, TensorType::new(ElementType::I32, []))),
-        crate::ir::Dim::Dynamic { .. } => Err(unsupported(format!("the size of dimension {index} is not known: {ty}"))),
+        crate::ir::Dim::Dynamic { .. } => {
+            Err(unsupported(format!("the size of dimension {index} is not known: {ty}")))
+        }
     }
 }
 

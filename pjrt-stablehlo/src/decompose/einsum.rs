@@ -33,7 +33,8 @@ pub(super) fn einsum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
     let made: Vec<char> = batch.chain(lefts).chain(rights).collect();
     let (left_dims, right_dims) = (r.b.dims(lhs), r.b.dims(rhs));
     let size = |letter: &char| {
-        let from = |letters: &[char], dims: &[i64]| Some(dims[letters.iter().position(|other| other == letter)?]);
+        let from =
+            |letters: &[char], dims: &[i64]| Some(dims[letters.iter().position(|other| other == letter)?]);
         from(&left, &left_dims).or_else(|| from(&right, &right_dims))
     };
     let dims: Option<Vec<i64>> = made.iter().map(size).collect();
@@ -72,7 +73,9 @@ fn letters(text: &str, config: &str) -> Result<Vec<char>, Error> {
         return Err(unsupported(format!("expected letters, found {other:?} in {config:?}")));
     }
     if letters.iter().enumerate().any(|(index, letter)| letters[..index].contains(letter)) {
-        return Err(unsupported(format!("diagonals are not supported: {text:?} in {config:?} has a letter twice")));
+        return Err(unsupported(format!(
+            "diagonals are not supported: {text:?} in {config:?} has a letter twice"
+        )));
     }
     Ok(letters)
 }
@@ -87,7 +90,10 @@ fn sum_unused(
 ) -> Result<(ValueId, Vec<char>), Error> {
     let rank = r.b.ty(x).rank();
     if rank != letters.len() {
-        return Err(unsupported(format!("expected {rank} letters for a tensor, found {} in {config:?}", letters.len())));
+        return Err(unsupported(format!(
+            "expected {rank} letters for a tensor, found {} in {config:?}",
+            letters.len()
+        )));
     }
     let unused = (0..rank).filter(|&dimension| !used.contains(&letters[dimension]));
     let unused: Vec<i64> = unused.map(|dimension| dimension as i64).collect();

@@ -6,17 +6,35 @@
 use super::builder::Builder;
 use super::rewriter::Rewriter;
 use super::rules::mismatch;
+use super::unsupported;
 use crate::Error;
 use crate::ir::{ComparisonDirection as Cmp, ElementKind, ElementType, OpCode, Operation, ValueId};
 
-/// The operand of a unary operation on floats.
-fn float(r: &Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+/// The operand of a function of real numbers.
+pub(super) fn real_operand(r: &Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let [x] = r.operands(op)?;
-    if r.b.element(x).is_float() { Ok(x) } else { Err(mismatch(op)) }
+    require_real(r, op, x)?;
+    Ok(x)
+}
+
+/// Fails for elements that are not floats.
+pub(super) fn require_real(r: &Rewriter<'_>, op: &Operation, x: ValueId) -> Result<(), Error> {
+    let element = r.b.element(x);
+    if !element.is_float() {
+        return Err(unsupported(format!(
+            "{} of {element} cannot be decomposed, only of floats",
+            op.kind.name()
+        )));
+    }
+    Ok(())
 }
 
 /// Computes in `f32` where the type is smaller.
-pub(super) fn at_least_f32(b: &mut Builder, x: ValueId, compute: impl FnOnce(&mut Builder, ValueId) -> ValueId) -> ValueId {
+pub(super) fn at_least_f32(
+    b: &mut Builder,
+    x: ValueId,
+    compute: impl FnOnce(&mut Builder, ValueId) -> ValueId,
+) -> ValueId {
     let element = b.element(x);
     if matches!(element, ElementType::F32 | ElementType::F64) {
         return compute(b, x);
@@ -37,7 +55,7 @@ pub(super) fn clamp(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Err
 
 /// `cbrt`: a power, corrected once, with the sign of the operand.
 pub(super) fn cbrt(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let x = float(r, op)?;
+    let x = real_operand(r, op)?;
     Ok(at_least_f32(&mut r.b, x, |b, x| {
         let magnitude = b.abs(x);
         let third = b.number(1.0 / 3.0, x);
@@ -61,7 +79,7 @@ pub(super) fn cbrt(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
 
 /// `exponential_minus_one`: `(u - 1) * x / log(u)` with `u = exp(x)`, in which the errors of `u` cancel.
 pub(super) fn exponential_minus_one(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let x = float(r, op)?;
+    let x = real_operand(r, op)?;
     Ok(at_least_f32(&mut r.b, x, |b, x| {
         let one = b.number(1.0, x);
         let u = b.exp(x);
@@ -80,7 +98,7 @@ pub(super) fn exponential_minus_one(r: &mut Rewriter<'_>, op: &Operation) -> Res
 
 /// `log_plus_one`: `log(u) * x / (u - 1)` with `u = x + 1`, in which the rounding of `u` cancels.
 pub(super) fn log_plus_one(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let x = float(r, op)?;
+    let x = real_operand(r, op)?;
     Ok(at_least_f32(&mut r.b, x, |b, x| {
         let one = b.number(1.0, x);
         let u = b.add(x, one);
@@ -98,14 +116,14 @@ pub(super) fn log_plus_one(r: &mut Rewriter<'_>, op: &Operation) -> Result<Value
 
 /// `is_finite`: only finite numbers differ from themselves by zero.
 pub(super) fn is_finite(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let x = float(r, op)?;
+    let x = real_operand(r, op)?;
     let difference = r.b.sub(x, x);
     Ok(r.b.compare_with(Cmp::Eq, difference, 0.0))
 }
 
 /// `logistic`: `1 / (1 + exp(-x))`.
 pub(super) fn logistic(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let x = float(r, op)?;
+    let x = real_operand(r, op)?;
     Ok(at_least_f32(&mut r.b, x, |b, x| {
         let one = b.number(1.0, x);
         let negative = b.neg(x);
@@ -117,7 +135,7 @@ pub(super) fn logistic(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, 
 
 /// `rsqrt`: `1 / sqrt(x)`.
 pub(super) fn rsqrt(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let x = float(r, op)?;
+    let x = real_operand(r, op)?;
     let root = r.b.sqrt(x);
     let one = r.b.number(1.0, x);
     Ok(r.b.div(one, root))
@@ -147,13 +165,13 @@ pub(super) fn sign(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
 
 /// `round_nearest_afz`: halves away from zero.
 pub(super) fn round_nearest_afz(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let x = float(r, op)?;
+    let x = real_operand(r, op)?;
     Ok(round(&mut r.b, x, |b, _, fraction| b.compare_with(Cmp::Ge, fraction, 0.5)))
 }
 
 /// `round_nearest_even`: halves to the even neighbour.
 pub(super) fn round_nearest_even(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let x = float(r, op)?;
+    let x = real_operand(r, op)?;
     Ok(round(&mut r.b, x, |b, whole, fraction| {
         let half = b.number(0.5, whole);
         let halves = b.mul(whole, half);

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use super::builder::Builder;
-use crate::ir::{
-    ComparisonDirection, ElementKind, ElementType, Op, OpId, ValueId, integer_value,
-};
+use crate::ir::{ComparisonDirection, ElementKind, ElementType, Op, OpId, ValueId, integer_value};
 
 /// Values with more elements are not looked into: shapes have fewer.
 const MAX_ELEMENTS: usize = 1024;
@@ -91,11 +89,15 @@ fn evaluate(b: &Builder, id: OpId) -> Option<Vec<i64>> {
         Op::Remainder(_) if is_signed => binary(&|x, y| x.checked_rem(y)),
         Op::Maximum(_) if is_signed => binary(&|x, y| Some(x.max(y))),
         Op::Minimum(_) if is_signed => binary(&|x, y| Some(x.min(y))),
-        Op::Negate(_) => Some(operand(0)?.iter().map(|&value| wrapped(element, value.wrapping_neg())).collect()),
+        Op::Negate(_) => {
+            Some(operand(0)?.iter().map(|&value| wrapped(element, value.wrapping_neg())).collect())
+        }
         Op::Clamp(_) if is_signed => {
             let (min, x, max) = (operand(0)?, operand(1)?, operand(2)?);
             let bound = |bounds: &[i64], index: usize| bounds.get(index).or(bounds.first()).copied();
-            let clamped = |(index, &value): (usize, &i64)| Some(value.max(bound(&min, index)?).min(bound(&max, index)?));
+            let clamped = |(index, &value): (usize, &i64)| {
+                Some(value.max(bound(&min, index)?).min(bound(&max, index)?))
+            };
             x.iter().enumerate().map(clamped).collect()
         }
         Op::Select(_) => {

@@ -4,27 +4,10 @@
 //! that they are made of are. Types smaller than `f32` are computed in it.
 
 use super::builder::Builder;
-use super::elementwise::at_least_f32;
+use super::elementwise::{at_least_f32, real_operand};
 use super::rewriter::Rewriter;
-use super::unsupported;
 use crate::Error;
 use crate::ir::{ComparisonDirection as Cmp, ElementType, OpCode, Operation, ValueId};
-
-/// The operand of a function of real numbers.
-pub(super) fn real_operand(r: &Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let [x] = r.operands(op)?;
-    require_real(r, op, x)?;
-    Ok(x)
-}
-
-/// Fails for elements that are not floats.
-pub(super) fn require_real(r: &Rewriter<'_>, op: &Operation, x: ValueId) -> Result<(), Error> {
-    let element = r.b.element(x);
-    if !element.is_float() {
-        return Err(unsupported(format!("{} of {element} cannot be decomposed, only of floats", op.kind.name())));
-    }
-    Ok(())
-}
 
 /// A function of real numbers, computed in `f32` or `f64`.
 pub(super) fn real_function(

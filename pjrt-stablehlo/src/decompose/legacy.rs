@@ -6,8 +6,8 @@ use super::rules::mismatch;
 use crate::Error;
 use crate::ir::ops::{AllReduce, DotGeneral, Gather, If};
 use crate::ir::{
-    ComparisonDirection, DotDimensionNumbers, ElementType, GatherDimensionNumbers, Op, OpCode, Operation, TensorType,
-    ValueId,
+    ComparisonDirection, DotDimensionNumbers, ElementType, GatherDimensionNumbers, Op, OpCode, Operation,
+    TensorType, ValueId,
 };
 
 /// `broadcast`: new dimensions in front.

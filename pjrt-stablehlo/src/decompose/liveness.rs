@@ -44,8 +44,11 @@ fn is_root(op: &Operation) -> bool {
 /// and what is still called from the rest.
 pub(super) fn kept_functions(module: &Module, core: &CoreOps) -> Vec<bool> {
     let functions = module.functions();
-    let referenced: BTreeSet<usize> =
-        functions.iter().flat_map(|function| references(module, core, function)).map(|(index, _)| index).collect();
+    let referenced: BTreeSet<usize> = functions
+        .iter()
+        .flat_map(|function| references(module, core, function))
+        .map(|(index, _)| index)
+        .collect();
     let is_root = |index: usize, function: &Function| {
         function.visibility != Visibility::Private || function.name == "main" || !referenced.contains(&index)
     };
@@ -73,14 +76,17 @@ fn references(module: &Module, core: &CoreOps, function: &Function) -> Vec<(usiz
     for (_, op) in function.body.ops() {
         let calls_stay = !super::inlines_calls(core);
         match &op.kind {
-            Op::FuncCall(call) => found.extend(module.function_index(&call.callee).map(|index| (index, calls_stay))),
+            Op::FuncCall(call) => {
+                found.extend(module.function_index(&call.callee).map(|index| (index, calls_stay)))
+            }
             Op::Composite(composite) => {
                 let stays = calls_stay || core.contains_op(&op.kind);
                 found.extend(module.function_index(&composite.decomposition).map(|index| (index, stays)));
             }
             Op::CustomCall(call) => {
                 let called = call.called_computations.iter();
-                found.extend(called.filter_map(|name| module.function_index(name)).map(|index| (index, true)));
+                found
+                    .extend(called.filter_map(|name| module.function_index(name)).map(|index| (index, true)));
             }
             _ => {}
         }

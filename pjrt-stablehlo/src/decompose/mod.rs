@@ -104,11 +104,8 @@ pub fn decompositions() -> impl Iterator<Item = Decomposition> {
         by_default: rule.by_default,
         into: rule.into,
     });
-    let chlo = chlo::RULES.iter().map(|rule| Decomposition {
-        op: rule.name,
-        by_default: true,
-        into: rule.into,
-    });
+    let chlo =
+        chlo::RULES.iter().map(|rule| Decomposition { op: rule.name, by_default: true, into: rule.into });
     table.chain(chlo)
 }
 

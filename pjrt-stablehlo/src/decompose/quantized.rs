@@ -157,7 +157,8 @@ pub(super) fn replacement(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<Va
         _ => {
             let types = (0..op.results.len()).map(|index| {
                 let ty = r.nth_result(op, index)?;
-                let element = ty.quantization().map_or(ty.element_type(), |parameters| parameters.expressed_type);
+                let element =
+                    ty.quantization().map_or(ty.element_type(), |parameters| parameters.expressed_type);
                 Ok(TensorType::new(element, ty.dims()).into())
             });
             let types = types.collect::<Result<Vec<Type>, Error>>()?;
@@ -195,7 +196,10 @@ fn parameter(
             let vector = b.numbers(numbers, ty.element_type());
             Ok(b.broadcast(vector, &[i64::from(axis)], ty.dims()))
         }
-        _ => Err(unsupported(format!("expected as many scales as {parameters} has indices, found {}", numbers.len()))),
+        _ => Err(unsupported(format!(
+            "expected as many scales as {parameters} has indices, found {}",
+            numbers.len()
+        ))),
     }
 }
 
@@ -219,8 +223,13 @@ fn dequantize(b: &mut Builder, x: ValueId, parameters: &QuantizedType) -> Result
 /// The stored elements that are nearest to numbers.
 fn quantize(b: &mut Builder, x: ValueId, parameters: &QuantizedType) -> Result<ValueId, Error> {
     let bias = (1i32 << (parameters.expressed_type.exponent_bits().max(1) - 1)) - 1;
-    if parameters.storage_min.unsigned_abs().max(parameters.storage_max.unsigned_abs()) as f64 > 2f64.powi(bias) {
-        return Err(unsupported(format!("{} does not have the numbers of {}", parameters.expressed_type, parameters)));
+    if parameters.storage_min.unsigned_abs().max(parameters.storage_max.unsigned_abs()) as f64
+        > 2f64.powi(bias)
+    {
+        return Err(unsupported(format!(
+            "{} does not have the numbers of {}",
+            parameters.expressed_type, parameters
+        )));
     }
     let real = b.convert(x, parameters.expressed_type);
     let ty = b.ty(real);

@@ -7,7 +7,8 @@ use super::{attributes, unsupported};
 use crate::Error;
 use crate::ir::ops::DotGeneral;
 use crate::ir::{
-    Attribute, ComparisonDirection, DotDimensionNumbers, ElementType, Op, OpCode, Operation, TensorType, ValueId,
+    Attribute, ComparisonDirection, DotDimensionNumbers, ElementType, Op, OpCode, Operation, TensorType,
+    ValueId,
 };
 
 /// What `#chlo.ragged_dot` says.
@@ -36,13 +37,17 @@ pub(super) fn ragged_dot(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId
         && in_range(&[dimensions.ragged], &lhs_ty)
         && dimensions.group.is_none_or(|group| in_range(&[group], &rhs_ty));
     if !is_valid {
-        return Err(unsupported("attribute 'ragged_dot_dimension_numbers': expected dimensions of the operands"));
+        return Err(unsupported(
+            "attribute 'ragged_dot_dimension_numbers': expected dimensions of the operands",
+        ));
     }
     if numbers.lhs_batching_dimensions.contains(&dimensions.ragged) {
         return product(r, lhs, rhs, numbers.clone(), &result);
     }
     if sizes_ty.rank() != 1 {
-        return Err(unsupported(format!("operand 2: expected one list of sizes for all batches, found {sizes_ty}")));
+        return Err(unsupported(format!(
+            "operand 2: expected one list of sizes for all batches, found {sizes_ty}"
+        )));
     }
     let (groups, rows) = (sizes_ty.dims()[0], lhs_ty.dims()[dimensions.ragged as usize]);
     let mask = membership(&mut r.b, sizes, groups, rows);
@@ -79,7 +84,8 @@ fn product(
     numbers: DotDimensionNumbers,
     result: &TensorType,
 ) -> Result<ValueId, Error> {
-    let kind = DotGeneral { dot_dimension_numbers: numbers, precision_config: Box::default(), algorithm: None };
+    let kind =
+        DotGeneral { dot_dimension_numbers: numbers, precision_config: Box::default(), algorithm: None };
     definite(result)?;
     Ok(r.b.op(Op::DotGeneral(Box::new(kind)), &[lhs, rhs], result.clone()))
 }
@@ -101,10 +107,13 @@ fn ragged_rows(
 ) -> Result<ValueId, Error> {
     let numbers = &dimensions.dot;
     let (lhs_dims, rhs_dims) = (r.b.dims(lhs), r.b.dims(rhs));
-    let lhs_free = free(lhs_dims.len(), &[&numbers.lhs_batching_dimensions, &numbers.lhs_contracting_dimensions]);
-    let rhs_free = free(rhs_dims.len(), &[&numbers.rhs_batching_dimensions, &numbers.rhs_contracting_dimensions]);
+    let lhs_free =
+        free(lhs_dims.len(), &[&numbers.lhs_batching_dimensions, &numbers.lhs_contracting_dimensions]);
+    let rhs_free =
+        free(rhs_dims.len(), &[&numbers.rhs_batching_dimensions, &numbers.rhs_contracting_dimensions]);
     let batch = numbers.lhs_batching_dimensions.len();
-    let row_place = lhs_free.iter().position(|&d| d == dimensions.ragged).ok_or_else(|| mismatch(op))? + batch;
+    let row_place =
+        lhs_free.iter().position(|&d| d == dimensions.ragged).ok_or_else(|| mismatch(op))? + batch;
     let group_place =
         rhs_free.iter().position(|&d| d == group).ok_or_else(|| mismatch(op))? + batch + lhs_free.len();
     let mut all: Vec<i64> = numbers.lhs_batching_dimensions.iter().map(|&d| lhs_dims[d as usize]).collect();
@@ -178,7 +187,9 @@ fn dimensions(op: &Operation) -> Result<RaggedDimensions, Error> {
     let ragged = list("lhs_ragged_dimensions")?;
     let groups = list("rhs_group_dimensions")?;
     let ([ragged], [] | [_]) = (&*ragged, &*groups) else {
-        return Err(unsupported(format!("attribute '{NAME}': expected one ragged and at most one group dimension")));
+        return Err(unsupported(format!(
+            "attribute '{NAME}': expected one ragged and at most one group dimension"
+        )));
     };
     Ok(RaggedDimensions {
         dot: DotDimensionNumbers {

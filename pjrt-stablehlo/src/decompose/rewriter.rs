@@ -290,7 +290,12 @@ impl<'m> Rewriter<'m> {
     }
 
     /// Replaces a `map` by its computation on whole tensors.
-    pub(super) fn lift_region(&mut self, op: &'m Operation, arguments: Vec<ValueId>, dims: &[i64]) -> Result<(), Error> {
+    pub(super) fn lift_region(
+        &mut self,
+        op: &'m Operation,
+        arguments: Vec<ValueId>,
+        dims: &[i64],
+    ) -> Result<(), Error> {
         let block = self.region_block(op, 0)?;
         let target = self.b.block;
         self.begin_block(block, arguments, target, End::Results(op), Some(dims.into()))
@@ -446,7 +451,9 @@ impl<'m> Rewriter<'m> {
     /// The values of the new body that values of the old one are.
     pub(super) fn flat(&self, values: &[ValueId]) -> Vec<ValueId> {
         let map = &self.activations[self.frame().activation].values;
-        let found = values.iter().map(|value| map[value.index()].as_ref().expect("values are defined before they are used"));
+        let found = values
+            .iter()
+            .map(|value| map[value.index()].as_ref().expect("values are defined before they are used"));
         found.flat_map(Values::as_slice).copied().collect()
     }
 
@@ -549,14 +556,17 @@ impl<'m> Rewriter<'m> {
     /// Attributes of arguments or results, repeated for each part of a tuple.
     fn spread(&self, attributes: &[DictionaryAttribute], types: &[Type]) -> Vec<DictionaryAttribute> {
         let each = attributes.iter().zip(types);
-        each.flat_map(|(attributes, ty)| std::iter::repeat_n(attributes.clone(), self.leaf_count(ty))).collect()
+        each.flat_map(|(attributes, ty)| std::iter::repeat_n(attributes.clone(), self.leaf_count(ty)))
+            .collect()
     }
 }
 
 /// What replaces an operation that is not in the set.
 fn rewrite_of(kind: &Op) -> Result<Rewrite, Error> {
     let rule = match kind {
-        Op::Other(other) => chlo::RULES.iter().find(|rule| rule.name == &*other.name).map(|rule| rule.rewrite),
+        Op::Other(other) => {
+            chlo::RULES.iter().find(|rule| rule.name == &*other.name).map(|rule| rule.rewrite)
+        }
         kind => rules::RULES.iter().find(|rule| rule.op == kind.code()).map(|rule| rule.rewrite),
     };
     rule.ok_or_else(|| unsupported("not one of the core operations, and not expressible in others"))
@@ -565,7 +575,9 @@ fn rewrite_of(kind: &Op) -> Result<Rewrite, Error> {
 /// Fails unless all sizes are known.
 pub(super) fn definite(ty: &TensorType) -> Result<(), Error> {
     if ty.num_elements().is_none() {
-        return Err(unsupported(format!("expected sizes that are known before the program runs, found {ty}")));
+        return Err(unsupported(format!(
+            "expected sizes that are known before the program runs, found {ty}"
+        )));
     }
     Ok(())
 }

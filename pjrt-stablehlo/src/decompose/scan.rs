@@ -61,7 +61,8 @@ pub(super) fn scan<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Va
     } else {
         index
     };
-    let mut arguments: Vec<ValueId> = inputs.iter().map(|&input| slice_at(&mut r.b, input, dimension, place)).collect();
+    let mut arguments: Vec<ValueId> =
+        inputs.iter().map(|&input| slice_at(&mut r.b, input, dimension, place)).collect();
     arguments.extend(&body.values[1 + outputs..]);
     let written = body.values[1..=outputs].to_vec();
     let target = r.b.block;
@@ -84,10 +85,14 @@ fn carry_count(op: &Operation, operands: &[ValueId]) -> Result<usize, Error> {
     let sizes = attributes::integers(op, "operandSegmentSizes")?;
     let sizes = sizes.or(attributes::integers(op, "operand_segment_sizes")?);
     match sizes.as_deref() {
-        Some(&[inputs, carries]) if inputs >= 0 && inputs.checked_add(carries) == Some(operands.len() as i64) => {
+        Some(&[inputs, carries])
+            if inputs >= 0 && inputs.checked_add(carries) == Some(operands.len() as i64) =>
+        {
             usize::try_from(carries).map_err(|_| mismatch(op))
         }
-        _ => Err(unsupported("expected an attribute 'operandSegmentSizes' with the numbers of inputs and carries")),
+        _ => Err(unsupported(
+            "expected an attribute 'operandSegmentSizes' with the numbers of inputs and carries",
+        )),
     }
 }
 

@@ -62,6 +62,9 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
     };
     r.b.leave_region(&region);
 
+    // The sums may be of a wider type than the operand.
+    let element = r.result(op)?.element_type();
+    let (initial, source) = (r.b.convert(initial, element), r.b.convert(source, element));
     let flat = r.b.broadcast(initial, &[], &[count]);
     let kind = Op::Scatter(Box::new(Scatter {
         scatter_dimension_numbers: ScatterDimensionNumbers {

@@ -6,8 +6,8 @@
 use std::f64::consts::{LN_2, PI};
 
 use super::builder::Builder;
-use super::elementwise::at_least_f32;
-use super::hyperbolic::{real_function, require_real};
+use super::elementwise::{at_least_f32, require_real};
+use super::hyperbolic::real_function;
 use super::rewriter::Rewriter;
 use super::special_tables::{
     ERF_INV_CENTRAL, ERF_INV_TAIL, ERF_NEAR_ZERO, ERFC_SCALED, I1E_CENTRAL, I1E_TAIL, LGAMMA,
@@ -352,7 +352,12 @@ pub(super) fn zeta(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
 }
 
 /// [`zeta`] of values.
-pub(super) fn zeta_of(r: &mut Rewriter<'_>, op: &Operation, x: ValueId, q: ValueId) -> Result<ValueId, Error> {
+pub(super) fn zeta_of(
+    r: &mut Rewriter<'_>,
+    op: &Operation,
+    x: ValueId,
+    q: ValueId,
+) -> Result<ValueId, Error> {
     require_real(r, op, x)?;
     Ok(binary_in_f32(&mut r.b, x, q, zeta_value))
 }
@@ -432,7 +437,12 @@ pub(super) fn polygamma(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId,
 }
 
 /// [`polygamma`] of values: `(-1)^(n + 1) n! zeta(n + 1, x)`.
-pub(super) fn polygamma_of(r: &mut Rewriter<'_>, op: &Operation, n: ValueId, x: ValueId) -> Result<ValueId, Error> {
+pub(super) fn polygamma_of(
+    r: &mut Rewriter<'_>,
+    op: &Operation,
+    n: ValueId,
+    x: ValueId,
+) -> Result<ValueId, Error> {
     require_real(r, op, x)?;
     let value = |b: &mut Builder, n: ValueId, x: ValueId| {
         let (one, half) = (b.number(1.0, n), b.number(0.5, n));
