@@ -1,7 +1,7 @@
 //! Elementwise operations made of more basic ones.
 //!
-//! They are as accurate as what they are made of: each is exact or adds a few rounding errors. Where a formula cancels
-//! (`log_plus_one` near 0), it is one whose errors cancel too, so a device must not reorder the arithmetic.
+//! They are as accurate as what they are made of: each is exact or adds a few rounding errors. No formula cancels, or
+//! depends on the rounding of an intermediate result, so a compiler may simplify them.
 
 use super::builder::Builder;
 use super::rewriter::Rewriter;
@@ -77,40 +77,49 @@ pub(super) fn cbrt(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
     }))
 }
 
-/// `exponential_minus_one`: `(u - 1) * x / log(u)` with `u = exp(x)`, in which the errors of `u` cancel.
+/// `exponential_minus_one`: `2 t / (1 - t)` with `t = tanh(x / 2)` near 0, where the exponential would cancel.
 pub(super) fn exponential_minus_one(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let x = real_operand(r, op)?;
     Ok(at_least_f32(&mut r.b, x, |b, x| {
-        let one = b.number(1.0, x);
-        let u = b.exp(x);
-        let less = b.sub(u, one);
-        let log = b.log(u);
-        let ratio = b.div(x, log);
-        let small = b.mul(less, ratio);
-        // Elsewhere nothing cancels: `u` is far from 1.
+        let (one, half) = (b.number(1.0, x), b.number(0.5, x));
+        let half_x = b.mul(x, half);
+        let t = b.same(OpCode::Tanh, &[half_x]);
+        let double = b.add(t, t);
+        let less = b.sub(one, t);
+        let small = b.div(double, less);
+        let exponential = b.exp(x);
+        let great = b.sub(exponential, one);
         let magnitude = b.abs(x);
-        let is_small = b.compare_with(Cmp::Lt, magnitude, 1.0);
-        let result = b.select(is_small, small, less);
-        let is_one = b.compare(Cmp::Eq, u, one);
-        b.select(is_one, x, result)
+        let is_small = b.compare(Cmp::Lt, magnitude, one);
+        b.select(is_small, small, great)
     }))
 }
 
-/// `log_plus_one`: `log(u) * x / (u - 1)` with `u = x + 1`, in which the rounding of `u` cancels.
+/// `log_plus_one`: `2 artanh(s)` with `s = x / (2 + x)` near 0, where the sum would lose digits of `x`.
 pub(super) fn log_plus_one(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    /// Up to this `s` its series is summed.
+    const SERIES_LIMIT: f64 = 0.2;
     let x = real_operand(r, op)?;
     Ok(at_least_f32(&mut r.b, x, |b, x| {
-        let one = b.number(1.0, x);
+        let (one, two) = (b.number(1.0, x), b.number(2.0, x));
+        let more = b.add(x, two);
+        let s = b.div(x, more);
+        // artanh(s) = s (1 + s^2 / 3 + s^4 / 5 + ...)
+        let terms = if b.element(x) == ElementType::F64 { 12 } else { 6 };
+        let square = b.mul(s, s);
+        let mut sum = b.number(1.0 / f64::from(2 * terms + 1), x);
+        for term in (0..terms).rev() {
+            let coefficient = b.number(1.0 / f64::from(2 * term + 1), x);
+            let product = b.mul(sum, square);
+            sum = b.add(product, coefficient);
+        }
+        let product = b.mul(s, sum);
+        let small = b.add(product, product);
         let u = b.add(x, one);
-        let less = b.sub(u, one);
-        let log = b.log(u);
-        let ratio = b.div(x, less);
-        let small = b.mul(log, ratio);
-        let magnitude = b.abs(x);
-        let is_small = b.compare_with(Cmp::Lt, magnitude, 1.0);
-        let result = b.select(is_small, small, log);
-        let is_one = b.compare(Cmp::Eq, u, one);
-        b.select(is_one, x, result)
+        let great = b.log(u);
+        let magnitude = b.abs(s);
+        let is_small = b.compare_with(Cmp::Lt, magnitude, SERIES_LIMIT);
+        b.select(is_small, small, great)
     }))
 }
 

@@ -23,8 +23,8 @@
 //!
 //! # What is kept
 //!
-//! * Values: decompositions follow the formulas of the StableHLO specification. Accurate functions (`log_plus_one`,
-//!   `exponential_minus_one`) are not made of inaccurate ones: without them in the set there is an error.
+//! * Values: decompositions follow the formulas of the StableHLO specification. What replaces an accurate function is as
+//!   accurate, up to a few units in the last place: `log_plus_one` is no `log` of a sum.
 //! * Locations: what replaces an operation has its location; what is inlined has the location of the callee at that of
 //!   the call.
 //! * Attributes of operations, such as shardings, are on the operation that computes the replaced one's result.

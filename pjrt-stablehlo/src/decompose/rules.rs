@@ -109,11 +109,11 @@ pub(super) const RULES: &[Rule] = {
         on_demand(O::Cbrt, "`power` and a step of Newton's method", Value(elementwise::cbrt)),
         on_demand(
             O::ExponentialMinusOne,
-            "`exponential`, `log`, arithmetic",
+            "`exponential`, `tanh`, arithmetic",
             Value(elementwise::exponential_minus_one),
         ),
         on_demand(O::IsFinite, "`subtract`, `compare`", Value(elementwise::is_finite)),
-        on_demand(O::LogPlusOne, "`log`, arithmetic", Value(elementwise::log_plus_one)),
+        on_demand(O::LogPlusOne, "`log`, a polynomial", Value(elementwise::log_plus_one)),
         on_demand(O::Logistic, "`exponential`, arithmetic", Value(elementwise::logistic)),
         on_demand(O::RoundNearestAfz, "`floor`, `compare`, `select`", Value(elementwise::round_nearest_afz)),
         on_demand(

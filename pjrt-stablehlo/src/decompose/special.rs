@@ -105,8 +105,11 @@ fn erfc_tail(b: &mut Builder, x: ValueId) -> ValueId {
     let square = b.neg(square);
     let correction = b.mul(rest, sum);
     let correction = b.neg(correction);
-    let (square, correction) = (b.exp(square), b.exp(correction));
-    let power = b.mul(square, correction);
+    // Not a product of powers, which compilers make one power of.
+    let main = b.exp(square);
+    let correction = b.same(OpCode::ExponentialMinusOne, &[correction]);
+    let correction = b.mul(main, correction);
+    let power = b.add(main, correction);
     // (x - K) / (x + K) goes from (1/2 - K) / (1/2 + K) to 1.
     let least = (ERF_LIMIT - ERFC_CENTRE) / (ERF_LIMIT + ERFC_CENTRE);
     let centre = b.number(ERFC_CENTRE, x);
