@@ -64,6 +64,7 @@
 //! * [`parse`] and [`Error`]: reading. [`limits`] has every cap on what is accepted.
 //! * [`verify`]: the rules that a module keeps, which consumers can rely on: every [`Constraint`] of the specification.
 //! * [`infer_result_types`]: result types from operations and operands, for those who make or change programs.
+//! * [`decompose`]: rewriting programs to the operations that a device has.
 //! * [`versions`]: the versions of VHLO that can be read, which a plugin advertises to its hosts.
 //!
 //! # What can be read
@@ -89,6 +90,7 @@
 
 mod bytecode;
 mod bytes;
+pub mod decompose;
 mod error;
 mod infer;
 pub mod ir;

@@ -27,3 +27,7 @@ pub const ATTRIBUTE_NUMBERS_PER_BYTE: usize = 64;
 
 /// Numbers in attributes of operations that any program may have.
 pub const ATTRIBUTE_NUMBERS_BASE: usize = 1 << 20;
+
+/// Operations that a function may have once the functions that it calls are inlined into it, by
+/// [`decompose`](crate::decompose::decompose).
+pub const MAX_INLINED_OPS: usize = 1 << 20;

@@ -247,11 +247,6 @@ impl Body {
         &self.values[id.index()]
     }
 
-    /// All values in the order of their ids.
-    pub fn values(&self) -> &[Value] {
-        &self.values
-    }
-
     /// The type of the value.
     pub fn ty(&self, id: ValueId) -> &Type {
         &self.values[id.index()].ty
@@ -297,6 +292,11 @@ impl Body {
     /// of its regions in what readers make.
     pub fn ops(&self) -> impl ExactSizeIterator<Item = (OpId, &Operation)> {
         self.ops.iter().enumerate().map(|(index, op)| (OpId(index as u32), op))
+    }
+
+    /// All values, in the order of their ids.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = (ValueId, &Value)> {
+        self.values.iter().enumerate().map(|(index, value)| (ValueId(index as u32), value))
     }
 
     /// The operation that a value is a result of; `None` for block arguments.

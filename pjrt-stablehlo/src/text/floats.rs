@@ -6,7 +6,7 @@ use crate::ir::ElementType;
 ///
 /// Values beyond the greatest number become infinity, or NaN where the type has no infinity, or the greatest number where
 /// it has neither, as in LLVM's conversion.
-pub(super) fn float_bits(ty: ElementType, value: f64) -> u64 {
+pub(crate) fn float_bits(ty: ElementType, value: f64) -> u64 {
     use ElementType as T;
     match ty {
         T::F64 => return value.to_bits(),

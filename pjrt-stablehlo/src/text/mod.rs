@@ -29,6 +29,8 @@ mod types;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use floats::float_bits;
+
 use crate::{Error, ErrorKind, Module};
 
 /// Bytes at the start of a program that decide whether it is text.

@@ -42,7 +42,7 @@ pub fn verify(module: &Module) -> Result<(), Error> {
 /// Checks the types of all values.
 fn types(function: &Function) -> Result<(), Error> {
     let body = &function.body;
-    for value in body.values() {
+    for (_, value) in body.values() {
         let Some(problem) = types::problem(&value.ty) else { continue };
         let error = Error::new(ErrorKind::Invalid, problem);
         return Err(match value.definition {

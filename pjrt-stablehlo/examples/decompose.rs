@@ -1,0 +1,16 @@
+//! Rewrites a program to core operations: reads it from standard input, in any form that can be read, and writes text.
+//!
+//! `cargo run -p pjrt-stablehlo --example decompose < program.mlir`
+
+use std::error::Error;
+use std::io::Read;
+
+use pjrt_stablehlo::decompose::{CoreOps, decompose};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut program = Vec::new();
+    std::io::stdin().read_to_end(&mut program)?;
+    let module = decompose(&pjrt_stablehlo::parse(program)?, &CoreOps::default())?;
+    print!("{module}");
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! `batch_norm_inference`, `batch_norm_training` and `batch_norm_grad`, by the formulas of the StableHLO specification.
+
+use super::builder::Builder;
+use super::rewriter::Rewriter;
+use super::rules::mismatch;
+use crate::Error;
+use crate::ir::{Op, OpCode, Operation, ValueId};
+
+/// What the three operations have in common.
+#[derive(Clone, Copy)]
+struct Normalization {
+    feature: i64,
+    epsilon: f32,
+}
+
+/// `batch_norm_inference`.
+pub(super) fn inference(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let Op::BatchNormInference(o) = &op.kind else { return Err(mismatch(op)) };
+    let [x, scale, offset, mean, variance] = r.operands(op)?;
+    let n = Normalization { feature: o.feature_index, epsilon: o.epsilon };
+    let centered = n.centered(&mut r.b, x, mean);
+    Ok(n.normalized(&mut r.b, centered, variance, scale, offset))
+}
+
+/// `batch_norm_training`: the result, the mean and the variance.
+pub(super) fn training(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>, Error> {
+    let Op::BatchNormTraining(o) = &op.kind else { return Err(mismatch(op)) };
+    let [x, scale, offset] = r.operands(op)?;
+    let n = Normalization { feature: o.feature_index, epsilon: o.epsilon };
+    let b = &mut r.b;
+    let mean = n.mean(b, x);
+    let centered = n.centered(b, x, mean);
+    let squares = b.mul(centered, centered);
+    let variance = n.mean(b, squares);
+    Ok(vec![n.normalized(b, centered, variance, scale, offset), mean, variance])
+}
+
+/// `batch_norm_grad`: gradients of the operand, the scale and the offset.
+pub(super) fn grad(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>, Error> {
+    let Op::BatchNormGrad(o) = &op.kind else { return Err(mismatch(op)) };
+    let [x, scale, mean, variance, grad] = r.operands(op)?;
+    let n = Normalization { feature: o.feature_index, epsilon: o.epsilon };
+    let b = &mut r.b;
+    let centered = n.centered(b, x, mean);
+    let padded = n.padded(b, variance);
+    let deviation = b.sqrt(padded);
+    let products = b.mul(grad, centered);
+    let correlation = n.sum(b, products);
+    let grad_scale = b.div(correlation, deviation);
+    let grad_offset = n.sum(b, grad);
+    // scale / deviation / count * (count * grad - grad_offset - centered * correlation / (variance + epsilon))
+    let count = n.count(b, x);
+    let count = b.number(count, x);
+    let scaled_grad = b.mul(grad, count);
+    let offsets = n.per_feature(b, grad_offset, x);
+    let correlations = n.per_feature(b, correlation, x);
+    let projected = b.mul(correlations, centered);
+    let padded = n.per_feature(b, padded, x);
+    let projected = b.div(projected, padded);
+    let rest = b.sub(scaled_grad, offsets);
+    let rest = b.sub(rest, projected);
+    let factor = b.div(scale, deviation);
+    let factor = n.per_feature(b, factor, x);
+    let factor = b.div(factor, count);
+    Ok(vec![b.mul(factor, rest), grad_scale, grad_offset])
+}
+
+impl Normalization {
+    /// A statistic of each feature, repeated to the shape of `like`.
+    fn per_feature(self, b: &mut Builder, statistic: ValueId, like: ValueId) -> ValueId {
+        let dims = b.dims(like);
+        b.broadcast(statistic, &[self.feature], &dims)
+    }
+
+    fn centered(self, b: &mut Builder, x: ValueId, mean: ValueId) -> ValueId {
+        let mean = self.per_feature(b, mean, x);
+        b.sub(x, mean)
+    }
+
+    /// How many elements each feature has.
+    fn count(self, b: &Builder, x: ValueId) -> f64 {
+        let dims = b.dims(x);
+        let others = dims.iter().enumerate().filter(|&(dimension, _)| dimension as i64 != self.feature);
+        others.map(|(_, &size)| size as f64).product()
+    }
+
+    fn sum(self, b: &mut Builder, x: ValueId) -> ValueId {
+        let rank = b.ty(x).rank() as i64;
+        let dimensions: Vec<i64> = (0..rank).filter(|&dimension| dimension != self.feature).collect();
+        b.reduce(x, &dimensions, OpCode::Add, 0.0)
+    }
+
+    fn mean(self, b: &mut Builder, x: ValueId) -> ValueId {
+        let count = self.count(b, x);
+        let sum = self.sum(b, x);
+        let count = b.number(count, sum);
+        b.div(sum, count)
+    }
+
+    fn padded(self, b: &mut Builder, variance: ValueId) -> ValueId {
+        let epsilon = b.number(f64::from(self.epsilon), variance);
+        b.add(variance, epsilon)
+    }
+
+    /// `centered / sqrt(variance + epsilon) * scale + offset`.
+    fn normalized(
+        self,
+        b: &mut Builder,
+        centered: ValueId,
+        variance: ValueId,
+        scale: ValueId,
+        offset: ValueId,
+    ) -> ValueId {
+        let padded = self.padded(b, variance);
+        let deviation = b.sqrt(padded);
+        let deviation = self.per_feature(b, deviation, centered);
+        let normal = b.div(centered, deviation);
+        let scale = self.per_feature(b, scale, centered);
+        let scaled = b.mul(normal, scale);
+        let offset = self.per_feature(b, offset, centered);
+        b.add(scaled, offset)
+    }
+}

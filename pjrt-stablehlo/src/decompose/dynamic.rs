@@ -1,0 +1,199 @@
+//! Operations whose attributes are operands, where those are constants: the same with attributes.
+
+use super::rewriter::Rewriter;
+use super::rules::mismatch;
+use super::unsupported;
+use crate::Error;
+use crate::ir::ops::{Convolution, DynamicSlice, Gather, Iota, Pad, Slice};
+use crate::ir::{ElementType, Op, OpCode, Operation, TensorType, ValueId};
+
+/// The type of a result whose shape an operand gives: what the program says, where that is definite.
+fn shaped_result(r: &Rewriter<'_>, op: &Operation, shape: usize) -> Result<TensorType, Error> {
+    let ty = r.any_result(op)?;
+    if !ty.is_dynamic() {
+        return Ok(ty);
+    }
+    let dims = constant(r, op, shape)?;
+    if dims.len() != ty.rank() || dims.iter().any(|&size| size < 0) {
+        return Err(unsupported(format!("expected {} sizes, found {dims:?}", ty.rank())));
+    }
+    Ok(ty.with_dims(dims))
+}
+
+/// The elements of an operand that has to be constant.
+fn constant(r: &Rewriter<'_>, op: &Operation, index: usize) -> Result<Vec<i64>, Error> {
+    let operands = r.tensors(op)?;
+    let &value = operands.get(index).ok_or_else(|| mismatch(op))?;
+    let name = op.info().operands.get(index).map_or("operand", |spec| spec.name);
+    Ok(r.constant_integers(value, &format!("operand '{name}'"))?.to_vec())
+}
+
+/// `dynamic_broadcast_in_dim`.
+pub(super) fn broadcast_in_dim(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let Op::DynamicBroadcastInDim(o) = &op.kind else { return Err(mismatch(op)) };
+    let (operands, result) = (r.tensors(op)?, shaped_result(r, op, 1)?);
+    Ok(r.b.broadcast(operands[0], &o.broadcast_dimensions, result.dims()))
+}
+
+/// `dynamic_reshape`.
+pub(super) fn reshape(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let (operands, result) = (r.tensors(op)?, shaped_result(r, op, 1)?);
+    Ok(r.b.reshape(operands[0], result.dims()))
+}
+
+/// `dynamic_iota`.
+pub(super) fn iota(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let Op::DynamicIota(o) = &op.kind else { return Err(mismatch(op)) };
+    let result = shaped_result(r, op, 0)?;
+    Ok(r.b.op(Op::Iota(Iota { iota_dimension: o.iota_dimension }), &[], result))
+}
+
+/// `dynamic_pad`.
+pub(super) fn pad(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let operands = r.tensors(op)?;
+    let (low, high, interior) = (constant(r, op, 2)?, constant(r, op, 3)?, constant(r, op, 4)?);
+    let ty = r.b.ty(operands[0]);
+    super::rewriter::definite(&ty)?;
+    if [&low, &high, &interior].iter().any(|padding| padding.len() != ty.rank()) {
+        return Err(mismatch(op));
+    }
+    let padded = |dimension: usize| {
+        let size = ty.dims()[dimension];
+        let between = (size - 1).max(0).checked_mul(interior[dimension])?;
+        size.checked_add(between)?.checked_add(low[dimension])?.checked_add(high[dimension])
+    };
+    let dims: Option<Vec<i64>> = (0..ty.rank()).map(padded).collect();
+    let dims = dims.filter(|dims| dims.iter().all(|&size| size >= 0)).ok_or_else(|| mismatch(op))?;
+    let kind = Op::Pad(Pad {
+        edge_padding_low: low.into(),
+        edge_padding_high: high.into(),
+        interior_padding: interior.into(),
+    });
+    Ok(r.b.op(kind, &operands[..2], ty.with_dims(dims)))
+}
+
+/// `real_dynamic_slice`.
+pub(super) fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let operands = r.tensors(op)?;
+    let (x, start) = (operands[0], operands[1]);
+    let ty = r.b.ty(x);
+    super::rewriter::definite(&ty)?;
+    let strides = constant(r, op, 3)?;
+    if strides.len() != ty.rank() || strides.iter().any(|&stride| stride <= 0) {
+        return Err(unsupported(format!("expected {} positive strides, found {strides:?}", ty.rank())));
+    }
+    if let (Ok(start), Ok(limit)) = (constant(r, op, 1), constant(r, op, 2)) {
+        let size = |dimension: usize| {
+            let (start, limit) = (*start.get(dimension)?, *limit.get(dimension)?);
+            let is_inside = 0 <= start && start <= limit && limit <= ty.dims()[dimension];
+            is_inside.then(|| ((limit - start) as u64).div_ceil(strides[dimension] as u64) as i64)
+        };
+        let dims: Option<Vec<i64>> = (0..ty.rank()).map(size).collect();
+        let dims = dims.ok_or_else(|| {
+            unsupported(format!("a slice from {start:?} to {limit:?} is not inside of {ty}"))
+        })?;
+        let kind = Op::Slice(Slice {
+            start_indices: start.into(),
+            limit_indices: limit.into(),
+            strides: strides.into(),
+        });
+        return Ok(r.b.op(kind, &[x], ty.with_dims(dims)));
+    }
+    let result = r.any_result(op)?;
+    if result.is_dynamic() || strides.iter().any(|&stride| stride != 1) {
+        return Err(unsupported(
+            "expected constant bounds, or a result of known size without strides; the shapes of the program depend on \
+             its data",
+        ));
+    }
+    let mut operands = vec![x];
+    for dimension in 0..ty.rank() as i64 {
+        let index = r.b.slice(start, &[dimension], &[dimension + 1]);
+        operands.push(r.b.reshape(index, &[]));
+    }
+    let kind = Op::DynamicSlice(DynamicSlice { slice_sizes: result.dims().into() });
+    Ok(r.b.op(kind, &operands, result))
+}
+
+/// `dynamic_gather`.
+pub(super) fn gather(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let Op::DynamicGather(o) = &op.kind else { return Err(mismatch(op)) };
+    let operands = r.tensors(op)?;
+    let slice_sizes = constant(r, op, 2)?;
+    let numbers = &o.dimension_numbers;
+    let indices = r.b.ty(operands[1]);
+    super::rewriter::definite(&indices)?;
+    let mut result = r.any_result(op)?;
+    if result.is_dynamic() {
+        // Offset dimensions have the sizes of slices without those that are dropped; the others are the indices'.
+        let is_dropped = |dimension: &i64| {
+            numbers.collapsed_slice_dims.contains(dimension)
+                || numbers.operand_batching_dims.contains(dimension)
+        };
+        let mut offsets = (0..slice_sizes.len() as i64).filter(|dimension| !is_dropped(dimension));
+        let mut batch = (0..indices.rank() as i64).filter(|&dimension| dimension != numbers.index_vector_dim);
+        let size = |dimension: i64| match numbers.offset_dims.contains(&dimension) {
+            true => offsets.next().map(|offset| slice_sizes[offset as usize]),
+            false => batch.next().map(|dimension| indices.dims()[dimension as usize]),
+        };
+        let dims: Option<Vec<i64>> = (0..result.rank() as i64).map(size).collect();
+        result = result.with_dims(dims.ok_or_else(|| mismatch(op))?);
+    }
+    let kind = Op::Gather(Box::new(Gather {
+        dimension_numbers: numbers.clone(),
+        slice_sizes: slice_sizes.into(),
+        indices_are_sorted: o.indices_are_sorted,
+    }));
+    Ok(r.b.op(kind, &operands[..2], result))
+}
+
+/// `dynamic_conv`. The result has to be of known size.
+pub(super) fn conv(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let Op::DynamicConv(o) = &op.kind else { return Err(mismatch(op)) };
+    let (operands, result) = (r.tensors(op)?, r.result(op)?);
+    let padding = constant(r, op, 2)?;
+    let kind = Op::Convolution(Box::new(Convolution {
+        window_strides: o.window_strides.clone(),
+        padding: padding.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect(),
+        lhs_dilation: o.lhs_dilation.clone(),
+        rhs_dilation: o.rhs_dilation.clone(),
+        window_reversal: o.window_reversal.clone(),
+        dimension_numbers: o.dimension_numbers.clone(),
+        feature_group_count: o.feature_group_count,
+        batch_group_count: o.batch_group_count,
+        precision_config: o.precision_config.clone(),
+    }));
+    Ok(r.b.op(kind, &operands[..2], result))
+}
+
+/// `get_dimension_size`.
+pub(super) fn get_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let Op::GetDimensionSize(o) = &op.kind else { return Err(mismatch(op)) };
+    let operands = r.tensors(op)?;
+    let ty = r.b.ty(operands[0]);
+    let index =
+        usize::try_from(o.dimension).ok().filter(|&index| index < ty.rank()).ok_or_else(|| mismatch(op))?;
+    match ty.dim(index) {
+        crate::ir::Dim::Static(size) => Ok(r.b.integer(size, TensorType::new(ElementType::I32, []))),
+        crate::ir::Dim::Dynamic { .. } => {
+            Err(unsupported(format!("the size of dimension {index} is not known: {ty}")))
+        }
+    }
+}
+
+/// `set_dimension_size` to the size that the dimension has.
+pub(super) fn set_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let Op::SetDimensionSize(o) = &op.kind else { return Err(mismatch(op)) };
+    let operands = r.tensors(op)?;
+    let size = constant(r, op, 1)?;
+    let ty = r.b.ty(operands[0]);
+    let full = usize::try_from(o.dimension).ok().and_then(|index| ty.dims().get(index)).copied();
+    match (&*size, full) {
+        ([size], Some(full)) if *size == full => Ok(operands[0]),
+        _ => Err(unsupported(format!(
+            "dimension {} of {ty} gets another size, {size:?}; only '{}' expresses that",
+            o.dimension,
+            OpCode::SetDimensionSize.info().name
+        ))),
+    }
+}

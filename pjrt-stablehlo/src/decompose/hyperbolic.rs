@@ -1,0 +1,181 @@
+//! CHLO's inverse trigonometric and hyperbolic functions of real numbers.
+//!
+//! Each formula avoids cancellation and overflow, so results are within a few units in the last place where the functions
+//! that they are made of are. Types smaller than `f32` are computed in it.
+
+use super::builder::Builder;
+use super::elementwise::{at_least_f32, real_operand};
+use super::rewriter::Rewriter;
+use crate::Error;
+use crate::ir::{ComparisonDirection as Cmp, ElementType, OpCode, Operation, ValueId};
+
+/// A function of real numbers, computed in `f32` or `f64`.
+pub(super) fn real_function(
+    r: &mut Rewriter<'_>,
+    op: &Operation,
+    compute: impl FnOnce(&mut Builder, ValueId) -> ValueId,
+) -> Result<ValueId, Error> {
+    let x = real_operand(r, op)?;
+    Ok(at_least_f32(&mut r.b, x, compute))
+}
+
+/// `compute` of the magnitude, with the sign of the operand; zeros are what they are.
+fn odd(b: &mut Builder, x: ValueId, compute: impl FnOnce(&mut Builder, ValueId) -> ValueId) -> ValueId {
+    let magnitude = b.abs(x);
+    let value = compute(b, magnitude);
+    let negative = b.neg(value);
+    let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
+    let signed = b.select(is_negative, negative, value);
+    let is_zero = b.compare_with(Cmp::Eq, x, 0.0);
+    b.select(is_zero, x, signed)
+}
+
+/// Below this, squares do not overflow, and above it a constant term does not count.
+fn square_limit(element: ElementType) -> f64 {
+    if element == ElementType::F64 { 1e150 } else { 1e18 }
+}
+
+/// Below this, `exp` does not overflow.
+fn exponent_limit(element: ElementType) -> f64 {
+    if element == ElementType::F64 { 709.0 } else { 88.0 }
+}
+
+/// `sqrt((1 - x) * (1 + x))`.
+fn cathetus(b: &mut Builder, x: ValueId) -> ValueId {
+    let one = b.number(1.0, x);
+    let (less, more) = (b.sub(one, x), b.add(one, x));
+    let product = b.mul(less, more);
+    b.sqrt(product)
+}
+
+/// `chlo.acos`: `2 atan2(sqrt(1 - x^2), 1 + x)`.
+pub(super) fn acos(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    real_function(r, op, |b, x| {
+        let one = b.number(1.0, x);
+        let cathetus = cathetus(b, x);
+        let more = b.add(one, x);
+        let half = b.same(OpCode::Atan2, &[cathetus, more]);
+        let angle = b.add(half, half);
+        // There both are zero.
+        let pi = b.number(std::f64::consts::PI, x);
+        let is_minus_one = b.compare_with(Cmp::Eq, x, -1.0);
+        b.select(is_minus_one, pi, angle)
+    })
+}
+
+/// `chlo.asin`: `2 atan2(x, 1 + sqrt(1 - x^2))`.
+pub(super) fn asin(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    real_function(r, op, |b, x| {
+        let one = b.number(1.0, x);
+        let cathetus = cathetus(b, x);
+        let more = b.add(one, cathetus);
+        let half = b.same(OpCode::Atan2, &[x, more]);
+        b.add(half, half)
+    })
+}
+
+/// `chlo.atan`: `atan2(x, 1)`.
+pub(super) fn atan(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    real_function(r, op, |b, x| {
+        let one = b.number(1.0, x);
+        b.same(OpCode::Atan2, &[x, one])
+    })
+}
+
+/// `chlo.acosh`: `log1p(t + sqrt(t (t + 2)))` with `t = x - 1`; `log(2 x)` of great numbers.
+pub(super) fn acosh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    real_function(r, op, |b, x| {
+        let (one, two) = (b.number(1.0, x), b.number(2.0, x));
+        let t = b.sub(x, one);
+        let more = b.add(t, two);
+        let square = b.mul(t, more);
+        let root = b.sqrt(square);
+        let sum = b.add(t, root);
+        let value = b.log1p(sum);
+        let great = log_of_double(b, x);
+        let is_great = b.compare_with(Cmp::Ge, x, square_limit(b.element(x)));
+        let value = b.select(is_great, great, value);
+        let nan = b.number(f64::NAN, x);
+        let is_outside = b.compare(Cmp::Lt, x, one);
+        b.select(is_outside, nan, value)
+    })
+}
+
+fn log_of_double(b: &mut Builder, x: ValueId) -> ValueId {
+    let (log, ln_2) = (b.log(x), b.number(std::f64::consts::LN_2, x));
+    b.add(log, ln_2)
+}
+
+/// `chlo.asinh`: `log1p(x + x^2 / (1 + sqrt(1 + x^2)))`; `log(2 x)` of great numbers.
+pub(super) fn asinh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    real_function(r, op, |b, x| {
+        odd(b, x, |b, x| {
+            let one = b.number(1.0, x);
+            let square = b.mul(x, x);
+            let more = b.add(one, square);
+            let root = b.sqrt(more);
+            let denominator = b.add(one, root);
+            let quotient = b.div(square, denominator);
+            let sum = b.add(x, quotient);
+            let value = b.log1p(sum);
+            let great = log_of_double(b, x);
+            let is_great = b.compare_with(Cmp::Ge, x, square_limit(b.element(x)));
+            b.select(is_great, great, value)
+        })
+    })
+}
+
+/// `chlo.atanh`: `log1p(2 x / (1 - x)) / 2`.
+pub(super) fn atanh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    real_function(r, op, |b, x| {
+        odd(b, x, |b, x| {
+            let (one, half) = (b.number(1.0, x), b.number(0.5, x));
+            let double = b.add(x, x);
+            let less = b.sub(one, x);
+            let ratio = b.div(double, less);
+            let log = b.log1p(ratio);
+            b.mul(log, half)
+        })
+    })
+}
+
+/// `exp(x) / 2` without overflow while the result is finite: the half power, twice.
+fn half_exponential(b: &mut Builder, x: ValueId) -> ValueId {
+    let half = b.number(0.5, x);
+    let half_x = b.mul(x, half);
+    let root = b.exp(half_x);
+    let half_root = b.mul(root, half);
+    b.mul(half_root, root)
+}
+
+/// `chlo.sinh`: `(e + e / (e + 1)) / 2` with `e = exp(x) - 1`; `exp(x) / 2` of great numbers.
+pub(super) fn sinh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    real_function(r, op, |b, x| {
+        odd(b, x, |b, x| {
+            let (one, half) = (b.number(1.0, x), b.number(0.5, x));
+            let e = b.same(OpCode::ExponentialMinusOne, &[x]);
+            let more = b.add(e, one);
+            let ratio = b.div(e, more);
+            let sum = b.add(e, ratio);
+            let value = b.mul(sum, half);
+            let great = half_exponential(b, x);
+            let is_great = b.compare_with(Cmp::Ge, x, exponent_limit(b.element(x)));
+            b.select(is_great, great, value)
+        })
+    })
+}
+
+/// `chlo.cosh`: `(e + 1 / e) / 2` with `e = exp(x)`; `exp(x) / 2` of great numbers.
+pub(super) fn cosh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    real_function(r, op, |b, x| {
+        let (one, half) = (b.number(1.0, x), b.number(0.5, x));
+        let magnitude = b.abs(x);
+        let e = b.exp(magnitude);
+        let inverse = b.div(one, e);
+        let sum = b.add(e, inverse);
+        let value = b.mul(sum, half);
+        let great = half_exponential(b, magnitude);
+        let is_great = b.compare_with(Cmp::Ge, magnitude, exponent_limit(b.element(x)));
+        b.select(is_great, great, value)
+    })
+}

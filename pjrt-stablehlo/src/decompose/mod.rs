@@ -1,0 +1,150 @@
+//! Rewriting programs to the operations that a device has.
+//!
+//! StableHLO has some 120 operations, and CHLO and composites add more. A device needs far fewer: [`decompose`] takes
+//! a program and the set of operations that the device implements, [`CoreOps`], and gives a program of only those that
+//! computes the same.
+//!
+//! ```
+//! use pjrt_stablehlo::decompose::{CoreOps, decompose};
+//!
+//! let program = "func.func @main(%x: tensor<2x3xf32>, %w: tensor<3xf32>) -> tensor<2x3xf32> {
+//!     %0 = chlo.broadcast_add %x, %w : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+//!     %1 = chlo.square %0 : tensor<2x3xf32> -> tensor<2x3xf32>
+//!     return %1 : tensor<2x3xf32>
+//! }";
+//! let module = pjrt_stablehlo::parse(program.as_bytes().to_vec())?;
+//! let module = decompose(&module, &CoreOps::default())?;
+//! let ops: Vec<_> = module.op_counts().into_keys().collect();
+//! let expected =
+//!     ["func.return", "stablehlo.add", "stablehlo.broadcast_in_dim", "stablehlo.multiply"];
+//! assert_eq!(ops, expected);
+//! # Ok::<(), pjrt_stablehlo::Error>(())
+//! ```
+//!
+//! # What is kept
+//!
+//! * Values: decompositions follow the formulas of the StableHLO specification. What replaces an accurate function is as
+//!   accurate, up to a few units in the last place: `log_plus_one` is no `log` of a sum.
+//! * Locations: what replaces an operation has its location; what is inlined has the location of the callee at that of
+//!   the call.
+//! * Attributes of operations, such as shardings, are on the operation that computes the replaced one's result.
+//!
+//! # What changes
+//!
+//! * The signature, where it has tuples (each element becomes a value of its own) or quantized types (their storage
+//!   types take their place), unless the set keeps them.
+//! * Operations without effects whose results nothing uses go away, and so do private functions whose calls are inlined.
+
+mod attributes;
+mod batch_norm;
+mod bits;
+mod builder;
+mod chlo;
+mod core_ops;
+mod dynamic;
+mod einsum;
+mod elementwise;
+mod fold;
+mod hyperbolic;
+mod legacy;
+mod liveness;
+mod quantized;
+mod ragged_dot;
+mod rewriter;
+mod rules;
+mod scan;
+mod select_and_scatter;
+mod special;
+mod special_tables;
+
+pub use core_ops::CoreOps;
+
+use crate::ir::{Module, OpCode, Operation, Type};
+use crate::{Error, ErrorKind};
+use rewriter::Mode;
+
+/// Rewrites a program to the operations of `core`.
+///
+/// # Errors
+/// When the program breaks a rule of StableHLO ([`verify`](crate::verify)); when an operation is not in the set and
+/// cannot be expressed in it, with its name and location ([`ErrorKind::Unsupported`]); when inlining calls makes the
+/// program larger than [`limits::MAX_INLINED_OPS`](crate::limits::MAX_INLINED_OPS).
+pub fn decompose(module: &Module, core: &CoreOps) -> Result<Module, Error> {
+    crate::verify(module)?;
+    let mut module = if needs_types(module, core) {
+        rewriter::rewrite(module, core, Mode::Types)?
+    } else {
+        module.clone()
+    };
+    // A decomposition may use operations that are decomposed themselves; none leads back to what it came from, so this
+    // ends long before.
+    for _ in 0..=rules::RULES.len() {
+        if first_foreign_op(&module, core).is_none() {
+            break;
+        }
+        module = rewriter::rewrite(&module, core, Mode::Ops)?;
+    }
+    if let Some(op) = first_foreign_op(&module, core) {
+        let message = "not one of the core operations, and neither are those that it is expressed in";
+        return Err(unsupported(message).in_op(op.kind.name(), &op.location));
+    }
+    crate::verify(&module)?;
+    Ok(module)
+}
+
+/// How operations are decomposed, for documentation: name, whether [`CoreOps::default`] lacks the operation, and what
+/// becomes of it.
+///
+/// Operations of the table come first, in its order; CHLO's follow.
+pub fn decompositions() -> impl Iterator<Item = Decomposition> {
+    let mut rules: Vec<_> = rules::RULES.iter().collect();
+    rules.sort_by_key(|rule| rule.op);
+    let table = rules.into_iter().map(|rule| Decomposition {
+        op: rule.op.info().name,
+        by_default: rule.by_default,
+        into: rule.into,
+    });
+    let chlo =
+        chlo::RULES.iter().map(|rule| Decomposition { op: rule.name, by_default: true, into: rule.into });
+    table.chain(chlo)
+}
+
+/// An operation that can be decomposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decomposition {
+    /// Full name, such as `stablehlo.batch_norm_training`.
+    pub op: &'static str,
+    /// Whether [`CoreOps::default`] does without the operation.
+    pub by_default: bool,
+    /// What it becomes.
+    pub into: &'static str,
+}
+
+/// Whether any value has a type that the set does not keep.
+fn needs_types(module: &Module, core: &CoreOps) -> bool {
+    let is_foreign = |ty: &Type| match ty {
+        Type::Tensor(tensor) => tensor.quantization().is_some() && !core.keeps_quantized_types(),
+        Type::Tuple(_) => !core.keeps_tuples(),
+        _ => false,
+    };
+    module.functions().iter().any(|function| {
+        let mut types = function.ty.inputs.iter().chain(&function.ty.results);
+        types.any(is_foreign) || function.body.values().any(|(_, value)| is_foreign(&value.ty))
+    })
+}
+
+/// The first operation that is not in the set.
+fn first_foreign_op<'m>(module: &'m Module, core: &CoreOps) -> Option<&'m Operation> {
+    let mut ops = module.functions().iter().flat_map(|function| function.body.ops());
+    ops.find(|(_, op)| !core.contains_op(&op.kind)).map(|(_, op)| op)
+}
+
+/// An error about an operation that cannot be decomposed.
+fn unsupported(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Unsupported, message)
+}
+
+/// Whether calls of functions are inlined.
+fn inlines_calls(core: &CoreOps) -> bool {
+    !core.contains(OpCode::FuncCall)
+}

@@ -1,0 +1,473 @@
+//! CHLO's special functions of real numbers, for `f32` and `f64`; smaller types are computed in `f32`.
+//!
+//! Functions without a simple formula are Chebyshev series over a few intervals, whose coefficients
+//! [`special_tables`](super::special_tables) has, and recurrences and asymptotic series elsewhere.
+
+use std::f64::consts::{LN_2, PI};
+
+use super::builder::Builder;
+use super::elementwise::{at_least_f32, require_real};
+use super::hyperbolic::real_function;
+use super::rewriter::Rewriter;
+use super::special_tables::{
+    ERF_INV_CENTRAL, ERF_INV_TAIL, ERF_NEAR_ZERO, ERFC_SCALED, I1E_CENTRAL, I1E_TAIL, LGAMMA,
+};
+use crate::Error;
+use crate::ir::ops::ReducePrecision;
+use crate::ir::{ComparisonDirection as Cmp, ElementType, Op, OpCode, Operation, ValueId};
+
+/// `B(2k) / (2k)` for `k` from 1, of the Bernoulli numbers `B`.
+const BERNOULLI_OVER_INDEX: &[f64] = &[
+    1.0 / 12.0,
+    -1.0 / 120.0,
+    1.0 / 252.0,
+    -1.0 / 240.0,
+    1.0 / 132.0,
+    -691.0 / 32760.0,
+    1.0 / 12.0,
+    -3617.0 / 8160.0,
+];
+
+/// The sum of a Chebyshev series at `t` from -1 to 1, as far as the precision of the type asks for.
+fn chebyshev(b: &mut Builder, t: ValueId, coefficients: &[f64]) -> ValueId {
+    let tolerance = if b.element(t) == ElementType::F64 { 0.0 } else { 1e-10 };
+    let count = coefficients.iter().rposition(|c| c.abs() > tolerance).map_or(1, |last| last + 1);
+    // Clenshaw's recurrence.
+    let double = b.add(t, t);
+    let (mut current, mut previous) = (None, None);
+    for &coefficient in coefficients[1..count].iter().rev() {
+        let mut next = b.number(coefficient, t);
+        if let Some(current) = current {
+            let product = b.mul(double, current);
+            next = b.add(product, next);
+        }
+        if let Some(previous) = previous {
+            next = b.sub(next, previous);
+        }
+        previous = current;
+        current = Some(next);
+    }
+    let mut sum = b.number(coefficients[0], t);
+    if let Some(current) = current {
+        let product = b.mul(t, current);
+        sum = b.add(product, sum);
+    }
+    if let Some(previous) = previous {
+        sum = b.sub(sum, previous);
+    }
+    sum
+}
+
+/// `slope * x + offset`.
+fn affine(b: &mut Builder, x: ValueId, slope: f64, offset: f64) -> ValueId {
+    let (slope, offset) = (b.number(slope, x), b.number(offset, x));
+    let product = b.mul(x, slope);
+    b.add(product, offset)
+}
+
+/// The sum of `c[k] x^k`.
+fn polynomial(b: &mut Builder, x: ValueId, coefficients: &[f64]) -> ValueId {
+    let mut sum = b.number(0.0, x);
+    for (index, &coefficient) in coefficients.iter().rev().enumerate() {
+        let coefficient = b.number(coefficient, x);
+        sum = if index == 0 {
+            coefficient
+        } else {
+            let product = b.mul(sum, x);
+            b.add(product, coefficient)
+        };
+    }
+    sum
+}
+
+/// Where the series of `erf` ends.
+const ERF_LIMIT: f64 = 0.5;
+
+/// `erf(x)` for magnitudes below [`ERF_LIMIT`].
+fn erf_near_zero(b: &mut Builder, x: ValueId) -> ValueId {
+    let square = b.mul(x, x);
+    // From 0..1/4 to -1..1.
+    let t = affine(b, square, 8.0, -1.0);
+    let ratio = chebyshev(b, t, ERF_NEAR_ZERO);
+    b.mul(x, ratio)
+}
+
+/// `erfc(x)` from [`ERF_LIMIT`] on.
+fn erfc_tail(b: &mut Builder, x: ValueId) -> ValueId {
+    // exp(-x^2) with the rounding error of the square: x = head + rest, the square of the head is exact.
+    let mantissa_bits = if b.element(x) == ElementType::F64 { 25 } else { 10 };
+    let exponent_bits = i64::from(b.element(x).exponent_bits());
+    let ty = b.ty(x);
+    let head = b.op(Op::ReducePrecision(ReducePrecision { exponent_bits, mantissa_bits }), &[x], ty);
+    let rest = b.sub(x, head);
+    let sum = b.add(x, head);
+    let square = b.mul(head, head);
+    let square = b.neg(square);
+    let correction = b.mul(rest, sum);
+    let correction = b.neg(correction);
+    // Not a product of powers, which compilers make one power of.
+    let main = b.exp(square);
+    let correction = b.same(OpCode::ExponentialMinusOne, &[correction]);
+    let correction = b.mul(main, correction);
+    let power = b.add(main, correction);
+    // (x - K) / (x + K) goes from (1/2 - K) / (1/2 + K) to 1.
+    let least = (ERF_LIMIT - ERFC_CENTRE) / (ERF_LIMIT + ERFC_CENTRE);
+    let centre = b.number(ERFC_CENTRE, x);
+    let (below, above) = (b.sub(x, centre), b.add(x, centre));
+    let ratio = b.div(below, above);
+    let t = affine(b, ratio, 2.0 / (1.0 - least), -(1.0 + least) / (1.0 - least));
+    let scaled = chebyshev(b, t, ERFC_SCALED);
+    let scaled = b.div(scaled, above);
+    let tail = b.mul(power, scaled);
+    // Infinity has no ratio.
+    let zero = b.number(0.0, x);
+    let is_far = b.compare_with(Cmp::Gt, x, 30.0);
+    b.select(is_far, zero, tail)
+}
+
+/// The constant in the argument of [`ERFC_SCALED`].
+const ERFC_CENTRE: f64 = 4.0;
+
+/// `chlo.erf`.
+pub(super) fn erf(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    real_function(r, op, |b, x| {
+        let near = erf_near_zero(b, x);
+        let magnitude = b.abs(x);
+        let tail = erfc_tail(b, magnitude);
+        let one = b.number(1.0, x);
+        let far = b.sub(one, tail);
+        let negative = b.neg(far);
+        let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
+        let far = b.select(is_negative, negative, far);
+        let is_near = b.compare_with(Cmp::Lt, magnitude, ERF_LIMIT);
+        b.select(is_near, near, far)
+    })
+}
+
+/// `chlo.erfc`.
+pub(super) fn erfc(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    real_function(r, op, |b, x| {
+        let (one, two) = (b.number(1.0, x), b.number(2.0, x));
+        let near = erf_near_zero(b, x);
+        let near = b.sub(one, near);
+        let magnitude = b.abs(x);
+        let tail = erfc_tail(b, magnitude);
+        let reflected = b.sub(two, tail);
+        let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
+        let far = b.select(is_negative, reflected, tail);
+        let is_near = b.compare_with(Cmp::Lt, magnitude, ERF_LIMIT);
+        b.select(is_near, near, far)
+    })
+}
+
+/// `chlo.erf_inv`: series in `w = -log(1 - x^2)` and its square root.
+pub(super) fn erf_inv(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    const CENTRAL_LIMIT: f64 = 6.0;
+    const TAIL_LIMIT: f64 = 6.25;
+    real_function(r, op, |b, x| {
+        let one = b.number(1.0, x);
+        let (below, above) = (b.sub(one, x), b.add(one, x));
+        let product = b.mul(below, above);
+        let log = b.log(product);
+        let w = b.neg(log);
+        let t = affine(b, w, 2.0 / CENTRAL_LIMIT, -1.0);
+        let central = chebyshev(b, t, ERF_INV_CENTRAL);
+        let start = CENTRAL_LIMIT.sqrt();
+        let root = b.sqrt(w);
+        let width = TAIL_LIMIT - start;
+        let t = affine(b, root, 2.0 / width, -(TAIL_LIMIT + start) / width);
+        let tail = chebyshev(b, t, ERF_INV_TAIL);
+        let is_central = b.compare_with(Cmp::Lt, w, CENTRAL_LIMIT);
+        let ratio = b.select(is_central, central, tail);
+        let value = b.mul(x, ratio);
+        let infinity = b.number(f64::INFINITY, x);
+        let infinity = b.mul(x, infinity);
+        let magnitude = b.abs(x);
+        let is_edge = b.compare(Cmp::Eq, magnitude, one);
+        b.select(is_edge, infinity, value)
+    })
+}
+
+/// `chlo.bessel_i1e`: the modified Bessel function of the first kind of order 1, times `exp(-|x|)`.
+pub(super) fn bessel_i1e(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    const CENTRAL_LIMIT: f64 = 8.0;
+    real_function(r, op, |b, x| {
+        let magnitude = b.abs(x);
+        let t = affine(b, magnitude, 2.0 / CENTRAL_LIMIT, -1.0);
+        let central = chebyshev(b, t, I1E_CENTRAL);
+        let central = b.mul(central, x);
+        let two_limits = b.number(2.0 * CENTRAL_LIMIT, x);
+        let ratio = b.div(two_limits, magnitude);
+        let one = b.number(1.0, x);
+        let t = b.sub(ratio, one);
+        let tail = chebyshev(b, t, I1E_TAIL);
+        let root = b.sqrt(magnitude);
+        let tail = b.div(tail, root);
+        let negative = b.neg(tail);
+        let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
+        let tail = b.select(is_negative, negative, tail);
+        let is_central = b.compare_with(Cmp::Le, magnitude, CENTRAL_LIMIT);
+        b.select(is_central, central, tail)
+    })
+}
+
+/// Below this the gamma functions are reflected.
+const REFLECTION_LIMIT: f64 = 0.5;
+
+/// `chlo.lgamma`: the logarithm of the magnitude of the gamma function.
+pub(super) fn lgamma(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    real_function(r, op, lgamma_of)
+}
+
+fn lgamma_of(b: &mut Builder, x: ValueId) -> ValueId {
+    let one = b.number(1.0, x);
+    let is_reflected = b.compare_with(Cmp::Lt, x, REFLECTION_LIMIT);
+    let reflected = b.sub(one, x);
+    let y = b.select(is_reflected, reflected, x);
+    let value = lgamma_positive(b, y);
+    // lgamma(x) = log(pi / |sin(pi x)|) - lgamma(1 - x), and sin(pi x) has the magnitude of that of the distance to the
+    // nearest integer.
+    let magnitude = b.abs(x);
+    let whole = b.floor(magnitude);
+    let fraction = b.sub(magnitude, whole);
+    let rest = b.sub(one, fraction);
+    let distance = b.min(fraction, rest);
+    let pi = b.number(PI, x);
+    let angle = b.mul(pi, distance);
+    let sine = b.same(OpCode::Sine, &[angle]);
+    let log_sine = b.log(sine);
+    let log_pi = b.number(PI.ln(), x);
+    let reflection = b.sub(log_pi, log_sine);
+    let reflection = b.sub(reflection, value);
+    let result = b.select(is_reflected, reflection, value);
+    let infinity = b.number(f64::INFINITY, x);
+    let is_infinite = b.compare(Cmp::Eq, magnitude, infinity);
+    b.select(is_infinite, infinity, result)
+}
+
+/// `lgamma(x)` from [`REFLECTION_LIMIT`] on.
+fn lgamma_positive(b: &mut Builder, x: ValueId) -> ValueId {
+    const SERIES_LIMIT: f64 = 3.0;
+    const STIRLING_LIMIT: f64 = 12.0;
+    let (one, two) = (b.number(1.0, x), b.number(2.0, x));
+    // Into 1..3 by gamma(x + 1) = x gamma(x).
+    let is_below = b.compare(Cmp::Lt, x, one);
+    let above = b.add(x, one);
+    let mut y = b.select(is_below, above, x);
+    let mut product = one;
+    for _ in 0..(STIRLING_LIMIT - SERIES_LIMIT) as usize {
+        let is_above = b.compare_with(Cmp::Ge, y, SERIES_LIMIT);
+        let less = b.sub(y, one);
+        let factor = b.select(is_above, less, one);
+        y = b.select(is_above, less, y);
+        product = b.mul(product, factor);
+    }
+    let divisor = b.select(is_below, x, one);
+    let log_product = b.log(product);
+    let log_divisor = b.log(divisor);
+    let t = b.sub(y, two);
+    let ratio = chebyshev(b, t, LGAMMA);
+    let less = b.sub(y, one);
+    let zeros = b.mul(less, t);
+    let value = b.mul(ratio, zeros);
+    let value = b.add(value, log_product);
+    let value = b.sub(value, log_divisor);
+    // Stirling: (x - 1/2) log(x) - x + log(2 pi) / 2 + sum(B(2k) / (2k (2k - 1) x^(2k - 1)))
+    let coefficients: Vec<f64> =
+        BERNOULLI_OVER_INDEX.iter().enumerate().map(|(index, c)| c / (2 * index + 1) as f64).collect();
+    let inverse = b.div(one, x);
+    let square = b.mul(inverse, inverse);
+    let correction = polynomial(b, square, &coefficients);
+    let correction = b.mul(correction, inverse);
+    let half = b.number(0.5, x);
+    let log = b.log(x);
+    let log_less = b.sub(log, one);
+    let less = b.sub(x, half);
+    // (x - 1/2) (log(x) - 1) - 1/2 cancels less than the terms one by one.
+    let main = b.mul(less, log_less);
+    let constant = b.number((LN_2 + PI.ln()) / 2.0 - 0.5, x);
+    let rest = b.add(correction, constant);
+    let stirling = b.add(main, rest);
+    let is_series = b.compare_with(Cmp::Lt, x, STIRLING_LIMIT);
+    b.select(is_series, value, stirling)
+}
+
+/// `chlo.digamma`: the derivative of the logarithm of the gamma function.
+pub(super) fn digamma(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    real_function(r, op, digamma_of)
+}
+
+fn digamma_of(b: &mut Builder, x: ValueId) -> ValueId {
+    const ASYMPTOTIC_LIMIT: usize = 10;
+    let one = b.number(1.0, x);
+    let is_reflected = b.compare_with(Cmp::Lt, x, REFLECTION_LIMIT);
+    let reflected = b.sub(one, x);
+    let mut y = b.select(is_reflected, reflected, x);
+    // digamma(y) = digamma(y + 1) - 1 / y
+    let mut sum = b.number(0.0, x);
+    let zero = sum;
+    for _ in 0..ASYMPTOTIC_LIMIT {
+        let is_below = b.compare_with(Cmp::Lt, y, ASYMPTOTIC_LIMIT as f64);
+        let inverse = b.div(one, y);
+        let term = b.select(is_below, inverse, zero);
+        let step = b.select(is_below, one, zero);
+        sum = b.sub(sum, term);
+        y = b.add(y, step);
+    }
+    // log(y) - 1 / (2 y) - sum(B(2k) / (2k y^(2k)))
+    let inverse = b.div(one, y);
+    let square = b.mul(inverse, inverse);
+    let series = polynomial(b, square, BERNOULLI_OVER_INDEX);
+    let series = b.mul(series, square);
+    let half = b.number(0.5, x);
+    let half_inverse = b.mul(inverse, half);
+    let small = b.add(series, half_inverse);
+    let log = b.log(y);
+    let value = b.sub(log, small);
+    let value = b.add(value, sum);
+    // digamma(x) = digamma(1 - x) - pi / tan(pi x), with the distance to the nearest integer for x.
+    let more = b.add(x, half);
+    let nearest = b.floor(more);
+    let distance = b.sub(x, nearest);
+    let pi = b.number(PI, x);
+    let angle = b.mul(pi, distance);
+    let (sine, cosine) = (b.same(OpCode::Sine, &[angle]), b.same(OpCode::Cosine, &[angle]));
+    let cotangent = b.div(cosine, sine);
+    let slope = b.mul(pi, cotangent);
+    let reflection = b.sub(value, slope);
+    let result = b.select(is_reflected, reflection, value);
+    // At zero the two one-sided limits are infinite; at negative integers they differ.
+    let nan = b.number(f64::NAN, x);
+    let is_integer = b.compare_with(Cmp::Eq, distance, 0.0);
+    let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
+    let is_pole = b.and(is_integer, is_negative);
+    let result = b.select(is_pole, nan, result);
+    let infinity = b.div(one, x);
+    let infinity = b.neg(infinity);
+    let is_zero = b.compare_with(Cmp::Eq, x, 0.0);
+    b.select(is_zero, infinity, result)
+}
+
+/// `chlo.zeta`: Hurwitz' zeta function of `x` above 1 and `q` above 0.
+pub(super) fn zeta(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x, q] = r.operands(op)?;
+    zeta_of(r, op, x, q)
+}
+
+/// [`zeta`] of values.
+pub(super) fn zeta_of(
+    r: &mut Rewriter<'_>,
+    op: &Operation,
+    x: ValueId,
+    q: ValueId,
+) -> Result<ValueId, Error> {
+    require_real(r, op, x)?;
+    Ok(binary_in_f32(&mut r.b, x, q, zeta_value))
+}
+
+/// Computes in `f32` where the type is smaller.
+fn binary_in_f32(
+    b: &mut Builder,
+    x: ValueId,
+    y: ValueId,
+    compute: impl FnOnce(&mut Builder, ValueId, ValueId) -> ValueId,
+) -> ValueId {
+    at_least_f32(b, x, |b, x| {
+        let y = b.convert(y, b.element(x));
+        compute(b, x, y)
+    })
+}
+
+/// Euler's and Maclaurin's summation of `sum((q + k)^-x)`: the first terms one by one, the rest by an asymptotic series.
+fn zeta_value(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
+    const TERMS: usize = 10;
+    let (one, half) = (b.number(1.0, x), b.number(0.5, x));
+    let exponent = b.neg(x);
+    let mut sum = b.same(OpCode::Power, &[q, exponent]);
+    let mut a = q;
+    for _ in 1..TERMS {
+        a = b.add(a, one);
+        let term = b.same(OpCode::Power, &[a, exponent]);
+        sum = b.add(sum, term);
+    }
+    a = b.add(a, one);
+    // a^(1 - x) / (x - 1) + a^-x / 2
+    let power = b.same(OpCode::Power, &[a, exponent]);
+    let x_less = b.sub(x, one);
+    let ratio = b.div(a, x_less);
+    let integral = b.mul(power, ratio);
+    sum = b.add(sum, integral);
+    let half_power = b.mul(power, half);
+    sum = b.add(sum, half_power);
+    // sum(B(2k) / (2k)! x (x + 1) ... (x + 2k - 2) a^(-x - 2k + 1))
+    let mut factor = b.mul(power, x);
+    let mut falling = 1.0;
+    let mut shift = 0.0;
+    for (index, coefficient) in BERNOULLI_OVER_INDEX.iter().enumerate() {
+        // (2k - 1)! of the k at hand.
+        if index > 0 {
+            falling *= (2 * index) as f64 * (2 * index + 1) as f64;
+        }
+        factor = b.div(factor, a);
+        let scale = b.number(coefficient / falling, x);
+        let term = b.mul(factor, scale);
+        sum = b.add(sum, term);
+        for _ in 0..2 {
+            shift += 1.0;
+            let shift = b.number(shift, x);
+            let next = b.add(x, shift);
+            factor = b.mul(factor, next);
+        }
+        factor = b.div(factor, a);
+    }
+    let infinity = b.number(f64::INFINITY, x);
+    let nan = b.number(f64::NAN, x);
+    // Far out the sum is its first terms, and infinite ones have no ratio.
+    let is_pole = b.compare_with(Cmp::Eq, q, 0.0);
+    let is_one = b.compare(Cmp::Eq, x, one);
+    let is_infinite = b.or(is_pole, is_one);
+    let sum = b.select(is_infinite, infinity, sum);
+    let is_below = b.compare(Cmp::Lt, x, one);
+    let is_negative = b.compare_with(Cmp::Lt, q, 0.0);
+    let is_outside = b.or(is_below, is_negative);
+    b.select(is_outside, nan, sum)
+}
+
+/// `chlo.polygamma`: the `n`-th derivative of `digamma`, for whole `n` and positive `x` (any `x` for `n = 0`).
+pub(super) fn polygamma(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [n, x] = r.operands(op)?;
+    polygamma_of(r, op, n, x)
+}
+
+/// [`polygamma`] of values: `(-1)^(n + 1) n! zeta(n + 1, x)`.
+pub(super) fn polygamma_of(
+    r: &mut Rewriter<'_>,
+    op: &Operation,
+    n: ValueId,
+    x: ValueId,
+) -> Result<ValueId, Error> {
+    require_real(r, op, x)?;
+    let value = |b: &mut Builder, n: ValueId, x: ValueId| {
+        let (one, half) = (b.number(1.0, n), b.number(0.5, n));
+        let more = b.add(n, one);
+        let log_factorial = lgamma_of(b, more);
+        let factorial = b.exp(log_factorial);
+        let zeta = zeta_value(b, more, x);
+        let magnitude = b.mul(factorial, zeta);
+        let half_n = b.mul(n, half);
+        let floored = b.floor(half_n);
+        let is_even = b.compare(Cmp::Eq, half_n, floored);
+        let negative = b.neg(magnitude);
+        let value = b.select(is_even, negative, magnitude);
+        let digamma = digamma_of(b, x);
+        let is_zero = b.compare_with(Cmp::Eq, n, 0.0);
+        let value = b.select(is_zero, digamma, value);
+        let nan = b.number(f64::NAN, n);
+        let whole = b.floor(n);
+        let is_fractional = b.compare(Cmp::Ne, n, whole);
+        let is_negative = b.compare_with(Cmp::Lt, n, 0.0);
+        let is_outside = b.or(is_fractional, is_negative);
+        b.select(is_outside, nan, value)
+    };
+    Ok(binary_in_f32(&mut r.b, n, x, value))
+}

@@ -1,0 +1,573 @@
+//! Decomposition, rule by rule, and the page of the documentation that lists the rules.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use pjrt_stablehlo::decompose::{CoreOps, Decomposition, decompose, decompositions};
+use pjrt_stablehlo::ir::{Op, OpCode, Trait, Type};
+use pjrt_stablehlo::{Error, ErrorKind, Module, parse};
+
+fn read(text: &str) -> Module {
+    parse(text.as_bytes().to_vec()).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn ops(module: &Module) -> BTreeMap<String, usize> {
+    module.op_counts().into_iter().map(|(op, count)| (op.to_owned(), count)).collect()
+}
+
+/// The operations that a program becomes, without returns and constants.
+fn decomposed_ops(text: &str, core: &CoreOps) -> Vec<String> {
+    let module = decompose(&read(text), core).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let is_shown = |op: &String| !op.ends_with("return") && op != "stablehlo.constant";
+    ops(&module).into_keys().filter(is_shown).collect()
+}
+
+/// A function `main` with one operation.
+fn function(arguments: &str, op: &str, results: &str) -> String {
+    format!("func.func @main({arguments}) -> ({results}) {{\n  %0 = {op}\n  return %0 : {results}\n}}\n")
+}
+
+const F32: &str = "tensor<2x3xf32>";
+
+/// A program with the operation of each rule.
+fn sample(op: &str) -> String {
+    let unary = || function(&format!("%x: {F32}"), &format!("\"{op}\"(%x) : ({F32}) -> {F32}"), F32);
+    let predicate = |op: &str| {
+        function(
+            &format!("%x: {F32}"),
+            &format!("\"{op}\"(%x) : ({F32}) -> tensor<2x3xi1>"),
+            "tensor<2x3xi1>",
+        )
+    };
+    let binary = |element: &str, result: &str| {
+        let attributes = if op.ends_with("compare") {
+            "<{comparison_direction = #chlo<comparison_direction GT>}> "
+        } else {
+            ""
+        };
+        function(
+            &format!("%x: tensor<2x3x{element}>, %y: tensor<3x{element}>"),
+            &format!(
+                "\"{op}\"(%x, %y) {attributes}: (tensor<2x3x{element}>, tensor<3x{element}>) -> tensor<2x3x{result}>"
+            ),
+            &format!("tensor<2x3x{result}>"),
+        )
+    };
+    let (dialect, mnemonic) = op.split_once('.').unwrap();
+    match (dialect, mnemonic) {
+        ("chlo", "broadcast_select") => function(
+            "%p: tensor<3xi1>, %x: tensor<2x3xf32>, %y: tensor<f32>",
+            "chlo.broadcast_select %p, %x, %y : (tensor<3xi1>, tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>",
+            F32,
+        ),
+        ("chlo", "broadcast_compare") => binary("f32", "i1"),
+        ("chlo", "broadcast_complex") => binary("f32", "complex<f32>"),
+        ("chlo", "broadcast_and" | "broadcast_or" | "broadcast_xor") => binary("i32", "i32"),
+        ("chlo", name) if name.starts_with("broadcast_shift") => binary("i32", "i32"),
+        ("chlo", name) if name.starts_with("broadcast_") => binary("f32", "f32"),
+        ("chlo", "zeta" | "polygamma" | "next_after") => {
+            function(&format!("%x: {F32}, %y: {F32}"), &format!("{op} %x, %y : {F32}, {F32} -> {F32}"), F32)
+        }
+        ("chlo", "mulhi") => function(
+            "%x: tensor<4xi32>",
+            "\"chlo.mulhi\"(%x, %x) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>",
+            "tensor<4xi32>",
+        ),
+        ("chlo", "conj") => function(
+            "%x: tensor<4xcomplex<f32>>",
+            "\"chlo.conj\"(%x) : (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>>",
+            "tensor<4xcomplex<f32>>",
+        ),
+        ("chlo", "constant") => function(
+            "",
+            "\"chlo.constant\"() {value = dense<1.0> : tensor<2x3xf32>} : () -> tensor<2x3xf32>",
+            F32,
+        ),
+        ("chlo", "constant_like") => unary().replace("(%x) :", "(%x) {value = 3.2 : f32} :"),
+        ("chlo", "is_inf" | "is_neg_inf" | "is_pos_inf") | ("stablehlo", "is_finite") => predicate(op),
+        ("chlo", "ragged_dot") => function(
+            "%x: tensor<11x5xf32>, %w: tensor<3x5x7xf32>, %sizes: tensor<3xi64>",
+            "\"chlo.ragged_dot\"(%x, %w, %sizes) <{ragged_dot_dimension_numbers = #chlo.ragged_dot<\
+             lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], \
+             rhs_group_dimensions = [0]>}> : (tensor<11x5xf32>, tensor<3x5x7xf32>, tensor<3xi64>) -> tensor<11x7xf32>",
+            "tensor<11x7xf32>",
+        ),
+        ("chlo", "scan") => "func.func @main(%x: tensor<4x3xf32>, %i: tensor<3xf32>) -> tensor<4x3xf32> {
+            %0, %1 = chlo.scan (%x) inits (%i) dimension = 0 attributes {} {
+            ^bb0(%a: tensor<3xf32>, %b: tensor<3xf32>):
+              %2 = stablehlo.add %a, %b : tensor<3xf32>
+              stablehlo.return %2, %2 : tensor<3xf32>, tensor<3xf32>
+            } : (tensor<4x3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>)
+            return %0 : tensor<4x3xf32>
+        }"
+        .to_owned(),
+        ("chlo", "top_k") => "func.func @main(%x: tensor<2x8xf32>) -> (tensor<2x3xf32>, tensor<2x3xi32>) {
+            %0:2 = chlo.top_k(%x, k=3) : tensor<2x8xf32> -> (tensor<2x3xf32>, tensor<2x3xi32>)
+            return %0#0, %0#1 : tensor<2x3xf32>, tensor<2x3xi32>
+        }"
+        .to_owned(),
+        ("chlo", _) => unary(),
+        ("sdy", "sharding_constraint" | "reshard") => format!(
+            "sdy.mesh @m = <[\"a\"=2]>\n{}",
+            function(&format!("%x: {F32}"), &format!("{op} %x <@m, [{{\"a\"}}, {{}}]> : {F32}"), F32)
+        ),
+        ("func", "call") => "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+            %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+            return %0 : tensor<4xf32>
+        }
+        func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+            %0 = stablehlo.sine %x : tensor<4xf32>
+            return %0 : tensor<4xf32>
+        }"
+        .to_owned(),
+        ("stablehlo", mnemonic) => stablehlo_sample(mnemonic).unwrap_or_else(unary),
+        _ => panic!("there is no sample for {op}"),
+    }
+}
+
+fn stablehlo_sample(mnemonic: &str) -> Option<String> {
+    let one = |arguments: &str, op: &str, result: &str| Some(function(arguments, op, result));
+    match mnemonic {
+        "broadcast" => one("%x: tensor<3xf32>", "stablehlo.broadcast %x, sizes = [2] : (tensor<3xf32>) -> tensor<2x3xf32>", F32),
+        "create_token" => one("", "stablehlo.create_token : !stablehlo.token", "!stablehlo.token"),
+        "cross-replica-sum" => one(
+            "%x: tensor<3xf32>",
+            "\"stablehlo.cross-replica-sum\"(%x) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : \
+             (tensor<3xf32>) -> tensor<3xf32>",
+            "tensor<3xf32>",
+        ),
+        "dot" => one(
+            "%x: tensor<2x3xf32>, %y: tensor<3x4xf32>",
+            "stablehlo.dot %x, %y : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>",
+            "tensor<2x4xf32>",
+        ),
+        "einsum" => one(
+            "%x: tensor<2x3x5xf32>, %y: tensor<3x4xf32>",
+            "\"stablehlo.einsum\"(%x, %y) {einsum_config = \"abd,bc->ca\"} : \
+             (tensor<2x3x5xf32>, tensor<3x4xf32>) -> tensor<4x2xf32>",
+            "tensor<4x2xf32>",
+        ),
+        "unary_einsum" => one(
+            "%x: tensor<2x3x5xf32>",
+            "\"stablehlo.unary_einsum\"(%x) {einsum_config = \"abc->ca\"} : (tensor<2x3x5xf32>) -> tensor<5x2xf32>",
+            "tensor<5x2xf32>",
+        ),
+        "torch_index_select" => one(
+            "%x: tensor<5x1x5xi32>, %i: tensor<2xi32>",
+            "\"stablehlo.torch_index_select\"(%x, %i) {dim = 0 : i64, batch_dims = 0 : i64} : \
+             (tensor<5x1x5xi32>, tensor<2xi32>) -> tensor<2x1x5xi32>",
+            "tensor<2x1x5xi32>",
+        ),
+        "map" => Some(
+            "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+                %0 = \"stablehlo.map\"(%x, %x) ({
+                ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+                  %c = stablehlo.constant dense<2.0> : tensor<f32>
+                  %1 = stablehlo.multiply %a, %c : tensor<f32>
+                  %2 = stablehlo.maximum %1, %b : tensor<f32>
+                  stablehlo.return %2 : tensor<f32>
+                }) {dimensions = array<i64: 0>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+                return %0 : tensor<4xf32>
+            }"
+            .to_owned(),
+        ),
+        "batch_norm_inference" => one(
+            "%x: tensor<2x3xf32>, %s: tensor<3xf32>",
+            "\"stablehlo.batch_norm_inference\"(%x, %s, %s, %s, %s) {epsilon = 1.0e-3 : f32, feature_index = 1 : i64} : \
+             (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3xf32>",
+            F32,
+        ),
+        "batch_norm_training" => Some(
+            "func.func @main(%x: tensor<2x3xf32>, %s: tensor<3xf32>) -> tensor<2x3xf32> {
+                %0:3 = \"stablehlo.batch_norm_training\"(%x, %s, %s) {epsilon = 1.0e-3 : f32, feature_index = 1 : i64} :
+                  (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
+                return %0#0 : tensor<2x3xf32>
+            }"
+            .to_owned(),
+        ),
+        "batch_norm_grad" => Some(
+            "func.func @main(%x: tensor<2x3xf32>, %s: tensor<3xf32>) -> tensor<2x3xf32> {
+                %0:3 = \"stablehlo.batch_norm_grad\"(%x, %s, %s, %s, %x) {epsilon = 1.0e-3 : f32, feature_index = 1 : i64} :
+                  (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<2x3xf32>)
+                  -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
+                return %0#0 : tensor<2x3xf32>
+            }"
+            .to_owned(),
+        ),
+        "select_and_scatter" => Some(
+            "func.func @main(%x: tensor<6xf32>, %s: tensor<3xf32>, %i: tensor<f32>) -> tensor<6xf32> {
+                %0 = \"stablehlo.select_and_scatter\"(%x, %s, %i) ({
+                ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+                  %1 = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+                  stablehlo.return %1 : tensor<i1>
+                }, {
+                ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+                  %1 = stablehlo.add %a, %b : tensor<f32>
+                  stablehlo.return %1 : tensor<f32>
+                }) {window_dimensions = array<i64: 2>, window_strides = array<i64: 2>} :
+                  (tensor<6xf32>, tensor<3xf32>, tensor<f32>) -> tensor<6xf32>
+                return %0 : tensor<6xf32>
+            }"
+            .to_owned(),
+        ),
+        "dynamic_broadcast_in_dim" => Some(
+            "func.func @main(%x: tensor<3xf32>) -> tensor<2x3xf32> {
+                %n = stablehlo.constant dense<2> : tensor<1xi64>
+                %m = stablehlo.constant dense<3> : tensor<1xi64>
+                %s = stablehlo.concatenate %n, %m, dim = 0 : (tensor<1xi64>, tensor<1xi64>) -> tensor<2xi64>
+                %0 = stablehlo.dynamic_broadcast_in_dim %x, %s, dims = [1] : (tensor<3xf32>, tensor<2xi64>) -> tensor<?x?xf32>
+                %1 = stablehlo.convert %0 : (tensor<?x?xf32>) -> tensor<2x3xf32>
+                return %1 : tensor<2x3xf32>
+            }"
+            .to_owned(),
+        ),
+        "dynamic_conv" => one(
+            "%x: tensor<1x4x4x1xf32>, %w: tensor<2x2x1x1xf32>",
+            "\"stablehlo.dynamic_conv\"(%x, %w, %p) {window_strides = array<i64: 2, 2>, dimension_numbers = \
+             #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, feature_group_count = 1 : i64, \
+             batch_group_count = 1 : i64} : (tensor<1x4x4x1xf32>, tensor<2x2x1x1xf32>, tensor<2x2xi64>) -> \
+             tensor<1x3x3x1xf32>",
+            "tensor<1x3x3x1xf32>",
+        )
+        .map(|text| text.replace("  %0 =", "  %p = stablehlo.constant dense<1> : tensor<2x2xi64>\n  %0 =")),
+        "dynamic_gather" => one(
+            "%x: tensor<5x4xf32>, %i: tensor<3x1xi64>",
+            "\"stablehlo.dynamic_gather\"(%x, %i, %s) {dimension_numbers = #stablehlo.gather<offset_dims = [1], \
+             collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>} : \
+             (tensor<5x4xf32>, tensor<3x1xi64>, tensor<2xi64>) -> tensor<3x4xf32>",
+            "tensor<3x4xf32>",
+        )
+        .map(|text| text.replace("  %0 =", "  %s = stablehlo.constant dense<[1, 4]> : tensor<2xi64>\n  %0 =")),
+        "dynamic_iota" => one("", "stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi64>) -> tensor<4xi64>", "tensor<4xi64>")
+            .map(|text| text.replace("  %0 =", "  %s = stablehlo.constant dense<4> : tensor<1xi64>\n  %0 =")),
+        "dynamic_pad" => one(
+            "%x: tensor<4xf32>, %v: tensor<f32>",
+            "stablehlo.dynamic_pad %x, %v, %s, %s, %s : (tensor<4xf32>, tensor<f32>, tensor<1xi64>, tensor<1xi64>, \
+             tensor<1xi64>) -> tensor<9xf32>",
+            "tensor<9xf32>",
+        )
+        .map(|text| text.replace("  %0 =", "  %s = stablehlo.constant dense<1> : tensor<1xi64>\n  %0 =")),
+        "dynamic_reshape" => one(
+            "%x: tensor<4xf32>, %s: tensor<2xi64>",
+            "stablehlo.dynamic_reshape %x, %s : (tensor<4xf32>, tensor<2xi64>) -> tensor<2x2xf32>",
+            "tensor<2x2xf32>",
+        ),
+        "real_dynamic_slice" => Some(
+            "func.func @main(%x: tensor<6xf32>, %n: tensor<1xi64>) -> (tensor<2xf32>, tensor<3xf32>) {
+                %a = stablehlo.constant dense<1> : tensor<1xi64>
+                %b = stablehlo.constant dense<5> : tensor<1xi64>
+                %s = stablehlo.constant dense<2> : tensor<1xi64>
+                %0 = stablehlo.real_dynamic_slice %x, %a, %b, %s :
+                  (tensor<6xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<2xf32>
+                %1 = stablehlo.real_dynamic_slice %x, %n, %b, %a :
+                  (tensor<6xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<3xf32>
+                return %0, %1 : tensor<2xf32>, tensor<3xf32>
+            }"
+            .to_owned(),
+        ),
+        "get_dimension_size" => one(
+            "%x: tensor<2x3xf32>",
+            "stablehlo.get_dimension_size %x, dim = 1 : (tensor<2x3xf32>) -> tensor<i32>",
+            "tensor<i32>",
+        ),
+        "set_dimension_size" => one(
+            "%x: tensor<2x3xf32>",
+            "stablehlo.set_dimension_size %x, %s, dim = 1 : (tensor<2x3xf32>, tensor<i32>) -> tensor<2x3xf32>",
+            F32,
+        )
+        .map(|text| text.replace("  %0 =", "  %s = stablehlo.constant dense<3> : tensor<i32>\n  %0 =")),
+        "tuple" | "get_tuple_element" => Some(
+            "func.func @main(%x: tensor<2xf32>, %y: tensor<3xi32>) -> tuple<tensor<3xi32>, tuple<tensor<2xf32>>> {
+                %0 = stablehlo.tuple %x : tuple<tensor<2xf32>>
+                %1 = stablehlo.tuple %0, %y : tuple<tuple<tensor<2xf32>>, tensor<3xi32>>
+                %2 = stablehlo.get_tuple_element %1[1] : (tuple<tuple<tensor<2xf32>>, tensor<3xi32>>) -> tensor<3xi32>
+                %3 = stablehlo.tuple %2, %0 : tuple<tensor<3xi32>, tuple<tensor<2xf32>>>
+                return %3 : tuple<tensor<3xi32>, tuple<tensor<2xf32>>>
+            }"
+            .to_owned(),
+        ),
+        "composite" => Some(
+            "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+                %0 = stablehlo.composite \"my.f\" %x {decomposition = @f} : (tensor<4xf32>) -> tensor<4xf32>
+                return %0 : tensor<4xf32>
+            }
+            func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+                %0 = chlo.square %x : tensor<4xf32> -> tensor<4xf32>
+                return %0 : tensor<4xf32>
+            }"
+            .to_owned(),
+        ),
+        "uniform_quantize" | "uniform_dequantize" => Some(
+            "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+                %0 = stablehlo.uniform_quantize %x : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.5:3>>
+                %1 = stablehlo.uniform_dequantize %0 : (tensor<4x!quant.uniform<i8:f32, 0.5:3>>) -> tensor<4xf32>
+                return %1 : tensor<4xf32>
+            }"
+            .to_owned(),
+        ),
+        "case" => Some(
+            "func.func @main(%i: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
+                %0 = \"stablehlo.case\"(%i) ({
+                  %1 = stablehlo.sine %x : tensor<4xf32>
+                  stablehlo.return %1 : tensor<4xf32>
+                }, {
+                  %1 = stablehlo.cosine %x : tensor<4xf32>
+                  stablehlo.return %1 : tensor<4xf32>
+                }, {
+                  stablehlo.return %x : tensor<4xf32>
+                }) : (tensor<i32>) -> tensor<4xf32>
+                return %0 : tensor<4xf32>
+            }"
+            .to_owned(),
+        ),
+        "if" => Some(
+            "func.func @main(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+                %0 = \"stablehlo.if\"(%p) ({
+                  %1 = stablehlo.sine %x : tensor<4xf32>
+                  stablehlo.return %1 : tensor<4xf32>
+                }, {
+                  stablehlo.return %x : tensor<4xf32>
+                }) : (tensor<i1>) -> tensor<4xf32>
+                return %0 : tensor<4xf32>
+            }"
+            .to_owned(),
+        ),
+        "clamp" => one(
+            "%l: tensor<f32>, %x: tensor<2x3xf32>",
+            "stablehlo.clamp %l, %x, %x : (tensor<f32>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>",
+            F32,
+        ),
+        _ => None,
+    }
+}
+
+/// The set that a rule is for: the default, without its operation.
+fn core_without(op: &str) -> CoreOps {
+    match OpCode::from_name(op) {
+        Some(code) => CoreOps::default().without(code),
+        None => CoreOps::default(),
+    }
+}
+
+#[test]
+fn every_rule_replaces_its_operation_by_what_its_documentation_names() {
+    for Decomposition { op, into, .. } in decompositions() {
+        let text = sample(op);
+        assert!(ops(&read(&text)).contains_key(op), "the sample for {op} has it:\n{text}");
+        let module =
+            decompose(&read(&text), &core_without(op)).unwrap_or_else(|error| panic!("{op}: {error}"));
+        let found = ops(&module);
+        assert!(!found.contains_key(op), "{op} stays: {found:?}");
+        for name in into.split('`').skip(1).step_by(2).filter(|name| !name.contains("chlo")) {
+            let is_there = found.contains_key(&format!("stablehlo.{name}")) || found.contains_key(name);
+            assert!(is_there, "{op}: documented to become {into}, became {found:?}");
+        }
+    }
+}
+
+#[test]
+fn decomposed_programs_are_left_alone() {
+    for Decomposition { op, .. } in decompositions() {
+        let core = core_without(op);
+        let once = decompose(&read(&sample(op)), &core).unwrap();
+        assert_eq!(decompose(&once, &core).unwrap().to_string(), once.to_string(), "{op}");
+    }
+}
+
+#[test]
+fn errors_name_operation_and_location() {
+    let text = function(&format!("%x: {F32}"), &format!("stablehlo.sine %x : {F32} loc(\"here\")"), F32);
+    let error: Error = decompose(&read(&text), &CoreOps::default().without(OpCode::Sine)).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unsupported);
+    assert_eq!(
+        error.to_string(),
+        "stablehlo.sine: not one of the core operations, and not expressible in others at \"here\""
+    );
+    let text = function(
+        "%x: tensor<4xf32>, %s: tensor<2xi64>",
+        "stablehlo.dynamic_reshape %x, %s : (tensor<4xf32>, tensor<2xi64>) -> tensor<?x?xf32>",
+        "tensor<?x?xf32>",
+    );
+    let error = decompose(&read(&text), &CoreOps::default()).unwrap_err().to_string();
+    assert!(error.contains("stablehlo.dynamic_reshape: operand 'output_shape' is not a constant"), "{error}");
+}
+
+#[test]
+fn a_set_with_neither_if_nor_case_is_an_error() {
+    let core = CoreOps::default().without(OpCode::If).without(OpCode::Case);
+    let error = decompose(&read(&sample("stablehlo.if")), &core).unwrap_err();
+    assert!(error.to_string().contains("neither are those that it is expressed in"), "{error}");
+}
+
+#[test]
+fn composites_stay_by_name() {
+    let text = sample("stablehlo.composite");
+    let keep = CoreOps::default().with_composite("my.f");
+    assert_eq!(decomposed_ops(&text, &keep), ["stablehlo.composite", "stablehlo.multiply"]);
+    let other = CoreOps::default().with_composite("my.g");
+    assert_eq!(decomposed_ops(&text, &other), ["func.call", "stablehlo.multiply"]);
+    let inline = CoreOps::default().without(OpCode::FuncCall);
+    assert_eq!(decomposed_ops(&text, &inline), ["stablehlo.multiply"]);
+}
+
+#[test]
+fn operations_of_other_dialects_stay_by_name() {
+    let text = sample("chlo.erf");
+    assert_eq!(decomposed_ops(&text, &CoreOps::default().with_other("chlo.erf")), ["chlo.erf"]);
+}
+
+#[test]
+fn inlined_operations_tell_of_their_call() {
+    let text = "func.func @main(%x: tensor<f32>) -> tensor<f32> {
+        %0 = call @f(%x) : (tensor<f32>) -> tensor<f32> loc(\"first\")
+        %1 = call @f(%0) : (tensor<f32>) -> tensor<f32> loc(\"second\")
+        return %1 : tensor<f32>
+    }
+    func.func private @f(%x: tensor<f32>) -> tensor<f32> {
+        %0 = stablehlo.sine %x : tensor<f32> loc(\"inside\")
+        return %0 : tensor<f32>
+    }";
+    let module = decompose(&read(text), &CoreOps::default().without(OpCode::FuncCall)).unwrap();
+    assert_eq!(module.functions().len(), 1, "functions that are inlined go away");
+    let sines = module.main().unwrap().body.ops().filter(|(_, op)| matches!(op.kind, Op::Sine(_)));
+    let locations: Vec<_> = sines.map(|(_, op)| op.location.to_string()).collect();
+    assert_eq!(locations, ["callsite(\"inside\" at \"first\")", "callsite(\"inside\" at \"second\")"]);
+}
+
+#[test]
+fn inlining_has_a_limit() {
+    let mut text = String::from("func.func @main(%x: tensor<f32>) -> tensor<f32> {\n");
+    for level in 0..40 {
+        let next = format!("%0 = call @f{level}(%x) : (tensor<f32>) -> tensor<f32>");
+        let again = format!("%1 = call @f{level}(%0) : (tensor<f32>) -> tensor<f32>");
+        write!(text, "{next}\n{again}\nreturn %1 : tensor<f32>\n}}\n").unwrap();
+        writeln!(text, "func.func private @f{level}(%x: tensor<f32>) -> tensor<f32> {{").unwrap();
+    }
+    text.push_str("%0 = stablehlo.sine %x : tensor<f32>\nreturn %0 : tensor<f32>\n}\n");
+    let error = decompose(&read(&text), &CoreOps::default().without(OpCode::FuncCall)).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::TooLarge);
+}
+
+#[test]
+fn tuples_in_signatures_become_their_elements() {
+    let module = decompose(&read(&sample("stablehlo.tuple")), &CoreOps::default()).unwrap();
+    let main = module.main().unwrap();
+    let results: Vec<_> = main.result_types().iter().map(Type::to_string).collect();
+    assert_eq!(results, ["tensor<3xi32>", "tensor<2xf32>"]);
+    assert_eq!(main.returned(), [main.arguments()[1], main.arguments()[0]]);
+}
+
+#[test]
+fn quantized_types_become_their_storage() {
+    let quantized = "tensor<4x!quant.uniform<i8:f32, 0.5:3>>";
+    let text = function(
+        &format!("%x: {quantized}"),
+        &format!("stablehlo.add %x, %x : ({quantized}, {quantized}) -> {quantized}"),
+        quantized,
+    );
+    let module = decompose(&read(&text), &CoreOps::default()).unwrap();
+    assert_eq!(module.main().unwrap().argument_types()[0].to_string(), "tensor<4xi8>");
+    assert_eq!(module.main().unwrap().result_types()[0].to_string(), "tensor<4xi8>");
+    let kept = decompose(&read(&text), &CoreOps::default().with_quantized_types()).unwrap();
+    assert_eq!(kept.to_string(), read(&text).to_string());
+}
+
+#[test]
+fn elements_that_are_quantized_differently_do_not_mix() {
+    let text = "func.func @main(%x: tensor<2x!quant.uniform<i8:f32, 0.5:3>>, %y: tensor<2x!quant.uniform<i8:f32, 0.25>>)
+            -> tensor<4x!quant.uniform<i8:f32, 0.5:3>> {
+        %0 = stablehlo.concatenate %x, %y, dim = 0 : (tensor<2x!quant.uniform<i8:f32, 0.5:3>>,
+            tensor<2x!quant.uniform<i8:f32, 0.25>>) -> tensor<4x!quant.uniform<i8:f32, 0.5:3>>
+        return %0 : tensor<4x!quant.uniform<i8:f32, 0.5:3>>
+    }";
+    let error = decompose(&read(text), &CoreOps::default()).unwrap_err().to_string();
+    assert!(
+        error.contains("stablehlo.concatenate: expected all operands and results to be quantized in one way"),
+        "{error}"
+    );
+}
+
+#[test]
+fn results_that_nothing_uses_go_away_and_effects_stay() {
+    let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+        %0 = chlo.square %x : tensor<4xf32> -> tensor<4xf32>
+        %1 = stablehlo.sine %x : tensor<4xf32>
+        %2 = stablehlo.custom_call @print(%x) {has_side_effect = true} : (tensor<4xf32>) -> tensor<4xf32>
+        return %0 : tensor<4xf32>
+    }";
+    assert_eq!(decomposed_ops(text, &CoreOps::default()), ["stablehlo.custom_call", "stablehlo.multiply"]);
+}
+
+#[test]
+fn attributes_stay_with_the_result() {
+    let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+        %0 = \"chlo.square\"(%x) {mhlo.sharding = \"{replicated}\"} : (tensor<4xf32>) -> tensor<4xf32>
+        return %0 : tensor<4xf32>
+    }";
+    let module = decompose(&read(text), &CoreOps::default()).unwrap();
+    let (_, multiply) = module.main().unwrap().body.ops().next().unwrap();
+    assert_eq!(
+        multiply.attributes.get("mhlo.sharding").and_then(|sharding| sharding.as_str()),
+        Some("{replicated}")
+    );
+}
+
+#[test]
+fn a_map_of_more_than_elementwise_operations_is_an_error() {
+    let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+        %0 = \"stablehlo.map\"(%x) ({
+        ^bb0(%a: tensor<f32>):
+          %1 = stablehlo.reshape %a : (tensor<f32>) -> tensor<1xf32>
+          %2 = stablehlo.reshape %1 : (tensor<1xf32>) -> tensor<f32>
+          stablehlo.return %2 : tensor<f32>
+        }) {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<4xf32>
+        return %0 : tensor<4xf32>
+    }";
+    let error = decompose(&read(text), &CoreOps::default()).unwrap_err().to_string();
+    assert!(error.contains("all its operations are elementwise"), "{error}");
+    assert_eq!(
+        decomposed_ops(text, &CoreOps::default().with(OpCode::Map)),
+        ["stablehlo.map", "stablehlo.reshape"]
+    );
+}
+
+/// The page of the documentation that lists what becomes of each operation.
+fn page() -> String {
+    let mut page = String::from(
+        "# Core operations\n\nA device implements a part of StableHLO; `pjrt_stablehlo::decompose` rewrites programs to \
+         that part. This page lists every operation of the op table and of CHLO. It is written by a test:\n\
+         `UPDATE_DOCS=1 cargo test -p pjrt-stablehlo --test decompose` brings it up to date.\n\n\
+         * **Core**: in `CoreOps::default()`.\n\
+         * **Core, or**: in `CoreOps::default()`, and expressible in others for a device that lacks it.\n\
+         * The rest is decomposed, unless the set is given the operation.\n\n\
+         Quantized types become their storage types, and operations on them dequantize their operands, compute on floats \
+         and quantize their results; tuples become their elements. A composite is kept by its name, otherwise it is a call \
+         of its decomposition. Operations whose attributes are operands are decomposed where these are constants.\n\n\
+         Complex numbers are not supported by the functions of CHLO other than `square`, `conj` and `tan`; portable \
+         artifacts have these functions expanded.\n\n| Operation | |\n| --- | --- |\n",
+    );
+    let rules: BTreeMap<_, _> = decompositions().map(|rule| (rule.op, rule)).collect();
+    let table = OpCode::ALL.iter().filter(|op| !op.info().has(Trait::Terminator)).map(|op| op.info().name);
+    let chlo = decompositions().map(|rule| rule.op).filter(|op| op.starts_with("chlo."));
+    for op in table.chain(chlo) {
+        let what = match rules.get(op) {
+            None => "Core".to_owned(),
+            Some(rule) if rule.by_default => rule.into.to_owned(),
+            Some(rule) => format!("Core, or {}", rule.into),
+        };
+        writeln!(page, "| `{op}` | {what} |").unwrap();
+    }
+    page
+}
+
+#[test]
+fn the_page_of_core_operations_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/core-ops.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, page()).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == page(), "docs/core-ops.md is not what the op table says: run with UPDATE_DOCS=1");
+}

@@ -1,0 +1,184 @@
+//! Decomposes the programs of a corpus folder: each has to become a program of core operations only that verifies, or give
+//! an error that names the operation.
+//!
+//! The folder comes from `PJRT_CORPUS`; without it the test is skipped with a note, except in CI. Where
+//! `PJRT_DECOMPOSED` names a folder, the programs that change are written to it as text, for
+//! `tests/python/test_decompose.py`, which runs them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pjrt_stablehlo::decompose::{CoreOps, decompose};
+use pjrt_stablehlo::ir::{OpCode, Trait};
+use pjrt_stablehlo::{Error, ErrorKind, Module};
+use serde_json::Value;
+
+/// The folder of the corpus; `None` with a note when it is not set.
+fn corpus_folder() -> Option<PathBuf> {
+    match std::env::var_os("PJRT_CORPUS") {
+        Some(folder) => Some(folder.into()),
+        None if std::env::var_os("CI").is_some() => panic!("PJRT_CORPUS has to be set in CI"),
+        None => {
+            eprintln!("skipped: PJRT_CORPUS is not set");
+            None
+        }
+    }
+}
+
+/// A form of a record that can be read.
+struct Program {
+    name: String,
+    category: String,
+    form: String,
+    bytes: Vec<u8>,
+}
+
+/// The forms `vhlo` and `mlir` of all records, which hold different operations: composites, and CHLO.
+fn programs(folder: &Path) -> Vec<Program> {
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    paths.sort();
+    let mut programs = Vec::new();
+    for path in paths {
+        let blob = fs::read(path.with_extension("bin")).unwrap();
+        for line in fs::read_to_string(&path).unwrap().lines() {
+            let record: Value = serde_json::from_str(line).unwrap();
+            let text = |key: &str| record[key].as_str().unwrap().to_owned();
+            for form in ["vhlo", "mlir", "vhlo_dynamic"] {
+                let Some(place) = record["programs"].get(form) else { continue };
+                let start = place["off"].as_u64().unwrap() as usize;
+                programs.push(Program {
+                    name: format!("{}/{}", text("group"), text("name")),
+                    category: text("category"),
+                    form: form.to_owned(),
+                    bytes: blob[start..start + place["len"].as_u64().unwrap() as usize].to_vec(),
+                });
+            }
+        }
+    }
+    programs
+}
+
+/// What decomposed programs consist of.
+fn assert_core(name: &str, module: &Module, core: &CoreOps) {
+    for function in module.functions() {
+        for (_, op) in function.body.ops() {
+            assert!(core.contains_op(&op.kind), "{name}: {} is not a core operation", op.kind);
+        }
+        for (_, value) in function.body.values() {
+            let quantized = value.ty.as_tensor().is_some_and(|tensor| tensor.quantization().is_some());
+            assert!(!quantized || core.keeps_quantized_types(), "{name}: {} is quantized", value.ty);
+        }
+    }
+    pjrt_stablehlo::verify(module).unwrap_or_else(|error| panic!("{name}: {error}"));
+}
+
+/// Every operation that is not core in the smallest set that the rules reach: what can be decomposed is.
+fn smallest() -> CoreOps {
+    let decomposed = [
+        OpCode::FuncCall,
+        OpCode::If,
+        OpCode::OptimizationBarrier,
+        OpCode::ShardingConstraint,
+        OpCode::Reshard,
+        OpCode::Clamp,
+        OpCode::Cbrt,
+        OpCode::ExponentialMinusOne,
+        OpCode::IsFinite,
+        OpCode::LogPlusOne,
+        OpCode::Logistic,
+        OpCode::RoundNearestAfz,
+        OpCode::RoundNearestEven,
+        OpCode::Rsqrt,
+        OpCode::Tan,
+    ];
+    decomposed.into_iter().fold(CoreOps::default(), CoreOps::without)
+}
+
+fn decompose_all(set: &str, core: &CoreOps, expected_failures: &[(&str, &str)]) {
+    let Some(folder) = corpus_folder() else { return };
+    let output = std::env::var_os("PJRT_DECOMPOSED").map(|folder| PathBuf::from(folder).join(set));
+    let mut counts: BTreeMap<(String, String), [usize; 2]> = BTreeMap::new();
+    let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for program in programs(&folder) {
+        // What the reader does not take is another test's matter.
+        let Ok(original) = pjrt_stablehlo::parse(program.bytes) else { continue };
+        let count = counts.entry((program.category.clone(), program.form.clone())).or_default();
+        let outcome: Result<Module, Error> = decompose(&original, core);
+        match outcome {
+            Ok(module) => {
+                count[0] += 1;
+                assert_core(&program.name, &module, core);
+                let text = module.to_string();
+                if let Some(output) = output.as_ref().filter(|_| text != original.to_string()) {
+                    let path = output.join(format!("{}.{}.mlir", program.name, program.form));
+                    fs::create_dir_all(path.parent().unwrap()).unwrap();
+                    fs::write(path, text).unwrap();
+                }
+            }
+            Err(error) => {
+                count[1] += 1;
+                assert_eq!(error.kind, ErrorKind::Unsupported, "{} {}: {error}", program.name, program.form);
+                let op = error.op.as_deref().unwrap_or_else(|| panic!("{}: {error}", program.name));
+                reasons.entry(format!("{op}: {}", error.message)).or_default().push(program.name);
+            }
+        }
+    }
+    for ((category, form), [done, failed]) in &counts {
+        println!("{set} {category} {form}: {done} decomposed, {failed} cannot be");
+    }
+    let mut unexpected = Vec::new();
+    for (reason, programs) in &reasons {
+        println!("{set} {:4} {reason} ({})", programs.len(), programs[0]);
+        if !expected_failures.iter().any(|(op, text)| reason.starts_with(op) && reason.contains(text)) {
+            unexpected.push(reason);
+        }
+    }
+    assert!(unexpected.is_empty(), "programs that should decompose do not: {unexpected:#?}");
+    assert!(counts.values().map(|[done, _]| done).sum::<usize>() > 5000, "expected a corpus");
+}
+
+/// Why programs of the corpus cannot be decomposed: the operation, and a part of the message.
+const EXPECTED_FAILURES: &[(&str, &str)] = &[
+    // Shapes that are not known before the program runs.
+    ("", "is not a constant, so the shapes of the program depend on its data"),
+    ("", "expected sizes that are known before the program runs"),
+    ("stablehlo.get_dimension_size", "is not known"),
+    ("stablehlo.real_dynamic_slice", "the shapes of the program depend on its data"),
+    ("stablehlo.set_dimension_size", "gets another size"),
+    // Other dialects.
+    ("arith.", "not one of the core operations"),
+    ("builtin.", "not one of the core operations"),
+    ("shape.", "not one of the core operations"),
+    ("tensor.", "not one of the core operations"),
+    // Complex functions: portable artifacts have those of CHLO expanded.
+    ("", "complex"),
+    ("chlo.ragged_dot", "expected one list of sizes for all batches"),
+    // A module with nearly every attribute that there is.
+    ("stablehlo.custom_call", "tuples with layouts or aliases"),
+    // Quantized differently within one operation.
+    ("stablehlo.", "expected all operands and results to be quantized in one way"),
+];
+
+#[test]
+fn programs_become_core_operations() {
+    decompose_all("default", &CoreOps::default(), EXPECTED_FAILURES);
+}
+
+#[test]
+fn programs_become_the_smallest_set() {
+    decompose_all("smallest", &smallest(), EXPECTED_FAILURES);
+}
+
+#[test]
+fn a_set_of_everything_changes_nothing() {
+    let Some(folder) = corpus_folder() else { return };
+    let all = OpCode::ALL.iter().copied().fold(CoreOps::default(), CoreOps::with).with_quantized_types();
+    for program in programs(&folder).into_iter().filter(|program| program.form == "vhlo").step_by(7) {
+        let module = pjrt_stablehlo::parse(program.bytes).unwrap();
+        let decomposed = decompose(&module, &all).unwrap();
+        assert_eq!(decomposed.to_string(), module.to_string(), "{}", program.name);
+    }
+    assert!(OpCode::ALL.iter().filter(|op| op.info().has(Trait::Terminator)).all(|&op| all.contains(op)));
+}
