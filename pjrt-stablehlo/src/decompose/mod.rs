@@ -92,6 +92,11 @@ pub fn decompose(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     Ok(module)
 }
 
+/// Whether a program has only operations and types of `core`, so that [`decompose`] has nothing to do.
+pub fn is_core(module: &Module, core: &CoreOps) -> bool {
+    !needs_types(module, core) && first_foreign_op(module, core).is_none()
+}
+
 /// How operations are decomposed, for documentation: name, whether [`CoreOps::default`] lacks the operation, and what
 /// becomes of it.
 ///

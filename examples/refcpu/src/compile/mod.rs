@@ -2,6 +2,7 @@
 
 mod assign;
 mod control;
+mod core_ops;
 mod dump;
 mod emit;
 mod error;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 /// # Errors
 /// If the program is wrong, or needs something that refcpu does not have.
 pub fn compile(module: &Module, options: &CompileOptions) -> Result<Plan> {
+    let module = &*core_ops::to_core_ops(module)?;
     let mut dump = Dump::new(module);
     let graph = lower::lower(module, options)?;
     if let Some(dump) = &mut dump {

@@ -7,7 +7,6 @@ mod custom_call;
 mod dynamic;
 mod elementwise;
 mod indexing;
-mod legacy;
 mod manual;
 mod reducer;
 
@@ -381,7 +380,6 @@ impl<'m> Scope<'m> {
                     Self::control_op,
                     Self::collective_op,
                     Self::dynamic_op,
-                    Self::legacy_op,
                 ];
                 for step in steps {
                     if let Some(values) = step(self, id, op)? {

@@ -1,0 +1,43 @@
+//! The operations that refcpu compiles itself; others become these first.
+
+use super::error::CompileError;
+use pjrt_stablehlo::decompose::{CoreOps, decompose, is_core};
+use pjrt_stablehlo::ir::OpCode;
+use pjrt_stablehlo::{ErrorKind, Module};
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+/// Everything but what is arithmetic in disguise. Composites stay: some have kernels, the others are compiled in place.
+static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
+    let disguised = [
+        OpCode::BatchNormGrad,
+        OpCode::BatchNormInference,
+        OpCode::BatchNormTraining,
+        OpCode::Dot,
+        OpCode::Einsum,
+        OpCode::TorchIndexSelect,
+        OpCode::UnaryEinsum,
+        OpCode::UniformDequantize,
+        OpCode::UniformQuantize,
+    ];
+    disguised.into_iter().fold(CoreOps::from_ops(OpCode::ALL.iter().copied()), CoreOps::without)
+});
+
+/// The program in operations and types that refcpu compiles. Quantized types become their storage types and arithmetic.
+///
+/// # Errors
+/// If an operation cannot be expressed in others.
+pub(super) fn to_core_ops(module: &Module) -> Result<Cow<'_, Module>, CompileError> {
+    if is_core(module, &CORE_OPS) {
+        return Ok(Cow::Borrowed(module));
+    }
+    decompose(module, &CORE_OPS).map(Cow::Owned).map_err(|error| {
+        let mut wrong = match error.kind {
+            ErrorKind::Unsupported | ErrorKind::TooLarge => CompileError::unimplemented(error.message),
+            _ => CompileError::invalid(error.message),
+        };
+        wrong.op = error.op.map_or_else(String::new, |op| op.to_string());
+        wrong.location = error.location.brief().to_string();
+        wrong
+    })
+}
