@@ -90,6 +90,7 @@
 mod bytecode;
 mod bytes;
 mod error;
+mod hlo;
 mod infer;
 pub mod ir;
 pub mod limits;
@@ -104,5 +105,5 @@ pub use bytes::Bytes;
 pub use error::{Constraint, Error, ErrorKind};
 pub use infer::{Inferred, infer_result_types};
 pub use ir::Module;
-pub use parse::parse;
+pub use parse::{parse, parse_hlo, parse_hlo_with_config};
 pub use verify::verify;
