@@ -187,8 +187,8 @@ fn erf(code: &mut Emitter, x: ValueId) -> ValueId {
 /// A quotient of polynomials of `x^2`, times `x`; beyond 4 the result is 1 or -1.
 fn erf_f32(code: &mut Emitter, x: ValueId) -> ValueId {
     let (low, high) = (code.constant(x, -4.0), code.constant(x, 4.0));
-    let scalar_bounded = code.apply(OpCode::Clamp, &[low, x, high]);
-    let square = code.times(scalar_bounded, scalar_bounded);
+    let bounded = code.apply(OpCode::Clamp, &[low, x, high]);
+    let square = code.times(bounded, bounded);
     let above = code.polynomial(
         square,
         &[
@@ -205,7 +205,7 @@ fn erf_f32(code: &mut Emitter, x: ValueId) -> ValueId {
         square,
         &[-1.456_607_2e-5, -2.133_740_5e-4, -1.682_827e-3, -7.373_329_3e-3, -1.426_473_9e-2],
     );
-    let above = code.times(scalar_bounded, above);
+    let above = code.times(bounded, above);
     let quotient = code.over(above, below);
     let (low, high) = (code.constant(x, -1.0), code.constant(x, 1.0));
     code.apply(OpCode::Clamp, &[low, quotient, high])
@@ -238,7 +238,7 @@ fn erf_f64(code: &mut Emitter, x: ValueId) -> ValueId {
         code,
         magnitude,
         &[
-            2.4619698147353052e-10,
+            2.461_969_814_735_305e-10,
             0.5641895648310689,
             7.463210564422699,
             48.63719709856814,

@@ -117,12 +117,12 @@ impl Reader {
             return self.reshape(at);
         }
         let mut sizes = Vec::new();
-        for index in 1..operands.len() {
+        for (index, &size_operand) in operands.iter().enumerate().skip(1) {
             let size = at.tensor(&self.code, index)?;
             if size.rank() != 0 {
                 return Err(at.invalid(format!("operand {index}: expected a scalar, found {size}")));
             }
-            sizes.push(self.code.reshape(operands[index], &[1]));
+            sizes.push(self.code.reshape(size_operand, &[1]));
         }
         let element_type = self.code.tensor(sizes[0]).element_type();
         let ty = TensorType::new(element_type, [sizes.len() as i64]);

@@ -25,7 +25,7 @@ pub(in crate::hlo) struct ModuleConfig {
     pub(in crate::hlo) num_partitions: i64,
 }
 
-/// What tells the two forms of a program from each other and from anything else; see [`super::recognise`].
+/// What tells the two forms of a program from each other and from anything else; see [`recognise`](crate::hlo::recognise).
 #[derive(Clone, PartialEq, Message)]
 pub(in crate::hlo) struct Probe {
     #[prost(bytes = "bytes", tag = "1")]
