@@ -138,7 +138,9 @@ impl Reader {
                 return Err(at.unsupported(message));
             };
             left = self.code.grouped_rows(lhs, ragged_place, sizes, count);
-            let later = |list: &mut Box<[i64]>| list.iter_mut().for_each(|dimension| *dimension += 1);
+            let later = |list: &mut Box<[i64]>| {
+                list.iter_mut().for_each(|dimension| *dimension = dimension.saturating_add(1))
+            };
             later(&mut dimensions.lhs_batching_dimensions);
             later(&mut dimensions.lhs_contracting_dimensions);
             groups = Some(count);
