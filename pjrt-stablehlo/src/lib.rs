@@ -61,7 +61,8 @@
 //!
 //! * [`ir`]: modules, functions, bodies, types, literals, attributes, locations; [`ir::ops`] has the operations, all
 //!   from one table, which [`ir::OpInfo`] makes available at run time.
-//! * [`parse`] and [`Error`]: reading. [`limits`] has every cap on what is accepted.
+//! * [`parse`], [`parse_hlo`], [`parse_hlo_with_config`] and [`Error`]: reading. [`limits`] has every cap on what is
+//!   accepted.
 //! * [`verify`]: the rules that a module keeps, which consumers can rely on: every [`Constraint`] of the specification.
 //! * [`infer_result_types`]: result types from operations and operands, for those who make or change programs.
 //! * [`decompose`]: rewriting programs to the operations that a device has.
@@ -74,6 +75,9 @@
 //!   in, as JAX mixes them. Older VHLO is upgraded on the way in.
 //! * MLIR text: the generic form, which GoMLX sends, and the custom assembly of StableHLO, CHLO, `func` and Shardy, which
 //!   `jax.jit(f).lower(x).as_text()` gives; with aliases, locations and resources.
+//! * HLO, XLA's own form: `HloModuleProto` and `HloModuleProtoWithConfig`, which PyTorch/XLA, TensorFlow and older GoMLX
+//!   send. Tuples are taken apart, called and fused computations become functions, opcodes that StableHLO lacks become
+//!   composites or are expressed in StableHLO; see [`parse_hlo`].
 //! * Everything else gives an error of kind [`ErrorKind::Unsupported`].
 //!
 //! Operations of dialects that the table does not have are kept as [`ir::Op::Other`] where their encoding is known;
@@ -92,6 +96,7 @@ mod bytecode;
 mod bytes;
 pub mod decompose;
 mod error;
+mod hlo;
 mod infer;
 pub mod ir;
 pub mod limits;
@@ -106,5 +111,5 @@ pub use bytes::Bytes;
 pub use error::{Constraint, Error, ErrorKind};
 pub use infer::{Inferred, infer_result_types};
 pub use ir::Module;
-pub use parse::parse;
+pub use parse::{parse, parse_hlo, parse_hlo_with_config};
 pub use verify::verify;

@@ -31,3 +31,10 @@ pub const ATTRIBUTE_NUMBERS_BASE: usize = 1 << 20;
 /// Operations that a function may have once the functions that it calls are inlined into it, by
 /// [`decompose`](crate::decompose::decompose).
 pub const MAX_INLINED_OPS: usize = 1 << 20;
+
+/// Operations and values that an HLO program may become for each of its bytes, beyond [`EXPANSION_BASE`]: computations that
+/// several operations share become a region of each.
+pub const EXPANSION_PER_BYTE: usize = 16;
+
+/// Operations and values that any HLO program may become.
+pub const EXPANSION_BASE: usize = 1 << 18;

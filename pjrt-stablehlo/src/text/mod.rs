@@ -31,6 +31,7 @@ mod tests;
 
 pub(crate) use floats::float_bits;
 
+use crate::ir::DictionaryAttribute;
 use crate::{Error, ErrorKind, Module};
 
 /// Bytes at the start of a program that decide whether it is text.
@@ -54,6 +55,17 @@ pub(crate) fn parse(text: &str) -> Result<Module, Error> {
         Err(error) if error.location.is_unknown() => crate::verify(&read(text, true)?)
             .and_then(|()| Err(Error::new(ErrorKind::Invalid, error.message))),
         Err(error) => Err(error),
+    }
+}
+
+/// Reads the text of a dictionary attribute: `{a = 1, b}`.
+pub(crate) fn parse_dictionary(text: &str) -> Result<DictionaryAttribute, Error> {
+    let mut parser = parser::Parser::new(text, false);
+    let dictionary = parser.dictionary()?;
+    if parser.token.kind == lexer::Kind::End {
+        Ok(dictionary)
+    } else {
+        Err(parser.expected("the end of the text"))
     }
 }
 

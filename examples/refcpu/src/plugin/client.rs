@@ -11,7 +11,7 @@ use crate::storage::Allocator;
 use pjrt_plugin::attributes::StablehloVersion;
 use pjrt_plugin::{
     BufferRef, ClientConfig, CompileRequest, DeviceAssignment, Error, Execution, HostBuffer, OptionSpec,
-    Pending, PjrtClient, Placement, PluginAttributes, Result, pjrt_plugin,
+    Pending, PjrtClient, Placement, PluginAttributes, ProgramFormat, Result, pjrt_plugin,
 };
 use pjrt_stablehlo::versions::{self, Version};
 use refcpu_kernels::Pool;
@@ -49,6 +49,8 @@ impl PjrtClient for RefcpuClient {
 
     const PLATFORM_NAME: &'static str = "refcpu";
     const CREATE_OPTIONS: &'static [OptionSpec] = CREATE_OPTIONS;
+    const PROGRAM_FORMATS: &'static [ProgramFormat] =
+        &[ProgramFormat::Mlir, ProgramFormat::Hlo, ProgramFormat::HloWithConfig];
 
     fn plugin_attributes() -> PluginAttributes {
         PluginAttributes::new()

@@ -7,7 +7,8 @@ use crate::compile::{self, CompileOptions};
 use crate::graph::Shape;
 use crate::plan::{Donation, Plan};
 use pjrt_plugin::{
-    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, PjrtClient, PjrtExecutable, Result,
+    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, PjrtClient, PjrtExecutable,
+    ProgramFormat, Result,
 };
 use pjrt_stablehlo::ir::Attribute;
 use std::sync::Arc;
@@ -35,7 +36,13 @@ impl RefcpuExecutable {
             return Err(Error::invalid_argument(format!("refcpu has no compiler option named '{name}'"))
                 .with_hint("refcpu takes XLA's xla_* options and ignores them"));
         }
-        let module = pjrt_stablehlo::parse(request.program.code())
+        let code = request.program.code();
+        let module = match request.program.format() {
+            ProgramFormat::Mlir => pjrt_stablehlo::parse(code),
+            ProgramFormat::Hlo => pjrt_stablehlo::parse_hlo(code),
+            ProgramFormat::HloWithConfig => pjrt_stablehlo::parse_hlo_with_config(code),
+        };
+        let module = module
             .map_err(|error| Error::invalid_argument(format!("the program cannot be read: {error}")))?;
         let main =
             module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;

@@ -1,0 +1,139 @@
+//! Operations between the processes of a program.
+
+use super::attributes::{channel, source_target_pairs};
+use super::instruction::Instruction;
+use super::reader::Reader;
+use super::shape::Shape;
+use crate::Error;
+use crate::ir::{Op, ReplicaGroups, Type, ValueId, ops};
+
+/// The shape of what an operation gives: where its start is an instruction of its own, the second part of its shape.
+fn gathered(at: &Instruction) -> &Shape {
+    match at.proto.opcode.ends_with("-start") {
+        true => at.shape.elements().get(1).unwrap_or(&at.shape),
+        false => &at.shape,
+    }
+}
+
+impl Reader {
+    pub(super) fn all_reduce(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
+        let op = ops::AllReduce {
+            replica_groups: self.replica_groups(at)?,
+            channel_handle: channel(at),
+            use_global_device_ids: at.proto.use_global_device_ids,
+        };
+        self.applied(at, Op::AllReduce(op.into()), &at.arrays()?)
+    }
+
+    pub(super) fn all_gather(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
+        let op = ops::AllGather {
+            all_gather_dim: at.dimension(0)?,
+            replica_groups: self.replica_groups(at)?,
+            channel_handle: channel(at),
+            use_global_device_ids: at.proto.use_global_device_ids,
+        };
+        Ok(self.code.values(Op::AllGather(op.into()), &at.arrays()?, gathered(at).leaves()))
+    }
+
+    /// Each operand by itself: StableHLO has no form for several.
+    pub(super) fn reduce_scatter(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
+        let mut results = Vec::new();
+        for (operand, ty) in at.arrays()?.into_iter().zip(at.shape.leaves()) {
+            let op = ops::ReduceScatter {
+                scatter_dimension: at.dimension(0)?,
+                replica_groups: self.replica_groups(at)?,
+                channel_handle: channel(at),
+                use_global_device_ids: at.proto.use_global_device_ids,
+            };
+            let op = self.code.add(Op::ReduceScatter(op.into()), &[operand], [ty]);
+            self.region(at, op, 0)?;
+            results.push(self.code.body.op(op).result());
+        }
+        Ok(results)
+    }
+
+    pub(super) fn collective_broadcast(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
+        let operands = at.arrays()?;
+        let results = at.shape.leaves();
+        let op = ops::CollectiveBroadcast {
+            replica_groups: self.replica_groups(at)?,
+            channel_handle: channel(at),
+            has_dynamic_root: operands.len() == results.len() + 1,
+        };
+        Ok(self.code.values(Op::CollectiveBroadcast(op.into()), &operands, results))
+    }
+
+    /// Each operand by itself: StableHLO has no form for several.
+    pub(super) fn collective_permute(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
+        let operands = at.arrays()?;
+        let types = gathered(at).leaves();
+        if operands.len() != types.len() {
+            return Err(at.unsupported("permutations into buffers that are operands are not supported"));
+        }
+        let results = operands.into_iter().zip(types).map(|(operand, ty)| {
+            let op = ops::CollectivePermute {
+                source_target_pairs: source_target_pairs(at),
+                channel_handle: channel(at),
+            };
+            self.code.value(Op::CollectivePermute(op), &[operand], ty)
+        });
+        Ok(results.collect())
+    }
+
+    pub(super) fn all_to_all(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
+        let groups = self.replica_groups(at)?;
+        let operands = at.arrays()?;
+        if let Shape::Tuple { elements, .. } = &at.shape {
+            return self.all_to_all_of_parts(at, groups, &operands, elements);
+        }
+        let split_count = match &groups {
+            ReplicaGroups::Dense { group_size, .. } if *group_size > 0 => *group_size as i64,
+            _ => return Err(at.unsupported("an array is exchanged in groups whose size is not given")),
+        };
+        let op = ops::AllToAll {
+            split_dimension: at.dimension(0)?,
+            concat_dimension: at.dimension(0)?,
+            split_count,
+            replica_groups: groups,
+            channel_handle: channel(at),
+        };
+        Ok(self.code.values(Op::AllToAll(op.into()), &operands, [at.result()?]))
+    }
+
+    /// The form where operand `i` goes to process `i` of the group: the operands become parts of one array.
+    fn all_to_all_of_parts(
+        &mut self,
+        at: &Instruction,
+        groups: ReplicaGroups,
+        operands: &[ValueId],
+        results: &[Shape],
+    ) -> Result<Vec<ValueId>, Error> {
+        let ty = at.static_tensor(&self.code, 0)?;
+        let same =
+            (0..operands.len()).all(|index| *self.code.body.ty(operands[index]) == Type::Tensor(ty.clone()));
+        if !same || results.len() != operands.len() {
+            return Err(at.invalid("expected as many results as operands, all of one type"));
+        }
+        let part_dims: Vec<i64> = std::iter::once(1).chain(ty.dims().iter().copied()).collect();
+        let whole_dims: Vec<i64> =
+            std::iter::once(operands.len() as i64).chain(ty.dims().iter().copied()).collect();
+        let parts: Vec<ValueId> =
+            operands.iter().map(|&operand| self.code.reshape(operand, &part_dims)).collect();
+        let whole = ty.with_dims(whole_dims);
+        let joined =
+            self.code.value(Op::Concatenate(ops::Concatenate { dimension: 0 }), &parts, whole.clone());
+        let op = ops::AllToAll {
+            split_dimension: 0,
+            concat_dimension: 0,
+            split_count: operands.len() as i64,
+            replica_groups: groups,
+            channel_handle: channel(at),
+        };
+        let exchanged = self.code.value(Op::AllToAll(op.into()), &[joined], whole);
+        let results = (0..operands.len() as i64).map(|place| {
+            let part = self.code.slice(exchanged, 0, place, place + 1);
+            self.code.reshape(part, ty.dims())
+        });
+        Ok(results.collect())
+    }
+}

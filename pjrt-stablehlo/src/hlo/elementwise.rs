@@ -1,0 +1,43 @@
+//! Operations that HLO and StableHLO have alike.
+
+use super::attributes;
+use super::instruction::Instruction;
+use super::reader::Reader;
+use crate::ir::{Attribute, ComparisonDirection, ComparisonType, ElementType, Op, OpCode, Trait, ValueId};
+use crate::{Error, ErrorKind};
+
+/// Operations that are alike but not elementwise.
+const OTHERS: &[OpCode] = &[OpCode::ReplicaId, OpCode::PartitionId];
+
+/// The operation of StableHLO that an opcode is the name of, where they are alike.
+pub(super) fn counterpart(opcode: &str) -> Option<OpCode> {
+    let code = OpCode::from_name(&format!("stablehlo.{}", opcode.replace('-', "_")))?;
+    let is_quantization = matches!(code, OpCode::UniformQuantize | OpCode::UniformDequantize);
+    let is_alike = code.info().has(Trait::Elementwise) && !is_quantization || OTHERS.contains(&code);
+    (is_alike && !opcode.contains('_')).then_some(code)
+}
+
+impl Reader {
+    /// An operation with the same operands, and attributes of the same name.
+    pub(super) fn elementwise(&mut self, at: &Instruction, code: OpCode) -> Result<Vec<ValueId>, Error> {
+        let bits = |value: i32| Attribute::Integer { value: i64::from(value), ty: ElementType::I32 };
+        let accuracy = at.proto.result_accuracy.as_ref().map(|accuracy| attributes::accuracy(at, accuracy));
+        let accuracy = accuracy.transpose()?;
+        let ty = &at.proto.comparison_type;
+        if !ty.is_empty() && ComparisonType::from_name(ty).is_none() {
+            return Err(at.unsupported(format!("comparisons of type '{ty}' are not supported")));
+        }
+        let mut find = |name: &'static str| match name {
+            "result_accuracy" => accuracy.map(|accuracy| Attribute::ResultAccuracy(accuracy.into())),
+            "comparison_direction" => ComparisonDirection::from_name(&at.proto.comparison_direction)
+                .map(|direction| Attribute::Enum(direction.into())),
+            "compare_type" => ComparisonType::from_name(ty).map(|ty| Attribute::Enum(ty.into())),
+            "exponent_bits" => Some(bits(at.proto.exponent_bits)),
+            "mantissa_bits" => Some(bits(at.proto.mantissa_bits)),
+            _ => None,
+        };
+        let op = Op::from_attributes(code, &mut find);
+        let op = op.map_err(|error| at.error(ErrorKind::Malformed, error.to_string()))?;
+        Ok(vec![self.code.value(op, &at.arrays()?, at.result()?)])
+    }
+}

@@ -1,0 +1,160 @@
+//! An instruction that is being read: its message, its shape and the values that it uses.
+
+use std::rc::Rc;
+
+use super::emitter::Emitter;
+use super::proto;
+use super::shape::{self, Shape};
+use crate::ir::{Location, TensorType, Type, ValueId};
+use crate::{Error, ErrorKind};
+
+/// The value of an instruction: the values of StableHLO that its shape consists of.
+#[derive(Clone, Debug)]
+pub(super) struct Value {
+    pub(super) shape: Shape,
+    pub(super) leaves: Vec<ValueId>,
+    /// Dimensions of an array from minor to major, unless it is row-major; what casts of bits go by.
+    pub(super) order: Option<Box<[i64]>>,
+}
+
+impl Value {
+    pub(super) fn new(shape: Shape, leaves: Vec<ValueId>) -> Self {
+        Value { shape, leaves, order: None }
+    }
+
+    /// An element of a tuple; what is no tuple counts as its only element.
+    pub(super) fn element(&self, index: usize) -> Option<Value> {
+        match &self.shape {
+            Shape::Leaf(_) => (index == 0).then(|| self.clone()),
+            Shape::Tuple { elements, starts } => {
+                let leaves = self.leaves.get(*starts.get(index)?..*starts.get(index + 1)?)?;
+                Some(Value::new(elements.get(index)?.clone(), leaves.to_vec()))
+            }
+        }
+    }
+}
+
+pub(super) struct Instruction {
+    pub(super) proto: proto::Instruction,
+    pub(super) shape: Shape,
+    pub(super) operands: Vec<Rc<Value>>,
+    pub(super) location: Location,
+    /// Where its computation stands among those of the module.
+    pub(super) computation: usize,
+}
+
+/// An error about an instruction.
+pub(super) fn error_in(
+    proto: &proto::Instruction,
+    location: &Location,
+    kind: ErrorKind,
+    message: impl Into<String>,
+) -> Error {
+    Error::new(kind, message).in_op(format!("{} '{}'", proto.opcode, proto.name), location)
+}
+
+impl Instruction {
+    pub(super) fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
+        error_in(&self.proto, &self.location, kind, message)
+    }
+
+    pub(super) fn invalid(&self, message: impl Into<String>) -> Error {
+        self.error(ErrorKind::Invalid, message)
+    }
+
+    pub(super) fn unsupported(&self, message: impl Into<String>) -> Error {
+        self.error(ErrorKind::Unsupported, message)
+    }
+
+    /// An error of something that knows nothing of instructions, placed.
+    pub(super) fn placed(&self, error: Error) -> Error {
+        error.in_op(format!("{} '{}'", self.proto.opcode, self.proto.name), &self.location)
+    }
+
+    /// Operand `index`, which may be a tuple.
+    pub(super) fn operand(&self, index: usize) -> Result<&Rc<Value>, Error> {
+        self.operands.get(index).ok_or_else(|| {
+            self.invalid(format!("expected at least {} operands, found {}", index + 1, self.operands.len()))
+        })
+    }
+
+    /// Operand `index`, which must be no tuple.
+    pub(super) fn array(&self, index: usize) -> Result<ValueId, Error> {
+        let operand = self.operand(index)?;
+        match (&operand.shape, &*operand.leaves) {
+            (Shape::Leaf(_), &[value]) => Ok(value),
+            _ => Err(self.invalid(format!("operand {index}: expected an array, found a tuple"))),
+        }
+    }
+
+    /// All operands, none of which may be a tuple.
+    pub(super) fn arrays(&self) -> Result<Vec<ValueId>, Error> {
+        (0..self.operands.len()).map(|index| self.array(index)).collect()
+    }
+
+    /// Arrays and tokens of all operands, those of tuples included.
+    pub(super) fn leaves(&self) -> Vec<ValueId> {
+        self.operands.iter().flat_map(|operand| operand.leaves.iter().copied()).collect()
+    }
+
+    /// The type of operand `index`, which must be a tensor.
+    pub(super) fn tensor(&self, emitter: &Emitter, index: usize) -> Result<TensorType, Error> {
+        let ty = emitter.body.ty(self.array(index)?);
+        ty.as_tensor()
+            .cloned()
+            .ok_or_else(|| self.invalid(format!("operand {index}: expected an array, found {ty}")))
+    }
+
+    /// The type of operand `index`, which must be a tensor of known size.
+    pub(super) fn static_tensor(&self, emitter: &Emitter, index: usize) -> Result<TensorType, Error> {
+        let ty = self.tensor(emitter, index)?;
+        match ty.num_elements() {
+            Some(_) => Ok(ty),
+            None => Err(self.unsupported(format!(
+                "operand {index}: this operation is only supported for arrays of known size, found {ty}"
+            ))),
+        }
+    }
+
+    /// The type of the result, which must be no tuple.
+    pub(super) fn result(&self) -> Result<Type, Error> {
+        match &self.shape {
+            Shape::Leaf(ty) => Ok(ty.clone()),
+            Shape::Tuple { .. } => Err(self.invalid("expected an array as result, found a tuple")),
+        }
+    }
+
+    /// The type of the result, which must be a tensor.
+    pub(super) fn result_tensor(&self) -> Result<TensorType, Error> {
+        match self.result()? {
+            Type::Tensor(tensor) => Ok(tensor),
+            other => Err(self.invalid(format!("expected an array as result, found {other}"))),
+        }
+    }
+
+    /// Dimensions of the result from minor to major, unless it is row-major or no array.
+    pub(super) fn order(&self) -> Result<Option<Box<[i64]>>, Error> {
+        let order = self.proto.shape.as_ref().map(shape::minor_to_major).unwrap_or_default();
+        let rank = order.len() as i64;
+        if order.iter().rev().copied().eq(0..rank) {
+            return Ok(None);
+        }
+        if (0..rank).all(|dimension| order.contains(&dimension)) {
+            return Ok(Some(order.into()));
+        }
+        Err(self
+            .error(ErrorKind::Malformed, format!("the layout {order:?} is not an order of its dimensions")))
+    }
+
+    /// Number `index` of the attribute `dimensions`.
+    pub(super) fn dimension(&self, index: usize) -> Result<i64, Error> {
+        self.proto.dimensions.get(index).copied().ok_or_else(|| {
+            self.invalid(format!("expected at least {} dimensions, found {}", index + 1, index))
+        })
+    }
+
+    /// The attribute of this name, which must be given.
+    pub(super) fn required<'a, T>(&self, what: &str, attribute: &'a Option<T>) -> Result<&'a T, Error> {
+        attribute.as_ref().ok_or_else(|| self.error(ErrorKind::Malformed, format!("lacks {what}")))
+    }
+}

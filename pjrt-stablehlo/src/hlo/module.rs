@@ -1,0 +1,116 @@
+//! Modules: the entry computation's signature and what is said about its parameters and results.
+
+use super::computations::Computations;
+use super::locations::Locations;
+use super::proto;
+use super::reader::{Reader, frontend_attributes};
+use super::shape::Shape;
+use super::sharding;
+use crate::ir::{Attribute, DictionaryAttribute, ElementType, Module, Str};
+use crate::{Error, ErrorKind};
+
+fn malformed(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Malformed, message)
+}
+
+/// Reads a module that takes `program_len` bytes.
+pub(super) fn read(proto: proto::Module, program_len: usize) -> Result<Module, Error> {
+    let computations = Computations::new(proto.computations)?;
+    // The id may be 0, so it can be told from none only where there is no computation of it.
+    let entry = computations
+        .position(proto.entry_computation_id)
+        .or_else(|| computations.position_of_name(&proto.entry_computation_name))
+        .ok_or_else(|| malformed("the program has no entry computation"))?;
+    let locations = Locations::new(proto.stack_frame_index.unwrap_or_default());
+    let mut reader = Reader::new(computations, locations, program_len);
+    reader.name_function(entry, "main");
+
+    let (mut main, root) = reader.read_function(entry)?;
+    let root_sharding = reader.root_sharding.take();
+    let parameters = reader.computations.parameters(entry)?;
+    let shapes: Vec<&Shape> = parameters.iter().map(|parameter| &parameter.shape).collect();
+    let mut arguments: Vec<Vec<(Str, Attribute)>> = Vec::new();
+    for parameter in parameters.iter() {
+        let count = parameter.shape.leaf_count();
+        let shardings = sharding::per_leaf(parameter.sharding.as_ref(), count)?;
+        for sharding in shardings {
+            arguments.push(reader.attributes(sharding.as_ref(), parameter.frontend_attributes.as_ref())?);
+        }
+    }
+    for entry in proto.input_output_alias.unwrap_or_default().entries {
+        let argument = leaf(&shapes, entry.parameter_number, &entry.parameter_shape_index);
+        let result = root.leaf_at(&entry.output_shape_index);
+        let (Some(argument), Some(result)) = (argument, result) else {
+            return Err(malformed(format!(
+                "input_output_alias: parameter {} or result {:?} is not an array of the program",
+                entry.parameter_number, entry.output_shape_index
+            )));
+        };
+        let value = Attribute::Integer { value: result as i64, ty: ElementType::I32 };
+        arguments[argument].push(("tf.aliasing_output".into(), value));
+    }
+    for entry in proto.buffer_donor.unwrap_or_default().entries {
+        let argument =
+            leaf(&shapes, entry.parameter_number, &entry.parameter_shape_index).ok_or_else(|| {
+                malformed(format!(
+                    "buffer_donor: parameter {} is not an array of the program",
+                    entry.parameter_number
+                ))
+            })?;
+        arguments[argument].push(("jax.buffer_donor".into(), Attribute::Bool(true)));
+    }
+    main.argument_attributes = dictionaries(arguments);
+    let mut results = Vec::new();
+    for sharding in sharding::per_leaf(root_sharding.as_ref(), root.leaf_count())? {
+        results.push(reader.attributes(sharding.as_ref(), None)?);
+    }
+    main.result_attributes = dictionaries(results);
+
+    let mut module = Module::new();
+    module.name = Some(proto.name.into());
+    let mut attributes: Vec<(Str, Attribute)> = Vec::new();
+    attributes.extend(proto.frontend_attributes.as_ref().and_then(frontend_attributes));
+    if let Some(output) = &proto.spmd_output_sharding {
+        attributes.push(("mhlo.spmd_output_sharding".into(), sharding::attribute(output)?.1));
+    }
+    if !proto.spmd_parameters_shardings.is_empty() {
+        let shardings =
+            proto.spmd_parameters_shardings.iter().map(|sharding| Ok(sharding::attribute(sharding)?.1));
+        let shardings = shardings.collect::<Result<Vec<_>, Error>>()?;
+        attributes.push(("mhlo.spmd_parameters_shardings".into(), Attribute::Array(shardings.into())));
+    }
+    module.attributes = DictionaryAttribute::new(attributes);
+    let others = reader.called_functions()?;
+    for function in std::iter::once(main).chain(others) {
+        module
+            .add_function(function)
+            .map_err(|function| malformed(format!("two functions have the name '{}'", function.name)))?;
+    }
+    Ok(module)
+}
+
+/// Says in the module how many processes run it.
+pub(super) fn add_config(module: &mut Module, config: &proto::ModuleConfig) {
+    let counts =
+        [("mhlo.num_partitions", config.num_partitions), ("mhlo.num_replicas", config.replica_count)];
+    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+    let counts = counts
+        .map(|(name, value)| (name.into(), Attribute::Integer { value, ty: ElementType::I32 }))
+        .chain(module.attributes.entries().iter().cloned());
+    module.attributes = DictionaryAttribute::new(counts.collect());
+}
+
+/// The argument of `main` that a place in a parameter became.
+fn leaf(parameters: &[&Shape], number: i64, path: &[i64]) -> Option<usize> {
+    let number = usize::try_from(number).ok()?;
+    let before: usize = parameters.get(..number)?.iter().map(|shape| shape.leaf_count()).sum();
+    Some(before + parameters.get(number)?.leaf_at(path)?)
+}
+
+/// Dictionaries for each argument or result; none where all are empty.
+fn dictionaries(attributes: Vec<Vec<(Str, Attribute)>>) -> Vec<DictionaryAttribute> {
+    if attributes.iter().all(Vec::is_empty) {
+        return Vec::new();
+    }
+    attributes.into_iter().map(DictionaryAttribute::new).collect()
+}

@@ -1,0 +1,32 @@
+//! Random numbers.
+
+use super::instruction::Instruction;
+use super::reader::Reader;
+use crate::Error;
+use crate::ir::{Op, RngAlgorithm, RngDistribution, ValueId, ops};
+
+impl Reader {
+    pub(super) fn rng(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
+        let distribution = u64::try_from(at.proto.distribution).ok();
+        let distribution = distribution.and_then(RngDistribution::from_code).ok_or_else(|| {
+            at.unsupported(format!("random distribution number {} is not supported", at.proto.distribution))
+        })?;
+        let result = at.result_tensor()?;
+        let Some(dims) = result.static_dims() else {
+            return Err(at.unsupported(format!("random numbers of unknown shape {result} are not supported")));
+        };
+        let (a, b) = (at.array(0)?, at.array(1)?);
+        let shape = self.code.integers(dims);
+        let op = Op::Rng(ops::Rng { rng_distribution: distribution });
+        Ok(vec![self.code.value(op, &[a, b, shape], result.clone())])
+    }
+
+    pub(super) fn rng_bit_generator(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
+        let algorithm = u64::try_from(at.proto.rng_algorithm).ok().and_then(RngAlgorithm::from_code);
+        let algorithm = algorithm.ok_or_else(|| {
+            at.unsupported(format!("random algorithm number {} is not supported", at.proto.rng_algorithm))
+        })?;
+        let op = Op::RngBitGenerator(ops::RngBitGenerator { rng_algorithm: algorithm });
+        Ok(self.code.values(op, &at.arrays()?, at.shape.leaves()))
+    }
+}

@@ -1,0 +1,222 @@
+//! Shapes: types of arrays, tokens and buffers, and tuples of them.
+
+use super::proto;
+use crate::ir::{DYNAMIC, ElementType, TensorType, Type};
+use crate::limits::MAX_RANK;
+use crate::{Error, ErrorKind};
+
+/// XLA's numbers of element types (`PrimitiveType`).
+const ELEMENT_TYPES: &[(i32, ElementType)] = &[
+    (1, ElementType::I1),
+    (2, ElementType::I8),
+    (3, ElementType::I16),
+    (4, ElementType::I32),
+    (5, ElementType::I64),
+    (6, ElementType::Ui8),
+    (7, ElementType::Ui16),
+    (8, ElementType::Ui32),
+    (9, ElementType::Ui64),
+    (10, ElementType::F16),
+    (11, ElementType::F32),
+    (12, ElementType::F64),
+    (15, ElementType::ComplexF32),
+    (16, ElementType::BF16),
+    (18, ElementType::ComplexF64),
+    (19, ElementType::F8E5M2),
+    (20, ElementType::F8E4M3FN),
+    (21, ElementType::I4),
+    (22, ElementType::Ui4),
+    (23, ElementType::F8E4M3B11FNUZ),
+    (24, ElementType::F8E5M2FNUZ),
+    (25, ElementType::F8E4M3FNUZ),
+    (26, ElementType::I2),
+    (27, ElementType::Ui2),
+    (28, ElementType::F8E4M3),
+    (29, ElementType::F8E3M4),
+    (30, ElementType::Si1),
+    (31, ElementType::Ui1),
+    (32, ElementType::F4E2M1FN),
+    (33, ElementType::F8E8M0FNU),
+];
+
+const TUPLE: i32 = 13;
+const TOKEN: i32 = 17;
+const BUFFER: i32 = 34;
+
+/// The shape of an instruction's value. Nests no deeper than messages of the protocol buffers do.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Shape {
+    /// An array, a token or a buffer.
+    Leaf(Type),
+    /// A tuple.
+    Tuple {
+        elements: Vec<Shape>,
+        /// The leaf with which each element starts, and the number of leaves.
+        starts: Vec<usize>,
+    },
+}
+
+impl Shape {
+    pub(super) fn tuple(elements: Vec<Shape>) -> Shape {
+        let mut starts = vec![0];
+        starts.extend(elements.iter().scan(0, |end, element| {
+            *end += element.leaf_count();
+            Some(*end)
+        }));
+        Shape::Tuple { elements, starts }
+    }
+
+    pub(super) fn read(shape: &proto::Shape) -> Result<Shape, Error> {
+        match shape.element_type {
+            TUPLE => {
+                let elements = shape.tuple_shapes.iter().map(Shape::read).collect::<Result<_, _>>()?;
+                Ok(Shape::tuple(elements))
+            }
+            TOKEN => Ok(Shape::Leaf(Type::Token)),
+            BUFFER => match shape.tuple_shapes.first() {
+                Some(contents) => Ok(Shape::Leaf(Type::Buffer(array(contents)?))),
+                None => Err(Error::new(ErrorKind::Malformed, "a buffer's shape lacks what is in the buffer")),
+            },
+            _ => Ok(Shape::Leaf(Type::Tensor(array(shape)?))),
+        }
+    }
+
+    /// Number of arrays, tokens and buffers.
+    pub(super) fn leaf_count(&self) -> usize {
+        match self {
+            Shape::Leaf(_) => 1,
+            Shape::Tuple { starts, .. } => starts.last().copied().unwrap_or(0),
+        }
+    }
+
+    /// Types of all arrays, tokens and buffers, in order.
+    pub(super) fn leaves(&self) -> Vec<Type> {
+        let mut leaves = Vec::with_capacity(self.leaf_count());
+        self.push_leaves(&mut leaves);
+        leaves
+    }
+
+    fn push_leaves(&self, leaves: &mut Vec<Type>) {
+        match self {
+            Shape::Leaf(ty) => leaves.push(ty.clone()),
+            Shape::Tuple { elements, .. } => elements.iter().for_each(|element| element.push_leaves(leaves)),
+        }
+    }
+
+    /// The type of a value of StableHLO that has this shape.
+    pub(super) fn ty(&self) -> Type {
+        match self {
+            Shape::Leaf(ty) => ty.clone(),
+            Shape::Tuple { elements, .. } => Type::Tuple(elements.iter().map(Shape::ty).collect()),
+        }
+    }
+
+    /// Elements of a tuple; what is no tuple counts as its only element.
+    pub(super) fn elements(&self) -> &[Shape] {
+        match self {
+            Shape::Leaf(_) => std::slice::from_ref(self),
+            Shape::Tuple { elements, .. } => elements,
+        }
+    }
+
+    /// The leaf that a path into nested tuples leads to.
+    pub(super) fn leaf_at(&self, path: &[i64]) -> Option<usize> {
+        let mut shape = self;
+        let mut leaf = 0;
+        for &step in path {
+            let Shape::Tuple { elements, starts } = shape else { return None };
+            let step = usize::try_from(step).ok()?;
+            shape = elements.get(step)?;
+            leaf += starts[step];
+        }
+        matches!(shape, Shape::Leaf(_)).then_some(leaf)
+    }
+}
+
+/// The type of an array. Dynamic dimensions have the size in the shape as their bound.
+fn array(shape: &proto::Shape) -> Result<TensorType, Error> {
+    let element_type = element_type(shape.element_type)?;
+    let rank = shape.dimensions.len();
+    if rank > MAX_RANK {
+        let message = format!("an array has {rank} dimensions; the limit is {MAX_RANK}");
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    let is_dynamic = |index: usize| shape.is_dynamic_dimension.get(index).copied().unwrap_or(false);
+    let mut dims = shape.dimensions.clone();
+    let mut bounds = Vec::new();
+    for (index, size) in dims.iter_mut().enumerate() {
+        // XLA writes a dynamic dimension without a bound with the number that is also `DYNAMIC`.
+        if *size < 0 && !(is_dynamic(index) && *size == DYNAMIC) {
+            let message = format!("dimension {index} of an array has the size {size}");
+            return Err(Error::new(ErrorKind::Malformed, message));
+        }
+        if is_dynamic(index) {
+            bounds.resize(rank, DYNAMIC);
+            bounds[index] = std::mem::replace(size, DYNAMIC);
+        }
+    }
+    Ok(TensorType::from_parts(dims.into(), bounds.into(), element_type, None, None))
+}
+
+/// The element type that XLA has this number for.
+pub(super) fn element_type(code: i32) -> Result<ElementType, Error> {
+    let entry = ELEMENT_TYPES.iter().find(|(number, _)| *number == code);
+    let message = || format!("values of XLA's type number {code} are not supported");
+    entry.map(|(_, ty)| *ty).ok_or_else(|| Error::new(ErrorKind::Unsupported, message()))
+}
+
+/// The order of an array's dimensions in memory, from minor to major; row-major where the shape does not say.
+pub(super) fn minor_to_major(shape: &proto::Shape) -> Vec<i64> {
+    match &shape.layout {
+        Some(layout) if layout.minor_to_major.len() == shape.dimensions.len() => {
+            layout.minor_to_major.clone()
+        }
+        _ => (0..shape.dimensions.len() as i64).rev().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array_of(code: i32, dimensions: &[i64]) -> proto::Shape {
+        proto::Shape { element_type: code, dimensions: dimensions.into(), ..proto::Shape::default() }
+    }
+
+    #[test]
+    fn tuples_are_flattened_in_order() {
+        let inner = proto::Shape {
+            element_type: TUPLE,
+            tuple_shapes: vec![array_of(4, &[2]), array_of(TOKEN, &[])],
+            ..proto::Shape::default()
+        };
+        let outer = proto::Shape {
+            element_type: TUPLE,
+            tuple_shapes: vec![array_of(11, &[]), inner],
+            ..proto::Shape::default()
+        };
+        let shape = Shape::read(&outer).unwrap();
+        let leaves: Vec<String> = shape.leaves().iter().map(Type::to_string).collect();
+        assert_eq!(leaves, ["tensor<f32>", "tensor<2xi32>", "!stablehlo.token"]);
+        assert_eq!(shape.leaf_at(&[1, 1]), Some(2));
+        assert_eq!(shape.leaf_at(&[1]), None);
+        assert_eq!(shape.leaf_at(&[0, 0]), None);
+        assert_eq!(shape.ty().to_string(), "tuple<tensor<f32>, tuple<tensor<2xi32>, !stablehlo.token>>");
+    }
+
+    #[test]
+    fn dynamic_dimensions_keep_their_bounds() {
+        let mut shape = array_of(11, &[4, 3, DYNAMIC]);
+        shape.is_dynamic_dimension = vec![true, false, true];
+        let ty = Shape::read(&shape).unwrap().ty();
+        assert_eq!(ty.to_string(), "tensor<?x3x?xf32, #stablehlo.bounds<4, ?, ?>>");
+    }
+
+    #[test]
+    fn invalid_shapes_give_errors() {
+        assert!(Shape::read(&array_of(11, &[-1])).is_err());
+        assert!(Shape::read(&array_of(14, &[])).is_err());
+        assert!(Shape::read(&array_of(11, &[1; MAX_RANK + 1])).is_err());
+        assert!(Shape::read(&array_of(BUFFER, &[])).is_err());
+    }
+}
