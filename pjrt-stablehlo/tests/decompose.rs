@@ -571,3 +571,59 @@ fn the_page_of_core_operations_is_up_to_date() {
     let found = fs::read_to_string(&path).unwrap_or_default();
     assert!(found == page(), "docs/core-ops.md is not what the op table says: run with UPDATE_DOCS=1");
 }
+
+/// A quantized type of another scale than the program's inputs have.
+const OTHER: &str = "!quant.uniform<i8:f32, 2.0>";
+
+#[test]
+fn quantized_values_do_not_change_their_scale_on_the_way_into_a_region_or_function() {
+    const SAME: &str = "!quant.uniform<i8:f32, 1.0>";
+    let programs = [
+        "func.func @main(%x: tensor<4xQ>, %z: tensor<Q>) -> tensor<Q> {
+            %0 = \"stablehlo.reduce\"(%x, %z) ({
+            ^bb0(%a: tensor<I>, %b: tensor<I>):
+                %1 = stablehlo.add %a, %b : tensor<I>
+                stablehlo.return %1 : tensor<I>
+            }) {dimensions = array<i64: 0>} : (tensor<4xQ>, tensor<Q>) -> tensor<Q>
+            return %0 : tensor<Q>
+        }",
+        "func.func @main(%x: tensor<Q>) -> tensor<Q> {
+            %0 = \"stablehlo.while\"(%x) ({
+            ^bb0(%a: tensor<I>):
+                %1 = stablehlo.constant dense<false> : tensor<i1>
+                stablehlo.return %1 : tensor<i1>
+            }, {
+            ^bb0(%a: tensor<I>):
+                stablehlo.return %a : tensor<I>
+            }) : (tensor<Q>) -> tensor<Q>
+            return %0 : tensor<Q>
+        }",
+        "func.func @main(%x: tensor<4xQ>) -> tensor<4xQ> {
+            %0 = \"stablehlo.sort\"(%x) ({
+            ^bb0(%a: tensor<I>, %b: tensor<I>):
+                %1 = stablehlo.compare LT, %a, %b : (tensor<I>, tensor<I>) -> tensor<i1>
+                stablehlo.return %1 : tensor<i1>
+            }) : (tensor<4xQ>) -> tensor<4xQ>
+            return %0 : tensor<4xQ>
+        }",
+        "func.func @main(%x: tensor<Q>) -> tensor<Q> {
+            %0 = call @f(%x) : (tensor<Q>) -> tensor<Q>
+            return %0 : tensor<Q>
+        }
+        func.func private @f(%x: tensor<I>) -> tensor<I> {
+            return %x : tensor<I>
+        }",
+    ];
+    for program in programs {
+        let decomposed = |inner: &str| {
+            let program = program
+                .replace("tensor<4xQ>", &format!("tensor<4x{SAME}>"))
+                .replace("<Q>", &format!("<{SAME}>"));
+            let program = program.replace("<I>", &format!("<{inner}>"));
+            decompose(&pjrt_stablehlo::parse(program.into_bytes()).unwrap(), &CoreOps::default())
+        };
+        decomposed(SAME).unwrap();
+        let error = decomposed(OTHER).unwrap_err();
+        assert!(error.message.contains("without being quantized anew"), "{error}");
+    }
+}

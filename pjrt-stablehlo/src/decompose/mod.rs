@@ -49,6 +49,7 @@ mod hyperbolic;
 mod legacy;
 mod liveness;
 mod quantized;
+mod quantized_flow;
 mod ragged_dot;
 mod rewriter;
 mod rules;
@@ -72,6 +73,9 @@ use rewriter::Mode;
 pub fn decompose(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     crate::verify(module)?;
     let mut module = if needs_types(module, core) {
+        if !core.keeps_quantized_types() {
+            quantized_flow::check(module)?;
+        }
         rewriter::rewrite(module, core, Mode::Types)?
     } else {
         module.clone()
