@@ -8,6 +8,7 @@ use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::event::{Event, EventSource, after};
+use crate::host_callback::HostCallbacks;
 use crate::storage::{Held, Slot};
 use crate::sync::lock;
 
@@ -21,8 +22,14 @@ pub struct Execution<C: PjrtClient> {
     inputs: Vec<Vec<Held<C::Buffer>>>,
     /// Whether the data of all inputs was there from the start.
     settled: bool,
-    devices: Arc<[DeviceId]>,
-    launch_id: i32,
+    target: Target,
+}
+
+/// Where and how an execution runs.
+pub(crate) struct Target {
+    pub(crate) devices: Arc<[DeviceId]>,
+    pub(crate) launch_id: i32,
+    pub(crate) callbacks: HostCallbacks,
 }
 
 /// An [`Execution`] whose inputs have storage: it can be run.
@@ -69,8 +76,7 @@ pub struct Completion {
 impl<C: PjrtClient> Execution<C> {
     pub(crate) fn new(
         inputs: Vec<Vec<Held<C::Buffer>>>,
-        devices: Arc<[DeviceId]>,
-        launch_id: i32,
+        target: Target,
         num_outputs: usize,
     ) -> (Self, Arc<Launch<C::Buffer>>) {
         let launch = Arc::new(Launch {
@@ -79,21 +85,27 @@ impl<C: PjrtClient> Execution<C> {
             num_outputs,
         });
         let settled = inputs.iter().flatten().all(Held::is_settled);
-        (Self { launch: Launched(Some(Arc::clone(&launch))), inputs, settled, devices, launch_id }, launch)
+        (Self { launch: Launched(Some(Arc::clone(&launch))), inputs, settled, target }, launch)
     }
 
     /// The devices that it runs on, in the order of the outer vectors of inputs and outputs: as a rule all of those that the
     /// program was loaded for and this process has; one of them if the host launches them one by one.
     #[must_use]
     pub fn devices(&self) -> &[DeviceId] {
-        &self.devices
+        &self.target.devices
     }
 
     /// The host's number of this launch; launches of the same program on several devices or processes that belong together
     /// have the same.
     #[must_use]
     pub fn launch_id(&self) -> i32 {
-        self.launch_id
+        self.target.launch_id
+    }
+
+    /// The host's functions for the program's send and receive operations; empty for most programs.
+    #[must_use]
+    pub fn host_callbacks(&self) -> &HostCallbacks {
+        &self.target.callbacks
     }
 
     /// Runs a closure once the data of all inputs is there: now, or on the thread that makes the last of them ready.
@@ -165,13 +177,19 @@ impl<C: PjrtClient> ReadyExecution<C> {
     /// The devices; see [`Execution::devices`].
     #[must_use]
     pub fn devices(&self) -> &[DeviceId] {
-        &self.execution.devices
+        self.execution.devices()
     }
 
     /// The host's number of this launch; see [`Execution::launch_id`].
     #[must_use]
     pub fn launch_id(&self) -> i32 {
-        self.execution.launch_id
+        self.execution.launch_id()
+    }
+
+    /// The host's functions for send and receive operations; see [`Execution::host_callbacks`].
+    #[must_use]
+    pub fn host_callbacks(&self) -> &HostCallbacks {
+        self.execution.host_callbacks()
     }
 
     /// When the data of each input is there, by device and argument, until [`take_inputs`](Self::take_inputs). Of use
@@ -376,7 +394,7 @@ impl<B> Drop for Launched<B> {
 
 impl<C: PjrtClient> fmt::Debug for Execution<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Execution(launch {} on {:?})", self.launch_id, self.devices)
+        write!(f, "Execution(launch {} on {:?})", self.target.launch_id, self.target.devices)
     }
 }
 

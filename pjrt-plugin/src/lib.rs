@@ -144,6 +144,7 @@
 //! * **Memory that the host can read**: [`Memory::host_accessible`] and [`PjrtBuffer::host_bytes`]; uploads then need not
 //!   copy either ([`HostBuffer::may_alias`]).
 //! * **Donation**: [`PjrtExecutable::donated_parameters`] and [`Input::Donated`].
+//! * **Callbacks into the host** (JAX's `pure_callback`, `jax.debug.print`): [`Execution::host_callbacks`].
 //! * **Several devices**: [`PjrtClient::devices`]; an execution carries all of its devices at once.
 //! * **Several processes**: [`ClientConfig`] has the process's number and the [`KeyValueStore`] that they share.
 //! * **Options**: [`PjrtClient::CREATE_OPTIONS`].
@@ -180,6 +181,7 @@ pub mod execution;
 pub mod ext;
 mod fingerprint;
 pub mod host_buffer;
+pub mod host_callback;
 pub mod kv_store;
 pub mod layout;
 pub mod memory;
@@ -210,6 +212,7 @@ pub use crate::event::{Event, EventSource};
 pub use crate::executable::{ArraySpec, PjrtExecutable};
 pub use crate::execution::{Completion, Execution, Input, ReadyExecution};
 pub use crate::host_buffer::{CopyToHost, HostBuffer};
+pub use crate::host_callback::{HostCallbacks, HostStream};
 pub use crate::kv_store::{KeyValueBackend, KeyValueStore};
 pub use crate::layout::Layout;
 pub use crate::memory::Memory;

@@ -8,12 +8,14 @@ use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, shi
 use crate::abi::buffer::{BufferHandle, Shape};
 use crate::abi::event::event_to_raw;
 use crate::abi::handle::{self, borrow};
+use crate::abi::host_callback::{Lease, read_callbacks};
 use crate::abi::loaded::LoadedHandle;
 use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::execution::{Execution, Finished, Outcome};
+use crate::execution::{Execution, Finished, Outcome, Target};
+use crate::host_callback::HostCallbacks;
 use crate::storage::{BufferState, Claim, Held};
 
 /// What the host says about a launch.
@@ -21,27 +23,29 @@ use crate::storage::{BufferState, Claim, Held};
 struct Options<'a> {
     launch_id: i32,
     non_donatable: &'a [i64],
+    callbacks: HostCallbacks,
 }
 
 /// # Safety
 ///
-/// `options` is null or points to options of the host's version, which live for `'a`.
-unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions) -> Result<Options<'a>> {
+/// `options` is null or points to options of the host's version for so many devices, which live for `'a`.
+unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions, num_devices: usize) -> Result<Options<'a>> {
     fields_of!(PJRT_ExecuteOptions);
     if options.is_null() {
         return Ok(Options::default());
     }
     // SAFETY: this function's contract.
     let options = unsafe { View::new(options) }?;
-    if input!(options.num_send_ops) > 0 || input!(options.num_recv_ops) > 0 {
-        return Err(Error::unimplemented("host callbacks through send and receive"));
-    }
+    let sends = (input!(options.send_callbacks), input!(options.num_send_ops));
+    let recvs = (input!(options.recv_callbacks), input!(options.num_recv_ops));
     let (pointer, len) =
         (input!(options.non_donatable_input_indices), input!(options.num_non_donatable_input_indices));
     Ok(Options {
         launch_id: input!(options.launch_id),
         // SAFETY: pointer and length describe an array of the host.
         non_donatable: unsafe { borrowed_slice(pointer, len, "non_donatable_input_indices") }?,
+        // SAFETY: the lists and numbers describe the callbacks of the host, by device.
+        callbacks: unsafe { read_callbacks(sends, recvs, num_devices) }?,
     })
 }
 
@@ -56,8 +60,6 @@ shims! {
     loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args) |args, C| {
         let loaded = handle!(args.executable: LoadedHandle<C>)?;
         let author = loaded.author()?;
-        // SAFETY: the field is null or points to options, which live until the call returns.
-        let options = unsafe { read_options(input!(args.options)) }?;
         let num_devices = input!(args.num_devices);
         let named = input!(args.execute_device);
         let place;
@@ -76,6 +78,8 @@ shims! {
                 loaded.assignment.partitions()
             )));
         }
+        // SAFETY: the field is null or points to options for all devices of the launch, which live until the call returns.
+        let options = unsafe { read_options(input!(args.options), num_devices) }?;
         let num_args = input!(args.num_args);
         if num_args != loaded.executable.parameters.shapes.len() {
             return Err(Error::invalid_argument(format!(
@@ -109,17 +113,20 @@ shims! {
                 }
             }
         }
-        let (execution, launch) = Execution::<C>::new(inputs, targets.ids, options.launch_id, num_outputs);
+        let lease = Lease::new(options.callbacks.clone());
+        let target = Target { devices: targets.ids, launch_id: options.launch_id, callbacks: options.callbacks };
+        let (execution, launch) = Execution::<C>::new(inputs, target, num_outputs);
         match execution.input_error() {
             Some(error) => execution.fail(error),
             None => loaded.client.client.execute(&author, execution)?,
         }
         let ready = Writer { loaded, places: targets.places, lists: output_lists }.write(launch.attach());
+        let over = lease.end_with(ready);
         let events = input!(args.device_complete_events);
         if !events.is_null() {
             for device in 0..num_devices {
                 // SAFETY: the host's array has room for `num_devices` events.
-                unsafe { events.add(device).write(event_to_raw(ready.clone())) };
+                unsafe { events.add(device).write(event_to_raw(over.clone())) };
             }
         }
         Ok(())

@@ -23,6 +23,7 @@ pub(crate) mod executable;
 pub(crate) mod execute;
 pub(crate) mod guard;
 pub(crate) mod handle;
+pub(crate) mod host_callback;
 pub(crate) mod host_memory;
 pub(crate) mod kv;
 pub(crate) mod layout;

@@ -16,6 +16,7 @@ use crate::abi::event::*;
 use crate::abi::executable::*;
 use crate::abi::execute::*;
 use crate::abi::guard;
+use crate::abi::host_callback::*;
 use crate::abi::loaded::*;
 use crate::abi::memory::*;
 use crate::abi::plugin::*;

@@ -18,16 +18,6 @@ macro_rules! unimplemented_slots {
 }
 
 unimplemented_slots! {
-    /// Slot 77.
-    copy_to_device_stream_destroy(PJRT_CopyToDeviceStream_Destroy_Args)
-    /// Slot 78.
-    copy_to_device_stream_add_chunk(PJRT_CopyToDeviceStream_AddChunk_Args)
-    /// Slot 79.
-    copy_to_device_stream_total_bytes(PJRT_CopyToDeviceStream_TotalBytes_Args)
-    /// Slot 80.
-    copy_to_device_stream_granule_size(PJRT_CopyToDeviceStream_GranuleSize_Args)
-    /// Slot 81.
-    copy_to_device_stream_current_bytes(PJRT_CopyToDeviceStream_CurrentBytes_Args)
     /// Slot 82.
     topology_description_create(PJRT_TopologyDescription_Create_Args)
     /// Slot 98.

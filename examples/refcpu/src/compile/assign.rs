@@ -86,6 +86,7 @@ pub(crate) fn touched(step: &Step, touch: &mut dyn FnMut(u32)) {
             views(&m.reads);
             views(&m.writes);
         }
+        Step::Send { read: view, .. } | Step::Receive { write: view, .. } => touch(view.slot),
         Step::Jump(_) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! Loops, branches, collectives and manual computations as steps.
+//! Loops, branches, collectives, communication with the host and manual computations as steps.
 
 use super::emit::{Context, Emitter, Place, emit_nested};
 use super::error::{CompileError, Result};
@@ -222,6 +222,37 @@ impl Emitter {
         self.step(Step::Collective(Box::new(step)));
         self.consume(place);
         self.settle(cx, node.first_result, Place { buffer, offset: 0 });
+        Ok(())
+    }
+
+    pub(super) fn host_unit(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
+        let graph = cx.graph;
+        let node = &graph.nodes()[n];
+        let (token_in, token_out) = match &node.op {
+            Op::HostSend { channel } => {
+                let read = self.view(cx, node.operands[0])?;
+                self.step(Step::Send { channel: *channel, read });
+                (node.operands[1], node.result(0))
+            }
+            Op::HostReceive { channel } => {
+                let value = node.result(0);
+                let shape = graph.shape(value);
+                let hint = cx.hints[value.index()].filter(|b| self.claim(*b, &[], &|_| false));
+                let buffer = hint.unwrap_or_else(|| self.buffer(shape.bytes(), None));
+                let write = View::new(buffer, 0, shape.dtype, &shape.dims);
+                self.step(Step::Receive { channel: *channel, write });
+                self.settle(cx, value, Place { buffer, offset: 0 });
+                (node.operands[0], node.result(1))
+            }
+            _ => unreachable!("communication with the host"),
+        };
+        // A token has no elements, so any place will do.
+        let token = self.place_of(cx, token_in)?;
+        self.settle(cx, token_out, token);
+        for v in reads {
+            let place = self.place_of(cx, *v)?;
+            self.consume(place);
+        }
         Ok(())
     }
 

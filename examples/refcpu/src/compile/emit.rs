@@ -388,6 +388,7 @@ impl Emitter {
             UnitKind::While => self.while_unit(cx, unit.node, &unit.reads).map_err(located),
             UnitKind::Case => self.case_unit(cx, unit.node, &unit.reads).map_err(located),
             UnitKind::Collective => self.collective_unit(cx, unit.node),
+            UnitKind::Host => self.host_unit(cx, unit.node, &unit.reads),
             UnitKind::Manual => self.manual_unit(cx, unit.node, &unit.reads).map_err(located),
         }
     }

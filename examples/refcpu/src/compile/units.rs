@@ -32,6 +32,7 @@ pub(super) enum UnitKind {
     While,
     Case,
     Collective,
+    Host,
     Manual,
 }
 
@@ -122,6 +123,7 @@ fn unit(graph: &Graph, fusion: &Fusion, node: &Node) -> Result<(UnitKind, Vec<Va
         Op::While { .. } => Ok((UnitKind::While, distinct(operands))),
         Op::Case { .. } => Ok((UnitKind::Case, distinct(operands))),
         Op::Collective(_) => Ok((UnitKind::Collective, distinct(operands))),
+        Op::HostSend { .. } | Op::HostReceive { .. } => Ok((UnitKind::Host, distinct(operands))),
         Op::Manual { .. } => Ok((UnitKind::Manual, distinct(operands))),
         op => {
             let shapes: Vec<&Shape> = operands.iter().map(|v| graph.shape(*v)).collect();

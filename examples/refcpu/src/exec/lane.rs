@@ -1,7 +1,7 @@
 //! One device's part of a run.
 
 use super::kernels::call;
-use super::{Cx, Input, Result, RunError, RunErrorKind, is_computed, manual};
+use super::{Cx, Input, Result, RunError, RunErrorKind, host, is_computed, manual};
 use crate::plan::{Home, Program, ResultSource, Step};
 use crate::storage::{Array, Frame};
 use std::sync::Arc;
@@ -113,6 +113,14 @@ impl Lane {
                     self.pc += 1;
                 }
                 Step::Collective(_) => return Ok(Stop::Collective),
+                Step::Send { channel, read } => {
+                    host::send(self, *channel, read, cx)?;
+                    self.pc += 1;
+                }
+                Step::Receive { channel, write } => {
+                    host::receive(self, *channel, write, cx)?;
+                    self.pc += 1;
+                }
                 Step::Manual(m) => {
                     manual::run(m, self, cx)?;
                     self.pc += 1;

@@ -7,9 +7,12 @@
 mod bitcast;
 mod collective;
 mod generic;
+mod host;
 mod kernels;
 mod lane;
 mod manual;
+
+pub use host::{HostTransfer, Process};
 
 use crate::plan::{Plan, Program, ResultSource};
 use crate::storage::{Allocator, Array, OutOfMemory};
@@ -48,6 +51,8 @@ pub struct Input {
 pub struct RunOptions<'a> {
     /// Ends the run soon after this becomes true.
     pub cancel: Option<&'a AtomicBool>,
+    /// The host, for programs that communicate with it.
+    pub host: Option<&'a dyn HostTransfer>,
 }
 
 /// What kind of failure it is; PJRT's error codes follow from it.
@@ -59,8 +64,10 @@ pub enum RunErrorKind {
     ResourceExhausted,
     /// The run was asked to end.
     Cancelled,
-    /// Devices did not meet in the same collective.
+    /// Devices did not meet in the same collective, or the program needs a host and there is none.
     FailedPrecondition,
+    /// The host failed in communication with the program.
+    Host,
 }
 
 /// Why a run failed.
@@ -74,7 +81,8 @@ pub struct RunError {
 }
 
 impl RunError {
-    fn new(kind: RunErrorKind, message: impl Into<String>) -> Self {
+    /// A failure.
+    pub fn new(kind: RunErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
@@ -95,6 +103,7 @@ type Result<T, E = RunError> = std::result::Result<T, E>;
 struct Cx<'a> {
     runtime: &'a Runtime,
     cancel: Option<&'a AtomicBool>,
+    host: Option<&'a dyn HostTransfer>,
 }
 
 /// Runs a plan: one list of arguments for each lane of the plan ([`Plan::lanes`]), one list of results for each.
@@ -120,7 +129,7 @@ pub fn run(
             plan.lanes()
         )));
     }
-    let cx = Cx { runtime, cancel: options.cancel };
+    let cx = Cx { runtime, cancel: options.cancel, host: options.host };
     let partitions = plan.lanes() / plan.num_replicas.max(1);
     let ids = |lane: usize| (lane / partitions.max(1), lane % partitions.max(1));
     run_program(&plan.program, inputs, &ids, &cx)

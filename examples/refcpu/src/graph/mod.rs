@@ -250,6 +250,11 @@ impl Graph {
         Uses { starts, users, is_result }
     }
 
+    /// True if the graph or one of its bodies communicates with the host.
+    pub fn uses_host(&self) -> bool {
+        self.nodes.iter().any(|n| n.op.is_host_transfer() || n.op.bodies().iter().any(|b| b.uses_host()))
+    }
+
     /// Number of nodes, those of bodies included.
     pub fn size(&self) -> usize {
         self.nodes.iter().map(|n| 1 + n.op.bodies().iter().map(|b| b.size()).sum::<usize>()).sum()

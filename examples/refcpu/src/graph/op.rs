@@ -246,6 +246,16 @@ pub enum Op {
     },
     /// Results equal operands; nothing is moved across.
     Barrier,
+    /// Sends an array to the host: array, token to token. Tokens are arrays without elements.
+    HostSend {
+        /// The number by which the host knows what to do with it.
+        channel: i64,
+    },
+    /// Receives an array from the host: token to array, token.
+    HostReceive {
+        /// The number by which the host knows what to send.
+        channel: i64,
+    },
 }
 
 impl Op {
@@ -277,15 +287,23 @@ impl Op {
     pub fn is_pure(&self) -> bool {
         match self {
             Op::RngUniform | Op::RngNormal | Op::Collective(_) | Op::Manual { .. } => false,
+            Op::HostSend { .. } | Op::HostReceive { .. } => false,
             _ => self.bodies().iter().all(|b| b.nodes().iter().all(|n| n.op.is_pure())),
         }
     }
 
-    /// True if the node must stay although nobody uses its results: devices wait for each other in it.
+    /// True if the node must stay although nobody uses its results, and in its order among such nodes: devices wait for each
+    /// other, or communicate with the host in it.
     pub fn has_effect(&self) -> bool {
         match self {
             Op::Collective(_) => true,
+            _ if self.is_host_transfer() => true,
             _ => self.bodies().iter().any(|b| b.nodes().iter().any(|n| n.op.has_effect())),
         }
+    }
+
+    /// True if the operation communicates with the host.
+    pub fn is_host_transfer(&self) -> bool {
+        matches!(self, Op::HostSend { .. } | Op::HostReceive { .. })
     }
 }

@@ -62,6 +62,10 @@ fn is_index(s: &Shape) -> bool {
     s.rank() == 0 && !s.dtype.is_float() && !s.dtype.is_complex() && s.dtype != DType::Pred
 }
 
+fn is_token(s: &Shape) -> bool {
+    s.dtype == DType::Pred && *s.dims == [0]
+}
+
 fn verify_node(g: &Graph, node: &Node) -> Check {
     let x: Vec<&Shape> = node.operands.iter().map(|v| g.shape(*v)).collect();
     let y: Vec<&Shape> = node.results().map(|v| g.shape(v)).collect();
@@ -437,6 +441,14 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
                 }
                 CollectiveKind::Permute { .. } | CollectiveKind::Broadcast => same(x[0], y[0]),
             }
+        }
+        Op::HostSend { .. } => {
+            counts(2, 1)?;
+            need(is_token(x[1]) && is_token(y[0]), "no token")
+        }
+        Op::HostReceive { .. } => {
+            counts(1, 2)?;
+            need(is_token(x[0]) && is_token(y[1]), "no token")
         }
         Op::PartitionId | Op::ReplicaId => {
             counts(0, 1)?;

@@ -334,6 +334,8 @@ wire_enums! {
         ReplicaId,
         Manual { spec, body },
         Barrier,
+        HostSend { channel },
+        HostReceive { channel },
     }
 }
 

@@ -73,6 +73,7 @@ impl Program {
             Step::Branch { index, .. } => vec![index],
             Step::Collective(c) => vec![&c.read, &c.write],
             Step::Manual(m) => m.reads.iter().chain(&m.writes).collect(),
+            Step::Send { read: view, .. } | Step::Receive { write: view, .. } => vec![view],
             _ => vec![],
         };
         for v in views {
@@ -130,6 +131,10 @@ fn accesses(step: &Step) -> (Vec<u32>, Vec<u32>) {
         Step::Manual(m) => {
             (m.reads.iter().map(|v| v.slot).collect(), m.writes.iter().map(|v| v.slot).collect())
         }
+        // What has no bytes need not have been written.
+        Step::Send { read, .. } if read.byte_len() == 0 => (vec![], vec![]),
+        Step::Send { read, .. } => (vec![read.slot], vec![]),
+        Step::Receive { write, .. } => (vec![], vec![write.slot]),
         Step::Jump(_) => (vec![], vec![]),
     }
 }

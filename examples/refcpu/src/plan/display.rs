@@ -45,6 +45,14 @@ impl Display for Program {
                     views(f, std::slice::from_ref(&c.read))?;
                     write!(f, ")")?;
                 }
+                Step::Send { channel, read } => {
+                    write!(f, "send to channel {channel} ")?;
+                    views(f, std::slice::from_ref(read))?;
+                }
+                Step::Receive { channel, write } => {
+                    views(f, std::slice::from_ref(write))?;
+                    write!(f, " = receive from channel {channel}")?;
+                }
                 Step::Manual(m) => {
                     views(f, &m.writes)?;
                     write!(f, " = {:?} (", m.spec)?;

@@ -167,6 +167,20 @@ pub enum Step {
     Collective(Box<CollectiveStep>),
     /// Runs a program on the parts of arrays.
     Manual(Box<ManualStep>),
+    /// Sends an array to the host.
+    Send {
+        /// The number by which the host knows what to do with it.
+        channel: i64,
+        /// The array.
+        read: View,
+    },
+    /// Receives an array from the host.
+    Receive {
+        /// The number by which the host knows what to send.
+        channel: i64,
+        /// The array.
+        write: View,
+    },
 }
 
 /// A kernel and its arrays.
@@ -216,6 +230,11 @@ impl Plan {
     /// the global view, where a replica is one lane on whole arrays.
     pub fn lanes(&self) -> usize {
         if self.global_view { self.num_replicas } else { self.num_replicas * self.num_partitions }
+    }
+
+    /// True if a run communicates with the host.
+    pub fn uses_host(&self) -> bool {
+        self.graph.uses_host()
     }
 }
 

@@ -4,8 +4,9 @@ use super::buffer::RefcpuBuffer;
 use super::config::{CREATE_OPTIONS, Config};
 use super::device::RefcpuDevice;
 use super::executable::RefcpuExecutable;
-use super::executor::Executor;
-use super::launch::{Loaded, run};
+use super::executor::{Executor, run_apart};
+use super::host::is_inside_callback;
+use super::launch::{Loaded, WhereToRun, run};
 use crate::exec::Runtime;
 use crate::storage::Allocator;
 use pjrt_plugin::attributes::StablehloVersion;
@@ -22,6 +23,9 @@ pub struct RefcpuClient {
     devices: Vec<RefcpuDevice>,
     /// One per device, in the order of `devices`.
     executors: Vec<Arc<Executor>>,
+    /// Likewise, for programs that call the host. Programs that the host runs in such a call go to `executors`, so that nothing
+    /// waits for itself.
+    host_executors: Vec<Arc<Executor>>,
     runtime: Arc<Runtime>,
 }
 
@@ -62,11 +66,13 @@ impl PjrtClient for RefcpuClient {
         let config = Config::new(&config.options)?;
         let allocator = Allocator::new(config.allocator);
         let device = |id| RefcpuDevice::new(id, config.opaque, allocator.clone());
+        let executors = |name: &str| {
+            (0..config.num_devices).map(|id| Arc::new(Executor::new(format!("{name}-{id}")))).collect()
+        };
         Ok(Self {
             devices: (0..config.num_devices).map(device).collect(),
-            executors: (0..config.num_devices)
-                .map(|id| Arc::new(Executor::new(format!("refcpu-{id}"))))
-                .collect(),
+            executors: executors("refcpu"),
+            host_executors: executors("refcpu-host"),
             runtime: Arc::new(Runtime::new(Pool::new(config.num_threads), allocator)),
         })
     }
@@ -92,18 +98,27 @@ impl PjrtClient for RefcpuClient {
 
     fn execute(&self, loaded: &Arc<Loaded>, execution: Execution<Self>) -> Result<()> {
         let first = execution.devices().first().copied();
-        let executor = match first {
-            Some(device) => &self.executors[self.position(device)?],
+        let device = match first {
+            Some(device) => self.position(device)?,
             None => return Err(Error::invalid_argument("an execution without devices")),
         };
         let (runtime, loaded) = (Arc::clone(&self.runtime), Arc::clone(loaded));
-        if loaded.is_short() {
-            execution.when_ready(move |ready| run(&runtime, &loaded, ready));
-        } else {
-            let executor = Arc::clone(executor);
-            execution
-                .when_ready(move |ready| executor.submit(Box::new(move || run(&runtime, &loaded, ready))));
-        }
+        let executor = match loaded.where_to_run() {
+            WhereToRun::Caller => {
+                execution.when_ready(move |ready| run(&runtime, &loaded, ready));
+                return Ok(());
+            }
+            WhereToRun::HostQueue if is_inside_callback() => {
+                // The queue waits for the call that this program is made in.
+                execution.when_ready(move |ready| {
+                    run_apart("refcpu-nested", Box::new(move || run(&runtime, &loaded, ready)));
+                });
+                return Ok(());
+            }
+            WhereToRun::Queue => Arc::clone(&self.executors[device]),
+            WhereToRun::HostQueue => Arc::clone(&self.host_executors[device]),
+        };
+        execution.when_ready(move |ready| executor.submit(Box::new(move || run(&runtime, &loaded, ready))));
         Ok(())
     }
 

@@ -45,6 +45,7 @@ pub(super) fn run_error(error: &RunError, name: &str, plan: &Plan) -> Error {
             Error::resource_exhausted(message).with_hint(MEMORY_HINT)
         }
         RunErrorKind::Cancelled => Error::cancelled(&error.message),
+        RunErrorKind::Host => Error::internal(&error.message),
         RunErrorKind::FailedPrecondition => Error::failed_precondition(&error.message),
     }
 }

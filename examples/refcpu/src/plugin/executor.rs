@@ -50,6 +50,24 @@ impl Executor {
     }
 }
 
+/// Runs a job on a thread of its own, which ends with it.
+///
+/// Where the system refuses a thread, the job runs on the caller's.
+pub(super) fn run_apart(name: &str, job: Job) {
+    // The closure of a thread that cannot be started is lost, so the job waits outside of it.
+    let (sender, jobs) = channel::<Job>();
+    let spawned =
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || jobs.into_iter().for_each(run));
+    match spawned {
+        Ok(_detached) => {
+            if let Err(refused) = sender.send(job) {
+                run(refused.0);
+            }
+        }
+        Err(_) => run(job),
+    }
+}
+
 /// Runs one job. A panic ends the job and not the thread: what the job owned reports the error when it is dropped.
 fn run(job: Job) {
     let _panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));

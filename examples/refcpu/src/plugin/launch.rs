@@ -4,10 +4,11 @@ use super::buffer::RefcpuBuffer;
 use super::client::RefcpuClient;
 use super::errors::{out_of_memory, run_error};
 use super::executable::RefcpuExecutable;
+use super::host::Host;
 use super::sharding::Cut;
 use crate::exec::{self, RunOptions, Runtime};
 use crate::storage::{Allocator, Array, OutOfMemory};
-use pjrt_plugin::{Error, Input, PjrtExecutable, ReadyExecution, Result};
+use pjrt_plugin::{Error, HostCallbacks, Input, PjrtExecutable, ReadyExecution, Result};
 use std::sync::Arc;
 
 /// Programs estimated to run at most this long run on the caller's thread: handing one over and waiting for it costs
@@ -17,26 +18,43 @@ const SHORT_NANOSECONDS: f64 = 100_000.0;
 /// A program that is bound to devices.
 pub struct Loaded {
     executable: Arc<RefcpuExecutable>,
-    short: bool,
+    where_to_run: WhereToRun,
+}
+
+/// A thread for a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WhereToRun {
+    /// The caller's.
+    Caller,
+    /// The device's.
+    Queue,
+    /// The device's for programs that call the host, which may block, or may run other programs.
+    HostQueue,
 }
 
 impl Loaded {
     pub(super) fn new(executable: Arc<RefcpuExecutable>) -> Self {
         let lanes = executable.num_replicas() as f64;
-        let short = executable.plan.stats().nanoseconds * lanes <= SHORT_NANOSECONDS;
-        Self { executable, short }
+        let where_to_run = if executable.plan.uses_host() {
+            WhereToRun::HostQueue
+        } else if executable.plan.stats().nanoseconds * lanes <= SHORT_NANOSECONDS {
+            WhereToRun::Caller
+        } else {
+            WhereToRun::Queue
+        };
+        Self { executable, where_to_run }
     }
 
-    /// True if the program should run on the caller's thread.
-    pub(super) fn is_short(&self) -> bool {
-        self.short
+    /// The thread that the program should run on.
+    pub(super) fn where_to_run(&self) -> WhereToRun {
+        self.where_to_run
     }
 }
 
 /// Runs the program and completes the execution.
 pub(super) fn run(runtime: &Runtime, loaded: &Loaded, mut ready: ReadyExecution<RefcpuClient>) {
     let inputs = ready.take_inputs();
-    match outputs(runtime, &loaded.executable, inputs) {
+    match outputs(runtime, &loaded.executable, inputs, ready.host_callbacks()) {
         Ok(outputs) => ready.complete(outputs),
         Err(error) => ready.fail(error),
     }
@@ -48,6 +66,7 @@ fn outputs(
     runtime: &Runtime,
     executable: &RefcpuExecutable,
     inputs: PerDevice<Input<RefcpuBuffer>>,
+    callbacks: &HostCallbacks,
 ) -> Result<PerDevice<RefcpuBuffer>> {
     let allocator = &runtime.allocator;
     let partitions = executable.num_partitions();
@@ -56,8 +75,12 @@ fn outputs(
     } else {
         whole(executable, inputs, allocator)?
     };
-    let results = exec::run(&executable.plan, runtime, lanes, &RunOptions::default())
-        .map_err(|error| run_error(&error, executable.name(), &executable.plan))?;
+    let host = Host::new(callbacks, partitions);
+    let options = RunOptions { host: Some(&host), ..RunOptions::default() };
+    let results = exec::run(&executable.plan, runtime, lanes, &options)
+        .map_err(|error| {
+            host.take_failure().unwrap_or_else(|| run_error(&error, executable.name(), &executable.plan))
+        })?;
     let buffer = |array| RefcpuBuffer::new(array, allocator);
     if partitions == 1 {
         return Ok(results.into_iter().map(|lane| lane.into_iter().map(buffer).collect()).collect());

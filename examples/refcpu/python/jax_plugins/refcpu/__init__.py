@@ -32,6 +32,7 @@ def initialize() -> None:
     if _registered:
         return
     _private.allow_donation(NAME)
+    _private.when_registered(NAME, lambda: _private.allow_callbacks(NAME))
     if _named_in_environment():
         return
     if not LIBRARY.exists():

@@ -6,6 +6,7 @@ mod control;
 mod custom_call;
 mod dynamic;
 mod elementwise;
+mod host;
 mod indexing;
 mod manual;
 mod reducer;
@@ -379,6 +380,7 @@ impl<'m> Scope<'m> {
                     Self::indexing_op,
                     Self::control_op,
                     Self::collective_op,
+                    Self::host_op,
                     Self::dynamic_op,
                 ];
                 for step in steps {

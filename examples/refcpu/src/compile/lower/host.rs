@@ -1,0 +1,55 @@
+//! Communication with the host: `send` and `recv` with `is_host_transfer`.
+
+use super::{CompileError, Result, Scope};
+use crate::graph::{Op as Core, ValueId};
+use pjrt_stablehlo::ir::{ChannelHandle, Op, OpId, Operation};
+
+/// The type of a channel from a device to the host.
+const DEVICE_TO_HOST: i64 = 2;
+
+/// The type of a channel from the host to a device.
+const HOST_TO_DEVICE: i64 = 3;
+
+impl<'m> Scope<'m> {
+    /// Lowers what this file has; None for other operations.
+    pub(super) fn host_op(&mut self, _id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
+        match &op.kind {
+            Op::Send(o) => {
+                let channel = host_channel(o.channel_handle, o.is_host_transfer, DEVICE_TO_HOST)?;
+                let operands = self.flat(&op.operands)?;
+                if operands.len() != 2 {
+                    return Err(CompileError::unimplemented(
+                        "one operation that sends several arrays to the host",
+                    ));
+                }
+                let shapes = self.result_shapes(op)?;
+                Ok(Some(self.b.node(Core::HostSend { channel }, operands, shapes)))
+            }
+            Op::Recv(o) => {
+                let channel = host_channel(o.channel_handle, o.is_host_transfer, HOST_TO_DEVICE)?;
+                let operands = self.flat(&op.operands)?;
+                let shapes = self.result_shapes(op)?;
+                if shapes.len() != 2 {
+                    return Err(CompileError::unimplemented(
+                        "one operation that receives several arrays from the host",
+                    ));
+                }
+                Ok(Some(self.b.node(Core::HostReceive { channel }, operands, shapes)))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The channel of an operation that must be one between a device and the host.
+fn host_channel(channel: ChannelHandle, is_host_transfer: bool, wanted: i64) -> Result<i64> {
+    if is_host_transfer && channel.channel_type == wanted {
+        return Ok(channel.handle);
+    }
+    Err(CompileError::unimplemented(format!(
+        "a channel of type {} {}; only transfers to the host (type {DEVICE_TO_HOST}) and from it (type \
+         {HOST_TO_DEVICE}) are supported",
+        channel.channel_type,
+        if is_host_transfer { "with is_host_transfer" } else { "without is_host_transfer" }
+    )))
+}

@@ -1,0 +1,325 @@
+//! Host callbacks: calling the host's functions, and slots 77 to 81, by which the host answers.
+
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex};
+
+use pjrt_sys::{
+    PJRT_Chunk, PJRT_CopyToDeviceStream, PJRT_Error, PJRT_RecvCallbackInfo, PJRT_SendCallbackInfo,
+};
+
+use crate::abi::args::{borrowed_slice, handle, input, null, output, shims};
+use crate::abi::error::{callback_error, error_from_raw};
+use crate::abi::event::{HostPointer, event_to_raw};
+use crate::abi::handle::{self, Handle};
+use crate::error::{Error, Result};
+use crate::event::{Event, EventSource};
+use crate::host_callback::{HostCallbacks, Stream};
+use crate::sync::lock;
+
+type SendFunction = unsafe extern "C" fn(
+    *mut PJRT_Chunk,
+    *mut pjrt_sys::PJRT_CallbackError,
+    usize,
+    bool,
+    *mut c_void,
+) -> *mut PJRT_Error;
+type RecvFunction = unsafe extern "C" fn(*mut PJRT_CopyToDeviceStream, *mut c_void);
+
+/// A function of the host, and what it is called with.
+struct Callback<F> {
+    channel_id: i64,
+    function: F,
+    user_arg: HostPointer,
+}
+
+/// The functions for one device.
+struct DeviceCallbacks {
+    sends: Vec<Callback<SendFunction>>,
+    recvs: Vec<Callback<RecvFunction>>,
+}
+
+/// The functions for an execution. The host keeps them until the execution is over, so the gate lets calls through only
+/// until then.
+pub(crate) struct Callbacks {
+    devices: Vec<DeviceCallbacks>,
+    gate: Gate,
+}
+
+/// Counts the calls that are under way, and ends them.
+#[derive(Default)]
+struct Gate(Mutex<Calls>);
+
+#[derive(Default)]
+struct Calls {
+    under_way: usize,
+    closed: bool,
+    /// To be completed by the last call that is under way when the gate closes.
+    over: Option<EventSource>,
+}
+
+/// A call that is under way.
+struct Call<'a>(&'a Gate);
+
+impl Gate {
+    fn enter(&self) -> Result<Call<'_>> {
+        let mut calls = lock(&self.0);
+        if calls.closed {
+            drop(calls);
+            return Err(Error::failed_precondition(
+                "the execution is over, and with it the host's callbacks are gone",
+            ));
+        }
+        calls.under_way += 1;
+        Ok(Call(self))
+    }
+
+    /// Lets no more calls through. The event is complete when none is under way any more.
+    fn close(&self) -> Event {
+        let mut calls = lock(&self.0);
+        calls.closed = true;
+        if calls.under_way == 0 {
+            return Event::ready();
+        }
+        let (source, over) = Event::pending();
+        calls.over = Some(source);
+        over
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        let mut calls = lock(&self.0.0);
+        calls.under_way -= 1;
+        let over = if calls.under_way == 0 { calls.over.take() } else { None };
+        drop(calls);
+        if let Some(over) = over {
+            over.complete(Ok(()));
+        }
+    }
+}
+
+impl Callbacks {
+    fn find<'a, F>(
+        &'a self,
+        device: usize,
+        channel_id: i64,
+        what: &str,
+        list: impl Fn(&'a DeviceCallbacks) -> &'a [Callback<F>],
+    ) -> Result<&'a Callback<F>> {
+        let found = self.devices.get(device).map(list).unwrap_or_default();
+        found.iter().find(|callback| callback.channel_id == channel_id).ok_or_else(|| {
+            let known: Vec<i64> = found.iter().map(|callback| callback.channel_id).collect();
+            Error::not_found(format!(
+                "the host has no {what} callback for channel {channel_id} on device {device} of the launch; it has {known:?}"
+            ))
+        })
+    }
+
+    /// Sends a chunk, which belongs to the host from then on, whatever comes of it.
+    pub(crate) fn send(
+        &self,
+        device: usize,
+        channel_id: i64,
+        data: Vec<u8>,
+        total_bytes: usize,
+        last: bool,
+    ) -> Result<()> {
+        let callback = self.find(device, channel_id, "send", |device| &device.sends)?;
+        let _call = self.gate.enter()?;
+        let mut data = Box::new(data);
+        let mut chunk = PJRT_Chunk {
+            data: data.as_mut_ptr().cast(),
+            size: data.len(),
+            deleter: Some(free_chunk),
+            deleter_arg: Box::into_raw(data).cast(),
+        };
+        let mut make_error = Some(callback_error as _);
+        let (user_arg, make_error) = (callback.user_arg.get(), &raw mut make_error);
+        // SAFETY: the gate is open, so the host still keeps the callback, which it gave to be called from any thread with its own
+        // argument; the chunk is complete, and its error is one that `callback_error` made.
+        unsafe {
+            error_from_raw((callback.function)(&raw mut chunk, make_error, total_bytes, last, user_arg))
+        }
+    }
+
+    /// Gives the host its end of a stream, which it may fill now or later.
+    pub(crate) fn receive(&self, device: usize, channel_id: i64, stream: Arc<Stream>) -> Result<()> {
+        let callback = self.find(device, channel_id, "receive", |device| &device.recvs)?;
+        let _call = self.gate.enter()?;
+        let stream = handle::into_raw(StreamHandle(stream));
+        // SAFETY: the gate is open, so the host still keeps the callback, which it gave to be called from any thread with its own
+        // argument; the stream is the host's from now on.
+        unsafe { (callback.function)(stream, callback.user_arg.get()) };
+        Ok(())
+    }
+}
+
+/// The deleter of the chunks that [`Callbacks::send`] makes.
+///
+/// # Safety
+///
+/// The host calls it once, with the chunk's argument.
+unsafe extern "C" fn free_chunk(_data: *mut c_void, deleter_arg: *mut c_void) {
+    // SAFETY: the argument is the box of the chunk's bytes, which is taken back once.
+    drop(unsafe { Box::from_raw(deleter_arg.cast::<Vec<u8>>()) });
+}
+
+/// The functions for a launch, from the lists of `PJRT_ExecuteOptions`.
+///
+/// # Safety
+///
+/// The lists are null, or have a pointer for each of `num_devices` devices to as many callbacks as the numbers say; all can be
+/// read during the call. The callbacks may be called from any thread until the host learns that the launch is over.
+pub(crate) unsafe fn read_callbacks(
+    sends: (*mut *mut PJRT_SendCallbackInfo, usize),
+    recvs: (*mut *mut PJRT_RecvCallbackInfo, usize),
+    num_devices: usize,
+) -> Result<HostCallbacks> {
+    if sends.1 == 0 && recvs.1 == 0 {
+        return Ok(HostCallbacks(None));
+    }
+    // SAFETY: this function's contract.
+    let sends = unsafe { per_device(sends, num_devices, "send_callbacks") }?;
+    // SAFETY: this function's contract.
+    let recvs = unsafe { per_device(recvs, num_devices, "recv_callbacks") }?;
+    let device = |(sends, recvs): (&[PJRT_SendCallbackInfo], &[PJRT_RecvCallbackInfo])| {
+        let send =
+            |info: &PJRT_SendCallbackInfo| callback(info.channel_id, info.send_callback, info.user_arg);
+        let recv =
+            |info: &PJRT_RecvCallbackInfo| callback(info.channel_id, info.recv_callback, info.user_arg);
+        Ok(DeviceCallbacks {
+            sends: sends.iter().map(send).collect::<Result<_>>()?,
+            recvs: recvs.iter().map(recv).collect::<Result<_>>()?,
+        })
+    };
+    let devices = sends.into_iter().zip(recvs).map(device).collect::<Result<_>>()?;
+    Ok(HostCallbacks(Some(Arc::new(Callbacks { devices, gate: Gate::default() }))))
+}
+
+fn callback<F>(channel_id: i64, function: Option<F>, user_arg: *mut c_void) -> Result<Callback<F>> {
+    let function = function.ok_or_else(|| null(&format!("the callback of channel {channel_id}")))?;
+    Ok(Callback { channel_id, function, user_arg: HostPointer(user_arg) })
+}
+
+/// # Safety
+///
+/// As for [`read_callbacks`].
+unsafe fn per_device<'a, T>(
+    (lists, len): (*mut *mut T, usize),
+    num_devices: usize,
+    name: &str,
+) -> Result<Vec<&'a [T]>> {
+    if len == 0 {
+        return Ok(vec![&[]; num_devices]);
+    }
+    // SAFETY: this function's contract.
+    let lists = unsafe { borrowed_slice::<*mut T>(lists, num_devices, name) }?;
+    // SAFETY: this function's contract.
+    lists.iter().map(|list| unsafe { borrowed_slice(*list, len, name) }).collect()
+}
+
+/// Closes the gate of a launch at its end: when its event completes, or at once, if the call fails before there is one.
+pub(crate) struct Lease(HostCallbacks);
+
+impl Lease {
+    pub(crate) fn new(callbacks: HostCallbacks) -> Self {
+        Self(callbacks)
+    }
+
+    /// What to tell the host is the end, given when the outputs are ready.
+    pub(crate) fn end_with(mut self, ready: Event) -> Event {
+        let Some(callbacks) = self.0.0.take() else { return ready };
+        let (source, over) = Event::pending();
+        ready.on_ready(move |outcome| callbacks.gate.close().on_ready(move |_| source.complete(outcome)));
+        over
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(callbacks) = &self.0.0 {
+            // The host takes its callbacks back when the call fails, so those that the author has begun must end first.
+            let _ = callbacks.gate.close().wait();
+        }
+    }
+}
+
+/// The host's end of a stream.
+pub(crate) struct StreamHandle(Arc<Stream>);
+
+impl Handle for StreamHandle {
+    type Opaque = PJRT_CopyToDeviceStream;
+    const KIND: &'static str = "PJRT_CopyToDeviceStream";
+}
+
+impl Drop for StreamHandle {
+    fn drop(&mut self) {
+        self.0.host_is_gone();
+    }
+}
+
+/// A chunk of the host, freed exactly once: when this is dropped.
+struct HostChunk(PJRT_Chunk);
+
+impl HostChunk {
+    fn bytes(&self) -> Result<&[u8]> {
+        // SAFETY: `add_chunk`'s contract makes data and size describe bytes of the host, which live until the deleter is called.
+        unsafe { borrowed_slice(self.0.data.cast::<u8>(), self.0.size, "the chunk's data") }
+    }
+}
+
+impl Drop for HostChunk {
+    fn drop(&mut self) {
+        if let Some(deleter) = self.0.deleter {
+            // SAFETY: the host gave the chunk up, to be freed once from any thread with its own argument.
+            unsafe { deleter(self.0.data, self.0.deleter_arg) };
+        }
+    }
+}
+
+/// As an INT64 of the C API; a stream's sizes fit into it.
+fn size(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+shims! {
+    /// Slot 77: gives up the host's end of a stream. If not everything is there, the program's end fails.
+    copy_to_device_stream_destroy(PJRT_CopyToDeviceStream_Destroy_Args) |args, C| {
+        // SAFETY: the host gives the stream up.
+        drop(unsafe { handle::from_raw::<StreamHandle>(input!(args.stream), "stream") }?);
+        Ok(())
+    }
+
+    /// Slot 78: takes a chunk and frees it. What is wrong with the chunk is the event's error.
+    copy_to_device_stream_add_chunk(PJRT_CopyToDeviceStream_AddChunk_Args) |args, C| {
+        let pointer = input!(args.chunk);
+        if pointer.is_null() {
+            return Err(null("chunk"));
+        }
+        // SAFETY: the field points to a chunk that the host gives up with this call, whatever comes of it.
+        let chunk = HostChunk(unsafe { pointer.read() });
+        let stream = handle!(args.stream: StreamHandle)?;
+        let added = chunk.bytes().and_then(|bytes| stream.0.add_chunk(bytes));
+        drop(chunk);
+        output!(args.transfer_complete = event_to_raw(added.map_or_else(Event::failed, |()| Event::ready())));
+        Ok(())
+    }
+
+    /// Slot 79: how many bytes the program waits for.
+    copy_to_device_stream_total_bytes(PJRT_CopyToDeviceStream_TotalBytes_Args) |args, C| {
+        output!(args.total_bytes = size(handle!(args.stream: StreamHandle)?.0.total_bytes));
+        Ok(())
+    }
+
+    /// Slot 80: what the size of every chunk is a multiple of.
+    copy_to_device_stream_granule_size(PJRT_CopyToDeviceStream_GranuleSize_Args) |args, C| {
+        output!(args.granule_size_in_bytes = size(handle!(args.stream: StreamHandle)?.0.granule_bytes));
+        Ok(())
+    }
+
+    /// Slot 81: how many bytes have come.
+    copy_to_device_stream_current_bytes(PJRT_CopyToDeviceStream_CurrentBytes_Args) |args, C| {
+        output!(args.current_bytes = size(handle!(args.stream: StreamHandle)?.0.current_bytes()));
+        Ok(())
+    }
+}
