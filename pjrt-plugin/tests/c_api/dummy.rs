@@ -6,9 +6,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 use pjrt_plugin::ext::{Sharding, Shardings};
 use pjrt_plugin::{
     ArraySpec, AttributeValue, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription,
-    ElementType, Error, Execution, HostBuffer, Input, Memory, MemoryStats, OptionSpec, Pending, PjrtBuffer,
-    PjrtClient, PjrtDevice, PjrtExecutable, Placement, PluginAttributes, ProcessInfo, Promise, Result,
-    promise,
+    ElementType, Error, ErrorCode, Execution, HostBuffer, HostCallbacks, Input, Memory, MemoryStats,
+    OptionSpec, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement, PluginAttributes,
+    ProcessInfo, Promise, Result, promise,
 };
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -153,8 +153,8 @@ impl PjrtClient for Dummy {
         let queue = words.next().and_then(|queue| queue.parse().ok()).unwrap_or(0);
         let array = || ArraySpec::new(ElementType::F32, [4]);
         let (parameters, outputs, donated) = match word.as_str() {
-            "negate" | "later" | "error" | "fail" | "drop" | "panic" | "panic_later" | "allocated"
-            | "short" => (1, 1, 0),
+            "host" | "host_late" | "host_error" | "negate" | "later" | "error" | "fail" | "drop"
+            | "panic" | "panic_later" | "allocated" | "short" => (1, 1, 0),
             "donate" | "donate_later" => (1, 1, 1),
             "donate_first" => (2, 1, 1),
             "two" => (1, 2, 0),
@@ -197,6 +197,17 @@ impl PjrtClient for Dummy {
             "fail" => execution.fail(Error::data_loss("lost")),
             "drop" => drop(execution),
             "panic" => panic!("asked to panic"),
+            "host" => enqueue(program.queue, move || execution.when_ready(call_host)),
+            "host_late" => {
+                let callbacks = execution.host_callbacks().clone();
+                enqueue(program.queue, move || is_over(&callbacks));
+                execution.when_ready(run);
+            }
+            "host_error" => {
+                let callbacks = execution.host_callbacks().clone();
+                enqueue(program.queue, move || is_over(&callbacks));
+                return Err(Error::resource_exhausted("no room"));
+            }
             "panic_later" => execution.when_ready(|_| panic!("asked to panic later")),
             "short" => execution.when_ready(|ready| ready.complete(vec![])),
             "later" | "donate_later" => enqueue(program.queue, move || execution.when_ready(run)),
@@ -228,6 +239,29 @@ impl PjrtClient for Dummy {
         enqueue(self.uploads, move || promise.fulfil(storage));
         Ok(pending)
     }
+}
+
+/// Sends each device's input on channel 1, and has for output what it receives on channel 2.
+fn call_host(mut ready: pjrt_plugin::ReadyExecution<Dummy>) {
+    let callbacks = ready.host_callbacks().clone();
+    let call = |(device, inputs): (usize, Vec<Input<Storage>>)| {
+        callbacks.send(device, 1, inputs[0].bytes().to_vec())?;
+        let stream = callbacks.receive(device, 2, 16, 8)?;
+        Ok(vec![Storage::Own(stream.wait_timeout(std::time::Duration::from_secs(20))?)])
+    };
+    let inputs = ready.take_inputs();
+    match inputs.into_iter().enumerate().map(call).collect() {
+        Ok(outputs) => ready.complete(outputs),
+        Err(error) => ready.fail(error),
+    }
+}
+
+/// Checks that the host's functions cannot be called any more.
+fn is_over(callbacks: &HostCallbacks) {
+    let error = callbacks.send(0, 1, vec![]).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::FailedPrecondition, "{error}");
+    let error = callbacks.receive(0, 2, 16, 1).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::FailedPrecondition, "{error}");
 }
 
 /// The negated numbers of a shared input; where the storage was given up, the numbers plus 100.

@@ -402,6 +402,21 @@ impl Executable {
         non_donatable: &[i64],
         execute_device: *mut PJRT_Device,
     ) -> Result<Launch> {
+        let options = PJRT_ExecuteOptions {
+            launch_id: -7,
+            non_donatable_input_indices: non_donatable.as_ptr(),
+            num_non_donatable_input_indices: non_donatable.len(),
+            ..PJRT_ExecuteOptions::zeroed()
+        };
+        self.launch_with(arguments, options, execute_device)
+    }
+
+    pub(crate) fn launch_with(
+        &self,
+        arguments: &[&[&Buffer]],
+        mut options: PJRT_ExecuteOptions,
+        execute_device: *mut PJRT_Device,
+    ) -> Result<Launch> {
         let (devices, outputs) = (arguments.len(), self.num_outputs());
         let lists: Vec<Vec<*mut PJRT_Buffer>> =
             arguments.iter().map(|list| list.iter().map(|buffer| buffer.0).collect()).collect();
@@ -409,12 +424,6 @@ impl Executable {
         let mut output_lists = vec![vec![ptr::null_mut::<PJRT_Buffer>(); outputs]; devices];
         let output_pointers: Vec<_> = output_lists.iter_mut().map(|list| list.as_mut_ptr()).collect();
         let mut events = vec![ptr::null_mut(); devices];
-        let mut options = PJRT_ExecuteOptions {
-            launch_id: -7,
-            non_donatable_input_indices: non_donatable.as_ptr(),
-            num_non_donatable_input_indices: non_donatable.len(),
-            ..PJRT_ExecuteOptions::zeroed()
-        };
         call!(PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args {
             executable: self.0,
             options: &raw mut options,

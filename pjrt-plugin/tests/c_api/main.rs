@@ -7,6 +7,7 @@ mod events;
 mod executions;
 mod extensions;
 mod host;
+mod host_callbacks;
 mod lifetimes;
 mod objects;
 mod programs;
