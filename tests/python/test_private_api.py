@@ -39,5 +39,25 @@ def test_private_symbols_are_used_in_one_file_only():
 def test_every_private_symbol_that_is_used_is_listed():
     source = pathlib.Path(_private.__file__).read_text()
     code = source[source.index("def ") :]
-    used = set(re.findall(r"\b(?:xla_bridge|mlir)\.(\w+)", code))
+    used = set(re.findall(r"\b(?:xla_bridge|mlir|module|_callback_module\(\))\.(\w+)", code))
+    used |= {attribute for _, attribute in re.findall(r'import_module\("([\w.]+)"\)\.(\w+)', code)}
     assert used == {attribute for _, attribute in _private.SYMBOLS}
+
+
+def test_what_jax_lowers_on_its_own_platforms_is_there():
+    for module, primitive, rule in _private.CALLBACKS:
+        for name in (primitive, rule):
+            assert hasattr(importlib.import_module(module), name), f"{module}.{name} is gone"
+
+
+def test_calls_of_python_are_lowered_as_the_package_expects():
+    from jax._src import callback
+    from jax._src.interpreters import mlir
+
+    parameters = inspect.signature(callback.emit_python_callback).parameters
+    assert list(parameters)[:6] == ["ctx", "callback", "token", "operands", "operand_avals", "result_avals"]
+    assert {"has_side_effect", "returns_token", "partitioned"} <= set(parameters)
+    assert {"platform", "cacheable"} <= set(inspect.signature(mlir.register_lowering).parameters)
+    assert callable(mlir.LoweringRuleContext.replace)
+    # Read through `_ModuleOnTpu`, which has `platforms` of its own.
+    assert "platforms" in mlir.ModuleContext.__dataclass_fields__

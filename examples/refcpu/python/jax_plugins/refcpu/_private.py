@@ -4,13 +4,17 @@ JAX has no public interface for what a plugin's package must do. `tests/python/t
 for the JAX version that the tests run with, and checks that the rest of the package uses none.
 """
 
+import functools
 import importlib
+import importlib.util
 import inspect
 from collections.abc import Callable
 from typing import Any
 
-from jax._src import xla_bridge
+from jax._src import callback, xla_bridge
 from jax._src.interpreters import mlir
+
+from jax_plugins.refcpu import buffer_callback
 
 # (module, attribute): what the functions below need.
 SYMBOLS = (
@@ -24,12 +28,12 @@ SYMBOLS = (
     ("jax._src.xla_bridge", "_init_backend"),
     ("jax._src.interpreters.mlir", "_platforms_with_donation"),
     ("jax._src.interpreters.mlir", "register_lowering"),
+    ("jax._src.callback", "emit_python_callback"),
+    ("jax._src.buffer_callback", "buffer_callback_p"),
 )
 
-# (module, primitive, lowering rule): what calls Python, as JAX's own platforms lower it. Older versions lack some.
+# (module, primitive, lowering rule): what JAX lowers on its own platforms only. Older versions lack some.
 CALLBACKS = (
-    ("jax._src.callback", "pure_callback_p", "pure_callback_lowering"),
-    ("jax._src.callback", "io_callback_p", "io_callback_lowering"),
     ("jax._src.debugging", "debug_callback_p", "debug_callback_lowering"),
     ("jax._src.debugging", "debug_print_p", "debug_print_lowering_rule"),
     ("jax._src.checkify", "check_p", "check_lowering_rule"),
@@ -62,17 +66,69 @@ def when_registered(platform: str, then: Callable[[], None]) -> None:
     xla_bridge.register_plugin_callbacks(plugin_is_registered)
 
 
+@functools.cache
 def allow_callbacks(platform: str) -> None:
     """Lets programs for a platform that JAX knows call Python, which JAX has only on its own platforms.
 
-    For a TPU, JAX makes such a call an operation that sends arrays to the host and one that receives arrays from it. These
-    are ordinary StableHLO, so any plugin can have them: the rules here are JAX's own, told that the module is for a TPU.
+    For a TPU, JAX makes such a call operations that send arrays to the host and receive arrays from it. These are ordinary
+    StableHLO, so any plugin can have them. The function that decides by the platform's name is one, whatever the call comes
+    from, so it is told here that the module is for a TPU.
     """
-    for module_name, primitive_name, rule_name in CALLBACKS:
+    module = _callback_module()
+    emit = module.emit_python_callback
+
+    @functools.wraps(emit)
+    def emit_python_callback(context: Any, *arguments: Any, **options: Any) -> Any:
+        if tuple(context.module_context.platforms) != (platform,):
+            return emit(context, *arguments, **options)
+        if options.get("partitioned"):
+            options["partitioned"] = False
+            if _is_partitioned_by_compiler(context.module_context):
+                raise NotImplementedError(
+                    f"{platform} runs programs that the compiler would partition in one piece, so it has no callbacks"
+                    " with partitioned=True outside of shard_map"
+                )
+        _start_cpu_backend()
+        on_tpu = context.replace(module_context=_ModuleOnTpu(context.module_context))
+        return emit(on_tpu, *arguments, **options)
+
+    module.emit_python_callback = emit_python_callback
+    for module_name, primitive, rule in CALLBACKS:
         module = importlib.import_module(module_name)
-        if hasattr(module, primitive_name):
-            rule = _as_on_tpu(getattr(module, rule_name))
-            _register_uncached(getattr(module, primitive_name), rule, platform)
+        if hasattr(module, primitive):
+            _register_uncached(getattr(module, primitive), getattr(module, rule), platform)
+    if importlib.util.find_spec("jax._src.buffer_callback") is not None:
+        primitive = importlib.import_module("jax._src.buffer_callback").buffer_callback_p
+        _register_uncached(primitive, _buffer_callback_lowering, platform)
+
+
+def _buffer_callback_lowering(
+    context: Any,
+    *operands: Any,
+    callback: Callable[..., None],
+    in_tree: Any,
+    out_tree: Any,
+    has_side_effect: bool,
+    input_output_aliases: Any,
+    **_: Any,
+) -> Any:
+    run = buffer_callback.on_arrays(callback, in_tree, out_tree, input_output_aliases, context.avals_out)
+    results, *_ = _callback_module().emit_python_callback(
+        context,
+        run,
+        None,
+        list(operands),
+        context.avals_in,
+        context.avals_out,
+        has_side_effect=has_side_effect,
+        returns_token=False,
+    )
+    return results
+
+
+def _callback_module() -> Any:
+    """The module that lowers calls of Python: before 0.5 another one."""
+    return callback if hasattr(callback, "emit_python_callback") else mlir
 
 
 class _ModuleOnTpu:
@@ -87,20 +143,10 @@ class _ModuleOnTpu:
         return getattr(self._context, name)
 
 
-def _as_on_tpu(rule: Callable[..., Any]) -> Callable[..., Any]:
-    def lower(context: Any, *operands: Any, **parameters: Any) -> Any:
-        if len(context.module_context.platforms) > 1:
-            return rule(context, *operands, **parameters)  # JAX's own error.
-        if parameters.get("partitioned"):
-            raise NotImplementedError("refcpu has no callbacks with partitioned=True: it runs sharded programs in one piece")
-        _start_cpu_backend()
-        inner = context.replace(module_context=_ModuleOnTpu(context.module_context))
-        results = rule(inner, *operands, **parameters)
-        if inner.tokens_out is not None:
-            context.set_tokens_out(inner.tokens_out)
-        return results
-
-    return lower
+def _is_partitioned_by_compiler(module_context: Any) -> bool:
+    axes = module_context.axis_context
+    manual = getattr(axes, "manual_axes", frozenset())
+    return getattr(axes, "num_devices", 1) > 1 or (hasattr(axes, "mesh") and manual != frozenset(axes.mesh.axis_names))
 
 
 def _register_uncached(primitive: Any, rule: Callable[..., Any], platform: str) -> None:
