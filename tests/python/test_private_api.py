@@ -56,7 +56,7 @@ def test_calls_of_python_are_lowered_as_the_package_expects():
 
     parameters = inspect.signature(callback.emit_python_callback).parameters
     assert list(parameters)[:6] == ["ctx", "callback", "token", "operands", "operand_avals", "result_avals"]
-    assert {"has_side_effect", "returns_token", "partitioned"} <= set(parameters)
+    assert {"has_side_effect", "partitioned"} <= set(parameters)
     assert {"platform", "cacheable"} <= set(inspect.signature(mlir.register_lowering).parameters)
     assert callable(mlir.LoweringRuleContext.replace)
     # Read through `_ModuleOnTpu`, which has `platforms` of its own.

@@ -2,7 +2,7 @@
 //!
 //! One file per kind of object, with a generic `extern "C"` function per slot of the table; `table` puts them together.
 //! Around them: `guard` stops panics, `args` reads and writes structs of the host's version, `handle` follows the host's
-//! pointers, `pinned` keeps strings and arrays where the host can read them.
+//! pointers, `host_callback` calls the host's functions, `pinned` keeps strings and arrays where the host can read them.
 
 #![allow(unsafe_code)]
 // The C names stand, also in patterns.

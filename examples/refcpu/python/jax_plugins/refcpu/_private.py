@@ -121,7 +121,6 @@ def _buffer_callback_lowering(
         context.avals_in,
         context.avals_out,
         has_side_effect=has_side_effect,
-        returns_token=False,
     )
     return results
 
