@@ -23,6 +23,19 @@ use crate::sync::lock;
 /// Cloning gives another handle to the same functions. They can be called, from any thread, until the execution is
 /// finished; then every call is a FAILED_PRECONDITION error. The host learns that the device is done only when the calls
 /// that are under way have returned.
+///
+/// ```
+/// use pjrt_plugin::{HostCallbacks, Result};
+///
+/// /// What a program does that sends to channel 1 and receives from channel 2, on the first device of the launch.
+/// fn ask(host: &HostCallbacks, question: &[u8], bytes_of_answer: usize) -> Result<Vec<u8>> {
+///     host.send(0, 1, question.to_vec())?;
+///     host.receive(0, 2, bytes_of_answer, 1)?.wait()
+/// }
+///
+/// // A launch for which the host gave no functions.
+/// assert!(ask(&HostCallbacks::default(), b"how many?", 4).is_err());
+/// ```
 #[derive(Clone, Default)]
 pub struct HostCallbacks(pub(crate) Option<Arc<Callbacks>>);
 

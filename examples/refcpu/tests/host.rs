@@ -134,6 +134,32 @@ fn loops_and_branches_talk_to_the_host_in_the_order_of_the_program() {
 }
 
 #[test]
+fn branches_without_results_talk_to_the_host() {
+    let text = format!(
+        "func.func public @main(%x: tensor<i32>) -> tensor<i32> {{
+           %t = stablehlo.create_token : !stablehlo.token
+           %ten = stablehlo.constant dense<10> : tensor<i32>
+           %y = stablehlo.add %x, %ten : tensor<i32>
+           %p = stablehlo.compare LT, %x, %ten : (tensor<i32>, tensor<i32>) -> tensor<i1>
+           \"stablehlo.if\"(%p) ({{
+             {}
+             stablehlo.return
+           }}, {{
+             stablehlo.return
+           }}) : (tensor<i1>) -> ()
+           return %x : tensor<i32>
+         }}",
+        send("%s", "%y", "%t"),
+    );
+    let plan = compiled(&text, &CompileOptions::default()).unwrap();
+    for (x, sent) in [(3, vec![(ONE, 1, 13)]), (10, vec![])] {
+        let host = Counter::default();
+        assert_eq!(run_with(&plan, Some(&host), &[x]), Ok(vec![x]));
+        assert_eq!(host.sent.take(), sent);
+    }
+}
+
+#[test]
 fn every_device_talks_to_the_host_for_itself() {
     let options = CompileOptions { num_replicas: 3, ..CompileOptions::default() };
     let plan = compiled(&once(), &options).unwrap();
@@ -173,4 +199,24 @@ fn transfers_between_devices_are_refused_when_compiling() {
     let (kind, message) = compiled(&text, &CompileOptions::default()).err().unwrap();
     assert_eq!(kind, CompileErrorKind::Unimplemented);
     assert!(message.contains("stablehlo.send") && message.contains("type 1"), "{message}");
+}
+
+#[test]
+fn a_reduction_cannot_talk_to_the_host() {
+    let text = format!(
+        "func.func public @main(%x: tensor<4xi32>) -> tensor<i32> {{
+           %z = stablehlo.constant dense<0> : tensor<i32>
+           %r = \"stablehlo.reduce\"(%x, %z) ({{
+           ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+             %t = stablehlo.create_token : !stablehlo.token
+             {}
+             %c = stablehlo.add %a, %b : tensor<i32>
+             stablehlo.return %c : tensor<i32>
+           }}) {{dimensions = array<i64: 0>}} : (tensor<4xi32>, tensor<i32>) -> tensor<i32>
+           return %r : tensor<i32>
+         }}",
+        send("%s", "%a", "%t")
+    );
+    let (kind, message) = compiled(&text, &CompileOptions::default()).err().unwrap();
+    assert_eq!(kind, CompileErrorKind::Unimplemented, "{message}");
 }

@@ -50,7 +50,8 @@ def environment(arguments: argparse.Namespace, record: pathlib.Path) -> dict[str
 
 def run_file(arguments: argparse.Namespace, file: pathlib.Path, record: pathlib.Path) -> None:
     """Runs what a file has left; begins again after a test that crashed or hung."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "recorder", "-p", "no:cacheprovider", "--tb=short", str(file)]
+    # JAX's tests capture the file that is `sys.stdout` when JAX is imported, so pytest must not put another in its place.
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "recorder", "-p", "no:cacheprovider", "-s", "--tb=short", str(file)]
     if arguments.only:
         command += ["-k", arguments.only]
     log = record.with_suffix(".log")

@@ -119,11 +119,11 @@ impl Choice<'_> {
     /// True if a node can compute its operand `v` itself.
     fn admits(&self, user: u32, v: ValueId) -> bool {
         let node = &self.graph.nodes()[user as usize];
-        let result = node.first_result;
-        let (from, to) = (self.graph.shape(v), self.graph.shape(result));
         match self.roles[user as usize] {
             Role::Compute => true,
             Role::Move => {
+                let result = node.first_result;
+                let (from, to) = (self.graph.shape(v), self.graph.shape(result));
                 // A movement that becomes an array is a copy of an array.
                 if !self.inlined[result.index()] {
                     return false;

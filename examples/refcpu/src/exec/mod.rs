@@ -2,7 +2,7 @@
 //!
 //! A run is synchronous and happens on the calling thread, which kernels may have helped by the pool. Each device of a
 //! run is a lane with its own frame; lanes take turns, each going on until it meets the others in a collective. So no
-//! thread ever waits for another in one.
+//! thread ever waits for another in one. In communication with the host the thread waits for the host.
 
 mod bitcast;
 mod collective;

@@ -278,7 +278,14 @@ impl<'m> Scope<'m> {
         if !self.captured(&captures).is_empty() {
             return Err(CompileError::unimplemented("the region uses values of the surrounding program"));
         }
-        self.body(block, arguments, &captures)
+        let body = self.body(block, arguments, &captures)?;
+        if body.nodes().iter().any(|node| node.op.has_effect()) {
+            // Kernels run such regions for as many elements at once, and as often, as suits them.
+            return Err(CompileError::unimplemented(
+                "the region communicates with other devices or the host",
+            ));
+        }
+        Ok(body)
     }
 
     /// A function as a graph of its own, with parameters of these types.
