@@ -77,10 +77,9 @@ fn outputs(
     };
     let host = Host::new(callbacks, partitions);
     let options = RunOptions { host: Some(&host), ..RunOptions::default() };
-    let results = exec::run(&executable.plan, runtime, lanes, &options)
-        .map_err(|error| {
-            host.take_failure().unwrap_or_else(|| run_error(&error, executable.name(), &executable.plan))
-        })?;
+    let results = exec::run(&executable.plan, runtime, lanes, &options).map_err(|error| {
+        host.take_failure().unwrap_or_else(|| run_error(&error, executable.name(), &executable.plan))
+    })?;
     let buffer = |array| RefcpuBuffer::new(array, allocator);
     if partitions == 1 {
         return Ok(results.into_iter().map(|lane| lane.into_iter().map(buffer).collect()).collect());
