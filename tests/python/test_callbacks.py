@@ -91,7 +91,8 @@ def test_loops_and_branches_call_as_often_as_they_run():
         step = lambda i, x: jax.pure_callback(count, FLOAT, i, x)  # noqa: E731
         x = jax.lax.fori_loop(0, 3, step, x)
         x, _ = jax.lax.scan(lambda x, i: (step(i, x), i), x, jnp.arange(10, 12))
-        x = jax.lax.while_loop(lambda x: jax.pure_callback(lambda x: np.asarray(x) < 8, like(True), x), lambda x: x + 1, x)
+        less = lambda x: jax.pure_callback(lambda x: np.asarray(x) < 8, like(True), x)  # noqa: E731
+        x = jax.lax.while_loop(less, lambda x: x + 1, x)
         return jax.lax.cond(x > 100, lambda x: step(98, x), lambda x: step(99, x), x)
 
     assert float(f(0.0)) == 9
@@ -117,10 +118,13 @@ def test_a_derivative_may_call_too():
 def test_ordered_effects_keep_their_order_within_and_across_programs():
     seen = []
 
+    def see(name, x):
+        io_callback(lambda x: seen.append((name, int(x))), None, x, ordered=True)
+
     @jax.jit
     def f(x):
-        io_callback(lambda x: seen.append(("a", int(x))), None, x, ordered=True)
-        jax.lax.fori_loop(0, 2, lambda i, _: io_callback(lambda x: seen.append(("b", int(x))), None, i, ordered=True), None)
+        see("a", x)
+        jax.lax.fori_loop(0, 2, lambda i, _: see("b", i), None)
 
     for i in range(3):
         f(i)
@@ -270,8 +274,10 @@ def test_a_check_that_fails_is_an_error():
 PROGRAM = """
 import time
 import jax, jax.numpy as jnp, numpy as np
-f = jax.jit(lambda x: jax.pure_callback(lambda x: (time.sleep(0.5), np.asarray(x) + 1)[1], jax.ShapeDtypeStruct((), jnp.float32), x))
-y = f(1.0)
+def slowly(x):
+    time.sleep(0.5)
+    return np.asarray(x) + 1
+y = jax.jit(lambda x: jax.pure_callback(slowly, jax.ShapeDtypeStruct((), jnp.float32), x))(1.0)
 """
 
 

@@ -57,7 +57,7 @@ def allow_donation(platform: str) -> None:
 
 
 def when_registered(platform: str, then: Callable[[], None]) -> None:
-    """Calls back once JAX knows a platform, also one that `PJRT_NAMES_AND_LIBRARY_PATHS` names; perhaps several times."""
+    """Calls back once JAX knows a platform, be it by `PJRT_NAMES_AND_LIBRARY_PATHS`; perhaps several times."""
 
     def plugin_is_registered(c_api: Any) -> None:
         if xla_bridge.is_known_platform(platform):
@@ -70,9 +70,9 @@ def when_registered(platform: str, then: Callable[[], None]) -> None:
 def allow_callbacks(platform: str) -> None:
     """Lets programs for a platform that JAX knows call Python, which JAX has only on its own platforms.
 
-    For a TPU, JAX makes such a call operations that send arrays to the host and receive arrays from it. These are ordinary
-    StableHLO, so any plugin can have them. The function that decides by the platform's name is one, whatever the call comes
-    from, so it is told here that the module is for a TPU.
+    For a TPU, JAX makes such a call operations that send arrays to the host and receive arrays from it. These are
+    ordinary StableHLO, so any plugin can have them. Whatever the call comes from, one function decides by the platform's
+    name, so it is told here that the module is for a TPU.
     """
     module = _callback_module()
     emit = module.emit_python_callback

@@ -70,7 +70,9 @@ def on_arrays(
 
     def call(*operands: Any) -> tuple[np.ndarray, ...]:
         # The memory of operands is lent, and not to be written to.
-        arguments = [np.array(operand) if i in sources.values() else np.asarray(operand) for i, operand in enumerate(operands)]
+        arguments = [
+            np.array(operand) if i in sources.values() else np.asarray(operand) for i, operand in enumerate(operands)
+        ]
         filled = [
             arguments[sources[i]] if i in sources else np.zeros(result.shape, result.dtype)
             for i, result in enumerate(results)
