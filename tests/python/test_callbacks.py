@@ -232,6 +232,21 @@ def test_each_device_of_a_shard_map_calls_with_its_part():
     assert sorted(parts) == [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
+def test_a_print_in_a_shard_map_over_some_axes_comes_once_for_each_of_their_positions(capfd):
+    mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2), ("i", "j"))
+    spec = PartitionSpec("i")
+
+    def f(x):
+        jax.debug.print("at {i}: {x}", i=jax.lax.axis_index("i"), x=x)
+        return x
+
+    parted = NamedSharding(mesh, spec)
+    f = jax.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec, axis_names={"i"})
+    jax.jit(f, in_shardings=parted, out_shardings=parted)(np.arange(4))
+    jax.effects_barrier()
+    assert sorted(capfd.readouterr().out.splitlines()) == ["at 0: [0 1]", "at 1: [2 3]"]
+
+
 def test_a_callback_on_parts_of_what_the_compiler_partitions_is_refused():
     x = jax.device_put(np.arange(8.0), NamedSharding(mesh_of_4(), PartitionSpec("i")))
     with pytest.raises(NotImplementedError, match="partitioned=True"):

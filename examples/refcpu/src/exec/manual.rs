@@ -11,7 +11,7 @@ use refcpu_kernels::index::dynamic_update_slice;
 /// Cuts the operands, runs the program on one lane for each position along the manual axes, joins the results.
 pub(super) fn run(step: &ManualStep, lane: &mut Lane, cx: &Cx<'_>) -> Result<()> {
     let spec = &step.spec;
-    let positions = positions(spec);
+    let positions = positions(spec, lane.partition);
     let allocator = &cx.runtime.allocator;
     let mut inputs = Vec::with_capacity(positions.len());
     for position in &positions {
@@ -44,12 +44,14 @@ pub(super) fn run(step: &ManualStep, lane: &mut Lane, cx: &Cx<'_>) -> Result<()>
     Ok(())
 }
 
-/// The coordinates along all mesh axes of every position along the manual ones; 0 along the others.
-fn positions(spec: &ManualSpec) -> Vec<Vec<usize>> {
+/// The coordinates along all mesh axes of every position along the manual ones; those of `within`, the device that runs the
+/// computation, along the others.
+fn positions(spec: &ManualSpec, within: usize) -> Vec<Vec<usize>> {
+    let outer = coordinates(spec, within);
     let count: usize = spec.axes.iter().map(|a| spec.mesh[*a]).product();
     (0..count)
         .map(|mut i| {
-            let mut at = vec![0; spec.mesh.len()];
+            let mut at = outer.clone();
             // The last axis of the mesh runs fastest.
             let mut axes = spec.axes.clone();
             axes.sort_unstable();
@@ -60,6 +62,18 @@ fn positions(spec: &ManualSpec) -> Vec<Vec<usize>> {
             at
         })
         .collect()
+}
+
+/// Where a device is in the mesh.
+fn coordinates(spec: &ManualSpec, device: usize) -> Vec<usize> {
+    let mut flat = spec.device_ids.iter().position(|d| *d == device).unwrap_or(device);
+    let mut at: Vec<usize> = Vec::with_capacity(spec.mesh.len());
+    for size in spec.mesh.iter().rev().map(|size| (*size).max(1)) {
+        at.push(flat % size);
+        flat /= size;
+    }
+    at.reverse();
+    at
 }
 
 /// The device at a position of the mesh.
@@ -76,4 +90,25 @@ fn starts(spec: &ManualSpec, cuts: &[Vec<usize>], position: &[usize], part: &[us
             axes.iter().fold(0, |i, a| i * spec.mesh[*a] + position[*a]) * part[d]
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_computation_within_another_stays_where_that_one_is() {
+        let spec = ManualSpec {
+            mesh: vec![2, 3],
+            axes: vec![1],
+            inputs: vec![],
+            outputs: vec![],
+            device_ids: vec![5, 4, 3, 2, 1, 0],
+        };
+        assert_eq!(positions(&spec, 5), [[0, 0], [0, 1], [0, 2]]);
+        assert_eq!(positions(&spec, 1), [[1, 0], [1, 1], [1, 2]]);
+        for id in 0..6 {
+            assert_eq!(device(&spec, &coordinates(&spec, id)), id);
+        }
+    }
 }
