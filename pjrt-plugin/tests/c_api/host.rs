@@ -44,18 +44,6 @@ pub(crate) fn extension<T>(type_: PJRT_Extension_Type) -> &'static T {
     }
 }
 
-/// Calls a function of an extension, as `call!` does one of the table.
-macro_rules! call_extension {
-    ($extension:expr, $function:ident($args:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
-        #[allow(unused_mut, clippy::needless_update)]
-        let mut args = pjrt_sys::$args { $($field $(: $value)?,)* ..pjrt_sys::SizedStruct::zeroed() };
-        // SAFETY: the struct is filled in as the API says, with pointers that the plugin gave or that live here.
-        let error = unsafe { ($extension.$function.unwrap())(&raw mut args) };
-        $crate::host::take_error(error).map(|()| args)
-    }};
-}
-pub(crate) use call_extension;
-
 pub(crate) struct Table(&'static PJRT_Api);
 // SAFETY: the table holds functions and does not change.
 unsafe impl Send for Table {}
