@@ -71,8 +71,8 @@
 //! # What can be read
 //!
 //! * MLIR bytecode of format versions 0 to 6, with VHLO from [`versions::MINIMUM_VERSION`] to
-//!   [`versions::CURRENT_VERSION`], and `builtin`, `func`, `sdy` and native `stablehlo` operations and attributes mixed
-//!   in, as JAX mixes them. Older VHLO is upgraded on the way in.
+//!   [`versions::CURRENT_VERSION`], and `builtin`, `func`, `sdy`, `chlo`, `quant` and native `stablehlo` operations,
+//!   attributes and types mixed in, as JAX mixes them, or alone. Older VHLO is upgraded on the way in.
 //! * MLIR text: the generic form, which GoMLX sends, and the custom assembly of StableHLO, CHLO, `func` and Shardy, which
 //!   `jax.jit(f).lower(x).as_text()` gives; with aliases, locations and resources.
 //! * HLO, XLA's own form: `HloModuleProto` and `HloModuleProtoWithConfig`, which PyTorch/XLA, TensorFlow and older GoMLX

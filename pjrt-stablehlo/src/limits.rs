@@ -18,6 +18,9 @@ pub const MAX_ATTRIBUTE_WEIGHT: u32 = 1 << 22;
 /// Parts of one type, each counted as often as it occurs in it.
 pub const MAX_TYPE_WEIGHT: u32 = 1 << 17;
 
+/// Blocks that a quantized type may have which gives one scale for all of them.
+pub const MAX_EQUAL_BLOCKS: u64 = 1 << 10;
+
 /// Dimensions that a tensor may have.
 pub const MAX_RANK: usize = 128;
 

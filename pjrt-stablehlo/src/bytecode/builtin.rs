@@ -46,10 +46,8 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
         }
         code @ (12 | 13) => {
             let parts = decoder.list(Decoder::location)?;
-            if code == 13 {
-                decoder.attribute()?;
-            }
-            location(LocationKind::Fused(parts))
+            let metadata = if code == 13 { Some(decoder.attribute()?) } else { None };
+            location(LocationKind::Fused { parts, metadata })
         }
         14 => {
             let name = decoder.string_attribute()?;

@@ -9,7 +9,7 @@ use super::sections::{
 use crate::ir::ops::{FuncReturn, Return};
 use crate::ir::{
     Attribute, BlockId, Body, DictionaryAttribute, Function, FunctionType, Location, MeshDeclaration, Module,
-    Op, OpId, RegionId, Str, Type, ValueId, Visibility,
+    Op, OpCode, OpId, RegionId, Type, ValueId, Visibility,
 };
 use crate::limits::MAX_REGION_DEPTH;
 use crate::versions::Version;
@@ -463,7 +463,7 @@ impl<'a> Reader<'a> {
                     "modules and functions inside of functions are not supported",
                 ));
             }
-            (Owner::Function | Owner::Op(_), Meaning::Cast) if region_count == 0 => {
+            (Owner::Function | Owner::Op(_), Meaning::Cast) if self.changes_nothing(&head)? => {
                 return self.add_cast(head);
             }
             (Owner::Function | Owner::Op(_), meaning) => Owner::Op(self.add_op(head, meaning, parent)?),
@@ -535,17 +535,21 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The values that an operation uses.
+    fn operands(&self, head: &OpHead) -> Result<Box<[ValueId]>, Error> {
+        head.operands.iter().map(|&index| self.value(index, head.offset)).collect()
+    }
+
+    /// Whether an operation's results have the types of its operands.
+    fn changes_nothing(&mut self, head: &OpHead) -> Result<bool, Error> {
+        let operands = self.operands(head)?;
+        let body = self.body();
+        Ok(head.region_count == 0 && operands.iter().map(|&operand| body.ty(operand)).eq(&head.result_types))
+    }
+
     /// A cast between a VHLO type and what it stands for changes nothing here: its results are its operands.
     fn add_cast(&mut self, head: OpHead) -> Result<(), Error> {
-        let operands = head.operands.iter().map(|&index| self.value(index, head.offset));
-        let operands = operands.collect::<Result<Vec<_>, _>>()?;
-        let body = self.body();
-        let unchanged = operands.len() == head.result_types.len()
-            && operands.iter().zip(&head.result_types).all(|(operand, ty)| body.ty(*operand) == ty);
-        if !unchanged {
-            return Err(Error::new(ErrorKind::Unsupported, "a conversion between different types"));
-        }
-        operands.into_iter().try_for_each(|operand| self.define(operand))
+        self.operands(&head)?.into_iter().try_for_each(|operand| self.define(operand))
     }
 
     fn add_op(&mut self, head: OpHead, meaning: Meaning, parent: Owner) -> Result<OpId, Error> {
@@ -553,15 +557,12 @@ impl<'a> Reader<'a> {
             Ok(name) => name,
             Err(error) => return Err(error.clone()),
         };
-        let operands = head
-            .operands
-            .iter()
-            .map(|&index| self.value(index, head.offset))
-            .collect::<Result<Box<[_]>, _>>()?;
+        let operands = self.operands(&head)?;
         let rank = operands.first().and_then(|&operand| self.function.as_ref()?.body.ty(operand).as_tensor());
         let rank = rank.map_or(0, |tensor| tensor.rank());
         let (kind, discardable) = match meaning {
-            Meaning::Return if parent == Owner::Function => {
+            // Some hosts end functions with StableHLO's.
+            Meaning::Return | Meaning::Table(OpCode::Return) if parent == Owner::Function => {
                 (Op::FuncReturn(FuncReturn {}), head.attributes.discardable(name))
             }
             Meaning::Return => (Op::Return(Return {}), head.attributes.discardable(name)),
@@ -626,7 +627,7 @@ fn function(head: &OpHead) -> Result<Function, Error> {
     let argument_attributes = dictionaries("arg_attrs", ty.inputs.len())?;
     let result_attributes = dictionaries("res_attrs", ty.results.len())?;
     let own = ["sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs"];
-    let others = head.attributes.others(|key: &Str| own.iter().any(|&name| *key == name));
+    let others = head.attributes.without(&own);
     Ok(Function {
         name,
         visibility,

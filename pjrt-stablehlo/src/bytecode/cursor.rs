@@ -117,6 +117,32 @@ impl<'a> Cursor<'a> {
         (0..count).map(|_| self.signed()).collect()
     }
 
+    /// A short list of small numbers, all of them or those that are not 0 with their places.
+    pub(super) fn sparse_array(&mut self, len: usize) -> Result<Vec<i64>, Error> {
+        let (count, sparse) = self.varint_with_flag()?;
+        if count > len as u64 || (!sparse && count != len as u64) {
+            return Err(self.error(format!("expected {len} numbers, found {count}")));
+        }
+        let mut values = vec![0; len];
+        let index_bits = if sparse && count > 0 { self.varint()? } else { 0 };
+        for place in 0..count {
+            let word = self.varint()?;
+            let (index, value) = match sparse {
+                false => (place, word),
+                // Places of 64 bits or more lie beyond any list.
+                true if index_bits >= 64 => (word, 0),
+                true => (word & ((1 << index_bits) - 1), word >> index_bits),
+            };
+            let value =
+                i32::try_from(value).map_err(|_| self.error(format!("expected 32 bits, found {value}")))?;
+            match usize::try_from(index).ok().and_then(|index| values.get_mut(index)) {
+                Some(place) => *place = i64::from(value),
+                None => return Err(self.error(format!("expected a place below {len}, found {index}"))),
+            }
+        }
+        Ok(values)
+    }
+
     /// Text up to a null byte.
     pub(super) fn null_terminated(&mut self) -> Result<&'a [u8], Error> {
         let rest = &self.input[self.position..self.end];
@@ -169,6 +195,19 @@ mod tests {
         let value = cursor.varint().unwrap();
         cursor.finish("the test").unwrap();
         value
+    }
+
+    #[test]
+    fn sparse_arrays_are_dense_or_pairs_of_place_and_value() {
+        let array = |bytes: &[u8], len| Cursor::new(bytes, 0..bytes.len()).sparse_array(len);
+        let byte = |value: u8| value << 1 | 1;
+        assert_eq!(array(&[byte(2 << 1), byte(1), byte(3)], 2).unwrap(), [1, 3]);
+        // One value that is not 0, places of 2 bits: 5 at place 2.
+        assert_eq!(array(&[byte(1 << 1 | 1), byte(2), byte(5 << 2 | 2)], 3).unwrap(), [0, 0, 5]);
+        assert_eq!(array(&[byte(1)], 2).unwrap(), [0, 0]);
+        for wrong in [&[byte(3 << 1), byte(1), byte(1), byte(1)][..], &[byte(1 << 1 | 1), byte(2), byte(3)]] {
+            assert!(array(wrong, 2).is_err());
+        }
     }
 
     #[test]

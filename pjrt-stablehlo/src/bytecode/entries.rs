@@ -5,7 +5,7 @@
 
 use super::cursor::{Cursor, malformed};
 use super::sections::{File, SECTION_ENTRIES, SECTION_ENTRY_OFFSETS};
-use super::{asm, builtin, sdy, stablehlo, vhlo};
+use super::{asm, builtin, chlo, quant, sdy, stablehlo, vhlo};
 use crate::ir::{Attribute, DictionaryAttribute, ElementType, Location, Str, TensorType, Type};
 use crate::limits::{MAX_ATTRIBUTE_WEIGHT, MAX_NESTING, MAX_TYPE_WEIGHT};
 use crate::{Error, ErrorKind};
@@ -282,6 +282,7 @@ impl Decoder<'_> {
             "builtin" => builtin::attribute(self)?,
             "vhlo" => vhlo::attribute(self)?,
             "stablehlo" => stablehlo::attribute(self)?,
+            "chlo" => chlo::attribute(self)?,
             "sdy" => sdy::attribute(self)?,
             other => return Err(self.unsupported(format!("attributes of dialect '{other}'"))),
         };
@@ -301,6 +302,7 @@ impl Decoder<'_> {
             "builtin" => builtin::ty(self)?,
             "vhlo" => vhlo::ty(self)?,
             "stablehlo" => stablehlo::ty(self)?,
+            "quant" => quant::ty(self)?,
             other => return Err(self.unsupported(format!("types of dialect '{other}'"))),
         };
         if self.missing.is_empty() {

@@ -2,10 +2,12 @@
 
 mod asm;
 mod builtin;
+mod chlo;
 mod code;
 mod cursor;
 mod entries;
 mod ops;
+mod quant;
 mod sdy;
 mod sections;
 mod stablehlo;

@@ -2,10 +2,11 @@
 
 use super::cursor::Cursor;
 use super::entries::Entries;
-use super::sections::{File, OpName};
+use super::sections::{FORMAT_SEGMENT_SIZES, File, OpName};
 use crate::ir::{
     Attribute, ChannelHandle, ConvDimensionNumbers, DictionaryAttribute, DotAlgorithm, DotDimensionNumbers,
-    GatherDimensionNumbers, Ints, Location, Op, OpCode, OtherOp, ScatterDimensionNumbers, Str, Type,
+    ElementType, GatherDimensionNumbers, Ints, Location, Op, OpCode, OtherOp, Presence,
+    ScatterDimensionNumbers, Str, Type, own_attributes,
 };
 use crate::limits::{ATTRIBUTE_NUMBERS_BASE, ATTRIBUTE_NUMBERS_PER_BYTE, MAX_ATTRIBUTE_ELEMENTS};
 use crate::{Error, ErrorKind};
@@ -38,8 +39,8 @@ pub(super) struct KnownName {
     /// Whether the operation is of VHLO.
     is_vhlo: bool,
     registered: bool,
-    /// Its own attributes in the order in which they are encoded; whether each has to be there.
-    attributes: Option<Vec<(Str, bool)>>,
+    /// Its own attributes in the order in which they are encoded.
+    attributes: Option<Vec<(Str, Presence)>>,
 }
 
 /// Attributes that VHLO has for one of StableHLO.
@@ -109,7 +110,7 @@ fn is_new_in_second_form(code: OpCode, attribute: &str) -> bool {
 }
 
 /// The attributes of a form of an operation in VHLO, sorted by name, as bytecode has them.
-fn vhlo_attributes(code: OpCode, form: u32) -> Vec<(Str, bool)> {
+fn vhlo_attributes(code: OpCode, form: u32) -> Vec<(Str, Presence)> {
     let mut names = Vec::new();
     for spec in code.info().attributes {
         match vhlo_parts(code, spec.name) {
@@ -125,48 +126,26 @@ fn vhlo_attributes(code: OpCode, form: u32) -> Vec<(Str, bool)> {
         }
     }
     names.sort_unstable();
-    names.into_iter().map(|name| (name.into(), true)).collect()
+    names.into_iter().map(|name| (name.into(), Presence::Required)).collect()
 }
 
-/// The attributes of operations outside of VHLO, sorted by name; `false` for those that may be absent.
-fn native_attributes(name: &str) -> Option<Vec<(Str, bool)>> {
-    let listed: &[(&str, bool)] = match name {
-        "builtin.module" => &[("sym_name", false), ("sym_visibility", false)],
-        "func.func" => &[
-            ("arg_attrs", false),
-            ("function_type", true),
-            ("no_inline", false),
-            ("res_attrs", false),
-            ("sym_name", true),
-            ("sym_visibility", false),
-        ],
-        "func.call" => &[("arg_attrs", false), ("callee", true), ("no_inline", false), ("res_attrs", false)],
-        "sdy.mesh" => &[("mesh", true), ("sym_name", true)],
-        "sdy.sharding_group" => &[("group_id", true)],
-        "sdy.constant" => &[("value", true)],
-        "sdy.data_flow_edge" => &[("sharding", false)],
-        "sdy.propagation_barrier" => &[("allowed_direction", true)],
-        "sdy.named_computation" => &[("in_shardings", false), ("name", true), ("out_shardings", false)],
-        "sdy.all_gather" => &[("gathering_axes", true), ("out_sharding", true)],
-        "sdy.all_slice" => &[("out_sharding", true), ("slicing_axes", true)],
-        "sdy.all_to_all" => &[("out_sharding", true), ("params", true)],
-        "sdy.collective_permute" => &[("out_sharding", true)],
-        "sdy.all_reduce" => &[("out_sharding", true), ("reduction_axes", true), ("reduction_op", false)],
-        "sdy.reduce_scatter" => {
-            &[("out_sharding", true), ("reduce_scatter_axes", true), ("reduction_op", false)]
-        }
-        "sdy.sharded_to_unreduced" | "sdy.replicated_to_unreduced" => {
-            &[("axes", true), ("out_sharding", true)]
-        }
-        other => {
-            let info = OpCode::from_name(other)?.info();
-            let mut names: Vec<_> =
-                info.attributes.iter().map(|spec| (spec.name.into(), spec.required)).collect();
-            names.sort_unstable();
-            return Some(names);
-        }
-    };
-    Some(listed.iter().map(|&(name, required)| (name.into(), required)).collect())
+/// The attributes of operations outside of VHLO, sorted by name; `None` where they are not known.
+fn native_attributes(name: &str) -> Option<Vec<(Str, Presence)>> {
+    if let Some(own) = own_attributes(name) {
+        return Some(own.iter().map(|&(name, presence)| (name.into(), presence)).collect());
+    }
+    let code = OpCode::from_name(name)?;
+    let mut names: Vec<(Str, Presence)> = Vec::new();
+    for spec in code.info().attributes {
+        let presence = match spec.required {
+            true => Presence::Required,
+            false if is_new_in_second_form(code, spec.name) || spec.name == "algorithm" => Presence::Since(1),
+            false => Presence::Optional,
+        };
+        names.push((spec.name.into(), presence));
+    }
+    names.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    Some(names)
 }
 
 impl KnownName {
@@ -186,7 +165,7 @@ impl KnownName {
             let (meaning, attributes) = match mnemonic {
                 "func" => {
                     let names = ["arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"];
-                    (Meaning::Function, names.iter().map(|&name| (name.into(), true)).collect())
+                    (Meaning::Function, names.iter().map(|&name| (name.into(), Presence::Required)).collect())
                 }
                 "return" => (Meaning::Return, Vec::new()),
                 _ => {
@@ -237,6 +216,22 @@ pub(super) struct RawAttributes {
     dictionary: DictionaryAttribute,
 }
 
+/// Operations outside of VHLO are not versioned: which attributes the writer knew follows from how many there are. Gives the
+/// greatest number of [`Presence::Since`] that it knew.
+fn age(attributes: &[(Str, Presence)], mut cursor: Cursor<'_>) -> u8 {
+    let mut count = 0;
+    while !cursor.is_empty() && cursor.varint().is_ok() {
+        count += 1;
+    }
+    let since = |presence: &Presence| match *presence {
+        Presence::Since(since) => since,
+        _ => 0,
+    };
+    let newest = attributes.iter().map(|(_, presence)| since(presence)).max().unwrap_or(0);
+    let known = |age: u8| attributes.iter().filter(|(_, presence)| since(presence) <= age).count();
+    (0..=newest).rev().find(|&age| known(age) == count).unwrap_or(newest)
+}
+
 impl RawAttributes {
     /// Reads an operation's properties and takes its dictionary.
     pub(super) fn read(
@@ -260,15 +255,26 @@ impl RawAttributes {
                     return Err(Error::new(ErrorKind::Unsupported, message).at_offset(cursor.position()));
                 };
                 own.reserve_exact(attributes.len());
-                for (attribute_name, required) in attributes {
-                    // Operations outside of VHLO are not versioned: older writers lack the newest optional attributes.
-                    if !required && cursor.is_empty() {
-                        break;
-                    }
-                    let (index, present) =
-                        if *required { (cursor.varint()?, true) } else { cursor.varint_with_flag()? };
+                let age = age(attributes, cursor);
+                let are_sizes_behind = file.format >= FORMAT_SEGMENT_SIZES;
+                for (attribute_name, presence) in attributes {
+                    let (index, present) = match *presence {
+                        Presence::Since(since) if since > age => continue,
+                        Presence::SegmentSizes(_) if are_sizes_behind => continue,
+                        Presence::Optional | Presence::Since(_) => cursor.varint_with_flag()?,
+                        Presence::Required | Presence::SegmentSizes(_) => (cursor.varint()?, true),
+                    };
                     if present {
                         own.push((attribute_name.clone(), entries.attribute(file, &cursor, index)?));
+                    }
+                }
+                if are_sizes_behind {
+                    for (attribute_name, presence) in attributes {
+                        if let Presence::SegmentSizes(groups) = *presence {
+                            let values = cursor.sparse_array(groups)?.into();
+                            let sizes = Attribute::IntegerArray { ty: ElementType::I32, values };
+                            own.push((attribute_name.clone(), sizes));
+                        }
                     }
                 }
             }
@@ -295,12 +301,25 @@ impl RawAttributes {
     }
 
     /// The attributes of the dictionary without those that `is_own` says.
-    pub(super) fn others(&self, is_own: impl Fn(&Str) -> bool) -> DictionaryAttribute {
+    fn others(&self, is_own: impl Fn(&Str) -> bool) -> DictionaryAttribute {
         if self.dictionary.entries().iter().any(|(key, _)| is_own(key)) {
             let kept = self.dictionary.entries().iter().filter(|(key, _)| !is_own(key));
             return DictionaryAttribute::new(kept.cloned().collect());
         }
         self.dictionary.clone()
+    }
+
+    /// All attributes, the operation's own among them, without those of these names.
+    pub(super) fn without(&self, names: &[&str]) -> DictionaryAttribute {
+        let is_named = |key: &Str| names.iter().any(|&name| *key == name);
+        let own = self.own.iter().filter(|(key, _)| !is_named(key));
+        if own.clone().next().is_none() {
+            return self.others(is_named);
+        }
+        let others = self.dictionary.entries().iter().filter(|(key, _)| !is_named(key));
+        let mut kept: Vec<_> = own.chain(others).cloned().collect();
+        kept.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        DictionaryAttribute::new(kept)
     }
 }
 
@@ -380,7 +399,12 @@ pub(super) fn table_op(
 /// An operation that the table does not have.
 pub(super) fn other_op(name: &KnownName, attributes: RawAttributes) -> (Op, DictionaryAttribute) {
     let discardable = attributes.discardable(name);
-    let properties = DictionaryAttribute::new(attributes.own);
+    let is_own = |key: &Str| name.attributes.iter().flatten().any(|(own, _)| own == key);
+    let further = attributes.dictionary.entries().iter().filter(|(key, _)| is_own(key)).cloned();
+    let mut properties = attributes.own;
+    properties.extend(further);
+    properties.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    let properties = DictionaryAttribute::new(properties);
     (Op::Other(Box::new(OtherOp { name: name.name.clone(), properties })), discardable)
 }
 

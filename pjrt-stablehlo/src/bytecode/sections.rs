@@ -18,6 +18,8 @@ pub(super) const FORMAT_USE_LIST_ORDERS: u64 = 3;
 pub(super) const FORMAT_ELIDED_LOCATIONS: u64 = 4;
 /// From here on operations have properties.
 pub(super) const FORMAT_PROPERTIES: u64 = 5;
+/// From here on sizes of groups of operands and results are no attributes.
+pub(super) const FORMAT_SEGMENT_SIZES: u64 = 6;
 
 pub(super) const SECTION_STRINGS: u8 = 0;
 pub(super) const SECTION_DIALECTS: u8 = 1;

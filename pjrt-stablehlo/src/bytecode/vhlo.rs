@@ -1,12 +1,12 @@
 //! Attributes and types of VHLO, as what they are in StableHLO.
 
 use super::entries::Decoder;
-use super::{builtin, stablehlo, tensor};
+use super::{builtin, quant, stablehlo, tensor};
 use crate::Error;
 use crate::ir::{
     Attribute, AxisRef, ComparisonDirection, ComparisonType, CustomCallApiVersion, ElementType, FftType,
-    FunctionType, MeshAxis, MeshReference, Precision, QuantizedType, ReplicaGroupMeshAxes,
-    ResultAccuracyMode, RngAlgorithm, RngDistribution, SubAxis, TransposeKind, Type,
+    FunctionType, MeshAxis, MeshReference, Precision, ReplicaGroupMeshAxes, ResultAccuracyMode, RngAlgorithm,
+    RngDistribution, SubAxis, TransposeKind, Type,
 };
 
 /// Decodes an attribute; the codes are those of StableHLO's `VhloBytecode.cpp`.
@@ -122,26 +122,10 @@ pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
         }
         22 => Type::Token,
         23 => Type::Tuple(decoder.types()?.into()),
-        24 => {
-            let (signed, storage, expressed) = quantized_head(decoder)?;
-            let scale = double(decoder)?;
-            let zero_point = decoder.cursor.signed()?;
-            let range = (decoder.cursor.signed()?, decoder.cursor.signed()?);
-            quantized(decoder, signed, storage, expressed, range, vec![scale], vec![zero_point], None)?
-        }
+        24 => quant::uniform(decoder)?,
         25 => Type::UnrankedTensor(Box::new(decoder.ty()?)),
         26 => Type::Witness,
-        30 => {
-            let (signed, storage, expressed) = quantized_head(decoder)?;
-            let axis = decoder.cursor.varint()?;
-            let range = (decoder.cursor.signed()?, decoder.cursor.signed()?);
-            let scales = decoder.list(double)?;
-            let zero_points = decoder.cursor.signed_list()?;
-            let Ok(axis) = u32::try_from(axis) else {
-                return Err(start.error(format!("expected a dimension, found {axis}")));
-            };
-            quantized(decoder, signed, storage, expressed, range, scales, zero_points, Some(axis))?
-        }
+        30 => quant::uniform_per_axis(decoder)?,
         33 => Type::None,
         41 => {
             let shape = decoder.cursor.signed_list()?;
@@ -157,59 +141,4 @@ pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
             None => return Err(start.error(format!("type code {code} of dialect 'vhlo' is not supported"))),
         },
     })
-}
-
-fn double(decoder: &mut Decoder<'_>) -> Result<f64, Error> {
-    decoder.cursor.integer(64).map(f64::from_bits)
-}
-
-fn quantized_head(decoder: &mut Decoder<'_>) -> Result<(bool, Type, Type), Error> {
-    const SIGNED: u64 = 1;
-    let flags = decoder.cursor.varint()?;
-    Ok((flags & SIGNED != 0, decoder.ty()?, decoder.ty()?))
-}
-
-#[expect(clippy::too_many_arguments, reason = "these are the fields of the encoding")]
-fn quantized(
-    decoder: &Decoder<'_>,
-    signed: bool,
-    storage: Type,
-    expressed: Type,
-    (storage_min, storage_max): (i64, i64),
-    scales: Vec<f64>,
-    zero_points: Vec<i64>,
-    axis: Option<u32>,
-) -> Result<Type, Error> {
-    if decoder.is_incomplete() {
-        return Ok(Type::None);
-    }
-    let (storage_type, expressed_type) = match (storage, expressed) {
-        (Type::Scalar(storage), Type::Scalar(expressed)) if storage.is_integer() && expressed.is_float() => {
-            (storage, expressed)
-        }
-        (storage, expressed) => {
-            let message = format!("expected integers that stand for floats, found {storage} for {expressed}");
-            return Err(decoder.cursor.error(message));
-        }
-    };
-    if scales.len() != zero_points.len() {
-        let message = format!(
-            "expected as many zero points as scales, found {} and {}",
-            zero_points.len(),
-            scales.len()
-        );
-        return Err(decoder.cursor.error(message));
-    }
-    let (scales, zero_points) = (scales.into(), zero_points.into());
-    let quantized = QuantizedType {
-        storage_type,
-        expressed_type,
-        storage_min,
-        storage_max,
-        scales,
-        zero_points,
-        axis,
-        signed,
-    };
-    Ok(Type::Quantized(quantized.into()))
 }

@@ -3,17 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Str;
+use super::{Attribute, Str};
 
 /// Where in the user's program an operation comes from. One pointer; cheap to clone.
 ///
 /// Displayed like MLIR prints locations, which is what JAX users see:
 /// `"jit(f)/add"("model.py":12:4 to :19)`.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Location(Option<Arc<LocationKind>>);
 
 /// What a [`Location`] says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum LocationKind {
     /// Nothing is known.
@@ -46,7 +46,12 @@ pub enum LocationKind {
         caller: Location,
     },
     /// Several locations that one operation stands for.
-    Fused(Vec<Location>),
+    Fused {
+        /// The locations.
+        parts: Vec<Location>,
+        /// What whoever fused them has to say about it.
+        metadata: Option<Attribute>,
+    },
 }
 
 impl Location {
@@ -137,8 +142,12 @@ impl fmt::Display for Location {
                 if child.is_unknown() { Ok(()) } else { write!(f, "({child})") }
             }
             LocationKind::CallSite { callee, caller } => write!(f, "callsite({callee} at {caller})"),
-            LocationKind::Fused(parts) => {
-                f.write_str("fused[")?;
+            LocationKind::Fused { parts, metadata } => {
+                f.write_str("fused")?;
+                if let Some(metadata) = metadata {
+                    write!(f, "<{metadata}>")?;
+                }
+                f.write_str("[")?;
                 for (index, part) in parts.iter().enumerate() {
                     f.write_str(if index == 0 { "" } else { ", " })?;
                     write!(f, "{part}")?;
@@ -197,9 +206,11 @@ mod tests {
         assert_eq!(named.to_string(), "\"jit(f)/add\"(\"model.py\":12:4 to :19)");
         let call = Location::new(LocationKind::CallSite { callee: named, caller: Location::UNKNOWN });
         assert_eq!(call.to_string(), "callsite(\"jit(f)/add\"(\"model.py\":12:4 to :19) at unknown)");
-        assert_eq!(
-            Location::new(LocationKind::Fused(vec![file.clone(), Location::UNKNOWN])).to_string(),
-            "fused[\"model.py\":12:4 to :19, unknown]"
-        );
+        let fused = |metadata| {
+            let parts = vec![file.clone(), Location::UNKNOWN];
+            Location::new(LocationKind::Fused { parts, metadata }).to_string()
+        };
+        assert_eq!(fused(None), "fused[\"model.py\":12:4 to :19, unknown]");
+        assert_eq!(fused(Some("inlined".into())), "fused<\"inlined\">[\"model.py\":12:4 to :19, unknown]");
     }
 }

@@ -12,6 +12,8 @@ mod module;
 mod op;
 mod op_attributes;
 pub mod ops;
+mod own_attributes;
+mod quantized;
 mod sharding;
 mod string;
 mod types;
@@ -36,9 +38,11 @@ pub use op_attributes::{
     ReplicaGroupMeshAxes, ReplicaGroups, ResultAccuracy, ScatterDimensionNumbers, Tilings,
 };
 pub use ops::{Op, OpCode};
+pub(crate) use own_attributes::{Presence, own_attributes};
+pub use quantized::{QuantizationBlocks, QuantizedType};
 pub use sharding::{AxisRef, DimensionSharding, Mesh, MeshAxis, SubAxis, TensorSharding};
 pub use string::Str;
-pub use types::{DYNAMIC, Dim, FunctionType, QuantizedType, TensorType, Type};
+pub use types::{DYNAMIC, Dim, FunctionType, TensorType, Type};
 
 use std::fmt;
 

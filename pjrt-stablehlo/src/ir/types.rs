@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ElementType, Str};
+use super::{ElementType, QuantizedType, Str};
 
 /// The size of a dimension that is not known before run time, where sizes are plain integers.
 pub const DYNAMIC: i64 = i64::MIN;
@@ -192,61 +192,6 @@ impl TensorType {
     }
 }
 
-/// The parameters of a quantized element type: `real = (stored - zero_point) * scale`.
-///
-/// StableHLO specification, "Quantized types".
-#[derive(Clone, Debug)]
-pub struct QuantizedType {
-    /// The integer type in which elements are stored.
-    pub storage_type: ElementType,
-    /// The float type that elements stand for.
-    pub expressed_type: ElementType,
-    /// Least stored value.
-    pub storage_min: i64,
-    /// Greatest stored value.
-    pub storage_max: i64,
-    /// Scales: one for the whole tensor, or one for each index of [`QuantizedType::axis`].
-    pub scales: Box<[f64]>,
-    /// Zero points, as many as scales.
-    pub zero_points: Box<[i64]>,
-    /// The dimension along which the parameters differ; `None` when they are the same for the whole tensor.
-    pub axis: Option<u32>,
-    /// Whether the storage type is signed.
-    pub signed: bool,
-}
-
-impl QuantizedType {
-    fn scale_bits(&self) -> impl Iterator<Item = u64> + '_ {
-        self.scales.iter().map(|scale| scale.to_bits())
-    }
-}
-
-impl PartialEq for QuantizedType {
-    fn eq(&self, other: &Self) -> bool {
-        (self.storage_type, self.expressed_type, self.storage_min, self.storage_max, self.axis, self.signed)
-            == (
-                other.storage_type,
-                other.expressed_type,
-                other.storage_min,
-                other.storage_max,
-                other.axis,
-                other.signed,
-            )
-            && self.zero_points == other.zero_points
-            && self.scale_bits().eq(other.scale_bits())
-    }
-}
-
-impl Eq for QuantizedType {}
-
-impl std::hash::Hash for QuantizedType {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        (self.storage_type, self.expressed_type, self.storage_min, self.storage_max, self.axis).hash(state);
-        self.zero_points.hash(state);
-        self.scale_bits().for_each(|bits| bits.hash(state));
-    }
-}
-
 /// The type of a function: what it takes and gives.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FunctionType {
@@ -296,36 +241,6 @@ impl TensorType {
 
 fn fmt_dim(f: &mut fmt::Formatter<'_>, dim: i64) -> fmt::Result {
     if dim == DYNAMIC { f.write_str("?") } else { write!(f, "{dim}") }
-}
-
-impl fmt::Display for QuantizedType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let storage_bits = self.storage_type.bits().min(63);
-        let (least, greatest) = if self.signed {
-            (-(1i64 << (storage_bits.max(1) - 1)), (1i64 << (storage_bits.max(1) - 1)) - 1)
-        } else {
-            (0, (1i64 << storage_bits) - 1)
-        };
-        write!(f, "!quant.uniform<{}{storage_bits}", if self.signed { "i" } else { "u" })?;
-        if (self.storage_min, self.storage_max) != (least, greatest) {
-            write!(f, "<{}:{}>", self.storage_min, self.storage_max)?;
-        }
-        write!(f, ":{}", self.expressed_type)?;
-        if let Some(axis) = self.axis {
-            write!(f, ":{axis}, {{")?;
-        } else {
-            f.write_str(", ")?;
-        }
-        for (index, scale) in self.scales.iter().enumerate() {
-            f.write_str(if index == 0 { "" } else { ", " })?;
-            super::fmt_finite(f, *scale)?;
-            match self.zero_points.get(index) {
-                Some(&zero) if zero != 0 => write!(f, ":{zero}")?,
-                _ => {}
-            }
-        }
-        f.write_str(if self.axis.is_some() { "}>" } else { ">" })
-    }
 }
 
 fn fmt_types(f: &mut fmt::Formatter<'_>, types: &[Type]) -> fmt::Result {

@@ -275,16 +275,22 @@ impl Display for Literal {
         let width = ty.byte_width().max(1);
         match self.data() {
             LiteralData::Splat(element) => fmt_element(f, ty, element)?,
-            LiteralData::Dense(bytes)
-                if self.num_elements() > MAX_LISTED_ELEMENTS && ty != ElementType::I1 =>
-            {
-                f.write_str("\"0x")?;
-                bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}"))?;
-                f.write_str("\"")?;
-            }
             LiteralData::Dense(_) | LiteralData::Bits(_) => {
                 let bytes = self.dense_bytes().map_err(|_| fmt::Error)?;
-                fmt_nested(f, ty, self.ty().dims(), &bytes, width)?;
+                match bytes.split_at_checked(width) {
+                    // MLIR makes no difference between equal elements and one for all.
+                    Some((first, rest))
+                        if !rest.is_empty() && rest.chunks_exact(width).all(|other| other == first) =>
+                    {
+                        fmt_element(f, ty, first)?;
+                    }
+                    _ if self.num_elements() > MAX_LISTED_ELEMENTS && ty != ElementType::I1 => {
+                        f.write_str("\"0x")?;
+                        bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}"))?;
+                        f.write_str("\"")?;
+                    }
+                    _ => fmt_nested(f, ty, self.ty().dims(), &bytes, width)?,
+                }
             }
         }
         write!(f, "> : {}", self.storage_ty())

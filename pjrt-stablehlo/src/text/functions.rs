@@ -135,7 +135,8 @@ impl<'a> Parser<'a> {
         };
         let argument_attributes = dictionaries("arg_attrs", ty.inputs.len())?;
         let result_attributes = dictionaries("res_attrs", ty.results.len())?;
-        self.function.attributes = without(&dictionary, FUNCTION_ATTRIBUTES);
+        let all = self.sorted([properties.entries(), dictionary.entries()].concat())?;
+        self.function.attributes = without(&all, FUNCTION_ATTRIBUTES);
         self.function.name = name;
         self.function.ty = ty;
         self.function.visibility = visibility;

@@ -97,12 +97,13 @@ impl Parser<'_> {
             return Ok(Location::new(LocationKind::CallSite { callee, caller }));
         }
         if self.eat("fused") {
+            let mut metadata = None;
             if self.eat("<") {
-                self.attribute()?;
+                metadata = Some(self.attribute()?);
                 self.expect(">")?;
             }
             let parts = self.list("[", "]", Self::location)?;
-            return Ok(Location::new(LocationKind::Fused(parts)));
+            return Ok(Location::new(LocationKind::Fused { parts, metadata }));
         }
         Err(self.expected("a location"))
     }

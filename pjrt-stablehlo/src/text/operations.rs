@@ -7,6 +7,7 @@ use super::regions::{BlockArgument, Frame};
 use crate::ir::ops::Return;
 use crate::ir::{
     Attribute, BlockId, Body, DictionaryAttribute, Location, Op, OpCode, OpId, OtherOp, Str, Type, ValueId,
+    own_attributes,
 };
 use crate::{Error, ErrorKind};
 
@@ -16,21 +17,6 @@ const SEGMENT_SIZES: &[&str] =
 
 /// Properties of calls that are for MLIR's tools, and that this crate does not keep.
 const CALL_ATTRIBUTES: &[&str] = &["arg_attrs", "no_inline", "res_attrs"];
-
-/// Attributes that are CHLO operations' own, which texts write among the others.
-const CHLO_ATTRIBUTES: &[&str] = &[
-    "broadcast_dimensions",
-    "comparison_direction",
-    "compare_type",
-    "dimension",
-    "is_associative",
-    "is_reverse",
-    "k",
-    "precision_config",
-    "ragged_dot_dimension_numbers",
-    "scan_dim_size",
-    "value",
-];
 
 /// A name of results, and where it is: `%0` or `%0:2`.
 struct ResultName<'a> {
@@ -267,12 +253,14 @@ impl<'a> Parser<'a> {
                     format!("operation '{}' is not supported", shortened(name)),
                 ));
             }
-            let own = if dialect == "chlo" { CHLO_ATTRIBUTES } else { &[] };
+            // Texts may write them among the others.
+            let own = own_attributes(name).unwrap_or_default();
+            let own: Vec<&str> = own.iter().map(|(own, _)| *own).collect();
             let is_own = |(key, _): &&(Str, Attribute)| own.contains(&&**key);
             let further = dictionary.entries().iter().filter(is_own);
             let properties = self.sorted(properties.iter().chain(further).cloned().collect())?;
             let op = Op::Other(Box::new(OtherOp { name: (*name).into(), properties }));
-            return Ok((op, without(dictionary, own)));
+            return Ok((op, without(dictionary, &own)));
         };
         let own = code.info().attributes;
         let is_own = |key: &str| {

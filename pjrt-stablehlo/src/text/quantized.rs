@@ -3,7 +3,7 @@
 use super::lexer::Kind;
 use super::parser::Parser;
 use crate::Error;
-use crate::ir::{ElementType, QuantizedType, Type};
+use crate::ir::{ElementType, QuantizationBlocks, QuantizedType, Type};
 
 impl Parser<'_> {
     /// What follows `!quant.uniform`.
@@ -22,9 +22,7 @@ impl Parser<'_> {
         let Some(storage_type) = storage_type else {
             return Err(self.error_at(start, format!("expected a storage type, found '{name}'")));
         };
-        let bits = storage_type.bits();
-        let (mut storage_min, mut storage_max) =
-            if signed { (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1) } else { (0, (1i64 << bits) - 1) };
+        let (mut storage_min, mut storage_max) = QuantizedType::full_range(storage_type);
         if self.eat("<") {
             let at = self.token.start;
             let range = storage_min..=storage_max;
@@ -44,19 +42,26 @@ impl Parser<'_> {
         if !expressed_type.is_float() {
             return Err(self.error_at(at, format!("expected a float type, found {expressed_type}")));
         }
-        let mut axis = None;
+        let (mut axis, mut block_sizes) = (None, None);
         if self.eat(":") {
             if self.at("{") {
-                let message =
-                    "quantized types with scales for blocks of several dimensions are not supported";
-                return Err(self.unsupported_at(self.token.start, message));
+                block_sizes = Some(self.list("{", "}", Self::block_size)?);
+            } else {
+                axis = Some(self.dimension()?);
             }
-            let at = self.token.start;
-            let value = u32::try_from(self.integer()?);
-            axis = Some(value.map_err(|_| self.error_at(at, "expected a dimension"))?);
         }
         self.expect(",")?;
-        let pairs = if axis.is_some() { self.list("{", "}", Self::scale)? } else { vec![self.scale()?] };
+        let mut blocks = None;
+        let pairs = match (axis, block_sizes) {
+            (None, None) => vec![self.scale()?],
+            (_, None) => self.list("{", "}", Self::scale)?,
+            (_, Some(sizes)) => {
+                let (mut grid, mut pairs) = (Vec::new(), Vec::new());
+                self.block_scales(0, &mut grid, &mut pairs)?;
+                blocks = Some(QuantizationBlocks { sizes: sizes.into(), grid: grid.into() });
+                pairs
+            }
+        };
         self.expect(">")?;
         let (scales, zero_points): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         Ok(QuantizedType {
@@ -67,8 +72,56 @@ impl Parser<'_> {
             scales: scales.into(),
             zero_points: zero_points.into(),
             axis,
-            signed,
+            blocks,
         })
+    }
+
+    fn dimension(&mut self) -> Result<u32, Error> {
+        let at = self.token.start;
+        u32::try_from(self.integer()?).map_err(|_| self.error_at(at, "expected a dimension"))
+    }
+
+    /// `0:32`: a dimension and the size of blocks along it.
+    fn block_size(&mut self) -> Result<(u32, i64), Error> {
+        let dimension = self.dimension()?;
+        self.expect(":")?;
+        Ok((dimension, self.integer()?))
+    }
+
+    /// `{{0.5:-20, 0.25}, {0.5, 0.25}}`: scales and zero points of a grid of blocks, whose size follows from the first ones.
+    fn block_scales(
+        &mut self,
+        depth: usize,
+        grid: &mut Vec<i64>,
+        pairs: &mut Vec<(f64, i64)>,
+    ) -> Result<(), Error> {
+        let start = self.token.start;
+        if !self.at("{") {
+            if depth < grid.len() {
+                return Err(self.expected("'{'"));
+            }
+            pairs.push(self.scale()?);
+            return Ok(());
+        }
+        let is_first = pairs.is_empty();
+        if is_first {
+            grid.push(0);
+        }
+        if depth >= grid.len() {
+            return Err(self.expected("a scale"));
+        }
+        let count = self
+            .list("{", "}", |parser| parser.nested(|parser| parser.block_scales(depth + 1, grid, pairs)))?;
+        let count = count.len() as i64;
+        if is_first {
+            grid[depth] = count;
+        }
+        if count == 0 || grid[depth] != count {
+            return Err(
+                self.error_at(start, format!("expected {} blocks, found {count}", grid[depth].max(1)))
+            );
+        }
+        Ok(())
     }
 
     /// `0.5:-20`: a scale and a zero point, 0 where it is left out.

@@ -162,7 +162,7 @@ fn aliases_may_be_defined_after_their_use() {
     let (_, op) = main.body.ops().next().unwrap();
     assert_eq!(
         op.location.to_string(),
-        "callsite(\"f\"(\"f.py\":1:2) at fused[\"g.py\":3:4 to :9, unknown])"
+        "callsite(\"f\"(\"f.py\":1:2) at fused<\"x\">[\"g.py\":3:4 to :9, unknown])"
     );
     let argument = &main.body.block(main.body.entry().unwrap()).argument_locations[0];
     assert_eq!(*argument, Location::new(LocationKind::Name { name: "a".into(), child: Location::UNKNOWN }));
@@ -286,4 +286,34 @@ fn numbers_in_attributes_are_limited() {
     let splat = "%0 = \"stablehlo.iota\"() {iota_dimension = dense<1> : tensor<16777216xi64>} : () -> tensor<4xf32>\n";
     let error = parse(function(&(splat.repeat(2) + "return %a : tensor<4xf32>"))).unwrap_err();
     assert_eq!(error.kind, ErrorKind::TooLarge);
+}
+
+#[test]
+fn quantized_types_of_every_kind_read_as_printed() {
+    for (text, printed) in [
+        ("i8:f32, 2.0:-5", "i8:f32, 2.0e0:-5"),
+        ("ui8:f32, 0.5:128", "u8:f32, 5.0e-1:128"),
+        ("u8<1:254>:f32, 0.5", "u8<1:254>:f32, 5.0e-1"),
+        ("i8:f32:1, {2.0:10, 3.0}", "i8:f32:1, {2.0e0:10, 3.0e0}"),
+        ("i8:f32:{}, {{2.0}}", "i8:f32:{}, {{2.0e0}}"),
+        (
+            "i8:f32:{0:2, 1:3}, {{2.0:10, 3.0:20}, {4.0:30, 5.0}}",
+            "i8:f32:{0:2, 1:3}, {{2.0e0:10, 3.0e0:20}, {4.0e0:30, 5.0e0}}",
+        ),
+    ] {
+        let module = |ty: &str| format!("func.func private @f(tensor<4x6x!quant.uniform<{ty}>>)");
+        let read = parse(module(text)).unwrap().to_string();
+        assert!(read.contains(&format!("!quant.uniform<{printed}>")), "{text}\n{read}");
+        assert_eq!(parse(module(printed)).unwrap().to_string(), read);
+    }
+    for (text, message) in [
+        ("i8:f32:{0:2}, {{2.0}, {2.0, 3.0}}", "expected 1 blocks, found 2"),
+        ("i8:f32:{0:2}, {{2.0}, 3.0}", "expected '{'"),
+        ("i8:f32:{0:2}, {2.0, {3.0}}", "expected a scale"),
+        ("i8:f32:{0:2}, {}", "expected 1 blocks, found 0"),
+        ("i8:f32:{-1:2}, {2.0}", "expected a dimension"),
+    ] {
+        let error = failure(&format!("func.func private @f(tensor<4x6x!quant.uniform<{text}>>)"));
+        assert!(error.contains(message), "{text}\n{error}");
+    }
 }

@@ -1,0 +1,84 @@
+//! Attributes of operations that the op table does not have: which are the operation's own.
+
+/// Whether bytecode of an operation has one of its own attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// Always.
+    Required,
+    /// It says.
+    Optional,
+    /// It says, but older writers, which did not know the attribute, say nothing. Numbers order such attributes by age: what
+    /// has the least number came first.
+    Since(u8),
+    /// Always: how many operands or results each of so many groups of them has. From format 6 on as numbers behind the other
+    /// attributes.
+    SegmentSizes(usize),
+}
+
+use Presence::{Optional, Required, SegmentSizes, Since};
+
+const BROADCAST: &[(&str, Presence)] = &[("broadcast_dimensions", Optional)];
+const OVERFLOW: &[(&str, Presence)] = &[("overflowFlags", Optional)];
+
+/// The own attributes of an operation outside of the op table, sorted by name, as bytecode has them; `None` for operations
+/// of which they are not known.
+pub(crate) fn own_attributes(name: &str) -> Option<&'static [(&'static str, Presence)]> {
+    Some(match name {
+        "builtin.module" => &[("sym_name", Optional), ("sym_visibility", Optional)],
+        "builtin.unrealized_conversion_cast" => &[],
+        "func.func" => &[
+            ("arg_attrs", Optional),
+            ("function_type", Required),
+            ("no_inline", Since(1)),
+            ("res_attrs", Optional),
+            ("sym_name", Required),
+            ("sym_visibility", Optional),
+        ],
+        "func.call" => {
+            &[("arg_attrs", Since(2)), ("callee", Required), ("no_inline", Since(1)), ("res_attrs", Since(2))]
+        }
+        "sdy.mesh" => &[("mesh", Required), ("sym_name", Required)],
+        "sdy.sharding_group" => &[("group_id", Required)],
+        "sdy.constant" => &[("value", Required)],
+        "sdy.data_flow_edge" => &[("sharding", Optional)],
+        "sdy.propagation_barrier" => &[("allowed_direction", Required)],
+        "sdy.named_computation" => {
+            &[("in_shardings", Optional), ("name", Required), ("out_shardings", Optional)]
+        }
+        "sdy.all_gather" => &[("gathering_axes", Required), ("out_sharding", Required)],
+        "sdy.all_slice" => &[("out_sharding", Required), ("slicing_axes", Required)],
+        "sdy.all_to_all" => &[("out_sharding", Required), ("params", Required)],
+        "sdy.collective_permute" => &[("out_sharding", Required)],
+        "sdy.all_reduce" => {
+            &[("out_sharding", Required), ("reduction_axes", Required), ("reduction_op", Since(1))]
+        }
+        "sdy.reduce_scatter" => {
+            &[("out_sharding", Required), ("reduce_scatter_axes", Required), ("reduction_op", Since(1))]
+        }
+        "sdy.sharded_to_unreduced" | "sdy.replicated_to_unreduced" => {
+            &[("axes", Required), ("out_sharding", Required)]
+        }
+        "chlo.broadcast_compare" => &[
+            ("broadcast_dimensions", Optional),
+            ("compare_type", Optional),
+            ("comparison_direction", Required),
+        ],
+        "chlo.constant" | "chlo.constant_like" | "arith.constant" => &[("value", Required)],
+        "chlo.ragged_dot" => &[("precision_config", Optional), ("ragged_dot_dimension_numbers", Required)],
+        "chlo.scan" => &[
+            ("dimension", Required),
+            ("is_associative", Optional),
+            ("is_reverse", Optional),
+            ("operandSegmentSizes", SegmentSizes(2)),
+            ("resultSegmentSizes", SegmentSizes(2)),
+            ("scan_dim_size", Optional),
+        ],
+        "chlo.top_k" => &[("k", Required)],
+        "arith.addi" | "arith.muli" | "arith.shli" | "arith.subi" | "arith.trunci" => OVERFLOW,
+        "shape.broadcast" => &[("error", Optional)],
+        "shape.const_shape" => &[("shape", Required)],
+        other if other.starts_with("chlo.broadcast_") => BROADCAST,
+        other if other.starts_with("chlo.") => &[],
+        _ => return None,
+    })
+}

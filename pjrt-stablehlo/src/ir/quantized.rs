@@ -1,0 +1,128 @@
+//! Quantized element types.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use super::{ElementKind, ElementType, Ints};
+
+/// The parameters of a quantized element type: `real = (stored - zero_point) * scale`.
+///
+/// StableHLO specification, "Quantized types".
+#[derive(Clone, Debug)]
+pub struct QuantizedType {
+    /// The integer type in which elements are stored. MLIR's `u8`, a signless type with a mark, and `ui8` are the same.
+    pub storage_type: ElementType,
+    /// The float type that elements stand for.
+    pub expressed_type: ElementType,
+    /// Least stored value.
+    pub storage_min: i64,
+    /// Greatest stored value.
+    pub storage_max: i64,
+    /// Scales: one for the whole tensor, one for each index of [`QuantizedType::axis`], or one for each block of
+    /// [`QuantizedType::blocks`], the last dimension of the grid first.
+    pub scales: Box<[f64]>,
+    /// Zero points, as many as scales.
+    pub zero_points: Box<[i64]>,
+    /// The dimension along which the parameters differ; `None` when they are the same for the whole tensor or of blocks.
+    pub axis: Option<u32>,
+    /// The blocks that have parameters of their own ("sub-channel quantization"); `None` when there are none.
+    pub blocks: Option<QuantizationBlocks>,
+}
+
+/// How a tensor is cut into blocks, each with a scale and a zero point of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct QuantizationBlocks {
+    /// Dimensions that are cut, each with the size of a block along it. Along the others a block is as large as the tensor.
+    pub sizes: Box<[(u32, i64)]>,
+    /// Number of blocks along each dimension of the tensor.
+    pub grid: Ints,
+}
+
+impl QuantizedType {
+    /// Least and greatest value of the storage type.
+    pub(crate) fn full_range(storage_type: ElementType) -> (i64, i64) {
+        let bits = storage_type.bits().clamp(1, 63);
+        if storage_type.kind() == ElementKind::UnsignedInteger {
+            (0, (1 << bits) - 1)
+        } else {
+            (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+        }
+    }
+
+    fn scale_bits(&self) -> impl Iterator<Item = u64> + '_ {
+        self.scales.iter().map(|scale| scale.to_bits())
+    }
+
+    /// `2.0:10`.
+    fn fmt_parameters(&self, f: &mut fmt::Formatter<'_>, index: usize) -> fmt::Result {
+        super::fmt_finite(f, self.scales.get(index).copied().unwrap_or_default())?;
+        match self.zero_points.get(index) {
+            Some(&zero) if zero != 0 => write!(f, ":{zero}"),
+            _ => Ok(()),
+        }
+    }
+
+    /// `{{2.0:10, 3.0:20}, {4.0:30, 5.0:40}}`.
+    fn fmt_grid(&self, f: &mut fmt::Formatter<'_>, grid: &[i64]) -> fmt::Result {
+        // After how many blocks a brace of each dimension opens and closes, from the outermost.
+        let mut rows = vec![1usize; grid.len()];
+        for index in (0..grid.len()).rev() {
+            let inner = rows.get(index + 1).copied().unwrap_or(1);
+            rows[index] = inner.saturating_mul(usize::try_from(grid[index]).unwrap_or(0)).max(1);
+        }
+        for index in 0..self.scales.len() {
+            f.write_str(if index == 0 { "" } else { ", " })?;
+            rows.iter().filter(|&&row| index.is_multiple_of(row)).try_for_each(|_| f.write_str("{"))?;
+            self.fmt_parameters(f, index)?;
+            rows.iter().filter(|&&row| (index + 1).is_multiple_of(row)).try_for_each(|_| f.write_str("}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl PartialEq for QuantizedType {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |ty: &Self| (ty.storage_type, ty.expressed_type, ty.storage_min, ty.storage_max, ty.axis);
+        key(self) == key(other)
+            && self.blocks == other.blocks
+            && self.zero_points == other.zero_points
+            && self.scale_bits().eq(other.scale_bits())
+    }
+}
+
+impl Eq for QuantizedType {}
+
+impl Hash for QuantizedType {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.storage_type, self.expressed_type, self.storage_min, self.storage_max, self.axis).hash(state);
+        self.blocks.hash(state);
+        self.zero_points.hash(state);
+        self.scale_bits().for_each(|bits| bits.hash(state));
+    }
+}
+
+impl fmt::Display for QuantizedType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.storage_type.kind() == ElementKind::UnsignedInteger { "u" } else { "i" };
+        write!(f, "!quant.uniform<{sign}{}", self.storage_type.bits())?;
+        if (self.storage_min, self.storage_max) != Self::full_range(self.storage_type) {
+            write!(f, "<{}:{}>", self.storage_min, self.storage_max)?;
+        }
+        write!(f, ":{}", self.expressed_type)?;
+        if let Some(blocks) = &self.blocks {
+            f.write_str(":{")?;
+            for (index, (dimension, size)) in blocks.sizes.iter().enumerate() {
+                write!(f, "{}{dimension}:{size}", if index == 0 { "" } else { ", " })?;
+            }
+            f.write_str("}, ")?;
+            self.fmt_grid(f, &blocks.grid)?;
+        } else if let Some(axis) = self.axis {
+            write!(f, ":{axis}, ")?;
+            self.fmt_grid(f, &[self.scales.len() as i64])?;
+        } else {
+            f.write_str(", ")?;
+            self.fmt_grid(f, &[])?;
+        }
+        f.write_str(">")
+    }
+}
