@@ -11,7 +11,8 @@ use crate::venv::Venv;
 use crate::{wheel, workspace};
 
 /// The releases of jaxlib. Oldest: the first that a plugin built today can serve; newest: what the other tests use.
-const RELEASES: &[&str] = &["0.4.30", "0.4.35", "0.5.3", "0.6.2", "0.7.2", "0.8.3", "0.9.2", "0.10.2"];
+pub(crate) const RELEASES: &[&str] =
+    &["0.4.30", "0.4.35", "0.5.3", "0.6.2", "0.7.2", "0.8.3", "0.9.2", "0.10.2"];
 
 /// What to run.
 #[derive(Args)]
@@ -33,19 +34,18 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         }
         println!("\n== jaxlib {release}");
         let started = Instant::now();
-        let outcome =
-            Venv::with_requirements(&format!("jax-{release}"), &requirements(release)).and_then(|venv| {
-                let mut smoke = venv.python();
-                smoke
-                    .arg(root.join("tests/python/smoke.py"))
-                    .env("PJRT_NAMES_AND_LIBRARY_PATHS", format!("refcpu:{}", library.display()))
-                    // The package's Python part, which must work with every release too; the library is not in it.
-                    .env("PYTHONPATH", root.join("examples/refcpu/python"))
-                    .env("JAX_PLATFORMS", "refcpu")
-                    // 0.4.30 wants the plugin's version to be its own unless told otherwise; later releases ignore it.
-                    .env("ENABLE_PJRT_COMPATIBILITY", "1");
-                watch(&mut smoke)
-            });
+        let outcome = environment(release).and_then(|venv| {
+            let mut smoke = venv.python();
+            smoke
+                .arg(root.join("tests/python/smoke.py"))
+                .env("PJRT_NAMES_AND_LIBRARY_PATHS", format!("refcpu:{}", library.display()))
+                // The package's Python part, which must work with every release too; the library is not in it.
+                .env("PYTHONPATH", root.join("examples/refcpu/python"))
+                .env("JAX_PLATFORMS", "refcpu")
+                // 0.4.30 wants the plugin's version to be its own unless told otherwise; later releases ignore it.
+                .env("ENABLE_PJRT_COMPATIBILITY", "1");
+            watch(&mut smoke)
+        });
         let (right, result) = match outcome {
             Ok((status, text)) => {
                 let last = text.lines().last().unwrap_or("no output").to_owned();
@@ -62,7 +62,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
-/// What a release is installed with.
-fn requirements(release: &str) -> String {
-    format!("jax=={release}\njaxlib=={release}\nnumpy==2.4.6\nscipy==1.17.1\n")
+/// The virtual environment of a release.
+pub(crate) fn environment(release: &str) -> Result<Venv> {
+    // jax.export of early releases needs absl-py, and does not say so.
+    let requirements =
+        format!("jax=={release}\njaxlib=={release}\nnumpy==2.4.6\nscipy==1.17.1\nabsl-py==2.5.1\n");
+    Venv::with_requirements(&format!("jax-{release}"), &requirements)
 }

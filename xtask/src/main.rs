@@ -12,6 +12,7 @@ mod corpus;
 mod demo;
 mod host_matrix;
 mod jax_tests;
+mod lowerings;
 mod packaged;
 mod run;
 mod test;
@@ -39,6 +40,8 @@ enum Task {
     TestHosts(host_matrix::Options),
     /// Run JAX's own tests on refcpu, and compare with their outcomes on XLA's CPU backend
     JaxTests(jax_tests::Options),
+    /// Read what many releases of JAX make of some hundred functions, and compare with MLIR's own reader
+    TestLowerings(lowerings::Options),
     /// Run programs with known results through refcpu: the folder that PJRT_CORPUS names, or a small sample
     Corpus(corpus::Options),
     /// Regenerate pjrt-sys from its C headers
@@ -67,6 +70,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Wheel => drop(wheel::build(wheel::Profile::Release, &workspace::root().join("dist"))?),
         Task::TestHosts(options) => return host_matrix::run(&options),
         Task::JaxTests(options) => return jax_tests::run(&options),
+        Task::TestLowerings(options) => return lowerings::run(&options),
         Task::Corpus(options) => corpus::run_with(&options)?,
         Task::Bindgen { upstream: true, .. } => bindgen::compare_with_upstream()?,
         Task::Bindgen { check, .. } => bindgen::run(check)?,

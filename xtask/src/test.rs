@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::run::watch;
 use crate::venv::Venv;
-use crate::{corpus, packaged, wheel, workspace};
+use crate::{corpus, lowerings, packaged, wheel, workspace};
 
 /// What to run.
 #[derive(Args)]
@@ -38,6 +38,7 @@ const STAGES: &[Stage] = &[
     Stage { name: "rust", run: rust_tests },
     Stage { name: "doc", run: documentation },
     Stage { name: "corpus", run: corpus_programs },
+    Stage { name: "mlir", run: mlir_agreement },
     Stage { name: "jax", run: jax },
     Stage { name: "conform", run: conform },
     Stage { name: "packaged", run: packaged_crates },
@@ -168,6 +169,19 @@ fn corpus_programs() -> Result<Outcome> {
     Ok(Outcome { passed: text.lines().filter_map(cell).sum(), failed: u64::from(!status.success()) })
 }
 
+/// MLIR's own reader, in jaxlib, sees the same modules as `pjrt-stablehlo`: in the corpus, in what hosts sent, and in what this
+/// JAX makes of many functions.
+fn mlir_agreement() -> Result<Outcome> {
+    workspace::build_dev()?;
+    let venv = test_environment()?;
+    let folder = lowerings::write(&venv, "test")?;
+    let (status, text) = watch(lowerings::agreement(&venv).arg("--lowerings").arg(folder))?;
+    // `31531 passed, 0 failed, 8 exceptions`, or a traceback.
+    let summary = text.lines().last().unwrap_or_default();
+    let failed = count(summary, "failed").max(u64::from(!status.success()));
+    Ok(Outcome { passed: count(summary, "passed"), failed })
+}
+
 /// The smallest plugin, built outside the workspace from the crates as they would be published, and run by JAX.
 fn packaged_crates() -> Result<Outcome> {
     let library = packaged::build_hello()?;
@@ -202,7 +216,8 @@ impl Libraries {
     }
 }
 
-fn test_environment() -> Result<Venv> {
+/// The environment of the tests, with the JAX that they are for.
+pub(crate) fn test_environment() -> Result<Venv> {
     Venv::with_requirements_file("test", "tests/python/requirements.txt")
 }
 

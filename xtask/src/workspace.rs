@@ -34,11 +34,11 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Builds the shared libraries and the corpus runner in the dev profile.
+/// Builds the shared libraries and the tools of the tests in the dev profile.
 ///
 /// Of the whole workspace at once and with an example, so that dependencies get the same features as in `cargo test` and
 /// nothing is built a second time.
 pub(crate) fn build_dev() -> Result<()> {
-    let targets = ["--lib", "--example", "fault_plugin", "--example", "corpus"];
+    let targets = ["--lib", "--example", "fault_plugin", "--example", "corpus", "--example", "to_text"];
     run(cargo().args(["build", "--quiet", "--workspace"]).args(targets))
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use super::{ElementKind, ElementType, Ints};
+use super::{DYNAMIC, ElementKind, ElementType, Ints};
 
 /// The parameters of a quantized element type: `real = (stored - zero_point) * scale`.
 ///
@@ -36,6 +36,23 @@ pub struct QuantizationBlocks {
     pub sizes: Box<[(u32, i64)]>,
     /// Number of blocks along each dimension of the tensor.
     pub grid: Ints,
+}
+
+impl QuantizationBlocks {
+    /// Whether the blocks make up a tensor of these sizes.
+    pub(crate) fn fill(&self, dims: &[i64]) -> bool {
+        let is_dimension = |&(dimension, size): &(u32, i64)| (dimension as usize) < dims.len() && size > 0;
+        let size_along = |dimension: usize| {
+            let size = self.sizes.iter().find(|(cut, _)| *cut as usize == dimension);
+            size.map_or(dims[dimension], |&(_, size)| size)
+        };
+        self.grid.len() == dims.len()
+            && self.sizes.iter().all(is_dimension)
+            && (0..dims.len()).all(|dimension| {
+                dims[dimension] == DYNAMIC
+                    || self.grid[dimension].checked_mul(size_along(dimension)) == Some(dims[dimension])
+            })
+    }
 }
 
 impl QuantizedType {

@@ -312,6 +312,8 @@ fn quantized_types_of_every_kind_read_as_printed() {
         ("i8:f32:{0:2}, {2.0, {3.0}}", "expected a scale"),
         ("i8:f32:{0:2}, {}", "expected 1 blocks, found 0"),
         ("i8:f32:{-1:2}, {2.0}", "expected a dimension"),
+        ("i8:f32:{0:3}, {{2.0}, {3.0}}", "expected a grid of blocks that fill the tensor"),
+        ("i8:f32:{2:2}, {{2.0}, {3.0}}", "expected a grid of blocks that fill the tensor"),
     ] {
         let error = failure(&format!("func.func private @f(tensor<4x6x!quant.uniform<{text}>>)"));
         assert!(error.contains(message), "{text}\n{error}");

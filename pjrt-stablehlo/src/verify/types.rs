@@ -28,6 +28,10 @@ fn tensor_problem(tensor: &TensorType) -> Option<String> {
     if let Some(problem) = quantization_problem(quantization) {
         return Some(format!("{tensor} {problem}"));
     }
+    if let Some(blocks) = &quantization.blocks {
+        let message = || format!("{tensor}: expected a grid of blocks that fill the tensor");
+        return (!blocks.fill(dims)).then(message);
+    }
     let axis = quantization.axis? as usize;
     if axis >= dims.len() {
         return Some(format!(
@@ -48,12 +52,7 @@ fn tensor_problem(tensor: &TensorType) -> Option<String> {
 /// The constraints of the specification's "Quantized element types". Types of storage limits and zero points (C1, C2, C4 and
 /// C8) are not written in programs.
 fn quantization_problem(quantization: &QuantizedType) -> Option<String> {
-    let bits = quantization.storage_type.bits().clamp(1, 63);
-    let (least, greatest) = if quantization.storage_type.kind() == crate::ir::ElementKind::SignedInteger {
-        (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1)
-    } else {
-        (0, (1i64 << bits) - 1)
-    };
+    let (least, greatest) = QuantizedType::full_range(quantization.storage_type);
     let (min, max) = (quantization.storage_min, quantization.storage_max);
     let is_storage =
         quantization.storage_type.is_integer() && quantization.storage_type != ElementType::Index;

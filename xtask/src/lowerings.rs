@@ -1,0 +1,63 @@
+//! `cargo xtask test-lowerings`: what many releases of JAX make of the same functions, read here and by MLIR.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::host_matrix::{self, RELEASES};
+use crate::run::{run as run_command, watch};
+use crate::test::test_environment;
+use crate::venv::Venv;
+use crate::workspace;
+
+/// The first release that the functions are written for.
+const OLDEST: &str = "0.4.35";
+
+/// What to run.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Only this release, such as 0.6.2; may be given several times
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(releases()))]
+    only: Vec<String>,
+}
+
+fn releases() -> &'static [&'static str] {
+    let oldest = RELEASES.iter().position(|&release| release == OLDEST).unwrap_or(0);
+    &RELEASES[oldest..]
+}
+
+/// Lowers the functions of `tests/python/lowerings.py` under each release, and compares how MLIR and `pjrt-stablehlo` read
+/// them.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    workspace::build_dev()?;
+    let venv = test_environment()?;
+    let mut agreement = agreement(&venv);
+    agreement.arg("--only-lowerings").arg("--every-version");
+    for release in releases() {
+        if options.only.is_empty() || options.only.iter().any(|only| only == release) {
+            println!("\n== jaxlib {release}");
+            agreement.arg("--lowerings").arg(write(&host_matrix::environment(release)?, release)?);
+        }
+    }
+    let (status, _) = watch(&mut agreement)?;
+    Ok(ExitCode::from(u8::from(!status.success())))
+}
+
+/// Writes the lowerings of an environment's JAX into a folder of this name, and gives the folder.
+pub(crate) fn write(venv: &Venv, name: &str) -> Result<PathBuf> {
+    let folder = workspace::root().join("target/lowerings").join(name);
+    let script = workspace::root().join("tests/python/lowerings.py");
+    run_command(venv.python().arg(script).arg(&folder))?;
+    Ok(folder)
+}
+
+/// The comparison with MLIR in an environment's jaxlib, to be given what to compare.
+pub(crate) fn agreement(venv: &Venv) -> Command {
+    let mut command = venv.python();
+    command
+        .arg(workspace::root().join("tests/python/mlir_agreement.py"))
+        .arg(workspace::target().join("debug/examples/to_text"));
+    command
+}
