@@ -109,10 +109,10 @@ impl fmt::Display for BriefLocation<'_> {
                 }
                 f.write_str(" ...")
             }
-            LocationKind::Fused(parts) if parts.len() > 1 => {
+            LocationKind::Fused { parts, .. } if parts.len() > 1 => {
                 write!(f, "fused[{}, and {} more]", parts[0].brief(), parts.len() - 1)
             }
-            LocationKind::Fused(parts) if parts.len() == 1 => write!(f, "{}", parts[0].brief()),
+            LocationKind::Fused { parts, .. } if parts.len() == 1 => write!(f, "{}", parts[0].brief()),
             _ => write!(f, "{}", self.0),
         }
     }
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(named.brief().to_string(), brief);
         let two = Location::new(LocationKind::CallSite { callee: line(1), caller: line(2) });
         assert_eq!(two.brief().to_string(), r#""a.py":1:1 called from "a.py":2:1"#);
-        let fused = Location::new(LocationKind::Fused(vec![two, line(3)]));
+        let fused = Location::new(LocationKind::Fused { parts: vec![two, line(3)], metadata: None });
         assert_eq!(fused.brief().to_string(), r#"fused["a.py":1:1 called from "a.py":2:1, and 1 more]"#);
     }
 

@@ -315,7 +315,8 @@ fn quantized_types_of_every_kind_read_as_printed() {
         ("i8:f32:{0:3}, {{2.0}, {3.0}}", "expected a grid of blocks that fill the tensor"),
         ("i8:f32:{2:2}, {{2.0}, {3.0}}", "expected a grid of blocks that fill the tensor"),
     ] {
-        let error = failure(&format!("func.func private @f(tensor<4x6x!quant.uniform<{text}>>)"));
+        let argument = format!("%a: tensor<4x6x!quant.uniform<{text}>>");
+        let error = failure(&format!("func.func @f({argument}) {{ return }}"));
         assert!(error.contains(message), "{text}\n{error}");
     }
 }

@@ -77,7 +77,7 @@ fn quantization_problem(quantization: &QuantizedType) -> Option<String> {
             "(C9 of quantized types): expected as many zero points as scales",
         ),
         (
-            quantization.axis.is_some() || quantization.scales.len() == 1,
+            quantization.axis.is_some() || quantization.blocks.is_some() || quantization.scales.len() == 1,
             "(C10 of quantized types): expected one scale for the tensor",
         ),
     ];
