@@ -57,8 +57,8 @@ pub(super) fn dot_general(cx: &Context<'_>, op: &DotGeneral) -> Results {
     Ok(vec![ResultRule::shape_of(shape, C(12))])
 }
 
-/// Checks that elements can be multiplied: of one type, or of one kind, whose widths mix in what frameworks write and
-/// MLIR's verifier accepts.
+/// Checks that elements can be multiplied: of one type, or integers and floats, which mix in what frameworks write (JAX's
+/// singular values for a TPU, with 64-bit types on) and MLIR's verifier accepts.
 pub(super) fn elements_of_products(
     cx: &Context<'_>,
     constraint: Constraint,
@@ -66,8 +66,9 @@ pub(super) fn elements_of_products(
     rhs: &TensorType,
 ) -> Result<(), Error> {
     let (left, right) = (lhs.element_type(), rhs.element_type());
-    let one_kind = left.is_float() && right.is_float() || left.is_integer() && right.is_integer();
-    cx.require(constraint, elements_compatible(lhs, rhs) || one_kind, || {
+    let is_number = |ty: ElementType| ty.is_float() || ty.is_integer();
+    let mix = is_number(left) && is_number(right);
+    cx.require(constraint, elements_compatible(lhs, rhs) || mix, || {
         format!("operand 'rhs': expected elements of {}, found {rhs}", lhs.element_type())
     })
 }
