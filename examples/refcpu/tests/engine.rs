@@ -171,6 +171,19 @@ const DONATING: &str = "func.func public @main(%arg0: tensor<1024xf32> {tf.alias
  }";
 
 #[test]
+fn a_product_of_numbers_of_two_types_is_one_of_the_results_type() {
+    let text = "func.func @main(%x: tensor<2x2xf32>, %y: tensor<2x2xi32>) -> tensor<2x2xf32> {
+        %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+            : (tensor<2x2xf32>, tensor<2x2xi32>) -> tensor<2x2xf32>
+        return %0 : tensor<2x2xf32>
+    }";
+    let runtime = runtime();
+    let x = f32s(&runtime, &[2, 2], &[0.5, 1.0, 2.0, 3.0]);
+    let y = i32s(&runtime, &[2, 2], &[2, 4, 6, 8]);
+    assert_eq!(to_f32s(&run_one(text, &runtime, vec![x, y])[0]), [7.0, 10.0, 22.0, 32.0]);
+}
+
+#[test]
 fn a_donated_array_becomes_the_result() {
     let rt = runtime();
     let plan = plan(DONATING);

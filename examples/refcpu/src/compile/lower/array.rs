@@ -238,6 +238,15 @@ impl<'m> Scope<'m> {
         self.b.node(Core::Reduce { dims, reducer }, operands, shapes)
     }
 
+    /// Operands of a product: kernels multiply numbers of one type, and where programs mix types, the result's has room
+    /// for both.
+    fn of_one_type(&mut self, l: ValueId, r: ValueId, result: refcpu_kernels::DType) -> (ValueId, ValueId) {
+        if self.b.shape(l).dtype == self.b.shape(r).dtype {
+            return (l, r);
+        }
+        (self.b.convert(l, result), self.b.convert(r, result))
+    }
+
     /// A product.
     pub(super) fn dot(&mut self, l: ValueId, r: ValueId, dims: DotDims, shape: Shape) -> Result<ValueId> {
         let expected =
@@ -247,6 +256,7 @@ impl<'m> Scope<'m> {
                 "the result is {shape}, its dimensions should be {expected:?}"
             )));
         }
+        let (l, r) = self.of_one_type(l, r, shape.dtype);
         Ok(self.b.add(Core::Dot(dims), &[l, r], shape))
     }
 
@@ -264,6 +274,7 @@ impl<'m> Scope<'m> {
                 "the result is {shape}, its dimensions should be {expected:?}"
             )));
         }
+        let (l, r) = self.of_one_type(l, r, shape.dtype);
         Ok(self.b.add(Core::Convolution(Box::new(spec)), &[l, r], shape))
     }
 }
