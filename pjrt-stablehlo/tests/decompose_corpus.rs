@@ -1,9 +1,8 @@
 //! Decomposes the programs of a corpus folder: each has to become a program of core operations only that verifies, or give
 //! an error that names the operation.
 //!
-//! The folder comes from `PJRT_CORPUS`; without it the test is skipped with a note, except in CI. Where
-//! `PJRT_DECOMPOSED` names a folder, the programs that change are written to it as text, for
-//! `tests/python/test_decompose.py`, which runs them.
+//! The folder comes from `PJRT_CORPUS`; without it the test is skipped with a note, except in CI. That they compute the same
+//! shows `cargo xtask corpus -- --decompose`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -98,7 +97,6 @@ fn smallest() -> CoreOps {
 
 fn decompose_all(set: &str, core: &CoreOps, expected_failures: &[(&str, &str)]) {
     let Some(folder) = corpus_folder() else { return };
-    let output = std::env::var_os("PJRT_DECOMPOSED").map(|folder| PathBuf::from(folder).join(set));
     let mut counts: BTreeMap<(String, String), [usize; 2]> = BTreeMap::new();
     let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for program in programs(&folder) {
@@ -110,12 +108,6 @@ fn decompose_all(set: &str, core: &CoreOps, expected_failures: &[(&str, &str)]) 
             Ok(module) => {
                 count[0] += 1;
                 assert_core(&program.name, &module, core);
-                let text = module.to_string();
-                if let Some(output) = output.as_ref().filter(|_| text != original.to_string()) {
-                    let path = output.join(format!("{}.{}.mlir", program.name, program.form));
-                    fs::create_dir_all(path.parent().unwrap()).unwrap();
-                    fs::write(path, text).unwrap();
-                }
             }
             Err(error) => {
                 count[1] += 1;
