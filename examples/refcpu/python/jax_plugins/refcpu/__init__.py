@@ -7,7 +7,7 @@ package `jax_plugins` and through the entry point, so everything here may run mo
 import os
 import pathlib
 
-from jax_plugins.refcpu import _private
+from jax_plugins.refcpu import _private, linalg
 
 NAME = "refcpu"
 
@@ -32,6 +32,7 @@ def initialize() -> None:
     if _registered:
         return
     _private.allow_donation(NAME)
+    linalg.register(NAME)
     if _named_in_environment():
         return
     if not LIBRARY.exists():

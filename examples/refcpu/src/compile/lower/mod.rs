@@ -7,6 +7,7 @@ mod custom_call;
 mod dynamic;
 mod elementwise;
 mod indexing;
+mod linalg;
 mod manual;
 mod reducer;
 
