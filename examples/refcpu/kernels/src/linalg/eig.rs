@@ -107,7 +107,7 @@ fn balance<T: Field>(a: &mut [T], n: usize) -> Vec<T::Real> {
             }
             if (column + row) / factor < T::Real::from_f64(0.95) * size {
                 done = false;
-                factors[i] = factors[i] * factor;
+                factors[i] *= factor;
                 others().for_each(|j| a[i * n + j] = a[i * n + j].scale(T::Real::ONE / factor));
                 others().for_each(|j| a[j * n + i] = a[j * n + i].scale(factor));
             }

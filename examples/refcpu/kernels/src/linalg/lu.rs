@@ -144,7 +144,7 @@ unsafe fn swap_rows<T: Field>(a: View<T>, width: usize, swaps: &[i32]) {
 /// # Safety
 /// As there.
 unsafe fn factor_columns<T: Field>(a: View<T>, (m, n): (usize, usize), swaps: &mut [i32]) {
-    for j in 0..swaps.len() {
+    for (j, swap) in swaps.iter_mut().enumerate() {
         // SAFETY: the caller's contract; all elements lie in the matrix, and rows below `j` are not row `j`.
         unsafe {
             let mut pivot = j;
@@ -153,7 +153,7 @@ unsafe fn factor_columns<T: Field>(a: View<T>, (m, n): (usize, usize), swaps: &m
                     pivot = i;
                 }
             }
-            swaps[j] = pivot as i32;
+            *swap = pivot as i32;
             if pivot != j {
                 std::ptr::swap_nonoverlapping(a.at(j, 0).ptr, a.at(pivot, 0).ptr, n);
             }

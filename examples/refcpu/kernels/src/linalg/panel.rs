@@ -73,14 +73,14 @@ unsafe fn update_and_sum_body<I: Isa, T: Field>(
 ) {
     let n = panel.columns;
     let (first, second, sums) = (&update.rows[0][..n], &update.rows[1][..n], &mut sums[..n]);
-    for i in 0..panel.rows {
+    for (i, w) in weights.iter().enumerate() {
         // SAFETY: the caller's contract: row `i` has `n` elements.
         let row = unsafe { std::slice::from_raw_parts_mut(panel.ptr.add(i * panel.stride), n) };
-        let (x, y, w) = (update.columns[0][i], update.columns[1][i], weights[i]);
+        let (x, y) = (update.columns[0][i], update.columns[1][i]);
         for j in 0..n {
             let value = row[j] - x * first[j] - y * second[j];
             row[j] = value;
-            sums[j] += w * value;
+            sums[j] += *w * value;
         }
     }
 }

@@ -117,7 +117,7 @@ fn factor<T: Field>(a: &mut [T], (m, n): (usize, usize), order: &mut [i32], tau:
                 norms[j] = norm_below(a, next, j, &mut column);
                 fresh[j] = norms[j];
             } else {
-                norms[j] = norms[j] * left.root();
+                norms[j] *= left.root();
             }
         }
     }
