@@ -30,6 +30,21 @@ def test_the_platforms_with_donation_are_a_list_of_names():
     assert "cpu" in mlir._platforms_with_donation
 
 
+def test_rules_are_registered_by_primitive_and_platform():
+    from jax._src.interpreters import mlir
+
+    parameters = inspect.signature(mlir.register_lowering).parameters
+    assert list(parameters)[:2] == ["prim", "rule"]
+    assert "platform" in parameters
+
+
+def test_every_primitive_that_has_a_rule_exists():
+    from jax_plugins.refcpu import linalg
+
+    missing = [name for name in linalg.CALLS if _private.linalg_primitive(name) is None]
+    assert not missing
+
+
 def test_private_symbols_are_used_in_one_file_only():
     for path in PACKAGE.glob("*.py"):
         if path.name != "_private.py":
@@ -39,7 +54,7 @@ def test_private_symbols_are_used_in_one_file_only():
 def test_every_private_symbol_that_is_used_is_listed():
     source = pathlib.Path(_private.__file__).read_text()
     code = source[source.index("def ") :]
-    used = set(re.findall(r"\b(?:xla_bridge|mlir|module|_callback_module\(\))\.(\w+)", code))
+    used = set(re.findall(r"\b(?:xla_bridge|mlir|ffi|module|_callback_module\(\))\.(\w+)", code))
     used |= {attribute for _, attribute in re.findall(r'import_module\("([\w.]+)"\)\.(\w+)', code)}
     assert used == {attribute for _, attribute in _private.SYMBOLS}
 

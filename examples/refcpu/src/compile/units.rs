@@ -222,6 +222,7 @@ fn kernel(graph: &Graph, node: &Node) -> Result<(UnitKind, Vec<ValueId>)> {
         Op::TriangularSolve(spec) => Kernel::TriangularSolve(*spec),
         Op::QrFactor => Kernel::QrFactor,
         Op::QrProduct => Kernel::QrProduct,
+        Op::Linalg(op) => Kernel::Linalg(*op),
         Op::Map(body) => {
             let scalar = vec![false; body.parameters().len()];
             let dims = &result.expect("results").dims;

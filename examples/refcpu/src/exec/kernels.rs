@@ -98,6 +98,7 @@ fn kernel(
             linalg::qr(pool, r[0], out, taus);
         }
         Kernel::QrProduct => linalg::householder_product(pool, r[0], r[1], w[0].reborrow()),
+        Kernel::Linalg(op) => linalg::linalg(pool, *op, r, w),
         Kernel::PartitionId => w[0].bytes_mut().copy_from_slice(&(partition as u32).to_le_bytes()),
         Kernel::ReplicaId => w[0].bytes_mut().copy_from_slice(&(replica as u32).to_le_bytes()),
     }

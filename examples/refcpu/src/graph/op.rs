@@ -4,7 +4,7 @@ use super::{Collective, Constant, GatherDims, Graph, ManualSpec, ScatterDims};
 use refcpu_kernels::conv::ConvSpec;
 use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::fft::FftKind;
-use refcpu_kernels::linalg::TriangularSolve;
+use refcpu_kernels::linalg::{LinalgOp, TriangularSolve};
 use refcpu_kernels::reduce::{ArgReduceOp, ReduceOp};
 use refcpu_kernels::region::{Direction, Order};
 use refcpu_kernels::rng::RngAlgorithm;
@@ -229,6 +229,8 @@ pub enum Op {
     QrFactor,
     /// Multiplies reflectors out (LAPACK orgqr): reflectors, scales.
     QrProduct,
+    /// What else there is of linear algebra; operands and results are the operation's.
+    Linalg(LinalgOp),
     /// Elementwise over scalars' graph; any number of results. All operands have the results' dimensions.
     Map(Body),
     /// Operands of all devices of a run meet.

@@ -414,6 +414,12 @@ fn verify_node(g: &Graph, node: &Node) -> Check {
                 x[0].dims[rank - 2] >= x[0].dims[rank - 1] && x[1].dims[rank - 2] <= x[0].dims[rank - 1];
             need(fits && x[1].dims[..rank - 2] == x[0].dims[..rank - 2], "sizes differ")
         }
+        Op::Linalg(op) => {
+            let operands: Vec<_> = x.iter().map(|s| (s.dtype, &*s.dims)).collect();
+            let results = op.results(&operands)?;
+            let found = y.iter().map(|s| (s.dtype, &*s.dims));
+            need(results.iter().map(|(dtype, dims)| (*dtype, &dims[..])).eq(found), "types differ")
+        }
         Op::Map(b) => {
             need(x.iter().all(|s| y.first().is_some_and(|r| s.dims == r.dims)), "sizes differ")?;
             let scalars =

@@ -12,7 +12,7 @@ use refcpu_kernels::DType;
 use refcpu_kernels::conv::ConvSpec;
 use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::fft::FftKind;
-use refcpu_kernels::linalg::{TransposeA, TriangularSolve};
+use refcpu_kernels::linalg::{LinalgOp, SvdVectors, TransposeA, TriangularSolve};
 use refcpu_kernels::reduce::{ArgReduceOp, ReduceOp};
 use refcpu_kernels::region::{Direction, Order};
 use refcpu_kernels::rng::RngAlgorithm;
@@ -276,6 +276,21 @@ wire_enums! {
     KeyOrder { Numeric, Total, }
     KeyPart { Whole, Real, Imaginary, }
     TransposeA { NoTranspose, Transpose, Adjoint, }
+    SvdVectors { Nothing, Thin, Full, }
+    LinalgOp {
+        CholeskyUpdate,
+        Eig { left, right },
+        Eigh { lower },
+        Geqp3,
+        Hessenberg,
+        Lu,
+        LuPivotsToPermutation { size },
+        Ormqr { left, transpose },
+        Schur { vectors },
+        Svd(vectors),
+        Tridiagonal { lower },
+        TridiagonalSolve { perturb_singular },
+    }
     FftKind { Fft, Ifft, Rfft, Irfft, }
     RngAlgorithm { ThreeFry, Philox, }
     Reducer { Op(op), Body(body), }
@@ -336,6 +351,7 @@ wire_enums! {
         Barrier,
         HostSend { channel },
         HostReceive { channel },
+        Linalg(op),
     }
 }
 

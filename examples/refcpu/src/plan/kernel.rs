@@ -5,7 +5,7 @@ use refcpu_kernels::conv::ConvSpec;
 use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::fft::FftKind;
 use refcpu_kernels::index::Combiner;
-use refcpu_kernels::linalg::TriangularSolve;
+use refcpu_kernels::linalg::{LinalgOp, TriangularSolve};
 use refcpu_kernels::reduce::{ArgReduceOp, ReduceOp};
 use refcpu_kernels::region::Region;
 use refcpu_kernels::rng::RngAlgorithm;
@@ -174,6 +174,8 @@ pub enum Kernel {
     QrFactor,
     /// The product of reflectors.
     QrProduct,
+    /// Other linear algebra.
+    Linalg(LinalgOp),
     /// Number of this device's partition.
     PartitionId,
     /// Number of this device's replica.

@@ -86,6 +86,8 @@ fn add_node(stats: &mut Stats, graph: &Graph, node: &Node, times: f64) {
         Op::Fft { .. } => flops = 5.0 * read * read.max(2.0).log2(),
         Op::Cholesky { .. } => flops = read * last_dim(operand(0)) / 3.0,
         Op::TriangularSolve { .. } => flops = operand(1).map_or(0.0, elements) * last_dim(operand(0)),
+        // Factorisations and what else is cubic; iterations count as a few of them.
+        Op::Linalg(_) => flops = 4.0 * read * last_dim(operand(0)),
         Op::QrFactor | Op::QrProduct => flops = 2.0 * read * last_dim(operand(0)),
         Op::While { condition, body, .. } => {
             add_graph(stats, condition, times * ASSUMED_TRIPS);

@@ -23,7 +23,11 @@ pub(super) trait Field:
     + 'static
 {
     /// The type of real and imaginary parts.
-    type Real: Field<Real = Self::Real> + PartialOrd;
+    type Real: Real;
+    /// The type of complex numbers with such parts.
+    type Complex: Field<Real = Self::Real, Complex = Self::Complex>;
+    /// Whether there are imaginary parts.
+    const IS_COMPLEX: bool;
     /// 0.
     const ZERO: Self;
     /// 1.
@@ -34,13 +38,77 @@ pub(super) trait Field:
     fn conj(self) -> Self;
     /// The real part.
     fn re(self) -> Self::Real;
+    /// The imaginary part.
+    fn im(self) -> Self::Real;
     /// The real number as one of this type.
     fn from_real(re: Self::Real) -> Self;
+    /// The imaginary number `im * i`; zero if there are no imaginary parts.
+    fn imaginary(im: Self::Real) -> Self;
+    /// The complex number of these parts.
+    fn complex(re: Self::Real, im: Self::Real) -> Self::Complex;
     /// The square root of a real number.
-    fn sqrt(re: Self::Real) -> Self::Real;
+    fn sqrt(re: Self::Real) -> Self::Real {
+        re.root()
+    }
     /// The squared magnitude.
     fn norm_sqr(self) -> Self::Real {
         (self * self.conj()).re()
+    }
+    /// The magnitude, without overflow on the way.
+    fn abs(self) -> Self::Real {
+        if Self::IS_COMPLEX { self.re().hypot(self.im()) } else { self.re().magnitude() }
+    }
+    /// The sum of the parts' magnitudes, which LAPACK compares pivots by.
+    fn abs1(self) -> Self::Real {
+        self.re().magnitude() + self.im().magnitude()
+    }
+    /// The product with a real number.
+    fn scale(self, by: Self::Real) -> Self {
+        self * Self::from_real(by)
+    }
+    /// The quotient, without overflow on the way.
+    fn over(self, by: Self) -> Self {
+        self / by
+    }
+    /// The same number as a complex one.
+    fn to_complex(self) -> Self::Complex {
+        Self::complex(self.re(), self.im())
+    }
+    /// True unless a part is infinite or not a number.
+    fn is_finite(self) -> bool {
+        self.re().is_number() && self.im().is_number()
+    }
+}
+
+/// A real number.
+pub(super) trait Real: Field<Real = Self> + PartialOrd {
+    /// Distance from 1 to the next number.
+    const EPSILON: Self;
+    /// The least normal number.
+    const TINY: Self;
+    /// The nearest number.
+    fn from_f64(v: f64) -> Self;
+    /// The absolute value.
+    fn magnitude(self) -> Self;
+    /// The square root.
+    fn root(self) -> Self;
+    /// `sqrt(self^2 + other^2)` without overflow on the way.
+    fn hypot(self, other: Self) -> Self;
+    /// The magnitude of this number with the sign of another.
+    fn with_sign(self, of: Self) -> Self;
+    /// The exponent of two: `2^exponent <= |self| < 2^(exponent + 1)`.
+    fn exponent(self) -> i32;
+    /// Two to this power.
+    fn power_of_two(exponent: i32) -> Self;
+    /// True unless infinite or not a number.
+    fn is_number(self) -> bool;
+    /// The lesser one.
+    fn least(self, other: Self) -> Self {
+        if other < self { other } else { self }
+    }
+    /// The greater one.
+    fn most(self, other: Self) -> Self {
+        if other > self { other } else { self }
     }
 }
 
@@ -48,6 +116,8 @@ macro_rules! fields {
     ($($t:ident)*) => {$(
         impl Field for $t {
             type Real = $t;
+            type Complex = Complex<$t>;
+            const IS_COMPLEX: bool = false;
             const ZERO: $t = 0.0;
             const ONE: $t = 1.0;
             const NAN: $t = $t::NAN;
@@ -57,16 +127,24 @@ macro_rules! fields {
             fn re(self) -> $t {
                 self
             }
+            fn im(self) -> $t {
+                0.0
+            }
             fn from_real(re: $t) -> $t {
                 re
             }
-            fn sqrt(re: $t) -> $t {
-                re.sqrt()
+            fn imaginary(_: $t) -> $t {
+                0.0
+            }
+            fn complex(re: $t, im: $t) -> Complex<$t> {
+                Complex::new(re, im)
             }
         }
 
         impl Field for Complex<$t> {
             type Real = $t;
+            type Complex = Self;
+            const IS_COMPLEX: bool = true;
             const ZERO: Self = Complex::new(0.0, 0.0);
             const ONE: Self = Complex::new(1.0, 0.0);
             const NAN: Self = Complex::new($t::NAN, $t::NAN);
@@ -76,11 +154,53 @@ macro_rules! fields {
             fn re(self) -> $t {
                 self.re
             }
+            fn im(self) -> $t {
+                self.im
+            }
             fn from_real(re: $t) -> Self {
                 Complex::new(re, 0.0)
             }
-            fn sqrt(re: $t) -> $t {
-                re.sqrt()
+            fn imaginary(im: $t) -> Self {
+                Complex::new(0.0, im)
+            }
+            fn complex(re: $t, im: $t) -> Self {
+                Complex::new(re, im)
+            }
+            fn scale(self, by: $t) -> Self {
+                Complex::new(self.re * by, self.im * by)
+            }
+            fn over(self, by: Self) -> Self {
+                let size = by.abs1();
+                Complex::new(self.re / size, self.im / size) / Complex::new(by.re / size, by.im / size)
+            }
+        }
+
+        impl Real for $t {
+            const EPSILON: $t = $t::EPSILON;
+            const TINY: $t = $t::MIN_POSITIVE;
+            fn from_f64(v: f64) -> $t {
+                v as $t
+            }
+            fn magnitude(self) -> $t {
+                $t::abs(self)
+            }
+            fn root(self) -> $t {
+                $t::sqrt(self)
+            }
+            fn hypot(self, other: $t) -> $t {
+                $t::hypot(self, other)
+            }
+            fn with_sign(self, of: $t) -> $t {
+                self.copysign(of)
+            }
+            fn exponent(self) -> i32 {
+                self.abs().log2().floor() as i32
+            }
+            fn power_of_two(exponent: i32) -> $t {
+                (2.0 as $t).powi(exponent)
+            }
+            fn is_number(self) -> bool {
+                self.is_finite()
             }
         }
     )*};
@@ -91,6 +211,10 @@ fields!(f32 f64);
 pub(super) trait Storage: Copy + Send + Sync + 'static {
     /// What arithmetic happens in.
     type Number: Field;
+    /// How real parts are stored.
+    type Real: Storage<Number = <Self::Number as Field>::Real>;
+    /// How complex numbers of such parts are stored.
+    type Complex: Storage<Number = <Self::Number as Field>::Complex>;
     /// To a number.
     fn load(self) -> Self::Number;
     /// Rounded back.
@@ -98,9 +222,11 @@ pub(super) trait Storage: Copy + Send + Sync + 'static {
 }
 
 macro_rules! direct {
-    ($($t:ty)*) => {$(
+    ($($t:ty, $real:ty, $complex:ty;)*) => {$(
         impl Storage for $t {
             type Number = $t;
+            type Real = $real;
+            type Complex = $complex;
             fn load(self) -> $t {
                 self
             }
@@ -110,12 +236,19 @@ macro_rules! direct {
         }
     )*};
 }
-direct!(f32 f64 Complex<f32> Complex<f64>);
+direct! {
+    f32, f32, Complex<f32>;
+    f64, f64, Complex<f64>;
+    Complex<f32>, f32, Complex<f32>;
+    Complex<f64>, f64, Complex<f64>;
+}
 
 macro_rules! narrow {
     ($($t:ty)*) => {$(
         impl Storage for $t {
             type Number = f32;
+            type Real = $t;
+            type Complex = Complex<f32>;
             fn load(self) -> f32 {
                 self.to_f32()
             }
@@ -129,14 +262,14 @@ narrow!(f16 bf16);
 
 /// Calls `$f::<S>($args)` with the [`Storage`] of a type.
 macro_rules! by_storage {
-    ($what:literal, $dtype:expr, $f:ident($($arg:expr),*)) => {
+    ($what:literal, $dtype:expr, $($f:ident)::+($($arg:expr),*)) => {
         match $dtype {
-            $crate::DType::F16 => $f::<half::f16>($($arg),*),
-            $crate::DType::BF16 => $f::<half::bf16>($($arg),*),
-            $crate::DType::F32 => $f::<f32>($($arg),*),
-            $crate::DType::F64 => $f::<f64>($($arg),*),
-            $crate::DType::C64 => $f::<rustfft::num_complex::Complex<f32>>($($arg),*),
-            $crate::DType::C128 => $f::<rustfft::num_complex::Complex<f64>>($($arg),*),
+            $crate::DType::F16 => $($f)::+::<half::f16>($($arg),*),
+            $crate::DType::BF16 => $($f)::+::<half::bf16>($($arg),*),
+            $crate::DType::F32 => $($f)::+::<f32>($($arg),*),
+            $crate::DType::F64 => $($f)::+::<f64>($($arg),*),
+            $crate::DType::C64 => $($f)::+::<rustfft::num_complex::Complex<f32>>($($arg),*),
+            $crate::DType::C128 => $($f)::+::<rustfft::num_complex::Complex<f64>>($($arg),*),
             other => panic!(concat!($what, ": no {:?} matrices"), other),
         }
     };
@@ -182,7 +315,7 @@ impl<S: Storage> BatchIn<S> {
     /// # Safety
     /// The source that this was made of still lives, and is of the type that `S` stands for.
     pub(super) unsafe fn load(&self, index: usize, to: &mut [S::Number]) {
-        assert!(index < self.count && to.len() == self.len);
+        assert!(to.len() == self.len && (index < self.count || self.len == 0));
         // SAFETY: the array was cut off a live source (the caller's contract) within its bounds (checked above).
         let from =
             unsafe { std::slice::from_raw_parts(self.ptr.get().cast::<S>().add(index * self.len), self.len) };
@@ -209,7 +342,7 @@ impl<S: Storage> BatchOut<S> {
     /// The destination that this was made of still lives, is of the type that `S` stands for, and no other thread is
     /// writing the same array.
     pub(super) unsafe fn store(&self, index: usize, from: &[S::Number]) {
-        assert!(index < self.count && from.len() == self.len);
+        assert!(from.len() == self.len && (index < self.count || self.len == 0));
         // SAFETY: the array was cut off a live destination within its bounds and is ours alone (the caller's contract).
         let to = unsafe {
             std::slice::from_raw_parts_mut(self.ptr.get().cast::<S>().add(index * self.len), self.len)

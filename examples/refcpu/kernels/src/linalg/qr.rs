@@ -5,6 +5,7 @@ use super::matrix::{
     BatchIn, BatchOut, Field, Storage, View, by_storage, for_each_matrix, matrix_dims, set_product,
     subtract_product,
 };
+use super::reflector::make_reflector;
 use crate::copy::check_same_type;
 use crate::{Dst, Pool, Src};
 use std::cmp::Ordering;
@@ -40,19 +41,7 @@ fn run_qr<S: Storage>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, mut taus: D
         for index in range {
             // SAFETY: the operands live in the calling frame and are of the type of `S`.
             unsafe { from.load(index, &mut a) };
-            for first in (0..k).step_by(BLOCK) {
-                let last = k.min(first + BLOCK);
-                for (j, tau) in (first..).zip(&mut tau[first..last]) {
-                    *tau = reflector(&mut a, m, n, j);
-                    apply_one(&mut a, n, j, last, m, tau.conj());
-                }
-                if last < n {
-                    block.gather(&a, n, first, &tau[first..last]);
-                    let rest = View::dense(a.as_mut_ptr(), n).at(first, last);
-                    // SAFETY: the rest of the matrix lies right of the columns that were gathered, and is ours.
-                    unsafe { block.apply(pool, rest, n - last, true) };
-                }
-            }
+            factor(pool, &mut a, n, &mut tau, &mut block);
             // SAFETY: as above; each index belongs to one chunk.
             unsafe {
                 to.store(index, &a);
@@ -62,24 +51,69 @@ fn run_qr<S: Storage>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, mut taus: D
     });
 }
 
-/// Makes the reflector that zeroes column `j` below the diagonal (LAPACK's `larfg`): leaves the result on the diagonal
-/// and the vector below, and returns its factor.
-fn reflector<T: Field>(a: &mut [T], m: usize, n: usize, j: usize) -> T {
-    let alpha = a[j * n + j];
-    let below = (j + 1..m).map(|i| a[i * n + j].norm_sqr()).fold(T::Real::ZERO, |s, v| s + v);
-    let real = T::from_real(alpha.re()) == alpha;
-    if below == T::Real::ZERO && real {
-        return T::ZERO;
+/// [`qr`] of one matrix with rows of `n`, in place.
+pub(super) fn factor<T: Field>(pool: &Pool, a: &mut [T], n: usize, tau: &mut [T], block: &mut Block<T>) {
+    let (m, k) = (a.len() / n.max(1), tau.len());
+    let mut column = vec![T::ZERO; m];
+    for first in (0..k).step_by(BLOCK) {
+        let last = k.min(first + BLOCK);
+        for (j, tau) in (first..).zip(&mut tau[first..last]) {
+            column[j..].iter_mut().zip(j..m).for_each(|(v, i)| *v = a[i * n + j]);
+            let (beta, factor) = make_reflector(&mut column[j..]);
+            column[j..].iter().zip(j..m).for_each(|(v, i)| a[i * n + j] = *v);
+            a[j * n + j] = T::from_real(beta);
+            *tau = factor;
+            apply_one(a, n, j, last, m, tau.conj());
+        }
+        if last < n {
+            block.gather(a, n, first, &tau[first..last]);
+            let rest = View::dense(a.as_mut_ptr(), n).at(first, last);
+            // SAFETY: the rest of the matrix lies right of the columns that were gathered, and is ours.
+            unsafe { block.apply(pool, rest, n - last, true) };
+        }
     }
-    let norm = T::sqrt(alpha.norm_sqr() + below);
-    let beta = if alpha.re() > T::Real::ZERO { -norm } else { norm };
-    let beta = T::from_real(beta);
-    let scale = T::ONE / (alpha - beta);
-    for i in j + 1..m {
-        a[i * n + j] *= scale;
+}
+
+/// Multiplies `c` from the left by the product of the reflectors in the columns of `a` (rows of `n`), or by its adjoint.
+///
+/// # Safety
+/// `c` has as many rows as `a` and `width` columns, which nobody else accesses.
+pub(super) unsafe fn apply_reflectors<T: Field>(
+    pool: &Pool,
+    a: &[T],
+    n: usize,
+    tau: &[T],
+    block: &mut Block<T>,
+    (c, width): (View<T>, usize),
+    adjoint: bool,
+) {
+    let mut one = |first: usize| {
+        block.gather(a, n, first, &tau[first..tau.len().min(first + BLOCK)]);
+        // SAFETY: the caller's contract.
+        unsafe { block.apply(pool, c.at(first, 0), width, adjoint) };
+    };
+    let firsts = (0..tau.len()).step_by(BLOCK);
+    if adjoint { firsts.for_each(&mut one) } else { firsts.rev().for_each(&mut one) }
+}
+
+/// Writes the first columns of the product of the reflectors in the columns of `v` (rows of `width`) to `q`, whose rows
+/// have `n`.
+pub(super) fn multiply_out<T: Field>(
+    pool: &Pool,
+    (v, width): (&[T], usize),
+    tau: &[T],
+    (q, n): (&mut [T], usize),
+    block: &mut Block<T>,
+) {
+    q.fill(T::ZERO);
+    q.iter_mut().step_by(n + 1).take(n).for_each(|d| *d = T::ONE);
+    for first in (0..tau.len()).step_by(BLOCK).rev() {
+        block.gather(v, width, first, &tau[first..tau.len().min(first + BLOCK)]);
+        // Columns before `first` are still those of the identity, and the reflectors do not touch them.
+        let rest = View::dense(q.as_mut_ptr(), n).at(first, first);
+        // SAFETY: the rest of the matrix is ours.
+        unsafe { block.apply(pool, rest, n - first, false) };
     }
-    a[j * n + j] = beta;
-    (beta - alpha) / beta
 }
 
 /// Applies the reflector of column `j`, with factor `tau`, to columns `j + 1..last`.
@@ -111,7 +145,7 @@ fn apply_one<T: Field>(a: &mut [T], n: usize, j: usize, last: usize, m: usize, t
 }
 
 /// Reflectors of neighbouring columns in the form `1 - V * T * V^H` (LAPACK's `larft`), and memory to apply them.
-struct Block<T> {
+pub(super) struct Block<T> {
     /// `rows` by `count`: a unit lower trapezoid.
     v: Vec<T>,
     /// `count` by `count`: an upper triangle.
@@ -125,7 +159,7 @@ struct Block<T> {
 
 impl<T: Field> Block<T> {
     /// Memory for matrices of `height` by `width`.
-    fn new(height: usize, width: usize) -> Self {
+    pub(super) fn new(height: usize, width: usize) -> Self {
         Self {
             v: vec![T::ZERO; height * BLOCK],
             t: vec![T::ZERO; BLOCK * BLOCK],
@@ -230,17 +264,7 @@ fn run_product<S: Storage>(pool: &Pool, a: Src<'_>, taus: Src<'_>, mut out: Dst<
                     factors.load(index, &mut tau);
                 }
             }
-            q.fill(S::Number::ZERO);
-            for i in 0..n {
-                q[i * n + i] = S::Number::ONE;
-            }
-            for first in (0..k).step_by(BLOCK).rev() {
-                block.gather(&v, n, first, &tau[first..k.min(first + BLOCK)]);
-                // Columns before `first` are still those of the identity, and the reflectors do not touch them.
-                let rest = View::dense(q.as_mut_ptr(), n).at(first, first);
-                // SAFETY: the rest of the matrix is ours.
-                unsafe { block.apply(pool, rest, n - first, false) };
-            }
+            multiply_out(pool, (&v, n), &tau, (&mut q, n), &mut block);
             // SAFETY: as above; each index belongs to one chunk.
             unsafe { to.store(index, &q) };
         }

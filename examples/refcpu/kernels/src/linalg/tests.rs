@@ -1,3 +1,5 @@
+mod decompositions;
+
 use super::matrix::Field;
 use super::*;
 use crate::copy::test_array::Array;

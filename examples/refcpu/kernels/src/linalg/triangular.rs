@@ -150,7 +150,7 @@ pub(super) unsafe fn solve<T: Field>(
             if !unit {
                 let diagonal = a.read(i, i);
                 for r in row {
-                    *r = *r / diagonal;
+                    *r = r.over(diagonal);
                 }
             }
         }

@@ -7,7 +7,7 @@ package `jax_plugins` and through the entry point, so everything here may run mo
 import os
 import pathlib
 
-from jax_plugins.refcpu import _private
+from jax_plugins.refcpu import _private, linalg
 
 NAME = "refcpu"
 
@@ -32,13 +32,19 @@ def initialize() -> None:
     if _registered:
         return
     _private.allow_donation(NAME)
-    _private.when_registered(NAME, lambda: _private.allow_callbacks(NAME))
+    _private.when_registered(NAME, _add_lowerings)
     if _named_in_environment():
         return
     if not LIBRARY.exists():
         raise FileNotFoundError(f"{LIBRARY} is missing: install the wheel that `cargo xtask wheel` builds")
     _private.register_plugin(NAME, priority=PRIORITY, library_path=str(LIBRARY), options=_options)
     _registered = True
+
+
+def _add_lowerings() -> None:
+    """What JAX lowers on its own platforms only."""
+    _private.allow_callbacks(NAME)
+    linalg.register(NAME)
 
 
 def set_num_devices(count: int) -> None:

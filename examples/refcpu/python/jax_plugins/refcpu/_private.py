@@ -13,6 +13,12 @@ from typing import Any
 
 from jax._src import callback, xla_bridge
 from jax._src.interpreters import mlir
+from jax._src.lax import linalg
+
+try:
+    from jax._src import ffi
+except ImportError:  # JAX 0.4
+    from jax._src.extend import ffi
 
 from jax_plugins.refcpu import buffer_callback
 
@@ -28,6 +34,7 @@ SYMBOLS = (
     ("jax._src.xla_bridge", "_init_backend"),
     ("jax._src.interpreters.mlir", "_platforms_with_donation"),
     ("jax._src.interpreters.mlir", "register_lowering"),
+    ("jax._src.ffi", "ffi_lowering"),
     ("jax._src.callback", "emit_python_callback"),
     ("jax._src.buffer_callback", "buffer_callback_p"),
 )
@@ -161,3 +168,18 @@ def _start_cpu_backend() -> None:
     with xla_bridge._backend_lock:
         if "cpu" not in xla_bridge._backends:
             xla_bridge._backends["cpu"] = xla_bridge._init_backend("cpu")
+
+
+def linalg_primitive(name: str) -> Any:
+    """A primitive of linear algebra, or None where this version of JAX does not have it."""
+    return getattr(linalg, f"{name}_p", None)
+
+
+def register_lowering(primitive: Any, rule: Callable[..., Any], platform: str) -> None:
+    """Makes a rule that of a platform that JAX knows."""
+    mlir.register_lowering(primitive, rule, platform=platform)
+
+
+def ffi_lowering(target: str) -> Callable[..., Any]:
+    """The rule that makes a typed custom call: of the primitive's operands, keyword arguments as attributes."""
+    return ffi.ffi_lowering(target)

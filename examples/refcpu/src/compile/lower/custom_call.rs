@@ -1,8 +1,19 @@
 //! The custom calls that programs from JAX make on a platform without kernels of its own.
 
+use super::linalg::linalg_op;
 use super::{CompileError, Result, Scope};
 use crate::graph::{Body, Op as Core, Shape, ValueId};
-use pjrt_stablehlo::ir::{Attribute, BackendConfig, Operation, ops};
+use pjrt_stablehlo::ir::{Attribute, BackendConfig, DictionaryAttribute, Operation, ops};
+use refcpu_kernels::linalg::LinalgOp;
+
+/// The dictionary with a call's parameters. JAX has it in an attribute of its own where the program is to be read by
+/// versions of StableHLO whose `backend_config` is text.
+fn parameters<'a>(op: &'a Operation, call: &'a ops::CustomCall) -> Option<&'a DictionaryAttribute> {
+    match &call.backend_config {
+        BackendConfig::Dictionary(entries) => Some(entries),
+        _ => op.attributes.get("mhlo.backend_config").and_then(Attribute::as_dictionary),
+    }
+}
 
 impl Scope<'_> {
     /// Lowers a custom call by the name of its target.
@@ -23,6 +34,8 @@ impl Scope<'_> {
             {
                 Ok(operands)
             }
+            // Its operands are computed only because it uses them.
+            "dce_sink" if shapes.is_empty() => Ok(vec![]),
             "Qr" if operands.len() == 1 && shapes.len() == 2 => {
                 Ok(self.b.node(Core::QrFactor, operands, shapes))
             }
@@ -30,24 +43,43 @@ impl Scope<'_> {
                 Ok(self.b.node(Core::QrProduct, operands, shapes))
             }
             "ApproxTopK" if operands.len() == 4 && shapes.len() == 2 => {
-                self.approx_top_k(call, &operands, shapes)
+                self.approx_top_k(op, call, &operands, shapes)
             }
-            target => Err(CompileError::unimplemented(format!("there is no custom call target {target:?}"))),
+            target => match linalg_op(target, parameters(op, call))? {
+                Some(linalg) => self.linalg(linalg, operands, shapes),
+                None => {
+                    Err(CompileError::unimplemented(format!("there is no custom call target {target:?}")))
+                }
+            },
         }
+    }
+
+    /// An operation of linear algebra, if there is one on such operands with such results.
+    fn linalg(&mut self, op: LinalgOp, operands: Vec<ValueId>, shapes: Vec<Shape>) -> Result<Vec<ValueId>> {
+        let types: Vec<_> = operands.iter().map(|v| self.b.shape(*v)).map(|s| (s.dtype, &*s.dims)).collect();
+        let results = op.results(&types).map_err(CompileError::invalid)?;
+        if !results
+            .iter()
+            .map(|(dtype, dims)| (*dtype, &dims[..]))
+            .eq(shapes.iter().map(|s| (s.dtype, &*s.dims)))
+        {
+            let expected: Vec<_> =
+                results.iter().map(|(dtype, dims)| Shape::new(*dtype, dims).to_string()).collect();
+            return Err(CompileError::invalid(format!("the results are to be ({})", expected.join(", "))));
+        }
+        Ok(self.b.node(Core::Linalg(op), operands, shapes))
     }
 
     /// The best elements along a dimension by a comparator, with their positions; here they are exact. Operands: values,
     /// positions, and what would fill up the results.
     fn approx_top_k(
         &mut self,
+        op: &Operation,
         call: &ops::CustomCall,
         operands: &[ValueId],
         shapes: Vec<Shape>,
     ) -> Result<Vec<ValueId>> {
-        let dim = match &call.backend_config {
-            BackendConfig::Dictionary(d) => d.get("reduction_dim").and_then(Attribute::as_i64),
-            _ => None,
-        };
+        let dim = parameters(op, call).and_then(|d| d.get("reduction_dim")).and_then(Attribute::as_i64);
         let from = self.shape(operands[0]);
         let dim = dim
             .and_then(|d| usize::try_from(if d < 0 { d + from.rank() as i64 } else { d }).ok())

@@ -1,0 +1,130 @@
+//! QR with column pivoting.
+
+use super::lu::IndexRows;
+use super::matrix::{BatchIn, BatchOut, Field, Real, Storage, for_each_matrix};
+use super::panel::{Panel, Update, update_and_sum};
+use super::reflector::{make_reflector, norm};
+use crate::{Dst, Pool, Src};
+
+/// LAPACK's `geqp3` of each matrix. The second operand says which columns are to come first (not 0); the second result is
+/// the permutation of columns, counted from 1. Results: matrix, permutation, factors.
+pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, first: Src<'_>, w: &mut [Dst<'_>]) {
+    let &[.., m, n] = input.dims() else { panic!("pivoted_qr: {:?} is no matrix", input.dims()) };
+    let k = m.min(n);
+    let [out, pivots, tau] = w else { panic!("pivoted_qr: three results, not {}", w.len()) };
+    let count = out.dims().iter().rev().skip(2).product();
+    let (from, to) = (BatchIn::<S>::new(&input, m * n), BatchOut::<S>::new(out, m * n));
+    let (pivots, tau) = (IndexRows::new(pivots, n, count), BatchOut::<S>::new(tau, k));
+    let first = first.as_slice::<i32>();
+    for_each_matrix(pool, count, 4 * m * n * k, &|range, _| {
+        let (mut a, mut factors) = (vec![S::Number::ZERO; m * n], vec![S::Number::ZERO; k]);
+        for index in range {
+            // SAFETY: the operands live in the calling frame and are of the type of `S`; each index belongs to one chunk.
+            unsafe {
+                from.load(index, &mut a);
+                let order = pivots.row(index);
+                order.copy_from_slice(&first[index * n..(index + 1) * n]);
+                factor(&mut a, (m, n), order, &mut factors);
+                to.store(index, &a);
+                tau.store(index, &factors);
+            }
+        }
+    });
+}
+
+/// Factors a matrix in place; `order` goes from the columns that are to come first to the permutation.
+fn factor<T: Field>(a: &mut [T], (m, n): (usize, usize), order: &mut [i32], tau: &mut [T]) {
+    let mut fixed = 0;
+    for j in 0..n {
+        let is_fixed = order[j] != 0;
+        order[j] = j as i32 + 1;
+        if is_fixed {
+            swap_columns(a, n, j, fixed);
+            order.swap(j, fixed);
+            fixed += 1;
+        }
+    }
+    let free = fixed.min(tau.len());
+    let mut column = vec![T::ZERO; m];
+    let norm_below = |a: &[T], i: usize, j: usize, column: &mut [T]| {
+        column[i..].iter_mut().zip(i..m).for_each(|(v, r)| *v = a[r * n + j]);
+        norm(&column[i..])
+    };
+    // The norms of what is left of the columns, and what they were when they were last computed afresh.
+    let (mut norms, mut fresh) = (vec![T::Real::ZERO; n], vec![T::Real::ZERO; n]);
+    let (mut weights, mut sums) = (vec![T::ZERO; m], vec![T::ZERO; n]);
+    let zeros = vec![T::ZERO; m.max(n)];
+    for i in 0..tau.len() {
+        if i == free {
+            for j in i..n {
+                norms[j] = norm_below(a, i, j, &mut column);
+                fresh[j] = norms[j];
+            }
+        }
+        if i >= free {
+            let mut pivot = i;
+            for j in i + 1..n {
+                if norms[j] > norms[pivot] {
+                    pivot = j;
+                }
+            }
+            if pivot != i {
+                swap_columns(a, n, i, pivot);
+                order.swap(i, pivot);
+                (norms[pivot], fresh[pivot]) = (norms[i], fresh[i]);
+            }
+        }
+        for r in i..m {
+            column[r] = a[r * n + i];
+        }
+        let (beta, factor) = make_reflector(&mut column[i..]);
+        tau[i] = factor;
+        for r in i..m {
+            a[r * n + i] = column[r];
+            weights[r] = column[r].conj();
+        }
+        a[i * n + i] = T::from_real(beta);
+        let next = i + 1;
+        if next == n {
+            break;
+        }
+        // A -= conj(tau) * v * (v^H * A), in two passes.
+        let rest = Panel::new(a, n, i, next);
+        sums[next..].fill(T::ZERO);
+        let nothing = Update {
+            columns: [&zeros[..m - i], &zeros[..m - i]],
+            rows: [&zeros[..n - next], &zeros[..n - next]],
+        };
+        update_and_sum(rest, nothing, &weights[i..], &mut sums[next..]);
+        sums[next..].iter_mut().for_each(|s| *s *= factor.conj());
+        let update =
+            Update { columns: [&column[i..], &zeros[..m - i]], rows: [&sums[next..], &zeros[..n - next]] };
+        let mut unused = vec![T::ZERO; n - next];
+        update_and_sum(rest, update, &zeros[..m - i], &mut unused);
+        if i < free {
+            continue;
+        }
+        let one = T::Real::ONE;
+        for j in next..n {
+            if norms[j] == T::Real::ZERO {
+                continue;
+            }
+            let ratio = a[i * n + j].abs() / norms[j];
+            let left = (one - ratio * ratio).most(T::Real::ZERO);
+            let since = norms[j] / fresh[j];
+            if left * since * since <= T::Real::EPSILON.root() {
+                // Too many digits have cancelled.
+                norms[j] = norm_below(a, next, j, &mut column);
+                fresh[j] = norms[j];
+            } else {
+                norms[j] *= left.root();
+            }
+        }
+    }
+}
+
+fn swap_columns<T>(a: &mut [T], n: usize, i: usize, j: usize) {
+    for row in a.chunks_exact_mut(n) {
+        row.swap(i, j);
+    }
+}

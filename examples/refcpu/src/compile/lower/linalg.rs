@@ -1,0 +1,90 @@
+//! The custom calls that refcpu's Python package lowers JAX's linear algebra to.
+
+use super::{CompileError, Result};
+use pjrt_stablehlo::ir::{Attribute, DictionaryAttribute, Str};
+use refcpu_kernels::linalg::{LinalgOp, SvdVectors};
+
+/// Makes an operation of the attributes of a call.
+type Make = fn(&mut Attributes<'_>) -> Result<LinalgOp>;
+
+/// Every target: its name, and what it is. Calls have `api_version` 4 and a dictionary with exactly the attributes that
+/// are read here; operands and results are those of the [`LinalgOp`].
+const TARGETS: &[(&str, Make)] = &[
+    ("refcpu.cholesky_update", |_| Ok(LinalgOp::CholeskyUpdate)),
+    ("refcpu.eig", |a| Ok(LinalgOp::Eig { left: a.flag("left")?, right: a.flag("right")? })),
+    ("refcpu.eigh", |a| Ok(LinalgOp::Eigh { lower: a.flag("lower")? })),
+    ("refcpu.geqp3", |_| Ok(LinalgOp::Geqp3)),
+    ("refcpu.hessenberg", |_| Ok(LinalgOp::Hessenberg)),
+    ("refcpu.lu", |_| Ok(LinalgOp::Lu)),
+    ("refcpu.lu_pivots_to_permutation", |a| {
+        Ok(LinalgOp::LuPivotsToPermutation { size: a.size("permutation_size")? })
+    }),
+    ("refcpu.ormqr", |a| Ok(LinalgOp::Ormqr { left: a.flag("left")?, transpose: a.flag("transpose")? })),
+    ("refcpu.schur", |a| Ok(LinalgOp::Schur { vectors: a.flag("compute_schur_vectors")? })),
+    ("refcpu.svd", |a| {
+        Ok(LinalgOp::Svd(match (a.flag("compute_uv")?, a.flag("full_matrices")?) {
+            (false, _) => SvdVectors::Nothing,
+            (true, false) => SvdVectors::Thin,
+            (true, true) => SvdVectors::Full,
+        }))
+    }),
+    ("refcpu.tridiagonal", |a| Ok(LinalgOp::Tridiagonal { lower: a.flag("lower")? })),
+    ("refcpu.tridiagonal_solve", |a| {
+        Ok(LinalgOp::TridiagonalSolve { perturb_singular: a.flag("perturb_singular")? })
+    }),
+];
+
+/// The operation that a call of `target` stands for; None if it is none of these.
+///
+/// # Errors
+/// If the call's attributes are not those of the operation.
+pub(super) fn linalg_op(target: &str, entries: Option<&DictionaryAttribute>) -> Result<Option<LinalgOp>> {
+    let Some((_, make)) = TARGETS.iter().find(|(name, _)| *name == target) else { return Ok(None) };
+    let entries = entries.map_or(&[][..], DictionaryAttribute::entries);
+    let mut attributes = Attributes { target, entries, read: Vec::new() };
+    let op = make(&mut attributes)?;
+    match entries.iter().find(|(name, _)| !attributes.read.contains(&&**name)) {
+        Some((name, _)) => {
+            Err(CompileError::invalid(format!("{target} has no attribute {name:?} in its backend_config")))
+        }
+        None => Ok(Some(op)),
+    }
+}
+
+/// The attributes of a call, and which of them have been read.
+struct Attributes<'a> {
+    target: &'a str,
+    entries: &'a [(Str, Attribute)],
+    read: Vec<&'static str>,
+}
+
+impl Attributes<'_> {
+    fn flag(&mut self, name: &'static str) -> Result<bool> {
+        self.typed(name, "a boolean", Attribute::as_bool)
+    }
+
+    fn size(&mut self, name: &'static str) -> Result<usize> {
+        self.typed(name, "an integer that is not negative", |a| usize::try_from(a.as_i64()?).ok())
+    }
+
+    fn typed<T>(
+        &mut self,
+        name: &'static str,
+        what: &str,
+        read: impl Fn(&Attribute) -> Option<T>,
+    ) -> Result<T> {
+        self.read.push(name);
+        let target = self.target;
+        let Some((_, attribute)) = self.entries.iter().find(|(n, _)| **n == *name) else {
+            return Err(CompileError::invalid(format!(
+                "{target} needs the attribute {name:?} in its backend_config: {what}"
+            )));
+        };
+        read(attribute).ok_or_else(|| {
+            CompileError::invalid(format!(
+                "the attribute {name:?} of {target} is to be {what}, not {}",
+                attribute.kind()
+            ))
+        })
+    }
+}
