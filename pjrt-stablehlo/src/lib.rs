@@ -83,12 +83,21 @@
 //! Operations of dialects that the table does not have are kept as [`ir::Op::Other`] where their encoding is known;
 //! attributes beyond an operation's own (`mhlo.sharding`, `sdy.sharding`, `jax.result_info`, ...) are kept as they are.
 //!
+//! Which operations are typed says [`ir::OpCode::ALL`], and for people `docs/ops.md` of the repository; programs find the
+//! same in the crate's `coverage.json`.
+//!
+//! # On the command line
+//!
+//! `cargo install pjrt-stablehlo` installs `stablehlo-cat`, which reads a program from a file or standard input, checks it,
+//! and prints its text (`--locations` for source locations as well), or what it consists of (`--statistics`). Errors show
+//! the line of the text or the byte of the bytecode.
+//!
 //! # Hostile input
 //!
-//! Reading neither panics nor recurses in proportion to the input, and takes memory in proportion to it: constants are
-//! windows of the input ([`Bytes`]) where it is bytecode, splats stay splats, and counts are checked against the bytes
-//! that are left before anything is allocated for them. Errors say at which byte of the input (of text: at which line and
-//! column), in which operation, and where in the source program.
+//! Reading neither panics nor recurses in proportion to the input (a stack of 512 KiB is enough, for printing and dropping
+//! too), and takes memory in proportion to it: constants are windows of the input ([`Bytes`]) where it is bytecode, splats
+//! stay splats, and counts are checked against the bytes that are left before anything is allocated for them. Errors say at
+//! which byte of the input (of text: at which line and column), in which operation, and where in the source program.
 
 #![forbid(unsafe_code)]
 

@@ -7,7 +7,13 @@
 pub const MAX_ATTRIBUTE_ELEMENTS: usize = 1 << 24;
 
 /// Depth to which types and attributes may nest.
-pub const MAX_NESTING: u32 = 256;
+///
+/// Readers, the printer and `Drop` recurse this deep; with it and [`MAX_LOCATION_NESTING`] a stack of 512 KiB is enough for
+/// everything that this crate does, in builds without optimisation too.
+pub const MAX_NESTING: u32 = 64;
+
+/// Depth to which locations may nest; a part of a location that nests deeper is replaced by an unknown location.
+pub const MAX_LOCATION_NESTING: u32 = 256;
 
 /// Depth to which regions may nest.
 pub const MAX_REGION_DEPTH: usize = 512;

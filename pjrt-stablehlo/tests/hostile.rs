@@ -1,5 +1,6 @@
 //! Input that is made to hurt a reader: deep nesting, cycles, and counts without anything behind them.
 
+use pjrt_stablehlo::limits::{MAX_LOCATION_NESTING, MAX_NESTING, MAX_REGION_DEPTH};
 use pjrt_stablehlo::{Error, ErrorKind, Module, parse};
 
 /// Writes the format's variable-width integers in their longest form.
@@ -20,37 +21,157 @@ fn varints(values: &[u64]) -> Vec<u8> {
 const CODE_ARRAY: u64 = 0;
 const CODE_DICTIONARY: u64 = 1;
 const CODE_STRING: u64 = 2;
+const CODE_TYPE_ATTRIBUTE: u64 = 6;
 const CODE_CALL_SITE: u64 = 10;
 const CODE_UNKNOWN_LOCATION: u64 = 15;
+const CODE_FUNCTION_TYPE: u64 = 2;
+const CODE_TUPLE_TYPE: u64 = 15;
+
+/// Bits of the byte that says which parts of an operation follow.
+const WITH_ATTRIBUTES: u8 = 1;
+const WITH_REGIONS: u8 = 16;
+
+const SECTION_CODE: u8 = 4;
+
+/// Parts of a file.
+struct Parts<'a> {
+    strings: &'a [&'a str],
+    /// Dialects by the index of their name, each with indices of its operations' names.
+    dialects: &'a [(u64, &'a [u64])],
+    /// Attributes in the encoding of `builtin`.
+    attributes: &'a [Vec<u64>],
+    /// Types in the encoding of `builtin`.
+    types: &'a [Vec<u64>],
+    code: Vec<u8>,
+}
+
+impl Parts<'_> {
+    fn write(&self) -> Vec<u8> {
+        let mut strings = varints(&[self.strings.len() as u64]);
+        strings.extend(self.strings.iter().rev().flat_map(|string| varint(string.len() as u64 + 1)));
+        strings.extend(self.strings.iter().flat_map(|string| [string.as_bytes(), &[0]].concat()));
+        // Dialects without version, operations that the writer knew.
+        let mut dialects = varints(&[self.dialects.len() as u64]);
+        dialects.extend(self.dialects.iter().flat_map(|(name, _)| varint(name << 1)));
+        dialects.extend(varint(self.dialects.iter().map(|(_, ops)| ops.len() as u64).sum()));
+        for (index, (_, ops)) in self.dialects.iter().enumerate() {
+            dialects.extend(varints(&[index as u64, ops.len() as u64]));
+            dialects.extend(ops.iter().flat_map(|name| varint(name << 1 | 1)));
+        }
+        let mut offsets = varints(&[self.attributes.len() as u64, self.types.len() as u64]);
+        let mut entries = Vec::new();
+        for table in [self.attributes, self.types].into_iter().filter(|table| !table.is_empty()) {
+            offsets.extend(varints(&[0, table.len() as u64]));
+            for entry in table {
+                let encoded = varints(entry);
+                offsets.extend(varint((encoded.len() as u64) << 1 | 1));
+                entries.extend(encoded);
+            }
+        }
+        let sections =
+            [(0, &strings), (1, &dialects), (2, &entries), (3, &offsets), (SECTION_CODE, &self.code)];
+        let mut program = b"ML\xefR".to_vec();
+        program.extend(varint(6));
+        program.extend(b"test\0");
+        program.extend(sections.iter().flat_map(|(id, contents)| section(*id, contents)));
+        program
+    }
+}
+
+/// The beginning of an operation: name, parts, location 0 and what else is given.
+fn op(name: u64, parts: u8, rest: &[u64]) -> Vec<u8> {
+    [varint(name), vec![parts], varints(&[0]), varints(rest)].concat()
+}
 
 /// A module whose one attribute `m.a` is entry 3 of a table: 0 is the unknown location, 1 the name, 2 the dictionary.
 /// The module's location is entry `location`.
-fn module_with(entries: &[Vec<u64>], location: u64) -> Result<Module, Error> {
-    let strings: [&[u8]; 3] = [b"builtin\0", b"module\0", b"m.a\0"];
+fn program_with(entries: &[Vec<u64>], types: &[Vec<u64>], location: u64) -> Vec<u8> {
     let mut table = vec![vec![CODE_UNKNOWN_LOCATION], vec![CODE_STRING, 2], vec![CODE_DICTIONARY, 1, 1, 3]];
     table.extend(entries.iter().cloned());
-    let encoded: Vec<Vec<u8>> = table.iter().map(|entry| varints(entry)).collect();
-    let mut offsets = varints(&[encoded.len() as u64, 0, 0, encoded.len() as u64]);
-    offsets.extend(encoded.iter().flat_map(|entry| varint((entry.len() as u64) << 1 | 1)));
-    let mut string_section = varints(&[strings.len() as u64]);
-    string_section.extend(strings.iter().rev().flat_map(|string| varint(string.len() as u64)));
-    string_section.extend(strings.concat());
-    // One dialect without version, one operation name, known to the writer.
-    let dialects = varints(&[1, 0, 1, 0, 1, 1 << 1 | 1]);
     // A block of one operation with attributes and an empty isolated region.
     let mut code = varints(&[1 << 1, 0]);
-    code.push(1 | 16);
+    code.push(WITH_ATTRIBUTES | WITH_REGIONS);
     code.extend(varints(&[location, 2, 1 << 1 | 1]));
-    code.extend(section(4, &varints(&[0])));
-    let mut program = b"ML\xefR".to_vec();
-    program.extend(varint(6));
-    program.extend(b"test\0");
-    program.extend(section(0, &string_section));
-    program.extend(section(1, &dialects));
-    program.extend(section(2, &encoded.concat()));
-    program.extend(section(3, &offsets));
-    program.extend(section(4, &code));
-    parse(program)
+    code.extend(section(SECTION_CODE, &varints(&[0])));
+    let parts = Parts {
+        strings: &["builtin", "module", "m.a"],
+        dialects: &[(0, &[1])],
+        attributes: &table,
+        types,
+        code,
+    };
+    parts.write()
+}
+
+fn module_with(entries: &[Vec<u64>], location: u64) -> Result<Module, Error> {
+    parse(program_with(entries, &[], location))
+}
+
+/// A function with operations in each other's regions, this deep.
+fn program_with_regions(depth: usize) -> Vec<u8> {
+    let strings =
+        ["builtin", "module", "func", "func", "return", "test", "op", "sym_name", "main", "function_type"];
+    let attributes = [
+        vec![CODE_UNKNOWN_LOCATION],
+        vec![CODE_STRING, 7],
+        vec![CODE_STRING, 8],
+        vec![CODE_STRING, 9],
+        vec![CODE_TYPE_ATTRIBUTE, 0],
+        vec![CODE_DICTIONARY, 2, 1, 2, 3, 4],
+    ];
+    const MODULE: u64 = 0;
+    const FUNCTION: u64 = 1;
+    const RETURN: u64 = 2;
+    const OTHER: u64 = 3;
+    // One block without values and arguments, of so many operations.
+    let region = |ops: u64| varints(&[1, 0, ops << 1]);
+    let mut function = region(2);
+    for _ in 1..depth {
+        function.extend(op(OTHER, WITH_REGIONS, &[1 << 1]));
+        function.extend(region(1));
+    }
+    function.extend(op(OTHER, 0, &[]));
+    function.extend(op(RETURN, 0, &[]));
+    let mut module = region(1);
+    module.extend(op(FUNCTION, WITH_ATTRIBUTES | WITH_REGIONS, &[5, 1 << 1 | 1]));
+    module.extend(section(SECTION_CODE, &function));
+    let mut code = varints(&[1 << 1]);
+    code.extend(op(MODULE, WITH_REGIONS, &[1 << 1 | 1]));
+    code.extend(section(SECTION_CODE, &module));
+    let parts = Parts {
+        strings: &strings,
+        dialects: &[(0, &[1]), (2, &[3, 4]), (5, &[6])],
+        attributes: &attributes,
+        types: &[vec![CODE_FUNCTION_TYPE, 0, 0]],
+        code,
+    };
+    parts.write()
+}
+
+/// Reads, prints, copies and drops a program on a thread with a stack of 512 KiB; gives its text.
+fn on_a_small_stack(program: Vec<u8>) -> Result<String, Error> {
+    const STACK: usize = 512 << 10;
+    let work = move || {
+        let module = parse(program)?;
+        assert_eq!(module.clone().attributes, module.attributes);
+        assert!(format!("{module:?}").len() > 10);
+        Ok(format!("{module:#}"))
+    };
+    std::thread::Builder::new().stack_size(STACK).spawn(work).unwrap().join().unwrap()
+}
+
+/// The text of the deepest program that is accepted, of programs of a greatest depth and less.
+fn deepest(max_depth: usize, program: impl Fn(usize) -> Vec<u8>) -> String {
+    assert_eq!(on_a_small_stack(program(max_depth + 1)).unwrap_err().kind, ErrorKind::TooLarge);
+    let accepted =
+        (max_depth / 4..=max_depth).rev().find_map(|depth| match on_a_small_stack(program(depth)) {
+            Ok(text) => Some(text),
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::TooLarge, "{error}");
+                None
+            }
+        });
+    accepted.expect("a quarter of the greatest depth is accepted")
 }
 
 #[test]
@@ -109,4 +230,85 @@ fn indices_have_to_exist() {
     assert!(error.message.contains("expected the index of one of 4 attributes, found 77"), "{error}");
     let error = module_with(&[vec![CODE_ARRAY, 0]], 1).unwrap_err();
     assert!(error.message.contains("expected a location, found a string"), "{error}");
+}
+
+/// Copies of `open`, `inner`, and as many copies of `close`.
+fn nested(depth: usize, open: &str, inner: &str, close: &str) -> String {
+    format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
+}
+
+#[test]
+fn a_small_stack_is_enough_for_the_deepest_attributes_and_types_of_text() {
+    let attribute = |value: String| format!("module attributes {{m.a = {value}}} {{}}").into_bytes();
+    let max_depth = MAX_NESTING as usize;
+    for (open, inner, close) in [
+        ("[", "1", "]"),
+        ("{a = ", "1", "}"),
+        ("[{a = [", "tuple<f32>", "]}]"),
+        ("tuple<", "f32", ">"),
+        ("!stablehlo.future<", "f32", ">"),
+        ("(f32, ", "i32", ") -> ()"),
+        ("() -> (f32, ", "i32", ")"),
+        ("tensor<*x", "f32", ">"),
+        ("tensor<2xf32, ", "unit", ">"),
+        ("loc(fused<", "1", ">[\"a\"])"),
+    ] {
+        deepest(max_depth, |depth| attribute(nested(depth, open, inner, close)));
+        // An alias that is read far inside.
+        let half = |depth: usize| {
+            let alias = nested(depth / 2, open, inner, close);
+            let sigil = if "(t!".contains(&open[..1]) { "!" } else { "#" };
+            let value = nested(depth.div_ceil(2), open, &format!("{sigil}alias"), close);
+            let module = String::from_utf8(attribute(value)).unwrap();
+            format!("{module}\n{sigil}alias = {alias}\n").into_bytes()
+        };
+        deepest(max_depth, half);
+    }
+}
+
+#[test]
+fn a_small_stack_is_enough_for_the_deepest_attributes_and_types_of_bytecode() {
+    let max_depth = MAX_NESTING as usize;
+    let chain = |code: u64, depth: usize, first: u64, last: Vec<u64>| -> Vec<Vec<u64>> {
+        (1..depth as u64).map(|index| vec![code, 1, first + index]).chain([last]).collect()
+    };
+    deepest(max_depth, |depth| program_with(&chain(CODE_ARRAY, depth, 3, vec![CODE_ARRAY, 0]), &[], 0));
+    deepest(max_depth, |depth| {
+        let types = chain(CODE_TUPLE_TYPE, depth, 0, vec![CODE_TUPLE_TYPE, 0]);
+        program_with(&[vec![CODE_TYPE_ATTRIBUTE, 0]], &types, 0)
+    });
+}
+
+#[test]
+fn a_small_stack_is_enough_for_the_deepest_locations() {
+    let depth = MAX_LOCATION_NESTING as usize;
+    for (open, close) in
+        [("callsite(\"a\" at ", ")"), ("fused[", "]"), ("\"n\"(", ")"), ("callsite(", " at \"a\")")]
+    {
+        for depth in [depth - 2, 100 * depth] {
+            let location = nested(depth, open, "\"b\"", close);
+            let text = on_a_small_stack(format!("module {{}} loc({location})").into_bytes()).unwrap();
+            // What nests deeper is left out.
+            assert_eq!(text.contains(&location), depth < 1000, "{open}");
+            assert_eq!(on_a_small_stack(text.clone().into_bytes()).unwrap(), text);
+        }
+    }
+    let mut chain: String =
+        (0..100 * depth).map(|index| format!("#l{index} = loc(fused[#l{}])\n", index + 1)).collect();
+    chain.push_str(&format!("#l{} = loc(\"b\")\nmodule {{}} loc(#l0)", 100 * depth));
+    assert!(on_a_small_stack(chain.into_bytes()).unwrap().contains("fused["));
+    let mut chain = vec![vec![CODE_ARRAY, 0]];
+    chain.extend((0..10_000).map(|index| vec![CODE_CALL_SITE, 0, 5 + index]));
+    chain.push(vec![CODE_UNKNOWN_LOCATION]);
+    assert!(on_a_small_stack(program_with(&chain, &[], 4)).unwrap().contains("callsite("));
+}
+
+#[test]
+fn a_small_stack_is_enough_for_the_deepest_regions() {
+    let text = deepest(MAX_REGION_DEPTH, program_with_regions);
+    assert_eq!(on_a_small_stack(text.clone().into_bytes()).unwrap(), text);
+    deepest(MAX_REGION_DEPTH, |depth| {
+        let regions = nested(depth, "\"test.op\"() ({\n", "", "\n}) : () -> ()\n");
+        format!("func.func @main() {{\n{regions}\nreturn\n}}").into_bytes()
+    });
 }

@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 mod bindgen;
 mod corpus;
 mod demo;
+mod fuzz;
 mod host_matrix;
 mod jax_tests;
 mod lowerings;
@@ -44,6 +45,8 @@ enum Task {
     TestLowerings(lowerings::Options),
     /// Run programs with known results through refcpu: the folder that PJRT_CORPUS names, or a small sample
     Corpus(corpus::Options),
+    /// Run a fuzz target of pjrt-stablehlo on one core, from the programs of the folder that PJRT_CORPUS names
+    Fuzz(fuzz::Options),
     /// Regenerate pjrt-sys from its C headers
     Bindgen {
         /// Write nothing; fail when the checked-in files differ
@@ -72,6 +75,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::JaxTests(options) => return jax_tests::run(&options),
         Task::TestLowerings(options) => return lowerings::run(&options),
         Task::Corpus(options) => corpus::run_with(&options)?,
+        Task::Fuzz(options) => fuzz::fuzz(&options)?,
         Task::Bindgen { upstream: true, .. } => bindgen::compare_with_upstream()?,
         Task::Bindgen { check, .. } => bindgen::run(check)?,
     }

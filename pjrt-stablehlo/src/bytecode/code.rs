@@ -293,7 +293,7 @@ impl<'a> Reader<'a> {
     fn location(&mut self, cursor: &mut Cursor<'a>) -> Result<Location, Error> {
         let index = cursor.varint()?;
         match self.entries.attribute(self.file, cursor, index)? {
-            Attribute::Location(location) => Ok(location),
+            Attribute::Location(location) => Ok(location.clone()),
             other => Err(cursor.error(format!("expected a location, found {}", other.kind()))),
         }
     }
@@ -359,7 +359,7 @@ impl<'a> Reader<'a> {
             match self.entries.attribute(self.file, &cursor, index)? {
                 Attribute::Dictionary(entries) => {
                     self.budget.charge_entries(entries.len())?;
-                    dictionary = entries;
+                    dictionary = entries.clone();
                 }
                 other => return Err(cursor.error(format!("expected a dictionary, found {}", other.kind()))),
             }

@@ -74,11 +74,19 @@ impl<'a> Cursor<'a> {
     }
 
     /// A variable-width integer: the number of trailing zeros of the first byte is the number of further bytes.
+    #[inline]
     pub(super) fn varint(&mut self) -> Result<u64, Error> {
-        let first = self.byte()?;
-        if first & 1 == 1 {
-            return Ok(u64::from(first >> 1));
+        match self.input[..self.end].get(self.position) {
+            Some(&first) if first & 1 == 1 => {
+                self.position += 1;
+                Ok(u64::from(first >> 1))
+            }
+            _ => self.long_varint(),
         }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Error> {
+        let first = self.byte()?;
         let further = first.trailing_zeros().min(8) as usize;
         let range = self.take(further as u64)?;
         let mut word = [0; 8];

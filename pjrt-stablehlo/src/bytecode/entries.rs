@@ -69,13 +69,13 @@ impl Entries {
         file: &File,
         cursor: &Cursor<'_>,
         index: u64,
-    ) -> Result<Attribute, Error> {
+    ) -> Result<&Attribute, Error> {
         let index = attribute_index(self, cursor, index)?;
         if !matches!(self.attributes[index as usize].state, State::Decoded(_)) {
             self.resolve(file, Node::Attribute(index))?;
         }
         match &self.attributes[index as usize].state {
-            State::Decoded(attribute) => Ok(attribute.clone()),
+            State::Decoded(attribute) => Ok(attribute),
             _ => Err(cursor.error("an attribute refers to itself")),
         }
     }
@@ -138,7 +138,11 @@ impl Entries {
                 }
                 let mut attribute = decoded?;
                 let (mut depth, mut weight) = (depth + 1, weight.saturating_add(1));
-                if depth > MAX_NESTING || weight > MAX_ATTRIBUTE_WEIGHT {
+                let max_depth = match &attribute {
+                    Attribute::Location(location) => location.max_nesting(),
+                    _ => MAX_NESTING,
+                };
+                if depth > max_depth || weight > MAX_ATTRIBUTE_WEIGHT {
                     // Locations are not worth rejecting a program.
                     if !matches!(attribute, Attribute::Location(_)) {
                         return Err(too_nested(start));

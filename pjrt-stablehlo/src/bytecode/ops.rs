@@ -265,7 +265,7 @@ impl RawAttributes {
                         Presence::Required | Presence::SegmentSizes(_) => (cursor.varint()?, true),
                     };
                     if present {
-                        own.push((attribute_name.clone(), entries.attribute(file, &cursor, index)?));
+                        own.push((attribute_name.clone(), entries.attribute(file, &cursor, index)?.clone()));
                     }
                 }
                 if are_sizes_behind {

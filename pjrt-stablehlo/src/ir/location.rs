@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::limits::{MAX_LOCATION_NESTING, MAX_NESTING};
+
 use super::{Attribute, Str};
 
 /// Where in the user's program an operation comes from. One pointer; cheap to clone.
@@ -58,6 +60,10 @@ impl Location {
     /// The location of which nothing is known.
     pub const UNKNOWN: Location = Location(None);
 
+    /// The file name of locations that are places in the program's own text, which errors of programs without locations
+    /// have.
+    pub const PROGRAM_TEXT: &'static str = "program";
+
     /// A location of the given kind.
     pub fn new(kind: LocationKind) -> Self {
         match kind {
@@ -70,6 +76,14 @@ impl Location {
     pub fn kind(&self) -> &LocationKind {
         const UNKNOWN: &LocationKind = &LocationKind::Unknown;
         self.0.as_deref().unwrap_or(UNKNOWN)
+    }
+
+    /// Depth to which a location of this kind may nest: metadata is an attribute, with the limit of those.
+    pub(crate) fn max_nesting(&self) -> u32 {
+        match self.kind() {
+            LocationKind::Fused { metadata: Some(_), .. } => MAX_NESTING,
+            _ => MAX_LOCATION_NESTING,
+        }
     }
 
     /// Whether nothing is known.

@@ -268,7 +268,7 @@ fn fmt_float(f: &mut Formatter<'_>, value: f64, ty: ElementType) -> fmt::Result 
 }
 
 impl Display for Literal {
-    /// MLIR's text: `dense<1> : tensor<2xi32>`.
+    /// MLIR's text: `dense<1> : tensor<2xi32>`. Equal elements are written once, however they are stored.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("dense<")?;
         let ty = self.ty().storage_type();
@@ -285,9 +285,7 @@ impl Display for Literal {
                         fmt_element(f, ty, first)?;
                     }
                     _ if self.num_elements() > MAX_LISTED_ELEMENTS && ty != ElementType::I1 => {
-                        f.write_str("\"0x")?;
-                        bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}"))?;
-                        f.write_str("\"")?;
+                        fmt_hexadecimal(f, &bytes)?;
                     }
                     _ => fmt_nested(f, ty, self.ty().dims(), &bytes, width)?,
                 }
@@ -295,6 +293,23 @@ impl Display for Literal {
         }
         write!(f, "> : {}", self.storage_ty())
     }
+}
+
+/// `"0x0102"`.
+fn fmt_hexadecimal(f: &mut Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    const CHUNK: usize = 256;
+    f.write_str("\"0x")?;
+    let mut text = String::with_capacity(2 * CHUNK);
+    for chunk in bytes.chunks(CHUNK) {
+        text.clear();
+        for byte in chunk {
+            text.push(DIGITS[usize::from(byte >> 4)].into());
+            text.push(DIGITS[usize::from(byte & 15)].into());
+        }
+        f.write_str(&text)?;
+    }
+    f.write_str("\"")
 }
 
 /// Elements in brackets, one pair for each dimension.

@@ -2,12 +2,18 @@
 //!
 //! MLIR prints aliases of locations after their uses, so the definitions are found beforehand and read at the first use
 //! or where they stand, whichever comes first.
+//!
+//! Reading a definition never reads another one: it notes which aliases are missing, those are read first, and the
+//! definition is read again. So chains of aliases take no stack.
 
 use super::lexer::{Kind, Token};
 use super::parser::Parser;
-use crate::ir::{Attribute, Type};
+use crate::ir::{Attribute, Location, Type};
 use crate::limits::MAX_ATTRIBUTE_WEIGHT;
 use crate::{Error, ErrorKind};
+
+/// Attempts at a definition. Each but the last ends with aliases that are missing.
+const MAX_ATTEMPTS: u32 = 16;
 
 /// An alias' definition.
 pub(super) struct Alias {
@@ -74,46 +80,120 @@ impl<'a> Parser<'a> {
     pub(super) fn alias(&mut self) -> Result<Attribute, Error> {
         let token = self.token;
         let name = self.found();
-        let value = self.alias_value(name, token)?;
-        self.seek(token.end);
-        self.weight += value.weight;
+        let value = self.use_alias(name, token)?;
         self.check_depth(self.depth + value.depth)?;
         Ok(value.attribute)
     }
 
-    fn alias_value(&mut self, name: &'a str, used_at: Token) -> Result<Value, Error> {
-        let Some(alias) = self.aliases.get_mut(name) else {
-            return Err(self.error_at(used_at.start, format!("alias '{name}' is not defined")));
-        };
-        let start = alias.start;
-        match &alias.state {
-            State::Read(value) => return Ok(value.clone()),
-            State::BeingRead => {
-                return Err(self.error_at(used_at.start, format!("alias '{name}' contains itself")));
-            }
-            State::Unread => alias.state = State::BeingRead,
+    /// The location of the alias whose name is the token, and how deep it nests.
+    pub(super) fn location_alias(&mut self) -> Result<(Location, u32), Error> {
+        let token = self.token;
+        let name = self.found();
+        let value = self.use_alias(name, token)?;
+        match value.attribute {
+            Attribute::Location(location) => Ok((location, value.depth)),
+            _ if self.is_incomplete() => Ok((Location::UNKNOWN, 1)),
+            other => Err(self.error_at(token.start, format!("expected a location, found {}", other.kind()))),
         }
-        let (outer_deepest, outer_weight) = (self.deepest, self.weight);
+    }
+
+    /// Consumes the token, which is an alias' name, and gives the alias' value.
+    fn use_alias(&mut self, name: &'a str, token: Token) -> Result<Value, Error> {
+        let value = self.alias_value(name, token)?;
+        self.previous_end = token.end;
+        self.seek(token.end);
+        self.weight += value.weight;
+        Ok(value)
+    }
+
+    /// Whether what has been read is not complete, because aliases are missing.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.missing_aliases.as_ref().is_some_and(|missing| !missing.is_empty())
+    }
+
+    /// The value of an alias; a placeholder inside of a definition when the alias has not been read.
+    fn alias_value(&mut self, name: &'a str, used_at: Token) -> Result<Value, Error> {
+        match self.aliases.get(name).map(|alias| &alias.state) {
+            None => Err(self.error_at(used_at.start, format!("alias '{name}' is not defined"))),
+            Some(State::Read(value)) => Ok(value.clone()),
+            Some(State::BeingRead) => Err(self.contains_itself(name, used_at)),
+            Some(State::Unread) => {
+                if let Some(missing) = &mut self.missing_aliases {
+                    missing.push((name, used_at));
+                    return Ok(Value { attribute: Attribute::Unit, end: used_at.end, depth: 0, weight: 0 });
+                }
+                self.resolve_alias(name, used_at)
+            }
+        }
+    }
+
+    /// Reads a definition, after those that it needs.
+    fn resolve_alias(&mut self, name: &'a str, used_at: Token) -> Result<Value, Error> {
+        let mut path = vec![(name, used_at, 0)];
+        loop {
+            let Some(&(next, next_used_at, attempts)) = path.last() else {
+                return self.alias_value(name, used_at);
+            };
+            let missing = match self.aliases.get_mut(next) {
+                Some(Alias { state: State::Read(_), .. }) => Vec::new(),
+                Some(alias) => {
+                    alias.state = State::BeingRead;
+                    let start = alias.start;
+                    self.read_alias(next, start)?
+                }
+                None => {
+                    return Err(self.error_at(next_used_at.start, format!("alias '{next}' is not defined")));
+                }
+            };
+            if missing.is_empty() {
+                path.pop();
+                continue;
+            }
+            if attempts >= MAX_ATTEMPTS {
+                let message = format!("the parts of alias '{next}' are of unexpected kinds");
+                return Err(self.error_at(next_used_at.start, message));
+            }
+            if let Some(last) = path.last_mut() {
+                last.2 += 1;
+            }
+            for (name, used_at) in missing {
+                if matches!(self.aliases.get(name), Some(Alias { state: State::BeingRead, .. })) {
+                    return Err(self.contains_itself(name, used_at));
+                }
+                path.push((name, used_at, 0));
+            }
+        }
+    }
+
+    /// Reads a definition from a byte on; gives the aliases that have to be read first.
+    fn read_alias(&mut self, name: &'a str, start: usize) -> Result<Vec<(&'a str, Token)>, Error> {
+        let (outer_depth, outer_deepest, outer_weight) = (self.depth, self.deepest, self.weight);
         (self.deepest, self.weight) = (self.depth, 0);
+        self.missing_aliases = Some(Vec::new());
         self.seek(start);
-        let attribute = self.nested(|parser| {
+        let read = self.nested(|parser| {
             if name.starts_with('!') { parser.ty().map(Attribute::Type) } else { parser.attribute() }
-        })?;
-        let value = Value {
-            attribute,
-            end: self.previous_end,
-            depth: self.deepest - self.depth,
-            weight: self.weight,
-        };
-        (self.deepest, self.weight) = (outer_deepest.max(self.deepest), outer_weight);
-        if value.weight > u64::from(MAX_ATTRIBUTE_WEIGHT) {
+        });
+        let missing = self.missing_aliases.take().unwrap_or_default();
+        let (depth, weight) = (self.deepest - outer_depth, self.weight);
+        (self.depth, self.deepest, self.weight) = (outer_depth, outer_deepest, outer_weight);
+        if !missing.is_empty() {
+            return Ok(missing);
+        }
+        let attribute = read?;
+        if weight > u64::from(MAX_ATTRIBUTE_WEIGHT) {
             let message = format!("alias '{name}' has more than {MAX_ATTRIBUTE_WEIGHT} parts");
             return Err(self.other_error_at(ErrorKind::TooLarge, start, message));
         }
+        let value = Value { attribute, end: self.previous_end, depth, weight };
         if let Some(alias) = self.aliases.get_mut(name) {
-            alias.state = State::Read(value.clone());
+            alias.state = State::Read(value);
         }
-        Ok(value)
+        Ok(missing)
+    }
+
+    fn contains_itself(&self, name: &str, used_at: Token) -> Error {
+        self.error_at(used_at.start, format!("alias '{name}' contains itself"))
     }
 
     /// The type of the alias whose name is the token.
@@ -121,6 +201,7 @@ impl<'a> Parser<'a> {
         let start = self.token.start;
         match self.alias()? {
             Attribute::Type(ty) => Ok(ty),
+            _ if self.is_incomplete() => Ok(Type::None),
             other => Err(self.error_at(start, format!("expected a type, found {}", other.kind()))),
         }
     }

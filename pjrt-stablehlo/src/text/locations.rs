@@ -1,12 +1,21 @@
-//! Locations: `loc("jit(f)"("f.py":12:4 to :19))`.
+//! Locations: `loc("jit(f)"("f.py":12:4 to :19))`, read without recursion.
 
 use super::lexer::Kind;
 use super::parser::Parser;
 use crate::Error;
-use crate::ir::{Attribute, Location, LocationKind};
+use crate::ir::{Attribute, Location, LocationKind, Str};
 
-/// The file name of places in the text that is being read.
-const THE_TEXT: &str = "program";
+/// A location of which a part is being read.
+enum Open {
+    /// `"name"(`.
+    Name(Str),
+    /// `callsite(`.
+    Callee,
+    /// `callsite(callee at`, and the callee's depth.
+    Caller(Location, u32),
+    /// `fused<metadata>[` and its parts, and the greatest depth of them.
+    Fused { metadata: Option<Attribute>, parts: Vec<Location>, depth: u32 },
+}
 
 impl Parser<'_> {
     /// `loc(...)`, where it stands.
@@ -30,7 +39,7 @@ impl Parser<'_> {
                 let line = u32::try_from(place.line).unwrap_or(0);
                 let column = u32::try_from(place.column).unwrap_or(0);
                 Ok(Location::new(LocationKind::File {
-                    file: THE_TEXT.into(),
+                    file: Location::PROGRAM_TEXT.into(),
                     line,
                     column,
                     end_line: line,
@@ -43,24 +52,89 @@ impl Parser<'_> {
 
     /// What is between the parentheses of `loc`.
     fn location(&mut self) -> Result<Location, Error> {
-        self.nested(|parser| match parser.token.kind {
-            Kind::Hash => {
-                let start = parser.token.start;
-                match parser.alias()? {
-                    Attribute::Location(location) => Ok(location),
-                    other => {
-                        Err(parser.error_at(start, format!("expected a location, found {}", other.kind())))
-                    }
+        let mut open = Vec::new();
+        loop {
+            let Some((mut location, mut depth)) = self.location_start(&mut open)? else { continue };
+            // Ends the locations of which this is the last part.
+            loop {
+                if depth > location.max_nesting() {
+                    // Locations are not worth rejecting a program.
+                    (location, depth) = (Location::UNKNOWN, 1);
                 }
+                location = match open.pop() {
+                    None => {
+                        self.deepest = self.deepest.max(self.depth + depth);
+                        return Ok(location);
+                    }
+                    Some(Open::Name(name)) => {
+                        self.expect(")")?;
+                        Location::new(LocationKind::Name { name, child: location })
+                    }
+                    Some(Open::Callee) => {
+                        self.expect("at")?;
+                        open.push(Open::Caller(location, depth));
+                        break;
+                    }
+                    Some(Open::Caller(callee, callee_depth)) => {
+                        self.expect(")")?;
+                        depth = depth.max(callee_depth);
+                        Location::new(LocationKind::CallSite { callee, caller: location })
+                    }
+                    Some(Open::Fused { metadata, mut parts, depth: others }) => {
+                        parts.push(location);
+                        depth = depth.max(others);
+                        if self.eat(",") {
+                            open.push(Open::Fused { metadata, parts, depth });
+                            break;
+                        }
+                        if !self.eat("]") {
+                            return Err(self.expected("',' or ']'"));
+                        }
+                        Location::new(LocationKind::Fused { parts, metadata })
+                    }
+                };
+                depth += 1;
             }
-            Kind::String => parser.named_location(),
-            Kind::Bare => parser.keyword_location(),
-            _ => Err(parser.expected("a location")),
-        })
+        }
+    }
+
+    /// Begins a location: gives it and its depth where it has no parts, otherwise notes that its first part follows.
+    fn location_start(&mut self, open: &mut Vec<Open>) -> Result<Option<(Location, u32)>, Error> {
+        match self.token.kind {
+            Kind::Hash => return self.location_alias().map(Some),
+            Kind::String => return self.named_location(open),
+            _ => {}
+        }
+        if self.eat("unknown") {
+            return Ok(Some((Location::UNKNOWN, 1)));
+        }
+        if self.eat("callsite") {
+            self.expect("(")?;
+            open.push(Open::Callee);
+            return Ok(None);
+        }
+        if self.eat("fused") {
+            let (mut metadata, mut depth) = (None, 0);
+            if self.eat("<") {
+                let deepest = std::mem::replace(&mut self.deepest, self.depth);
+                metadata = Some(self.nested(Self::attribute)?);
+                depth = self.deepest - self.depth;
+                self.deepest = self.deepest.max(deepest);
+                self.expect(">")?;
+            }
+            self.expect("[")?;
+            let parts = Vec::new();
+            if self.eat("]") {
+                return Ok(Some((Location::new(LocationKind::Fused { parts, metadata }), depth + 1)));
+            }
+            open.push(Open::Fused { metadata, parts, depth });
+            return Ok(None);
+        }
+        Err(self.expected("a location"))
     }
 
     /// `"f.py":12:4`, `"name"` or `"name"(child)`.
-    fn named_location(&mut self) -> Result<Location, Error> {
+    fn named_location(&mut self, open: &mut Vec<Open>) -> Result<Option<(Location, u32)>, Error> {
         let name = self.string()?;
         if self.eat(":") {
             let line = self.position()?;
@@ -74,38 +148,14 @@ impl Parser<'_> {
                 self.expect(":")?;
                 end_column = self.position()?;
             }
-            return Ok(Location::new(LocationKind::File { file: name, line, column, end_line, end_column }));
+            let kind = LocationKind::File { file: name, line, column, end_line, end_column };
+            return Ok(Some((Location::new(kind), 2)));
         }
-        let mut child = Location::UNKNOWN;
         if self.eat("(") {
-            child = self.location()?;
-            self.expect(")")?;
+            open.push(Open::Name(name));
+            return Ok(None);
         }
-        Ok(Location::new(LocationKind::Name { name, child }))
-    }
-
-    fn keyword_location(&mut self) -> Result<Location, Error> {
-        if self.eat("unknown") {
-            return Ok(Location::UNKNOWN);
-        }
-        if self.eat("callsite") {
-            self.expect("(")?;
-            let callee = self.location()?;
-            self.expect("at")?;
-            let caller = self.location()?;
-            self.expect(")")?;
-            return Ok(Location::new(LocationKind::CallSite { callee, caller }));
-        }
-        if self.eat("fused") {
-            let mut metadata = None;
-            if self.eat("<") {
-                metadata = Some(self.attribute()?);
-                self.expect(">")?;
-            }
-            let parts = self.list("[", "]", Self::location)?;
-            return Ok(Location::new(LocationKind::Fused { parts, metadata }));
-        }
-        Err(self.expected("a location"))
+        Ok(Some((Location::new(LocationKind::Name { name, child: Location::UNKNOWN }), 2)))
     }
 
     /// A line or column; what does not fit into 32 bits is unknown.

@@ -1,8 +1,8 @@
 //! Reads MLIR text: the generic form and the custom assembly of StableHLO, CHLO, `func` and Shardy.
 //!
-//! The text is read once, from start to end, token by token. Operations in nested regions are kept on a stack rather
-//! than read by recursion; types, attributes and locations nest at most [`MAX_NESTING`](crate::limits::MAX_NESTING)
-//! deep. Memory grows with the text: at most 16 bytes of constants for each byte of text, and small structures for each
+//! The text is read once, from start to end, token by token. Operations in nested regions, locations and aliases are kept
+//! on a stack rather than read by recursion; types and attributes nest at most
+//! [`MAX_NESTING`](crate::limits::MAX_NESTING) deep. Memory grows with the text: at most 16 bytes of constants for each byte of text, and small structures for each
 //! operation, type and attribute.
 
 mod aliases;

@@ -23,6 +23,8 @@ pub(super) struct Parser<'a> {
     pub(super) place_ops: bool,
     /// Aliases by their names with `#` or `!`.
     pub(super) aliases: HashMap<&'a str, Alias>,
+    /// Aliases that the definition that is being read needs and that have not been read; `None` outside of definitions.
+    pub(super) missing_aliases: Option<Vec<(&'a str, Token)>>,
     /// Types that were read, by their text.
     pub(super) types: HashMap<&'a str, Type>,
     /// Contents of `dialect_resources` by name: where their string is. Read at the first use.
@@ -33,7 +35,7 @@ pub(super) struct Parser<'a> {
     pub(super) function: Function,
     /// Numbers that attributes of operations may still have.
     pub(super) attribute_numbers: usize,
-    /// Types, attributes and locations around the token.
+    /// Types and attributes around the token.
     pub(super) depth: u32,
     /// The greatest depth since an alias' value began.
     pub(super) deepest: u32,
@@ -53,6 +55,7 @@ impl<'a> Parser<'a> {
             previous_end: 0,
             place_ops,
             aliases: HashMap::new(),
+            missing_aliases: None,
             types: HashMap::new(),
             resources: None,
             scopes: Scopes::default(),
@@ -153,7 +156,7 @@ impl<'a> Parser<'a> {
         self.last_place
     }
 
-    /// Reads something inside of a type, attribute or location.
+    /// Reads something inside of a type or attribute.
     pub(super) fn nested<T>(
         &mut self,
         inner: impl FnOnce(&mut Self) -> Result<T, Error>,

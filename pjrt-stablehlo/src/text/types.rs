@@ -102,6 +102,7 @@ impl<'a> Parser<'a> {
         let ty = self.nested(Self::tensor_contents)?;
         if let Some(key) = key
             && self.previous_end == start + key.len()
+            && !self.is_incomplete()
         {
             self.types.insert(key, ty.clone());
         }
@@ -116,28 +117,44 @@ impl<'a> Parser<'a> {
             self.expect(">")?;
             return Ok(Type::UnrankedTensor(element.into()));
         };
-        let (mut bounds, mut encoding): (Box<[i64]>, Option<Str>) = Default::default();
+        let mut encoding = None;
         if self.eat(",") {
             let at = self.token.start;
-            match self.attribute()? {
-                Attribute::Bounds(values) => {
-                    let fits = values
-                        .iter()
-                        .zip(&dims)
-                        .all(|(&bound, &size)| bound == DYNAMIC || (size == DYNAMIC && bound >= 0));
-                    if values.len() != dims.len() || !fits {
-                        let message =
-                            "expected a bound or '?' for each dynamic dimension and '?' for the others";
-                        return Err(self.error_at(at, message));
-                    }
-                    bounds = (*values).into();
-                }
-                other => encoding = Some(other.to_string().into()),
-            }
+            encoding = Some((self.attribute()?, at));
         }
         self.expect(">")?;
-        let (element, quantization) = self.element(element, start)?;
-        Ok(Type::Tensor(TensorType::from_parts(dims.into(), bounds, element, quantization, encoding)))
+        self.ranked_tensor(dims, element, start, encoding)
+    }
+
+    /// The type of a tensor with rank, of what its text has: sizes, the type of the elements and where that is, and the
+    /// encoding and where that is.
+    ///
+    /// Apart from what reads these, which types in types pass through again and again, to keep that small on the stack.
+    fn ranked_tensor(
+        &self,
+        dims: Vec<i64>,
+        element: Type,
+        at: usize,
+        encoding: Option<(Attribute, usize)>,
+    ) -> Result<Type, Error> {
+        let (mut bounds, mut other): (Box<[i64]>, Option<Str>) = Default::default();
+        match encoding {
+            None => {}
+            Some((Attribute::Bounds(values), at)) => {
+                let fits = values
+                    .iter()
+                    .zip(&dims)
+                    .all(|(&bound, &size)| bound == DYNAMIC || (size == DYNAMIC && bound >= 0));
+                if values.len() != dims.len() || !fits {
+                    let message = "expected a bound or '?' for each dynamic dimension and '?' for the others";
+                    return Err(self.error_at(at, message));
+                }
+                bounds = (*values).into();
+            }
+            Some((encoding, _)) => other = Some(encoding.to_string().into()),
+        }
+        let (element, quantization) = self.element(element, at)?;
+        Ok(Type::Tensor(TensorType::from_parts(dims.into(), bounds, element, quantization, other)))
     }
 
     /// `memref<2xf32>` after its keyword.

@@ -1,0 +1,116 @@
+//! Runs `stablehlo-cat`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn command() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_stablehlo-cat"))
+}
+
+/// Runs it with arguments and an input.
+fn run(arguments: &[&str], input: &[u8]) -> Output {
+    let streams = [Stdio::piped(), Stdio::piped(), Stdio::piped()];
+    let [stdin, stdout, stderr] = streams;
+    let mut child = command().args(arguments).stdin(stdin).stdout(stdout).stderr(stderr).spawn().unwrap();
+    // A program that complains about its arguments does not read its input.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+#[test]
+fn prints_text_that_reads_again() {
+    let path = sample("mlp_1.17.0.mlirbc");
+    let printed = run(&[path.to_str().unwrap()], b"");
+    assert_eq!(printed.status.code(), Some(0));
+    assert!(stdout(&printed).contains("stablehlo.dot_general") && !stdout(&printed).contains("loc("));
+    let again = run(&["-"], &printed.stdout);
+    assert_eq!(stdout(&again), stdout(&printed));
+    let located = run(&["--locations", path.to_str().unwrap()], b"");
+    assert!(stdout(&located).contains(" loc(\"jit(mlp)/"));
+}
+
+#[test]
+fn statistics_say_what_a_program_consists_of() {
+    let output = run(&["--statistics", sample("constants_1.17.0.mlirbc").to_str().unwrap()], b"");
+    for expected in
+        ["VHLO         1.17.0", "module       jit_", "stablehlo.constant", "results by element type"]
+    {
+        assert!(stdout(&output).contains(expected), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn checking_prints_nothing() {
+    let output = run(&["--check", sample("mlp_1.17.0.mlirbc").to_str().unwrap()], b"");
+    assert_eq!((output.status.code(), &*output.stdout, &*output.stderr), (Some(0), &b""[..], &b""[..]));
+}
+
+#[test]
+fn errors_in_text_show_the_line() {
+    let output = run(&["-c"], b"func.func @main(%a: tensor<4xf32>) {\n  return %a : tensor<4xf33>\n}\n");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        stderr(&output),
+        "error: expected a type, found 'f33'\n --> -:2:24\n  |\n2 |   return %a : tensor<4xf33>\n  |                        ^\n"
+    );
+}
+
+#[test]
+fn errors_of_the_verifier_show_the_line() {
+    let output = run(
+        &["-c"],
+        b"func.func @main(%a: tensor<4xf32>) -> tensor<5xf32> {\n  %0 = stablehlo.reshape %a : (tensor<4xf32>) -> tensor<5xf32>\n  return %0 : tensor<5xf32>\n}\n",
+    );
+    assert_eq!(output.status.code(), Some(1));
+    let shown = "2 |   %0 = stablehlo.reshape %a : (tensor<4xf32>) -> tensor<5xf32>\n  |   ^\n";
+    assert!(stderr(&output).contains(shown), "{}", stderr(&output));
+}
+
+#[test]
+fn errors_in_bytecode_show_the_byte() {
+    let mut program = std::fs::read(sample("mlp_1.17.0.mlirbc")).unwrap();
+    program.truncate(100);
+    let output = run(&[], &program);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains(" --> -, byte "), "{}", stderr(&output));
+    let lines: Vec<&str> = stderr(&output).lines().collect();
+    let caret = lines.iter().position(|line| line.trim_end().ends_with("^^")).unwrap();
+    assert!(lines[caret - 1].starts_with("  | 000000"), "{}", stderr(&output));
+}
+
+#[test]
+fn one_bad_file_does_not_hide_the_others() {
+    let good = sample("mlp_1.17.0.mlirbc");
+    let output = run(&["/nonexistent/file", good.to_str().unwrap()], b"");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("cannot read /nonexistent/file"));
+    assert!(stdout(&output).contains("stablehlo.dot_general"));
+    let output = run(&["--wrong"], b"");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("there is no option '--wrong'") && stderr(&output).contains("Usage: "));
+}
+
+#[test]
+fn a_closed_output_is_no_error() {
+    let path = sample("mlp_gradient_1.17.0.mlirbc");
+    let mut command = command();
+    // Many times the capacity of a pipe.
+    command.args(std::iter::repeat_n(path.to_str().unwrap(), 100));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+}
