@@ -2,7 +2,7 @@
 
 use super::rewriter::Rewriter;
 use super::rules::{Rewrite, mismatch};
-use super::{attributes, bits, hyperbolic, ragged_dot, scan, special, unsupported};
+use super::{attributes, bits, complex, hyperbolic, ragged_dot, scan, special, unsupported};
 use crate::Error;
 use crate::ir::ops::{Compare, Sort};
 use crate::ir::{
@@ -172,13 +172,12 @@ fn broadcast_zeta(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error
 /// The complex conjugate.
 fn conj(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let [x] = r.operands(op)?;
-    let ty = r.b.ty(x);
-    let Some(part) = ty.element_type().complex_part() else { return Ok(x) };
-    let part = TensorType::new(part, ty.dims());
-    let real = r.b.plain(OpCode::Real, &[x], part.clone());
-    let imag = r.b.plain(OpCode::Imag, &[x], part);
+    if !r.b.element(x).is_complex() {
+        return Ok(x);
+    }
+    let (real, imag) = complex::parts(&mut r.b, x);
     let negative = r.b.neg(imag);
-    Ok(r.b.plain(OpCode::Complex, &[real, negative], ty))
+    Ok(complex::complex(&mut r.b, real, negative))
 }
 
 fn constant(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
@@ -237,7 +236,7 @@ fn equals_infinity(
 
 fn square(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let [x] = r.operands(op)?;
-    Ok(r.b.mul(x, x))
+    Ok(if r.b.element(x).is_complex() { complex::square(&mut r.b, x) } else { r.b.mul(x, x) })
 }
 
 fn tan(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {

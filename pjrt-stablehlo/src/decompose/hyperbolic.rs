@@ -1,9 +1,10 @@
-//! CHLO's inverse trigonometric and hyperbolic functions of real numbers.
+//! CHLO's inverse trigonometric and hyperbolic functions; of complex numbers they are in [`complex`].
 //!
 //! Each formula avoids cancellation and overflow, so results are within a few units in the last place where the functions
 //! that they are made of are. Types smaller than `f32` are computed in it.
 
 use super::builder::Builder;
+use super::complex;
 use super::elementwise::{at_least_f32, real_operand};
 use super::rewriter::Rewriter;
 use crate::Error;
@@ -19,6 +20,20 @@ pub(super) fn real_function(
     Ok(at_least_f32(&mut r.b, x, compute))
 }
 
+/// A function of real numbers, computed in `f32` or `f64`, or of complex numbers.
+fn function(
+    r: &mut Rewriter<'_>,
+    op: &Operation,
+    of_complex: fn(&mut Builder, ValueId) -> ValueId,
+    of_real: impl FnOnce(&mut Builder, ValueId) -> ValueId,
+) -> Result<ValueId, Error> {
+    let [x] = r.operands(op)?;
+    if r.b.element(x).is_complex() {
+        return Ok(of_complex(&mut r.b, x));
+    }
+    real_function(r, op, of_real)
+}
+
 /// `compute` of the magnitude, with the sign of the operand; zeros are what they are.
 fn odd(b: &mut Builder, x: ValueId, compute: impl FnOnce(&mut Builder, ValueId) -> ValueId) -> ValueId {
     let magnitude = b.abs(x);
@@ -31,12 +46,12 @@ fn odd(b: &mut Builder, x: ValueId, compute: impl FnOnce(&mut Builder, ValueId) 
 }
 
 /// Below this, squares do not overflow, and above it a constant term does not count.
-fn square_limit(element: ElementType) -> f64 {
+pub(super) fn square_limit(element: ElementType) -> f64 {
     if element == ElementType::F64 { 1e150 } else { 1e18 }
 }
 
 /// Below this, `exp` does not overflow.
-fn exponent_limit(element: ElementType) -> f64 {
+pub(super) fn exponent_limit(element: ElementType) -> f64 {
     if element == ElementType::F64 { 709.0 } else { 88.0 }
 }
 
@@ -50,7 +65,7 @@ fn cathetus(b: &mut Builder, x: ValueId) -> ValueId {
 
 /// `chlo.acos`: `2 atan2(sqrt(1 - x^2), 1 + x)`.
 pub(super) fn acos(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    real_function(r, op, |b, x| {
+    function(r, op, complex::acos, |b, x| {
         let one = b.number(1.0, x);
         let cathetus = cathetus(b, x);
         let more = b.add(one, x);
@@ -65,7 +80,7 @@ pub(super) fn acos(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
 
 /// `chlo.asin`: `2 atan2(x, 1 + sqrt(1 - x^2))`.
 pub(super) fn asin(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    real_function(r, op, |b, x| {
+    function(r, op, complex::asin, |b, x| {
         let one = b.number(1.0, x);
         let cathetus = cathetus(b, x);
         let more = b.add(one, cathetus);
@@ -76,7 +91,7 @@ pub(super) fn asin(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
 
 /// `chlo.atan`: `atan2(x, 1)`.
 pub(super) fn atan(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    real_function(r, op, |b, x| {
+    function(r, op, complex::atan, |b, x| {
         let one = b.number(1.0, x);
         b.same(OpCode::Atan2, &[x, one])
     })
@@ -84,7 +99,7 @@ pub(super) fn atan(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
 
 /// `chlo.acosh`: `log1p(t + sqrt(t (t + 2)))` with `t = x - 1`; `log(2 x)` of great numbers.
 pub(super) fn acosh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    real_function(r, op, |b, x| {
+    function(r, op, complex::acosh, |b, x| {
         let (one, two) = (b.number(1.0, x), b.number(2.0, x));
         let t = b.sub(x, one);
         let more = b.add(t, two);
@@ -108,7 +123,7 @@ fn log_of_double(b: &mut Builder, x: ValueId) -> ValueId {
 
 /// `chlo.asinh`: `log1p(x + x^2 / (1 + sqrt(1 + x^2)))`; `log(2 x)` of great numbers.
 pub(super) fn asinh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    real_function(r, op, |b, x| {
+    function(r, op, complex::asinh, |b, x| {
         odd(b, x, |b, x| {
             let one = b.number(1.0, x);
             let square = b.mul(x, x);
@@ -127,7 +142,7 @@ pub(super) fn asinh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Err
 
 /// `chlo.atanh`: `log1p(2 x / (1 - x)) / 2`.
 pub(super) fn atanh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    real_function(r, op, |b, x| {
+    function(r, op, complex::atanh, |b, x| {
         odd(b, x, |b, x| {
             let (one, half) = (b.number(1.0, x), b.number(0.5, x));
             let double = b.add(x, x);
@@ -148,16 +163,30 @@ fn half_exponential(b: &mut Builder, x: ValueId) -> ValueId {
     b.mul(half_root, root)
 }
 
-/// `chlo.sinh`: `(e + e / (e + 1)) / 2` with `e = exp(x) - 1`; `exp(x) / 2` of great numbers.
+/// `sinh` from 0 to [`exponent_limit`]: `(e + e / (e + 1)) / 2` with `e = exp(x) - 1`.
+pub(super) fn moderate_sinh(b: &mut Builder, x: ValueId) -> ValueId {
+    let (one, half) = (b.number(1.0, x), b.number(0.5, x));
+    let e = b.same(OpCode::ExponentialMinusOne, &[x]);
+    let more = b.add(e, one);
+    let ratio = b.div(e, more);
+    let sum = b.add(e, ratio);
+    b.mul(sum, half)
+}
+
+/// `cosh` from 0 to [`exponent_limit`]: `(e + 1 / e) / 2` with `e = exp(x)`.
+pub(super) fn moderate_cosh(b: &mut Builder, x: ValueId) -> ValueId {
+    let (one, half) = (b.number(1.0, x), b.number(0.5, x));
+    let e = b.exp(x);
+    let inverse = b.div(one, e);
+    let sum = b.add(e, inverse);
+    b.mul(sum, half)
+}
+
+/// `chlo.sinh`: [`moderate_sinh`], and `exp(x) / 2` of great numbers.
 pub(super) fn sinh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    real_function(r, op, |b, x| {
+    function(r, op, complex::sinh, |b, x| {
         odd(b, x, |b, x| {
-            let (one, half) = (b.number(1.0, x), b.number(0.5, x));
-            let e = b.same(OpCode::ExponentialMinusOne, &[x]);
-            let more = b.add(e, one);
-            let ratio = b.div(e, more);
-            let sum = b.add(e, ratio);
-            let value = b.mul(sum, half);
+            let value = moderate_sinh(b, x);
             let great = half_exponential(b, x);
             let is_great = b.compare_with(Cmp::Ge, x, exponent_limit(b.element(x)));
             b.select(is_great, great, value)
@@ -165,15 +194,11 @@ pub(super) fn sinh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
     })
 }
 
-/// `chlo.cosh`: `(e + 1 / e) / 2` with `e = exp(x)`; `exp(x) / 2` of great numbers.
+/// `chlo.cosh`: [`moderate_cosh`], and `exp(x) / 2` of great numbers.
 pub(super) fn cosh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    real_function(r, op, |b, x| {
-        let (one, half) = (b.number(1.0, x), b.number(0.5, x));
+    function(r, op, complex::cosh, |b, x| {
         let magnitude = b.abs(x);
-        let e = b.exp(magnitude);
-        let inverse = b.div(one, e);
-        let sum = b.add(e, inverse);
-        let value = b.mul(sum, half);
+        let value = moderate_cosh(b, magnitude);
         let great = half_exponential(b, magnitude);
         let is_great = b.compare_with(Cmp::Ge, magnitude, exponent_limit(b.element(x)));
         b.select(is_great, great, value)

@@ -40,6 +40,7 @@ mod batch_norm;
 mod bits;
 mod builder;
 mod chlo;
+mod complex;
 mod core_ops;
 mod dynamic;
 mod einsum;
