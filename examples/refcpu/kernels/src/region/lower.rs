@@ -554,13 +554,12 @@ fn compile(
                 let r = args.iter().map(|a| rate[*a as usize]).max().unwrap_or(Rate::Once);
                 rate[id as usize] = r;
                 if code == Code::Reinterpret {
-                    // The same slot under another type; it lives as long as the longest user.
+                    // The same slot under another type. Neither may give it away while the other has users.
                     let from = args[0];
                     let same_slot = low.of(from)?;
                     low.slot_of[id as usize] = Some(same_slot);
-                    if r == Rate::Element {
-                        last_use[from as usize] = usize::MAX;
-                    }
+                    last_use[from as usize] = usize::MAX;
+                    last_use[id as usize] = usize::MAX;
                     continue;
                 }
                 let mut mask = 0u8;

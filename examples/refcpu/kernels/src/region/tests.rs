@@ -370,6 +370,27 @@ fn bits_are_seen_as_other_types() {
     assert!(x.iter().zip(&out).all(|(a, b)| a ^ 1 == *b));
 }
 
+#[test]
+fn a_value_that_is_also_seen_as_bits_stays_until_its_last_use() {
+    let x = [1.5f32, -2.0, -0.0, 4.0];
+    let n = x.len();
+    let mut b = Builder::new(&[n]);
+    let v = b.linear_input(DType::F32).unwrap();
+    let double = b.op(TileOp::Add, &[v, v]).unwrap();
+    let bits = b.bitcast(double, DType::S32).unwrap();
+    let zero = b.constant(DType::S32, 0).unwrap();
+    let is_negative = b.compare(Direction::Lt, Order::Partial, bits, zero).unwrap();
+    let [minus_one, one] = [-1.0, 1.0].map(|v| b.constant_f64(DType::F32, v).unwrap());
+    // Made when the bits have no users left, before the last use of the number.
+    let sign = b.select(is_negative, minus_one, one).unwrap();
+    let product = b.op(TileOp::Multiply, &[sign, double]).unwrap();
+    b.output(product).unwrap();
+    let region = b.finish().unwrap();
+    let mut out = vec![0f32; n];
+    run_one(&region, &[(bytes_of(&x), DType::F32, n)], &mut out);
+    assert_eq!(out, [3.0, 4.0, 0.0, 8.0]);
+}
+
 proptest::proptest! {
     /// Any affine access over any small space reads the element that it names.
     #[test]
