@@ -27,10 +27,13 @@ impl<'m> Scope<'m> {
                 let (x, size) = (self.operand(op, 0)?, self.operand(op, 1)?);
                 let dim = to_usize(o.dimension)?;
                 let size = self.constant_integers(size, "the size")?;
-                if size[..] == [self.b.shape(x).dims[dim] as i64] {
+                let full = self.b.shape(x).dims[dim];
+                if size[..] == [full as i64] {
                     return one(x);
                 }
-                Err(CompileError::unimplemented("a size other than the dimension's"))
+                Err(CompileError::unimplemented(format!(
+                    "dimension {dim} gets another size than its {full}: {size:?}; sizes are static here"
+                )))
             }
             Op::DynamicReshape(_) => {
                 let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);

@@ -3,6 +3,7 @@
 use super::{CompileError, Result, Scope};
 use crate::graph::{Op as Core, ValueId};
 use pjrt_stablehlo::ir::{ComparisonDirection, ComparisonType, Op, OpCode, Operation};
+use refcpu_kernels::DType;
 use refcpu_kernels::region::{Direction, Order};
 use refcpu_kernels::tile::TileOp;
 
@@ -83,7 +84,40 @@ impl Scope<'_> {
                 *v = self.b.spread(*v, &shape.dims);
             }
         }
+        if shape.dtype.is_complex()
+            && let Some(value) = self.complex_order(&core, &operands)
+        {
+            return Ok(Some(vec![value]));
+        }
         Ok(Some(vec![self.b.add(core, &operands, shape)]))
+    }
+
+    /// Operations that choose by an order of complex numbers, which kernels lack; None for others.
+    fn complex_order(&mut self, op: &Core, operands: &[ValueId]) -> Option<ValueId> {
+        match (op, operands) {
+            (Core::Tile(TileOp::Minimum), &[x, y]) => Some(self.lexicographic(x, y, Direction::Lt)),
+            (Core::Tile(TileOp::Maximum), &[x, y]) => Some(self.lexicographic(x, y, Direction::Gt)),
+            (Core::Clamp, &[min, x, max]) => {
+                let raised = self.lexicographic(x, min, Direction::Gt);
+                Some(self.lexicographic(raised, max, Direction::Lt))
+            }
+            _ => None,
+        }
+    }
+
+    /// Of two complex numbers the first, where it is less (or greater, as the relation says), otherwise the second: real
+    /// parts decide, of equal ones the imaginary parts.
+    fn lexicographic(&mut self, x: ValueId, y: ValueId, relation: Direction) -> ValueId {
+        let shape = self.b.shape(x);
+        let part = shape.with_dtype(if shape.dtype == DType::C128 { DType::F64 } else { DType::F32 });
+        let [x_real, y_real] = [x, y].map(|v| self.b.add(Core::Tile(TileOp::Real), &[v], part.clone()));
+        let [x_imag, y_imag] = [x, y].map(|v| self.b.add(Core::Tile(TileOp::Imag), &[v], part.clone()));
+        let by_real = self.b.compare(relation, x_real, y_real);
+        let by_imag = self.b.compare(relation, x_imag, y_imag);
+        let are_equal = self.b.compare(Direction::Eq, x_real, y_real);
+        let by_imag = self.b.tile(TileOp::And, &[are_equal, by_imag]);
+        let is_first = self.b.tile(TileOp::Or, &[by_real, by_imag]);
+        self.b.select(is_first, x, y)
     }
 }
 
