@@ -141,14 +141,15 @@ impl Lane {
                 }
                 ResultSource::Parameter(p) => {
                     let array = self.inputs[*p as usize]
-                        .as_ref()
+                        .as_mut()
                         .expect("a result that is an argument takes no memory");
-                    if array.is_foreign() {
-                        // Its owner may change it once the argument is gone.
+                    if array.is_writable() {
+                        array.reinterpret(shape.dtype, Arc::clone(&shape.dims))
+                    } else {
+                        // The caller keeps the argument, and has asked for a copy: programs return what they are given
+                        // for no other reason. Foreign memory may also change once the argument is gone.
                         let bytes = array.bytes().expect("arguments are dense");
                         Array::from_bytes(&cx.runtime.allocator, shape.dtype, &shape.dims, bytes)?
-                    } else {
-                        array.reinterpret(shape.dtype, Arc::clone(&shape.dims))
                     }
                 }
                 ResultSource::Constant(c) => {

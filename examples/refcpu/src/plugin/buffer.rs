@@ -34,7 +34,8 @@ impl RefcpuBuffer {
         let dims: Vec<usize> =
             dims.collect::<Result<_, _>>().map_err(|_| Error::invalid_argument("a negative dimension"))?;
         let size = data.dense_size();
-        if size > COPY_LIMIT && data.may_alias() && data.is_dense() {
+        let extends = dtype.bits() < 8 && dtype.compute().is_signed_integer();
+        if size > COPY_LIMIT && data.may_alias() && data.is_dense() && !extends {
             let lent = match Array::foreign(Box::new(Lent(data)), dtype, &dims) {
                 Ok(array) => return Ok(Self::new(array, allocator)),
                 Err(unaligned) => unaligned,
@@ -44,7 +45,13 @@ impl RefcpuBuffer {
             return Ok(Self::new(array, allocator));
         }
         let mut array = Array::allocate(allocator, dtype, dims.into()).map_err(|e| out_of_memory(&e))?;
-        data.copy_into(array.bytes_mut().ok_or_else(|| Error::internal("a new array is shared"))?)?;
+        let bytes = array.bytes_mut().ok_or_else(|| Error::internal("a new array is shared"))?;
+        data.copy_into(bytes)?;
+        if extends {
+            // Hosts give 2- and 4-bit integers a byte each, of which the upper bits may be anything.
+            let unused = 8 - dtype.bits() as u32;
+            bytes.iter_mut().for_each(|byte| *byte = (((*byte << unused) as i8) >> unused) as u8);
+        }
         Ok(Self::new(array, allocator))
     }
 

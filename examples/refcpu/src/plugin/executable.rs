@@ -33,7 +33,7 @@ impl RefcpuExecutable {
     pub(super) fn compile<C: PjrtClient>(request: CompileRequest<'_, C>) -> Result<Self> {
         if let Some((name, _)) = request.options.overrides.iter().find(|(name, _)| !is_ignored_override(name))
         {
-            return Err(Error::invalid_argument(format!("refcpu has no compiler option named '{name}'"))
+            return Err(Error::invalid_argument(format!("No such compile option: '{name}'"))
                 .with_hint("refcpu takes XLA's xla_* options and ignores them"));
         }
         let code = request.program.code();
