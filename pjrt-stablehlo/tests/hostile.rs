@@ -181,6 +181,17 @@ fn the_harness_writes_valid_programs() {
 }
 
 #[test]
+fn dictionaries_are_sorted_and_have_each_name_once() {
+    // Entries 1 and 4 are the strings `m.a` and `module`.
+    let dictionary =
+        |first: u64, second: u64| vec![vec![CODE_DICTIONARY, 2, first, 1, second, 4], vec![CODE_STRING, 1]];
+    let module = module_with(&dictionary(4, 1), 0).unwrap();
+    assert_eq!(module.attributes.to_string(), r#"{m.a = {m.a = "module", module = "m.a"}}"#);
+    let error = module_with(&dictionary(1, 1), 0).unwrap_err();
+    assert!(error.message.contains("expected one entry named 'm.a' in a dictionary, found two"), "{error}");
+}
+
+#[test]
 fn deep_nesting_is_an_error() {
     let chain: Vec<_> =
         (0..100_000).map(|index| vec![CODE_ARRAY, 1, 4 + index]).chain([vec![CODE_ARRAY, 0]]).collect();

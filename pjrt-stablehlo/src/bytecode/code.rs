@@ -15,6 +15,12 @@ use crate::limits::MAX_REGION_DEPTH;
 use crate::versions::Version;
 use crate::{Bytes, Error, ErrorKind};
 
+/// Bytes that an operation takes at least: its name, which parts it has, and its location.
+const MIN_OP_BYTES: usize = 3;
+
+/// Operations that room is made for before they are read.
+const MAX_RESERVED: usize = 1 << 20;
+
 /// Bits of the byte that says which parts of an operation follow.
 mod mask {
     pub(super) const ATTRIBUTES: u8 = 1;
@@ -36,7 +42,16 @@ pub(crate) fn read(input: Bytes) -> Result<Module, Error> {
     let mut module = Module::new();
     module.source_version = producer_version(&file.producer);
     let code = file.required(SECTION_IR)?;
-    let reader = Reader { file: &file, entries, names, budget, module, function: None, frames: Vec::new() };
+    let reader = Reader {
+        file: &file,
+        entries,
+        names,
+        budget,
+        module,
+        function: None,
+        frames: Vec::new(),
+        head: OpHead::default(),
+    };
     reader.read(Cursor::new(&input, code))
 }
 
@@ -98,9 +113,12 @@ struct Reader<'a> {
     module: Module,
     function: Option<Function>,
     frames: Vec<Frame<'a>>,
+    /// The operation that was read last: its lists are used again.
+    head: OpHead,
 }
 
 /// The parts of an operation before its regions.
+#[derive(Default)]
 struct OpHead {
     name: usize,
     location: Location,
@@ -252,6 +270,12 @@ impl<'a> Reader<'a> {
         let (ops_left, has_arguments) = self.cursor().varint_with_flag()?;
         let block = self.current_block();
         self.current().ops_left = ops_left;
+        if block.is_some() {
+            // What damaged input says is no reason for more memory than its bytes are.
+            let fitting = (self.cursor().remaining() / MIN_OP_BYTES).min(MAX_RESERVED);
+            let ops = usize::try_from(ops_left).map_or(fitting, |ops| ops.min(fitting));
+            self.body().reserve(ops, ops);
+        }
         if !has_arguments {
             return Ok(());
         }
@@ -330,21 +354,28 @@ impl<'a> Reader<'a> {
     }
 
     fn read_op(&mut self) -> Result<(), Error> {
-        let head = self.read_op_head()?;
-        let name = match &self.names[head.name] {
-            Ok(name) => name,
-            Err(error) => {
-                let name = &self.file.op_names[head.name].name;
-                return Err(error.clone().at_offset(head.offset).in_op(name.clone(), &head.location));
+        let mut head = std::mem::take(&mut self.head);
+        self.read_op_head(&mut head)?;
+        let finished = match &self.names[head.name] {
+            Ok(name) => {
+                let meaning = name.meaning;
+                self.finish_op(&mut head, meaning)
             }
+            Err(error) => Err(error.clone()),
         };
-        let (name, meaning) = (name.name.clone(), name.meaning);
-        let (location, offset) = (head.location.clone(), head.offset);
-        self.finish_op(head, meaning).map_err(|error| error.in_op(name, &location).at_offset(offset))
+        finished.map_err(|error| {
+            let name = match &self.names[head.name] {
+                Ok(known) => &known.name,
+                Err(_) => &self.file.op_names[head.name].name,
+            };
+            error.in_op(name.clone(), &head.location).at_offset(head.offset)
+        })?;
+        self.head = head;
+        Ok(())
     }
 
     /// Reads the parts of an operation before its regions.
-    fn read_op_head(&mut self) -> Result<OpHead, Error> {
+    fn read_op_head(&mut self, head: &mut OpHead) -> Result<(), Error> {
         let mut cursor = *self.cursor();
         let offset = cursor.position();
         let index = cursor.varint()?;
@@ -373,29 +404,26 @@ impl<'a> Reader<'a> {
             };
             properties = Some(Cursor::new_like(&cursor, range.clone()));
         }
-        let attributes = match &self.names[name] {
-            Ok(known) => {
-                let attributes =
-                    RawAttributes::read(self.file, &mut self.entries, known, dictionary, properties);
-                attributes.map_err(|error| error.in_op(known.name.clone(), &location))?
-            }
-            Err(_) => RawAttributes::empty(),
-        };
-        let mut result_types = Vec::new();
+        if let Ok(known) = &self.names[name] {
+            let attributes =
+                head.attributes.read(self.file, &mut self.entries, known, dictionary, properties);
+            attributes.map_err(|error| error.in_op(known.name.clone(), &location))?;
+        }
+        head.result_types.clear();
         if parts & mask::RESULTS != 0 {
             let count = cursor.count()?;
-            result_types.reserve_exact(count);
+            head.result_types.reserve_exact(count);
             for _ in 0..count {
                 let index = cursor.varint()?;
-                result_types.push(self.entries.ty(self.file, &cursor, index)?);
+                head.result_types.push(self.entries.ty(self.file, &cursor, index)?);
             }
         }
-        let mut operands = Vec::new();
+        head.operands.clear();
         if parts & mask::OPERANDS != 0 {
             let count = cursor.count()?;
-            operands.reserve_exact(count);
+            head.operands.reserve_exact(count);
             for _ in 0..count {
-                operands.push(cursor.varint()?);
+                head.operands.push(cursor.varint()?);
             }
         }
         if parts & mask::SUCCESSORS != 0 {
@@ -404,7 +432,7 @@ impl<'a> Reader<'a> {
         }
         *self.cursor() = cursor;
         if parts & mask::USE_LIST_ORDERS != 0 && self.file.format >= FORMAT_USE_LIST_ORDERS {
-            self.skip_use_list_orders(result_types.len())?;
+            self.skip_use_list_orders(head.result_types.len())?;
         }
         let (mut region_count, mut isolated) = (0, false);
         if parts & mask::REGIONS != 0 {
@@ -417,7 +445,9 @@ impl<'a> Reader<'a> {
             }
             (region_count, isolated) = (count as usize, is_isolated);
         }
-        Ok(OpHead { name, location, attributes, result_types, operands, region_count, isolated, offset })
+        (head.name, head.location, head.offset) = (name, location, offset);
+        (head.region_count, head.isolated) = (region_count, isolated);
+        Ok(())
     }
 
     /// Orders of uses matter to MLIR's printer only.
@@ -440,19 +470,19 @@ impl<'a> Reader<'a> {
     }
 
     /// Makes the operation of its parts and begins its regions.
-    fn finish_op(&mut self, head: OpHead, meaning: Meaning) -> Result<(), Error> {
+    fn finish_op(&mut self, head: &mut OpHead, meaning: Meaning) -> Result<(), Error> {
         let (region_count, isolated) = (head.region_count, head.isolated);
         let parent = self.top().owner;
         let owner = match (parent, meaning) {
             (Owner::File, Meaning::Module) if !self.module_started() => {
-                self.start_module(&head);
+                self.start_module(head);
                 Owner::Module
             }
             (Owner::Module, Meaning::Function) => {
-                self.function = Some(function(&head)?);
+                self.function = Some(function(head)?);
                 Owner::Function
             }
-            (Owner::Module, Meaning::Mesh) => return self.add_mesh(&head),
+            (Owner::Module, Meaning::Mesh) => return self.add_mesh(head),
             (Owner::File | Owner::Module, _) => {
                 let message = "only a module of functions and meshes is supported at the top of a program";
                 return Err(Error::new(ErrorKind::Unsupported, message));
@@ -463,7 +493,7 @@ impl<'a> Reader<'a> {
                     "modules and functions inside of functions are not supported",
                 ));
             }
-            (Owner::Function | Owner::Op(_), Meaning::Cast) if self.changes_nothing(&head)? => {
+            (Owner::Function | Owner::Op(_), Meaning::Cast) if self.changes_nothing(head)? => {
                 return self.add_cast(head);
             }
             (Owner::Function | Owner::Op(_), meaning) => Owner::Op(self.add_op(head, meaning, parent)?),
@@ -548,16 +578,16 @@ impl<'a> Reader<'a> {
     }
 
     /// A cast between a VHLO type and what it stands for changes nothing here: its results are its operands.
-    fn add_cast(&mut self, head: OpHead) -> Result<(), Error> {
-        self.operands(&head)?.into_iter().try_for_each(|operand| self.define(operand))
+    fn add_cast(&mut self, head: &OpHead) -> Result<(), Error> {
+        self.operands(head)?.into_iter().try_for_each(|operand| self.define(operand))
     }
 
-    fn add_op(&mut self, head: OpHead, meaning: Meaning, parent: Owner) -> Result<OpId, Error> {
+    fn add_op(&mut self, head: &mut OpHead, meaning: Meaning, parent: Owner) -> Result<OpId, Error> {
         let name = match &self.names[head.name] {
             Ok(name) => name,
             Err(error) => return Err(error.clone()),
         };
-        let operands = self.operands(&head)?;
+        let operands = self.operands(head)?;
         let rank = operands.first().and_then(|&operand| self.function.as_ref()?.body.ty(operand).as_tensor());
         let rank = rank.map_or(0, |tensor| tensor.rank());
         let (kind, discardable) = match meaning {
@@ -571,13 +601,13 @@ impl<'a> Reader<'a> {
                 op.fill_defaults(rank);
                 (op, head.attributes.discardable(name))
             }
-            _ => other_op(name, head.attributes),
+            _ => other_op(name, std::mem::take(&mut head.attributes)),
         };
         let Some(block) = self.current_block() else {
             return Err(malformed(head.offset, "expected an operation inside of a block"));
         };
         let body = self.body();
-        let op = body.add_op(block, kind, operands, head.result_types, head.location);
+        let op = body.add_op(block, kind, operands, head.result_types.drain(..), head.location.clone());
         body.op_mut(op).attributes = discardable;
         for result in body.op(op).results {
             self.define(result)?;

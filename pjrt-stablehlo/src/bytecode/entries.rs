@@ -435,6 +435,13 @@ impl Decoder<'_> {
     /// A dictionary of named attributes.
     pub(super) fn dictionary(&mut self) -> Result<Attribute, Error> {
         let entries = self.list(|decoder| Ok((decoder.string_attribute()?, decoder.attribute()?)))?;
-        Ok(Attribute::Dictionary(DictionaryAttribute::new(entries)))
+        let dictionary = DictionaryAttribute::new(entries);
+        let twice = dictionary.entries().windows(2).find(|pair| pair[0].0 == pair[1].0);
+        if let Some([(name, _), _]) = twice.filter(|_| !self.is_incomplete()) {
+            return Err(self
+                .cursor
+                .error(format!("expected one entry named '{name}' in a dictionary, found two")));
+        }
+        Ok(Attribute::Dictionary(dictionary))
     }
 }

@@ -209,6 +209,7 @@ impl KnownName {
 }
 
 /// Attributes of an operation of the file: its own, and others.
+#[derive(Default)]
 pub(super) struct RawAttributes {
     /// Own attributes, by their names in the file.
     own: Vec<(Str, Attribute)>,
@@ -233,21 +234,24 @@ fn age(attributes: &[(Str, Presence)], mut cursor: Cursor<'_>) -> u8 {
 }
 
 impl RawAttributes {
-    /// Reads an operation's properties and takes its dictionary.
+    /// Reads an operation's properties and takes its dictionary, in place of what was there.
     pub(super) fn read(
+        &mut self,
         file: &File,
         entries: &mut Entries,
         name: &KnownName,
         dictionary: DictionaryAttribute,
         properties: Option<Cursor<'_>>,
-    ) -> Result<RawAttributes, Error> {
-        let mut own = Vec::new();
+    ) -> Result<(), Error> {
+        let own = &mut self.own;
+        own.clear();
+        self.dictionary = dictionary;
         if let Some(mut cursor) = properties {
             if !name.registered {
                 let index = cursor.varint()?;
                 let attribute = entries.attribute(file, &cursor, index)?;
                 if let Attribute::Dictionary(properties) = attribute {
-                    own = properties.entries().to_vec();
+                    own.extend_from_slice(properties.entries());
                 }
             } else {
                 let Some(attributes) = &name.attributes else {
@@ -280,17 +284,12 @@ impl RawAttributes {
             }
             cursor.finish("the operation's properties")?;
         }
-        Ok(RawAttributes { own, dictionary })
+        Ok(())
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Attribute> {
         let own = self.own.iter().find(|(key, _)| *key == name).map(|(_, attribute)| attribute);
         own.or_else(|| self.dictionary.get(name))
-    }
-
-    /// No attributes.
-    pub(super) fn empty() -> RawAttributes {
-        RawAttributes { own: Vec::new(), dictionary: DictionaryAttribute::default() }
     }
 
     /// The attributes that are not the operation's own.

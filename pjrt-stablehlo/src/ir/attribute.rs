@@ -222,8 +222,12 @@ impl From<i64> for Attribute {
 pub struct DictionaryAttribute(Option<Arc<[(Str, Attribute)]>>);
 
 impl DictionaryAttribute {
-    /// A dictionary of these entries, in this order.
-    pub fn new(entries: Vec<(Str, Attribute)>) -> Self {
+    /// A dictionary of these entries. They are sorted by name, as MLIR sorts them; of several with one name
+    /// [`DictionaryAttribute::get`] finds the first.
+    pub fn new(mut entries: Vec<(Str, Attribute)>) -> Self {
+        if !entries.is_sorted_by(|(one, _), (other, _)| one <= other) {
+            entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        }
         DictionaryAttribute(if entries.is_empty() { None } else { Some(entries.into()) })
     }
 

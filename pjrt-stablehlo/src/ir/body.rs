@@ -379,6 +379,12 @@ impl Body {
         op
     }
 
+    /// Makes room for so many further operations and values, for readers that know how many follow.
+    pub(crate) fn reserve(&mut self, ops: usize, values: usize) {
+        self.ops.reserve(ops);
+        self.values.reserve(values);
+    }
+
     /// Gives results to an operation that was added without any, for readers that learn their types after the
     /// operation's regions.
     pub(crate) fn add_results(&mut self, op: OpId, types: impl IntoIterator<Item = Type>) {
