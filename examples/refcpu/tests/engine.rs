@@ -195,6 +195,20 @@ fn a_product_of_numbers_of_two_types_is_one_of_the_results_type() {
 }
 
 #[test]
+fn arrays_without_elements_need_nobody_to_write_them() {
+    let text = "func.func @main(%x: tensor<1x1xf32>) -> tensor<1x1xf32> {
+        %0 = stablehlo.slice %x [0:1, 0:0] : (tensor<1x1xf32>) -> tensor<1x0xf32>
+        %1 = stablehlo.exponential %0 : tensor<1x0xf32>
+        %2 = stablehlo.add %1, %1 : tensor<1x0xf32>
+        %4 = stablehlo.concatenate %x, %2, dim = 1 : (tensor<1x1xf32>, tensor<1x0xf32>) -> tensor<1x1xf32>
+        return %4 : tensor<1x1xf32>
+    }";
+    let runtime = runtime();
+    let x = f32s(&runtime, &[1, 1], &[2.0]);
+    assert_eq!(to_f32s(&run_one(text, &runtime, vec![x])[0]), [2.0]);
+}
+
+#[test]
 fn a_donated_array_becomes_the_result() {
     let rt = runtime();
     let plan = plan(DONATING);

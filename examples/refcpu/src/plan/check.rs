@@ -34,7 +34,9 @@ impl Program {
             let (reads, writes) = accesses(step);
             for slot in reads.iter().chain(&writes) {
                 let live = &mut lives[*slot as usize];
-                if live.is_none() && !writes.contains(slot) && self.is_memory(*slot) {
+                // Nothing has to be done to make an array without elements.
+                let is_empty = self.slots[*slot as usize].bytes == 0;
+                if live.is_none() && !writes.contains(slot) && self.is_memory(*slot) && !is_empty {
                     return Err(format!("step {at} reads slot {slot}, which nothing has written"));
                 }
                 *live = Some(live.map_or((at, at), |(first, _)| (first, at)));
