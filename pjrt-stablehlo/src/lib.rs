@@ -118,7 +118,7 @@ pub mod versions;
 
 pub use bytes::Bytes;
 pub use error::{Constraint, Error, ErrorKind};
-pub use infer::{Inferred, infer_result_types};
+pub use infer::{Inferred, infer_result_types, types_compatible};
 pub use ir::Module;
 pub use parse::{parse, parse_hlo, parse_hlo_with_config};
 pub use verify::verify;
