@@ -510,7 +510,7 @@ fn decomposing_has_a_limit() {
     let error = decompose(&read(&text), &CoreOps::default()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::TooLarge);
     let text = error.to_string();
-    assert!(text.contains("chlo.polygamma") && text.contains("4194304"), "{text}");
+    assert!(text.contains("chlo.polygamma") && text.contains("2097152"), "{text}");
 }
 
 #[test]

@@ -21,6 +21,12 @@
 //! # Ok::<(), pjrt_stablehlo::Error>(())
 //! ```
 //!
+//! # Sizes that are not known
+//!
+//! Decompositions need to know how large tensors are. For a program with sizes that are not known before its arguments are
+//! (`tensor<?x4xf32>`, as `jax.export` makes for symbolic shapes), [`refine_shapes`] comes first; what is bounded or
+//! depends on data stays, and is an error where an operation on it is to be decomposed.
+//!
 //! # What is kept
 //!
 //! * Values: decompositions follow the formulas of the StableHLO specification. What replaces an accurate function is as
