@@ -35,7 +35,7 @@
 //!             flops += 2 * lhs.num_elements().unwrap() * rhs.num_elements().unwrap() / lhs.dims()[contracted] as u64;
 //!         }
 //!         // Elements as numbers, of any float type; `dense_bytes` and `splat` have them as they are stored.
-//!         Op::Constant(constant) => assert_eq!(constant.value.to_f64s(1), Some(vec![0.0])),
+//!         Op::Constant(constant) => assert!(constant.value.to_f64s(1 << 20).is_some()),
 //!         Op::FuncCall(call) => assert!(module.function(&call.callee).is_some()),
 //!         _ if op.info().has(Trait::Elementwise) => flops += 1,
 //!         _ => {}
