@@ -77,7 +77,11 @@ pub(super) const RULES: &[Rule] = {
         rule("chlo.lgamma", "Lanczos' approximation and reflection", Value(special::lgamma)),
         rule("chlo.mulhi", "`convert`, `multiply`, shifts", Value(bits::mulhi)),
         rule("chlo.next_after", "arithmetic on the bits", Value(bits::next_after)),
-        rule("chlo.polygamma", "`chlo.zeta`'s and `chlo.digamma`'s, `gather` of factorials", Value(special::polygamma)),
+        rule(
+            "chlo.polygamma",
+            "`chlo.zeta`'s and `chlo.digamma`'s, `gather` of factorials",
+            Value(special::polygamma),
+        ),
         rule(
             "chlo.ragged_dot",
             "`dot_general` of all groups, masks, `reduce`",
