@@ -34,7 +34,8 @@
 //!             let (lhs, rhs) = (main.body.ty(lhs).as_tensor().unwrap(), main.body.ty(rhs).as_tensor().unwrap());
 //!             flops += 2 * lhs.num_elements().unwrap() * rhs.num_elements().unwrap() / lhs.dims()[contracted] as u64;
 //!         }
-//!         Op::Constant(constant) => assert!(constant.value.dense_len() < 1 << 20),
+//!         // Elements as numbers, of any float type; `dense_bytes` and `splat` have them as they are stored.
+//!         Op::Constant(constant) => assert!(constant.value.to_f64s(1 << 20).is_some()),
 //!         Op::FuncCall(call) => assert!(module.function(&call.callee).is_some()),
 //!         _ if op.info().has(Trait::Elementwise) => flops += 1,
 //!         _ => {}
@@ -64,8 +65,10 @@
 //! * [`parse`], [`parse_hlo`], [`parse_hlo_with_config`] and [`Error`]: reading. [`limits`] has every cap on what is
 //!   accepted.
 //! * [`verify`]: the rules that a module keeps, which consumers can rely on: every [`Constraint`] of the specification.
-//! * [`infer_result_types`]: result types from operations and operands, for those who make or change programs.
-//! * [`decompose`]: rewriting programs to the operations that a device has.
+//! * [`infer_result_types`] and [`types_compatible`]: result types from operations and operands, and how they relate to
+//!   declared ones, for those who make or change programs.
+//! * [`decompose`]: rewriting programs to the operations that a device has, and ([`decompose::refine_shapes`]) programs of
+//!   symbolic shapes to the shapes of their arguments.
 //! * [`versions`]: the versions of VHLO that can be read, which a plugin advertises to its hosts.
 //!
 //! # What can be read
@@ -118,7 +121,7 @@ pub mod versions;
 
 pub use bytes::Bytes;
 pub use error::{Constraint, Error, ErrorKind};
-pub use infer::{Inferred, infer_result_types};
+pub use infer::{Inferred, infer_result_types, types_compatible};
 pub use ir::Module;
 pub use parse::{parse, parse_hlo, parse_hlo_with_config};
 pub use verify::verify;

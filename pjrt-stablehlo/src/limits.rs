@@ -41,6 +41,10 @@ pub const ATTRIBUTE_NUMBERS_BASE: usize = 1 << 20;
 /// [`decompose`](crate::decompose::decompose).
 pub const MAX_INLINED_OPS: usize = 1 << 20;
 
+/// Operations that a function may have once it is decomposed ([`decompose`](crate::decompose::decompose)), unless it had more:
+/// a special function becomes some hundred.
+pub const MAX_DECOMPOSED_OPS: usize = 1 << 21;
+
 /// Operations and values that an HLO program may become for each of its bytes, beyond [`EXPANSION_BASE`]: computations that
 /// several operations share become a region of each.
 pub const EXPANSION_PER_BYTE: usize = 16;

@@ -420,6 +420,23 @@ fn errors_name_operation_and_location() {
 }
 
 #[test]
+fn errors_name_the_operation_that_needs_a_missing_one() {
+    let text =
+        function(&format!("%x: {F32}"), &format!("chlo.erf_inv %x : {F32} -> {F32} loc(\"here\")"), F32);
+    let error = decompose(&read(&text), &CoreOps::default().without(OpCode::Log)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "stablehlo.log: not one of the core operations, and not expressible in others; 'chlo.erf_inv' is decomposed into it \
+         at \"here\""
+    );
+    // By way of another that is decomposed, too.
+    let text = function(&format!("%x: {F32}"), &format!("chlo.tan %x : {F32} -> {F32}"), F32);
+    let core = CoreOps::default().without(OpCode::Tan).without(OpCode::Sine);
+    let error = decompose(&read(&text), &core).unwrap_err().to_string();
+    assert!(error.contains("stablehlo.sine") && error.contains("chlo.tan"), "{error}");
+}
+
+#[test]
 fn a_set_with_neither_if_nor_case_is_an_error() {
     let core = CoreOps::default().without(OpCode::If).without(OpCode::Case);
     let error = decompose(&read(&sample("stablehlo.if")), &core).unwrap_err();
@@ -473,6 +490,47 @@ fn inlining_has_a_limit() {
     text.push_str("%0 = stablehlo.sine %x : tensor<f32>\nreturn %0 : tensor<f32>\n}\n");
     let error = decompose(&read(&text), &CoreOps::default().without(OpCode::FuncCall)).unwrap_err();
     assert_eq!(error.kind, ErrorKind::TooLarge);
+}
+
+#[test]
+fn decomposing_has_a_limit() {
+    let mut text = String::from(
+        "func.func @main(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {\n%0 = stablehlo.add %x, %y : tensor<f32>\n",
+    );
+    let count = 20_000;
+    for index in 0..count {
+        writeln!(
+            text,
+            "%{} = chlo.polygamma %{index}, %y : tensor<f32>, tensor<f32> -> tensor<f32>",
+            index + 1
+        )
+        .unwrap();
+    }
+    writeln!(text, "return %{count} : tensor<f32>\n}}").unwrap();
+    let error = decompose(&read(&text), &CoreOps::default()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::TooLarge);
+    let text = error.to_string();
+    assert!(text.contains("chlo.polygamma") && text.contains("2097152"), "{text}");
+}
+
+#[test]
+fn numbers_are_shared_by_what_a_block_is_decomposed_into() {
+    let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+        %0 = chlo.erf %x : tensor<4xf32> -> tensor<4xf32>
+        %1 = chlo.erf %0 : tensor<4xf32> -> tensor<4xf32>
+        return %1 : tensor<4xf32>
+    }";
+    let constants = |module: &Module| {
+        let ops = module.functions()[0].body.ops();
+        ops.filter(|(_, op)| matches!(op.kind, Op::Constant(_))).count()
+    };
+    let once = text
+        .replace("%1 = chlo.erf %0", "%1 = stablehlo.abs %0")
+        .replace("tensor<4xf32> -> tensor<4xf32>\n        return", "tensor<4xf32>\n        return");
+    let core = CoreOps::default();
+    let (once, twice) = (decompose(&read(&once), &core).unwrap(), decompose(&read(text), &core).unwrap());
+    assert!(constants(&once) > 10);
+    assert_eq!(constants(&once), constants(&twice));
 }
 
 #[test]
@@ -558,6 +616,16 @@ fn a_map_of_more_than_elementwise_operations_is_an_error() {
     );
 }
 
+/// The operations that the decomposition of an operation's sample consists of.
+fn needed_ops(op: &str) -> Vec<String> {
+    let before = ops(&read(&sample(op)));
+    let after = decompose(&read(&sample(op)), &core_without(op)).unwrap();
+    let is_new = |(name, count): &(&str, usize)| before.get(*name).is_none_or(|before| before < count);
+    let names = after.op_counts().into_iter().filter(is_new).map(|(name, _)| name.to_owned());
+    let names = names.filter(|name| !name.ends_with(".return"));
+    names.map(|name| format!("`{}`", name.trim_start_matches("stablehlo."))).collect()
+}
+
 /// The page of the documentation that lists what becomes of each operation.
 fn page() -> String {
     let mut page = String::from(
@@ -567,11 +635,14 @@ fn page() -> String {
          * **Core**: in `CoreOps::default()`.\n\
          * **Core, or**: in `CoreOps::default()`, and expressible in others for a device that lacks it.\n\
          * The rest is decomposed, unless the set is given the operation.\n\n\
+         The last column has the StableHLO operations that a decomposition leads to with `CoreOps::default()`, for operands \
+         of floats where the operation takes them. A device that lacks one of them and cannot have it decomposed in its \
+         turn gets an error that names both operations.\n\n\
          Quantized types become their storage types, and operations on them dequantize their operands, compute on floats \
          and quantize their results; tuples become their elements. A composite is kept by its name, otherwise it is a call \
          of its decomposition. Operations whose attributes are operands are decomposed where these are constants.\n\n\
          CHLO's functions of complex numbers become real functions of their parts: those that the table names, and `log`, \
-         `log_plus_one`, `sine` and `cosine`.\n\n| Operation | |\n| --- | --- |\n",
+         `log_plus_one`, `sine` and `cosine`.\n\n| Operation | | Needs |\n| --- | --- | --- |\n",
     );
     let rules: BTreeMap<_, _> = decompositions().map(|rule| (rule.op, rule)).collect();
     let table = OpCode::ALL.iter().filter(|op| !op.info().has(Trait::Terminator)).map(|op| op.info().name);
@@ -582,7 +653,8 @@ fn page() -> String {
             Some(rule) if rule.by_default => rule.into.to_owned(),
             Some(rule) => format!("Core, or {}", rule.into),
         };
-        writeln!(page, "| `{op}` | {what} |").unwrap();
+        let needs = if rules.contains_key(op) { needed_ops(op).join(", ") } else { String::new() };
+        writeln!(page, "| `{op}` | {what} | {needs} |").unwrap();
     }
     page
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pjrt_stablehlo::decompose::{CoreOps, decompose};
-use pjrt_stablehlo::ir::{OpCode, Trait};
+use pjrt_stablehlo::decompose::{Argument, CoreOps, decompose, refine_shapes};
+use pjrt_stablehlo::ir::{Literal, LiteralData, OpCode, Trait};
 use pjrt_stablehlo::{Error, ErrorKind, Module};
 use serde_json::Value;
 
@@ -173,4 +173,44 @@ fn a_set_of_everything_changes_nothing() {
         assert_eq!(decomposed.to_string(), module.to_string(), "{}", program.name);
     }
     assert!(OpCode::ALL.iter().filter(|op| op.info().has(Trait::Terminator)).all(|&op| all.contains(op)));
+}
+
+fn sizes(value: &Value) -> Vec<i64> {
+    value.as_array().into_iter().flatten().map(|size| size.as_i64().unwrap()).collect()
+}
+
+#[test]
+fn programs_of_unknown_shapes_become_core_operations_once_their_arguments_are_known() {
+    let Some(folder) = corpus_folder() else { return };
+    let blob = fs::read(folder.join("dynamic.bin")).unwrap();
+    let mut count = 0;
+    for line in fs::read_to_string(folder.join("dynamic.jsonl")).unwrap().lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let (name, place) = (&record["name"], &record["programs"]["vhlo_dynamic"]);
+        let start = place["off"].as_u64().unwrap() as usize;
+        let bytes = blob[start..start + place["len"].as_u64().unwrap() as usize].to_vec();
+        let module = pjrt_stablehlo::parse(bytes).unwrap();
+        // Sizes as numbers come first, then the tensors.
+        let mut declared =
+            module.main().unwrap().argument_types().iter().map(|ty| ty.as_tensor().unwrap().clone());
+        let mut arguments: Vec<Argument> = Vec::new();
+        for size in sizes(&record["dim_args"]) {
+            let data = LiteralData::Dense(size.to_le_bytes().to_vec().into());
+            arguments.push(Literal::new(declared.next().unwrap(), data).unwrap().into());
+        }
+        let inputs = record["inputs"].as_array().unwrap();
+        arguments.extend(
+            inputs.iter().zip(declared).map(|(input, ty)| ty.with_dims(sizes(&input["shape"])).into()),
+        );
+        let core = CoreOps::default();
+        let refined = refine_shapes(&module, &arguments).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let decomposed = decompose(&refined, &core).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_core(name.as_str().unwrap(), &decomposed, &core);
+        let found = decomposed.main().unwrap().result_types().iter();
+        let found: Vec<Vec<i64>> = found.map(|ty| ty.as_tensor().unwrap().dims().to_vec()).collect();
+        let expected = record["outputs"].as_array().unwrap().iter();
+        assert_eq!(found, expected.map(|output| sizes(&output["shape"])).collect::<Vec<_>>(), "{name}");
+        count += 1;
+    }
+    assert!(count > 200, "expected a corpus");
 }

@@ -1,5 +1,6 @@
 //! Adds operations at a place of a program that is being built.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::fold;
@@ -21,9 +22,21 @@ pub(super) struct Builder {
     pub(super) location: Location,
     /// Elements of values that are known, by the index of the value.
     pub(super) known: Vec<Option<Arc<[i64]>>>,
+    /// The splats of the block at hand: decompositions use the same numbers again and again.
+    splats: HashMap<(TensorType, Vec<u8>), ValueId>,
+    /// The block that they are in.
+    splats_block: Option<BlockId>,
 }
 
 impl Builder {
+    /// An empty body.
+    pub(super) fn new() -> Self {
+        let mut body = Body::new();
+        let block = body.add_block(Body::ROOT);
+        let (known, splats) = (Vec::new(), HashMap::new());
+        Builder { body, block, location: Location::UNKNOWN, known, splats, splats_block: None }
+    }
+
     /// The type of a tensor.
     pub(super) fn ty(&self, value: ValueId) -> TensorType {
         self.body.ty(value).as_tensor().expect("decompositions handle tensors").clone()
@@ -181,8 +194,18 @@ impl Builder {
     }
 
     fn splat_bytes(&mut self, bytes: Vec<u8>, ty: TensorType) -> ValueId {
-        let literal = Literal::new(ty, LiteralData::Splat(bytes.into()));
-        self.constant(literal.expect("decompositions make constants of definite size"))
+        if self.splats_block != Some(self.block) {
+            self.splats.clear();
+            self.splats_block = Some(self.block);
+        }
+        let key = (ty, bytes);
+        if let Some(&value) = self.splats.get(&key) {
+            return value;
+        }
+        let literal = Literal::new(key.0.clone(), LiteralData::Splat(key.1.as_slice().into()));
+        let value = self.constant(literal.expect("decompositions make constants of definite size"));
+        self.splats.insert(key, value);
+        value
     }
 
     /// A constant.

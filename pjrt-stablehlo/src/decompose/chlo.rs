@@ -67,7 +67,7 @@ pub(super) const RULES: &[Rule] = {
         rule("chlo.constant", "`constant`", Value(constant)),
         rule("chlo.constant_like", "`constant`", Value(constant_like)),
         rule("chlo.cosh", "`exponential`, arithmetic", Value(hyperbolic::cosh)),
-        rule("chlo.digamma", "recurrence and an asymptotic series", Value(special::digamma)),
+        rule("chlo.digamma", "Chebyshev and asymptotic series, recurrence", Value(special::digamma)),
         rule("chlo.erf", "Chebyshev series, `exponential`", Value(special::erf)),
         rule("chlo.erf_inv", "Chebyshev series, `log`, `sqrt`", Value(special::erf_inv)),
         rule("chlo.erfc", "Chebyshev series, `exponential`", Value(special::erfc)),
@@ -77,7 +77,11 @@ pub(super) const RULES: &[Rule] = {
         rule("chlo.lgamma", "Lanczos' approximation and reflection", Value(special::lgamma)),
         rule("chlo.mulhi", "`convert`, `multiply`, shifts", Value(bits::mulhi)),
         rule("chlo.next_after", "arithmetic on the bits", Value(bits::next_after)),
-        rule("chlo.polygamma", "`chlo.zeta`'s and `chlo.lgamma`'s", Value(special::polygamma)),
+        rule(
+            "chlo.polygamma",
+            "`chlo.zeta`'s and `chlo.digamma`'s, `gather` of factorials",
+            Value(special::polygamma),
+        ),
         rule(
             "chlo.ragged_dot",
             "`dot_general` of all groups, masks, `reduce`",

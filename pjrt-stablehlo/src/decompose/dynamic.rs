@@ -1,11 +1,14 @@
 //! Operations whose attributes are operands, where those are constants: the same with attributes.
 
+use super::builder::Builder;
+use super::fold;
 use super::rewriter::Rewriter;
 use super::rules::mismatch;
 use super::unsupported;
 use crate::Error;
+use crate::infer::shapes_agree;
 use crate::ir::ops::{Convolution, DynamicSlice, Gather, Iota, Pad, Slice};
-use crate::ir::{ElementType, Op, OpCode, Operation, TensorType, ValueId};
+use crate::ir::{Body, ElementType, Op, OpCode, Operation, TensorType, Trait, ValueId};
 
 /// The type of a result whose shape an operand gives: what the program says, where that is definite.
 fn shaped_result(r: &Rewriter<'_>, op: &Operation, shape: usize) -> Result<TensorType, Error> {
@@ -14,8 +17,8 @@ fn shaped_result(r: &Rewriter<'_>, op: &Operation, shape: usize) -> Result<Tenso
         return Ok(ty);
     }
     let dims = constant(r, op, shape)?;
-    if dims.len() != ty.rank() || dims.iter().any(|&size| size < 0) {
-        return Err(unsupported(format!("expected {} sizes, found {dims:?}", ty.rank())));
+    if !shapes_agree(ty.dims(), &dims) || dims.iter().any(|&size| size < 0) {
+        return Err(unsupported(format!("expected the sizes of {ty}, found {dims:?}")));
     }
     Ok(ty.with_dims(dims))
 }
@@ -99,13 +102,19 @@ pub(super) fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation) -> Result
         });
         return Ok(r.b.op(kind, &[x], ty.with_dims(dims)));
     }
-    let result = r.any_result(op)?;
-    if result.is_dynamic() || strides.iter().any(|&stride| stride != 1) {
+    let declared = r.any_result(op)?;
+    let sizes = match declared.static_dims() {
+        Some(dims) => Some(dims.to_vec()),
+        None => distance(&r.b, start, operands[2])
+            .filter(|sizes| sizes.iter().zip(ty.dims()).all(|(size, whole)| (0..=*whole).contains(size)))
+            .filter(|sizes| shapes_agree(declared.dims(), sizes)),
+    };
+    let Some(sizes) = sizes.filter(|_| strides.iter().all(|&stride| stride == 1)) else {
         return Err(unsupported(
-            "expected constant bounds, or a result of known size without strides; the shapes of the program depend on \
-             its data",
+            "expected constant bounds, or a known size without strides; the shapes of the program depend on its data",
         ));
-    }
+    };
+    let result = ty.with_dims(sizes);
     let mut operands = vec![x];
     for dimension in 0..ty.rank() as i64 {
         let index = r.b.slice(start, &[dimension], &[dimension + 1]);
@@ -113,6 +122,51 @@ pub(super) fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation) -> Result
     }
     let kind = Op::DynamicSlice(DynamicSlice { slice_sizes: result.dims().into() });
     Ok(r.b.op(kind, &operands, result))
+}
+
+/// What a list of limits is more than a list of starts, where it is computed as their sum with constants.
+fn distance(b: &Builder, start: ValueId, limit: ValueId) -> Option<Vec<i64>> {
+    let sum = b.body.op(b.body.defining_op(limit)?);
+    let (Op::Add(_), &[x, y]) = (&sum.kind, &*sum.operands) else { return None };
+    let (other, constant) = match (fold::known(b, x), fold::known(b, y)) {
+        (_, Some(constant)) => (x, constant),
+        (Some(constant), _) => (y, constant),
+        _ => return None,
+    };
+    is_same(&b.body, start, other).then(|| constant.to_vec())
+}
+
+/// Whether two values are computed in the same way from the same values, as far as a few operations show.
+fn is_same(body: &Body, x: ValueId, y: ValueId) -> bool {
+    const MAX_STEPS: usize = 256;
+    let mut work = vec![(x, y)];
+    for _ in 0..MAX_STEPS {
+        let Some((x, y)) = work.pop() else { return true };
+        if x == y {
+            continue;
+        }
+        let (Some(x), Some(y)) = (body.defining_op(x), body.defining_op(y)) else { return false };
+        let (x, y) = (body.op(x), body.op(y));
+        let is_pure = |op: &Operation| {
+            let info = op.info();
+            let is_other = matches!(op.kind, Op::Other(_) | Op::FuncCall(_) | Op::Composite(_) | Op::Rng(_));
+            op.results.len() == 1
+                && op.regions.is_empty()
+                && !is_other
+                && !info.has(Trait::SideEffect)
+                && !info.has(Trait::Collective)
+        };
+        let is_alike = is_pure(x)
+            && is_pure(y)
+            && x.kind == y.kind
+            && x.operands.len() == y.operands.len()
+            && body.ty(x.result()) == body.ty(y.result());
+        if !is_alike {
+            return false;
+        }
+        work.extend(x.operands.iter().copied().zip(y.operands.iter().copied()));
+    }
+    false
 }
 
 /// `dynamic_gather`.
@@ -147,10 +201,10 @@ pub(super) fn gather(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
     Ok(r.b.op(kind, &operands[..2], result))
 }
 
-/// `dynamic_conv`. The result has to be of known size.
+/// `dynamic_conv`.
 pub(super) fn conv(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::DynamicConv(o) = &op.kind else { return Err(mismatch(op)) };
-    let (operands, result) = (r.tensors(op)?, r.result(op)?);
+    let (operands, result) = (r.tensors(op)?, r.any_result(op)?);
     let padding = constant(r, op, 2)?;
     let kind = Op::Convolution(Box::new(Convolution {
         window_strides: o.window_strides.clone(),
@@ -163,7 +217,11 @@ pub(super) fn conv(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
         batch_group_count: o.batch_group_count,
         precision_config: o.precision_config.clone(),
     }));
-    Ok(r.b.op(kind, &operands[..2], result))
+    let id = r.b.add_op(kind, &operands[..2], vec![result.into()]);
+    super::refine::narrow(r, id)?;
+    let value = r.b.body.op(id).result();
+    super::rewriter::definite(&r.b.ty(value))?;
+    Ok(value)
 }
 
 /// `get_dimension_size`.

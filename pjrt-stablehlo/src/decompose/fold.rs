@@ -57,10 +57,19 @@ fn evaluate(b: &Builder, id: OpId) -> Option<Vec<i64>> {
             [single] => Some(vec![single; count]),
             _ => None,
         },
-        Op::Concatenate(_) if ty.rank() == 1 => {
+        Op::Concatenate(concatenate) => {
+            let dimension = usize::try_from(concatenate.dimension).ok()?;
+            // Rows of the operands take turns, as many as there are along the dimensions before.
+            let rows: i64 = ty.static_dims()?.get(..dimension)?.iter().product();
+            let parts: Option<Vec<_>> = (0..op.operands.len()).map(operand).collect();
+            let mut parts: Vec<_> = parts?;
+            parts.retain(|part| !part.is_empty());
             let mut all = Vec::with_capacity(count);
-            for index in 0..op.operands.len() {
-                all.extend_from_slice(&operand(index)?);
+            for row in 0..usize::try_from(rows).ok()? {
+                for part in &parts {
+                    let width = part.len() / rows as usize;
+                    all.extend_from_slice(part.get(row * width..(row + 1) * width)?);
+                }
             }
             Some(all)
         }
@@ -89,6 +98,10 @@ fn evaluate(b: &Builder, id: OpId) -> Option<Vec<i64>> {
         Op::Remainder(_) if is_signed => binary(&|x, y| x.checked_rem(y)),
         Op::Maximum(_) if is_signed => binary(&|x, y| Some(x.max(y))),
         Op::Minimum(_) if is_signed => binary(&|x, y| Some(x.min(y))),
+        Op::Sign(_) if is_signed => Some(operand(0)?.iter().map(|value| value.signum()).collect()),
+        Op::Abs(_) if is_signed => {
+            Some(operand(0)?.iter().map(|&value| wrapped(element, value.wrapping_abs())).collect())
+        }
         Op::Negate(_) => {
             Some(operand(0)?.iter().map(|&value| wrapped(element, value.wrapping_neg())).collect())
         }

@@ -140,16 +140,15 @@ pub(super) fn asinh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Err
     })
 }
 
-/// `chlo.atanh`: `log1p(2 x / (1 - x)) / 2`.
+/// `chlo.atanh`: `(log1p(x) - log1p(-x)) / 2`, whose terms have one sign.
 pub(super) fn atanh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     function(r, op, complex::atanh, |b, x| {
         odd(b, x, |b, x| {
-            let (one, half) = (b.number(1.0, x), b.number(0.5, x));
-            let double = b.add(x, x);
-            let less = b.sub(one, x);
-            let ratio = b.div(double, less);
-            let log = b.log1p(ratio);
-            b.mul(log, half)
+            let half = b.number(0.5, x);
+            let negative = b.neg(x);
+            let (above, below) = (b.log1p(x), b.log1p(negative));
+            let difference = b.sub(above, below);
+            b.mul(difference, half)
         })
     })
 }

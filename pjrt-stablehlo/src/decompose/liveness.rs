@@ -71,7 +71,7 @@ pub(super) fn kept_functions(module: &Module, core: &CoreOps) -> Vec<bool> {
 }
 
 /// The functions that a function's operations name, with whether they still do once calls are inlined.
-fn references(module: &Module, core: &CoreOps, function: &Function) -> Vec<(usize, bool)> {
+pub(super) fn references(module: &Module, core: &CoreOps, function: &Function) -> Vec<(usize, bool)> {
     let mut found = Vec::new();
     for (_, op) in function.body.ops() {
         let calls_stay = !super::inlines_calls(core);

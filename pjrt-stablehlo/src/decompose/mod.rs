@@ -21,6 +21,12 @@
 //! # Ok::<(), pjrt_stablehlo::Error>(())
 //! ```
 //!
+//! # Sizes that are not known
+//!
+//! Decompositions need to know how large tensors are. For a program with sizes that are not known before its arguments are
+//! (`tensor<?x4xf32>`, as `jax.export` makes for symbolic shapes), [`refine_shapes`] comes first; what is bounded or
+//! depends on data stays, and is an error where an operation on it is to be decomposed.
+//!
 //! # What is kept
 //!
 //! * Values: decompositions follow the formulas of the StableHLO specification. What replaces an accurate function is as
@@ -43,6 +49,7 @@ mod chlo;
 mod complex;
 mod core_ops;
 mod dynamic;
+mod dynamic_calls;
 mod einsum;
 mod elementwise;
 mod fold;
@@ -52,6 +59,7 @@ mod liveness;
 mod quantized;
 mod quantized_flow;
 mod ragged_dot;
+mod refine;
 mod rewriter;
 mod rules;
 mod scan;
@@ -60,24 +68,30 @@ mod special;
 mod special_tables;
 
 pub use core_ops::CoreOps;
+pub use refine::{Argument, refine_shapes};
 
-use crate::ir::{Module, OpCode, Operation, Type};
+use crate::ir::{Module, OpCode, OpId, Operation, Type};
 use crate::{Error, ErrorKind};
-use rewriter::Mode;
+use rewriter::{Mode, Origins};
 
 /// Rewrites a program to the operations of `core`.
 ///
 /// # Errors
 /// When the program breaks a rule of StableHLO ([`verify`](crate::verify)); when an operation is not in the set and
-/// cannot be expressed in it, with its name and location ([`ErrorKind::Unsupported`]); when inlining calls makes the
-/// program larger than [`limits::MAX_INLINED_OPS`](crate::limits::MAX_INLINED_OPS).
+/// cannot be expressed in it, with its name and location, and that of the program's operation that was to become it
+/// ([`ErrorKind::Unsupported`]); when a function would become larger than
+/// [`limits::MAX_DECOMPOSED_OPS`](crate::limits::MAX_DECOMPOSED_OPS), or by inlining calls than
+/// [`limits::MAX_INLINED_OPS`](crate::limits::MAX_INLINED_OPS) ([`ErrorKind::TooLarge`]).
+///
+/// Operations on sizes that are not known can be decomposed once those of the arguments are: see [`refine_shapes`].
 pub fn decompose(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     crate::verify(module)?;
+    let mut origins = Origins::default();
     let mut module = if needs_types(module, core) {
         if !core.keeps_quantized_types() {
             quantized_flow::check(module)?;
         }
-        rewriter::rewrite(module, core, Mode::Types)?
+        rewriter::rewrite(module, core, Mode::Types, &mut origins)?
     } else {
         module.clone()
     };
@@ -87,11 +101,13 @@ pub fn decompose(module: &Module, core: &CoreOps) -> Result<Module, Error> {
         if first_foreign_op(&module, core).is_none() {
             break;
         }
-        module = rewriter::rewrite(&module, core, Mode::Ops)?;
+        module = rewriter::rewrite(&module, core, Mode::Ops, &mut origins)?;
     }
-    if let Some(op) = first_foreign_op(&module, core) {
-        let message = "not one of the core operations, and neither are those that it is expressed in";
-        return Err(unsupported(message).in_op(op.kind.name(), &op.location));
+    if let Some((function, id, op)) = first_foreign_op(&module, core) {
+        let error =
+            unsupported("not one of the core operations, and neither are those that it is expressed in");
+        let error = rewriter::part_of(error, origins.name(function, id));
+        return Err(error.in_op(op.kind.name(), &op.location));
     }
     crate::verify(&module)?;
     Ok(module)
@@ -144,9 +160,11 @@ fn needs_types(module: &Module, core: &CoreOps) -> bool {
 }
 
 /// The first operation that is not in the set.
-fn first_foreign_op<'m>(module: &'m Module, core: &CoreOps) -> Option<&'m Operation> {
-    let mut ops = module.functions().iter().flat_map(|function| function.body.ops());
-    ops.find(|(_, op)| !core.contains_op(&op.kind)).map(|(_, op)| op)
+fn first_foreign_op<'m>(module: &'m Module, core: &CoreOps) -> Option<(usize, OpId, &'m Operation)> {
+    let functions = module.functions().iter().enumerate();
+    let mut ops =
+        functions.flat_map(|(index, function)| function.body.ops().map(move |(id, op)| (index, id, op)));
+    ops.find(|(_, _, op)| !core.contains_op(&op.kind))
 }
 
 /// An error about an operation that cannot be decomposed.

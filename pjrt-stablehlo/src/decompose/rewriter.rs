@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use super::builder::Builder;
 use super::rules::Rewrite;
-use super::{CoreOps, chlo, fold, inlines_calls, liveness, quantized, rules, unsupported};
-use crate::ir::ops::{Constant, FuncCall};
+use super::{CoreOps, chlo, fold, inlines_calls, liveness, quantized, refine, rules, unsupported};
+use crate::ir::ops::{Constant, FuncCall, Return};
 use crate::ir::{
-    BlockId, Body, DictionaryAttribute, Function, FunctionType, Literal, Location, LocationKind, Module, Op,
-    OpId, Operation, RegionId, Str, TensorType, Trait, Type, ValueId,
+    BlockId, DictionaryAttribute, Function, FunctionType, Literal, Location, LocationKind, Module, Op, OpId,
+    Operation, RegionId, Str, TensorType, Trait, Type, ValueId,
 };
-use crate::limits::MAX_INLINED_OPS;
+use crate::limits::{MAX_DECOMPOSED_OPS, MAX_INLINED_OPS};
 use crate::{Error, ErrorKind};
 
 /// What a pass over a module does.
@@ -25,10 +25,43 @@ pub(super) enum Mode {
     Types,
     /// Replaces operations that are not in the set.
     Ops,
+    /// Replaces sizes that are not known by those that follow from the arguments: see [`refine`].
+    Refine,
 }
 
-/// Goes over a module once.
-pub(super) fn rewrite(module: &Module, core: &CoreOps, mode: Mode) -> Result<Module, Error> {
+/// The operations of the program that those of a rewritten one are parts of: those that were decomposed.
+#[derive(Default)]
+pub(super) struct Origins {
+    /// Names of decomposed operations; what an operation has is one more than an index into them.
+    names: Vec<Str>,
+    /// For each function, by the index of an operation; where there is nothing, the operation is the program's own.
+    functions: Vec<Vec<u32>>,
+}
+
+impl Origins {
+    /// The name of the operation that was decomposed into this one.
+    pub(super) fn name(&self, function: usize, op: OpId) -> Option<&Str> {
+        let origin = *self.functions.get(function)?.get(op.index())?;
+        self.names.get((origin as usize).checked_sub(1)?)
+    }
+
+    fn number(&mut self, name: &str) -> u32 {
+        let known = self.names.iter().position(|known| **known == *name);
+        let index = known.unwrap_or_else(|| {
+            self.names.push(name.into());
+            self.names.len() - 1
+        });
+        index as u32 + 1
+    }
+}
+
+/// Goes over a module once. `origins` are those of the module, and become those of the result.
+pub(super) fn rewrite(
+    module: &Module,
+    core: &CoreOps,
+    mode: Mode,
+    origins: &mut Origins,
+) -> Result<Module, Error> {
     let mut result = Module::new();
     result.name = module.name.clone();
     result.attributes = module.attributes.clone();
@@ -38,20 +71,24 @@ pub(super) fn rewrite(module: &Module, core: &CoreOps, mode: Mode) -> Result<Mod
         result.add_mesh(mesh.clone());
     }
     let kept = match mode {
-        Mode::Types => vec![true; module.functions().len()],
+        Mode::Types | Mode::Refine => vec![true; module.functions().len()],
         Mode::Ops => liveness::kept_functions(module, core),
     };
     let mut live = vec![None; module.functions().len()];
+    let mut functions = Vec::new();
     for (index, function) in module.functions().iter().enumerate() {
         if kept[index] {
             let mut rewriter = Rewriter::new(module, core, mode, live);
+            rewriter.origins = std::mem::take(origins);
             let function = rewriter.function(index, function)?;
-            live = rewriter.live;
+            (live, *origins) = (rewriter.live, rewriter.origins);
+            functions.push(rewriter.new_origins);
             result.add_function(function).map_err(|function| {
                 Error::new(ErrorKind::Invalid, format!("there are two functions '{}'", function.name))
             })?;
         }
     }
+    origins.functions = functions;
     Ok(result)
 }
 
@@ -68,10 +105,17 @@ pub(super) struct Rewriter<'m> {
     frames: Vec<Frame<'m>>,
     /// Which operations matter, for each function of the module once it is needed.
     live: Vec<Option<Rc<[bool]>>>,
+    /// The functions whose calls [`Mode::Refine`] inlines, by their index.
+    pub(super) inlined: Vec<bool>,
+    /// Where the operations of the module come from.
+    origins: Origins,
+    /// Where those of the new body come from.
+    new_origins: Vec<u32>,
 }
 
 /// A function that is being copied: what its values are in the new body.
 struct Activation<'m> {
+    index: usize,
     function: &'m Function,
     live: Rc<[bool]>,
     values: Vec<Option<Values>>,
@@ -114,6 +158,8 @@ enum End<'m> {
     Inlined(&'m Operation),
     /// What the block returns becomes the results of an operation of the outer frame.
     Results(&'m Operation),
+    /// What the block returns is what the region that it becomes returns; the activation ends.
+    Region,
     /// Goes on with what the block returns.
     Then(Box<Continuation>),
 }
@@ -122,11 +168,24 @@ enum End<'m> {
 pub(super) type Continuation = dyn FnOnce(&mut Builder, Vec<ValueId>);
 
 impl<'m> Rewriter<'m> {
-    fn new(module: &'m Module, core: &'m CoreOps, mode: Mode, live: Vec<Option<Rc<[bool]>>>) -> Self {
-        let mut body = Body::new();
-        let block = body.add_block(Body::ROOT);
-        let b = Builder { body, block, location: Location::UNKNOWN, known: Vec::new() };
-        Rewriter { module, core, mode, b, activations: Vec::new(), frames: Vec::new(), live }
+    pub(super) fn new(
+        module: &'m Module,
+        core: &'m CoreOps,
+        mode: Mode,
+        live: Vec<Option<Rc<[bool]>>>,
+    ) -> Self {
+        Rewriter {
+            module,
+            core,
+            mode,
+            b: Builder::new(),
+            activations: Vec::new(),
+            frames: Vec::new(),
+            live,
+            inlined: Vec::new(),
+            origins: Origins::default(),
+            new_origins: Vec::new(),
+        }
     }
 
     fn function(&mut self, index: usize, function: &'m Function) -> Result<Function, Error> {
@@ -140,10 +199,8 @@ impl<'m> Rewriter<'m> {
             return Ok(Function { ty, argument_attributes, result_attributes, ..function.clone() });
         };
         self.activate(index, function, Location::UNKNOWN);
-        let target = self.b.block;
-        self.block_arguments(0, entry, target);
-        self.frames.push(Frame { activation: 0, block: entry, next: 0, target, end: End::Copy, lift: None });
-        self.run()?;
+        self.block_arguments(0, entry, self.b.block);
+        self.run_from(entry)?;
         Ok(Function {
             name: function.name.clone(),
             visibility: function.visibility,
@@ -156,10 +213,17 @@ impl<'m> Rewriter<'m> {
         })
     }
 
-    fn activate(&mut self, index: usize, function: &'m Function, caller: Location) {
+    /// Copies a function from its entry, whose arguments are known.
+    pub(super) fn run_from(&mut self, entry: BlockId) -> Result<(), Error> {
+        let target = self.b.block;
+        self.frames.push(Frame { activation: 0, block: entry, next: 0, target, end: End::Copy, lift: None });
+        self.run()
+    }
+
+    pub(super) fn activate(&mut self, index: usize, function: &'m Function, caller: Location) {
         let live = self.live[index].get_or_insert_with(|| liveness::live_ops(&function.body).into()).clone();
         let values = vec![None; function.body.num_values()];
-        self.activations.push(Activation { function, live, values, caller });
+        self.activations.push(Activation { index, function, live, values, caller });
     }
 
     /// Copies blocks until none is left.
@@ -177,9 +241,22 @@ impl<'m> Rewriter<'m> {
             let op = function.body.op(id);
             self.b.location = inlined_location(&op.location, &activation.caller);
             if op.info().has(Trait::Terminator) {
-                self.terminator(op);
+                self.terminator(op)?;
             } else if activation.live[id.index()] {
-                self.operation(op).map_err(|error| error.in_op(op.kind.name(), &op.location))?;
+                let function_index = activation.index;
+                let first_new = self.b.body.num_ops();
+                self.operation(op).map_err(|error| {
+                    let origin = self.origins.name(function_index, id);
+                    part_of(error, origin).in_op(op.kind.name(), &op.location)
+                })?;
+                self.note_origin(function_index, id, op, first_new);
+                if self.b.body.num_ops() > self.max_ops() {
+                    let message = format!(
+                        "decomposing the operations of the function makes more than {MAX_DECOMPOSED_OPS}; have this one \
+                         in the set, or less of it in the program"
+                    );
+                    return Err(Error::new(ErrorKind::TooLarge, message).in_op(op.kind.name(), &op.location));
+                }
                 if self.b.body.num_ops() > MAX_INLINED_OPS && inlines_calls(self.core) {
                     let message = format!("inlining calls makes more than {MAX_INLINED_OPS} operations");
                     return Err(Error::new(ErrorKind::TooLarge, message).in_op(op.kind.name(), &op.location));
@@ -189,20 +266,47 @@ impl<'m> Rewriter<'m> {
         Ok(())
     }
 
-    fn terminator(&mut self, op: &'m Operation) {
+    /// How many operations the new body may have.
+    fn max_ops(&self) -> usize {
+        let own = self.activations.first().map_or(0, |activation| activation.function.body.num_ops());
+        MAX_DECOMPOSED_OPS.max(2 * own)
+    }
+
+    /// Remembers of what the operations from `first_new` on are parts.
+    fn note_origin(&mut self, function: usize, id: OpId, op: &Operation, first_new: usize) {
+        let old = self.origins.functions.get(function).and_then(|ops| ops.get(id.index())).copied();
+        let origin = match old {
+            Some(origin) if origin != 0 => origin,
+            _ if self.mode != Mode::Ops || self.core.contains_op(&op.kind) => return,
+            _ => self.origins.number(op.kind.name()),
+        };
+        self.new_origins.resize(first_new, 0);
+        self.new_origins.resize(self.b.body.num_ops(), origin);
+    }
+
+    fn terminator(&mut self, op: &'m Operation) -> Result<(), Error> {
         let values = self.flat(&op.operands);
         let frame = self.frames.pop().expect("a terminator is in a block that is being copied");
         match frame.end {
             End::Copy => {
                 self.b.add_op(op.kind.clone(), &values, Vec::new());
+                if self.mode == Mode::Refine {
+                    refine::end_region(self, frame.target)?;
+                }
             }
             End::Results(outer) => self.bind(outer, values),
             End::Inlined(outer) => {
                 self.activations.pop();
                 self.bind(outer, values);
             }
+            End::Region => {
+                self.activations.pop();
+                self.b.add_op(Op::Return(Return {}), &values, Vec::new());
+                refine::end_region(self, frame.target)?;
+            }
             End::Then(next) => next(&mut self.b, values),
         }
+        Ok(())
     }
 
     fn operation(&mut self, op: &'m Operation) -> Result<(), Error> {
@@ -221,6 +325,15 @@ impl<'m> Rewriter<'m> {
                         return self.copy(op);
                     }
                 },
+            },
+            Mode::Refine => match refine::replacement(self, op)? {
+                refine::Replacement::Copy => return self.copy(op),
+                refine::Replacement::Inline(callee) => return self.inline_call(op, callee),
+                refine::Replacement::Values(values) => values,
+                refine::Replacement::Region(id, callee) => {
+                    self.bind(op, self.b.body.op(id).results.collect());
+                    return self.function_as_region(id, callee);
+                }
             },
             Mode::Ops if self.core.contains_op(&op.kind) => return self.copy(op),
             Mode::Ops => match rewrite_of(&op.kind)? {
@@ -247,7 +360,11 @@ impl<'m> Rewriter<'m> {
         let results = self.result_types(op);
         let id = self.b.add_op(kind, &operands, results);
         self.b.body.op_mut(id).attributes = op.attributes.clone();
-        let values = self.b.body.op(id).results.collect();
+        let mut values = self.b.body.op(id).results.collect();
+        if self.mode == Mode::Refine && op.regions.is_empty() {
+            refine::narrow(self, id)?;
+            values = refine::constants(&mut self.b, values);
+        }
         self.bind(op, values);
         self.copy_regions(op, id);
         Ok(())
@@ -271,6 +388,9 @@ impl<'m> Rewriter<'m> {
         for &block in &function.body.region(region).blocks {
             let target = self.b.body.add_block(target_region);
             self.block_arguments(activation, block, target);
+            if self.mode == Mode::Refine {
+                refine::region_arguments(&mut self.b, id, target);
+            }
             self.frames.push(Frame { activation, block, next: 0, target, end: End::Copy, lift: None });
         }
     }
@@ -323,7 +443,12 @@ impl<'m> Rewriter<'m> {
         Ok(())
     }
 
-    fn bind_arguments(&mut self, activation: usize, old: &[ValueId], new: Vec<ValueId>) -> Result<(), Error> {
+    pub(super) fn bind_arguments(
+        &mut self,
+        activation: usize,
+        old: &[ValueId],
+        new: Vec<ValueId>,
+    ) -> Result<(), Error> {
         if old.len() != new.len() {
             let message = format!("expected a region with {} arguments, found {}", new.len(), old.len());
             return Err(unsupported(message));
@@ -359,6 +484,23 @@ impl<'m> Rewriter<'m> {
         self.bind_arguments(activation, &function.body.block(block).arguments, arguments)?;
         let target = self.b.block;
         self.frames.push(Frame { activation, block, next: 0, target, end: End::Inlined(op), lift: None });
+        Ok(())
+    }
+
+    /// Gives a new operation a region that does what a function does.
+    fn function_as_region(&mut self, id: OpId, callee: &Str) -> Result<(), Error> {
+        let index = self.module.function_index(callee);
+        let index = index.ok_or_else(|| unsupported(format!("there is no function '{callee}'")))?;
+        let function = &self.module.functions()[index];
+        let Some(block) = function.body.entry() else {
+            return Err(unsupported(format!("the called function '{callee}' has no body")));
+        };
+        let region = self.b.body.add_region(Some(id));
+        let target = self.b.body.add_block(region);
+        self.activate(index, function, self.b.location.clone());
+        let activation = self.activations.len() - 1;
+        self.block_arguments(activation, block, target);
+        self.frames.push(Frame { activation, block, next: 0, target, end: End::Region, lift: None });
         Ok(())
     }
 
@@ -561,8 +703,16 @@ impl<'m> Rewriter<'m> {
     }
 }
 
+/// An error in a part of a decomposed operation, which has its location.
+pub(super) fn part_of(mut error: Error, origin: Option<&Str>) -> Error {
+    if let Some(origin) = origin {
+        error.message.push_str(&format!("; '{origin}' is decomposed into it"));
+    }
+    error
+}
+
 /// What replaces an operation that is not in the set.
-fn rewrite_of(kind: &Op) -> Result<Rewrite, Error> {
+pub(super) fn rewrite_of(kind: &Op) -> Result<Rewrite, Error> {
     let rule = match kind {
         Op::Other(other) => {
             chlo::RULES.iter().find(|rule| rule.name == &*other.name).map(|rule| rule.rewrite)

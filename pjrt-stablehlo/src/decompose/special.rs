@@ -10,11 +10,14 @@ use super::elementwise::{at_least_f32, require_real};
 use super::hyperbolic::real_function;
 use super::rewriter::Rewriter;
 use super::special_tables::{
-    ERF_INV_CENTRAL, ERF_INV_TAIL, ERF_NEAR_ZERO, ERFC_SCALED, I1E_CENTRAL, I1E_TAIL, LGAMMA,
+    DIGAMMA, ERF_INV_CENTRAL, ERF_INV_TAIL, ERF_NEAR_ZERO, ERFC_SCALED, I1E_CENTRAL, I1E_TAIL, LGAMMA,
 };
 use crate::Error;
-use crate::ir::ops::ReducePrecision;
-use crate::ir::{ComparisonDirection as Cmp, ElementType, Op, OpCode, Operation, ValueId};
+use crate::ir::ops::{Gather, ReducePrecision};
+use crate::ir::{
+    ComparisonDirection as Cmp, ElementType, GatherDimensionNumbers, Op, OpCode, Operation, TensorType,
+    ValueId,
+};
 
 /// `B(2k) / (2k)` for `k` from 1, of the Bernoulli numbers `B`.
 const BERNOULLI_OVER_INDEX: &[f64] = &[
@@ -193,12 +196,14 @@ pub(super) fn bessel_i1e(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId
     const CENTRAL_LIMIT: f64 = 8.0;
     real_function(r, op, |b, x| {
         let magnitude = b.abs(x);
+        let one = b.number(1.0, x);
         let t = affine(b, magnitude, 2.0 / CENTRAL_LIMIT, -1.0);
         let central = chebyshev(b, t, I1E_CENTRAL);
-        let central = b.mul(central, x);
+        let more = b.add(magnitude, one);
+        let slope = b.div(x, more);
+        let central = b.mul(central, slope);
         let two_limits = b.number(2.0 * CENTRAL_LIMIT, x);
         let ratio = b.div(two_limits, magnitude);
-        let one = b.number(1.0, x);
         let t = b.sub(ratio, one);
         let tail = chebyshev(b, t, I1E_TAIL);
         let root = b.sqrt(magnitude);
@@ -240,8 +245,12 @@ fn lgamma_of(b: &mut Builder, x: ValueId) -> ValueId {
     let reflection = b.sub(log_pi, log_sine);
     let reflection = b.sub(reflection, value);
     let result = b.select(is_reflected, reflection, value);
+    // Great negative numbers are whole.
     let infinity = b.number(f64::INFINITY, x);
     let is_infinite = b.compare(Cmp::Eq, magnitude, infinity);
+    let is_whole = b.compare_with(Cmp::Eq, distance, 0.0);
+    let is_pole = b.and(is_whole, is_reflected);
+    let is_infinite = b.or(is_infinite, is_pole);
     b.select(is_infinite, infinity, result)
 }
 
@@ -265,9 +274,13 @@ fn lgamma_positive(b: &mut Builder, x: ValueId) -> ValueId {
     let divisor = b.select(is_below, x, one);
     let log_product = b.log(product);
     let log_divisor = b.log(divisor);
-    let t = b.sub(y, two);
+    // Not by way of x + 1, which is rounded.
+    let x_less = b.sub(x, one);
+    let y_less = b.sub(y, two);
+    let t = b.select(is_below, x_less, y_less);
     let ratio = chebyshev(b, t, LGAMMA);
     let less = b.sub(y, one);
+    let less = b.select(is_below, x, less);
     let zeros = b.mul(less, t);
     let value = b.mul(ratio, zeros);
     let value = b.add(value, log_product);
@@ -297,23 +310,43 @@ pub(super) fn digamma(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, E
     real_function(r, op, digamma_of)
 }
 
+/// The zero of `digamma`: rounded, and the rest, in the precision of the type.
+fn digamma_zero(element: ElementType) -> [f64; 2] {
+    match element {
+        ElementType::F64 => [1.4616321449683622, 9.549995429965697e-17],
+        _ => [1.4616321325302124, 1.243814993891891e-8],
+    }
+}
+
 fn digamma_of(b: &mut Builder, x: ValueId) -> ValueId {
     const ASYMPTOTIC_LIMIT: usize = 10;
     let one = b.number(1.0, x);
     let is_reflected = b.compare_with(Cmp::Lt, x, REFLECTION_LIMIT);
     let reflected = b.sub(one, x);
-    let mut y = b.select(is_reflected, reflected, x);
-    // digamma(y) = digamma(y + 1) - 1 / y
-    let mut sum = b.number(0.0, x);
-    let zero = sum;
-    for _ in 0..ASYMPTOTIC_LIMIT {
-        let is_below = b.compare_with(Cmp::Lt, y, ASYMPTOTIC_LIMIT as f64);
-        let inverse = b.div(one, y);
-        let term = b.select(is_below, inverse, zero);
-        let step = b.select(is_below, one, zero);
-        sum = b.sub(sum, term);
-        y = b.add(y, step);
+    let y = b.select(is_reflected, reflected, x);
+    // Into 1..2 by digamma(z + 1) = digamma(z) + 1 / z.
+    let is_below = b.compare(Cmp::Lt, y, one);
+    let above = b.add(y, one);
+    let mut z = b.select(is_below, above, y);
+    let zero = b.number(0.0, x);
+    let inverse = b.div(one, y);
+    let inverse = b.neg(inverse);
+    let mut sum = b.select(is_below, inverse, zero);
+    for _ in 2..ASYMPTOTIC_LIMIT {
+        let is_above = b.compare_with(Cmp::Ge, z, 2.0);
+        let less = b.sub(z, one);
+        let inverse = b.div(one, less);
+        let term = b.select(is_above, inverse, zero);
+        sum = b.add(sum, term);
+        z = b.select(is_above, less, z);
     }
+    let t = affine(b, z, 2.0, -3.0);
+    let ratio = chebyshev(b, t, DIGAMMA);
+    let [root, rest] = digamma_zero(b.element(x)).map(|part| b.number(part, x));
+    let distance = b.sub(z, root);
+    let distance = b.sub(distance, rest);
+    let near = b.mul(ratio, distance);
+    let near = b.add(near, sum);
     // log(y) - 1 / (2 y) - sum(B(2k) / (2k y^(2k)))
     let inverse = b.div(one, y);
     let square = b.mul(inverse, inverse);
@@ -323,16 +356,24 @@ fn digamma_of(b: &mut Builder, x: ValueId) -> ValueId {
     let half_inverse = b.mul(inverse, half);
     let small = b.add(series, half_inverse);
     let log = b.log(y);
-    let value = b.sub(log, small);
-    let value = b.add(value, sum);
+    let far = b.sub(log, small);
+    let is_near = b.compare_with(Cmp::Lt, y, ASYMPTOTIC_LIMIT as f64);
+    let value = b.select(is_near, near, far);
     // digamma(x) = digamma(1 - x) - pi / tan(pi x), with the distance to the nearest integer for x.
-    let more = b.add(x, half);
-    let nearest = b.floor(more);
-    let distance = b.sub(x, nearest);
+    let distance = distance_to_whole(b, x);
     let pi = b.number(PI, x);
-    let angle = b.mul(pi, distance);
+    // Near a half the cotangent is the tangent of the rest to it, where the cosine would be a rounding error.
+    let magnitude = b.abs(distance);
+    let rest = b.sub(half, magnitude);
+    let is_steep = b.compare_with(Cmp::Le, magnitude, 0.25);
+    let turn = b.select(is_steep, magnitude, rest);
+    let angle = b.mul(pi, turn);
     let (sine, cosine) = (b.same(OpCode::Sine, &[angle]), b.same(OpCode::Cosine, &[angle]));
-    let cotangent = b.div(cosine, sine);
+    let (above, below) = (b.select(is_steep, cosine, sine), b.select(is_steep, sine, cosine));
+    let cotangent = b.div(above, below);
+    let negative = b.neg(cotangent);
+    let is_left = b.compare_with(Cmp::Lt, distance, 0.0);
+    let cotangent = b.select(is_left, negative, cotangent);
     let slope = b.mul(pi, cotangent);
     let reflection = b.sub(value, slope);
     let result = b.select(is_reflected, reflection, value);
@@ -348,7 +389,7 @@ fn digamma_of(b: &mut Builder, x: ValueId) -> ValueId {
     b.select(is_zero, infinity, result)
 }
 
-/// `chlo.zeta`: Hurwitz' zeta function of `x` above 1 and `q` above 0.
+/// `chlo.zeta`: Hurwitz' zeta function of `x` from 1 and `q`, which is below zero for whole `x` only.
 pub(super) fn zeta(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let [x, q] = r.operands(op)?;
     zeta_of(r, op, x, q)
@@ -378,17 +419,82 @@ fn binary_in_f32(
     })
 }
 
-/// Euler's and Maclaurin's summation of `sum((q + k)^-x)`: the first terms one by one, the rest by an asymptotic series.
+/// `x` without the nearest whole number, exactly.
+fn distance_to_whole(b: &mut Builder, x: ValueId) -> ValueId {
+    let one = b.number(1.0, x);
+    // Of the magnitude: below zero the fraction of a small number would be rounded.
+    let magnitude = b.abs(x);
+    let whole = b.floor(magnitude);
+    let fraction = b.sub(magnitude, whole);
+    let below = b.sub(fraction, one);
+    let is_more = b.compare_with(Cmp::Gt, fraction, 0.5);
+    let distance = b.select(is_more, below, fraction);
+    let negative = b.neg(distance);
+    let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
+    b.select(is_negative, negative, distance)
+}
+
+/// Whether a number is whole and even.
+fn is_even(b: &mut Builder, x: ValueId) -> ValueId {
+    let half = b.number(0.5, x);
+    let halves = b.mul(x, half);
+    let floored = b.floor(halves);
+    b.compare(Cmp::Eq, halves, floored)
+}
+
+/// `sum((q + k)^-x)`. Below zero, with the distance `d` from `q` to the nearest whole number, the terms are those to the
+/// left and to the right of it: `zeta(x, |d|)` and `zeta(x, 1 - |d|)`, one of them with the sign of an odd power, without
+/// the terms that are further to the left than `q`, which `zeta(x, 1 - q)` is with that sign.
 fn zeta_value(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
+    let one = b.number(1.0, x);
+    let is_negative = b.compare_with(Cmp::Lt, q, 0.0);
+    let d = distance_to_whole(b, q);
+    let distance = b.abs(d);
+    let first = b.select(is_negative, distance, q);
+    let (rest, beyond) = (b.sub(one, distance), b.sub(one, q));
+    let [near, far, beyond] = [first, rest, beyond].map(|q| zeta_of_positive(b, x, q));
+    let is_even = is_even(b, x);
+    let even = b.add(near, far);
+    let even = b.sub(even, beyond);
+    let is_above = b.compare_with(Cmp::Gt, d, 0.0);
+    let (above, below) = (b.sub(near, far), b.sub(far, near));
+    let odd = b.select(is_above, above, below);
+    let odd = b.add(odd, beyond);
+    let negative = b.select(is_even, even, odd);
+    let value = b.select(is_negative, negative, near);
+    let (infinity, nan) = (b.number(f64::INFINITY, x), b.number(f64::NAN, x));
+    // At whole numbers below zero even powers have a limit, and odd ones have two.
+    let pole = b.select(is_even, infinity, nan);
+    let floored = b.floor(q);
+    let is_whole = b.compare(Cmp::Eq, q, floored);
+    let is_pole = b.and(is_negative, is_whole);
+    let value = b.select(is_pole, pole, value);
+    // Other powers of negative numbers are not real.
+    let floored = b.floor(x);
+    let is_fraction = b.compare(Cmp::Ne, x, floored);
+    let is_complex = b.and(is_negative, is_fraction);
+    let is_below = b.compare(Cmp::Lt, x, one);
+    let is_outside = b.or(is_below, is_complex);
+    let value = b.select(is_outside, nan, value);
+    let is_one = b.compare(Cmp::Eq, x, one);
+    let harmonic = b.add(q, infinity);
+    let is_nan = b.compare(Cmp::Ne, q, q);
+    let harmonic = b.select(is_nan, harmonic, infinity);
+    b.select(is_one, harmonic, value)
+}
+
+/// Euler's and Maclaurin's summation of `sum((q + k)^-x)` for `q` from zero: the first terms one by one, the rest by an
+/// asymptotic series.
+fn zeta_of_positive(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
     const TERMS: usize = 10;
     let (one, half) = (b.number(1.0, x), b.number(0.5, x));
     let exponent = b.neg(x);
-    let mut sum = b.same(OpCode::Power, &[q, exponent]);
+    let mut terms = b.same(OpCode::Power, &[q, exponent]);
     let mut a = q;
     for _ in 1..TERMS {
         a = b.add(a, one);
         let term = b.same(OpCode::Power, &[a, exponent]);
-        sum = b.add(sum, term);
+        terms = b.add(terms, term);
     }
     a = b.add(a, one);
     // a^(1 - x) / (x - 1) + a^-x / 2
@@ -396,9 +502,8 @@ fn zeta_value(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
     let x_less = b.sub(x, one);
     let ratio = b.div(a, x_less);
     let integral = b.mul(power, ratio);
-    sum = b.add(sum, integral);
     let half_power = b.mul(power, half);
-    sum = b.add(sum, half_power);
+    let mut rest = b.add(integral, half_power);
     // sum(B(2k) / (2k)! x (x + 1) ... (x + 2k - 2) a^(-x - 2k + 1))
     let mut factor = b.mul(power, x);
     let mut falling = 1.0;
@@ -411,7 +516,10 @@ fn zeta_value(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
         factor = b.div(factor, a);
         let scale = b.number(coefficient / falling, x);
         let term = b.mul(factor, scale);
-        sum = b.add(sum, term);
+        rest = b.add(rest, term);
+        if index + 1 == BERNOULLI_OVER_INDEX.len() {
+            break;
+        }
         for _ in 0..2 {
             shift += 1.0;
             let shift = b.number(shift, x);
@@ -420,20 +528,40 @@ fn zeta_value(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
         }
         factor = b.div(factor, a);
     }
-    let infinity = b.number(f64::INFINITY, x);
-    let nan = b.number(f64::NAN, x);
-    // Far out the sum is its first terms, and infinite ones have no ratio.
-    let is_pole = b.compare_with(Cmp::Eq, q, 0.0);
-    let is_one = b.compare(Cmp::Eq, x, one);
-    let is_infinite = b.or(is_pole, is_one);
-    let sum = b.select(is_infinite, infinity, sum);
-    let is_below = b.compare(Cmp::Lt, x, one);
-    let is_negative = b.compare_with(Cmp::Lt, q, 0.0);
-    let is_outside = b.or(is_below, is_negative);
-    b.select(is_outside, nan, sum)
+    let sum = b.add(terms, rest);
+    // Where the rest does not count it may not even be a number: far out, and of great powers.
+    let epsilon = if b.element(x) == ElementType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+    let epsilon = b.number(epsilon / 16.0, x);
+    let least = b.mul(terms, epsilon);
+    let is_enough = b.compare(Cmp::Le, power, least);
+    b.select(is_enough, terms, sum)
 }
 
-/// `chlo.polygamma`: the `n`-th derivative of `digamma`, for whole `n` and positive `x` (any `x` for `n = 0`).
+/// `n!` of whole numbers: an element of a table that ends where the type does.
+fn factorial(b: &mut Builder, n: ValueId) -> ValueId {
+    let (element, dims) = (b.element(n), b.dims(n));
+    let greatest = if element == ElementType::F64 { f64::MAX } else { f64::from(f32::MAX) };
+    let numbers =
+        std::iter::successors(Some((0.0, 1.0)), |(n, product)| Some((n + 1.0, product * (n + 1.0))));
+    let mut table: Vec<f64> =
+        numbers.map(|(_, product)| product).take_while(|&product| product <= greatest).collect();
+    table.push(f64::INFINITY);
+    let (zero, last) = (b.number(0.0, n), b.number((table.len() - 1) as f64, n));
+    let index = b.max(n, zero);
+    let index = b.min(index, last);
+    let index = b.convert(index, ElementType::I32);
+    let table = b.numbers(&table, element);
+    let dimension_numbers = GatherDimensionNumbers {
+        collapsed_slice_dims: [0].into(),
+        start_index_map: [0].into(),
+        index_vector_dim: dims.len() as i64,
+        ..GatherDimensionNumbers::default()
+    };
+    let kind = Gather { dimension_numbers, slice_sizes: [1].into(), indices_are_sorted: false };
+    b.op(Op::Gather(Box::new(kind)), &[table, index], TensorType::new(element, dims))
+}
+
+/// `chlo.polygamma`: the `n`-th derivative of `digamma`, for whole `n`.
 pub(super) fn polygamma(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let [n, x] = r.operands(op)?;
     polygamma_of(r, op, n, x)
@@ -448,15 +576,12 @@ pub(super) fn polygamma_of(
 ) -> Result<ValueId, Error> {
     require_real(r, op, x)?;
     let value = |b: &mut Builder, n: ValueId, x: ValueId| {
-        let (one, half) = (b.number(1.0, n), b.number(0.5, n));
+        let one = b.number(1.0, n);
         let more = b.add(n, one);
-        let log_factorial = lgamma_of(b, more);
-        let factorial = b.exp(log_factorial);
+        let factorial = factorial(b, n);
         let zeta = zeta_value(b, more, x);
         let magnitude = b.mul(factorial, zeta);
-        let half_n = b.mul(n, half);
-        let floored = b.floor(half_n);
-        let is_even = b.compare(Cmp::Eq, half_n, floored);
+        let is_even = is_even(b, n);
         let negative = b.neg(magnitude);
         let value = b.select(is_even, negative, magnitude);
         let digamma = digamma_of(b, x);

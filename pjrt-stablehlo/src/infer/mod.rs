@@ -17,7 +17,8 @@ pub(crate) use control::{custom_call, manual_computation};
 pub(crate) use elementwise::uniform_quantize;
 pub use result::Inferred;
 pub(crate) use result::{ResultRule, Results};
-pub(crate) use shape::{shapes_agree, sizes_agree, types_compatible};
+pub use shape::types_compatible;
+pub(crate) use shape::{Shape, shapes_agree, sizes_agree};
 
 use crate::Constraint::C;
 use crate::Error;
@@ -32,6 +33,13 @@ use products::BatchNorm;
 /// `unary_einsum`, the bits of `rng_bit_generator`, those of `sdy.manual_computation` and of operations that the table does
 /// not have. Of `reshape` and `broadcast_in_dim` the elements are known, of `convert`, `uniform_quantize`, `dynamic_iota`,
 /// `dot`, `dot_general`, `convolution` and `dynamic_conv` the shape.
+///
+/// # Inferred and declared
+///
+/// The declared type of a result has to be compatible with the inferred one ([`types_compatible`]), not equal to it:
+/// either may know sizes that the other does not. A program declares `tensor<4xf32>` for what `dynamic_reshape` by an
+/// argument gives, of which only the rank is inferred, and `tensor<?xf32>` where 4 follows. Who changes a program keeps
+/// the sizes of both; [`refine_shapes`](crate::decompose::refine_shapes) does.
 ///
 /// StableHLO specification, the constraints of each operation and "Type inference" for sizes that are not known before run
 /// time.

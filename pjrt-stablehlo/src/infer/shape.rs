@@ -40,8 +40,20 @@ pub(crate) fn elements_compatible(a: &TensorType, b: &TensorType) -> bool {
     }
 }
 
-/// Whether two types can be the same at run time.
-pub(crate) fn types_compatible(a: &Type, b: &Type) -> bool {
+/// Whether two types can be the same at run time: "compatible" in the StableHLO specification ("Type inference").
+///
+/// Sizes that are not known agree with any, unless it exceeds a bound. Of quantized elements, scales, zero points and the
+/// quantized dimension may differ. An inferred type need not equal the declared one, only be compatible with it.
+///
+/// ```
+/// use pjrt_stablehlo::ir::{DYNAMIC, ElementType, TensorType, Type};
+/// use pjrt_stablehlo::types_compatible;
+///
+/// let ty = |dims: &[i64]| Type::from(TensorType::new(ElementType::F32, dims));
+/// assert!(types_compatible(&ty(&[2, 3]), &ty(&[DYNAMIC, 3])));
+/// assert!(!types_compatible(&ty(&[2, 3]), &ty(&[DYNAMIC, 4])));
+/// ```
+pub fn types_compatible(a: &Type, b: &Type) -> bool {
     match (a, b) {
         (Type::Tensor(a), Type::Tensor(b)) | (Type::Buffer(a), Type::Buffer(b)) => {
             a == b || shapes_agree(a.dims(), b.dims()) && bounds_agree(a, b) && elements_compatible(a, b)

@@ -252,6 +252,11 @@ impl Body {
         &self.values[id.index()].ty
     }
 
+    /// Gives a value another type. Nothing is checked.
+    pub fn set_type(&mut self, id: ValueId, ty: Type) {
+        self.values[id.index()].ty = ty;
+    }
+
     /// The block.
     pub fn block(&self, id: BlockId) -> &Block {
         &self.blocks[id.index()]

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::{ElementType, TensorType};
 use crate::Bytes;
+use crate::bytecode::float_value;
 
 /// A constant tensor: a type and its elements.
 ///
@@ -146,7 +147,7 @@ impl Literal {
         Ok(Cow::Owned(dense))
     }
 
-    /// The elements of an integer, index or `i1` literal, sign- or zero-extended; `ui64` values above `i64::MAX`
+    /// The elements of an integer, index or `i1` literal (of a quantized one: as they are stored), sign- or zero-extended; `ui64` values above `i64::MAX`
     /// wrap.
     ///
     /// `None` when the element type is another, or for more than `limit` elements.
@@ -158,6 +159,60 @@ impl Literal {
         let bytes = self.dense_bytes().ok()?;
         Some(bytes.chunks_exact(ty.byte_width()).map(|element| integer_value(ty, element)).collect())
     }
+}
+
+impl Literal {
+    /// The elements of a literal of floats of any width, each of which `f64` holds exactly.
+    ///
+    /// `None` when the element type is another, or for more than `limit` elements.
+    ///
+    /// ```
+    /// use pjrt_stablehlo::ir::{ElementType, Literal, LiteralData, TensorType};
+    ///
+    /// let ty = TensorType::new(ElementType::BF16, [3]);
+    /// let literal = Literal::new(ty, LiteralData::Splat(vec![0xc0, 0x3f].into())).unwrap();
+    /// assert_eq!(literal.to_f64s(10), Some(vec![1.5; 3]));
+    /// assert_eq!(literal.to_i64s(10), None);
+    /// ```
+    pub fn to_f64s(&self, limit: usize) -> Option<Vec<f64>> {
+        let ty = self.ty.storage_type();
+        if !ty.is_float() || self.num_elements() > limit as u64 {
+            return None;
+        }
+        Some(self.dense_bytes().ok()?.chunks_exact(ty.byte_width()).map(|bytes| float(ty, bytes)).collect())
+    }
+
+    /// The elements of a literal of complex numbers: real and imaginary part.
+    ///
+    /// `None` when the element type is another, or for more than `limit` elements.
+    pub fn to_complex_f64s(&self, limit: usize) -> Option<Vec<[f64; 2]>> {
+        let ty = self.ty.storage_type();
+        let part = ty.complex_part()?;
+        if self.num_elements() > limit as u64 {
+            return None;
+        }
+        let parts = |bytes: &[u8]| {
+            let (real, imaginary) = bytes.split_at(part.byte_width());
+            [float(part, real), float(part, imaginary)]
+        };
+        Some(self.dense_bytes().ok()?.chunks_exact(ty.byte_width()).map(parts).collect())
+    }
+
+    /// The elements of an `i1` literal.
+    ///
+    /// `None` when the element type is another, or for more than `limit` elements.
+    pub fn to_bools(&self, limit: usize) -> Option<Vec<bool>> {
+        if self.ty.element_type() != ElementType::I1 || self.num_elements() > limit as u64 {
+            return None;
+        }
+        Some((0..self.num_elements()).map(|index| self.boolean(index)).collect())
+    }
+}
+
+/// The value of a float element in its stored bytes.
+fn float(ty: ElementType, bytes: &[u8]) -> f64 {
+    let raw = bytes.iter().rev().fold(0u64, |value, &byte| value << 8 | u64::from(byte));
+    float_value(ty, raw)
 }
 
 /// The value of an integer element in its stored bytes.
@@ -221,6 +276,35 @@ mod tests {
         let ty = TensorType::new(ElementType::F32, [2, 3]);
         let error = Literal::new(ty, LiteralData::Dense(vec![0; 20].into())).unwrap_err();
         assert_eq!(error.to_string(), "tensor<2x3xf32> takes 24 bytes of data, found 20");
+    }
+
+    #[test]
+    fn floats_of_every_width_have_their_value() {
+        use ElementType as T;
+        let types =
+            [T::F64, T::F32, T::F16, T::BF16, T::F8E4M3FN, T::F8E5M2, T::F8E4M3FNUZ, T::F8E4M3, T::F8E3M4];
+        for ty in types.into_iter().chain([T::F6E2M3FN, T::F6E3M2FN, T::F4E2M1FN, T::F8E8M0FNU]) {
+            let numbers = if ty == T::F8E8M0FNU { [0.5, 1.0, 4.0] } else { [-1.5, 0.5, 2.0] };
+            let stored = numbers.iter().flat_map(|&number| {
+                crate::text::float_bits(ty, number).to_le_bytes().into_iter().take(ty.byte_width())
+            });
+            let data = LiteralData::Dense(stored.collect::<Vec<u8>>().into());
+            let literal = Literal::new(TensorType::new(ty, [3]), data).unwrap();
+            assert_eq!(literal.to_f64s(3), Some(numbers.to_vec()), "{ty}");
+            assert_eq!(literal.to_f64s(2), None);
+        }
+    }
+
+    #[test]
+    fn complex_numbers_and_booleans_have_their_value() {
+        let bytes: Vec<u8> = [1.5f32, -2.0].iter().flat_map(|part| part.to_le_bytes()).collect();
+        let literal =
+            Literal::new(TensorType::new(ElementType::ComplexF32, [2]), LiteralData::Splat(bytes.into()));
+        let literal = literal.unwrap();
+        assert_eq!(literal.to_complex_f64s(2), Some(vec![[1.5, -2.0]; 2]));
+        assert_eq!((literal.to_f64s(2), literal.to_bools(2)), (None, None));
+        let bits = Literal::new(TensorType::new(ElementType::I1, [3]), LiteralData::Bits(vec![0b101].into()));
+        assert_eq!(bits.unwrap().to_bools(3), Some(vec![true, false, true]));
     }
 
     #[test]
