@@ -39,7 +39,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             location(LocationKind::CallSite { callee, caller: decoder.location()? })
         }
         11 => {
-            let file = decoder.string_attribute()?;
+            let file = decoder.location_name()?;
             let line = position(decoder)?;
             let column = position(decoder)?;
             location(LocationKind::File { file, line, column, end_line: line, end_column: column })
@@ -50,7 +50,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             location(LocationKind::Fused { parts, metadata })
         }
         14 => {
-            let name = decoder.string_attribute()?;
+            let name = decoder.location_name()?;
             location(LocationKind::Name { name, child: decoder.location()? })
         }
         15 => Attribute::Location(Location::UNKNOWN),
@@ -61,7 +61,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             elements(decoder, ty)?
         }
         22 => {
-            let file = decoder.string_attribute()?;
+            let file = decoder.location_name()?;
             let positions = decoder.list(position)?;
             let (line, column, end_line, end_column) = match *positions {
                 [] => (0, 0, 0, 0),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::context::{Context, list};
+use super::context::{Context, integers, list};
 use super::result::{ResultRule, Results};
 use super::shape::{Shape, concatenated, map_size, sizes_agree};
 use crate::Constraint::{self, C};
@@ -19,7 +19,7 @@ pub(super) fn constant(value: &Literal) -> Results {
 pub(super) fn broadcast(cx: &Context<'_>, sizes: &[i64]) -> Results {
     let operand = cx.tensor(0)?;
     cx.require(None, sizes.iter().all(|&size| size >= 0), || {
-        format!("broadcast_sizes: expected no negative size, found {}", list(sizes))
+        format!("broadcast_sizes: expected no negative size, found {}", integers(sizes))
     })?;
     let new = sizes.iter().map(|&size| (size, DYNAMIC));
     let shape: Shape = new.chain(Shape::of(operand).sizes()).collect();
@@ -42,7 +42,7 @@ fn shape_operand(cx: &Context<'_>, index: usize, constraint: Constraint) -> Resu
     };
     if let Some(sizes) = cx.constant(index) {
         cx.require(constraint, sizes.iter().all(|&size| size >= 0), || {
-            format!("{}: expected no negative size, found {}", cx.operand_name(index), list(&sizes))
+            format!("{}: expected no negative size, found {}", cx.operand_name(index), integers(&sizes))
         })?;
         return Ok(Shape::from(&*sizes));
     }
@@ -160,7 +160,7 @@ fn padded(size: i64, low: i64, high: i64, interior: i64) -> Option<i64> {
 fn pad_amounts(cx: &Context<'_>, low: &[i64], high: &[i64], interior: &[i64]) -> Results {
     let operand = cx.tensor(0)?;
     cx.require(C(3), interior.iter().all(|&amount| amount >= 0), || {
-        format!("interior_padding: expected no negative amount, found {}", list(interior))
+        format!("interior_padding: expected no negative amount, found {}", integers(interior))
     })?;
     let mut sizes = Vec::with_capacity(operand.rank());
     for index in 0..operand.rank() {

@@ -3,9 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::attribute::fmt_entries;
-use crate::ir::{
-    Attribute, Body, Definition, Function, Location, Module, OpId, RegionId, Str, ValueId, Visibility,
-};
+use crate::ir::{Attribute, Body, Definition, Function, Location, Module, OpId, RegionId, Str, ValueId};
 
 impl Display for Module {
     /// The module in MLIR's generic form; with locations for `{:#}`.
@@ -63,10 +61,8 @@ fn write_function(f: &mut Formatter<'_>, function: &Function) -> fmt::Result {
         entries.push(("res_attrs".into(), dictionaries(&function.result_attributes)));
     }
     entries.push(("sym_name".into(), Attribute::String(function.name.clone())));
-    match function.visibility {
-        Visibility::Public => {}
-        Visibility::Private => entries.push(("sym_visibility".into(), "private".into())),
-        Visibility::Nested => entries.push(("sym_visibility".into(), "nested".into())),
+    if let Some(visibility) = function.visibility {
+        entries.push(("sym_visibility".into(), visibility.name().into()));
     }
     f.write_str("  \"func.func\"() <")?;
     fmt_entries(f, &entries)?;
@@ -84,6 +80,8 @@ fn write_function(f: &mut Formatter<'_>, function: &Function) -> fmt::Result {
 /// A region that is being printed.
 struct Open {
     region: RegionId,
+    /// Position among the regions of its operation.
+    index: usize,
     block: usize,
     op: usize,
 }
@@ -91,13 +89,13 @@ struct Open {
 /// Prints a body without recursion: a stack of the regions that are open.
 fn write_body(f: &mut Formatter<'_>, body: &Body) -> fmt::Result {
     const ROOT_INDENT: usize = 2;
-    let mut open = vec![Open { region: Body::ROOT, block: 0, op: 0 }];
+    let mut open = vec![Open { region: Body::ROOT, index: 0, block: 0, op: 0 }];
     while let Some(top) = open.last_mut() {
         let Some(&block_id) = body.region(top.region).blocks.get(top.block) else {
-            let region = top.region;
+            let (region, next) = (top.region, top.index + 1);
             open.pop();
             if let Some(parent) = body.region(region).parent {
-                close_region(f, body, parent, region, open.len() + ROOT_INDENT - 1, &mut open)?;
+                close_region(f, body, parent, next, open.len() + ROOT_INDENT - 1, &mut open)?;
             }
             continue;
         };
@@ -123,7 +121,7 @@ fn write_body(f: &mut Formatter<'_>, body: &Body) -> fmt::Result {
         match body.op(op).regions.first() {
             Some(&region) => {
                 f.write_str(" ({\n")?;
-                open.push(Open { region, block: 0, op: 0 });
+                open.push(Open { region, index: 0, block: 0, op: 0 });
             }
             None => write_op_end(f, body, op)?,
         }
@@ -131,22 +129,20 @@ fn write_body(f: &mut Formatter<'_>, body: &Body) -> fmt::Result {
     Ok(())
 }
 
-/// Ends a region of an operation and begins the next one or ends the operation.
+/// Ends a region of an operation and begins region `index`, or ends the operation where it has no more.
 fn close_region(
     f: &mut Formatter<'_>,
     body: &Body,
     op: OpId,
-    region: RegionId,
+    index: usize,
     depth: usize,
     open: &mut Vec<Open>,
 ) -> fmt::Result {
-    let regions = &body.op(op).regions;
-    let next = regions.iter().position(|&other| other == region).and_then(|index| regions.get(index + 1));
     write!(f, "{:indent$}}}", "", indent = depth * 2)?;
-    match next {
+    match body.op(op).regions.get(index) {
         Some(&region) => {
             f.write_str(", {\n")?;
-            open.push(Open { region, block: 0, op: 0 });
+            open.push(Open { region, index, block: 0, op: 0 });
             Ok(())
         }
         None => {

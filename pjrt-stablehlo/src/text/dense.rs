@@ -6,7 +6,7 @@ use super::elements::Elements;
 use super::lexer::{Kind, string_end};
 use super::parser::Parser;
 use crate::bytecode::blob_literal;
-use crate::ir::{Attribute, Literal, LiteralData, Str, TensorType, Type};
+use crate::ir::{Attribute, ElementType, Literal, LiteralData, Str, TensorType, Type};
 use crate::{Bytes, Error};
 
 /// Bytes of alignment in front of a resource's contents.
@@ -42,6 +42,13 @@ impl<'a> Parser<'a> {
         let content = text.trim_ascii();
         if content.starts_with('"') {
             let blob = self.blob(start + text.len() - text.trim_ascii_start().len(), end)?;
+            let few =
+                ty.element_type() == ElementType::I1 && (2..=8).contains(&ty.num_elements().unwrap_or(0));
+            if few && blob.len() == 1 && !matches!(blob[0], 0 | 0xff) {
+                let message = "one byte stands for the bits of up to 8 booleans in MLIR before 2026, and for one value of \
+                               all of them since then: expected 0x00, 0xFF, or a byte for each boolean";
+                return Err(self.error_at(start, message));
+            }
             return blob_literal(ty, blob).map_err(|error| self.error_at(start, error.to_string()));
         }
         let failed = |error: crate::ir::LiteralError| self.error_at(start, error.to_string());

@@ -12,6 +12,18 @@ fn invalid(op: &Operation, message: impl Into<String>) -> Error {
 /// Checks a function's signature, numbers of operands, scopes and terminators.
 pub(super) fn function(function: &Function) -> Result<(), Error> {
     let body = &function.body;
+    for (what, dictionaries) in
+        [("argument", &function.argument_attributes), ("result", &function.result_attributes)]
+    {
+        for (index, dictionary) in dictionaries.iter().enumerate() {
+            if let Some((name, _)) = dictionary.entries().iter().find(|(name, _)| !name.contains('.')) {
+                let message = format!(
+                    "{what} {index}: expected attributes of a dialect, such as 'mhlo.sharding', found '{name}'"
+                );
+                return Err(invalid_function(function, message));
+            }
+        }
+    }
     for (_, op) in body.ops() {
         counts(body, op)?;
     }
