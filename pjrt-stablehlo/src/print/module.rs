@@ -86,9 +86,44 @@ struct Open {
     op: usize,
 }
 
+/// The numbers that operations and blocks have in the text: their places in it, which are those that they get when it is read.
+struct Numbers {
+    ops: Vec<u32>,
+    blocks: Vec<u32>,
+}
+
+impl Numbers {
+    fn new(body: &Body) -> Numbers {
+        let mut numbers = Numbers { ops: vec![0; body.num_ops()], blocks: vec![0; body.num_blocks()] };
+        let (mut ops, mut blocks) = (0, 0);
+        // What is left of the regions that are open: blocks, and operations of the first of them.
+        let mut open = vec![(body.region(Body::ROOT).blocks.as_slice(), 0)];
+        while let Some((left, op)) = open.last_mut() {
+            let Some((&block, others)) = left.split_first() else {
+                open.pop();
+                continue;
+            };
+            if *op == 0 {
+                numbers.blocks[block.index()] = blocks;
+                blocks += 1;
+            }
+            let Some(&id) = body.block(block).ops.get(*op) else {
+                (*left, *op) = (others, 0);
+                continue;
+            };
+            *op += 1;
+            numbers.ops[id.index()] = ops;
+            ops += 1;
+            open.extend(body.op(id).regions.iter().rev().map(|&region| (&*body.region(region).blocks, 0)));
+        }
+        numbers
+    }
+}
+
 /// Prints a body without recursion: a stack of the regions that are open.
 fn write_body(f: &mut Formatter<'_>, body: &Body) -> fmt::Result {
     const ROOT_INDENT: usize = 2;
+    let numbers = &Numbers::new(body);
     let mut open = vec![Open { region: Body::ROOT, index: 0, block: 0, op: 0 }];
     while let Some(top) = open.last_mut() {
         let Some(&block_id) = body.region(top.region).blocks.get(top.block) else {
@@ -103,10 +138,10 @@ fn write_body(f: &mut Formatter<'_>, body: &Body) -> fmt::Result {
         let top = open.last_mut().expect("the stack is not empty");
         let block = body.block(block_id);
         if top.op == 0 && (!block.arguments.is_empty() || top.block > 0) {
-            write!(f, "{:indent$}^bb{}(", "", block_id.index(), indent = depth * 2 - 2)?;
+            write!(f, "{:indent$}^bb{}(", "", numbers.blocks[block_id.index()], indent = depth * 2 - 2)?;
             for (index, &argument) in block.arguments.iter().enumerate() {
                 f.write_str(if index == 0 { "" } else { ", " })?;
-                write!(f, "{}: {}", Name(body, argument), body.ty(argument))?;
+                write!(f, "{}: {}", Name(body, numbers, argument), body.ty(argument))?;
                 write_location(f, block.argument_locations.get(index).unwrap_or(&Location::UNKNOWN))?;
             }
             f.write_str("):\n")?;
@@ -117,7 +152,7 @@ fn write_body(f: &mut Formatter<'_>, body: &Body) -> fmt::Result {
             continue;
         };
         top.op += 1;
-        write_op_start(f, body, op, depth)?;
+        write_op_start(f, body, numbers, op, depth)?;
         match body.op(op).regions.first() {
             Some(&region) => {
                 f.write_str(" ({\n")?;
@@ -152,18 +187,25 @@ fn close_region(
     }
 }
 
-fn write_op_start(f: &mut Formatter<'_>, body: &Body, id: OpId, depth: usize) -> fmt::Result {
+fn write_op_start(
+    f: &mut Formatter<'_>,
+    body: &Body,
+    numbers: &Numbers,
+    id: OpId,
+    depth: usize,
+) -> fmt::Result {
     let op = body.op(id);
+    let number = numbers.ops[id.index()];
     write!(f, "{:indent$}", "", indent = depth * 2)?;
     match op.results.len() {
         0 => {}
-        1 => write!(f, "%{} = ", id.index())?,
-        count => write!(f, "%{}:{count} = ", id.index())?,
+        1 => write!(f, "%{number} = ")?,
+        count => write!(f, "%{number}:{count} = ")?,
     }
     write!(f, "\"{}\"(", op.kind.name())?;
     for (index, &operand) in op.operands.iter().enumerate() {
         f.write_str(if index == 0 { "" } else { ", " })?;
-        write!(f, "{}", Name(body, operand))?;
+        write!(f, "{}", Name(body, numbers, operand))?;
     }
     f.write_str(")")?;
     let attributes = op.kind.attributes();
@@ -202,18 +244,20 @@ fn write_op_end(f: &mut Formatter<'_>, body: &Body, id: OpId) -> fmt::Result {
 }
 
 /// The name of a value: `%arg3_0` for argument 0 of block 3, `%7` or `%7#1` for results of operation 7.
-struct Name<'a>(&'a Body, ValueId);
+struct Name<'a>(&'a Body, &'a Numbers, ValueId);
 
 impl Display for Name<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.0.value(self.1).definition {
-            Definition::Argument { block, index } if block.index() == 0 => write!(f, "%arg{index}"),
-            Definition::Argument { block, index } => write!(f, "%arg{}_{index}", block.index()),
-            Definition::Result { op, index } if self.0.op(op).results.len() == 1 => {
-                debug_assert_eq!(index, 0);
-                write!(f, "%{}", op.index())
+        let Name(body, numbers, value) = *self;
+        match body.value(value).definition {
+            Definition::Argument { block, index } => match numbers.blocks[block.index()] {
+                0 => write!(f, "%arg{index}"),
+                block => write!(f, "%arg{block}_{index}"),
+            },
+            Definition::Result { op, index } => {
+                write!(f, "%{}", numbers.ops[op.index()])?;
+                if body.op(op).results.len() == 1 { Ok(()) } else { write!(f, "#{index}") }
             }
-            Definition::Result { op, index } => write!(f, "%{}#{index}", op.index()),
         }
     }
 }
