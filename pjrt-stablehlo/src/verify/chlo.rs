@@ -288,3 +288,99 @@ fn constant_like(cx: &Context<'_>, op: &OtherOp) -> Result<(), Error> {
     };
     declared(cx, 0, &TensorType::new(element, cx.tensor(0)?.dims()))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::parse;
+
+    /// Whether operands of these types can be given to an operation with this result.
+    fn check(op: &str, operands: &[&str], attributes: &str, results: &[&str]) -> Result<(), String> {
+        let arguments: Vec<_> =
+            operands.iter().enumerate().map(|(index, ty)| format!("%a{index}: tensor<{ty}>")).collect();
+        let names: Vec<_> = (0..operands.len()).map(|index| format!("%a{index}")).collect();
+        let types =
+            |types: &[&str]| types.iter().map(|ty| format!("tensor<{ty}>")).collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "func.func @main({}) {{\n%0:{} = \"chlo.{op}\"({}) {{{attributes}}} : ({}) -> ({})\nreturn\n}}",
+            arguments.join(", "),
+            results.len(),
+            names.join(", "),
+            types(operands),
+            types(results),
+        );
+        parse(text).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn operations_take_and_give_what_chlo_says() {
+        let less = "comparison_direction = #chlo<comparison_direction LT>";
+        for (op, operands, attributes, results) in [
+            ("acos", &["3xf32"][..], "", &["3xf32"][..]),
+            ("acos", &["3xcomplex<f32>"], "", &["?xcomplex<f32>"]),
+            ("is_inf", &["3xf32"], "", &["3xi1"]),
+            ("next_after", &["3xf32", "?xf32"], "", &["3xf32"]),
+            ("mulhi", &["3xui8", "3xui8"], "", &["3xui8"]),
+            ("broadcast_add", &["3x1xf32", "4xf32"], "", &["3x4xf32"]),
+            ("broadcast_add", &["3xf32", "3x4xf32"], "broadcast_dimensions = array<i64: 0>", &["3x4xf32"]),
+            ("broadcast_add", &["?xf32", "1xf32"], "", &["5xf32"]),
+            ("broadcast_add", &["3xf32", "*xf32"], "", &["*xf32"]),
+            ("broadcast_complex", &["3xf32", "f32"], "", &["3xcomplex<f32>"]),
+            ("broadcast_compare", &["3xf32", "f32"], less, &["3xi1"]),
+            ("broadcast_select", &["3xi1", "f32", "f32"], "", &["3xf32"]),
+            ("top_k", &["2x10xf32"], "k = 4 : i64", &["2x4xf32", "2x4xi32"]),
+            ("top_k", &["?xi32"], "k = 0 : i64", &["0xi32", "0xi32"]),
+            ("constant", &[], "value = dense<1.0> : tensor<3xf32>", &["3xf32"]),
+            ("constant_like", &["?xf32"], "value = 1 : i32", &["3xi32"]),
+        ] {
+            assert_eq!(check(op, operands, attributes, results), Ok(()), "{op}");
+        }
+        for (op, operands, attributes, results, message) in [
+            (
+                "acos",
+                &["3xf32"][..],
+                "",
+                &["4xf32"][..],
+                "result 0: expected tensor<3xf32>, found tensor<4xf32>",
+            ),
+            ("acos", &["3xi32"], "", &["3xi32"], "operand 0: expected floats or complex numbers"),
+            ("is_inf", &["3xf32"], "", &["3xf32"], "result 0: expected tensor<3xi1>"),
+            ("next_after", &["3xf32", "4xf32"], "", &["3xf32"], "operand 1: expected shape [3]"),
+            ("mulhi", &["3xf32", "3xf32"], "", &["3xf32"], "operand 0: expected integers"),
+            ("broadcast_add", &["3xf32"], "", &["3xf32"], "operands: expected 2 elements, found 1"),
+            ("broadcast_add", &["3xf32", "f32"], "", &["4xf32"], "result 0: expected tensor<3xf32>"),
+            ("broadcast_add", &["3xf32", "f64"], "", &["3xf32"], "operand 1: expected elements of"),
+            ("broadcast_add", &["3xf32", "4xf32"], "", &["4xf32"], "dimension 0: expected sizes"),
+            (
+                "broadcast_add",
+                &["3xf32", "3x4xf32"],
+                "broadcast_dimensions = array<i64: -1>",
+                &["3x4xf32"],
+                "broadcast_dimensions: expected a dimension from 0 to 1, found -1",
+            ),
+            ("broadcast_and", &["3xf32", "f32"], "", &["3xf32"], "operand 0: expected booleans or integers"),
+            (
+                "broadcast_compare",
+                &["3xf32", "f32"],
+                "",
+                &["3xi1"],
+                "expected an attribute 'comparison_direction'",
+            ),
+            ("broadcast_select", &["3xi1", "f32", "f32"], "", &["f32"], "result 0: expected tensor<3xf32>"),
+            ("top_k", &["10xf32"], "k = 11 : i64", &["11xf32", "11xi32"], "expected a number from 0 to 10"),
+            ("top_k", &["10xf32"], "k = 4 : i64", &["5xf32", "4xi32"], "result 0: expected tensor<4xf32>"),
+            ("top_k", &["10xf32"], "k = 4 : i32", &["4xf32", "4xi32"], "expected an integer of type i64"),
+            ("top_k", &["?xf32"], "k = 9223372036854775807 : i64", &["4xf32", "4xi32"], "result 0: expected"),
+            (
+                "constant",
+                &[],
+                "value = dense<1.0> : tensor<3xf32>",
+                &["4xf32"],
+                "result 0: expected tensor<3xf32>",
+            ),
+            ("constant_like", &["3xf32"], "value = 1 : i32", &["3xf32"], "result 0: expected tensor<3xi32>"),
+        ] {
+            let error = check(op, operands, attributes, results).unwrap_err();
+            assert!(error.contains(message), "{op}: {error}");
+        }
+    }
+}
