@@ -8,7 +8,9 @@ use super::shape::{Shape, concatenated, map_size, sizes_agree};
 use crate::Constraint::{self, C};
 use crate::Error;
 use crate::ir::ops::{Pad, Slice};
-use crate::ir::{DYNAMIC, ElementType, Literal, QuantizedType, RngAlgorithm, RngDistribution, Type};
+use crate::ir::{
+    DYNAMIC, ElementType, Literal, QuantizedType, RngAlgorithm, RngDistribution, TensorSharding, Type,
+};
 
 /// `constant`: the type of the value.
 pub(super) fn constant(value: &Literal) -> Results {
@@ -315,10 +317,24 @@ pub(super) fn torch_index_select(cx: &Context<'_>, dim: i64, batch_dims: i64) ->
     Ok(vec![ResultRule::of(shape.like(operand), None)])
 }
 
-/// `optimization_barrier`, `sharding_constraint`, `reshard`, `collective_permute`: each result is an operand.
+/// `optimization_barrier`, `collective_permute`: each result is an operand.
 pub(super) fn same_types(cx: &Context<'_>, constraint: impl Into<Option<Constraint>>) -> Results {
     let constraint = constraint.into();
     Ok(cx.operand_types().into_iter().map(|ty| ResultRule::of(ty, constraint)).collect())
+}
+
+/// `sharding_constraint`, `reshard`: the operand, with a sharding for each of its dimensions, or for none where it is on one
+/// device.
+pub(super) fn sharded(cx: &Context<'_>, sharding: &TensorSharding) -> Results {
+    let count = sharding.dim_shardings.len();
+    if let Type::Tensor(operand) = cx.operand_type(0)
+        && count > 0
+    {
+        cx.require(None, count == operand.rank(), || {
+            format!("sharding: expected shardings of the dimensions of {operand}, found {count}")
+        })?;
+    }
+    same_types(cx, None)
 }
 
 /// `create_token`, `after_all`, `send`, `outfeed`: a token.

@@ -190,7 +190,8 @@ codecs! {
         encode |value| integer(*value, ElementType::I32);
     /// `5 : i32`, 0 when absent.
     OptionalI32: i64 = "an integer of type i32",
-        decode |attribute| typed_integer(attribute, ElementType::I32),
+        // Older versions of VHLO have it as an i64.
+        decode |attribute| typed_integer(attribute, ElementType::I32).or_else(|| typed_integer(attribute, ElementType::I64)),
         absent 0,
         encode |value| if *value == 0 { None } else { integer(*value, ElementType::I32) };
     /// `5 : i64`, -1 when absent.

@@ -15,6 +15,10 @@ impl Display for Module {
             f.write_str("> ")?;
         }
         f.write_str("({\n")?;
+        if self.meshes().is_empty() && self.functions().is_empty() {
+            // A region without anything has no block, which a module has.
+            f.write_str("^bb0:\n")?;
+        }
         for declaration in self.meshes() {
             let entries = [
                 ("mesh".into(), Attribute::Mesh(declaration.mesh.clone().into())),

@@ -582,3 +582,52 @@ fn printing_takes_time_in_proportion_to_regions() {
     // In proportion it takes 8 times as long, in the square 64 times.
     assert!(many < few * 30, "{few:?} for 10,000 regions, {many:?} for 80,000");
 }
+
+#[test]
+fn modules_without_contents_are_printed_as_mlir_reads_them() {
+    let printed = module("module {}").to_string();
+    assert_eq!(printed, "\"builtin.module\"() ({\n^bb0:\n}) : () -> ()\n");
+    assert_eq!(module(&printed).to_string(), printed);
+}
+
+#[test]
+fn symbols_and_attributes_of_a_module_are_checked() {
+    for (text, message) in [
+        (
+            "module attributes {a = 1} {}",
+            "expected attributes of a dialect, such as 'mhlo.num_partitions', found 'a'",
+        ),
+        ("sdy.mesh @m = <[\"x\"=2]>\nsdy.mesh @m = <[\"x\"=2]>", "two symbols named 'm'"),
+        ("sdy.mesh @f = <[\"x\"=2]>\nfunc.func @f() { return }", "two symbols named 'f'"),
+        ("sdy.mesh @m = <[\"x\"=2, \"x\"=3]>", "different names and positive sizes, found \"x\"=3"),
+        ("sdy.mesh @m = <[\"x\"=0]>", "different names and positive sizes, found \"x\"=0"),
+        ("func.func @f(%a: !stablehlo.foo) { return }", "there is no type '!stablehlo.foo'"),
+    ] {
+        let error = failure(text);
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn assembly_takes_what_mlir_takes() {
+    for (op, message) in [
+        (
+            "%c = stablehlo.constant dense<0.0> : tensor<f32>
+             %0 = stablehlo.reduce(%a init: %c) applies stablehlo.subtract across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>",
+            "expected a commutative operation of two operands, found 'stablehlo.subtract'",
+        ),
+        (
+            "%0 = sdy.propagation_barrier %a allowed_direction=FOO : tensor<4xf32>",
+            "expected one of NONE, FORWARD, BACKWARD, BOTH, found 'FOO'",
+        ),
+        (
+            "%0 = sdy.sharding_constraint %a <@m, [{}, {}]> : tensor<4xf32>",
+            "expected shardings of the dimensions of tensor<4xf32>, found 2",
+        ),
+    ] {
+        let error = failure(&function(&format!("{op}\nreturn %a : tensor<4xf32>")));
+        assert!(error.contains(message), "{error}");
+    }
+    let barrier = "%0 = sdy.propagation_barrier %a allowed_direction=BACKWARD : tensor<4xf32>\nreturn %0 : tensor<4xf32>";
+    assert!(body(&function(barrier)).contains("<{allowed_direction = 2 : i32}>"));
+}

@@ -32,6 +32,7 @@ use crate::{Error, ErrorKind};
 /// The first rule that is broken, with the operation, the [`Constraint`](crate::Constraint) where it is one of the
 /// specification's, the operand or attribute, what was expected and found, and the operation's source location.
 pub fn verify(module: &Module) -> Result<(), Error> {
+    structure::symbols(module)?;
     for function in module.functions() {
         structure::function(function)?;
         types(function)?;
