@@ -290,13 +290,13 @@ fn nesting_is_limited() {
 #[test]
 fn aliases_are_read_in_any_order() {
     let module = parse(
-        "module attributes {a = #a, l = #l2, t = !t} {}\n#l2 = loc(callsite(#l1 at #l0))\n#a = #b\n#b = [#c, #c, 1]\n\
+        "module attributes {m.a = #a, m.l = #l2, m.t = !t} {}\n#l2 = loc(callsite(#l1 at #l0))\n#a = #b\n#b = [#c, #c, 1]\n\
          #c = !t\n!t = tuple<!u, tensor<*x!u>>\n!u = f32\n#l0 = loc(\"x\")\n#l1 = loc(fused[#l0, unknown])\n",
     );
     assert_eq!(
         module.unwrap().attributes.to_string(),
-        "{a = [tuple<f32, tensor<*xf32>>, tuple<f32, tensor<*xf32>>, 1 : i64], \
-         l = loc(callsite(fused[\"x\", unknown] at \"x\")), t = tuple<f32, tensor<*xf32>>}"
+        "{m.a = [tuple<f32, tensor<*xf32>>, tuple<f32, tensor<*xf32>>, 1 : i64], \
+         m.l = loc(callsite(fused[\"x\", unknown] at \"x\")), m.t = tuple<f32, tensor<*xf32>>}"
     );
     let error = parse("#a = [#b]\n#b = [#a]\nmodule {}").unwrap_err();
     assert!(error.to_string().contains("line 2, column 7: alias '#a' contains itself"), "{error}");
