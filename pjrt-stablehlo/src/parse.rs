@@ -27,11 +27,11 @@ pub fn parse(program: impl Into<Bytes>) -> Result<Module, Error> {
     match crate::hlo::recognise(&program) {
         Some(false) => parse_hlo(program),
         Some(true) => parse_hlo_with_config(program),
-        None => {
+        None => Err(crate::text::damage(&program).unwrap_or_else(|| {
             let message =
                 "only programs in MLIR bytecode, MLIR text and HLO are supported; this is none of them";
-            Err(Error::new(ErrorKind::Unsupported, message))
-        }
+            Error::new(ErrorKind::Unsupported, message)
+        })),
     }
 }
 

@@ -69,6 +69,21 @@ fn all_read(what: &str, programs: &[(String, Vec<u8>)]) {
 }
 
 #[test]
+fn samples_have_the_signature_of_the_function_that_they_were_made_of() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data"));
+    for name in ["branches", "collatz", "constants", "convolution", "indexing", "mlp_gradient"] {
+        let read = |file: String| parse(fs::read(folder.join(file)).unwrap()).unwrap();
+        let (hlo, artifact) = (read(format!("{name}.hlo")), read(format!("{name}_1.17.0.mlirbc")));
+        assert_eq!(hlo.main().unwrap().ty, artifact.main().unwrap().ty, "{name}");
+        for printed in [hlo.to_string(), format!("{hlo:#}")] {
+            let again = parse(printed.as_bytes().to_vec()).unwrap();
+            let text = if printed.contains("loc(") { format!("{again:#}") } else { again.to_string() };
+            assert_eq!(text, printed, "{name}");
+        }
+    }
+}
+
+#[test]
 fn every_hlo_program_of_the_corpus_reads() {
     let Some(folder) = folder("PJRT_CORPUS") else { return };
     all_read("the corpus", &corpus(&folder));

@@ -181,6 +181,44 @@ fn the_harness_writes_valid_programs() {
 }
 
 #[test]
+fn operations_that_stablehlo_does_not_have_are_refused() {
+    // A function whose one operation is the last string.
+    let program = |dialect: &str, name: &str| {
+        let mut inner = varints(&[1, 0, 1 << 1]);
+        inner.extend(op(2, 0, &[]));
+        let mut functions = varints(&[1, 0, 1 << 1]);
+        functions.extend(op(1, WITH_ATTRIBUTES | WITH_REGIONS, &[4, 1 << 1 | 1]));
+        functions.extend(section(SECTION_CODE, &inner));
+        let mut code = varints(&[1 << 1]);
+        code.extend(op(0, WITH_REGIONS, &[1 << 1 | 1]));
+        code.extend(section(SECTION_CODE, &functions));
+        Parts {
+            strings: &["builtin", "module", "func", "sym_name", "f", "function_type", dialect, name],
+            dialects: &[(0, &[1]), (2, &[2]), (6, &[7])],
+            attributes: &[
+                vec![CODE_UNKNOWN_LOCATION],
+                vec![CODE_STRING, 3],
+                vec![CODE_STRING, 4],
+                vec![CODE_STRING, 5],
+                vec![CODE_DICTIONARY, 2, 1, 2, 3, 5],
+                vec![CODE_TYPE_ATTRIBUTE, 0],
+            ],
+            types: &[vec![CODE_FUNCTION_TYPE, 0, 0]],
+            code,
+        }
+        .write()
+    };
+    for (dialect, name) in [("stablehlo", "foo"), ("chlo", "foo"), ("sdy", "foo"), ("func", "foo")] {
+        let error = parse(program(dialect, name)).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Unsupported, "{error}");
+        assert!(error.to_string().contains(&format!("no operation '{dialect}.{name}'")), "{error}");
+    }
+    // The rest of the program is right: what a dialect that is not known has is not known either.
+    let error = parse(program("my", "foo")).unwrap_err();
+    assert!(error.to_string().contains("expected func.return at the end of the block"), "{error}");
+}
+
+#[test]
 fn dictionaries_are_sorted_and_have_each_name_once() {
     // Entries 1 and 4 are the strings `m.a` and `module`.
     let dictionary =

@@ -45,7 +45,7 @@ fn signature_and_attributes_of_main() {
     assert_eq!(module.name.as_deref(), Some("jit_mlp"));
     assert_eq!(module.integer_attribute("mhlo.num_replicas"), Some(1));
     let main = module.main().unwrap();
-    assert_eq!(main.visibility, Visibility::Public);
+    assert_eq!(main.visibility, Some(Visibility::Public));
     let types: Vec<_> = main.argument_types().iter().map(ToString::to_string).collect();
     assert_eq!(types[0], "tensor<64x32xf32>");
     assert_eq!(main.result_types()[0].to_string(), "tensor<8x10xf32>");

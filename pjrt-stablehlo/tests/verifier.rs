@@ -132,7 +132,7 @@ fn blocks_end_with_their_terminator() {
 fn functions_exist_and_do_not_call_themselves() {
     let call = |callee: &str| {
         let mut builder = Builder::new(&[]);
-        builder.op(Op::FuncCall(FuncCall { callee: callee.into() }), &[], &[]);
+        builder.op(Op::FuncCall(FuncCall::new(callee).into()), &[], &[]);
         message(builder.finish(&[]))
     };
     assert!(call("other").contains("the module has no function 'other'"));

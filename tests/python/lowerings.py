@@ -3,7 +3,7 @@
     python lowerings.py FOLDER [--hlo]
 
 FOLDER gets `manifest.jsonl`, one object a line: `name`, `format` (`mlir-text`, `mlir-bytecode`, `hlo`) and `program`, the file;
-and those files: the text, the text with locations, the portable artifact, and with `--hlo` the HloModuleProto.
+and those files: the text, the text with locations, the portable artifact, and with `--hlo` the HloModuleProto before XLA's passes.
 
 Runs with JAX from 0.4.35 on. A function that a release does not have, or that it cannot lower, is left out and named.
 """

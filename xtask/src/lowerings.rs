@@ -31,7 +31,15 @@ fn releases() -> &'static [&'static str] {
 /// Lowers the functions of `tests/python/lowerings.py` under each release, and compares how MLIR and `pjrt-stablehlo` read
 /// them.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    workspace::build_dev()?;
+    // Nothing but the reader is needed.
+    run_command(workspace::cargo().args([
+        "build",
+        "--quiet",
+        "--package",
+        "pjrt-stablehlo",
+        "--example",
+        "to_text",
+    ]))?;
     let venv = test_environment()?;
     let mut agreement = agreement(&venv);
     agreement.arg("--only-lowerings").arg("--every-version");
@@ -49,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 pub(crate) fn write(venv: &Venv, name: &str) -> Result<PathBuf> {
     let folder = workspace::root().join("target/lowerings").join(name);
     let script = workspace::root().join("tests/python/lowerings.py");
-    run_command(venv.python().arg(script).arg(&folder))?;
+    run_command(venv.python().arg(script).arg(&folder).arg("--hlo"))?;
     Ok(folder)
 }
 

@@ -39,7 +39,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             location(LocationKind::CallSite { callee, caller: decoder.location()? })
         }
         11 => {
-            let file = decoder.string_attribute()?;
+            let file = decoder.location_name()?;
             let line = position(decoder)?;
             let column = position(decoder)?;
             location(LocationKind::File { file, line, column, end_line: line, end_column: column })
@@ -50,7 +50,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             location(LocationKind::Fused { parts, metadata })
         }
         14 => {
-            let name = decoder.string_attribute()?;
+            let name = decoder.location_name()?;
             location(LocationKind::Name { name, child: decoder.location()? })
         }
         15 => Attribute::Location(Location::UNKNOWN),
@@ -61,7 +61,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             elements(decoder, ty)?
         }
         22 => {
-            let file = decoder.string_attribute()?;
+            let file = decoder.location_name()?;
             let positions = decoder.list(position)?;
             let (line, column, end_line, end_column) = match *positions {
                 [] => (0, 0, 0, 0),
@@ -193,6 +193,13 @@ const FLOATS: &[(u64, ElementType)] = &[
     (32, ElementType::F8E8M0FNU),
 ];
 
+/// Whether a buffer's layout is the one that it has where none is given: `affine_map<(d0, d1) -> (d0, d1)>`.
+fn is_identity(layout: &Attribute) -> bool {
+    let Attribute::Opaque(text) = layout else { return false };
+    let sides = text.strip_prefix("affine_map<").and_then(|text| text.strip_suffix('>'));
+    sides.and_then(|sides| sides.split_once(" -> ")).is_some_and(|(from, to)| from == to)
+}
+
 /// Decodes a type; the codes are those of MLIR's `BuiltinDialectBytecode.td`.
 pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
     let start = decoder.cursor;
@@ -216,7 +223,10 @@ pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
         10 => {
             let shape = decoder.cursor.signed_list()?;
             let element = decoder.ty()?;
-            decoder.attribute()?;
+            let layout = decoder.attribute()?;
+            if !decoder.is_incomplete() && !is_identity(&layout) {
+                return Err(start.error("buffers with a layout are not supported"));
+            }
             match tensor::ranked(decoder, shape, element, None)? {
                 Type::Tensor(buffer) => Type::Buffer(buffer),
                 other => other,
@@ -243,4 +253,18 @@ pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
             }
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_identity_is_the_layout_of_a_plain_buffer() {
+        let is_plain = |text: &str| is_identity(&Attribute::Opaque(text.into()));
+        assert!(is_plain("affine_map<(d0, d1) -> (d0, d1)>"));
+        assert!(is_plain("affine_map<() -> ()>"));
+        assert!(!is_plain("affine_map<(d0, d1) -> (d1, d0)>"));
+        assert!(!is_plain("strided<[2]>"));
+    }
 }

@@ -539,9 +539,7 @@ impl<'a> Reader<'a> {
         if let Some(Attribute::String(name)) = head.attributes.get("sym_name") {
             self.module.name = Some(name.clone());
         }
-        if let Ok(name) = &self.names[head.name] {
-            self.module.attributes = head.attributes.discardable(name);
-        }
+        self.module.attributes = head.attributes.without(&["sym_name"]);
         self.module.location = head.location.clone();
     }
 
@@ -629,18 +627,15 @@ fn function(head: &OpHead) -> Result<Function, Error> {
         _ => return Err(missing("the type")),
     };
     let visibility = match get("sym_visibility") {
-        None => Visibility::Public,
-        Some(Attribute::String(visibility)) => match &**visibility {
-            "" | "public" => Visibility::Public,
-            "private" => Visibility::Private,
-            "nested" => Visibility::Nested,
-            other => {
-                return Err(Error::new(
-                    ErrorKind::Invalid,
-                    format!("expected a visibility, found '{other}'"),
-                ));
-            }
-        },
+        None => None,
+        // VHLO has no other way to say nothing.
+        Some(Attribute::String(visibility)) if visibility.is_empty() => None,
+        Some(Attribute::String(visibility)) => {
+            let known = Visibility::from_name(visibility);
+            let invalid =
+                || format!("sym_visibility: expected public, private or nested, found '{visibility}'");
+            Some(known.ok_or_else(|| Error::new(ErrorKind::Invalid, invalid()))?)
+        }
         Some(_) => return Err(missing("a visibility")),
     };
     let dictionaries = |name: &str, count: usize| match get(name).and_then(Attribute::as_array) {

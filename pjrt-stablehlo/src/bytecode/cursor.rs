@@ -145,7 +145,7 @@ impl<'a> Cursor<'a> {
                 i32::try_from(value).map_err(|_| self.error(format!("expected 32 bits, found {value}")))?;
             match usize::try_from(index).ok().and_then(|index| values.get_mut(index)) {
                 Some(place) => *place = i64::from(value),
-                None => return Err(self.error(format!("expected a place below {len}, found {index}"))),
+                None => return Err(self.error(format!("expected one of {len} places, found place {index}"))),
             }
         }
         Ok(values)

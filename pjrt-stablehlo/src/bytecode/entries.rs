@@ -398,6 +398,15 @@ impl Decoder<'_> {
         })
     }
 
+    /// A reference to a string attribute in a location, of which what is not UTF-8 is replaced.
+    pub(super) fn location_name(&mut self) -> Result<Str, Error> {
+        self.typed("a string", Str::default(), |attribute| match attribute {
+            Attribute::String(text) => Some(text),
+            Attribute::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).as_ref().into()),
+            _ => None,
+        })
+    }
+
     /// A reference to a location.
     pub(super) fn location(&mut self) -> Result<Location, Error> {
         self.typed("a location", Location::UNKNOWN, |attribute| match attribute {

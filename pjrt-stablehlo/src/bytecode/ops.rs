@@ -6,7 +6,7 @@ use super::sections::{FORMAT_SEGMENT_SIZES, File, OpName};
 use crate::ir::{
     Attribute, ChannelHandle, ConvDimensionNumbers, DictionaryAttribute, DotAlgorithm, DotDimensionNumbers,
     ElementType, GatherDimensionNumbers, Ints, Location, Op, OpCode, OtherOp, Presence,
-    ScatterDimensionNumbers, Str, Type, own_attributes,
+    ScatterDimensionNumbers, Str, Type, is_unknown, own_attributes,
 };
 use crate::limits::{ATTRIBUTE_NUMBERS_BASE, ATTRIBUTE_NUMBERS_PER_BYTE, MAX_ATTRIBUTE_ELEMENTS};
 use crate::{Error, ErrorKind};
@@ -118,6 +118,9 @@ fn vhlo_attributes(code: OpCode, form: u32) -> Vec<(Str, Presence)> {
             parts => names.extend(parts),
         }
     }
+    if code == OpCode::FuncCall {
+        names = vec!["callee"];
+    }
     if form == 1 {
         names.retain(|name| !is_new_in_second_form(code, name));
         if code == OpCode::DynamicConv {
@@ -195,6 +198,9 @@ impl KnownName {
                 registered: op.registered,
                 attributes: Some(attributes),
             });
+        }
+        if is_unknown(&name) {
+            return unsupported(format!("there is no operation '{name}' in the newest StableHLO"));
         }
         let meaning = match &*name {
             "builtin.module" => Meaning::Module,

@@ -63,7 +63,21 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             ty: crate::ir::ElementType::I64,
             values: decoder.cursor.signed_list()?.into(),
         },
-        9 | 11 | 12 | 14 => Attribute::Array(decoder.attributes()?.into()),
+        // Lists of axes are kept as their text, as the text reader keeps them.
+        11 => {
+            let axes = axis_refs(decoder)?;
+            Attribute::Opaque(format!("{AXIS_REF_LIST}{}>", braces(&axes)).into())
+        }
+        12 => {
+            let lists = decoder.attributes()?;
+            let lists = lists.iter().filter_map(|list| match list {
+                Attribute::Opaque(text) => text.strip_prefix(AXIS_REF_LIST)?.strip_suffix('>'),
+                _ => None,
+            });
+            let lists = lists.collect::<Vec<_>>().join(", ");
+            Attribute::Opaque(format!("sdy<list_of_axis_ref_lists[{lists}]>").into())
+        }
+        9 | 14 => Attribute::Array(decoder.attributes()?.into()),
         10 => sharding_rule(decoder)?,
         13 => {
             let axes = decoder.attributes()?;
@@ -74,6 +88,18 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
         17 => tensor_sharding(decoder, 3)?,
         code => return Err(start.error(format!("attribute code {code} of dialect 'sdy' is not supported"))),
     })
+}
+
+/// How the text of a list of axes begins.
+const AXIS_REF_LIST: &str = "sdy<axis_ref_list";
+
+/// `{"x", "y":(1)2}`.
+fn braces(axes: &[AxisRef]) -> String {
+    let axes = axes.iter().map(|axis| {
+        let text = Attribute::AxisRef(axis.clone().into()).to_string();
+        text.trim_start_matches("#sdy.axis_ref<").trim_end_matches('>').to_owned()
+    });
+    format!("{{{}}}", axes.collect::<Vec<_>>().join(", "))
 }
 
 fn ints(decoder: &mut Decoder<'_>) -> Result<Ints, Error> {
@@ -157,5 +183,21 @@ fn factor_name(factor: i64) -> String {
     match u8::try_from(factor) {
         Ok(factor @ 0..=17) => char::from(b'i' + factor).to_string(),
         _ => format!("z_{}", factor.saturating_sub(17)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_axes_are_the_text_that_shardy_reads() {
+        let part = SubAxis { pre_size: 1, size: 2 };
+        let axes = [
+            AxisRef { name: "x".into(), sub_axis: None },
+            AxisRef { name: "y".into(), sub_axis: Some(part) },
+        ];
+        assert_eq!(braces(&axes), "{\"x\", \"y\":(1)2}");
+        assert_eq!(braces(&[]), "{}");
     }
 }

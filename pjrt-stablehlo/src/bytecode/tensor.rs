@@ -78,7 +78,14 @@ fn boolean_literal(ty: TensorType, blob: Bytes, elements: u64) -> Result<Literal
     let data = match *blob {
         // Writers mark a splat of true with all ones, because one byte can be eight elements as well.
         [0xff] => LiteralData::Splat([1].as_slice().into()),
-        _ if len == elements.div_ceil(8) && len != elements => LiteralData::Bits(blob),
+        // MLIR wrote bits until 2026.
+        _ if len == elements.div_ceil(8) && len != elements => {
+            let unused = (len * 8 - elements) as u32;
+            if blob.last().is_some_and(|last| last.leading_zeros() < unused) {
+                return Err(LiteralError::Bits(ty));
+            }
+            LiteralData::Bits(blob)
+        }
         [byte] if elements == 1 => LiteralData::Dense([byte & 1].as_slice().into()),
         [byte] => LiteralData::Splat([u8::from(byte != 0)].as_slice().into()),
         _ if blob.iter().all(|&byte| byte <= 1) => LiteralData::Dense(blob),

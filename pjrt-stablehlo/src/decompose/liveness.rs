@@ -50,7 +50,9 @@ pub(super) fn kept_functions(module: &Module, core: &CoreOps) -> Vec<bool> {
         .map(|(index, _)| index)
         .collect();
     let is_root = |index: usize, function: &Function| {
-        function.visibility != Visibility::Private || function.name == "main" || !referenced.contains(&index)
+        function.visibility != Some(Visibility::Private)
+            || function.name == "main"
+            || !referenced.contains(&index)
     };
     let roots = functions.iter().enumerate().filter(|(index, function)| is_root(*index, function));
     let mut work: Vec<usize> = roots.map(|(index, _)| index).collect();

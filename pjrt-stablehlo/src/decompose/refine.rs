@@ -134,7 +134,7 @@ fn with_main(module: &Module, old: &Function, main: Function) -> Result<Module, 
     }
     let mut main = Some(main);
     for (index, function) in functions.iter().enumerate() {
-        let is_private = function.visibility == Visibility::Private;
+        let is_private = function.visibility == Some(Visibility::Private);
         let function = match function.name == "main" {
             true => main.take(),
             false if is_private && before[index] && !after[index] => None,

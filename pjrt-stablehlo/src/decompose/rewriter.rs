@@ -463,7 +463,7 @@ impl<'m> Rewriter<'m> {
     pub(super) fn call(&mut self, op: &'m Operation, call: FuncCall) {
         let operands = self.flat(&op.operands);
         let results = self.result_types(op);
-        let id = self.b.add_op(Op::FuncCall(call), &operands, results);
+        let id = self.b.add_op(Op::FuncCall(call.into()), &operands, results);
         self.b.body.op_mut(id).attributes = op.attributes.clone();
         let values = self.b.body.op(id).results.collect();
         self.bind(op, values);

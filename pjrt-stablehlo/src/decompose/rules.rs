@@ -133,7 +133,7 @@ fn composite<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
     if super::inlines_calls(r.core) {
         return r.inline_call(op, &composite.decomposition);
     }
-    r.call(op, FuncCall { callee: composite.decomposition.clone() });
+    r.call(op, FuncCall::new(composite.decomposition.clone()));
     Ok(())
 }
 

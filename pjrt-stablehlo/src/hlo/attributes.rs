@@ -27,7 +27,7 @@ const DOT_ALGORITHMS: &[(ElementType, ElementType, i64, bool)] = &[
     (ElementType::BF16, ElementType::F32, 9, false),
 ];
 
-/// Number of the first algorithms, for which operands may be of any 8-bit float type.
+/// Numbers of the algorithms for which operands may be of any 8-bit float type.
 const ANY_F8: [i32; 2] = [1, 2];
 
 pub(super) fn precisions(at: &Instruction) -> Result<PrecisionConfig, Error> {
@@ -52,19 +52,15 @@ pub(super) fn dot_algorithm(
     let entry = usize::try_from(code).ok().and_then(|code| DOT_ALGORITHMS.get(code - 1));
     let &(operands, sum, products, is_imprecise) =
         entry.ok_or_else(|| at.unsupported(format!("dot algorithm number {code} is not supported")))?;
-    let (lhs, rhs) = if ANY_F8.contains(&code) { (lhs, rhs) } else { (operands, operands) };
-    // With n parts of each operand, XLA computes n * n products, or leaves out those of the smallest parts.
-    let parts = match products {
-        1 => 1,
-        3 => 2,
-        _ => 3,
-    };
+    let is_own = |ty: ElementType| ANY_F8.contains(&code) && ty.is_float() && ty.bits() == 8;
+    let precision = |ty: ElementType| Type::Scalar(if is_own(ty) { ty } else { operands });
     Ok(Some(DotAlgorithm {
-        lhs_precision_type: Type::Scalar(lhs),
-        rhs_precision_type: Type::Scalar(rhs),
+        lhs_precision_type: precision(lhs),
+        rhs_precision_type: precision(rhs),
         accumulation_type: Type::Scalar(sum),
-        lhs_component_count: parts,
-        rhs_component_count: parts,
+        // How XLA splits operands into parts is its own business: the number of products says it.
+        lhs_component_count: 1,
+        rhs_component_count: 1,
         num_primitive_operations: products,
         allow_imprecise_accumulation: is_imprecise,
     }))

@@ -204,7 +204,7 @@ impl Emitter {
     }
 
     pub(super) fn call(&mut self, callee: &Str, operands: &[ValueId], results: Vec<Type>) -> Vec<ValueId> {
-        self.values(Op::FuncCall(ops::FuncCall { callee: callee.clone() }), operands, results)
+        self.values(Op::FuncCall(ops::FuncCall::new(callee.clone()).into()), operands, results)
     }
 
     /// A tuple of values.

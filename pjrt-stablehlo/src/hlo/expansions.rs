@@ -38,7 +38,7 @@ impl Reader {
                 code.add(Op::FuncReturn(ops::FuncReturn {}), &values, []);
                 let function = Function {
                     name: self.unique_name(&format!("{name}.impl")),
-                    visibility: Visibility::Private,
+                    visibility: Some(Visibility::Private),
                     ty: FunctionType { inputs, results: results.clone() },
                     body: code.body,
                     ..Function::default()

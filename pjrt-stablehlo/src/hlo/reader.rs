@@ -114,7 +114,7 @@ impl Reader {
         let mut functions = Vec::new();
         while let Some(computation) = self.pending.pop_front() {
             let mut function = self.read_function(computation)?.0;
-            function.visibility = Visibility::Private;
+            function.visibility = Some(Visibility::Private);
             functions.push(function);
         }
         functions.append(&mut self.additions);

@@ -485,3 +485,75 @@ fn errors_of_the_verifier_name_the_instruction() {
     assert_eq!(error.kind, ErrorKind::Invalid);
     assert!(error.to_string().contains("\"add.1\""), "{error}");
 }
+
+#[test]
+fn dot_algorithms_are_those_of_the_frameworks() {
+    let dot = |algorithm: i32, element: i32| {
+        let matrix = || shape(element, &[2, 2]);
+        let numbers = proto::DotDimensionNumbers {
+            lhs_contracting_dimensions: vec![1],
+            rhs_contracting_dimensions: vec![0],
+            ..proto::DotDimensionNumbers::default()
+        };
+        let config = proto::PrecisionConfig { algorithm, ..proto::PrecisionConfig::default() };
+        let dot = proto::Instruction {
+            dot_dimension_numbers: Some(numbers),
+            precision_config: Some(config),
+            ..instruction(1, "dot", shape(F32, &[2, 2]), &[0, 0])
+        };
+        read_entry(&[parameter(0, 0, matrix()), dot])
+    };
+    const F8E4M3FN: i32 = 20;
+    // Number in XLA, elements, types of precision, products, imprecise sums: what JAX writes for its presets.
+    for (algorithm, element, precision, products, imprecise) in [
+        (1, F8E4M3FN, "f8E4M3FN", 1, false),
+        (2, F32, "f8E5M2", 1, true),
+        (6, F32, "bf16", 1, false),
+        (7, F32, "bf16", 3, false),
+        (8, F32, "bf16", 6, false),
+        (9, F32, "tf32", 1, false),
+        (10, F32, "tf32", 3, false),
+        (13, F32, "bf16", 9, false),
+    ] {
+        let expected = format!(
+            "#stablehlo.dot_algorithm<lhs_precision_type = {precision}, rhs_precision_type = {precision}, \
+             accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, \
+             num_primitive_operations = {products}, allow_imprecise_accumulation = {imprecise}>"
+        );
+        assert_contains(&dot(algorithm, element).unwrap(), &[&expected]);
+    }
+    assert_eq!(dot(14, F32).unwrap_err().kind, ErrorKind::Unsupported);
+}
+
+#[test]
+fn what_is_printed_reads_as_the_same_text() {
+    let array = shape(F32, &[2]);
+    let branch = |id, opcode: &str| {
+        computation(id, &[parameter(0, 0, array.clone()), instruction(1, opcode, array.clone(), &[0])])
+    };
+    let conditional = proto::Instruction {
+        called_computation_ids: vec![1, 2],
+        ..instruction(3, "conditional", array.clone(), &[0, 2, 2])
+    };
+    let entry = computation(
+        9,
+        &[
+            parameter(0, 0, shape(S32, &[])),
+            parameter(1, 1, array.clone()),
+            instruction(2, "negate", array.clone(), &[1]),
+            conditional,
+        ],
+    );
+    let scalar = || shape(PRED, &[]);
+    let condition = computation(3, &[parameter(0, 0, scalar()), instruction(1, "not", scalar(), &[0])]);
+    let body = computation(4, &[parameter(0, 0, scalar()), instruction(1, "not", scalar(), &[0])]);
+    let looped =
+        proto::Instruction { called_computation_ids: vec![4, 3], ..instruction(1, "while", scalar(), &[0]) };
+    for computations in [
+        vec![branch(1, "abs"), branch(2, "negate"), entry],
+        vec![condition, body, computation(9, &[parameter(0, 0, scalar()), looped])],
+    ] {
+        let printed = format!("{:#}", read(computations).unwrap());
+        assert_eq!(format!("{:#}", parse(printed.as_bytes().to_vec()).unwrap()), printed);
+    }
+}

@@ -14,7 +14,12 @@ pub(crate) struct Context<'a> {
     pub(crate) op: &'a Operation,
 }
 
-/// A list of numbers for messages; unknown ones are `?`.
+/// A list of numbers for messages.
+pub(crate) fn integers(values: &[i64]) -> String {
+    format!("{values:?}")
+}
+
+/// A list of sizes for messages; unknown ones are `?`.
 pub(crate) fn list(values: &[i64]) -> String {
     let values =
         values.iter().map(|&value| if value == DYNAMIC { "?".to_owned() } else { value.to_string() });
@@ -137,7 +142,11 @@ impl<'a> Context<'a> {
     ) -> Result<usize, Error> {
         let index = usize::try_from(dimension).ok().filter(|&index| index < rank);
         index.ok_or_else(|| {
-            self.error(constraint, format!("{what}: expected a dimension below {rank}, found {dimension}"))
+            let expected = match rank {
+                0 => "no dimension of a tensor without dimensions".to_owned(),
+                rank => format!("a dimension from 0 to {}", rank - 1),
+            };
+            self.error(constraint, format!("{what}: expected {expected}, found {dimension}"))
         })
     }
 
@@ -181,7 +190,7 @@ impl<'a> Context<'a> {
         values: &[i64],
     ) -> Result<(), Error> {
         self.require(constraint, values.is_sorted(), || {
-            format!("{what}: expected rising dimensions, found {}", list(values))
+            format!("{what}: expected rising dimensions, found {}", integers(values))
         })
     }
 
@@ -204,7 +213,7 @@ impl<'a> Context<'a> {
         values: &[i64],
     ) -> Result<(), Error> {
         self.require(constraint, values.iter().all(|&value| value > 0), || {
-            format!("{what}: expected positive numbers, found {}", list(values))
+            format!("{what}: expected positive numbers, found {}", integers(values))
         })
     }
 

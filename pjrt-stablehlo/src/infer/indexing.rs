@@ -1,6 +1,6 @@
 //! Operations that index with values.
 
-use super::context::{Context, list};
+use super::context::{Context, integers};
 use super::reductions;
 use super::result::{ResultRule, Results};
 use super::shape::{Shape, Size, sizes_agree};
@@ -184,7 +184,7 @@ impl IndexMap<'_> {
         cx.require(rules.indices_not_vector, !of_indices.contains(&self.index_vector_dim), || {
             format!(
                 "{what}: expected dimensions other than that of index vectors, found {}",
-                list(of_indices)
+                integers(of_indices)
             )
         })?;
         cx.length(rules.batching_count, what, of_indices.len(), self.batching.1.len())?;
@@ -254,7 +254,7 @@ pub(super) fn gather(cx: &Context<'_>, numbers: &GatherDimensionNumbers, slice: 
             ] {
                 let narrow = dimensions.iter().all(|&dimension| sizes[dimension as usize] <= 1);
                 cx.require(constraint, narrow, || {
-                    format!("slice_sizes: expected at most 1 in {what} dimensions, found {}", list(sizes))
+                    format!("slice_sizes: expected at most 1 in {what} dimensions, found {}", integers(sizes))
                 })?;
             }
             sizes.to_vec()

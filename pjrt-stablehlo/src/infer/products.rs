@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::context::Context;
+use super::context::{Context, integers};
 use super::result::{ResultRule, Results};
 use super::shape::{Shape, elements_compatible, shapes_agree, sizes_agree};
 use super::windows::precision_config;
@@ -180,8 +180,16 @@ pub(super) fn fft(cx: &Context<'_>, op: &Fft) -> Results {
             // The specification gives lengths of complex transforms no meaning beside the shape.
             FftType::Fft | FftType::Ifft => (length, length, C(5)),
         };
-        cx.require(constraint, length >= 0 && sizes_agree(operand.dims()[dimension], from), || {
-            format!("dimension {dimension} of {operand}: expected size {from} for length {length}")
+        cx.require(constraint, length >= 0, || {
+            format!("fft_length: expected no negative length, found {}", integers(&op.fft_length))
+        })?;
+        cx.require(constraint, sizes_agree(operand.dims()[dimension], from), || {
+            let why = if from == length { String::new() } else { format!(", {length} / 2 + 1,") };
+            format!(
+                "operand 'operand': expected size {from}{why} of dimension {dimension} for a {} of length {length}, \
+                 found {operand}",
+                op.fft_type
+            )
         })?;
         if from != to {
             shape.set(dimension, (to, DYNAMIC));

@@ -1,6 +1,6 @@
 //! Operations whose regions combine elements.
 
-use super::context::{Context, list};
+use super::context::{Context, integers};
 use super::result::{ResultRule, Results};
 use super::shape::{Shape, is_promotable, scalar_of, shapes_agree, types_compatible};
 use crate::Constraint::{self, C};
@@ -174,7 +174,7 @@ pub(super) fn window_attributes(
 ) -> Result<(), Error> {
     for &(what, values, length, range) in attributes {
         cx.require(length, values.is_empty() || values.len() == rank, || {
-            format!("{what}: expected {rank} elements, found {}", list(values))
+            format!("{what}: expected {rank} elements, found {}", integers(values))
         })?;
         cx.positive(range, what, values)?;
     }

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use super::context::{Context, list};
+use super::context::{Context, integers, list};
 use super::result::{ResultRule, Results};
 use super::shape::{Shape, concatenated, map_size, sizes_agree};
 use crate::Constraint::{self, C};
 use crate::Error;
 use crate::ir::ops::{Pad, Slice};
-use crate::ir::{DYNAMIC, ElementType, Literal, QuantizedType, RngAlgorithm, RngDistribution, Type};
+use crate::ir::{
+    DYNAMIC, ElementType, Literal, QuantizedType, RngAlgorithm, RngDistribution, TensorSharding, Type,
+};
 
 /// `constant`: the type of the value.
 pub(super) fn constant(value: &Literal) -> Results {
@@ -19,7 +21,7 @@ pub(super) fn constant(value: &Literal) -> Results {
 pub(super) fn broadcast(cx: &Context<'_>, sizes: &[i64]) -> Results {
     let operand = cx.tensor(0)?;
     cx.require(None, sizes.iter().all(|&size| size >= 0), || {
-        format!("broadcast_sizes: expected no negative size, found {}", list(sizes))
+        format!("broadcast_sizes: expected no negative size, found {}", integers(sizes))
     })?;
     let new = sizes.iter().map(|&size| (size, DYNAMIC));
     let shape: Shape = new.chain(Shape::of(operand).sizes()).collect();
@@ -42,7 +44,7 @@ fn shape_operand(cx: &Context<'_>, index: usize, constraint: Constraint) -> Resu
     };
     if let Some(sizes) = cx.constant(index) {
         cx.require(constraint, sizes.iter().all(|&size| size >= 0), || {
-            format!("{}: expected no negative size, found {}", cx.operand_name(index), list(&sizes))
+            format!("{}: expected no negative size, found {}", cx.operand_name(index), integers(&sizes))
         })?;
         return Ok(Shape::from(&*sizes));
     }
@@ -160,7 +162,7 @@ fn padded(size: i64, low: i64, high: i64, interior: i64) -> Option<i64> {
 fn pad_amounts(cx: &Context<'_>, low: &[i64], high: &[i64], interior: &[i64]) -> Results {
     let operand = cx.tensor(0)?;
     cx.require(C(3), interior.iter().all(|&amount| amount >= 0), || {
-        format!("interior_padding: expected no negative amount, found {}", list(interior))
+        format!("interior_padding: expected no negative amount, found {}", integers(interior))
     })?;
     let mut sizes = Vec::with_capacity(operand.rank());
     for index in 0..operand.rank() {
@@ -315,10 +317,24 @@ pub(super) fn torch_index_select(cx: &Context<'_>, dim: i64, batch_dims: i64) ->
     Ok(vec![ResultRule::of(shape.like(operand), None)])
 }
 
-/// `optimization_barrier`, `sharding_constraint`, `reshard`, `collective_permute`: each result is an operand.
+/// `optimization_barrier`, `collective_permute`: each result is an operand.
 pub(super) fn same_types(cx: &Context<'_>, constraint: impl Into<Option<Constraint>>) -> Results {
     let constraint = constraint.into();
     Ok(cx.operand_types().into_iter().map(|ty| ResultRule::of(ty, constraint)).collect())
+}
+
+/// `sharding_constraint`, `reshard`: the operand, with a sharding for each of its dimensions, or for none where it is on one
+/// device.
+pub(super) fn sharded(cx: &Context<'_>, sharding: &TensorSharding) -> Results {
+    let count = sharding.dim_shardings.len();
+    if let Type::Tensor(operand) = cx.operand_type(0)
+        && count > 0
+    {
+        cx.require(None, count == operand.rank(), || {
+            format!("sharding: expected shardings of the dimensions of {operand}, found {count}")
+        })?;
+    }
+    same_types(cx, None)
 }
 
 /// `create_token`, `after_all`, `send`, `outfeed`: a token.

@@ -1,6 +1,6 @@
 //! Convolutions and reductions of windows.
 
-use super::context::{Context, list};
+use super::context::{Context, integers, list};
 use super::reductions::{self, Window, at, window_attributes};
 use super::result::{ResultRule, Results};
 use super::shape::{Shape, Size, map_size, scalar_of, sizes_agree};
@@ -86,7 +86,7 @@ impl Common<'_> {
             ),
         ] {
             cx.require(length, places.len() == spatial, || {
-                format!("{what}: expected {spatial} spatial ones, found {}", list(places))
+                format!("{what}: expected {spatial} spatial ones, found {}", integers(places))
             })?;
             let all: Vec<i64> = named.iter().chain(places).copied().collect();
             cx.dimensions(range, what, &all, spatial + 2)?;

@@ -198,6 +198,24 @@ impl Attribute {
     }
 }
 
+impl Attribute {
+    /// What kind of attribute this is, and of what type, for messages.
+    pub(crate) fn description(&self) -> String {
+        match self {
+            Attribute::Integer { ty, .. } | Attribute::Float { ty, .. } => {
+                format!("{} of type {ty}", self.kind())
+            }
+            Attribute::IntegerArray { ty, .. } | Attribute::FloatArray { ty, .. } => {
+                format!("an array of {ty}")
+            }
+            Attribute::Elements(literal) => format!("dense elements of type {}", literal.ty()),
+            Attribute::Resource { value, .. } => format!("a dense resource of type {}", value.ty()),
+            Attribute::Type(ty) => format!("the type {ty}"),
+            _ => self.kind().to_owned(),
+        }
+    }
+}
+
 impl From<&str> for Attribute {
     fn from(text: &str) -> Self {
         Attribute::String(text.into())

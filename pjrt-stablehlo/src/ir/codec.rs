@@ -30,11 +30,14 @@ pub(crate) fn decode<C: Codec>(
     name: &'static str,
     attribute: Option<Attribute>,
 ) -> Result<C::Value, AttributeError> {
-    let (value, found) = match &attribute {
-        Some(attribute) => (C::decode(attribute), attribute.kind()),
-        None => (C::absent(), "nothing"),
+    let value = match &attribute {
+        Some(attribute) => C::decode(attribute),
+        None => C::absent(),
     };
-    value.ok_or_else(|| AttributeError { op: op.into(), attribute: name, expected: C::EXPECTED, found })
+    value.ok_or_else(|| {
+        let found = attribute.map_or_else(|| "nothing".to_owned(), |attribute| attribute.description());
+        AttributeError { op: op.into(), attribute: name, expected: C::EXPECTED, found: found.into() }
+    })
 }
 
 /// The attribute of a typed form, with its name.
@@ -84,14 +87,37 @@ fn integer(value: i64, ty: ElementType) -> Option<Attribute> {
     Some(Attribute::Integer { value, ty })
 }
 
-fn ints(attribute: &Attribute) -> Option<Ints> {
+/// The value of an integer of this type.
+fn typed_integer(attribute: &Attribute, expected: ElementType) -> Option<i64> {
+    match *attribute {
+        Attribute::Integer { value, ty } if ty == expected => Some(value),
+        _ => None,
+    }
+}
+
+fn boolean(attribute: &Attribute) -> Option<bool> {
+    match *attribute {
+        Attribute::Bool(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// Integers of this type: as an array, or as elements, which is how programs had them before there were arrays.
+fn ints(attribute: &Attribute, expected: ElementType) -> Option<Ints> {
     match attribute {
-        Attribute::IntegerArray { values, .. } => Some((**values).into()),
-        Attribute::Elements(literal) | Attribute::Resource { value: literal, .. } => {
+        Attribute::IntegerArray { values, ty } if *ty == expected => Some((**values).into()),
+        Attribute::Elements(literal) | Attribute::Resource { value: literal, .. }
+            if literal.ty().element_type() == expected =>
+        {
             literal.to_i64s(crate::limits::MAX_ATTRIBUTE_ELEMENTS).map(Into::into)
         }
         _ => None,
     }
+}
+
+/// A layout: the dimensions of a tensor in some order.
+fn layout(attribute: &Attribute) -> Option<Ints> {
+    ints(attribute, ElementType::Index)
 }
 
 fn int_array(values: &[i64]) -> Attribute {
@@ -104,7 +130,7 @@ fn matrix(attribute: &Attribute) -> Option<(usize, Ints)> {
         [_, columns] => usize::try_from(*columns).ok()?,
         _ => return None,
     };
-    Some((columns, ints(attribute)?))
+    Some((columns, ints(attribute, ElementType::I64)?))
 }
 
 fn int_elements(dims: &[i64], values: &[i64], ty: ElementType) -> Option<Attribute> {
@@ -155,37 +181,38 @@ fn layout_attribute(layout: &Ints) -> Option<Attribute> {
 
 codecs! {
     /// `5 : i64`.
-    I64: i64 = "a 64-bit integer",
-        decode |attribute| attribute.as_i64(),
+    I64: i64 = "an integer of type i64",
+        decode |attribute| typed_integer(attribute, ElementType::I64),
         encode |value| integer(*value, ElementType::I64);
     /// `5 : i32`.
-    I32: i64 = "a 32-bit integer",
-        decode |attribute| attribute.as_i64(),
+    I32: i64 = "an integer of type i32",
+        decode |attribute| typed_integer(attribute, ElementType::I32),
         encode |value| integer(*value, ElementType::I32);
     /// `5 : i32`, 0 when absent.
-    OptionalI32: i64 = "a 32-bit integer",
-        decode |attribute| attribute.as_i64(),
+    OptionalI32: i64 = "an integer of type i32",
+        // Older versions of VHLO have it as an i64.
+        decode |attribute| typed_integer(attribute, ElementType::I32).or_else(|| typed_integer(attribute, ElementType::I64)),
         absent 0,
         encode |value| if *value == 0 { None } else { integer(*value, ElementType::I32) };
     /// `5 : i64`, -1 when absent.
-    SortDimension: i64 = "a 64-bit integer",
-        decode |attribute| attribute.as_i64(),
+    SortDimension: i64 = "an integer of type i64",
+        decode |attribute| typed_integer(attribute, ElementType::I64),
         absent -1,
         encode |value| if *value == -1 { None } else { integer(*value, ElementType::I64) };
     /// `1.0 : f32`.
-    F32: f32 = "a 32-bit float",
+    F32: f32 = "a float of type f32",
         decode |attribute| match attribute {
-            Attribute::Float { value, .. } => Some(*value as f32),
+            Attribute::Float { value, ty: ElementType::F32 } => Some(*value as f32),
             _ => None,
         },
         encode |value| Some(Attribute::Float { value: f64::from(*value), ty: ElementType::F32 });
     /// `true`.
     Bool: bool = "a boolean",
-        decode |attribute| attribute.as_bool(),
+        decode |attribute| boolean(attribute),
         encode |value| Some(Attribute::Bool(*value));
     /// `true`, false when absent.
     OptionalBool: bool = "a boolean",
-        decode |attribute| attribute.as_bool(),
+        decode |attribute| boolean(attribute),
         absent false,
         encode |value| value.then_some(Attribute::Bool(true));
     /// `unit` for true, absent for false.
@@ -215,22 +242,22 @@ codecs! {
         absent Box::default(),
         encode |value| if value.is_empty() { None } else { array(value, |name| Some(symbol_attribute(name))) };
     /// `array<i64: 1, 2>`.
-    IntArray: Ints = "integers",
-        decode |attribute| ints(attribute),
+    IntArray: Ints = "integers of type i64",
+        decode |attribute| ints(attribute, ElementType::I64),
         encode |value| Some(int_array(value));
     /// `array<i64: 1, 2>`, empty when absent.
-    OptionalIntArray: Ints = "integers",
-        decode |attribute| ints(attribute),
+    OptionalIntArray: Ints = "integers of type i64",
+        decode |attribute| ints(attribute, ElementType::I64),
         absent Ints::default(),
         encode |value| if value.is_empty() { None } else { Some(int_array(value)) };
     /// `array<i64: 1, 2>`, ones when absent: strides and dilations. Readers put in the ones.
-    Factors: Ints = "integers",
-        decode |attribute| ints(attribute),
+    Factors: Ints = "integers of type i64",
+        decode |attribute| ints(attribute, ElementType::I64),
         absent Ints::default(),
         encode |value| if value.iter().all(|&value| value == 1) { None } else { Some(int_array(value)) };
     /// `array<i1: true, false>`, false when absent. Readers put in the values.
     OptionalBoolArray: Box<[bool]> = "booleans",
-        decode |attribute| Some(ints(attribute)?.iter().map(|&value| value != 0).collect()),
+        decode |attribute| Some(ints(attribute, ElementType::I1)?.iter().map(|&value| value != 0).collect()),
         absent Box::default(),
         encode |value| if value.iter().all(|&value| !value) {
             None
@@ -241,21 +268,21 @@ codecs! {
             })
         };
     /// `dense<[[0, 1]]> : tensor<1x2xi64>`.
-    PairMatrix: IntPairs = "pairs of integers",
+    PairMatrix: IntPairs = "pairs of integers of type i64",
         decode |attribute| pairs(attribute),
         encode |value| pair_elements(value);
     /// `dense<[[0, 1]]> : tensor<1x2xi64>`, empty when absent.
-    OptionalPairs: IntPairs = "pairs of integers",
+    OptionalPairs: IntPairs = "pairs of integers of type i64",
         decode |attribute| pairs(attribute),
         absent IntPairs::default(),
         encode |value| if value.is_empty() { None } else { pair_elements(value) };
     /// `dense<[[0, 1]]> : tensor<1x2xi64>`, zeros when absent. Readers put in the zeros.
-    Padding: IntPairs = "pairs of integers",
+    Padding: IntPairs = "pairs of integers of type i64",
         decode |attribute| pairs(attribute),
         absent IntPairs::default(),
         encode |value| if value.iter().flatten().all(|&value| value == 0) { None } else { pair_elements(value) };
     /// `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>` or `#stablehlo.replica_group_mesh_axes<...>`.
-    Groups: ReplicaGroups = "a matrix of integers or mesh axes",
+    Groups: ReplicaGroups = "a matrix of integers of type i64, or mesh axes",
         decode |attribute| match attribute {
             Attribute::ReplicaGroupMeshAxes(axes) => Some(ReplicaGroups::MeshAxes(Box::new((**axes).clone()))),
             matrix_attribute => {
@@ -347,7 +374,9 @@ codecs! {
     /// `4 : i32`, `API_VERSION_ORIGINAL` when absent.
     OptionalApiVersion: CustomCallApiVersion = "a custom call API version",
         decode |attribute| match attribute {
-            Attribute::Integer { value, .. } => CustomCallApiVersion::from_code(u64::try_from(*value).ok()?),
+            Attribute::Integer { value, ty: ElementType::I32 } => {
+                CustomCallApiVersion::from_code(u64::try_from(*value).ok()?)
+            }
             other => Case::decode(other),
         },
         absent CustomCallApiVersion::Original,
@@ -384,12 +413,12 @@ codecs! {
         };
     /// `[dense<[1, 0]> : tensor<2xindex>]` or nothing.
     OptionalLayouts: Option<Layouts> = "an array of layouts",
-        decode |attribute| list(attribute, ints).map(Some),
+        decode |attribute| list(attribute, layout).map(Some),
         absent None,
         encode |value| array(value.as_ref()?, layout_attribute);
     /// `[[dense<[8, 128]> : tensor<2xindex>]]` or nothing.
     OptionalTilings: Option<Tilings> = "an array of tilings",
-        decode |attribute| list(attribute, |tiling| list(tiling, ints)).map(Some),
+        decode |attribute| list(attribute, |tiling| list(tiling, layout)).map(Some),
         absent None,
         encode |value| array(value.as_ref()?, |tiling| array(tiling, layout_attribute));
     /// `[#stablehlo.output_operand_alias<...>]`, empty when absent.

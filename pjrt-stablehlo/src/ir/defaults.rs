@@ -1,9 +1,10 @@
-//! Attributes that programs may leave out and whose default depends on the number of dimensions.
+//! What attributes are that programs may leave out.
 
-use super::{Ints, Op};
+use super::ops::FuncCall;
+use super::{Ints, Op, Str};
 
 impl Op {
-    /// Puts in strides, dilations, padding and window sizes that were left out. `rank` is that of the first operand.
+    /// Puts in what depends on the number of dimensions: strides, dilations, padding and window sizes that were left out. `rank` is that of the first operand.
     pub(crate) fn fill_defaults(&mut self, rank: usize) {
         let ones = |list: &mut Ints, count: usize| {
             if list.is_empty() {
@@ -49,5 +50,12 @@ impl Op {
             }
             _ => {}
         }
+    }
+}
+
+impl FuncCall {
+    /// A call of the function of this name, without further attributes.
+    pub fn new(callee: impl Into<Str>) -> FuncCall {
+        FuncCall { arg_attrs: None, callee: callee.into(), no_inline: false, res_attrs: None }
     }
 }

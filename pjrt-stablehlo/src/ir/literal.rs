@@ -51,6 +51,9 @@ pub enum LiteralError {
     /// Bit-packed data is for `i1` only.
     #[error("{0} cannot be stored as bits")]
     NotBoolean(TensorType),
+    /// There are bits behind those of the elements.
+    #[error("the bits of {0} go on behind its last element")]
+    Bits(TensorType),
     /// There is not enough memory for the expanded data.
     #[error("no memory for the {0} bytes of a constant")]
     OutOfMemory(u64),

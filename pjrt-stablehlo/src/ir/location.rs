@@ -15,6 +15,8 @@ use super::{Attribute, Str};
 pub struct Location(Option<Arc<LocationKind>>);
 
 /// What a [`Location`] says.
+///
+/// Names and files are UTF-8: where a program has other bytes in them, U+FFFD stands in their place.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum LocationKind {

@@ -38,10 +38,9 @@ pub struct MeshDeclaration {
 }
 
 /// Who may call a function.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
     /// Everyone.
-    #[default]
     Public,
     /// The module only.
     Private,
@@ -54,8 +53,8 @@ pub enum Visibility {
 pub struct Function {
     /// Symbol name, such as `main`.
     pub name: Str,
-    /// Visibility.
-    pub visibility: Visibility,
+    /// Visibility; `None` where the program does not say it, which means that everyone may call the function.
+    pub visibility: Option<Visibility>,
     /// Types of arguments and results.
     pub ty: FunctionType,
     /// Attributes of each argument (`mhlo.sharding`, `tf.aliasing_output`, `jax.buffer_donor`, ...): empty, or as
@@ -69,6 +68,27 @@ pub struct Function {
     pub body: Body,
     /// Location.
     pub location: Location,
+}
+
+impl Visibility {
+    /// The visibility of this name in MLIR's `sym_visibility`.
+    pub(crate) fn from_name(name: &str) -> Option<Visibility> {
+        Some(match name {
+            "public" => Visibility::Public,
+            "private" => Visibility::Private,
+            "nested" => Visibility::Nested,
+            _ => return None,
+        })
+    }
+
+    /// The name in MLIR's `sym_visibility`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Visibility::Public => "public",
+            Visibility::Private => "private",
+            Visibility::Nested => "nested",
+        }
+    }
 }
 
 impl Module {

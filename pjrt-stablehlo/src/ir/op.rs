@@ -116,7 +116,7 @@ pub struct AttributeError {
     /// What it has to be.
     pub expected: &'static str,
     /// What it is: `nothing`, or a kind of attribute.
-    pub found: &'static str,
+    pub found: Str,
 }
 
 macro_rules! op_payload {

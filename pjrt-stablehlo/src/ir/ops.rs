@@ -726,10 +726,16 @@ define_ops! {
     inline Xor = "stablehlo.xor" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType, Commutative);
     /// Calls a function of the module.
-    inline FuncCall = "func.call" vhlo(0, 9, 1)
+    boxed FuncCall = "func.call" vhlo(0, 9, 1)
         operands(operands: Variadic) attributes(
+            /// Attributes of each operand.
+            arg_attrs: Option<Box<[Attribute]>> = codec::OptionalArray,
             /// The function.
             callee: Str = codec::Symbol,
+            /// Whether MLIR's inliner is to leave the call alone.
+            no_inline: bool = codec::UnitFlag,
+            /// Attributes of each result.
+            res_attrs: Option<Box<[Attribute]>> = codec::OptionalArray,
         ) regions() results(results: Variadic) traits();
     /// Ends a function and gives its results.
     inline FuncReturn = "func.return" vhlo(none)

@@ -1,5 +1,7 @@
 //! Attributes of operations that the op table does not have: which are the operation's own.
 
+use super::OpCode;
+
 /// Whether bytecode of an operation has one of its own attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Presence {
@@ -19,6 +21,75 @@ use Presence::{Optional, Required, SegmentSizes, Since};
 
 const BROADCAST: &[(&str, Presence)] = &[("broadcast_dimensions", Optional)];
 const OVERFLOW: &[(&str, Presence)] = &[("overflowFlags", Optional)];
+
+/// The operations of CHLO, sorted.
+const CHLO: &[&str] = &[
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "bessel_i1e",
+    "broadcast_add",
+    "broadcast_and",
+    "broadcast_atan2",
+    "broadcast_compare",
+    "broadcast_complex",
+    "broadcast_divide",
+    "broadcast_maximum",
+    "broadcast_minimum",
+    "broadcast_multiply",
+    "broadcast_next_after",
+    "broadcast_or",
+    "broadcast_polygamma",
+    "broadcast_power",
+    "broadcast_remainder",
+    "broadcast_select",
+    "broadcast_shift_left",
+    "broadcast_shift_right_arithmetic",
+    "broadcast_shift_right_logical",
+    "broadcast_subtract",
+    "broadcast_xor",
+    "broadcast_zeta",
+    "conj",
+    "constant",
+    "constant_like",
+    "cosh",
+    "digamma",
+    "erf",
+    "erf_inv",
+    "erfc",
+    "is_inf",
+    "is_neg_inf",
+    "is_pos_inf",
+    "lgamma",
+    "mulhi",
+    "next_after",
+    "polygamma",
+    "ragged_dot",
+    "scan",
+    "sinh",
+    "square",
+    "tan",
+    "top_k",
+    "zeta",
+];
+
+/// Other operations of `func` than those of the op table and functions.
+const FUNC: &[&str] = &["call_indirect", "constant", "func"];
+
+/// Whether an operation without an entry in the op table is of a dialect of which all operations are known, and none of them.
+pub(crate) fn is_unknown(name: &str) -> bool {
+    let (dialect, mnemonic) = name.split_once('.').unwrap_or_default();
+    match dialect {
+        "" | "stablehlo" | "vhlo" => OpCode::from_name(name).is_none(),
+        "chlo" => CHLO.binary_search(&mnemonic).is_err(),
+        "func" => OpCode::from_name(name).is_none() && !FUNC.contains(&mnemonic),
+        "builtin" | "sdy" => OpCode::from_name(name).is_none() && own_attributes(name).is_none(),
+        _ => false,
+    }
+}
 
 /// The own attributes of an operation outside of the op table, sorted by name, as bytecode has them; `None` for operations
 /// of which they are not known.
@@ -77,8 +148,8 @@ pub(crate) fn own_attributes(name: &str) -> Option<&'static [(&'static str, Pres
         "arith.addi" | "arith.muli" | "arith.shli" | "arith.subi" | "arith.trunci" => OVERFLOW,
         "shape.broadcast" => &[("error", Optional)],
         "shape.const_shape" => &[("shape", Required)],
-        other if other.starts_with("chlo.broadcast_") => BROADCAST,
-        other if other.starts_with("chlo.") => &[],
+        other if other.starts_with("chlo.broadcast_") && !is_unknown(other) => BROADCAST,
+        other if other.strip_prefix("chlo.").is_some_and(|name| CHLO.binary_search(&name).is_ok()) => &[],
         _ => return None,
     })
 }

@@ -3,9 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::attribute::fmt_entries;
-use crate::ir::{
-    Attribute, Body, Definition, Function, Location, Module, OpId, RegionId, Str, ValueId, Visibility,
-};
+use crate::ir::{Attribute, Body, Definition, Function, Location, Module, OpId, RegionId, Str, ValueId};
 
 impl Display for Module {
     /// The module in MLIR's generic form; with locations for `{:#}`.
@@ -17,6 +15,10 @@ impl Display for Module {
             f.write_str("> ")?;
         }
         f.write_str("({\n")?;
+        if self.meshes().is_empty() && self.functions().is_empty() {
+            // A region without anything has no block, which a module has.
+            f.write_str("^bb0:\n")?;
+        }
         for declaration in self.meshes() {
             let entries = [
                 ("mesh".into(), Attribute::Mesh(declaration.mesh.clone().into())),
@@ -63,10 +65,8 @@ fn write_function(f: &mut Formatter<'_>, function: &Function) -> fmt::Result {
         entries.push(("res_attrs".into(), dictionaries(&function.result_attributes)));
     }
     entries.push(("sym_name".into(), Attribute::String(function.name.clone())));
-    match function.visibility {
-        Visibility::Public => {}
-        Visibility::Private => entries.push(("sym_visibility".into(), "private".into())),
-        Visibility::Nested => entries.push(("sym_visibility".into(), "nested".into())),
+    if let Some(visibility) = function.visibility {
+        entries.push(("sym_visibility".into(), visibility.name().into()));
     }
     f.write_str("  \"func.func\"() <")?;
     fmt_entries(f, &entries)?;
@@ -84,20 +84,57 @@ fn write_function(f: &mut Formatter<'_>, function: &Function) -> fmt::Result {
 /// A region that is being printed.
 struct Open {
     region: RegionId,
+    /// Position among the regions of its operation.
+    index: usize,
     block: usize,
     op: usize,
+}
+
+/// The numbers that operations and blocks have in the text: their places in it, which are those that they get when it is read.
+struct Numbers {
+    ops: Vec<u32>,
+    blocks: Vec<u32>,
+}
+
+impl Numbers {
+    fn new(body: &Body) -> Numbers {
+        let mut numbers = Numbers { ops: vec![0; body.num_ops()], blocks: vec![0; body.num_blocks()] };
+        let (mut ops, mut blocks) = (0, 0);
+        // What is left of the regions that are open: blocks, and operations of the first of them.
+        let mut open = vec![(body.region(Body::ROOT).blocks.as_slice(), 0)];
+        while let Some((left, op)) = open.last_mut() {
+            let Some((&block, others)) = left.split_first() else {
+                open.pop();
+                continue;
+            };
+            if *op == 0 {
+                numbers.blocks[block.index()] = blocks;
+                blocks += 1;
+            }
+            let Some(&id) = body.block(block).ops.get(*op) else {
+                (*left, *op) = (others, 0);
+                continue;
+            };
+            *op += 1;
+            numbers.ops[id.index()] = ops;
+            ops += 1;
+            open.extend(body.op(id).regions.iter().rev().map(|&region| (&*body.region(region).blocks, 0)));
+        }
+        numbers
+    }
 }
 
 /// Prints a body without recursion: a stack of the regions that are open.
 fn write_body(f: &mut Formatter<'_>, body: &Body) -> fmt::Result {
     const ROOT_INDENT: usize = 2;
-    let mut open = vec![Open { region: Body::ROOT, block: 0, op: 0 }];
+    let numbers = &Numbers::new(body);
+    let mut open = vec![Open { region: Body::ROOT, index: 0, block: 0, op: 0 }];
     while let Some(top) = open.last_mut() {
         let Some(&block_id) = body.region(top.region).blocks.get(top.block) else {
-            let region = top.region;
+            let (region, next) = (top.region, top.index + 1);
             open.pop();
             if let Some(parent) = body.region(region).parent {
-                close_region(f, body, parent, region, open.len() + ROOT_INDENT - 1, &mut open)?;
+                close_region(f, body, parent, next, open.len() + ROOT_INDENT - 1, &mut open)?;
             }
             continue;
         };
@@ -105,10 +142,10 @@ fn write_body(f: &mut Formatter<'_>, body: &Body) -> fmt::Result {
         let top = open.last_mut().expect("the stack is not empty");
         let block = body.block(block_id);
         if top.op == 0 && (!block.arguments.is_empty() || top.block > 0) {
-            write!(f, "{:indent$}^bb{}(", "", block_id.index(), indent = depth * 2 - 2)?;
+            write!(f, "{:indent$}^bb{}(", "", numbers.blocks[block_id.index()], indent = depth * 2 - 2)?;
             for (index, &argument) in block.arguments.iter().enumerate() {
                 f.write_str(if index == 0 { "" } else { ", " })?;
-                write!(f, "{}: {}", Name(body, argument), body.ty(argument))?;
+                write!(f, "{}: {}", Name(body, numbers, argument), body.ty(argument))?;
                 write_location(f, block.argument_locations.get(index).unwrap_or(&Location::UNKNOWN))?;
             }
             f.write_str("):\n")?;
@@ -119,11 +156,11 @@ fn write_body(f: &mut Formatter<'_>, body: &Body) -> fmt::Result {
             continue;
         };
         top.op += 1;
-        write_op_start(f, body, op, depth)?;
+        write_op_start(f, body, numbers, op, depth)?;
         match body.op(op).regions.first() {
             Some(&region) => {
                 f.write_str(" ({\n")?;
-                open.push(Open { region, block: 0, op: 0 });
+                open.push(Open { region, index: 0, block: 0, op: 0 });
             }
             None => write_op_end(f, body, op)?,
         }
@@ -131,22 +168,20 @@ fn write_body(f: &mut Formatter<'_>, body: &Body) -> fmt::Result {
     Ok(())
 }
 
-/// Ends a region of an operation and begins the next one or ends the operation.
+/// Ends a region of an operation and begins region `index`, or ends the operation where it has no more.
 fn close_region(
     f: &mut Formatter<'_>,
     body: &Body,
     op: OpId,
-    region: RegionId,
+    index: usize,
     depth: usize,
     open: &mut Vec<Open>,
 ) -> fmt::Result {
-    let regions = &body.op(op).regions;
-    let next = regions.iter().position(|&other| other == region).and_then(|index| regions.get(index + 1));
     write!(f, "{:indent$}}}", "", indent = depth * 2)?;
-    match next {
+    match body.op(op).regions.get(index) {
         Some(&region) => {
             f.write_str(", {\n")?;
-            open.push(Open { region, block: 0, op: 0 });
+            open.push(Open { region, index, block: 0, op: 0 });
             Ok(())
         }
         None => {
@@ -156,18 +191,25 @@ fn close_region(
     }
 }
 
-fn write_op_start(f: &mut Formatter<'_>, body: &Body, id: OpId, depth: usize) -> fmt::Result {
+fn write_op_start(
+    f: &mut Formatter<'_>,
+    body: &Body,
+    numbers: &Numbers,
+    id: OpId,
+    depth: usize,
+) -> fmt::Result {
     let op = body.op(id);
+    let number = numbers.ops[id.index()];
     write!(f, "{:indent$}", "", indent = depth * 2)?;
     match op.results.len() {
         0 => {}
-        1 => write!(f, "%{} = ", id.index())?,
-        count => write!(f, "%{}:{count} = ", id.index())?,
+        1 => write!(f, "%{number} = ")?,
+        count => write!(f, "%{number}:{count} = ")?,
     }
     write!(f, "\"{}\"(", op.kind.name())?;
     for (index, &operand) in op.operands.iter().enumerate() {
         f.write_str(if index == 0 { "" } else { ", " })?;
-        write!(f, "{}", Name(body, operand))?;
+        write!(f, "{}", Name(body, numbers, operand))?;
     }
     f.write_str(")")?;
     let attributes = op.kind.attributes();
@@ -206,18 +248,20 @@ fn write_op_end(f: &mut Formatter<'_>, body: &Body, id: OpId) -> fmt::Result {
 }
 
 /// The name of a value: `%arg3_0` for argument 0 of block 3, `%7` or `%7#1` for results of operation 7.
-struct Name<'a>(&'a Body, ValueId);
+struct Name<'a>(&'a Body, &'a Numbers, ValueId);
 
 impl Display for Name<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.0.value(self.1).definition {
-            Definition::Argument { block, index } if block.index() == 0 => write!(f, "%arg{index}"),
-            Definition::Argument { block, index } => write!(f, "%arg{}_{index}", block.index()),
-            Definition::Result { op, index } if self.0.op(op).results.len() == 1 => {
-                debug_assert_eq!(index, 0);
-                write!(f, "%{}", op.index())
+        let Name(body, numbers, value) = *self;
+        match body.value(value).definition {
+            Definition::Argument { block, index } => match numbers.blocks[block.index()] {
+                0 => write!(f, "%arg{index}"),
+                block => write!(f, "%arg{block}_{index}"),
+            },
+            Definition::Result { op, index } => {
+                write!(f, "%{}", numbers.ops[op.index()])?;
+                if body.op(op).results.len() == 1 { Ok(()) } else { write!(f, "#{index}") }
             }
-            Definition::Result { op, index } => write!(f, "%{}#{index}", op.index()),
         }
     }
 }

@@ -38,6 +38,9 @@ enum Form {
     Algorithm,
 }
 
+/// Directions of `sdy.propagation_barrier` in the order of their numbers.
+const PROPAGATION_DIRECTIONS: &[&str] = &["NONE", "FORWARD", "BACKWARD", "BOTH"];
+
 /// A field: its keyword, the attribute that it stands for, its form.
 type Field = (&'static str, &'static str, Form);
 
@@ -443,8 +446,14 @@ impl<'a> Parser<'a> {
                 "out_sharding" | "sharding" => Attribute::Sharding(self.sharding()?.into()),
                 "group_id" => Attribute::from(self.integer()?),
                 "allowed_direction" => {
+                    let at = self.token.start;
                     let direction = self.bare("a direction")?;
-                    Attribute::Opaque(format!("sdy<propagation_direction {direction}>").into())
+                    let value = PROPAGATION_DIRECTIONS.iter().position(|&name| name == direction);
+                    let value = value.ok_or_else(|| {
+                        let expected = PROPAGATION_DIRECTIONS.join(", ");
+                        self.error_at(at, format!("expected one of {expected}, found '{direction}'"))
+                    })?;
+                    Attribute::Integer { value: value as i64, ty: ElementType::I32 }
                 }
                 other => return Err(self.error_at(at, format!("unexpected keyword '{other}'"))),
             };

@@ -6,7 +6,7 @@ use super::parser::{Parser, shortened};
 use super::regions::{BlockArgument, Frame};
 use crate::Error;
 use crate::ir::ops::Return;
-use crate::ir::{Attribute, BlockId, ElementType, Location, Op, OpCode, ValueId};
+use crate::ir::{Attribute, BlockId, ElementType, Location, Op, OpCode, Trait, ValueId};
 
 impl<'a> Parser<'a> {
     /// `(%a = %0, %b = %1) : A, B attributes {x.y = 1} cond {` of `stablehlo.while`.
@@ -79,10 +79,11 @@ impl<'a> Parser<'a> {
             let name = self.bare("the name of an operation")?;
             let code = OpCode::from_name(name).filter(|code| {
                 let info = code.info();
-                info.operands.len() == 2 && info.attributes.is_empty() && info.regions.is_empty()
+                info.operands.len() == 2 && info.has(Trait::Commutative)
             });
             let Some(code) = code else {
-                let message = format!("expected an operation of two operands, found '{}'", shortened(name));
+                let message =
+                    format!("expected a commutative operation of two operands, found '{}'", shortened(name));
                 return Err(self.error_at(at, message));
             };
             if operands.len() != 2 {

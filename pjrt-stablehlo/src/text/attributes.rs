@@ -97,6 +97,12 @@ impl<'a> Parser<'a> {
         self.utf8(self.unquoted(quoted), start)
     }
 
+    /// A string of which what is not UTF-8 is replaced.
+    pub(super) fn lossy_string(&mut self) -> Result<Str, Error> {
+        let quoted = self.expect_kind(Kind::String, "a string")?;
+        Ok(String::from_utf8_lossy(&self.unquoted(quoted)).as_ref().into())
+    }
+
     fn utf8(&self, bytes: Vec<u8>, at: usize) -> Result<Str, Error> {
         match String::from_utf8(bytes) {
             Ok(text) => Ok(text.into()),

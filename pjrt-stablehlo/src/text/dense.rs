@@ -6,11 +6,19 @@ use super::elements::Elements;
 use super::lexer::{Kind, string_end};
 use super::parser::Parser;
 use crate::bytecode::blob_literal;
-use crate::ir::{Attribute, Literal, LiteralData, Str, TensorType, Type};
+use crate::ir::{Attribute, ElementType, Literal, LiteralData, Str, TensorType, Type};
 use crate::{Bytes, Error};
 
 /// Bytes of alignment in front of a resource's contents.
 const RESOURCE_HEADER: usize = 4;
+
+/// The contents of a resource: read once, and shared by all uses.
+#[derive(Clone)]
+pub(super) enum Resource {
+    /// Where in the text their string begins and ends.
+    Place(usize, usize),
+    Read(Bytes),
+}
 
 impl<'a> Parser<'a> {
     /// `dense<[1, 2]> : tensor<2xi32>`. The elements come before their type and can be millions, so they are passed over
@@ -42,6 +50,13 @@ impl<'a> Parser<'a> {
         let content = text.trim_ascii();
         if content.starts_with('"') {
             let blob = self.blob(start + text.len() - text.trim_ascii_start().len(), end)?;
+            let few =
+                ty.element_type() == ElementType::I1 && (2..=8).contains(&ty.num_elements().unwrap_or(0));
+            if few && blob.len() == 1 && !matches!(blob[0], 0 | 0xff) {
+                let message = "one byte stands for the bits of up to 8 booleans in MLIR before 2026, and for one value of \
+                               all of them since then: expected 0x00, 0xFF, or a byte for each boolean";
+                return Err(self.error_at(start, message));
+            }
             return blob_literal(ty, blob).map_err(|error| self.error_at(start, error.to_string()));
         }
         let failed = |error: crate::ir::LiteralError| self.error_at(start, error.to_string());
@@ -111,21 +126,29 @@ impl<'a> Parser<'a> {
         if self.resources.is_none() {
             self.resources = Some(self.find_resources()?);
         }
-        let place = self.resources.as_ref().and_then(|resources| resources.get(&*name).copied());
-        let Some((start, end)) = place else {
-            let message = format!("the program refers to resource '{name}' without its data");
-            return Err(self.error_at(at, message));
-        };
-        let blob = self.blob(start, end)?;
-        let Some(blob) = blob.slice(RESOURCE_HEADER.min(blob.len())..blob.len()) else {
-            return Err(self.error_at(start, "expected the contents of a resource"));
+        let resource = self.resources.as_ref().and_then(|resources| resources.get(&*name).cloned());
+        let blob = match resource {
+            Some(Resource::Read(blob)) => blob,
+            Some(Resource::Place(start, end)) => {
+                let blob = self.blob(start, end)?;
+                let Some(blob) = blob.slice(RESOURCE_HEADER.min(blob.len())..blob.len()) else {
+                    return Err(self.error_at(start, "expected the contents of a resource"));
+                };
+                let read = Resource::Read(blob.clone());
+                self.resources.get_or_insert_default().insert(name.to_string(), read);
+                blob
+            }
+            None => {
+                let message = format!("the program refers to resource '{name}' without its data");
+                return Err(self.error_at(at, message));
+            }
         };
         let value = blob_literal(ty, blob).map_err(|error| self.error_at(at, error.to_string()))?;
         Ok(Attribute::Resource { name, value })
     }
 
     /// Where the contents of resources are: `{-# dialect_resources: { builtin: { name: "0x..." } } #-}`.
-    fn find_resources(&mut self) -> Result<HashMap<String, (usize, usize)>, Error> {
+    fn find_resources(&mut self) -> Result<HashMap<String, Resource>, Error> {
         let (token, previous_end) = (self.token, self.previous_end);
         let mut found = HashMap::new();
         if let Some(start) = self.text.rfind("{-#") {
@@ -141,7 +164,7 @@ impl<'a> Parser<'a> {
         self.resource_sections(&mut HashMap::new())
     }
 
-    fn resource_sections(&mut self, found: &mut HashMap<String, (usize, usize)>) -> Result<(), Error> {
+    fn resource_sections(&mut self, found: &mut HashMap<String, Resource>) -> Result<(), Error> {
         self.expect("{-#")?;
         while !self.eat("#-}") {
             self.bare("a section of resources")?;
@@ -157,7 +180,8 @@ impl<'a> Parser<'a> {
                         parser.attribute()?;
                         return Ok(());
                     };
-                    found.insert(key.to_string(), (parser.token.start, parser.token.end));
+                    let place = Resource::Place(parser.token.start, parser.token.end);
+                    found.insert(key.to_string(), place);
                     parser.advance();
                     Ok(())
                 })

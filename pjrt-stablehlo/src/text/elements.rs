@@ -135,6 +135,9 @@ impl<'a> Elements<'a> {
                     after = After::Open;
                     continue;
                 }
+                (Some(b']'), After::Open) if counts.len() < dims.len() => {
+                    return Err(self.expected(&format!("elements in {} brackets", dims.len())));
+                }
                 (Some(b']'), After::Open | After::Value) => {
                     let size = dims[counts.len() - 1];
                     let count = counts.pop().unwrap_or(0);

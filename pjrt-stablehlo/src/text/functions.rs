@@ -32,12 +32,9 @@ impl<'a> Parser<'a> {
         self.advance();
         self.start_function();
         if self.token.kind == Kind::Bare {
-            self.function.visibility = match self.found() {
-                "public" => Visibility::Public,
-                "private" => Visibility::Private,
-                "nested" => Visibility::Nested,
-                _ => return Err(self.expected("a visibility or the name of the function")),
-            };
+            let visibility = Visibility::from_name(self.found())
+                .ok_or_else(|| self.expected("a visibility or the name of the function"))?;
+            self.function.visibility = Some(visibility);
             self.advance();
         }
         self.function.name = self.symbol()?;
@@ -117,11 +114,13 @@ impl<'a> Parser<'a> {
             Some(Attribute::Type(Type::Function(ty))) => (**ty).clone(),
             _ => return Err(invalid("expected the attribute 'function_type' of the function".to_owned())),
         };
-        let visibility = match get("sym_visibility").map(|visibility| visibility.as_str()) {
-            None | Some(Some("" | "public")) => Visibility::Public,
-            Some(Some("private")) => Visibility::Private,
-            Some(Some("nested")) => Visibility::Nested,
-            Some(_) => return Err(invalid("expected a visibility as 'sym_visibility'".to_owned())),
+        let visibility = match get("sym_visibility") {
+            None => None,
+            Some(attribute) => {
+                let known = attribute.as_str().and_then(Visibility::from_name);
+                let message = || "sym_visibility: expected \"public\", \"private\" or \"nested\"".to_owned();
+                Some(known.ok_or_else(|| invalid(message()))?)
+            }
         };
         let dictionaries = |name: &str, count: usize| match get(name).map(Attribute::as_array) {
             None | Some(Some([])) => Ok(Vec::new()),

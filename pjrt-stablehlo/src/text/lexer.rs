@@ -51,10 +51,11 @@ fn run(bytes: &[u8], from: usize, accept: impl Fn(u8) -> bool) -> usize {
     bytes[from..].iter().position(|&byte| !accept(byte)).map_or(bytes.len(), |len| from + len)
 }
 
-/// The first byte from `at` on that is neither space nor part of a comment.
+/// The first byte from `at` on that is neither space nor part of a comment. NUL is space, as in MLIR: hosts send the one that
+/// ends their strings.
 fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     loop {
-        at = run(bytes, at, |byte| byte.is_ascii_whitespace());
+        at = run(bytes, at, |byte| byte.is_ascii_whitespace() || byte == 0);
         if !bytes[at..].starts_with(b"//") {
             return at;
         }

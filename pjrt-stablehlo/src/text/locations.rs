@@ -135,7 +135,7 @@ impl Parser<'_> {
 
     /// `"f.py":12:4`, `"name"` or `"name"(child)`.
     fn named_location(&mut self, open: &mut Vec<Open>) -> Result<Option<(Location, u32)>, Error> {
-        let name = self.string()?;
+        let name = self.lossy_string()?;
         if self.eat(":") {
             let line = self.position()?;
             self.expect(":")?;

@@ -37,13 +37,37 @@ use crate::{Error, ErrorKind, Module};
 /// Bytes at the start of a program that decide whether it is text.
 const PROBED: usize = 256;
 
+/// Whether texts have the byte. MLIR takes NUL for space.
+fn is_text(byte: u8) -> bool {
+    byte >= b' ' || byte.is_ascii_whitespace() || byte == 0
+}
+
 /// The text of a program, when it is text.
 pub(crate) fn recognise(program: &[u8]) -> Option<&str> {
-    let is_text = |&byte: &u8| byte >= b' ' || byte.is_ascii_whitespace();
-    if !program[..program.len().min(PROBED)].iter().all(is_text) {
+    let mut probed = program[..program.len().min(PROBED)].iter();
+    if !probed.all(|&byte| is_text(byte)) || program.first() == Some(&0) {
         return None;
     }
     std::str::from_utf8(program).ok()
+}
+
+/// What is wrong with a program that begins like a text and is none.
+pub(crate) fn damage(program: &[u8]) -> Option<Error> {
+    const STARTS: &[&str] =
+        &["module", "builtin.module", "\"builtin.", "func.", "\"func.", "sdy.", "#", "!", "//", "{-#"];
+    let begin = program.iter().position(|byte| !byte.is_ascii_whitespace())?;
+    if !STARTS.iter().any(|start| program[begin..].starts_with(start.as_bytes())) {
+        return None;
+    }
+    let not_utf8 = std::str::from_utf8(program).err().map(|error| error.valid_up_to());
+    let control = program.iter().take(PROBED).position(|&byte| !is_text(byte));
+    let (offset, problem) = match (not_utf8, control) {
+        (Some(offset), control) if control.is_none_or(|control| offset < control) => (offset, "is not UTF-8"),
+        (_, Some(offset)) => (offset, "is a control character"),
+        _ => return None,
+    };
+    let message = format!("the program begins like MLIR text, but byte {:#04x} {problem}", program[offset]);
+    Some(Error::new(ErrorKind::Malformed, message).at_offset(offset))
 }
 
 /// Reads and verifies a program.

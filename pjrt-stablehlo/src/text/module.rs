@@ -6,7 +6,7 @@ use crate::ir::{Attribute, DictionaryAttribute, MeshDeclaration, Module, Str};
 use crate::{Error, ErrorKind};
 
 /// Attributes that are a module's own.
-const MODULE_ATTRIBUTES: &[&str] = &["sym_name", "sym_visibility"];
+const MODULE_ATTRIBUTES: &[&str] = &["sym_name"];
 
 /// Attributes that are a mesh's own.
 const MESH_ATTRIBUTES: &[&str] = &["mesh", "sym_name"];
@@ -77,7 +77,8 @@ impl Parser<'_> {
         module.location = self.optional_location()?.unwrap_or_default();
         let name = properties.get("sym_name").or_else(|| dictionary.get("sym_name"));
         module.name = name.and_then(Attribute::as_str).map(Into::into);
-        module.attributes = without(&dictionary, MODULE_ATTRIBUTES);
+        let all = self.sorted([properties.entries(), dictionary.entries()].concat())?;
+        module.attributes = without(&all, MODULE_ATTRIBUTES);
         Ok(())
     }
 

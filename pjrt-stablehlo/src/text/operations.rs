@@ -7,16 +7,13 @@ use super::regions::{BlockArgument, Frame};
 use crate::ir::ops::Return;
 use crate::ir::{
     Attribute, BlockId, Body, DictionaryAttribute, Location, Op, OpCode, OpId, OtherOp, Str, Type, ValueId,
-    own_attributes,
+    is_unknown, own_attributes,
 };
 use crate::{Error, ErrorKind};
 
 /// Attributes that say how operands and results are grouped, which the op table says as well.
 const SEGMENT_SIZES: &[&str] =
     &["operandSegmentSizes", "operand_segment_sizes", "resultSegmentSizes", "result_segment_sizes"];
-
-/// Properties of calls that are for MLIR's tools, and that this crate does not keep.
-const CALL_ATTRIBUTES: &[&str] = &["arg_attrs", "no_inline", "res_attrs"];
 
 /// A name of results, and where it is: `%0` or `%0:2`.
 struct ResultName<'a> {
@@ -245,9 +242,7 @@ impl<'a> Parser<'a> {
             code => code,
         };
         let Some(code) = code else {
-            let (dialect, _) = name.split_once('.').unwrap_or_default();
-            if matches!(dialect, "" | "stablehlo" | "vhlo") || matches!(*name, "func.func" | "builtin.module")
-            {
+            if is_unknown(name) || matches!(*name, "func.func" | "builtin.module") {
                 return Err(Error::new(
                     ErrorKind::Unsupported,
                     format!("operation '{}' is not supported", shortened(name)),
@@ -263,11 +258,7 @@ impl<'a> Parser<'a> {
             return Ok((op, without(dictionary, &own)));
         };
         let own = code.info().attributes;
-        let is_own = |key: &str| {
-            own.iter().any(|spec| spec.name == key)
-                || SEGMENT_SIZES.contains(&key)
-                || (code == OpCode::FuncCall && CALL_ATTRIBUTES.contains(&key))
-        };
+        let is_own = |key: &str| own.iter().any(|spec| spec.name == key) || SEGMENT_SIZES.contains(&key);
         if let Some((unknown, _)) = properties.iter().find(|(key, _)| !is_own(key)) {
             let message = format!("there is no attribute '{}'", shortened(unknown));
             return Err(Error::new(ErrorKind::Invalid, message));
@@ -284,13 +275,16 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        let op = Op::from_attributes(code, &mut |wanted| get(wanted).cloned())
+        let mut op = Op::from_attributes(code, &mut |wanted| get(wanted).cloned())
             .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
+        let body = &self.function.body;
+        let first = body.op(pending.op).operands.first().and_then(|&operand| body.ty(operand).as_tensor());
+        op.fill_defaults(first.map_or(0, |tensor| tensor.rank()));
         if dictionary.is_empty() {
             return Ok((op, DictionaryAttribute::default()));
         }
-        let ignored = if code == OpCode::FuncCall { CALL_ATTRIBUTES } else { SEGMENT_SIZES };
-        let names: Vec<&str> = own.iter().map(|spec| spec.name).chain(ignored.iter().copied()).collect();
+        let names: Vec<&str> =
+            own.iter().map(|spec| spec.name).chain(SEGMENT_SIZES.iter().copied()).collect();
         Ok((op, without(dictionary, &names)))
     }
 

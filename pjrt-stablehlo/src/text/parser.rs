@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::aliases::Alias;
+use super::dense::Resource;
 use super::lexer::{self, Kind, Token};
 use super::scopes::Scopes;
 use crate::ir::{Function, Type};
@@ -27,8 +28,8 @@ pub(super) struct Parser<'a> {
     pub(super) missing_aliases: Option<Vec<(&'a str, Token)>>,
     /// Types that were read, by their text.
     pub(super) types: HashMap<&'a str, Type>,
-    /// Contents of `dialect_resources` by name: where their string is. Read at the first use.
-    pub(super) resources: Option<HashMap<String, (usize, usize)>>,
+    /// Contents of `dialect_resources` by name. Found at the first use.
+    pub(super) resources: Option<HashMap<String, Resource>>,
     /// Values in scope.
     pub(super) scopes: Scopes<'a>,
     /// The function that is being read.

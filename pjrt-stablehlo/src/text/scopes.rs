@@ -74,7 +74,10 @@ impl<'a> Parser<'a> {
             return Err(self.error_at(token.start, format!("value '{name}' is used and not defined before")));
         };
         if index >= named.count {
-            let message = format!("expected a result of '{name}' below {}, found {index}", named.count);
+            let message = match named.count {
+                1 => format!("'{name}' is one value, and has no part #{index}"),
+                count => format!("'{name}' has results #0 to #{}, found #{index}", count - 1),
+            };
             return Err(self.error_at(token.start, message));
         }
         Ok(ValueId(named.first.0 + index))

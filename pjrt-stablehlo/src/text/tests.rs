@@ -226,7 +226,7 @@ fn errors_say_where_and_what_was_expected() {
             &function("return %a : tensor<5xf32>"),
             "operand 0: expected tensor<4xf32>, the type of the value, found tensor<5xf32>",
         ),
-        (&function("return %a#1 : tensor<4xf32>"), "expected a result of '%a' below 1, found 1"),
+        (&function("return %a#1 : tensor<4xf32>"), "'%a' is one value, and has no part #1"),
         (&function("return %a : tensor<4xf33>"), "line 2, column 22: expected a type, found 'f33'"),
         (&function("return %a : tensor<4xf32> loc(\"x)"), "found a string without closing quote"),
         (&function("\"cf.br\"(%a)[^bb1] : (tensor<4xf32>) -> ()"), "successor blocks are not supported"),
@@ -290,13 +290,13 @@ fn nesting_is_limited() {
 #[test]
 fn aliases_are_read_in_any_order() {
     let module = parse(
-        "module attributes {a = #a, l = #l2, t = !t} {}\n#l2 = loc(callsite(#l1 at #l0))\n#a = #b\n#b = [#c, #c, 1]\n\
+        "module attributes {m.a = #a, m.l = #l2, m.t = !t} {}\n#l2 = loc(callsite(#l1 at #l0))\n#a = #b\n#b = [#c, #c, 1]\n\
          #c = !t\n!t = tuple<!u, tensor<*x!u>>\n!u = f32\n#l0 = loc(\"x\")\n#l1 = loc(fused[#l0, unknown])\n",
     );
     assert_eq!(
         module.unwrap().attributes.to_string(),
-        "{a = [tuple<f32, tensor<*xf32>>, tuple<f32, tensor<*xf32>>, 1 : i64], \
-         l = loc(callsite(fused[\"x\", unknown] at \"x\")), t = tuple<f32, tensor<*xf32>>}"
+        "{m.a = [tuple<f32, tensor<*xf32>>, tuple<f32, tensor<*xf32>>, 1 : i64], \
+         m.l = loc(callsite(fused[\"x\", unknown] at \"x\")), m.t = tuple<f32, tensor<*xf32>>}"
     );
     let error = parse("#a = [#b]\n#b = [#a]\nmodule {}").unwrap_err();
     assert!(error.to_string().contains("line 2, column 7: alias '#a' contains itself"), "{error}");
@@ -342,4 +342,292 @@ fn quantized_types_of_every_kind_read_as_printed() {
         let error = failure(&format!("func.func @f({argument}) {{ return }}"));
         assert!(error.contains(message), "{text}\n{error}");
     }
+}
+
+#[test]
+fn attributes_have_the_type_of_their_field() {
+    for (op, message) in [
+        (
+            "\"stablehlo.iota\"() {iota_dimension = 0 : i32} : () -> tensor<4xf32>",
+            "attribute 'iota_dimension' of stablehlo.iota: expected an integer of type i64, found an integer of type i32",
+        ),
+        (
+            "\"stablehlo.reverse\"(%a) {dimensions = array<i32: 0>} : (tensor<4xf32>) -> tensor<4xf32>",
+            "expected integers of type i64, found an array of i32",
+        ),
+        (
+            "\"stablehlo.reduce_precision\"(%a) {exponent_bits = 5 : i64, mantissa_bits = 2 : i32} : (tensor<4xf32>) -> tensor<4xf32>",
+            "expected an integer of type i32, found an integer of type i64",
+        ),
+        (
+            "\"stablehlo.collective_permute\"(%a) {source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi32>} : (tensor<4xf32>) -> tensor<4xf32>",
+            "found dense elements of type tensor<1x2xi32>",
+        ),
+    ] {
+        let error = failure(&function(&format!("%0 = {op}\nreturn %0 : tensor<4xf32>")));
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn operations_that_a_known_dialect_does_not_have_are_refused() {
+    for name in
+        ["stablehlo.foo", "chlo.foo", "chlo.broadcast_foo", "func.foo", "sdy.foo", "builtin.foo", "vhlo.foo"]
+    {
+        let text = function(&format!(
+            "%0 = \"{name}\"(%a) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"
+        ));
+        let error = parse(text).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Unsupported, "{error}");
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    let other = "%0 = \"my.foo\"(%a) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>";
+    assert!(body(&function(other)).contains("\"my.foo\""));
+}
+
+#[test]
+fn attributes_of_arguments_and_results_are_of_a_dialect() {
+    for (signature, message) in [
+        ("(%a: tensor<f32> {foo = 1}) -> tensor<f32>", "argument 0: expected attributes of a dialect"),
+        ("(%a: tensor<f32>) -> (tensor<f32> {foo})", "result 0: expected attributes of a dialect"),
+    ] {
+        let error = failure(&format!("func.func @main{signature} {{\nreturn %a : tensor<f32>\n}}"));
+        assert!(error.contains(message) && error.contains("found 'foo'"), "{error}");
+    }
+}
+
+#[test]
+fn numbers_of_elements_fit_into_63_bits() {
+    let error = failure(
+        "func.func @main(%a: tensor<4611686018427387904x4xf32>) -> tensor<0xf32> {
+           %0 = stablehlo.reshape %a : (tensor<4611686018427387904x4xf32>) -> tensor<0xf32>
+           return %0 : tensor<0xf32>
+         }",
+    );
+    assert!(error.contains("expected at most 9223372036854775807 elements"), "{error}");
+}
+
+#[test]
+fn booleans_in_blobs_are_bytes_or_bits() {
+    let values = |text: &str| {
+        let module = parse(format!("func.func @f() {{\n%0 = stablehlo.constant {text}\nreturn\n}}"))?;
+        let Some((_, op)) = module.functions()[0].body.ops().next() else { panic!("expected a constant") };
+        let Op::Constant(constant) = &op.kind else { panic!("expected a constant") };
+        Ok::<_, crate::Error>(constant.value.to_i64s(20).unwrap())
+    };
+    assert_eq!(values("dense<\"0x0501\"> : tensor<10xi1>").unwrap(), [1, 0, 1, 0, 0, 0, 0, 0, 1, 0]);
+    assert_eq!(values("dense<\"0x000100\"> : tensor<3xi1>").unwrap(), [0, 1, 0]);
+    assert_eq!(values("dense<\"0xFF\"> : tensor<10xi1>").unwrap(), [1; 10]);
+    assert_eq!(values("dense<\"0x00\"> : tensor<3xi1>").unwrap(), [0; 3]);
+    for (text, message) in [
+        ("dense<\"0xFF04\"> : tensor<10xi1>", "go on behind its last element"),
+        ("dense<\"0xFFFFFF\"> : tensor<10xi1>", "takes 10 bytes of data, found 3"),
+        ("dense<\"0x05\"> : tensor<3xi1>", "expected 0x00, 0xFF, or a byte for each boolean"),
+    ] {
+        let error = values(text).unwrap_err().to_string();
+        assert!(error.contains(message), "{text}: {error}");
+    }
+}
+
+#[test]
+fn empty_brackets_stand_in_all_brackets_of_the_type() {
+    let constant =
+        |text: &str| parse(format!("func.func @f() {{\n%0 = stablehlo.constant {text}\nreturn\n}}"));
+    assert!(constant("dense<[[], []]> : tensor<2x0xf32>").is_ok());
+    assert!(constant("dense<[]> : tensor<0xf32>").is_ok());
+    let error = constant("dense<[]> : tensor<0x2xf32>").unwrap_err().to_string();
+    assert!(error.contains("expected elements in 2 brackets"), "{error}");
+}
+
+#[test]
+fn what_is_not_text_is_said_with_its_place() {
+    let text = function("return %a : tensor<4xf32>");
+    let damaged = |at: usize, byte: u8| {
+        let mut bytes = text.clone().into_bytes();
+        bytes[at] = byte;
+        parse(bytes).unwrap_err()
+    };
+    for (at, byte, message) in [
+        (70, 0xff, "the program begins like MLIR text, but byte 0xff is not UTF-8 (byte 70 of the input)"),
+        (
+            70,
+            0x01,
+            "the program begins like MLIR text, but byte 0x01 is a control character (byte 70 of the input)",
+        ),
+    ] {
+        let error = damaged(at, byte);
+        assert_eq!(error.to_string(), message);
+        assert_eq!(error.kind, ErrorKind::Malformed);
+    }
+    // MLIR takes NUL for space, and hosts send the one that ends a string.
+    assert_eq!(module(&format!("{text}\0")).to_string(), module(&text).to_string());
+    let error = parse(vec![0xff; 70]).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unsupported);
+}
+
+#[test]
+fn names_of_locations_may_have_any_bytes() {
+    let printed =
+        format!("{:#}", module(&function("return %a : tensor<4xf32> loc(\"a\\FFb\"(\"c\\C3.py\":1:2))")));
+    assert!(printed.contains("loc(\"a\\EF\\BF\\BDb\"(\"c\\EF\\BF\\BD.py\":1:2))"), "{printed}");
+    assert_eq!(format!("{:#}", module(&printed)), printed);
+}
+
+#[test]
+fn messages_show_numbers_as_they_are() {
+    let error = |op: &str| failure(&function(&format!("{op}\nreturn %a : tensor<4xf32>")));
+    for (op, message) in [
+        (
+            "%0 = stablehlo.transpose %a, dims = [-9223372036854775808] : (tensor<4xf32>) -> tensor<4xf32>",
+            "permutation: expected a dimension from 0 to 0, found -9223372036854775808",
+        ),
+        (
+            "%0 = \"stablehlo.pad\"(%a, %a) {edge_padding_low = array<i64: 0>, edge_padding_high = array<i64: 0>, interior_padding = array<i64: -9223372036854775808>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>",
+            "found tensor<4xf32>",
+        ),
+        (
+            "%0 = \"stablehlo.broadcast\"(%a) {broadcast_sizes = array<i64: -9223372036854775808>} : (tensor<4xf32>) -> tensor<?x4xf32>",
+            "broadcast_sizes: expected no negative size, found [-9223372036854775808]",
+        ),
+        (
+            "%0 = stablehlo.fft %a, type = RFFT, length = [6] : (tensor<4xf32>) -> tensor<4xcomplex<f32>>",
+            "operand 'operand': expected size 6 of dimension 0 for a RFFT of length 6, found tensor<4xf32>",
+        ),
+        (
+            "%0 = stablehlo.fft %a, type = RFFT, length = [-4] : (tensor<4xf32>) -> tensor<4xcomplex<f32>>",
+            "fft_length: expected no negative length, found [-4]",
+        ),
+        ("%0 = stablehlo.add %a#1, %a : tensor<4xf32>", "'%a' is one value, and has no part #1"),
+    ] {
+        let error = error(op);
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn visibilities_and_attributes_of_calls_are_kept() {
+    for text in [
+        "func.func public @main() {\nreturn\n}",
+        "func.func nested @main() {\nreturn\n}",
+        "func.func private @main() {\nreturn\n}",
+    ] {
+        let name = text.split(' ').nth(1).unwrap();
+        assert!(module(text).to_string().contains(&format!("sym_visibility = \"{name}\"")));
+    }
+    assert!(!module("func.func @main() {\nreturn\n}").to_string().contains("sym_visibility"));
+    let module_text = "module @m attributes {sym_visibility = \"private\"} {\n}";
+    assert!(module(module_text).to_string().contains("{sym_visibility = \"private\"}"));
+    let call = module(
+        "func.func private @f(tensor<f32>) -> tensor<f32>
+         func.func @main(%a: tensor<f32>) -> tensor<f32> {
+           %0 = call @f(%a) {arg_attrs = [{x.y = 1 : i64}], no_inline, res_attrs = [{x.z}]} : (tensor<f32>) -> tensor<f32>
+           return %0 : tensor<f32>
+         }",
+    );
+    let printed = call.to_string();
+    assert!(
+        printed.contains("<{arg_attrs = [{x.y = 1 : i64}], callee = @f, no_inline, res_attrs = [{x.z}]}>"),
+        "{printed}"
+    );
+    assert_eq!(module(&printed).to_string(), printed);
+}
+
+#[test]
+fn windows_that_are_left_out_are_put_in() {
+    let text = "func.func @main(%a: tensor<1x8x8x3xf32>, %k: tensor<3x3x3x4xf32>) -> tensor<1x6x6x4xf32> {
+        %0 = \"stablehlo.convolution\"(%a, %k) <{batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, feature_group_count = 1 : i64}> : (tensor<1x8x8x3xf32>, tensor<3x3x3x4xf32>) -> tensor<1x6x6x4xf32>
+        return %0 : tensor<1x6x6x4xf32>
+      }";
+    let read = module(text);
+    let (_, op) = read.functions()[0].body.ops().next().unwrap();
+    let Op::Convolution(convolution) = &op.kind else { panic!("expected a convolution") };
+    assert_eq!((&*convolution.window_strides, &*convolution.padding), (&[1, 1][..], &[[0, 0], [0, 0]][..]));
+}
+
+#[test]
+fn uses_of_a_resource_share_its_contents() {
+    let uses: String = (0..2000)
+        .map(|index| format!("%{index} = stablehlo.constant dense_resource<r> : tensor<65536xf32>\n"))
+        .collect();
+    let text = format!(
+        "func.func @f() {{\n{uses}return\n}}\n{{-# dialect_resources: {{ builtin: {{ r: \"0x04000000{}\" }} }} #-}}",
+        "01".repeat(4 << 16)
+    );
+    let module = module(&text);
+    let mut starts = module.functions()[0].body.ops().filter_map(|(_, op)| match &op.kind {
+        Op::Constant(constant) => Some(constant.value.dense_bytes().unwrap().as_ptr()),
+        _ => None,
+    });
+    let first = starts.next().unwrap();
+    assert!(starts.all(|start| start == first));
+}
+
+#[test]
+fn printing_takes_time_in_proportion_to_regions() {
+    let printing = |branches: usize| {
+        let branch = "{\n\"stablehlo.return\"() : () -> ()\n}";
+        let regions = vec![branch; branches].join(", ");
+        let text = format!(
+            "func.func @main(%i: tensor<i32>) {{\n\"stablehlo.case\"(%i) ({regions}) : (tensor<i32>) -> ()\nreturn\n}}"
+        );
+        let module = module(&text);
+        let time = || {
+            let start = std::time::Instant::now();
+            assert!(module.to_string().len() > branches);
+            start.elapsed()
+        };
+        (0..3).map(|_| time()).min().unwrap()
+    };
+    let (few, many) = (printing(10_000), printing(80_000));
+    // In proportion it takes 8 times as long, in the square 64 times.
+    assert!(many < few * 30, "{few:?} for 10,000 regions, {many:?} for 80,000");
+}
+
+#[test]
+fn modules_without_contents_are_printed_as_mlir_reads_them() {
+    let printed = module("module {}").to_string();
+    assert_eq!(printed, "\"builtin.module\"() ({\n^bb0:\n}) : () -> ()\n");
+    assert_eq!(module(&printed).to_string(), printed);
+}
+
+#[test]
+fn symbols_and_attributes_of_a_module_are_checked() {
+    for (text, message) in [
+        (
+            "module attributes {a = 1} {}",
+            "expected attributes of a dialect, such as 'mhlo.num_partitions', found 'a'",
+        ),
+        ("sdy.mesh @m = <[\"x\"=2]>\nsdy.mesh @m = <[\"x\"=2]>", "two symbols named 'm'"),
+        ("sdy.mesh @f = <[\"x\"=2]>\nfunc.func @f() { return }", "two symbols named 'f'"),
+        ("sdy.mesh @m = <[\"x\"=2, \"x\"=3]>", "different names and positive sizes, found \"x\"=3"),
+        ("sdy.mesh @m = <[\"x\"=0]>", "different names and positive sizes, found \"x\"=0"),
+        ("func.func @f(%a: !stablehlo.foo) { return }", "there is no type '!stablehlo.foo'"),
+    ] {
+        let error = failure(text);
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn assembly_takes_what_mlir_takes() {
+    for (op, message) in [
+        (
+            "%c = stablehlo.constant dense<0.0> : tensor<f32>
+             %0 = stablehlo.reduce(%a init: %c) applies stablehlo.subtract across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>",
+            "expected a commutative operation of two operands, found 'stablehlo.subtract'",
+        ),
+        (
+            "%0 = sdy.propagation_barrier %a allowed_direction=FOO : tensor<4xf32>",
+            "expected one of NONE, FORWARD, BACKWARD, BOTH, found 'FOO'",
+        ),
+        (
+            "%0 = sdy.sharding_constraint %a <@m, [{}, {}]> : tensor<4xf32>",
+            "expected shardings of the dimensions of tensor<4xf32>, found 2",
+        ),
+    ] {
+        let error = failure(&function(&format!("{op}\nreturn %a : tensor<4xf32>")));
+        assert!(error.contains(message), "{error}");
+    }
+    let barrier = "%0 = sdy.propagation_barrier %a allowed_direction=BACKWARD : tensor<4xf32>\nreturn %0 : tensor<4xf32>";
+    assert!(body(&function(barrier)).contains("<{allowed_direction = 2 : i32}>"));
 }

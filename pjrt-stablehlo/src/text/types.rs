@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::lexer::Kind;
-use super::parser::Parser;
+use super::parser::{Parser, shortened};
 use crate::Error;
 use crate::ir::{Attribute, DYNAMIC, ElementType, FunctionType, QuantizedType, Str, TensorType, Type};
 
@@ -237,6 +237,12 @@ impl<'a> Parser<'a> {
             "!quant.uniform" => {
                 self.advance();
                 self.nested(|parser| Ok(Type::Quantized(parser.quantized()?.into())))
+            }
+            _ if ["!builtin.", "!chlo.", "!func.", "!sdy.", "!stablehlo.", "!vhlo."]
+                .iter()
+                .any(|dialect| name.starts_with(dialect)) =>
+            {
+                Err(self.unsupported_at(self.token.start, format!("there is no type '{}'", shortened(name))))
             }
             _ if name.contains('.') || self.is_bracket_next() => {
                 let start = self.token.start + 1;

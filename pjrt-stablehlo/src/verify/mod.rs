@@ -1,5 +1,6 @@
 //! Checks that a module is what consumers rely on.
 
+mod chlo;
 mod declared;
 mod interface;
 mod structure;
@@ -16,10 +17,12 @@ use crate::{Error, ErrorKind};
 /// * structure: every operation has the operands, results and regions of its entry in the op table, values are defined
 ///   before they are used and are in scope, blocks end with the right terminator, functions take and return what their
 ///   type says, called functions exist, take these operands, and do not call themselves;
-/// * types: bounds and quantization parameters;
+/// * types: bounds, quantization parameters, and that numbers of elements fit into 63 bits;
 /// * operations: every constraint of the StableHLO specification that can be decided before run time, and the types that
 ///   it lists for inputs and outputs. Declared result types have to agree with what
 ///   [`infer_result_types`](crate::infer_result_types) gives.
+///
+/// * CHLO's operations: elements, shapes and attributes as its verifier in MLIR has them.
 ///
 /// Sizes that are not known before run time agree with every size up to their bound. What MLIR's verifier accepts beyond
 /// the specification, and frameworks write, is accepted: element types of different widths in products, floats of any width
@@ -29,6 +32,7 @@ use crate::{Error, ErrorKind};
 /// The first rule that is broken, with the operation, the [`Constraint`](crate::Constraint) where it is one of the
 /// specification's, the operand or attribute, what was expected and found, and the operation's source location.
 pub fn verify(module: &Module) -> Result<(), Error> {
+    structure::symbols(module)?;
     for function in module.functions() {
         structure::function(function)?;
         types(function)?;
@@ -59,6 +63,9 @@ fn types(function: &Function) -> Result<(), Error> {
 /// Checks one operation whose operands, results and regions are as many as they have to be.
 fn operation(cx: &Context<'_>) -> Result<(), Error> {
     interface::operands(cx)?;
+    if let Op::Other(op) = &cx.op.kind {
+        return chlo::check(cx, op);
+    }
     let rules = results(cx)?;
     declared::check(cx)?;
     declared_types(cx, &rules)?;

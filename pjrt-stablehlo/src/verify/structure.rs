@@ -1,8 +1,12 @@
 //! Values, blocks, regions, functions.
 
+use std::collections::HashSet;
+
 use super::invalid_function;
 use crate::infer::types_compatible;
-use crate::ir::{Body, Function, GroupSpec, Module, Op, OpId, Operation, RegionId, Trait, Type, Variadicity};
+use crate::ir::{
+    Body, Function, GroupSpec, Location, Module, Op, OpId, Operation, RegionId, Trait, Type, Variadicity,
+};
 use crate::{Error, ErrorKind};
 
 fn invalid(op: &Operation, message: impl Into<String>) -> Error {
@@ -12,6 +16,18 @@ fn invalid(op: &Operation, message: impl Into<String>) -> Error {
 /// Checks a function's signature, numbers of operands, scopes and terminators.
 pub(super) fn function(function: &Function) -> Result<(), Error> {
     let body = &function.body;
+    for (what, dictionaries) in
+        [("argument", &function.argument_attributes), ("result", &function.result_attributes)]
+    {
+        for (index, dictionary) in dictionaries.iter().enumerate() {
+            if let Some((name, _)) = dictionary.entries().iter().find(|(name, _)| !name.contains('.')) {
+                let message = format!(
+                    "{what} {index}: expected attributes of a dialect, such as 'mhlo.sharding', found '{name}'"
+                );
+                return Err(invalid_function(function, message));
+            }
+        }
+    }
     for (_, op) in body.ops() {
         counts(body, op)?;
     }
@@ -186,6 +202,37 @@ fn terminator(
         let found = body.ty(value);
         if !types_compatible(found, expected) {
             return Err(invalid(op, format!("value {index}: expected {expected}, found {found}")));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the module's own attributes, and its meshes.
+pub(super) fn symbols(module: &Module) -> Result<(), Error> {
+    let invalid = |message: String, location: &Location| {
+        Err(Error::new(ErrorKind::Invalid, message).in_op("builtin.module", location))
+    };
+    let names = module.attributes.entries().iter().map(|(name, _)| name);
+    if let Some(name) = names.into_iter().find(|&name| !name.contains('.') && *name != "sym_visibility") {
+        let message =
+            format!("expected attributes of a dialect, such as 'mhlo.num_partitions', found '{name}'");
+        return invalid(message, &module.location);
+    }
+    let mut seen = HashSet::new();
+    for declaration in module.meshes() {
+        let name = &declaration.name;
+        if !seen.insert(name) || module.function(name).is_some() {
+            return invalid(format!("the module has two symbols named '{name}'"), &declaration.location);
+        }
+        let mut axes = HashSet::new();
+        for axis in &declaration.mesh.axes {
+            if axis.size < 1 || !axes.insert(&axis.name) {
+                let message = format!(
+                    "mesh '{name}': expected axes of different names and positive sizes, found \"{}\"={}",
+                    axis.name, axis.size
+                );
+                return invalid(message, &declaration.location);
+            }
         }
     }
     Ok(())

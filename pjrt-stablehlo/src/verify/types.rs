@@ -13,6 +13,10 @@ pub(super) fn problem(ty: &Type) -> Option<String> {
 
 fn tensor_problem(tensor: &TensorType) -> Option<String> {
     let (dims, bounds) = (tensor.dims(), tensor.bounds());
+    let count = tensor.num_elements().is_some_and(|count| i64::try_from(count).is_ok());
+    if !tensor.is_dynamic() && !count {
+        return Some(format!("{tensor}: expected at most {} elements", i64::MAX));
+    }
     if !bounds.is_empty() && bounds.len() != dims.len() {
         return Some(format!(
             "{tensor}: expected a bound for each of {} dimensions, found {}",
@@ -35,7 +39,7 @@ fn tensor_problem(tensor: &TensorType) -> Option<String> {
     let axis = quantization.axis? as usize;
     if axis >= dims.len() {
         return Some(format!(
-            "{tensor} (C12 of quantized types): expected a quantized dimension below {}",
+            "{tensor} (C12 of quantized types): expected one of its {} dimensions to be quantized, found {axis}",
             dims.len()
         ));
     }

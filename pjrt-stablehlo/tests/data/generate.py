@@ -1,4 +1,4 @@
-"""Writes the programs of this folder: JAX functions as portable artifacts of several VHLO versions.
+"""Writes the programs of this folder: JAX functions as portable artifacts of several VHLO versions, and some as HLO.
 
 Run with JAX 0.10.2 (`pip install jax==0.10.2`): `python generate.py`. The files are checked in.
 """
@@ -109,6 +109,7 @@ PROGRAMS = {
     "manual": (manual, (spec((4, 8)),)),
 }
 VERSIONS = {"mlp": ["0.17.0", "1.0.0", "1.8.0", "1.13.7", "1.17.0"]}
+HLO = ["mlp_gradient", "convolution", "collatz", "branches", "indexing", "constants"]
 
 for name, (function, arguments) in PROGRAMS.items():
     lowered = jax.jit(function).trace(*arguments).lower(lowering_platforms=("cpu",))
@@ -117,3 +118,7 @@ for name, (function, arguments) in PROGRAMS.items():
         artifact = stablehlo.serialize_portable_artifact(module, version, allow_other_dialects=True)
         (HERE / f"{name}_{version}.mlirbc").write_bytes(artifact)
         print(name, version, len(artifact))
+    if name in HLO:
+        proto = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+        (HERE / f"{name}.hlo").write_bytes(proto)
+        print(name, "HLO", len(proto))
