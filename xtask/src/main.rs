@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+mod accuracy;
 mod bindgen;
 mod corpus;
 mod demo;
@@ -41,6 +42,8 @@ enum Task {
     TestHosts(host_matrix::Options),
     /// Run JAX's own tests on refcpu, and compare with their outcomes on XLA's CPU backend
     JaxTests(jax_tests::Options),
+    /// Measure the errors of refcpu's functions and of XLA's, and write docs/accuracy.md
+    Accuracy(accuracy::Options),
     /// Read what many releases of JAX make of some hundred functions, and compare with MLIR's own reader
     TestLowerings(lowerings::Options),
     /// Run programs with known results through refcpu: the folder that PJRT_CORPUS names, or a small sample
@@ -73,6 +76,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Wheel => drop(wheel::build(wheel::Profile::Release, &workspace::root().join("dist"))?),
         Task::TestHosts(options) => return host_matrix::run(&options),
         Task::JaxTests(options) => return jax_tests::run(&options),
+        Task::Accuracy(options) => return accuracy::run(&options),
         Task::TestLowerings(options) => return lowerings::run(&options),
         Task::Corpus(options) => corpus::run_with(&options)?,
         Task::Fuzz(options) => fuzz::fuzz(&options)?,

@@ -26,18 +26,22 @@ pub(crate) fn mul(a: C, b: C) -> C {
 
 /// The quotient; scaled against overflow, infinities and zeros as in Annex G.
 pub(crate) fn div(a: C, b: C) -> C {
-    let scale = {
-        let m = b[0].abs().max(b[1].abs());
-        // A power of two near the divisor's size.
+    // Powers of two near the sizes of the operands, 1 of what has none.
+    let size = |z: C| {
+        let m = z[0].abs().max(z[1].abs());
         if m.is_finite() && m > 0.0 {
             f64::from_bits((m.to_bits() & 0x7ff0_0000_0000_0000).max(1 << 52))
         } else {
             1.0
         }
     };
+    let (top, scale) = (size(a), size(b));
     let [c, d] = [b[0] / scale, b[1] / scale];
+    let [p, q] = [a[0] / top, a[1] / top];
     let norm = c * c + d * d;
-    let (x, y) = ((a[0] * c + a[1] * d) / norm / scale, (a[1] * c - a[0] * d) / norm / scale);
+    // The larger of the two scales goes last where the quotient is large, first where it is small.
+    let scaled = |v: f64| if top > scale { v / scale * top } else { v * top / scale };
+    let (x, y) = (scaled((p * c + q * d) / norm), scaled((q * c - p * d) / norm));
     if !(x.is_nan() && y.is_nan()) {
         return [x, y];
     }
@@ -66,6 +70,8 @@ pub(crate) fn sign(z: C) -> C {
     if z[0].is_nan() || z[1].is_nan() {
         return [f64::NAN, f64::NAN];
     }
+    // The modulus of a number near the largest one is no f64.
+    let z = if z[0].abs().max(z[1].abs()) > 1e300 { [z[0] * 1e-10, z[1] * 1e-10] } else { z };
     let m = abs(z);
     if m == 0.0 { [0.0, 0.0] } else { [z[0] / m, z[1] / m] }
 }
@@ -75,9 +81,13 @@ pub(crate) fn exp([x, y]: C) -> C {
     if y == 0.0 {
         return [x.exp(), y];
     }
+    let (s, c) = y.sin_cos();
+    if x.abs() < 700.0 {
+        let e = x.exp();
+        return [c * e, s * e];
+    }
     // In two factors, so that e^x may overflow where its product with a small cosine does not.
     let half = (0.5 * x).exp();
-    let (s, c) = y.sin_cos();
     [c * half * half, s * half * half]
 }
 
@@ -93,13 +103,13 @@ pub(crate) fn exp_m1([x, y]: C) -> C {
 
 /// The logarithm of the modulus.
 fn log_abs([x, y]: C) -> f64 {
-    let (a, b) = (x.abs().max(y.abs()), x.abs().min(y.abs()));
-    if a.is_infinite() || b.is_infinite() {
+    if x.is_infinite() || y.is_infinite() {
         return f64::INFINITY;
     }
-    if a.is_nan() || b.is_nan() {
+    if x.is_nan() || y.is_nan() {
         return f64::NAN;
     }
+    let (a, b) = (x.abs().max(y.abs()), x.abs().min(y.abs()));
     if (0.5..=2.0).contains(&a) && b < 2.0 {
         // (a - 1)(a + 1) + b^2 is the modulus squared less one, which does not cancel badly.
         let d = (a - 1.0) * (a + 1.0);
@@ -162,7 +172,19 @@ pub(crate) fn rsqrt(z: C) -> C {
     if z[0].is_infinite() || z[1].is_infinite() {
         return [0.0, 0.0];
     }
-    div([1.0, 0.0], sqrt(z))
+    // By a power of two that keeps the modulus in range: sqrt(conj z) / |z|.
+    let m = z[0].abs().max(z[1].abs());
+    let (up, scale) = if m > 1e300 {
+        (2f64.powi(-600), 2f64.powi(-300))
+    } else if m < 1e-300 {
+        (2f64.powi(600), 2f64.powi(300))
+    } else {
+        (1.0, 1.0)
+    };
+    let z = [z[0] * up, z[1] * up];
+    let [x, y] = sqrt(z);
+    let m = abs(z);
+    [x / m * scale, -y / m * scale]
 }
 
 /// The hyperbolic sine.
@@ -173,7 +195,7 @@ pub(crate) fn sinh([x, y]: C) -> C {
     let (s, c) = y.sin_cos();
     if x.abs() > 700.0 {
         let half = (0.5 * x.abs()).exp();
-        return [(0.5 * half * c * half).copysign(x) * 1f64.copysign(c) * c.signum(), 0.5 * half * s * half];
+        return [0.5 * half * c * half * 1f64.copysign(x), 0.5 * half * s * half];
     }
     let real = if x == 0.0 && !c.is_finite() { x } else { x.sinh() * c };
     [real, x.cosh() * s]
@@ -231,8 +253,12 @@ pub(crate) fn tan(z: C) -> C {
 
 /// 1 / (1 + e^-z).
 pub(crate) fn logistic(z: C) -> C {
-    let e = exp([-z[0], -z[1]]);
-    div([1.0, 0.0], [1.0 + e[0], e[1]])
+    let [x, y] = z;
+    let e = exp([-x, -y]);
+    // 1 + e^-x cos y, which is zero at the poles, of terms that are zero there themselves.
+    let half = (0.5 * y).cos();
+    let real = if x.abs() < 1.0 { 2.0 * (-x).exp() * half * half - (-x).exp_m1() } else { 1.0 + e[0] };
+    div([1.0, 0.0], [real, e[1]])
 }
 
 /// a^b, the principal value; 0^0 is 1.
@@ -265,7 +291,13 @@ fn is_large(z: C) -> bool {
 
 /// The principal cube root.
 pub(crate) fn cbrt(z: C) -> C {
-    if z == [0.0, 0.0] { z } else { exp(log(z).map(|v| v / 3.0)) }
+    if z == [0.0, 0.0] {
+        return z;
+    }
+    // Half the modulus overflows nowhere.
+    let root = (0.5 * z[0]).hypot(0.5 * z[1]).cbrt() * 2f64.cbrt();
+    let (s, c) = (z[1].atan2(z[0]) / 3.0).sin_cos();
+    [root * c, root * s]
 }
 
 /// The arc sine.
@@ -328,4 +360,58 @@ pub(crate) fn atan2(y: C, x: C) -> C {
     let root =
         sqrt([x[0] * x[0] - x[1] * x[1] + y[0] * y[0] - y[1] * y[1], 2.0 * (x[0] * x[1] + y[0] * y[1])]);
     times_minus_i(log(div([x[0] + i_y[0], x[1] + i_y[1]], root)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The modulus of the difference, in epsilons of the modulus.
+    fn error(found: C, wanted: C) -> f64 {
+        abs([found[0] - wanted[0], found[1] - wanted[1]]) / abs(wanted) / f64::EPSILON
+    }
+
+    #[test]
+    fn hyperbolic_sines_overflow_to_infinities_of_the_right_signs() {
+        let inf = f64::INFINITY;
+        assert_eq!(sinh([1000.0, 1.0]), [inf, inf]);
+        assert_eq!(sinh([-1000.0, 1.0]), [-inf, inf]);
+        assert_eq!(sinh([1000.0, 2.0]), [-inf, inf]);
+        assert_eq!(sinh([-1000.0, -2.0]), [inf, -inf]);
+        assert_eq!(sin([1.0, -1000.0]), [inf, -inf]);
+    }
+
+    #[test]
+    fn the_modulus_of_a_nan_has_no_logarithm() {
+        assert!(log([0.0, f64::NAN])[0].is_nan());
+        assert_eq!(log([f64::NAN, f64::INFINITY])[0], f64::INFINITY);
+    }
+
+    #[test]
+    fn quotients_and_signs_of_the_largest_numbers_do_not_overflow() {
+        assert!(error(div([f64::MAX, 2e-308], [-6.25e306, 1.0]), [f64::MAX / -6.25e306, 0.0]) < 2.0);
+        assert_eq!(div([-2.5, -f64::MAX], [2.0, -f64::MAX])[0], 1.0);
+        assert_eq!(div([1e-300, 1e-300], [1e300, 1e300]), [0.0, 0.0]);
+        let half = std::f64::consts::FRAC_1_SQRT_2;
+        assert!(error(sign([f64::MAX, f64::MAX]), [half, half]) < 2.0);
+    }
+
+    #[test]
+    fn roots_of_any_size_are_exact_to_a_few_units() {
+        for z in [[-8e250, 1e250], [3e-290, -2e-291], [1.1e308, 1.1e308], [-0.998, 1e-9]] {
+            let root = cbrt(z);
+            let square = mul(root, root);
+            assert!(error(mul(square, root), z) < 8.0, "{z:?}: {root:?}");
+            let inverse = rsqrt(z);
+            assert!(error(mul(inverse, sqrt(z)), [1.0, 0.0]) < 8.0, "{z:?}: {inverse:?}");
+        }
+    }
+
+    #[test]
+    fn the_logistic_function_is_exact_near_its_poles() {
+        // 1 / (1 - e^-w) = 1/w + 1/2 + ..., w = z - i pi.
+        let w = [1e-9, -1.224_646_799_147_353_2e-16];
+        let [x, y] = div([1.0, 0.0], w);
+        assert!(error(logistic([1e-9, std::f64::consts::PI]), [x + 0.5, y]) < 4.0);
+    }
 }

@@ -47,21 +47,24 @@ pub(crate) fn exp<I: Isa>(x: f32) -> f32 {
 /// e^x - 1.
 #[inline(always)]
 pub(crate) fn exp_m1<I: Isa>(x: f32) -> f32 {
-    let (_, n, r) = split_ln2::<I>(limited(x, -40.0, 89.0));
+    let x_limited = limited(x, -40.0, 89.0);
+    let (n, index, r) = split_ln2::<I>(x_limited);
+    // What rounding r lost.
+    let high = fma::<I, _>(n, -LN_2_HI, x_limited);
+    let lost = fma::<I, _>(n, -LN_2_LO, high - r);
     let q = horner::<I, _, 6>(
         r,
         [0.5, 0.166_666_67, 0.041_666_354, 0.008_333_272, 0.001_394_104_1, 1.991_444_2e-4],
     );
-    let p = fma::<I, _>(r * r, q, r);
     // Half the scale, doubled at the end: 2^128 is no f32.
-    let scale = exp2i(n - 1);
-    let value = 2.0 * fma::<I, _>(p, scale, scale - 0.5);
-    if n == 0 {
-        // Exact at zero, its sign included.
-        if x == 0.0 { x } else { p }
-    } else {
-        value
-    }
+    let scale = exp2i(index - 1);
+    // 2^n (1 + r) - 1 in two parts.
+    let (whole, part) = (scale - 0.5, r * scale);
+    let sum = whole + part;
+    let rest = (whole - sum) + part;
+    let value = 2.0 * (sum + fma::<I, _>(fma::<I, _>(r * r, q, lost), scale, rest));
+    // Where the series rounds to its first term, which half the scale would round if it is denormal.
+    if x.abs() < 1e-8 { x } else { value }
 }
 
 /// The exponent and mantissa of a positive number: x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2).
@@ -77,9 +80,9 @@ fn split_float(x: f32) -> (i32, f32) {
     (e, m - 1.0)
 }
 
-/// log(2^e (1 + f)) for f in the range of [`split_float`].
+/// log(2^e (1 + f)) for f in the range of [`split_float`], where `lost` is still to be added to the result.
 #[inline(always)]
-fn log_of_split<I: Isa>(e: i32, f: f32) -> f32 {
+fn log_of_split<I: Isa>(e: i32, f: f32, lost: f32) -> f32 {
     let e = e as f32;
     let p = horner::<I, _, 9>(
         f,
@@ -96,7 +99,7 @@ fn log_of_split<I: Isa>(e: i32, f: f32) -> f32 {
         ],
     );
     let f2 = f * f;
-    let tail = fma::<I, _>(f2, -0.5, fma::<I, _>(f2 * f, p, e * LN_2_LO));
+    let tail = fma::<I, _>(f2, -0.5, fma::<I, _>(f2 * f, p, fma::<I, _>(e, LN_2_LO, lost)));
     fma::<I, _>(e, LN_2_HI, f + tail)
 }
 
@@ -104,7 +107,7 @@ fn log_of_split<I: Isa>(e: i32, f: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn log<I: Isa>(x: f32) -> f32 {
     let (e, f) = split_float(x);
-    let value = log_of_split::<I>(e, f);
+    let value = log_of_split::<I>(e, f, 0.0);
     let value = if x == f32::INFINITY { x } else { value };
     let value = if x == 0.0 { f32::NEG_INFINITY } else { value };
     if x >= 0.0 { value } else { f32::NAN }
@@ -119,8 +122,9 @@ pub(crate) fn log_1p<I: Isa>(x: f32) -> f32 {
     let (e, f) = split_float(u);
     // 2^-e is a normal number except for huge x, where nothing relevant is lost.
     let scale = if e < 120 { exp2i(e.wrapping_neg()) } else { 0.0 };
-    let f = f + lost * scale;
-    let value = log_of_split::<I>(e, f);
+    // d log(1 + f) = df / (1 + f), of which a quadratic is enough.
+    let slope = fma::<I, _>(f, fma::<I, _>(f, 0.8, -1.0), 1.0);
+    let value = log_of_split::<I>(e, f, lost * scale * slope);
     let value = if x == f32::INFINITY { x } else { value };
     let value = if x == -1.0 { f32::NEG_INFINITY } else { value };
     let value = if x >= -1.0 { value } else { f32::NAN };
@@ -130,9 +134,16 @@ pub(crate) fn log_1p<I: Isa>(x: f32) -> f32 {
 /// 1 / (1 + e^-x).
 #[inline(always)]
 pub(crate) fn logistic<I: Isa>(x: f32) -> f32 {
+    // With z = e^-|x|: z / (1 + z) left of zero, 1 / (1 + z) right of it, each with one division.
     let z = exp::<I>(-x.abs());
-    let r = 1.0 / (1.0 + z);
-    let value = if x < 0.0 { z * r } else { r };
+    let sum = 1.0 + z;
+    let top = if x < 0.0 { z } else { 1.0 };
+    let inverse = 1.0 / sum;
+    let value = top * inverse;
+    // What the sum and the division lost.
+    let lost = (1.0 - sum) + z;
+    let rest = fma::<I, _>(-value, lost, fma::<I, _>(-value, sum, top));
+    let value = if I::FMA { fma::<I, _>(rest, inverse, value) } else { top / sum };
     if x.is_nan() { x } else { value }
 }
 
@@ -146,68 +157,68 @@ pub(crate) fn tanh<I: Isa>(x: f32) -> f32 {
         [-0.333_333_3, 0.133_331_58, -0.053_940_587, 0.021_666_45, -0.008_092_165, 0.002_064_803_6],
     );
     let small = fma::<I, _>(u * x, p, x);
-    // 1 - 2 / (e^2a + 1), which is 1 from a = 9.02 on.
+    // 1 - 2 / (e^2a + 1), which is 1 from a = 9.02 on. The sum e^2a + 1 is made of 2^n + 1 and the rest.
     let limit = if a > 9.1 { 9.1 } else { a };
     let (_, n, r) = split_ln2::<I>(2.0 * limit);
     let q = horner::<I, _, 5>(r, [0.5, 0.166_665_2, 0.041_666_204, 0.008_368_918, 0.001_395_058_7]);
-    let e = (fma::<I, _>(r * r, q, r) + 1.0) * exp2i(n);
-    let large = (1.0 - 2.0 / (e + 1.0)).copysign(x);
-    let value = if a < 0.65 { small.copysign(x) } else { large };
+    let scale = exp2i(n);
+    let sum = fma::<I, _>(fma::<I, _>(r * r, q, r), scale, scale + 1.0);
+    let inverse = 1.0 / sum;
+    let part = 2.0 * inverse;
+    let high = 1.0 - part;
+    // What the division and the subtraction lost.
+    let lost = if I::FMA { fma::<I, _>(-inverse, sum, 1.0) * part } else { 0.0 };
+    let large = (high + (((1.0 - high) - part) - lost)).copysign(x);
+    let value = if a < 0.7 { small.copysign(x) } else { large };
     if x.is_nan() { x } else { value }
 }
 
 /// Above this, [`sin`], [`cos`] and [`tan`] need [`slow_trig`].
 pub(crate) const TRIG_LIMIT: f32 = 1e5;
 
-/// As [`split_pi_2`], with a rest that is right to f32's digits.
-#[inline(always)]
-fn split_pi_2_narrow<I: Isa>(x: f32) -> (u32, f32) {
-    if !I::FMA {
-        let (n, r) = split_pi_2(x);
-        return (n, r as f32);
-    }
-    // pi/2 in three parts. The first step is exact (both sides are multiples of 2^-23 or of the last place of x, and
-    // the difference is below 1), each further one rounds once.
-    const P1: f32 = 1.570_796_4;
-    const P2: f32 = -4.371_139e-8;
-    const P3: f32 = -1.715_124_5e-15;
-    let t = fma::<I, _>(x, std::f32::consts::FRAC_2_PI, ROUND);
-    let n = t - ROUND;
-    let r = fma::<I, _>(n, -P3, fma::<I, _>(n, -P2, fma::<I, _>(n, -P1, x)));
-    (t.to_bits() & 3, r)
-}
-
 /// Splits `x` into a multiple of pi/2 (its last bits as an integer) and a rest in [-pi/4, pi/4].
 #[inline(always)]
-fn split_pi_2(x: f32) -> (u32, f64) {
+fn split_pi_2<I: Isa>(x: f32) -> (u32, f64) {
     const MAGIC: f64 = 6_755_399_441_055_744.0;
     /// pi/2 in two parts; the product of the first with an integer below 2^20 is exact.
     const HI: f64 = f64::from_bits(0x3ff9_21fb_5440_0000);
     const LO: f64 = 6.077_100_506_506_192e-11;
     let x = f64::from(x);
-    let t = x * std::f64::consts::FRAC_2_PI + MAGIC;
+    let t = fma::<I, _>(x, std::f64::consts::FRAC_2_PI, MAGIC);
     let n = t - MAGIC;
-    ((t.to_bits() & 3) as u32, (x - n * HI) - n * LO)
+    ((t.to_bits() & 3) as u32, fma::<I, _>(n, -LO, fma::<I, _>(n, -HI, x)))
 }
 
+/// The sine of a number in [-pi/4, pi/4], with an error of 2^-34, enough to round to f32.
 #[inline(always)]
-fn sin_poly<I: Isa>(r: f32) -> f32 {
+fn sin_narrow<I: Isa>(r: f64) -> f64 {
     let u = r * r;
-    fma::<I, _>(u * r, horner::<I, _, 4>(u, [-0.166_666_67, 0.008_333_33, -1.983_932_7e-4, 2.718_24e-6]), r)
+    let p = horner::<I, _, 4>(
+        u,
+        [
+            -0.166_666_666_638_541_68,
+            0.008_333_331_874_273_714,
+            -1.984_008_649_959_36e-4,
+            2.724_989_523_061e-6,
+        ],
+    );
+    fma::<I, _>(u * r, p, r)
 }
 
+/// The cosine of a number in [-pi/4, pi/4], with an error of 2^-30.
 #[inline(always)]
-fn cos_poly<I: Isa>(r: f32) -> f32 {
+fn cos_narrow<I: Isa>(r: f64) -> f64 {
     let u = r * r;
-    let p = horner::<I, _, 4>(u, [0.041_666_668, -0.001_388_888_4, 2.479_951_2e-5, -2.720_954e-7]);
+    let p = horner::<I, _, 3>(u, [0.041_666_664_658_901_4, -0.001_388_830_291_911_363, 2.454_791_685_369e-5]);
     fma::<I, _>(u * u, p, fma::<I, _>(u, -0.5, 1.0))
 }
 
 /// The sine, for |x| up to [`TRIG_LIMIT`].
 #[inline(always)]
 pub(crate) fn sin<I: Isa>(x: f32) -> f32 {
-    let (n, r) = split_pi_2_narrow::<I>(x);
-    let v = if n & 1 == 0 { sin_poly::<I>(r) } else { cos_poly::<I>(r) };
+    // In f64: near multiples of pi/2, f32 would need a second part of every step.
+    let (n, r) = split_pi_2::<I>(x);
+    let v = (if n & 1 == 0 { sin_narrow::<I>(r) } else { cos_narrow::<I>(r) }) as f32;
     let v = f32::from_bits(v.to_bits() ^ (n & 2) << 30);
     if x == 0.0 { x } else { v }
 }
@@ -215,15 +226,15 @@ pub(crate) fn sin<I: Isa>(x: f32) -> f32 {
 /// The cosine, for |x| up to [`TRIG_LIMIT`].
 #[inline(always)]
 pub(crate) fn cos<I: Isa>(x: f32) -> f32 {
-    let (n, r) = split_pi_2_narrow::<I>(x);
-    let v = if n & 1 == 0 { cos_poly::<I>(r) } else { sin_poly::<I>(r) };
+    let (n, r) = split_pi_2::<I>(x);
+    let v = (if n & 1 == 0 { cos_narrow::<I>(r) } else { sin_narrow::<I>(r) }) as f32;
     f32::from_bits(v.to_bits() ^ (n.wrapping_add(1) & 2) << 30)
 }
 
 /// The tangent, for |x| up to [`TRIG_LIMIT`].
 #[inline(always)]
 pub(crate) fn tan<I: Isa>(x: f32) -> f32 {
-    let (n, r) = split_pi_2(x);
+    let (n, r) = split_pi_2::<I>(x);
     let (s, c) = (wide::sin_poly::<I>(r), wide::cos_poly::<I>(r));
     let v = if n & 1 == 0 { s / c } else { -c / s };
     if x == 0.0 { x } else { v as f32 }
@@ -237,14 +248,24 @@ pub(crate) fn slow_trig(x: f32, f: fn(f64) -> f64) -> f32 {
 /// What f32's pi/2 lacks.
 const PI_2_LO: f32 = -4.371_139e-8;
 
-/// Arc tangent of a number in [0, 1].
+/// 1 / x to 2 %, for x from 0 to 1e37; any number where x is denormal.
 #[inline(always)]
-fn atan_poly<I: Isa>(x: f32) -> f32 {
+fn reciprocal_guess<I: Isa>(x: f32) -> f32 {
+    // By the exponent, and a step of Newton's.
+    let guess = f32::from_bits(0x7ef3_11c7_u32.wrapping_sub(x.to_bits()));
+    guess * fma::<I, _>(-x, guess, 2.0)
+}
+
+/// The largest coefficient of [`atan_terms`].
+const ATAN_FIRST: f32 = -0.333_333_02;
+
+/// The cube of a number in [0, 1], and the arc tangent of the number less the number less [`ATAN_FIRST`] times the cube.
+#[inline(always)]
+fn atan_terms<I: Isa>(x: f32) -> (f32, f32) {
     let u = x * x;
-    let p = horner::<I, _, 9>(
+    let p = horner::<I, _, 8>(
         u,
         [
-            -0.333_333_02,
             0.199_986_39,
             -0.142_652_45,
             0.109_575_7,
@@ -255,7 +276,9 @@ fn atan_poly<I: Isa>(x: f32) -> f32 {
             -0.001_827_133_7,
         ],
     );
-    fma::<I, _>(u * x, p, x)
+    let cube = u * x;
+    let lost = if I::FMA { fma::<I, _>(u, x, -cube) + x * fma::<I, _>(x, x, -u) } else { 0.0 };
+    (cube, fma::<I, _>(cube, u * p, lost * ATAN_FIRST))
 }
 
 /// The arc tangent.
@@ -263,8 +286,22 @@ fn atan_poly<I: Isa>(x: f32) -> f32 {
 pub(crate) fn atan<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
     let big = a > 1.0;
-    let p = atan_poly::<I>(if big { 1.0 / a } else { a });
-    let v = if big { (FRAC_PI_2 - p) + PI_2_LO } else { p };
+    // From here on the result is pi/2; an infinity has no quotient with a rest.
+    let far = if a > 1e20 { 1e20 } else { a };
+    let inverse = 1.0 / far;
+    let q = if big { inverse } else { a };
+    let (cube, rest) = atan_terms::<I>(q);
+    // What the division lost, by the slope of the arc tangent.
+    let lost = if I::FMA { fma::<I, _>(-inverse, far, 1.0) * inverse } else { 0.0 };
+    let lost = lost * fma::<I, _>(q * q, -0.5, 0.97);
+    // q + first cube + rest, or pi/2 less that; sums in two parts.
+    let complement = FRAC_PI_2 - q;
+    let complement_low = ((FRAC_PI_2 - complement) - q) + (PI_2_LO - lost);
+    let base = if big { complement } else { q };
+    let low = if big { complement_low - rest } else { rest };
+    let first = if big { -ATAN_FIRST } else { ATAN_FIRST };
+    let high = fma::<I, _>(cube, first, base);
+    let v = high + (fma::<I, _>(cube, first, base - high) + low);
     if x.is_nan() { x } else { v.copysign(x) }
 }
 
@@ -277,18 +314,32 @@ pub(crate) fn atan2<I: Isa>(y: f32, x: f32) -> f32 {
     let q = low / high;
     let q = if high == 0.0 { 0.0 } else { q };
     let q = if low == f32::INFINITY { 1.0 } else { q };
+    // What the division lost, by the slope of the arc tangent. The largest numbers have no guess.
+    let lost = fma::<I, _>(-q, high, low) * reciprocal_guess::<I>(high);
+    let lost = if I::FMA && high < 1e37 { lost } else { 0.0 };
+    let slope = fma::<I, _>(q * q, -0.5, 0.97);
+    let (cube, rest) = atan_terms::<I>(q);
     // In f64, so that subtracting from pi/2 and pi costs nothing.
-    let p = f64::from(atan_poly::<I>(q));
+    let p = f64::from(q) + f64::from(fma::<I, _>(cube, ATAN_FIRST, fma::<I, _>(lost, slope, rest)));
     let p = if swap { std::f64::consts::FRAC_PI_2 - p } else { p };
     let p = if x.is_sign_negative() { std::f64::consts::PI - p } else { p };
     if x.is_nan() || y.is_nan() { f32::NAN } else { (p as f32).copysign(y) }
 }
 
+/// (asin(z) - z) / z of a number in [0, 1/2], by its square.
 #[inline(always)]
-fn asin_poly<I: Isa>(x: f32) -> f32 {
-    let u = x * x;
-    let p = horner::<I, _, 5>(u, [0.166_667_55, 0.074_951_96, 0.045_483_29, 0.024_114_666, 0.042_278_31]);
-    fma::<I, _>(u * x, p, x)
+fn asin_excess<I: Isa>(square: f32) -> f32 {
+    square
+        * horner::<I, _, 5>(square, [0.166_667_55, 0.074_951_96, 0.045_483_29, 0.024_114_666, 0.042_278_31])
+}
+
+/// What [`f32::sqrt`] lost, to a few digits, where `root` is that of `square`.
+#[inline(always)]
+fn lost_by_sqrt<I: Isa>(square: f32, root: f32) -> f32 {
+    if !I::FMA {
+        return 0.0;
+    }
+    0.5 * reciprocal_guess::<I>(root) * fma::<I, _>(-root, root, square)
 }
 
 /// The arc sine.
@@ -296,8 +347,14 @@ fn asin_poly<I: Isa>(x: f32) -> f32 {
 pub(crate) fn asin<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
     let big = a > 0.5;
-    let s = asin_poly::<I>(if big { ((1.0 - a) * 0.5).sqrt() } else { a });
-    let v = if big { (FRAC_PI_2 - 2.0 * s) + PI_2_LO } else { s };
+    // asin a = pi/2 - 2 asin sqrt((1 - a) / 2); the square is exact.
+    let square = if big { (1.0 - a) * 0.5 } else { a * a };
+    let root = if big { square.sqrt() } else { a };
+    let excess = root * asin_excess::<I>(square);
+    let rest = lost_by_sqrt::<I>(square, root) + excess;
+    let high = fma::<I, _>(root, -2.0, FRAC_PI_2);
+    let low = fma::<I, _>(root, -2.0, FRAC_PI_2 - high) + PI_2_LO;
+    let v = if big { high + fma::<I, _>(rest, -2.0, low) } else { a + excess };
     v.copysign(x)
 }
 
@@ -306,9 +363,18 @@ pub(crate) fn asin<I: Isa>(x: f32) -> f32 {
 pub(crate) fn acos<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
     let big = a > 0.5;
-    let s = asin_poly::<I>(if big { ((1.0 - a) * 0.5).sqrt() } else { x });
-    let end = if x < 0.0 { (PI - 2.0 * s) + 2.0 * PI_2_LO } else { 2.0 * s };
-    if big { end } else { (FRAC_PI_2 - s) + PI_2_LO }
+    let square = if big { (1.0 - a) * 0.5 } else { a * a };
+    let root = if big { square.sqrt() } else { x };
+    let excess = root * asin_excess::<I>(square);
+    let rest = excess + if big { lost_by_sqrt::<I>(square, root) } else { 0.0 };
+    // 2 s, pi - 2 s or pi/2 - s, where s = root + rest.
+    let factor = if big { 2.0 } else { 1.0 };
+    let whole = if big { PI } else { FRAC_PI_2 };
+    let whole_low = if big { 2.0 * PI_2_LO } else { PI_2_LO };
+    let high = fma::<I, _>(root, -factor, whole);
+    let low = fma::<I, _>(root, -factor, whole - high) + whole_low;
+    let complement = high + fma::<I, _>(rest, -factor, low);
+    if big && x > 0.0 { 2.0 * root + 2.0 * rest } else { complement }
 }
 
 /// e^x in f64 with an error of 1e-11, enough to round to f32, for results in its range.
@@ -454,8 +520,17 @@ pub(crate) fn cbrt(x: f32) -> f32 {
 
 /// 1 / sqrt(x).
 #[inline(always)]
-pub(crate) fn rsqrt(x: f32) -> f32 {
-    1.0 / x.sqrt()
+pub(crate) fn rsqrt<I: Isa>(x: f32) -> f32 {
+    let root = x.sqrt();
+    let y = 1.0 / root;
+    if !I::FMA {
+        return y;
+    }
+    // What the root and the division lost; nothing that is a number at zero and infinity.
+    let root_lost = fma::<I, _>(-root, root, x) * y * (0.5 * y);
+    let rest = fma::<I, _>(-root, y, 1.0) - root_lost;
+    let value = fma::<I, _>(y, rest, y);
+    if x > 0.0 && x < f32::INFINITY { value } else { y }
 }
 
 /// x^y.

@@ -100,9 +100,15 @@ fn log_of_split<I: Isa>(e: f64, f: f64, lost: f64) -> f64 {
             0.132_525_392_792_941_76,
         ],
     );
+    // f - f^2/2 and its sum with e ln 2, each in two parts.
     let half_square = 0.5 * f * f;
+    let near = f - half_square;
+    let near_low = ((f - near) - half_square) - 0.5 * lost_by_square::<I>(f, 2.0 * half_square);
+    let whole = e * LN_2_HI;
+    let sum = whole + near;
+    let sum_low = (whole - sum) + near;
     let tail = fma::<I, _>(s, half_square + r, fma::<I, _>(e, LN_2_LO, lost));
-    fma::<I, _>(e, LN_2_HI, f - (half_square - tail))
+    sum + (sum_low + (near_low + tail))
 }
 
 /// The natural logarithm.
@@ -132,12 +138,34 @@ pub(crate) fn log_1p<I: Isa>(x: f64) -> f64 {
     if x == 0.0 { x } else { value }
 }
 
+/// 1 / sqrt(x).
+#[inline(always)]
+pub(crate) fn rsqrt<I: Isa>(x: f64) -> f64 {
+    let root = x.sqrt();
+    let y = 1.0 / root;
+    if !I::FMA {
+        return y;
+    }
+    // What the root and the division lost; nothing that is a number at zero and infinity.
+    let root_lost = fma::<I, _>(-root, root, x) * y * (0.5 * y);
+    let rest = fma::<I, _>(-root, y, 1.0) - root_lost;
+    let value = fma::<I, _>(y, rest, y);
+    if x > 0.0 && x < f64::INFINITY { value } else { y }
+}
+
 /// 1 / (1 + e^-x).
 #[inline(always)]
 pub(crate) fn logistic<I: Isa>(x: f64) -> f64 {
+    // With z = e^-|x|: z / (1 + z) left of zero, 1 / (1 + z) right of it, each with one division.
     let z = exp::<I>(-x.abs());
-    let r = 1.0 / (1.0 + z);
-    let value = if x < 0.0 { z * r } else { r };
+    let sum = 1.0 + z;
+    let top = if x < 0.0 { z } else { 1.0 };
+    let inverse = 1.0 / sum;
+    let value = top * inverse;
+    // What the sum and the division lost.
+    let lost = (1.0 - sum) + z;
+    let rest = fma::<I, _>(-value, lost, fma::<I, _>(-value, sum, top));
+    let value = if I::FMA { fma::<I, _>(rest, inverse, value) } else { top / sum };
     if x.is_nan() { x } else { value }
 }
 
@@ -173,55 +201,83 @@ fn split_pi_2(x: f64) -> (u64, f64, f64) {
     (t.to_bits() & 3, y, (r - y) + low)
 }
 
-const SIN: [f64; 6] = [
-    -0.166_666_666_666_666_32,
-    0.008_333_333_333_322_326,
-    -1.984_126_982_973_250_2e-4,
-    2.755_731_366_411_912_4e-6,
-    -2.505_075_352_278_084_5e-8,
-    1.589_651_675_794_301_4e-10,
+/// (sin(r) / r - 1) / r^2 in powers of r^2; the first coefficient's second part is -9.25e-18.
+const SIN: [f64; 7] = [
+    -0.166_666_666_666_666_66,
+    0.008_333_333_333_333_333,
+    -1.984_126_984_126_896_3e-4,
+    2.755_731_922_232_443e-6,
+    -2.505_210_723_603_745e-8,
+    1.605_868_432_917_585_5e-10,
+    -7.595_306_678_125_121e-13,
 ];
-const COS: [f64; 6] = [
-    0.041_666_666_666_666_6,
-    -0.001_388_888_888_887_4,
-    2.480_158_728_939_97e-5,
-    -2.755_731_432_735_792_4e-7,
-    2.087_571_973_246_672e-9,
-    -1.135_945_734_792_781_3e-11,
+const SIN_0_LO: f64 = -9.251_858_538_542_97e-18;
+/// (cos(r) - 1 + r^2 / 2) / r^4 in powers of r^2.
+const COS: [f64; 7] = [
+    0.041_666_666_666_666_664,
+    -0.001_388_888_888_888_889,
+    2.480_158_730_158_681_4e-5,
+    -2.755_731_922_306_237e-7,
+    2.087_675_634_899_154_3e-9,
+    -1.147_054_578_186_168_2e-11,
+    4.750_658_120_566_325e-14,
 ];
 
+/// What `r * r` lost when it was rounded to `square`.
 #[inline(always)]
-fn sin_poly_2<I: Isa>(r: f64, low: f64) -> f64 {
-    let u = r * r;
-    let p = horner::<I, _, 6>(u, SIN);
-    r + fma::<I, _>(u * r, p, low * fma::<I, _>(u, -0.5, 1.0))
+fn lost_by_square<I: Isa>(r: f64, square: f64) -> f64 {
+    if I::FMA { fma::<I, _>(r, r, -square) } else { 0.0 }
 }
 
+/// The sine of r + low in two parts, for r in [-pi/4, pi/4].
 #[inline(always)]
-fn cos_poly_2<I: Isa>(r: f64, low: f64) -> f64 {
+fn sin_parts<I: Isa>(r: f64, low: f64) -> (f64, f64) {
+    let u = r * r;
+    // The cube in two parts.
+    let v = u * r;
+    let v_low = if I::FMA { fma::<I, _>(u, r, -v) + r * lost_by_square::<I>(r, u) } else { 0.0 };
+    let [_, higher @ ..] = SIN;
+    let p = fma::<I, _>(u, horner::<I, _, 6>(u, higher), SIN_0_LO);
+    let rest = fma::<I, _>(v_low, SIN[0], low * fma::<I, _>(u, -0.5, 1.0));
+    let near = fma::<I, _>(v, SIN[0], r);
+    let near_low = fma::<I, _>(v, SIN[0], r - near);
+    let s = near_low + fma::<I, _>(v, p, rest);
+    let high = near + s;
+    (high, (near - high) + s)
+}
+
+/// The cosine of r + low in two parts, for r in [-pi/4, pi/4].
+#[inline(always)]
+fn cos_parts<I: Isa>(r: f64, low: f64) -> (f64, f64) {
     let u = r * r;
     let h = 0.5 * u;
     let w = 1.0 - h;
-    w + (((1.0 - w) - h) + fma::<I, _>(u * u, horner::<I, _, 6>(u, COS), -(r * low)))
+    let lost = fma::<I, _>(lost_by_square::<I>(r, u), -0.5, (1.0 - w) - h);
+    let s = fma::<I, _>(u * u, horner::<I, _, 7>(u, COS), fma::<I, _>(-r, low, lost));
+    let high = w + s;
+    (high, (w - high) + s)
 }
 
 /// The sine of a number in [-pi/4, pi/4].
 #[inline(always)]
 pub(crate) fn sin_poly<I: Isa>(r: f64) -> f64 {
-    sin_poly_2::<I>(r, 0.0)
+    let [_, higher @ ..] = SIN;
+    let u = r * r;
+    fma::<I, _>(u * r, fma::<I, _>(u, horner::<I, _, 6>(u, higher), SIN[0]), r)
 }
 
 /// The cosine of a number in [-pi/4, pi/4].
 #[inline(always)]
 pub(crate) fn cos_poly<I: Isa>(r: f64) -> f64 {
-    cos_poly_2::<I>(r, 0.0)
+    let u = r * r;
+    fma::<I, _>(u * u, horner::<I, _, 7>(u, COS), fma::<I, _>(u, -0.5, 1.0))
 }
 
 /// The sine, for |x| up to [`TRIG_LIMIT`].
 #[inline(always)]
 pub(crate) fn sin<I: Isa>(x: f64) -> f64 {
     let (n, r, low) = split_pi_2(x);
-    let v = if n & 1 == 0 { sin_poly_2::<I>(r, low) } else { cos_poly_2::<I>(r, low) };
+    let v = if n & 1 == 0 { sin_parts::<I>(r, low).0 } else { cos_parts::<I>(r, low).0 };
     let v = f64::from_bits(v.to_bits() ^ (n & 2) << 62);
     if x == 0.0 { x } else { v }
 }
@@ -230,7 +286,7 @@ pub(crate) fn sin<I: Isa>(x: f64) -> f64 {
 #[inline(always)]
 pub(crate) fn cos<I: Isa>(x: f64) -> f64 {
     let (n, r, low) = split_pi_2(x);
-    let v = if n & 1 == 0 { cos_poly_2::<I>(r, low) } else { sin_poly_2::<I>(r, low) };
+    let v = if n & 1 == 0 { cos_parts::<I>(r, low).0 } else { sin_parts::<I>(r, low).0 };
     f64::from_bits(v.to_bits() ^ (n.wrapping_add(1) & 2) << 62)
 }
 
@@ -338,8 +394,13 @@ pub(crate) fn erf_inv<I: Isa>(x: f64) -> f64 {
 #[inline(always)]
 pub(crate) fn tan<I: Isa>(x: f64) -> f64 {
     let (n, r, low) = split_pi_2(x);
-    let (s, c) = (sin_poly_2::<I>(r, low), cos_poly_2::<I>(r, low));
-    let v = if n & 1 == 0 { s / c } else { -c / s };
+    let (s, c) = (sin_parts::<I>(r, low), cos_parts::<I>(r, low));
+    let (top, bottom) = if n & 1 == 0 { (s, c) } else { ((-c.0, -c.1), s) };
+    let inverse = 1.0 / bottom.0;
+    let q = top.0 * inverse;
+    // What is left of the dividend; the parts that follow it.
+    let rest = fma::<I, _>(-q, bottom.0, top.0) + fma::<I, _>(-q, bottom.1, top.1);
+    let v = if I::FMA { fma::<I, _>(rest, inverse, q) } else { top.0 / bottom.0 };
     if x == 0.0 { x } else { v }
 }
 

@@ -1,6 +1,7 @@
 //! Largest errors, in units of the last place, over dense sweeps, through the compiled loops.
 
 use crate::ComputeType::{F32, F64};
+use crate::isa::{Baseline, Isa as _};
 use crate::region::node::Code;
 use crate::tile::{Shape, TileOp, kernel};
 
@@ -118,6 +119,11 @@ fn wide(op: TileOp) -> impl Fn(&[f32]) -> Vec<f64> {
     move |x| run_f64(op, &x.iter().map(|v| f64::from(*v)).collect::<Vec<_>>())
 }
 
+/// A limit on this machine: where products cannot be added with one rounding, some errors are not made up for.
+fn here(limit: f64) -> f64 {
+    if crate::isa::level() == crate::isa::Level::Baseline && !Baseline::FMA { limit + 1.2 } else { limit }
+}
+
 fn check_f32(op: TileOp, limit: f64, reference: impl Fn(&[f32]) -> Vec<f64>, report: &mut Vec<String>) {
     let x = sweep_f32();
     let got = run_f32(op, &x);
@@ -130,7 +136,7 @@ fn check_f32(op: TileOp, limit: f64, reference: impl Fn(&[f32]) -> Vec<f64>, rep
         }
     }
     println!("f32 {op:?}: {worst:.3} ulp at {:e} ({:e} for {:e})", x[at], got[at], want[at]);
-    if worst > limit {
+    if worst > here(limit) {
         report.push(format!("f32 {op:?}: {worst} ulp at {:e}: {:e} for {:e}", x[at], got[at], want[at]));
     }
 }
@@ -161,17 +167,17 @@ fn functions_of_f32_are_within_their_error_bounds() {
     let mut report = vec![];
     let cases: [(TileOp, f64, Reference); 18] = [
         (TileOp::Exponential, 1.1, f64::exp),
-        (TileOp::ExponentialMinusOne, 1.5, f64::exp_m1),
+        (TileOp::ExponentialMinusOne, 1.0, f64::exp_m1),
         (TileOp::Log, 1.0, f64::ln),
-        (TileOp::LogPlusOne, 1.5, f64::ln_1p),
-        (TileOp::Tanh, 1.5, f64::tanh),
-        (TileOp::Logistic, 2.6, |x| 1.0 / (1.0 + (-x).exp())),
-        (TileOp::Sine, 1.6, f64::sin),
-        (TileOp::Cosine, 1.6, f64::cos),
+        (TileOp::LogPlusOne, 0.95, f64::ln_1p),
+        (TileOp::Tanh, 0.9, f64::tanh),
+        (TileOp::Logistic, 1.6, |x| 1.0 / (1.0 + (-x).exp())),
+        (TileOp::Sine, 0.55, f64::sin),
+        (TileOp::Cosine, 0.55, f64::cos),
         (TileOp::Tan, 1.0, f64::tan),
-        (TileOp::Asin, 2.0, f64::asin),
-        (TileOp::Acos, 1.5, f64::acos),
-        (TileOp::Atan, 1.5, f64::atan),
+        (TileOp::Asin, 0.75, f64::asin),
+        (TileOp::Acos, 0.75, f64::acos),
+        (TileOp::Atan, 1.0, f64::atan),
         (TileOp::Sinh, 1.0, f64::sinh),
         (TileOp::Cosh, 1.0, f64::cosh),
         (TileOp::Asinh, 1.0, super::f64::asinh),
@@ -188,7 +194,7 @@ fn functions_of_f32_are_within_their_error_bounds() {
         |x| x.iter().map(|v| super::f64::atanh(f64::from(*v))).collect(),
         &mut report,
     );
-    check_f32(TileOp::Rsqrt, 1.5, |x| x.iter().map(|v| 1.0 / f64::from(*v).sqrt()).collect(), &mut report);
+    check_f32(TileOp::Rsqrt, 1.1, |x| x.iter().map(|v| 1.0 / f64::from(*v).sqrt()).collect(), &mut report);
     check_f32(TileOp::Erf, 1.5, wide(TileOp::Erf), &mut report);
     check_f32(TileOp::Erfc, 1.0, wide(TileOp::Erfc), &mut report);
     check_f32(TileOp::ErfInv, 4.0, wide(TileOp::ErfInv), &mut report);
@@ -367,7 +373,7 @@ fn powers_and_angles_of_f32_are_within_a_unit() {
         for i in 0..x.len() {
             let want = f(f64::from(x[i]), f64::from(y[i]));
             let e = ulps_f32(out[i], want);
-            assert!(e <= 1.6, "{op:?} {:e} {:e} = {:e} not {want:e}", x[i], y[i], out[i]);
+            assert!(e <= here(1.1), "{op:?} {:e} {:e} = {:e} not {want:e}", x[i], y[i], out[i]);
             worst = worst.max(e);
         }
         println!("f32 {op:?}: {worst:.3} ulp");

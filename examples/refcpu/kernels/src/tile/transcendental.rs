@@ -113,6 +113,7 @@ macro_rules! single_only {
     )*};
 }
 single_only! {
+    Rsqrt32 rsqrt;
     Asin32 asin;
     Acos32 acos;
     Atan32 atan;
@@ -129,12 +130,11 @@ impl Unary for Rsqrt64 {
     type R = f64;
     #[inline(always)]
     fn apply<I: Isa>(x: f64) -> f64 {
-        1.0 / x.sqrt()
+        double::rsqrt::<I>(x)
     }
 }
 
 plain_functions! {
-    Rsqrt32 f32 single::rsqrt;
     Cbrt32 f32 single::cbrt;
 }
 

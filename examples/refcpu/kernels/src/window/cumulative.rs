@@ -1,6 +1,6 @@
 //! Cumulative sums, products, minima and maxima: windows over everything up to each position.
 
-use super::kernel::{CHAINS, TILE, accumulate_chains, accumulate_rows};
+use super::kernel::{BLOCK, CHAINS, TILE, accumulate_chains, accumulate_rows};
 use super::spec::Axis;
 use crate::Pool;
 use crate::number::{Accumulator, Monoid};
@@ -101,12 +101,15 @@ impl Cumulative {
                 }
             });
             for row in 0..outer {
-                let mut carry = init;
-                for c in row * pieces..(row + 1) * pieces {
+                let (mut far, mut near) = (init, M::IDENTITY);
+                for piece in 0..pieces {
+                    if piece % BLOCK == 0 {
+                        (far, near) = (M::combine(far, near), M::IDENTITY);
+                    }
                     // SAFETY: the totals were written above.
                     unsafe {
-                        let start = starts_at.get().cast::<A>().add(c);
-                        carry = M::combine(std::ptr::replace(start, carry), carry);
+                        let start = starts_at.get().cast::<A>().add(row * pieces + piece);
+                        near = M::combine(near, std::ptr::replace(start, M::combine(far, near)));
                     }
                 }
             }
@@ -139,10 +142,15 @@ impl Cumulative {
                         c += CHAINS;
                     } else {
                         let (src, dst) = place(chain(c).0);
-                        let mut carry = start_of(c);
-                        for i in 0..len as isize {
-                            carry = M::combine(carry, *src.offset(i * step));
-                            *dst.offset(i * step) = carry;
+                        let (start, mut done) = (start_of(c), M::IDENTITY);
+                        for block in (0..len).step_by(BLOCK) {
+                            let before = M::combine(start, done);
+                            let mut carry = M::IDENTITY;
+                            for i in block as isize..len.min(block + BLOCK) as isize {
+                                carry = M::combine(carry, *src.offset(i * step));
+                                *dst.offset(i * step) = M::combine(before, carry);
+                            }
+                            done = M::combine(done, carry);
                         }
                         c += 1;
                     }

@@ -7,6 +7,9 @@ use crate::number::{Accumulator, Monoid};
 const LANES: usize = 64;
 /// Chains of a cumulative operation that run side by side to hide the latency of one.
 pub(super) const CHAINS: usize = 8;
+/// Cumulative operations combine blocks of this many values, and blocks of such blocks, before what comes before them, so that
+/// errors of sums grow with the logarithm of their length.
+pub(super) const BLOCK: usize = 32;
 /// The widest tile that [`accumulate_rows`] carries.
 pub(super) const TILE: usize = 128;
 
@@ -103,14 +106,22 @@ unsafe fn accumulate_chains_body<I: Isa, A: Accumulator, M: Monoid<A>>(
     n: usize,
     start: [A; CHAINS],
 ) {
-    let (src, dst, mut carry) = (*src, *dst, start);
-    for i in 0..n as isize {
-        for c in 0..CHAINS {
-            // SAFETY: the caller vouches for `n` values of each chain.
-            unsafe {
-                carry[c] = M::combine(carry[c], *src[c].offset(i * step));
-                *dst[c].offset(i * step) = carry[c];
+    let (src, dst) = (*src, *dst);
+    let mut done = [M::IDENTITY; CHAINS];
+    for block in (0..n).step_by(BLOCK) {
+        let before: [A; CHAINS] = std::array::from_fn(|c| M::combine(start[c], done[c]));
+        let mut carry = [M::IDENTITY; CHAINS];
+        for i in block as isize..n.min(block + BLOCK) as isize {
+            for c in 0..CHAINS {
+                // SAFETY: the caller vouches for `n` values of each chain.
+                unsafe {
+                    carry[c] = M::combine(carry[c], *src[c].offset(i * step));
+                    *dst[c].offset(i * step) = M::combine(before[c], carry[c]);
+                }
             }
+        }
+        for c in 0..CHAINS {
+            done[c] = M::combine(done[c], carry[c]);
         }
     }
 }
@@ -135,15 +146,28 @@ unsafe fn accumulate_rows_body<I: Isa, A: Accumulator, M: Monoid<A>>(
     width: usize,
     init: A,
 ) {
-    let mut acc = [init; TILE];
-    for i in 0..rows as isize {
+    // What comes before the present block of blocks, what comes before the present block, and the block.
+    let (mut far, mut before, mut done) = ([init; TILE], [init; TILE], [M::IDENTITY; TILE]);
+    let mut carry = [M::IDENTITY; TILE];
+    for i in 0..rows {
+        if i > 0 && i % BLOCK == 0 {
+            for j in 0..width {
+                done[j] = M::combine(done[j], carry[j]);
+                carry[j] = M::IDENTITY;
+                before[j] = M::combine(far[j], done[j]);
+            }
+            if i % (BLOCK * BLOCK) == 0 {
+                far[..width].copy_from_slice(&before[..width]);
+                done[..width].fill(M::IDENTITY);
+            }
+        }
         // SAFETY: the caller vouches for `width` values of each row.
         unsafe {
-            let (src, dst) = (src.offset(i * step), dst.offset(i * step));
-            for (j, acc) in acc[..width].iter_mut().enumerate() {
-                *acc = M::combine(*acc, *src.add(j));
+            let (src, dst) = (src.offset(i as isize * step), dst.offset(i as isize * step));
+            for j in 0..width {
+                carry[j] = M::combine(carry[j], *src.add(j));
+                *dst.add(j) = M::combine(before[j], carry[j]);
             }
-            std::ptr::copy_nonoverlapping(acc.as_ptr(), dst, width);
         }
     }
 }

@@ -120,6 +120,29 @@ fn cumulative_windows_of_all_directions() {
 }
 
 #[test]
+fn running_sums_are_taken_in_blocks() {
+    const N: usize = 200_003;
+    let value = |i: usize| noise(3, i, 1000) as f32 * 0.001 + 1.0;
+    for dims in [[N, 1], [N, 3]] {
+        let mut x = Array::from_fn(DType::F32, &dims, |_| 0);
+        for (i, v) in x.dst().as_mut_slice::<f32>().iter_mut().enumerate() {
+            *v = value(i / dims[1]);
+        }
+        let init = Array::from_fn(DType::F32, &[], |_| 0);
+        let mut spec = WindowSpec::new(vec![N, 1]);
+        spec.padding = vec![(N as i64 - 1, 0), (0, 0)];
+        let mut out = Array::zeros(DType::F32, &dims);
+        reduce_window(&Pool::inline(), ReduceOp::Add, x.src(), init.src(), out.dst(), &spec);
+        let mut sum = 0.0;
+        for (i, got) in out.src().as_slice::<f32>().iter().step_by(dims[1]).enumerate() {
+            sum += f64::from(value(i));
+            let error = (f64::from(*got) - sum).abs() / (sum * f64::from(f32::EPSILON));
+            assert!(error < 4.0, "element {i} of {dims:?}: {got} for {sum}, {error} units");
+        }
+    }
+}
+
+#[test]
 fn nan_wins_pooling_and_cumulative_maxima() {
     let mut x = Array::from_fn(DType::F32, &[4], |i| i as i64);
     x.dst().as_mut_slice::<f32>()[1] = f32::NAN;

@@ -1,0 +1,45 @@
+//! `cargo xtask accuracy`: the largest errors of refcpu's functions and of XLA's.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::run::{run as run_command, watch};
+use crate::test::test_environment;
+use crate::workspace;
+
+/// What to measure.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Write nothing; fail when a function is worse than docs/accuracy.md says, or than XLA's
+    #[arg(long)]
+    check: bool,
+    /// Only this function, printed; may be given several times
+    #[arg(long)]
+    only: Vec<String>,
+    /// Only this type, such as f32 or `complex<f64>`, printed; may be given several times
+    #[arg(long = "type")]
+    types: Vec<String>,
+}
+
+/// Builds refcpu, measures its functions and those of XLA's CPU backend, and writes docs/accuracy.md or compares with it.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    run_command(workspace::cargo().args(["build", "--quiet", "--release", "--package", "refcpu"]))?;
+    let venv = test_environment()?;
+    let mut measure = venv.python();
+    measure
+        .arg(workspace::root().join("tests/python/accuracy/run.py"))
+        .env("TEST_REFCPU", workspace::shared_library("release", "refcpu"));
+    if options.check {
+        measure.arg("--check");
+    }
+    for name in &options.only {
+        measure.arg("--only").arg(name);
+    }
+    for name in &options.types {
+        measure.arg("--type").arg(name);
+    }
+    let (status, _) = watch(&mut measure)?;
+    Ok(ExitCode::from(u8::from(!status.success())))
+}
