@@ -66,7 +66,7 @@ fn run_one(text: &str, runtime: &Runtime, inputs: Vec<Array>) -> Vec<Array> {
 }
 
 /// Large enough that the loop exchanges buffers instead of copying them.
-const WIDE: usize = 2048;
+const WIDE: usize = 4096;
 
 fn fibonacci() -> String {
     format!(

@@ -20,6 +20,7 @@ pub mod fft;
 pub mod index;
 pub mod isa;
 pub mod linalg;
+pub mod machine;
 mod math;
 mod number;
 pub mod pool;

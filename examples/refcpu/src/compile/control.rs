@@ -3,9 +3,10 @@
 use super::emit::{Context, Emitter, Place, emit_nested};
 use super::error::{CompileError, Result};
 use super::fuse::STORED_SPLAT;
+use super::small_loop::{Compiled, small_loop};
 use super::units::combining_region;
 use crate::graph::{CollectiveKind, Op, ValueId};
-use crate::plan::{CollectiveStep, Donation, Home, ManualStep, Step};
+use crate::plan::{CollectiveStep, Donation, Home, Kernel, ManualStep, Step};
 use crate::storage::View;
 use refcpu_kernels::DType;
 
@@ -27,8 +28,6 @@ impl Emitter {
     pub(super) fn while_unit(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
-        let Op::While { carried, condition, body } = &node.op else { unreachable!("a loop") };
-        let carried = *carried;
         // Where the carried values live: with the initial value if nobody else needs it, else where the result is wanted.
         let mut homes: Vec<u32> = Vec::new();
         for (j, r) in node.results().enumerate() {
@@ -69,13 +68,59 @@ impl Emitter {
             self.buffers[home as usize].pending += 1;
             homes.push(home);
         }
+        match small_loop(graph, node) {
+            Some(compiled) => self.small_loop(cx, n, &homes, compiled)?,
+            None => self.loop_steps(cx, n, &homes)?,
+        }
+        for (j, r) in node.results().enumerate() {
+            self.buffers[homes[j] as usize].pending = 0;
+            self.settle(cx, r, Place { buffer: homes[j], offset: 0 });
+        }
+        // The loop's own reads end here; those of initial values that gave their buffer ended with it.
+        for v in reads {
+            // A constant without a place was written to where it was wanted.
+            match cx.places[v.index()] {
+                Some(place) if !homes.contains(&place.buffer) => self.consume(place),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A loop as one step.
+    fn small_loop(
+        &mut self,
+        cx: &mut Context<'_>,
+        n: usize,
+        homes: &[u32],
+        compiled: Compiled,
+    ) -> Result<()> {
+        let graph = cx.graph;
+        let node = &graph.nodes()[n];
+        let reads =
+            compiled.captured.iter().map(|k| self.view(cx, node.operands[*k])).collect::<Result<Vec<_>>>()?;
+        let writes = homes
+            .iter()
+            .zip(node.results())
+            .map(|(b, r)| View::new(*b, 0, graph.shape(r).dtype, &graph.shape(r).dims))
+            .collect();
+        self.call(Kernel::Loop(Box::new(compiled.code)), reads, writes);
+        Ok(())
+    }
+
+    /// A loop as its condition, its body and a jump back.
+    fn loop_steps(&mut self, cx: &mut Context<'_>, n: usize, homes: &[u32]) -> Result<()> {
+        let graph = cx.graph;
+        let node = &graph.nodes()[n];
+        let Op::While { carried, condition, body } = &node.op else { unreachable!("a loop") };
+        let carried = *carried;
         let captured: Vec<ValueId> = node.operands[carried..].to_vec();
         let mut arguments: Vec<Place> = homes.iter().map(|b| Place { buffer: *b, offset: 0 }).collect();
         for v in &captured {
             arguments.push(self.place_of(cx, *v)?);
         }
         // The values at `homes` now belong to the loop. What it captures stays announced until its end.
-        for b in &homes {
+        for b in homes {
             self.buffers[*b as usize].pending = 1;
         }
         let top = self.steps.len();
@@ -85,7 +130,7 @@ impl Emitter {
             predicate: View::new(predicate.buffer, predicate.offset, DType::Pred, &[]),
             to: 0,
         });
-        for b in &homes {
+        for b in homes {
             self.buffers[*b as usize].pending = 0;
         }
         let first_inner = self.buffers.len() as u32;
@@ -124,18 +169,6 @@ impl Emitter {
         for (a, _) in &swapped {
             if self.buffers[*a as usize].home.is_some() {
                 self.step(Step::Settle(*a));
-            }
-        }
-        for (j, r) in node.results().enumerate() {
-            self.buffers[homes[j] as usize].pending = 0;
-            self.settle(cx, r, Place { buffer: homes[j], offset: 0 });
-        }
-        // The loop's own reads end here; those of initial values that gave their buffer ended with it.
-        for v in reads {
-            // A constant without a place was written to where it was wanted.
-            match cx.places[v.index()] {
-                Some(place) if !homes.contains(&place.buffer) => self.consume(place),
-                _ => {}
             }
         }
         Ok(())

@@ -12,6 +12,7 @@ mod options;
 mod recognise;
 mod region;
 mod sharding;
+mod small_loop;
 mod units;
 
 pub use error::{CompileError, CompileErrorKind};

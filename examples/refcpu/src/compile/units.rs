@@ -157,7 +157,7 @@ fn contiguous(from: &Shape, to: &Shape, start: &[usize], stride: &[usize]) -> Op
 }
 
 /// The kernel of a node that is no region, with the node's operands.
-fn kernel(graph: &Graph, node: &Node) -> Result<(UnitKind, Vec<ValueId>)> {
+pub(super) fn kernel(graph: &Graph, node: &Node) -> Result<(UnitKind, Vec<ValueId>)> {
     let shape = |i: usize| graph.shape(node.operands[i]);
     let result = node.results().next().map(|r| graph.shape(r));
     let kernel = match &node.op {

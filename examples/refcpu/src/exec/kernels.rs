@@ -1,12 +1,12 @@
 //! Instructions to kernels.
 
 use super::lane::Lane;
-use super::{Cx, Result, bitcast, generic};
+use super::{Cx, Result, RunError, bitcast, generic};
 use crate::graph::{GatherDims, ScatterDims};
 use crate::plan::{Call, Kernel};
 use refcpu_kernels::index::{GatherSpec, ScatterSpec};
 use refcpu_kernels::{
-    DType, Dst, Src, conv, copy, dot, fft, index, linalg, reduce, region, rng, sort, window,
+    DType, Dst, Src, conv, copy, dot, fft, index, linalg, machine, reduce, region, rng, sort, window,
 };
 use std::sync::atomic::Ordering;
 
@@ -99,6 +99,15 @@ fn kernel(
         }
         Kernel::QrProduct => linalg::householder_product(pool, r[0], r[1], w[0].reborrow()),
         Kernel::Linalg(op) => linalg::linalg(pool, *op, r, w),
+        Kernel::Loop(small) => {
+            let mut call = |what: usize, r: &[Src<'_>], w: &mut [Dst<'_>]| {
+                kernel(&small.calls[what], r, w, (replica, partition), cx)
+            };
+            let stop = || cx.cancel.is_some_and(|c| c.load(Ordering::Relaxed));
+            if !machine::run(&small.code, r, w, &mut call, &stop)? {
+                return Err(RunError::cancelled());
+            }
+        }
         Kernel::PartitionId => w[0].bytes_mut().copy_from_slice(&(partition as u32).to_le_bytes()),
         Kernel::ReplicaId => w[0].bytes_mut().copy_from_slice(&(replica as u32).to_le_bytes()),
     }

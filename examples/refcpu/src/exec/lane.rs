@@ -1,7 +1,7 @@
 //! One device's part of a run.
 
 use super::kernels::call;
-use super::{Cx, Input, Result, RunError, RunErrorKind, host, is_computed, manual};
+use super::{Cx, Input, Result, RunError, host, is_computed, manual};
 use crate::plan::{Home, Program, ResultSource, Step};
 use crate::storage::{Array, Frame};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Lane {
                 }
                 Step::Jump(to) => {
                     if *to < self.pc && cx.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
-                        return Err(RunError::new(RunErrorKind::Cancelled, "the run was cancelled"));
+                        return Err(RunError::cancelled());
                     }
                     self.pc = *to;
                 }

@@ -86,6 +86,10 @@ impl RunError {
         Self { kind, message: message.into() }
     }
 
+    fn cancelled() -> Self {
+        Self::new(RunErrorKind::Cancelled, "the run was cancelled")
+    }
+
     fn invalid(message: impl Into<String>) -> Self {
         Self::new(RunErrorKind::InvalidArgument, message)
     }

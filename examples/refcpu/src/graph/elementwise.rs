@@ -75,6 +75,17 @@ pub fn fold(op: &Op, operands: &[&Constant], result: &Shape) -> Option<Constant>
     Some(if splat { Constant::splat(result.clone(), bytes) } else { Constant::dense(result.clone(), bytes) })
 }
 
+/// The coordinates along a dimension as a constant, if the type has them.
+pub fn iota(shape: &Shape, dim: usize) -> Option<Constant> {
+    let mut b = Builder::new(&shape.dims);
+    let value = b.iota(shape.dtype, dim).ok()?;
+    b.output(value).ok()?;
+    let region = b.finish().ok()?;
+    let mut out = Aligned::zeros(shape.bytes());
+    run(&Pool::inline(), &region, &[], &mut [Dst::new(out.bytes_mut(), shape.dtype, &shape.dims)]);
+    Some(Constant::dense(shape.clone(), out.bytes().to_vec()))
+}
+
 /// Bytes aligned for any element.
 struct Aligned {
     words: Vec<[u8; 16]>,

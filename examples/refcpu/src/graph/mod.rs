@@ -18,7 +18,7 @@ mod wire;
 pub use builder::Builder;
 pub use collective::{Collective, CollectiveKind, Groups};
 pub use constant::Constant;
-pub use elementwise::{emit, fold, is_elementwise};
+pub use elementwise::{emit, fold, iota, is_elementwise};
 pub use op::{Body, Op, Reducer};
 pub use spec::{GatherDims, ManualSpec, ScatterDims};
 pub use verify::verify;

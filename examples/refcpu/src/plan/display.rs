@@ -82,6 +82,7 @@ pub(super) fn name(kernel: &Kernel) -> String {
         Kernel::Region(region) => format!("region of {} operations", region.ops()),
         Kernel::ReduceBy { dims, .. } => format!("ReduceBy {dims:?}"),
         Kernel::ReduceWindowBy { window, .. } => format!("ReduceWindowBy {window:?}"),
+        Kernel::Loop(l) => format!("loop of {} instructions", l.code.instructions()),
         Kernel::SortBy { dim, .. } => format!("SortBy {dim}"),
         Kernel::ScatterBy { dims, .. } => format!("ScatterBy {dims:?}"),
         other => format!("{other:?}"),

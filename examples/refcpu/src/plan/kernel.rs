@@ -6,6 +6,7 @@ use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::fft::FftKind;
 use refcpu_kernels::index::Combiner;
 use refcpu_kernels::linalg::{LinalgOp, TriangularSolve};
+use refcpu_kernels::machine::Code;
 use refcpu_kernels::reduce::{ArgReduceOp, ReduceOp};
 use refcpu_kernels::region::Region;
 use refcpu_kernels::rng::RngAlgorithm;
@@ -180,6 +181,18 @@ pub enum Kernel {
     PartitionId,
     /// Number of this device's replica.
     ReplicaId,
+    /// A whole loop over small values. Operands are what it captures; results are the carried values, which hold the
+    /// initial ones before.
+    Loop(Box<SmallLoop>),
+}
+
+/// A loop as a program of the register machine.
+#[derive(Clone, Debug)]
+pub struct SmallLoop {
+    /// The program.
+    pub code: Code,
+    /// The kernels that it calls, by number.
+    pub calls: Vec<Kernel>,
 }
 
 impl Kernel {

@@ -6,7 +6,7 @@ mod kernel;
 mod stats;
 mod wire;
 
-pub use kernel::Kernel;
+pub use kernel::{Kernel, SmallLoop};
 pub use stats::Stats;
 pub(crate) use wire::Interface;
 

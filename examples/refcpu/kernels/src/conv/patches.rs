@@ -21,6 +21,10 @@ struct Spatial {
     /// For each kernel element the output positions whose offsets are `first + o * step`, if all others are nowhere.
     lines: Option<Vec<Line>>,
     step: usize,
+    /// Per kernel element, how far its offset is from that of the first one (modulo the address space) ...
+    relative: Vec<usize>,
+    /// ... at these output positions.
+    regular: Vec<bool>,
 }
 
 /// The output positions at which one kernel element sees the input.
@@ -49,7 +53,12 @@ impl Spatial {
                 straight.then(|| Line { from, to, offset: if from < to { row[from] } else { 0 } })
             })
             .collect();
-        Self { offsets, outputs: axis.outputs, lines, step }
+        let row = |o: usize| offsets.iter().skip(o).step_by(axis.outputs.max(1)).copied();
+        let whole = |o: usize| row(o).all(|at| at != NOWHERE);
+        let distances = |o: usize| row(o).map(|at| at.wrapping_sub(offsets[o])).collect::<Vec<_>>();
+        let relative = (0..axis.outputs).find(|o| whole(*o)).map(distances).unwrap_or_default();
+        let regular = (0..axis.outputs).map(|o| whole(o) && distances(o) == relative).collect();
+        Self { offsets, outputs: axis.outputs, lines, step, relative, regular }
     }
 
     #[inline(always)]
@@ -85,7 +94,13 @@ pub(super) struct Geometry {
     group_stride: usize,
     /// Products per group.
     per_group: usize,
+    /// Per column, how far its element is from the first one's, in rows at regular positions; empty if there are none, or
+    /// too many columns.
+    columns: Vec<usize>,
 }
+
+/// Most columns whose offsets are kept.
+const KEPT_COLUMNS: usize = 1 << 16;
 
 impl Geometry {
     /// `rows` and `cols` are in the order of the matrix; the first `fixed` row dimensions belong to the batch.
@@ -105,8 +120,10 @@ impl Geometry {
             .zip(&spec.input_spatial)
             .zip(&spec.reversal)
             .map(|((axis, d), reversed)| Spatial::new(axis, *reversed, stride(*d)))
-            .collect();
+            .collect::<Vec<_>>();
+        let columns = columns(&cols, &spatial, stride(spec.input_feature));
         Self {
+            columns,
             spatial,
             batch_stride: stride(spec.input_batch),
             feature_stride: stride(spec.input_feature),
@@ -149,6 +166,37 @@ impl Geometry {
         Self::split(&self.rows[..self.fixed], batch % self.per_group, &mut at);
         (at, batch / self.per_group * self.group_stride)
     }
+}
+
+/// How far the element of each column is from that of the first; see [`Geometry::columns`].
+fn columns(dims: &[(Over, usize)], spatial: &[Spatial], feature_stride: usize) -> Vec<usize> {
+    let count = dims.iter().try_fold(1usize, |n, (_, size)| n.checked_mul(*size));
+    let irregular = |s: &Spatial| s.relative.is_empty();
+    if count.is_none_or(|n| n > KEPT_COLUMNS) || spatial.iter().any(irregular) {
+        return Vec::new();
+    }
+    let mut columns = vec![0usize];
+    for (over, size) in dims {
+        let step = |k: usize| match over {
+            Over::Channel => k * feature_stride,
+            Over::Spatial(d) => spatial[*d].relative[k],
+        };
+        columns = columns
+            .iter()
+            .flat_map(|c| (0..*size).map(move |k| (*c, k)))
+            .map(|(c, k)| c.wrapping_add(step(k)))
+            .collect();
+    }
+    columns
+}
+
+/// Columns of a block whose elements are adjacent in memory too.
+struct Run {
+    /// First column within the block.
+    place: usize,
+    len: usize,
+    /// Distance from the element of the first column of all.
+    distance: usize,
 }
 
 /// An index of rows or columns, split.
@@ -275,11 +323,35 @@ impl<T: Copy> Patches<T> {
         let (mut at, group) = g.member(batch);
         let width = cols.len();
         let (inner, inner_size) = g.cols.last().copied().unwrap_or((Over::Channel, 1));
+        let mut regular: Vec<Run> = Vec::new();
+        for (place, distance) in g.columns.get(cols.clone()).unwrap_or_default().iter().enumerate() {
+            match regular.last_mut() {
+                Some(r) if r.distance.wrapping_add(r.len) == *distance => r.len += 1,
+                _ => regular.push(Run { place, len: 1, distance: *distance }),
+            }
+        }
         let mut k = At::default();
         for (i, row) in rows.enumerate() {
             Geometry::split(&g.rows[g.fixed..], row, &mut at);
             let base = group + at.channel * g.batch_stride;
             let to = dst.wrapping_add(i * width);
+            let positions = || g.spatial.iter().zip(at.spatial);
+            if !regular.is_empty() && positions().all(|(s, o)| s.regular[o]) {
+                let first = positions().fold(base, |at, (s, o)| at + s.offset(0, o));
+                for r in &regular {
+                    // SAFETY: at regular positions all kernel elements see elements of the input, at these distances from
+                    // that of the first column; the run lies within the block.
+                    unsafe {
+                        copy(
+                            self.ptr.wrapping_add(first.wrapping_add(r.distance)),
+                            1,
+                            r.len,
+                            to.add(r.place),
+                        );
+                    }
+                }
+                continue;
+            }
             let mut col = cols.start;
             // A run of columns that is adjacent in memory as well, not yet copied: first column, length, offset.
             let (mut run, mut run_at, mut run_from) = (0, 0, 0);

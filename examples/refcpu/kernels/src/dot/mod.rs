@@ -2,6 +2,8 @@
 
 mod engine;
 mod gemm;
+#[cfg(target_arch = "x86_64")]
+mod int8;
 mod kernel;
 mod matvec;
 mod operand;
@@ -15,6 +17,8 @@ pub(crate) use self::gemm::{Output, Shape, multiply as multiply_blocks};
 pub(crate) use self::kernel::panels;
 pub(crate) use self::operand::{Index, Left, Right, pad};
 pub(crate) use self::product::{Operand, Operands, Visit, compute_type, multiply, with_compute};
+#[cfg(target_arch = "x86_64")]
+use crate::DType;
 use crate::view::SyncPtr;
 use crate::{Dst, Pool, Src};
 
@@ -127,6 +131,18 @@ fn general<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'
     let shape =
         Shape { batch: count(&lhs_batch), rows: count(&rows), cols: count(&cols), depth: count(&lhs_depth) };
     if out.is_empty() {
+        return;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if (lhs.dtype(), rhs.dtype(), out.dtype()) == (DType::S8, DType::S8, DType::S32) && int8::available(shape)
+    {
+        let ptr = |s: &Src<'_>| s.as_ptr().cast::<i8>();
+        let (batch, outer, depth) = (Index::new(lhs_batch), Index::new(rows), Index::new(lhs_depth));
+        let a = int8::Matrix { ptr: ptr(&lhs), batch, outer, depth };
+        let (batch, outer, depth) = (Index::new(rhs_batch), Index::new(cols), Index::new(rhs_depth));
+        let b = int8::Matrix { ptr: ptr(&rhs), batch, outer, depth };
+        // SAFETY: asked `available`; the operands are readable and `out` is ours for the call, with the sizes of `shape`.
+        unsafe { int8::multiply(pool, shape, &a, &b, SyncPtr::new(out)) };
         return;
     }
     let a = U::operand(lhs, Index::new(lhs_batch), Index::new(rows), Index::new(lhs_depth));

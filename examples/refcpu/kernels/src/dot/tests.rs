@@ -233,3 +233,18 @@ proptest! {
         check([dtype; 3], &lhs, &rhs, &DotDims { lhs_batch, rhs_batch, lhs_contract, rhs_contract }, 2);
     }
 }
+
+#[test]
+fn bytes_are_multiplied_exactly_in_every_layout() {
+    // Deep and wide enough for the dot-product instruction, with remainders in all sizes and more than one block of depth.
+    for (rows, cols, depth) in [(5, 37, 300), (50, 100, 61), (9, 49, 4099)] {
+        let types = [DType::S8, DType::S8, DType::S32];
+        let dims = |l, r| DotDims { lhs_contract: vec![l], rhs_contract: vec![r], ..DotDims::default() };
+        check(types, &[rows, depth], &[depth, cols], &dims(1, 0), 127);
+        check(types, &[depth, rows], &[depth, cols], &dims(0, 0), 127);
+        check(types, &[rows, depth], &[cols, depth], &dims(1, 1), 127);
+    }
+    let batched =
+        DotDims { lhs_batch: vec![0], rhs_batch: vec![0], lhs_contract: vec![2], rhs_contract: vec![1] };
+    check([DType::S8, DType::S8, DType::S32], &[3, 20, 50], &[3, 50, 40], &batched, 127);
+}

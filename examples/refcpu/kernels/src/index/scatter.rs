@@ -10,6 +10,8 @@ use std::ops::Range;
 
 /// Elements that are worth a chunk of their own.
 const ELEMENTS_PER_CHUNK: usize = 32 << 10;
+/// Elements of a window that are combined at a time.
+const LANES: usize = 16;
 /// At most so many chunks look at all indices, each for its own rows,
 const OWNERS: usize = 4;
 /// where rows have at least this many elements.
@@ -204,6 +206,32 @@ pub fn scatter_with(
     Updates::new(operand_dims, indices, update_dims, spec).for_each(combine);
 }
 
+/// Combines `n` adjacent elements with as many updates.
+///
+/// # Safety
+/// The elements must be readable, those at `to` writable, and nothing else access them.
+#[inline(always)]
+unsafe fn combine_row<T: Element>(to: *mut T, from: *const T, n: usize, combine: &impl Fn(T, T) -> T) {
+    let whole = n - n % LANES;
+    for i in (0..whole).step_by(LANES) {
+        // SAFETY: `LANES` elements from `i` on are in the row. All are read before any is written, so that the loop over
+        // them is one over vectors.
+        unsafe {
+            let place = to.add(i).cast::<[T; LANES]>();
+            let mut sum = place.read();
+            let update = from.add(i).cast::<[T; LANES]>().read();
+            for (s, u) in sum.iter_mut().zip(update) {
+                *s = combine(*s, u);
+            }
+            place.write(sum);
+        }
+    }
+    for i in whole..n {
+        // SAFETY: an element of the row.
+        unsafe { to.add(i).write(combine(to.add(i).read(), from.add(i).read())) };
+    }
+}
+
 /// A checked scatter: where its windows go and what they look like.
 struct Updates<'a> {
     vectors: IndexVectors<'a>,
@@ -299,11 +327,19 @@ impl<'a> Updates<'a> {
             }),
             [(n, 1, 1)] => self.for_each_block(&mut |places| {
                 for (o, u) in places.iter().filter(|(o, _)| owned.contains(o)) {
-                    for i in 0..n {
-                        one(o + i, u + i);
-                    }
+                    // SAFETY: the row lies in both arrays.
+                    unsafe { combine_row(to.add(*o), from.add(*u), n, &combine) };
                 }
             }),
+            [.., (n, 1, 1)] => {
+                let rows = self.window_rows();
+                self.for_each_block(&mut |places| {
+                    for (o, u) in places {
+                        // SAFETY: the window lies in both arrays.
+                        unsafe { self.combine_rows(to.add(*o), from.add(*u), 0..rows, n, &combine) };
+                    }
+                });
+            }
             _ => {
                 let elements: usize = self.window.iter().map(|(n, ..)| n).product();
                 let mut inside = Odometer::new(self.window.iter().copied(), 0);
@@ -317,6 +353,32 @@ impl<'a> Updates<'a> {
                     }
                 });
             }
+        }
+    }
+
+    /// Rows of a window.
+    fn window_rows(&self) -> usize {
+        self.window[..self.window.len() - 1].iter().map(|(n, ..)| n).product()
+    }
+
+    /// Combines some rows of `n` elements of one window, whose first elements are at `to` and `from`.
+    ///
+    /// # Safety
+    /// The window must lie in both arrays, and nothing else access its rows.
+    unsafe fn combine_rows<T: Element>(
+        &self,
+        to: *mut T,
+        from: *const T,
+        rows: Range<usize>,
+        n: usize,
+        combine: &impl Fn(T, T) -> T,
+    ) {
+        let outer = self.window[..self.window.len() - 1].iter().copied();
+        let mut at = Odometer::new(outer, rows.start);
+        for _ in rows {
+            // SAFETY: the caller's contract; offsets are those of the window's rows.
+            unsafe { combine_row(to.offset(at.offsets.0), from.offset(at.offsets.1), n, combine) };
+            at.advance();
         }
     }
 
@@ -335,6 +397,26 @@ impl<'a> Updates<'a> {
         let run = |owned: Range<usize>| unsafe {
             self.combine_owned::<T>(to.get().cast(), from.get().cast(), owned, combine)
         };
+        if let (1, [.., (n, 1, 1)]) = (self.count, &self.window[..])
+            && self.window.len() > 1
+        {
+            // The rows of a single window are apart.
+            let rows = self.window_rows();
+            let chunk = (ELEMENTS_PER_CHUNK / n).max(1);
+            self.for_each_block(&mut |places| {
+                for (o, u) in places {
+                    pool.run(rows.div_ceil(chunk), &|c| {
+                        let rows = c * chunk..rows.min((c + 1) * chunk);
+                        // SAFETY: as above; chunks have rows of their own.
+                        unsafe {
+                            let (to, from) = (to.get().cast::<T>().add(*o), from.get().cast::<T>().add(*u));
+                            self.combine_rows(to, from, rows, *n, &combine);
+                        }
+                    });
+                }
+            });
+            return;
+        }
         let cost = self.count.saturating_mul(self.window.first().map_or(1, |w| w.0));
         let parts = (cost / ELEMENTS_PER_CHUNK).clamp(1, OWNERS);
         if let Some(n) = self.rows().filter(|n| parts > 1 && *n >= ROW_WORTH_SEARCHING) {

@@ -359,3 +359,37 @@ fn combiners_follow_the_rules_of_their_type() {
     assert_eq!(combine(C::Add, DType::BF16, half::bf16::from_f32(256.0), half::bf16::ONE).to_f32(), 256.0);
     assert_eq!(combine(C::Replace, DType::C128, [1.0f64, 2.0], [3.0, 4.0]), [3.0, 4.0]);
 }
+
+#[test]
+fn long_rows_of_one_window_and_of_windows_that_meet_are_combined_in_order() {
+    let (rows, cols) = (9, 141);
+    for starts in [vec![(1i64, 2i64)], vec![(1, 2), (3, 4), (4, 100), (0, 0)]] {
+        let (height, width, count) = (5, 37, starts.len());
+        let flat: Vec<i64> = starts.iter().flat_map(|(r, c)| [*r, *c]).collect();
+        let indices = index_array(DType::S32, &[count, 2], &flat);
+        let numbers = |n: usize, factor: usize| (0..n).map(|i| (i * factor % 23) as f32).collect::<Vec<_>>();
+        let operand = Array::of(DType::F32, &[rows, cols], &numbers(rows * cols, 7));
+        let updates = Array::of(DType::F32, &[count, height, width], &numbers(count * height * width, 5));
+        let mut out = Array::of(DType::F32, &[rows, cols], &vec![0f32; rows * cols]);
+        let spec = ScatterSpec {
+            update_window_dims: &[1, 2],
+            inserted_window_dims: &[],
+            input_batching_dims: &[],
+            scatter_indices_batching_dims: &[],
+            scatter_dims_to_operand_dims: &[0, 1],
+            index_vector_dim: 1,
+            indices_are_sorted: false,
+            unique_indices: false,
+        };
+        let pool = Pool::inline();
+        scatter(&pool, Combiner::Add, operand.src(), indices.src(), updates.src(), out.dst(), &spec);
+        let mut expected = operand.values::<f32>().to_vec();
+        let updates = updates.values::<f32>();
+        for (w, (r, c)) in starts.iter().enumerate() {
+            for (i, u) in updates[w * height * width..(w + 1) * height * width].iter().enumerate() {
+                expected[(*r as usize + i / width) * cols + *c as usize + i % width] += u;
+            }
+        }
+        assert_eq!(out.values::<f32>(), expected, "{starts:?}");
+    }
+}

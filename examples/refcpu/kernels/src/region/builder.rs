@@ -551,7 +551,7 @@ impl Builder {
     }
 
     /// The register value of memory bits.
-    fn decoded(&mut self, raw: u32, dtype: DType) -> Result<u32, RegionError> {
+    pub(crate) fn decoded(&mut self, raw: u32, dtype: DType) -> Result<u32, RegionError> {
         if raw_type(dtype) == dtype.compute() {
             Ok(raw)
         } else {
@@ -560,7 +560,7 @@ impl Builder {
     }
 
     /// The memory bits of a register value.
-    fn encoded(&mut self, v: Val) -> Result<u32, RegionError> {
+    pub(crate) fn encoded(&mut self, v: Val) -> Result<u32, RegionError> {
         let raw = raw_type(v.dtype);
         if raw == v.dtype.compute() { Ok(v.id) } else { self.op_node(Code::ToBits(v.dtype), raw, &[v.id]) }
     }

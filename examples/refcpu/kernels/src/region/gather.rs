@@ -128,7 +128,7 @@ unsafe fn gather_as<T: Copy>(
 ///
 /// # Safety
 /// `src` must be readable for one element of `size` bytes, `dst` writable for `n`, both aligned for the element.
-pub(super) unsafe fn splat(dst: *mut u8, src: *const u8, size: usize, n: usize) {
+pub(crate) unsafe fn splat(dst: *mut u8, src: *const u8, size: usize, n: usize) {
     /// # Safety
     /// As `splat`.
     unsafe fn fill<T: Copy>(dst: *mut u8, src: *const u8, n: usize) {

@@ -45,6 +45,7 @@ mod tests;
 
 pub use builder::{Builder, MAX_NODES, Val};
 pub use exec::{run, run_scalar};
+pub(crate) use gather::splat;
 pub use node::{Direction, Order, ReduceOp};
 
 use crate::DType;

@@ -16,6 +16,7 @@ mod select;
 mod tests;
 mod transcendental;
 
+pub(crate) use arithmetic::{Int, Num};
 pub use op::TileOp;
 
 use crate::ComputeType;

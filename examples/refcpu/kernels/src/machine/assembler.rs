@@ -1,0 +1,667 @@
+//! Making programs.
+
+use super::instr::{Instr, Op, scalar_op};
+use super::{
+    Array, ArraySpec, Base, Call, Cell, Code, MAX_CELLS, Operand, Outside, Place, Start, Vector, Window,
+    cells_of, optimise,
+};
+use crate::region::node::{Code as NodeCode, Node};
+use crate::region::{Access, Builder, RegionError, Val};
+use crate::tile::{self, Kernel, Shape};
+use crate::{ComputeType, DType};
+use std::collections::HashMap;
+
+/// A place in the program that jumps go to.
+#[derive(Clone, Copy, Debug)]
+pub struct Label(usize);
+
+/// Makes a program, instruction by instruction.
+///
+/// Values of the [`Builder`] belong to the block in which they were made; [`Self::place`] gives them a place that inner
+/// blocks may [read](Self::value). What a program is given is checked: no program touches memory that is not its own or
+/// its caller's to give.
+#[derive(Default)]
+pub struct Assembler {
+    pub(super) instrs: Vec<Instr>,
+    pub(super) labels: Vec<Option<usize>>,
+    blocks: Vec<Block>,
+    /// Cells given out.
+    cells: usize,
+    /// What cells hold at the start.
+    initial: Vec<(Cell, Vec<u8>)>,
+    constants: HashMap<Vec<u8>, Cell>,
+    arrays: Vec<ArraySpec>,
+    windows: Vec<Window>,
+    kernels: Vec<Kernel>,
+    vectors: Vec<Vector>,
+    copies: Vec<(Place, Place)>,
+    splats: Vec<(Place, Place)>,
+    calls: Vec<Call>,
+    switches: Vec<Vec<Label>>,
+    reads: usize,
+    writes: usize,
+}
+
+/// Straight-line code: its values, and where those are that have a place.
+struct Block {
+    builder: Builder,
+    inputs: Vec<Place>,
+    places: Vec<Option<Place>>,
+    splats: HashMap<(u32, usize), Place>,
+}
+
+fn fail<T>(message: impl Into<String>) -> Result<T, RegionError> {
+    Err(RegionError(message.into()))
+}
+
+/// The element type whose memory form is a register type.
+fn dtype_of(ty: ComputeType) -> DType {
+    match ty {
+        ComputeType::Pred => DType::Pred,
+        ComputeType::S8 => DType::S8,
+        ComputeType::S16 => DType::S16,
+        ComputeType::S32 => DType::S32,
+        ComputeType::S64 => DType::S64,
+        ComputeType::U8 => DType::U8,
+        ComputeType::U16 => DType::U16,
+        ComputeType::U32 => DType::U32,
+        ComputeType::U64 => DType::U64,
+        ComputeType::F32 => DType::F32,
+        ComputeType::F64 => DType::F64,
+        ComputeType::C64 => DType::C64,
+        ComputeType::C128 => DType::C128,
+    }
+}
+
+impl Assembler {
+    /// An empty program on so many operands and results.
+    pub fn new(reads: usize, writes: usize) -> Self {
+        Self { reads, writes, ..Self::default() }
+    }
+
+    /// Begins a block.
+    pub fn enter(&mut self) {
+        self.blocks.push(Block {
+            builder: Builder::new(&[]),
+            inputs: Vec::new(),
+            places: Vec::new(),
+            splats: HashMap::new(),
+        });
+    }
+
+    /// Ends the innermost block; its values are gone.
+    pub fn leave(&mut self) {
+        self.blocks.pop();
+    }
+
+    /// Where the innermost block's arithmetic is put together.
+    ///
+    /// # Panics
+    /// Outside of any block.
+    pub fn builder(&mut self) -> &mut Builder {
+        &mut self.block().builder
+    }
+
+    fn block(&mut self) -> &mut Block {
+        self.blocks.last_mut().expect("inside of a block")
+    }
+
+    /// New cells for so many elements.
+    ///
+    /// # Errors
+    /// If the program needs too many cells.
+    pub fn cells(&mut self, dtype: DType, len: usize) -> Result<Place, RegionError> {
+        if len == 0 || len > MAX_CELLS * 8 {
+            return fail(format!("{len} elements in cells"));
+        }
+        let count = cells_of(dtype, len);
+        // Short arrays begin at a cache line.
+        let start = if count > 2 { self.cells.next_multiple_of(8) } else { self.cells };
+        if start + count > MAX_CELLS {
+            return fail("a program of too many cells");
+        }
+        self.cells = start + count;
+        Ok(Place { cell: start as Cell, dtype, len })
+    }
+
+    /// Cells that hold these elements.
+    ///
+    /// # Errors
+    /// As [`Self::cells`], or if the bytes are not whole elements.
+    pub fn constant(&mut self, dtype: DType, bytes: &[u8]) -> Result<Place, RegionError> {
+        if !bytes.len().is_multiple_of(dtype.size()) {
+            return fail(format!("{} bytes of {dtype:?}", bytes.len()));
+        }
+        let len = bytes.len() / dtype.size();
+        if let Some(cell) = self.constants.get(bytes) {
+            return Ok(Place { cell: *cell, dtype, len });
+        }
+        let place = self.cells(dtype, len)?;
+        self.constants.insert(bytes.to_vec(), place.cell);
+        self.initial.push((place.cell, bytes.to_vec()));
+        Ok(place)
+    }
+
+    /// What lies at a place, as a value of the innermost block. The place must not change while the block uses the value.
+    ///
+    /// # Errors
+    /// If the block is too large.
+    pub fn value(&mut self, place: Place) -> Result<Val, RegionError> {
+        let block = self.block();
+        if let Some(i) = block.inputs.iter().position(|p| *p == place) {
+            // The same input again: found by its number.
+            let raw = block
+                .builder
+                .push(Node::Input { index: i as u32, ty: crate::region::node::raw_type(place.dtype) })?;
+            let id = block.builder.decoded(raw, place.dtype)?;
+            return Ok(Val { id, dtype: place.dtype });
+        }
+        block.inputs.push(place);
+        block.builder.input(place.dtype, Access::scalar(0))
+    }
+
+    /// Number of elements of a value: one if all its elements are equal.
+    pub fn len(&mut self, v: Val) -> usize {
+        self.node_len(v.id)
+    }
+
+    fn node_len(&mut self, id: u32) -> usize {
+        // Operands have smaller numbers; lengths are few, so the search goes down until it finds a long input.
+        let block = self.block();
+        let mut stack = vec![id];
+        let mut seen = std::collections::HashSet::new();
+        while let Some(id) = stack.pop() {
+            if let Some(Some(place)) = block.places.get(id as usize) {
+                if place.len > 1 {
+                    return place.len;
+                }
+                continue;
+            }
+            match &block.builder.nodes[id as usize] {
+                Node::Input { index, .. } => {
+                    let len = block.inputs[*index as usize].len;
+                    if len > 1 {
+                        return len;
+                    }
+                }
+                node => stack.extend(node.args().iter().filter(|a| seen.insert(**a))),
+            }
+        }
+        1
+    }
+
+    /// How many operations it takes to have a value at a place.
+    pub fn pending(&mut self, v: Val) -> usize {
+        self.wanted(v.id).len()
+    }
+
+    /// Where a value lies: as one element if all are equal. Computes it if that has not been done.
+    ///
+    /// # Errors
+    /// If the program needs too many cells, or operands differ in length.
+    pub fn place(&mut self, v: Val) -> Result<Place, RegionError> {
+        let node = self.builder().encoded(v)?;
+        let place = self.computed(node)?;
+        Ok(Place { dtype: v.dtype, ..place })
+    }
+
+    /// Where a value lies, with all of its `len` elements.
+    ///
+    /// # Errors
+    /// As [`Self::place`], or if it has another number of elements.
+    pub fn full(&mut self, v: Val, len: usize) -> Result<Place, RegionError> {
+        let node = self.builder().encoded(v)?;
+        let place = self.computed(node)?;
+        let place = if place.len == len {
+            place
+        } else if place.len == 1 {
+            self.spread(node, len)?
+        } else {
+            return fail(format!("{} elements where {len} are wanted", place.len));
+        };
+        Ok(Place { dtype: v.dtype, ..place })
+    }
+
+    /// `len` copies of a single element.
+    fn spread(&mut self, node: u32, len: usize) -> Result<Place, RegionError> {
+        if let Some(place) = self.block().splats.get(&(node, len)) {
+            return Ok(*place);
+        }
+        let one = self.computed(node)?;
+        let place = match self.block().builder.nodes[node as usize] {
+            Node::Const { bits, .. } => {
+                let element = &bits.to_le_bytes()[..one.dtype.size()];
+                self.constant(one.dtype, &element.repeat(len))?
+            }
+            _ => {
+                let place = self.cells(one.dtype, len)?;
+                self.splat(one, place)?;
+                place
+            }
+        };
+        self.block().splats.insert((node, len), place);
+        Ok(place)
+    }
+
+    fn splat(&mut self, from: Place, to: Place) -> Result<(), RegionError> {
+        let x = self.index(self.splats.len())?;
+        self.splats.push((to, from));
+        self.push(Op::Splat, to.cell, [from.cell; 3], x);
+        Ok(())
+    }
+
+    /// The place of a node's value in its register form.
+    fn computed(&mut self, node: u32) -> Result<Place, RegionError> {
+        let block = self.block();
+        block.places.resize(block.builder.nodes.len(), None);
+        if let Some(place) = block.places[node as usize] {
+            return Ok(place);
+        }
+        // Operands have smaller numbers than what is made of them.
+        let mut wanted = self.wanted(node);
+        wanted.sort_unstable();
+        for id in wanted {
+            let place = self.compute(id)?;
+            self.block().places[id as usize] = Some(place);
+        }
+        Ok(self.block().places[node as usize].expect("just computed"))
+    }
+
+    /// What a node needs that has no place yet, itself included.
+    fn wanted(&mut self, node: u32) -> Vec<u32> {
+        let block = self.block();
+        let mut wanted = vec![];
+        let mut stack = vec![node];
+        let mut seen = vec![false; node as usize + 1];
+        while let Some(id) = stack.pop() {
+            let placed = block.places.get(id as usize).is_some_and(Option::is_some);
+            if placed || std::mem::replace(&mut seen[id as usize], true) {
+                continue;
+            }
+            wanted.push(id);
+            stack.extend(block.builder.nodes[id as usize].args());
+        }
+        wanted
+    }
+
+    fn compute(&mut self, id: u32) -> Result<Place, RegionError> {
+        let node = self.block().builder.nodes[id as usize].clone();
+        let dtype = dtype_of(node.ty());
+        let (code, ty, args) = match &node {
+            Node::Input { index, .. } => {
+                return Ok(Place { dtype, ..self.block().inputs[*index as usize] });
+            }
+            Node::Const { bits, .. } => {
+                return self.constant(dtype, &bits.to_le_bytes()[..dtype.size()]);
+            }
+            Node::Iota { .. } => return fail("coordinates in a block"),
+            Node::Op { code, ty, .. } => (*code, *ty, node.args()),
+        };
+        let mut places = [Place { cell: 0, dtype, len: 1 }; 3];
+        for (p, a) in places.iter_mut().zip(args) {
+            *p = self.block().places[*a as usize].expect("operands come first");
+        }
+        let types: Vec<ComputeType> =
+            args.iter().map(|a| self.block().builder.nodes[*a as usize].ty()).collect();
+        let used = &places[..args.len()];
+        let len = used.iter().map(|p| p.len).max().unwrap_or(1);
+        if used.iter().any(|p| p.len != 1 && p.len != len) {
+            return fail("operands of different lengths");
+        }
+        if code == NodeCode::Reinterpret {
+            return Ok(Place { dtype, ..places[0] });
+        }
+        for k in args.len()..3 {
+            places[k] = places[0];
+        }
+        let dst = self.cells(dtype, len)?;
+        if len == 1 && places.iter().chain([&dst]).all(|p| p.bytes() <= 8) {
+            let cells = places.map(|p| p.cell);
+            if let Some((op, swapped)) = scalar_op(code, ty, &types) {
+                let cells = if swapped { [cells[1], cells[0], cells[2]] } else { cells };
+                self.push(op, dst.cell, cells, 0);
+                return Ok(dst);
+            }
+            let Some(kernel) = tile::kernel(code, ty, &types, Shape::Full) else {
+                return fail(format!("{code:?} of {types:?} to {ty:?} is not available"));
+            };
+            let x = self.index(self.kernels.len())?;
+            self.kernels.push(kernel);
+            self.push(Op::Kernel, dst.cell, cells, x);
+            return Ok(dst);
+        }
+        let mut mask = 0u8;
+        for (k, p) in places[..args.len()].iter().enumerate() {
+            if p.len < len {
+                mask |= 1 << k;
+            }
+        }
+        let masked = if mask != 0 { tile::kernel(code, ty, &types, Shape::Scalars(mask)) } else { None };
+        if masked.is_none() {
+            for (k, a) in args.iter().enumerate() {
+                if mask & (1 << k) != 0 {
+                    places[k] = self.spread(*a, len)?;
+                }
+            }
+        }
+        let Some(kernel) = masked.or_else(|| tile::kernel(code, ty, &types, Shape::Full)) else {
+            return fail(format!("{code:?} of {types:?} to {ty:?} is not available"));
+        };
+        for k in args.len()..3 {
+            places[k] = places[0];
+        }
+        let x = self.index(self.vectors.len())?;
+        self.vectors.push(Vector { kernel, dst, src: places, n: len });
+        self.push(Op::Vector, dst.cell, places.map(|p| p.cell), x);
+        Ok(dst)
+    }
+
+    fn push(&mut self, op: Op, dst: Cell, [a, b, c]: [Cell; 3], x: u16) {
+        self.instrs.push(Instr { op, dst, a, b, c, x });
+    }
+
+    fn index(&self, n: usize) -> Result<u16, RegionError> {
+        u16::try_from(n).map_err(|_| RegionError("a program of too many parts".into()))
+    }
+
+    /// Operand number `number`, an array of `len` elements.
+    ///
+    /// # Errors
+    /// If there is no such operand.
+    pub fn read(&mut self, number: usize, dtype: DType, len: usize) -> Result<Array, RegionError> {
+        if number >= self.reads {
+            return fail(format!("operand {number} of {}", self.reads));
+        }
+        self.array(ArraySpec { base: Base::Read(number), dtype, len })
+    }
+
+    /// Result number `number`, an array of `len` elements that has its initial value when the program begins.
+    ///
+    /// # Errors
+    /// If there is no such result.
+    pub fn write(&mut self, number: usize, dtype: DType, len: usize) -> Result<Array, RegionError> {
+        if number >= self.writes {
+            return fail(format!("result {number} of {}", self.writes));
+        }
+        self.array(ArraySpec { base: Base::Write(number), dtype, len })
+    }
+
+    /// Cells as an array.
+    ///
+    /// # Errors
+    /// If there are too many arrays.
+    pub fn array_of(&mut self, place: Place) -> Result<Array, RegionError> {
+        self.array(ArraySpec { base: Base::Cells(place.cell), dtype: place.dtype, len: place.len })
+    }
+
+    fn array(&mut self, spec: ArraySpec) -> Result<Array, RegionError> {
+        let same = |a: &ArraySpec| a.base == spec.base && a.dtype == spec.dtype && a.len == spec.len;
+        if let Some(i) = self.arrays.iter().position(same) {
+            return Ok(Array(i as u16));
+        }
+        let n = self.index(self.arrays.len())?;
+        self.arrays.push(spec);
+        Ok(Array(n))
+    }
+
+    /// Reads a window: elements `runs[i]..runs[i] + run` for each `i`, moved by the indices of `starts`.
+    ///
+    /// # Errors
+    /// If the window leaves the array for indices within their limits, or the number of elements is not that of `to`.
+    pub fn load(
+        &mut self,
+        array: Array,
+        starts: &[Start],
+        runs: &[usize],
+        run: usize,
+        to: Place,
+    ) -> Result<(), RegionError> {
+        let x = self.window(array, starts, runs, run, Outside::Clamp, to)?;
+        self.push(Op::Load, to.cell, [to.cell; 3], x);
+        Ok(())
+    }
+
+    /// Writes a window; see [`Self::load`].
+    ///
+    /// # Errors
+    /// As [`Self::load`], or if the array is one that is only read.
+    pub fn store(
+        &mut self,
+        array: Array,
+        starts: &[Start],
+        runs: &[usize],
+        run: usize,
+        outside: Outside,
+        from: Place,
+    ) -> Result<(), RegionError> {
+        if matches!(self.arrays[usize::from(array.0)].base, Base::Read(_)) {
+            return fail("an operand is not written");
+        }
+        let x = self.window(array, starts, runs, run, outside, from)?;
+        self.push(Op::Store, from.cell, [from.cell; 3], x);
+        Ok(())
+    }
+
+    fn window(
+        &mut self,
+        array: Array,
+        starts: &[Start],
+        runs: &[usize],
+        run: usize,
+        outside: Outside,
+        place: Place,
+    ) -> Result<u16, RegionError> {
+        let spec = self.arrays[usize::from(array.0)];
+        let size = spec.dtype.size();
+        let moved = starts.iter().try_fold(0usize, |n, s| n.checked_add(s.limit.checked_mul(s.step)?));
+        let end = moved
+            .and_then(|m| m.checked_add(runs.iter().copied().max().unwrap_or(0)))
+            .and_then(|m| m.checked_add(run));
+        if end.is_none_or(|e| e > spec.len) || runs.len() * run != place.len || spec.dtype != place.dtype {
+            return fail("a window that leaves its array");
+        }
+        if starts.iter().any(|s| s.index.len != 1 || s.index.dtype.is_float() || s.index.dtype.is_complex()) {
+            return fail("an index is a single integer");
+        }
+        let window = Window {
+            array,
+            starts: starts
+                .iter()
+                .map(|s| (s.index.cell, s.index.dtype, s.limit as i64, s.step * size))
+                .collect(),
+            runs: runs.iter().map(|r| r * size).collect(),
+            run: run * size,
+            outside,
+        };
+        let x = self.index(self.windows.len())?;
+        self.windows.push(window);
+        Ok(x)
+    }
+
+    /// Copies a value to another place, repeating a single element.
+    ///
+    /// # Errors
+    /// If types or lengths differ.
+    pub fn copy(&mut self, from: Place, to: Place) -> Result<(), RegionError> {
+        if from.dtype != to.dtype || (from.len != to.len && from.len != 1) {
+            return fail(format!("{from:?} does not fit {to:?}"));
+        }
+        if from.cell == to.cell {
+            return Ok(());
+        }
+        if from.len != to.len {
+            return self.splat(from, to);
+        }
+        if to.bytes() <= 8 && to.len == 1 {
+            self.push(Op::Mov, to.cell, [from.cell; 3], 0);
+            return Ok(());
+        }
+        let x = self.index(self.copies.len())?;
+        self.copies.push((to, from));
+        self.push(Op::Copy, to.cell, [from.cell; 3], x);
+        Ok(())
+    }
+
+    /// Copies values to other places, all at once: a place may be read and written.
+    ///
+    /// # Errors
+    /// As [`Self::copy`].
+    pub fn copy_all(&mut self, moves: &[(Place, Place)]) -> Result<(), RegionError> {
+        let mut rest: Vec<(Place, Place)> = moves.iter().filter(|(f, t)| f.cell != t.cell).copied().collect();
+        while !rest.is_empty() {
+            let read = |p: &Place, rest: &[(Place, Place)], but: usize| {
+                rest.iter().enumerate().any(|(i, (from, _))| i != but && from.cell == p.cell)
+            };
+            match (0..rest.len()).find(|i| !read(&rest[*i].1, &rest, *i)) {
+                Some(i) => {
+                    let (from, to) = rest.remove(i);
+                    self.copy(from, to)?;
+                }
+                None => {
+                    // A circle: one value waits elsewhere.
+                    let from = rest[0].0;
+                    let aside = self.cells(from.dtype, from.len)?;
+                    self.copy(from, aside)?;
+                    rest.iter_mut().filter(|(f, _)| *f == from).for_each(|(f, _)| *f = aside);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the caller do something: what it is asked is number `what`, with these arrays.
+    ///
+    /// # Errors
+    /// If dimensions do not fit the arrays, or a result is an operand of the program.
+    pub fn call(
+        &mut self,
+        what: usize,
+        reads: &[(Array, &[usize])],
+        writes: &[(Array, &[usize])],
+    ) -> Result<(), RegionError> {
+        let operands = |list: &[(Array, &[usize])]| {
+            list.iter()
+                .map(|(array, dims)| {
+                    let spec = self.arrays[usize::from(array.0)];
+                    if dims.iter().product::<usize>() != spec.len {
+                        return fail(format!("{dims:?} of {} elements", spec.len));
+                    }
+                    Ok(Operand { array: *array, dtype: spec.dtype, dims: (*dims).into() })
+                })
+                .collect::<Result<Vec<_>, _>>()
+        };
+        let (reads, writes) = (operands(reads)?, operands(writes)?);
+        // Results in cells that no operand lies in: the arrays of a call are apart.
+        let range = |o: &Operand| match self.arrays[usize::from(o.array.0)] {
+            ArraySpec { base: Base::Cells(cell), dtype, len } => Some(Place { cell, dtype, len }.cells()),
+            _ => None,
+        };
+        for (i, w) in writes.iter().enumerate() {
+            let Some(mine) = range(w) else { return fail("a call writes to cells") };
+            let others = reads.iter().chain(&writes[..i]).filter_map(range);
+            if others.into_iter().any(|o| o.start < mine.end && mine.start < o.end) {
+                return fail("the arrays of a call overlap");
+            }
+        }
+        let x = self.index(self.calls.len())?;
+        self.calls.push(Call { what, reads, writes });
+        self.push(Op::Call, 0, [0; 3], x);
+        Ok(())
+    }
+
+    /// A place in the program, to be [bound](Self::bind).
+    pub fn label(&mut self) -> Label {
+        self.labels.push(None);
+        Label(self.labels.len() - 1)
+    }
+
+    /// Puts a label here.
+    pub fn bind(&mut self, label: Label) {
+        self.labels[label.0] = Some(self.instrs.len());
+    }
+
+    /// Goes elsewhere.
+    pub fn jump(&mut self, to: Label) {
+        self.push(Op::Jump, 0, [0; 3], to.0 as u16);
+    }
+
+    /// Goes back to the top of a loop if a truth value is true.
+    ///
+    /// # Errors
+    /// If it is no single truth value.
+    pub fn jump_if(&mut self, predicate: Place, to: Label) -> Result<(), RegionError> {
+        self.conditional(Op::JumpIf, predicate, to)
+    }
+
+    /// Goes elsewhere if a truth value is false.
+    ///
+    /// # Errors
+    /// If it is no single truth value.
+    pub fn jump_if_not(&mut self, predicate: Place, to: Label) -> Result<(), RegionError> {
+        self.conditional(Op::JumpIfNot, predicate, to)
+    }
+
+    fn conditional(&mut self, op: Op, predicate: Place, to: Label) -> Result<(), RegionError> {
+        if predicate.dtype != DType::Pred || predicate.len != 1 {
+            return fail("a condition is a single truth value");
+        }
+        self.push(op, 0, [predicate.cell; 3], to.0 as u16);
+        Ok(())
+    }
+
+    /// Goes on at one of several places by an index (i32); at the last if it is out of range.
+    ///
+    /// # Errors
+    /// If it is no such index, or there is no place to go on at.
+    pub fn switch(&mut self, index: Place, to: &[Label]) -> Result<(), RegionError> {
+        if index.dtype != DType::S32 || index.len != 1 || to.is_empty() {
+            return fail("an index is a single i32");
+        }
+        let x = self.index(self.switches.len())?;
+        self.switches.push(to.to_vec());
+        self.push(Op::Switch, 0, [index.cell; 3], x);
+        Ok(())
+    }
+
+    /// The finished program.
+    ///
+    /// # Errors
+    /// If it is too long, or a label is not bound.
+    pub fn finish(mut self) -> Result<Code, RegionError> {
+        self.push(Op::End, 0, [0; 3], 0);
+        if self.instrs.len() > usize::from(u16::MAX) || self.labels.len() > usize::from(u16::MAX) {
+            return fail("a program of too many instructions");
+        }
+        let labels: Vec<usize> = self
+            .labels
+            .iter()
+            .map(|l| l.ok_or_else(|| RegionError("a label that is nowhere".into())))
+            .collect::<Result<_, _>>()?;
+        let mut cells = vec![0u64; self.cells.max(1)];
+        for (cell, bytes) in &self.initial {
+            for (to, word) in cells[usize::from(*cell)..].iter_mut().zip(bytes.chunks(8)) {
+                let mut all = [0; 8];
+                all[..word.len()].copy_from_slice(word);
+                *to = u64::from_le_bytes(all);
+            }
+        }
+        let switches = self.switches.iter().map(|s| s.iter().map(|l| l.0 as u16).collect()).collect();
+        let mut code = Code {
+            instrs: self.instrs,
+            cells,
+            arrays: self.arrays,
+            windows: self.windows,
+            kernels: self.kernels,
+            vectors: self.vectors,
+            copies: self.copies,
+            splats: self.splats,
+            calls: self.calls,
+            switches,
+            reads: self.reads,
+            writes: self.writes,
+        };
+        optimise::optimise(&mut code, labels);
+        code.check();
+        Ok(code)
+    }
+}

@@ -1,0 +1,313 @@
+//! Running programs.
+
+use super::instr::{Instr, Op, with_ops};
+use super::{Base, Code, Outside, Place, Window};
+use crate::scratch::Scratch;
+use crate::tile::{Int, Num};
+use crate::{DType, Dst, Src};
+use std::ptr::NonNull;
+
+/// Steps of loops between two questions whether to stop.
+const STEPS: u32 = 1024;
+
+/// Runs a program. `reads` and `writes` are its operands and results; results hold their initial values.
+///
+/// `call` does what the program asks of its caller, by number. `stop` is asked now and then; if it says true the run ends
+/// early, its results half done, and the answer is false.
+///
+/// # Errors
+/// What `call` fails with.
+///
+/// # Panics
+/// If the arrays are not of the types and sizes that the program was made for.
+pub fn run<E>(
+    code: &Code,
+    reads: &[Src<'_>],
+    writes: &mut [Dst<'_>],
+    call: &mut dyn FnMut(usize, &[Src<'_>], &mut [Dst<'_>]) -> Result<(), E>,
+    stop: &dyn Fn() -> bool,
+) -> Result<bool, E> {
+    assert!(
+        reads.len() == code.reads && writes.len() == code.writes,
+        "a program of {} operands and {} results got {} and {}",
+        code.reads,
+        code.writes,
+        reads.len(),
+        writes.len()
+    );
+    let mut scratch = Scratch::new::<u64>(code.cells.len());
+    let cells = scratch.ptr::<u64>();
+    // SAFETY: the block has room for so many cells and is ours alone.
+    unsafe { std::ptr::copy_nonoverlapping(code.cells.as_ptr(), cells, code.cells.len()) };
+    let bases = code
+        .arrays
+        .iter()
+        .map(|spec| {
+            let (ptr, dtype, len) = match spec.base {
+                Base::Read(k) => (reads[k].as_ptr().cast_mut(), reads[k].dtype(), reads[k].len()),
+                Base::Write(k) => (writes[k].as_mut_ptr(), writes[k].dtype(), writes[k].len()),
+                // SAFETY: the assembler gave these cells out.
+                Base::Cells(cell) => (unsafe { cells.add(usize::from(cell)).cast() }, spec.dtype, spec.len),
+            };
+            assert!(
+                dtype == spec.dtype && len == spec.len,
+                "{len} elements of {dtype:?} for a program that wants {} of {:?}",
+                spec.len,
+                spec.dtype
+            );
+            ptr
+        })
+        .collect();
+    let machine = Machine { code, cells, bases };
+    // SAFETY: cells and arrays are as the program wants them (above), and nobody else uses them during the run.
+    unsafe { machine.run(call, stop) }
+}
+
+/// A program at work.
+struct Machine<'a> {
+    code: &'a Code,
+    cells: *mut u64,
+    /// The first byte of each array.
+    bases: Vec<*mut u8>,
+}
+
+/// The index in a cell; too large ones saturate.
+///
+/// # Safety
+/// The cell must hold an integer of that type.
+#[inline(always)]
+unsafe fn index(cell: *const u64, dtype: DType) -> i64 {
+    // SAFETY: a cell has eight bytes; the caller's contract.
+    unsafe {
+        match dtype {
+            DType::S32 => i64::from(*cell.cast::<i32>()),
+            DType::S64 => *cell.cast::<i64>(),
+            DType::U64 => i64::try_from(*cell).unwrap_or(i64::MAX),
+            DType::U32 => i64::from(*cell.cast::<u32>()),
+            DType::S16 => i64::from(*cell.cast::<i16>()),
+            DType::U16 => i64::from(*cell.cast::<u16>()),
+            DType::S8 | DType::S4 | DType::S2 => i64::from(*cell.cast::<i8>()),
+            _ => i64::from(*cell.cast::<u8>()),
+        }
+    }
+}
+
+impl Machine<'_> {
+    fn at(&self, place: &Place) -> *mut u8 {
+        self.cells.wrapping_add(usize::from(place.cell)).cast()
+    }
+
+    /// The first byte of a window, or None if it is outside and is not to be moved inside.
+    ///
+    /// # Safety
+    /// As [`Self::run`].
+    #[inline(always)]
+    unsafe fn window(&self, w: &Window) -> Option<*mut u8> {
+        let mut at = 0;
+        for (cell, dtype, limit, step) in &w.starts {
+            // SAFETY: the cell is one of the program's (`Code::check`).
+            let wanted = unsafe { index(self.cells.add(usize::from(*cell)), *dtype) };
+            let inside = wanted.clamp(0, *limit);
+            if inside != wanted && w.outside == Outside::Skip {
+                return None;
+            }
+            at += inside as usize * step;
+        }
+        // SAFETY: indices within their limits keep the window inside of its array (checked when it was made).
+        Some(unsafe { self.bases[usize::from(w.array.0)].add(at) })
+    }
+
+    /// # Safety
+    /// As [`Self::run`].
+    #[inline(always)]
+    unsafe fn load(&self, w: &Window, to: *mut u8) {
+        // SAFETY: runs lie inside of the array and the value's cells (checked when the window was made). The cells of a
+        // loaded value are apart from the array, also where that lies in cells: values get cells of their own.
+        unsafe {
+            let Some(from) = self.window(w) else { return };
+            match (w.run, &*w.runs) {
+                (4, [at]) => *to.cast::<u32>() = from.add(*at).cast::<u32>().read_unaligned(),
+                (8, [at]) => *to.cast::<u64>() = from.add(*at).cast::<u64>().read_unaligned(),
+                (run, runs) => {
+                    for (i, at) in runs.iter().enumerate() {
+                        std::ptr::copy_nonoverlapping(from.add(*at), to.add(i * run), run);
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Self::run`].
+    #[inline(always)]
+    unsafe fn store(&self, w: &Window, from: *const u8) {
+        // SAFETY: as in `load`; arrays that are only read have no stores.
+        unsafe {
+            let Some(to) = self.window(w) else { return };
+            match (w.run, &*w.runs) {
+                (4, [at]) => to.add(*at).cast::<u32>().write_unaligned(*from.cast::<u32>()),
+                (8, [at]) => to.add(*at).cast::<u64>().write_unaligned(*from.cast::<u64>()),
+                (run, runs) => {
+                    for (i, at) in runs.iter().enumerate() {
+                        std::ptr::copy(from.add(i * run), to.add(*at), run);
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Self::run`].
+    #[inline(never)]
+    unsafe fn call<E>(
+        &self,
+        number: u16,
+        call: &mut dyn FnMut(usize, &[Src<'_>], &mut [Dst<'_>]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let c = &self.code.calls[usize::from(number)];
+        let base = |o: &super::Operand| {
+            NonNull::new(self.bases[usize::from(o.array.0)]).expect("arrays have an address")
+        };
+        // SAFETY: arrays have the types and sizes of their operands (checked when the call was made); results lie in
+        // cells, apart from all other arrays of the call, and nothing else touches them meanwhile.
+        let srcs: Vec<Src<'_>> =
+            c.reads.iter().map(|o| unsafe { Src::from_raw(base(o), o.dtype, &o.dims) }).collect();
+        // SAFETY: as above.
+        let mut dsts: Vec<Dst<'_>> =
+            c.writes.iter().map(|o| unsafe { Dst::from_raw(base(o), o.dtype, &o.dims) }).collect();
+        call(c.what, &srcs, &mut dsts)
+    }
+
+    /// # Safety
+    /// `cells` and `bases` must point at the cells and arrays that the program was made for, which are used by nobody else.
+    #[allow(
+        unstable_name_collisions,
+        reason = "`maximum` and `minimum` are those of `Num`, which are StableHLO's"
+    )]
+    unsafe fn run<E>(
+        &self,
+        call: &mut dyn FnMut(usize, &[Src<'_>], &mut [Dst<'_>]) -> Result<(), E>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<bool, E> {
+        let code = self.code;
+        let (instrs, cells) = (code.instrs.as_ptr(), self.cells);
+        let mut left = STEPS;
+        let mut pc = 0usize;
+        macro_rules! cell {
+            ($i:expr, $t:ty) => {
+                *cells.add(usize::from($i)).cast::<$t>()
+            };
+        }
+        macro_rules! again {
+            ($to:expr) => {
+                pc = usize::from($to);
+                left -= 1;
+                if left == 0 {
+                    if stop() {
+                        return Ok(false);
+                    }
+                    left = STEPS;
+                }
+            };
+        }
+        macro_rules! execute {
+            (
+                binary { $($bin:ident $bin_t:ident $bin_f:ident;)* }
+                compare { $($cmp:ident $jump:ident $cmp_t:ident $cmp_op:tt;)* }
+                convert { $($cvt:ident $from:ident $to:ident;)* }
+                fused { $($fused:ident $fused_t:ident |$a:ident, $b:ident, $c:ident| $fused_e:expr;)* }
+            ) => {
+                loop {
+                    // SAFETY: the last instruction ends the program and jumps stay inside (`Code::check`), so there is one.
+                    let i: Instr = unsafe { *instrs.add(pc) };
+                    pc += 1;
+                    // SAFETY: every cell that an instruction names is one of the program's (`Code::check`), has eight bytes
+                    // aligned to eight, and holds a value of the type that the instruction was chosen for. Entries of the
+                    // tables are inside of theirs.
+                    unsafe {
+                        match i.op {
+                            $(Op::$bin => {
+                                cell!(i.dst, $bin_t) = cell!(i.a, $bin_t).$bin_f(cell!(i.b, $bin_t));
+                            })*
+                            $(Op::$cmp => {
+                                cell!(i.dst, u8) = u8::from(cell!(i.a, $cmp_t) $cmp_op cell!(i.b, $cmp_t));
+                            })*
+                            $(Op::$jump => {
+                                if cell!(i.a, $cmp_t) $cmp_op cell!(i.b, $cmp_t) {
+                                    again!(i.x);
+                                }
+                            })*
+                            $(Op::$cvt => {
+                                cell!(i.dst, $to) = cell!(i.a, $from) as $to;
+                            })*
+                            $(Op::$fused => {
+                                let ($a, $b, $c): ($fused_t, $fused_t, $fused_t) =
+                                    (cell!(i.a, $fused_t), cell!(i.b, $fused_t), cell!(i.c, $fused_t));
+                                cell!(i.dst, $fused_t) = $fused_e;
+                            })*
+                            Op::Mov => cell!(i.dst, u64) = cell!(i.a, u64),
+                            Op::Select => {
+                                let from = if cell!(i.a, u8) != 0 { i.b } else { i.c };
+                                cell!(i.dst, u64) = cell!(from, u64);
+                            }
+                            Op::Kernel => {
+                                let at = |c: u16| cells.add(usize::from(c)).cast::<u8>();
+                                code.kernels[usize::from(i.x)].call(at(i.dst), [at(i.a), at(i.b), at(i.c)], 1);
+                            }
+                            Op::Vector => {
+                                let v = &code.vectors[usize::from(i.x)];
+                                v.kernel.call(self.at(&v.dst), v.src.map(|s| self.at(&s)), v.n);
+                            }
+                            Op::Copy => {
+                                let (to, from) = &code.copies[usize::from(i.x)];
+                                std::ptr::copy(self.at(from), self.at(to), to.bytes());
+                            }
+                            Op::Splat => {
+                                let (to, from) = &code.splats[usize::from(i.x)];
+                                let size = to.dtype.size();
+                                crate::region::splat(self.at(to), self.at(from), size, to.len);
+                            }
+                            Op::Load => self.load(&code.windows[usize::from(i.x)], cells.add(usize::from(i.dst)).cast()),
+                            Op::Store => self.store(&code.windows[usize::from(i.x)], cells.add(usize::from(i.a)).cast()),
+                            Op::Call => self.call(i.x, call)?,
+                            Op::Jump => pc = usize::from(i.x),
+                            Op::JumpIf => {
+                                if cell!(i.a, u8) != 0 {
+                                    again!(i.x);
+                                }
+                            }
+                            Op::JumpIfNot => {
+                                if cell!(i.a, u8) == 0 {
+                                    pc = usize::from(i.x);
+                                }
+                            }
+                            Op::Switch => {
+                                let to = &code.switches[usize::from(i.x)];
+                                let last = to.len() - 1;
+                                let k = usize::try_from(cell!(i.a, i32)).map_or(last, |k| k.min(last));
+                                pc = usize::from(to[k]);
+                            }
+                            Op::AddJumpLtS32 => {
+                                let sum = cell!(i.dst, i32).wrapping_add(cell!(i.a, i32));
+                                cell!(i.dst, i32) = sum;
+                                if sum < cell!(i.b, i32) {
+                                    again!(i.x);
+                                }
+                            }
+                            Op::AddJumpLtS64 => {
+                                let sum = cell!(i.dst, i64).wrapping_add(cell!(i.a, i64));
+                                cell!(i.dst, i64) = sum;
+                                if sum < cell!(i.b, i64) {
+                                    again!(i.x);
+                                }
+                            }
+                            Op::End => return Ok(true),
+                            Op::Nop => {}
+                        }
+                    }
+                }
+            };
+        }
+        with_ops!(execute)
+    }
+}
