@@ -281,7 +281,12 @@ fn a_manual_computation_runs_on_the_parts_of_its_operands() {
        }
      }";
     let rt = runtime();
-    let options = CompileOptions { num_replicas: 1, num_partitions: 4, use_spmd_partitioning: true };
+    let options = CompileOptions {
+        num_replicas: 1,
+        num_partitions: 4,
+        use_spmd_partitioning: true,
+        ..CompileOptions::default()
+    };
     let plan = plan_for(text, &options);
     let inputs = vec![vec![kept(f32s(&rt, &[4], &[0., 1., 2., 3.]))]];
     let results = run(&plan, &rt, inputs, &RunOptions::default()).unwrap();
