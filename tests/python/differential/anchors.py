@@ -11,7 +11,8 @@ import re
 # Optimization would only cost time; what it must not do is keep more precision than the program's types have.
 FLAGS = (
     "--xla_backend_optimization_level=0 --xla_allow_excess_precision=false --xla_cpu_enable_fast_math=false "
-    "--xla_cpu_multi_thread_eigen=false"
+    "--xla_cpu_multi_thread_eigen=false --xla_cpu_use_fusion_emitters=false --xla_llvm_disable_expensive_passes=true "
+    "--xla_cpu_parallel_codegen_split_count=1"
 )
 os.environ["XLA_FLAGS"] = FLAGS
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -31,7 +32,16 @@ PER_COMPILATION = 48
 
 
 # Programs that end XLA's process: a pattern of the text, and why.
-XLA_LACKS = [("f6E[23]M[23]FN", "there are no 6-bit floats")]
+XLA_LACKS = [
+    ("f6E[23]M[23]FN", "there are no 6-bit floats"),
+    ("stablehlo.(unary_einsum|dynamic_conv)", "is not translated to HLO"),
+]
+
+# Operations that only move elements: on quantized ones they are those on the storage type.
+MOVES = """broadcast broadcast_in_dim concatenate constant dynamic_broadcast_in_dim dynamic_gather dynamic_pad dynamic_reshape
+dynamic_slice dynamic_update_slice gather get_dimension_size optimization_barrier pad real_dynamic_slice reshape reverse select
+set_dimension_size slice torch_index_select transpose tuple get_tuple_element""".split()
+QUANTIZED = re.compile(r"!quant\.uniform<i(\d+):f32, [^>]*>")
 
 
 def new_context():
@@ -52,7 +62,7 @@ class Wrapped:
         defined = {v["name"]: Type.parse(v["type"]).storage for s in program["statements"] for v in s["defines"] if v["type"].startswith("tensor")}
         self.results = [(self.types | defined)[name] for name in program["results"]]
         if "!quant" in text:
-            text = without_quantization(text)
+            text = without_quantization(program, text)
         body = text[text.index("{\n") + 2 : text.rindex("}")]
         body = body.replace("@main", f"@p{number}_").replace('"main_', f'"p{number}__').replace("func.func @", "func.func private @")
         self.functions = body
@@ -128,8 +138,11 @@ class Wrapped:
         return collected
 
 
-def without_quantization(text):
+def without_quantization(program, text):
     """The program as arithmetic on the storage types: the anchors have no quantized types."""
+    quantized = [s["op"].removeprefix("stablehlo.") for s in program["statements"] if "!quant" in s["text"]]
+    if all(op in MOVES for op in quantized) and not program["functions"]:
+        return QUANTIZED.sub(r"i\1", text)
     module = ir.Module.parse(text)
     PassManager.parse("builtin.module(func.func(stablehlo-legalize-quantized-op-to-qdq,stablehlo-legalize-quant-to-math,chlo-legalize-to-stablehlo))").run(module.operation)
     text = str(module)
@@ -164,7 +177,7 @@ class Interpreter:
             module = ir.Module.parse(module_of([part]))
             arguments = [self.attribute(array) for array in part.inputs]
             results = stablehlo.eval_module(module, arguments)
-            return [part.collect([np.array(result) for result in results])]
+            return [("results", part.collect([np.array(result) for result in results]))]
 
     @staticmethod
     def attribute(array):
@@ -173,7 +186,6 @@ class Interpreter:
             words = str(array.tolist()).lower() if array.size else ""
             shape = "".join(f"{size}x" for size in array.shape)
             return ir.Attribute.parse(f"dense<{words}> : tensor<{shape}xi1>".replace("xxi1", "xi1").replace("<xi1", "<i1"))
-        array = np.ascontiguousarray(array)
         element = next(name for name, dtype in DIRECT.items() if dtype == array.dtype.type)
         ty = str(Type(array.shape, element))
         return ir.Attribute.parse(f'dense<"0x{array.tobytes().hex()}"> : {ty}' if array.size else f"dense<> : {ty}")
@@ -193,18 +205,25 @@ class Xla:
         self.devices = xla_client.DeviceList(tuple(jax.local_devices()))
 
     def run(self, jobs):
+        answers, parts, places = [None] * len(jobs), [], []
         with self.context, ir.Location.unknown():
-            parts = [Wrapped(program, text, n) for n, (program, text) in enumerate(jobs)]
-            module = ir.Module.parse(module_of(parts))
-            code = mlir.module_to_bytecode(module)
+            for n, (program, text) in enumerate(jobs):
+                try:
+                    part = Wrapped(program, text, n)
+                    ir.Module.parse(module_of([part]))
+                except (ir.MLIRError, ValueError) as error:
+                    answers[n] = ("error", str(error)[:2000])
+                    continue
+                parts.append(part)
+                places.append(n)
+            code = mlir.module_to_bytecode(ir.Module.parse(module_of(parts)))
         executable = self.client.compile_and_load(code, self.devices, xla_client.CompileOptions())
         inputs = [jax.device_put(array) for part in parts for array in part.inputs]
         arrays = [np.asarray(shards[0]) for shards in executable.execute_sharded(inputs).disassemble_into_single_device_arrays()]
-        collected = []
-        for part in parts:
-            collected.append(part.collect(arrays[: len(part.outputs)]))
+        for part, n in zip(parts, places):
+            answers[n] = ("results", part.collect(arrays[: len(part.outputs)]))
             del arrays[: len(part.outputs)]
-        return collected
+        return answers
 
 
 def serve(kind, connection):
@@ -261,7 +280,7 @@ class Anchor:
             return []
         kind, answer = self.ask(jobs)
         if kind == "results":
-            return [("results", result) for result in answer]
+            return answer
         if len(jobs) == 1:
             return [(kind, answer)]
         # Those that are not taken are few: halves are.

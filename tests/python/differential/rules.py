@@ -64,6 +64,44 @@ class Rule:
         )
 
 
+def sums(disagreement):
+    """The results differ by no more than the rounding of intermediate sums, or an intermediate result was too large."""
+    largest = 1.0
+    for numbers, _ in disagreement.operands:
+        finite = np.abs(np.asarray(numbers, np.float64))
+        finite = finite[np.isfinite(finite)]
+        largest *= max(float(finite.max(initial=0.0)), 1.0)
+    terms = max((numbers.size for numbers, _ in disagreement.operands), default=1)
+    for found, expected, ty, mask in disagreement.results:
+        eps = precision(ty.element if ty.element in FLOATS else disagreement.operands[0][1].element)[0]
+        with np.errstate(all="ignore"):
+            apart = np.abs(found - expected)[mask]
+            overflows = ~np.isfinite(expected[mask]) | ~np.isfinite(found[mask])
+            if not np.all(overflows | (apart <= eps * terms * largest)):
+                return False
+    return True
+
+
+def is_total_order(disagreement):
+    return "TOTALORDER" in disagreement.statement["text"]
+
+
+def has_extremes(disagreement):
+    """Parts of complex operands are not finite, or products of them would not be."""
+    for numbers, ty in disagreement.operands:
+        part = COMPLEX.get(ty.element)
+        if part:
+            limit = {"f32": 1e15, "f64": 1e150}[part]
+            with np.errstate(all="ignore"):
+                if (~np.isfinite(numbers) | (np.abs(numbers) > limit) | ((np.abs(numbers) < 1 / limit))).any():
+                    return True
+    return False
+
+
+NARROW_FLOATS = r"f(16|8\w+|6\w+|4\w+)|bf16"
+TINY_FLOATS = r"f[46]E\w+"
+CONTROL = "call|case|composite|if|map|while"
+
 RULES = [
     Rule(
         "denormals",
@@ -72,6 +110,86 @@ RULES = [
         ".*(f32|f64|bf16|f16).*",
         "XLA's CPU backend takes denormal numbers for zero; refcpu and the interpreter keep them",
         has_denormals,
+    ),
+    Rule(
+        "powers of two",
+        "interpreter",
+        ".*",
+        ".*f8E8M0FNU.*",
+        "the type has neither zero nor a sign: refcpu and XLA give NaN for what it lacks, the interpreter the smallest or the absolute number",
+    ),
+    Rule(
+        "powers of two, in steps",
+        "xla",
+        "batch_norm_.*",
+        ".*f8E8M0FNU.*",
+        "the operation's intermediate results have signs, which are lost where they are rounded to the type",
+    ),
+    Rule(
+        "rounding of tiny floats",
+        "interpreter",
+        f"ceil|floor|round_nearest_\\w+|divide|remainder|{CONTROL}",
+        f".*({TINY_FLOATS}).*",
+        "the interpreter rounds by adding a number that these types do not have, and has no rule for quotients by zero",
+    ),
+    Rule(
+        "sums of narrow floats",
+        "xla|interpreter",
+        "reduce|reduce_window|scatter|select_and_scatter|dot|dot_general|einsum|unary_einsum|convolution|dynamic_conv|batch_norm_\\w+",
+        f".*({NARROW_FLOATS}).*",
+        "the specification leaves the order of sums open; refcpu rounds to the type at the end, the anchors after each step",
+        sums,
+    ),
+    Rule(
+        "wider results",
+        "interpreter",
+        "convolution|dynamic_conv|dot_general",
+        r"u?i(2|4|8|16)(,u?i\d+)*->u?i32",
+        "the interpreter sums products in the operands' type and converts the sum; refcpu and XLA convert the operands",
+    ),
+    Rule(
+        "total order",
+        "interpreter",
+        f"compare|sort|{CONTROL}",
+        ".*",
+        "the interpreter compares like FLOAT where TOTALORDER is asked for",
+        is_total_order,
+    ),
+    Rule(
+        "overflow of reduce_precision",
+        "interpreter",
+        "reduce_precision",
+        ".*(FNUZ|FN)",
+        "what is too large for the precision is an infinity, which these types do not have: NaN",
+    ),
+    Rule(
+        "complex functions",
+        "interpreter",
+        ".*",
+        ".*complex.*",
+        "the interpreter computes them from formulas whose intermediate results overflow or are not numbers",
+        has_extremes,
+    ),
+    Rule(
+        "powers of integers",
+        "xla",
+        f"power|{CONTROL}",
+        r"u?i\d+,u?i\d+->.*",
+        "XLA's CPU backend does not raise to powers of as many bits as the type has; the interpreter agrees with refcpu",
+    ),
+    Rule(
+        "bits of narrow integers",
+        "xla",
+        "popcnt|count_leading_zeros",
+        r"i\d+->.*",
+        "XLA's constant folding and its narrow integers count bits of the sign-extended number",
+    ),
+    Rule(
+        "two bits, sorted",
+        "xla",
+        "sort",
+        ".*i2.*",
+        "XLA's CPU backend sorts 2-bit integers wrongly; the interpreter agrees with refcpu",
     ),
 ]
 

@@ -154,8 +154,14 @@ pub(super) fn scatter(g: &mut Generator, element: Element) -> Option<Vec<Value>>
 }
 
 pub(super) fn torch_index_select(g: &mut Generator, element: Element) -> Vec<Value> {
-    let operand = g.some(element, 1..=3, Fill::Any);
+    let mut operand = g.some(element, 1..=3, Fill::Any);
     let dim = g.random.below(operand.ty.rank());
+    if operand.ty.dims[dim] == 0 {
+        // There is nothing to select.
+        let mut dims = operand.ty.dims.clone();
+        dims[dim] = 3;
+        operand = g.operand(&operand.ty.with_dims(&dims), Fill::Any);
+    }
     let batch_dims = g.random.below(dim + 1);
     let index = [operand.ty.dims[..batch_dims].to_vec(), vec![g.random.between(1, 4)]].concat();
     // What an index out of bounds selects is not said anywhere.

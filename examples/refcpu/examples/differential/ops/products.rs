@@ -247,22 +247,10 @@ fn dominant(g: &mut Generator, element: Element, batch: &[i64], n: i64) -> Value
     let dims = [batch, &[n, n]].concat();
     let ty = Ty::new(element, &dims);
     let noise = g.input(&ty, Fill::Tame);
-    let one = |value: i64| (Fill::Range(value, value), ty.with_dims(&[]));
-    let (fill, scalar) = one(0);
-    let zero = g.constant(&scalar, fill);
-    let (fill, scalar) = one(16);
-    let large = g.constant(&scalar, fill);
-    let spread = |g: &mut Generator, value: &Value| {
-        g.push(
-            "stablehlo.broadcast_in_dim",
-            &[value],
-            "broadcast_dimensions = array<i64>",
-            &[],
-            std::slice::from_ref(&ty),
-        )
-        .remove(0)
-    };
-    let (zero, large) = (spread(g, &zero), spread(g, &large));
+    let large = g.constant(&ty.with_dims(&[]), Fill::Range(16, 16));
+    let large = g
+        .push("stablehlo.broadcast_in_dim", &[&large], "broadcast_dimensions = array<i64>", &[], std::slice::from_ref(&ty))
+        .remove(0);
     let index = ty.with_element(Element::Plain(ElementType::I32));
     let rank = dims.len();
     let places: Vec<Value> = [rank - 2, rank - 1]
@@ -275,9 +263,7 @@ fn dominant(g: &mut Generator, element: Element, batch: &[i64], n: i64) -> Value
     let pred = ty.with_element(Element::Plain(ElementType::I1));
     let equal = "comparison_direction = #stablehlo<comparison_direction EQ>";
     let diagonal = g.push("stablehlo.compare", &[&places[0], &places[1]], equal, &[], &[pred]).remove(0);
-    let added =
-        g.push("stablehlo.select", &[&diagonal, &large, &zero], "", &[], std::slice::from_ref(&ty)).remove(0);
-    g.push("stablehlo.add", &[&noise, &added], "", &[], &[ty]).remove(0)
+    g.push("stablehlo.select", &[&diagonal, &large, &noise], "", &[], &[ty]).remove(0)
 }
 
 fn batch(g: &mut Generator) -> Vec<i64> {
@@ -291,7 +277,6 @@ pub(super) fn cholesky(g: &mut Generator, element: Element) -> Option<Vec<Value>
     }
     let (batch, n) = (batch(g), g.random.between(1, 5));
     let a = dominant(g, element, &batch, n);
-    // Imaginary parts of the diagonal are not zero; which of the triangles is read decides.
     let lower = g.random.percent(50);
     let ty = a.ty.clone();
     let result = g

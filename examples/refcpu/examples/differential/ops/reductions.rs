@@ -29,15 +29,14 @@ pub(super) fn combining(g: &mut Generator, code: OpCode, element: Element) -> Re
     })
 }
 
-/// The initial value: mostly one that changes nothing.
+/// The initial value: one that may be taken in any number of times without a difference, as the specification lets it be.
 fn initial(g: &mut Generator, code: OpCode, element: Element, fill: Fill) -> Value {
     let neutral = match code {
-        OpCode::Add | OpCode::Or | OpCode::Xor => Fill::Range(0, 0),
+        OpCode::Add | OpCode::Xor => Fill::Range(0, 0),
         OpCode::Multiply => Fill::Range(1, 1),
         _ => fill,
     };
-    let fill = if g.random.percent(60) { neutral } else { fill };
-    g.operand(&scalar(element), fill)
+    g.operand(&scalar(element), neutral)
 }
 
 pub(super) fn reduce(g: &mut Generator, element: Element) -> Option<Vec<Value>> {
