@@ -73,9 +73,11 @@ def values(data, ty):
     ty = ty.storage
     raw = bytes.fromhex(data)
     if ty.element in COMPLEX:
-        return np.frombuffer(raw, DIRECT[COMPLEX[ty.element]]).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            return np.frombuffer(raw, DIRECT[COMPLEX[ty.element]]).astype(np.float64)
     if ty.element in FLOATS:
-        return np.frombuffer(raw, FLOATS[ty.element]).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            return np.frombuffer(raw, FLOATS[ty.element]).astype(np.float64)
     return numpy_of(data, ty)
 
 
@@ -114,6 +116,29 @@ def difference(found, expected, ty, exact=False):
         if ty.element in COMPLEX:
             wrong = wrong.reshape(-1, 2).any(axis=1)
     return wrong if wrong.any() else None
+
+
+def wrong_results(found, expected, exact=False):
+    """(values, expected values, type, wrong elements) of each result that differs."""
+    wrong = []
+    for one, other in zip(found, expected, strict=True):
+        ty = Type.parse(one["type"])
+        left, right = values(one["data"], ty), values(other["data"], ty)
+        mask = difference(left, right, ty, exact)
+        if mask is not None:
+            wrong.append((left, right, ty, mask))
+    return wrong
+
+
+def show(wrong):
+    """The first elements that differ, for people."""
+    lines = []
+    for found, expected, ty, mask in wrong:
+        parts = found.size // max(mask.size, 1) or 1
+        place = int(mask.argmax())
+        at = slice(place * parts, (place + 1) * parts)
+        lines.append(f"{ty} element {place}: {found[at].tolist()}, not {expected[at].tolist()} ({int(mask.sum())} of {mask.size})")
+    return "; ".join(lines)
 
 
 def encode(numbers, ty):

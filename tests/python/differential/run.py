@@ -11,6 +11,7 @@ import argparse
 import collections
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ import time
 import anchors
 import rules
 import shrink
-from arrays import Type, difference, values
+from arrays import Type, show, values, wrong_results
 
 CHUNK = 480
 SHOWN = 40
@@ -50,29 +51,6 @@ class Refcpu:
 
     def table(self):
         return json.loads(subprocess.run([self.generator, "table"], stdout=subprocess.PIPE, text=True, check=True).stdout)
-
-
-def wrong_results(found, expected, exact=False):
-    """(values, expected values, type, wrong elements) of each result that differs."""
-    wrong = []
-    for one, other in zip(found, expected, strict=True):
-        ty = Type.parse(one["type"])
-        left, right = values(one["data"], ty), values(other["data"], ty)
-        mask = difference(left, right, ty, exact)
-        if mask is not None:
-            wrong.append((left, right, ty, mask))
-    return wrong
-
-
-def show(wrong):
-    """The first elements that differ, for people."""
-    lines = []
-    for found, expected, ty, mask in wrong:
-        parts = found.size // max(mask.size, 1) or 1
-        place = int(mask.argmax())
-        at = slice(place * parts, (place + 1) * parts)
-        lines.append(f"{ty} element {place}: {found[at].tolist()}, not {expected[at].tolist()} ({int(mask.sum())} of {mask.size})")
-    return "; ".join(lines)
 
 
 class Comparison:
@@ -228,8 +206,6 @@ def collect(statement, whole, by_definition, tensors):
 
 def reason_of(text):
     """The gist of an error: programs differ, reasons do not."""
-    import re
-
     lines = [line for line in text.splitlines() if "rror" in line] or text.splitlines() or [""]
     return re.sub(r"%?\b[\w.]*\d[\w.]*", "N", lines[-1])[:120]
 

@@ -4,7 +4,7 @@ import json
 import re
 
 import numpy as np
-from arrays import Type, encode, values
+from arrays import Type, encode, values, wrong_results
 
 ATTEMPTS = 80
 
@@ -19,8 +19,6 @@ class Shrinking:
 
     def fails(self, program):
         """The outcome on refcpu if it still differs from the anchor's."""
-        from run import wrong_results
-
         if self.left == 0:
             return None
         self.left -= 1

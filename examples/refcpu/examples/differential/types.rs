@@ -41,6 +41,10 @@ pub(crate) enum Fill {
     Positive,
     /// Integers from the first number to the second.
     Range(i64, i64),
+    /// The least number, an infinity where there is one.
+    Lowest,
+    /// The greatest.
+    Highest,
 }
 
 /// Every element type that a tensor can have.
@@ -134,7 +138,11 @@ pub(crate) fn bytes(random: &mut Random, element: Element, fill: Fill) -> Vec<u8
         return [bytes(random, part, fill), bytes(random, part, imaginary)].concat();
     }
     let bits = match (ty.kind(), fill) {
+        (ElementKind::Boolean, Fill::Range(low, high)) => u64::from(random.between(low, high) != 0),
+        (ElementKind::Boolean, Fill::Lowest) => 0,
+        (ElementKind::Boolean, Fill::Highest) => 1,
         (ElementKind::Boolean, _) => random.next() & 1,
+        (ElementKind::Float, Fill::Lowest | Fill::Highest) => extreme(ty, fill == Fill::Lowest),
         (ElementKind::Float, Fill::Range(low, high)) => small_float(ty, random.between(low, high)),
         (ElementKind::Float, _) => float(random, ty, fill),
         _ => integer(random, ty, fill) as u64,
@@ -153,6 +161,15 @@ pub(crate) fn bytes(random: &mut Random, element: Element, fill: Fill) -> Vec<u8
 fn integer(random: &mut Random, ty: ElementType, fill: Fill) -> i64 {
     match fill {
         Fill::Range(low, high) => random.between(low, high),
+        Fill::Lowest | Fill::Highest => {
+            let top = 1i64.wrapping_shl(ty.bits() - 1);
+            match (ty.kind(), fill) {
+                (ElementKind::SignedInteger, Fill::Lowest) => top,
+                (ElementKind::SignedInteger, _) => top.wrapping_sub(1),
+                (_, Fill::Lowest) => 0,
+                _ => -1,
+            }
+        }
         Fill::Positive => random.between(1, 7),
         Fill::Tame => random.between(-4, 7),
         Fill::Any => match random.below(10) {
@@ -209,6 +226,21 @@ fn float(random: &mut Random, ty: ElementType, fill: Fill) -> u64 {
     let shift = if exponent < 4 { random.between(-1, 1) } else { random.between(-2, 2) };
     let raised = (bias(ty) as i64 + shift).max(0) as u64;
     sign | raised << mantissa | fraction
+}
+
+/// An infinity, or the finite number that is furthest from zero.
+fn extreme(ty: ElementType, lowest: bool) -> u64 {
+    let (mantissa, exponent) = (ty.mantissa_bits(), ty.exponent_bits());
+    let all = (1u64 << (exponent + mantissa)) - 1;
+    let magnitude = match ty {
+        ElementType::F8E8M0FNU => return if lowest { 0 } else { all - 1 },
+        // All ones are NaN.
+        ElementType::F8E4M3FN => all - 1,
+        ElementType::F4E2M1FN | ElementType::F6E2M3FN | ElementType::F6E3M2FN => all,
+        ElementType::F8E4M3FNUZ | ElementType::F8E4M3B11FNUZ | ElementType::F8E5M2FNUZ => all,
+        _ => ((1 << exponent) - 1) << mantissa,
+    };
+    u64::from(lowest) << (exponent + mantissa) | magnitude
 }
 
 /// A small integer as a float, as near as the type has it.

@@ -249,7 +249,13 @@ fn dominant(g: &mut Generator, element: Element, batch: &[i64], n: i64) -> Value
     let noise = g.input(&ty, Fill::Tame);
     let large = g.constant(&ty.with_dims(&[]), Fill::Range(16, 16));
     let large = g
-        .push("stablehlo.broadcast_in_dim", &[&large], "broadcast_dimensions = array<i64>", &[], std::slice::from_ref(&ty))
+        .push(
+            "stablehlo.broadcast_in_dim",
+            &[&large],
+            "broadcast_dimensions = array<i64>",
+            &[],
+            std::slice::from_ref(&ty),
+        )
         .remove(0);
     let index = ty.with_element(Element::Plain(ElementType::I32));
     let rank = dims.len();

@@ -29,12 +29,14 @@ pub(super) fn combining(g: &mut Generator, code: OpCode, element: Element) -> Re
     })
 }
 
-/// The initial value: one that may be taken in any number of times without a difference, as the specification lets it be.
-fn initial(g: &mut Generator, code: OpCode, element: Element, fill: Fill) -> Value {
+/// The initial value: the one that changes nothing, for the specification lets it be taken in any number of times.
+fn initial(g: &mut Generator, code: OpCode, element: Element) -> Value {
     let neutral = match code {
-        OpCode::Add | OpCode::Xor => Fill::Range(0, 0),
         OpCode::Multiply => Fill::Range(1, 1),
-        _ => fill,
+        OpCode::And => Fill::Range(-1, -1),
+        OpCode::Maximum => Fill::Lowest,
+        OpCode::Minimum => Fill::Highest,
+        _ => Fill::Range(0, 0),
     };
     g.operand(&scalar(element), neutral)
 }
@@ -45,7 +47,7 @@ pub(super) fn reduce(g: &mut Generator, element: Element) -> Option<Vec<Value>> 
     }
     let (code, fill) = combination(g, element)?;
     let value = g.some(element, 1..=4, fill);
-    let start = initial(g, code, element, fill);
+    let start = initial(g, code, element);
     let mut dimensions = g.random.permutation(value.ty.rank());
     dimensions.truncate(1 + g.random.below(value.ty.rank()));
     dimensions.sort_unstable();
@@ -68,9 +70,9 @@ fn argument_of_extreme(g: &mut Generator, element: Element) -> Vec<Value> {
     let attributes = format!("iota_dimension = {dimension} : i64");
     let places = g.push("stablehlo.iota", &[], &attributes, &[], &[places]).remove(0);
     let (scalar, place) = (scalar(element), Ty::new(index, &[]));
-    let start = g.constant(&scalar, Fill::Range(0, 0));
-    let first = g.constant(&place, Fill::Range(0, 0));
     let direction = g.random.pick(&["GT", "LT"]);
+    let start = g.constant(&scalar, if direction == "GT" { Fill::Lowest } else { Fill::Highest });
+    let first = g.constant(&place, Fill::Range(0, 0));
     let arguments = [scalar.clone(), place.clone(), scalar.clone(), place.clone()];
     let body = g.region(Scope::Isolated, &arguments, |g, a| {
         let bool = Ty::plain(ElementType::I1, &[]);
@@ -142,7 +144,7 @@ pub(super) fn reduce_window(g: &mut Generator, element: Element) -> Option<Vec<V
     let (code, fill) = combination(g, element)?;
     let value = g.some(element, 1..=3, fill);
     let w = Windows::over(g, &value.ty.dims.clone(), true);
-    let start = initial(g, code, element, fill);
+    let start = initial(g, code, element);
     let body = combining(g, code, element);
     let attributes = format!(
         "window_dimensions = {}, window_strides = {}, base_dilations = {}, window_dilations = {}, padding = {}",
@@ -172,7 +174,7 @@ pub(super) fn select_and_scatter(g: &mut Generator, element: Element) -> Option<
     };
     let source: Vec<i64> = (0..dims.len()).map(result).collect();
     let source = g.operand(&value.ty.with_dims(&source), fill);
-    let start = initial(g, code, element, fill);
+    let start = initial(g, code, element);
     let direction = g.random.pick(&["GE", "LE"]);
     let ty = scalar(element);
     let select = g.region(Scope::Isolated, &[ty.clone(), ty.clone()], |g, arguments| {
