@@ -12,6 +12,10 @@ import numpy as np
 from arrays import COMPLEX, FLOATS, precision
 
 
+# Operations whose regions or functions may have any other in them.
+CONTROL = "call|case|composite|if|map|while"
+
+
 @dataclasses.dataclass
 class Disagreement:
     """A statement that gives something else on refcpu than on an anchor, from the same operands."""
@@ -39,7 +43,14 @@ def small(values, ty):
 
 
 def has_denormals(disagreement):
-    """A denormal number is among the operands or the results that differ."""
+    """A denormal number is among the operands or the results that differ; or, with control flow, one that nearly is."""
+    if re.fullmatch(CONTROL, disagreement.statement["op"].rpartition(".")[2]):
+        for numbers, ty in disagreement.operands:
+            if ty.element in FLOATS or ty.element in COMPLEX:
+                with np.errstate(all="ignore"):
+                    magnitude = np.abs(numbers)
+                    if ((magnitude < 256 * precision(ty.element)[1]) & (magnitude > 0)).any():
+                        return True
     operands = any(small(values, ty).any() for values, ty in disagreement.operands)
     return operands or any(
         small(found, ty).any() or small(expected, ty).any() for found, expected, ty, _ in disagreement.results
@@ -58,7 +69,7 @@ class Rule:
     def accepts(self, disagreement):
         return (
             re.fullmatch(self.anchor, disagreement.anchor)
-            and re.fullmatch(self.op, disagreement.statement["op"].removeprefix("stablehlo."))
+            and re.fullmatch(self.op, disagreement.statement["op"].rpartition(".")[2])
             and re.fullmatch(self.types, disagreement.types)
             and (self.condition is None or self.condition(disagreement))
         )
@@ -98,10 +109,13 @@ def has_extremes(disagreement):
     return False
 
 
+def vanishes(disagreement):
+    """All that differs is zero on refcpu and NaN on the anchor."""
+    return all((found[mask] == 0).all() and np.isnan(expected[mask]).all() for found, expected, _, mask in disagreement.results)
+
+
 NARROW_FLOATS = r"f(16|8\w+|6\w+|4\w+)|bf16"
 TINY_FLOATS = r"f[46]E\w+"
-CONTROL = "call|case|composite|if|map|while"
-
 RULES = [
     Rule(
         "denormals",
@@ -128,7 +142,7 @@ RULES = [
     Rule(
         "rounding of tiny floats",
         "interpreter",
-        f"ceil|floor|round_nearest_\\w+|divide|remainder|{CONTROL}",
+        f"ceil|floor|round_nearest_\\w+|divide|log|log_plus_one|power|remainder|rsqrt|tan|{CONTROL}",
         f".*({TINY_FLOATS}).*",
         "the interpreter rounds by adding a number that these types do not have, and has no rule for quotients by zero",
     ),
@@ -169,6 +183,22 @@ RULES = [
         ".*complex.*",
         "the interpreter computes them from formulas whose intermediate results overflow or are not numbers",
         has_extremes,
+    ),
+    Rule(
+        "branch cuts",
+        "xla|interpreter",
+        "atan2",
+        ".*complex.*",
+        "a complex angle of zero and a number is on the branch cut of the logarithm, where no side is better",
+        lambda disagreement: all((numbers == 0).any() for numbers, _ in disagreement.operands[:1]),
+    ),
+    Rule(
+        "negative zero",
+        "xla",
+        ".*",
+        ".*FNUZ",
+        "these types have no negative zero: XLA makes the NaN with its bits of negative numbers that are too small",
+        vanishes,
     ),
     Rule(
         "powers of integers",
