@@ -1,7 +1,7 @@
 //! The processor's floating-point settings: Rust code relies on the defaults, and hosts change them (XLA compiles on threads
 //! that take denormal numbers for zero).
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod register {
     use std::arch::asm;
 
@@ -32,7 +32,7 @@ mod register {
     }
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(miri)))]
 mod register {
     use std::arch::asm;
 
@@ -57,7 +57,8 @@ mod register {
     }
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+// Miri has no registers, and its floats are always those of the defaults.
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod register {
     pub(super) type Settings = ();
 
