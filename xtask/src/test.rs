@@ -32,7 +32,7 @@ struct Stage {
 }
 
 /// Random programs that the stage of that name runs: less than a minute's work.
-const RANDOM_PROGRAMS: u64 = 480;
+const RANDOM_PROGRAMS: u64 = 300;
 
 /// In an order in which what fails often and quickly comes first, and nothing is built twice.
 const STAGES: &[Stage] = &[

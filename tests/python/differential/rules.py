@@ -37,7 +37,8 @@ def small(values, ty):
     """Which numbers are below the smallest normal one of their type, without being zero."""
     if ty.element not in FLOATS and ty.element not in COMPLEX:
         return np.zeros(values.shape, bool)
-    normal = precision(ty.element)[1]
+    # Its smallest number is a denormal one of f32, which it is computed with.
+    normal = precision("f32" if ty.element == "f8E8M0FNU" else ty.element)[1]
     with np.errstate(all="ignore"):
         return (np.abs(values) < normal) & (values != 0)
 
@@ -121,7 +122,7 @@ RULES = [
         "denormals",
         "xla",
         ".*",
-        ".*(f32|f64|bf16|f16).*",
+        ".*(f32|f64|bf16|f16|f8E8M0FNU).*",
         "XLA's CPU backend takes denormal numbers for zero; refcpu and the interpreter keep them",
         has_denormals,
     ),
