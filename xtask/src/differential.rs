@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     command.args(["--start", &options.start.to_string(), "--at-least", &options.at_least.to_string()]);
     for (name, value) in [("--only", &options.only), ("--element", &options.element)] {
         if let Some(value) = value {
-            command.args([name, value]);
+            command.args([name, value.as_str()]);
         }
     }
     let (status, _) = watch(&mut command)?;
