@@ -89,10 +89,6 @@ impl Element {
     pub(crate) fn is_float(self) -> bool {
         self.kind() == ElementKind::Float
     }
-
-    pub(crate) fn is_integer(self) -> bool {
-        matches!(self.kind(), ElementKind::SignedInteger | ElementKind::UnsignedInteger)
-    }
 }
 
 impl Ty {
