@@ -11,6 +11,7 @@ mod accuracy;
 mod bindgen;
 mod corpus;
 mod demo;
+mod differential;
 mod fuzz;
 mod host_matrix;
 mod jax_tests;
@@ -48,6 +49,8 @@ enum Task {
     TestLowerings(lowerings::Options),
     /// Run programs with known results through refcpu: the folder that PJRT_CORPUS names, or a small sample
     Corpus(corpus::Options),
+    /// Run random programs on refcpu, on XLA's CPU backend and on StableHLO's reference interpreter, and compare
+    Differential(differential::Options),
     /// Run a fuzz target of pjrt-stablehlo on one core, from the programs of the folder that PJRT_CORPUS names
     Fuzz(fuzz::Options),
     /// Regenerate pjrt-sys from its C headers
@@ -79,6 +82,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Accuracy(options) => return accuracy::run(&options),
         Task::TestLowerings(options) => return lowerings::run(&options),
         Task::Corpus(options) => corpus::run_with(&options)?,
+        Task::Differential(options) => return differential::run(&options),
         Task::Fuzz(options) => fuzz::fuzz(&options)?,
         Task::Bindgen { upstream: true, .. } => bindgen::compare_with_upstream()?,
         Task::Bindgen { check, .. } => bindgen::run(check)?,

@@ -39,6 +39,16 @@ pub(crate) fn cargo() -> Command {
 /// Of the whole workspace at once and with an example, so that dependencies get the same features as in `cargo test` and
 /// nothing is built a second time.
 pub(crate) fn build_dev() -> Result<()> {
-    let targets = ["--lib", "--example", "fault_plugin", "--example", "corpus", "--example", "to_text"];
+    let targets = [
+        "--lib",
+        "--example",
+        "fault_plugin",
+        "--example",
+        "corpus",
+        "--example",
+        "differential",
+        "--example",
+        "to_text",
+    ];
     run(cargo().args(["build", "--quiet", "--workspace"]).args(targets))
 }

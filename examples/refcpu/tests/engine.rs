@@ -281,7 +281,12 @@ fn a_manual_computation_runs_on_the_parts_of_its_operands() {
        }
      }";
     let rt = runtime();
-    let options = CompileOptions { num_replicas: 1, num_partitions: 4, use_spmd_partitioning: true };
+    let options = CompileOptions {
+        num_replicas: 1,
+        num_partitions: 4,
+        use_spmd_partitioning: true,
+        ..CompileOptions::default()
+    };
     let plan = plan_for(text, &options);
     let inputs = vec![vec![kept(f32s(&rt, &[4], &[0., 1., 2., 3.]))]];
     let results = run(&plan, &rt, inputs, &RunOptions::default()).unwrap();
@@ -522,4 +527,40 @@ fn complex_numbers_are_ordered_by_real_then_imaginary_parts() {
     assert_eq!(to_c128s(&results[1]), [[2., -7.], [1., 2.], [0., 4.], [3., -9.]]);
     assert_eq!(to_c128s(&results[2]), [[1., 5.], [1., 3.], [1., 3.], [2., -1.]]);
     assert_eq!(to_c128s(&results[3]), [[3., -9.]]);
+}
+
+#[test]
+fn matrices_of_eight_bit_floats_are_decomposed_and_solved() {
+    let text = r#"func.func @main(%a: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>) {
+      %0 = stablehlo.convert %a : (tensor<2x2xf32>) -> tensor<2x2xf8E4M3FN>
+      %1 = "stablehlo.cholesky"(%0) {lower = true} : (tensor<2x2xf8E4M3FN>) -> tensor<2x2xf8E4M3FN>
+      %2 = "stablehlo.triangular_solve"(%1, %0) {left_side = true, lower = true, unit_diagonal = false,
+        transpose_a = #stablehlo<transpose NO_TRANSPOSE>} : (tensor<2x2xf8E4M3FN>, tensor<2x2xf8E4M3FN>) -> tensor<2x2xf8E4M3FN>
+      %3 = stablehlo.convert %1 : (tensor<2x2xf8E4M3FN>) -> tensor<2x2xf32>
+      %4 = stablehlo.convert %2 : (tensor<2x2xf8E4M3FN>) -> tensor<2x2xf32>
+      return %3, %4 : tensor<2x2xf32>, tensor<2x2xf32>
+    }"#;
+    let rt = runtime();
+    let input = Input { array: f32s(&rt, &[2, 2], &[4., 2., 2., 10.]), donatable: false };
+    let results = run(&plan(text), &rt, vec![vec![input]], &RunOptions::default()).unwrap();
+    assert_eq!(to_f32s(&results[0][0]), [2., 0., 1., 3.]);
+    assert_eq!(to_f32s(&results[0][1]), [2., 1., 0., 3.]);
+}
+
+#[test]
+fn fusion_makes_no_difference_to_what_is_computed() {
+    let text = "func.func @main(%a: tensor<3xf32>) -> tensor<3xf32> {
+      %0 = stablehlo.add %a, %a : tensor<3xf32>
+      %1 = stablehlo.multiply %0, %a : tensor<3xf32>
+      return %1 : tensor<3xf32>
+    }";
+    let rt = runtime();
+    let steps = |fuse| {
+        let plan = plan_for(text, &CompileOptions { fuse, ..CompileOptions::default() });
+        let input = Input { array: f32s(&rt, &[3], &[1., 2., 3.]), donatable: false };
+        let results = run(&plan, &rt, vec![vec![input]], &RunOptions::default()).unwrap();
+        assert_eq!(to_f32s(&results[0][0]), [2., 8., 18.]);
+        plan.program.steps.len()
+    };
+    assert!(steps(true) < steps(false));
 }

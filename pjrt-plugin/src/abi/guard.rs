@@ -1,4 +1,4 @@
-//! Panics stop here: every function of the table runs in [`call`].
+//! Panics stop here: every function of the table runs in [`call`], with the floating-point settings that Rust relies on.
 
 use std::backtrace::Backtrace;
 use std::cell::RefCell;
@@ -10,6 +10,7 @@ use pjrt_sys::{PJRT_Error, SizedStruct};
 
 use crate::abi::args::View;
 use crate::abi::error::error_to_raw;
+use crate::abi::float_environment::DefaultFloats;
 use crate::error::{Error, Result};
 
 /// The key of the payload in which an error made of a panic carries the backtrace.
@@ -65,6 +66,7 @@ pub(crate) fn catch<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
 
 /// The one `catch_unwind`, whatever it guards, so that its landing code exists once.
 fn catch_erased(run: &mut dyn FnMut()) -> Option<Error> {
+    let _floats = DefaultFloats::enter();
     let payload = catch_unwind(AssertUnwindSafe(run)).err()?;
     let error = last_panic();
     // Dropping the payload runs code of whoever panicked; a panic there must not get out either.

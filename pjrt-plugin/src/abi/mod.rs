@@ -21,6 +21,7 @@ pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod executable;
 pub(crate) mod execute;
+pub(crate) mod float_environment;
 pub(crate) mod guard;
 pub(crate) mod handle;
 pub(crate) mod host_callback;

@@ -299,7 +299,7 @@ impl Emitter {
             )));
         }
         let donations = vec![Donation::None; body.parameters().len()];
-        let program = emit_nested(body, &donations, self.depth + 1)?;
+        let program = emit_nested(body, &donations, self.fuse, self.depth + 1)?;
         let views = node.operands.iter().map(|v| self.view(cx, *v)).collect::<Result<Vec<_>>>()?;
         let mut writes = Vec::new();
         for r in node.results() {

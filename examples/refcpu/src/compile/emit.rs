@@ -45,6 +45,8 @@ pub(super) struct Emitter {
     /// For each result, the parameter whose memory it may take; withdrawn if that turns out not to work.
     donors: Vec<Option<u32>>,
     parameter_buffers: Vec<u32>,
+    /// Whether operations may be computed where their results are used.
+    pub(super) fuse: bool,
     pub(super) depth: usize,
 }
 
@@ -62,11 +64,16 @@ pub(super) struct Context<'g> {
 ///
 /// # Errors
 /// If kernels lack something that the graph needs.
-pub(super) fn emit(graph: &Graph, donations: &[Donation]) -> Result<Program> {
-    emit_nested(graph, donations, 0)
+pub(super) fn emit(graph: &Graph, donations: &[Donation], fuse: bool) -> Result<Program> {
+    emit_nested(graph, donations, fuse, 0)
 }
 
-pub(super) fn emit_nested(graph: &Graph, donations: &[Donation], depth: usize) -> Result<Program> {
+pub(super) fn emit_nested(
+    graph: &Graph,
+    donations: &[Donation],
+    fuse: bool,
+    depth: usize,
+) -> Result<Program> {
     let mut e = Emitter {
         buffers: Vec::new(),
         steps: Vec::new(),
@@ -78,6 +85,7 @@ pub(super) fn emit_nested(graph: &Graph, donations: &[Donation], depth: usize) -
         constant_buffers: HashMap::new(),
         donors: donors(graph, donations),
         parameter_buffers: Vec::new(),
+        fuse,
         depth,
     };
     let mut arguments = Vec::new();
@@ -197,7 +205,7 @@ impl Emitter {
         arguments: &[Place],
         wanted: &[Option<u32>],
     ) -> Result<Vec<Place>> {
-        let (units, uses) = units(graph)?;
+        let (units, uses) = units(graph, self.fuse)?;
         let mut cx = Context {
             graph,
             places: vec![None; graph.num_values()],

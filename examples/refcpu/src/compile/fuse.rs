@@ -27,6 +27,11 @@ pub(super) struct Fusion {
 }
 
 impl Fusion {
+    /// An array for each value.
+    pub(super) fn none(graph: &Graph) -> Self {
+        Self { inlined: vec![false; graph.num_values()] }
+    }
+
     /// True if the value is computed where it is used and has no array.
     pub(super) fn is_inlined(&self, value: ValueId) -> bool {
         self.inlined[value.index()]

@@ -45,7 +45,7 @@ pub fn compile(module: &Module, options: &CompileOptions) -> Result<Plan> {
     }
     let interface = Interface::of(module, &graph, options)?;
     debug_assert_eq!(crate::graph::verify(&graph), Ok(()));
-    let mut plan = plan_from_graph(graph, interface)?;
+    let mut plan = plan_from_graph(graph, interface, options.fuse)?;
     plan.num_replicas = options.num_replicas;
     plan.num_partitions = options.num_partitions;
     plan.global_view = options.use_spmd_partitioning;
@@ -98,12 +98,12 @@ fn donation(main: &Function, argument: usize) -> Donation {
     }
 }
 
-/// The plan of a checked graph, for one replica and partition.
+/// The plan of a checked graph, for one replica and partition, with or without fused operations.
 ///
 /// # Errors
 /// If kernels lack something that the graph needs.
-pub(crate) fn plan_from_graph(graph: Graph, interface: Interface) -> Result<Plan> {
-    let program = emit::emit(&graph, &interface.donations)?;
+pub(crate) fn plan_from_graph(graph: Graph, interface: Interface, fuse: bool) -> Result<Plan> {
+    let program = emit::emit(&graph, &interface.donations, fuse)?;
     let parameters = graph
         .parameters()
         .iter()

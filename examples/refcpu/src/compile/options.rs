@@ -10,10 +10,12 @@ pub struct CompileOptions {
     /// True if the program is written for whole arrays with shardings (`use_spmd_partitioning`); false if each partition
     /// runs it on arrays of its own.
     pub use_spmd_partitioning: bool,
+    /// False to give each operation an array of its own: for finding out whether fusion is the cause of a difference.
+    pub fuse: bool,
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        Self { num_replicas: 1, num_partitions: 1, use_spmd_partitioning: false }
+        Self { num_replicas: 1, num_partitions: 1, use_spmd_partitioning: false, fuse: true }
     }
 }

@@ -40,8 +40,8 @@ pub(super) enum UnitKind {
 ///
 /// # Errors
 /// If kernels lack something.
-pub(super) fn units(graph: &Graph) -> Result<(Vec<Unit>, Vec<usize>)> {
-    let fusion = fuse(graph, &graph.uses());
+pub(super) fn units(graph: &Graph, fused: bool) -> Result<(Vec<Unit>, Vec<usize>)> {
+    let fusion = if fused { fuse(graph, &graph.uses()) } else { Fusion::none(graph) };
     let mut all = Vec::new();
     for (n, node) in graph.nodes().iter().enumerate() {
         let dropped = node.results == 1 && fusion.is_inlined(node.first_result);

@@ -61,7 +61,7 @@ impl Plan {
         }
         let (graph, interface, replicas, partitions, global) = contents(&mut r).map_err(invalid)?;
         verify(&graph).map_err(|e| CompileError::invalid(format!("this is no plan of refcpu: {e}")))?;
-        let mut plan = plan_from_graph(graph, interface)?;
+        let mut plan = plan_from_graph(graph, interface, true)?;
         plan.num_replicas = replicas;
         plan.num_partitions = partitions;
         plan.global_view = global;

@@ -61,6 +61,7 @@ const VARIABLES: &[&str] = &[
     "REFCPU_MEMORY_LIMIT",
     "REFCPU_OPAQUE",
     "REFCPU_DUMP",
+    "REFCPU_FUSION",
     "REFCPU_ISA",
 ];
 

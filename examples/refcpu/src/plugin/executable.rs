@@ -50,6 +50,7 @@ impl RefcpuExecutable {
             num_replicas: request.options.num_replicas,
             num_partitions: request.options.num_partitions,
             use_spmd_partitioning: request.options.use_spmd_partitioning,
+            fuse: std::env::var_os("REFCPU_FUSION").is_none_or(|value| value != "0"),
         };
         let plan = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
         let kind = |attribute: Option<&Attribute>| attribute.and_then(Attribute::as_str).map(str::to_owned);

@@ -6,6 +6,7 @@ use crate::graph::{Body, Op as Core, Reducer, Shape, ValueId};
 use pjrt_stablehlo::ir::{
     ConvDimensionNumbers, FftType, Op, OpId, Operation, RngAlgorithm as Algorithm, TransposeKind,
 };
+use refcpu_kernels::DType;
 use refcpu_kernels::conv::ConvSpec;
 use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::fft::FftKind;
@@ -167,7 +168,7 @@ impl<'m> Scope<'m> {
             }
             Op::Cholesky(o) => {
                 let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
-                one(self.b.add(Core::Cholesky { lower: o.lower }, &[x], shape))
+                one(self.decomposition(Core::Cholesky { lower: o.lower }, &[x], shape))
             }
             Op::TriangularSolve(o) => {
                 let (a, b, shape) = (self.operand(op, 0)?, self.operand(op, 1)?, self.result_shape(op)?);
@@ -183,7 +184,7 @@ impl<'m> Scope<'m> {
                     unit_diagonal: o.unit_diagonal,
                     transpose_a,
                 };
-                one(self.b.add(Core::TriangularSolve(spec), &[a, b], shape))
+                one(self.decomposition(Core::TriangularSolve(spec), &[a, b], shape))
             }
             Op::RngBitGenerator(o) => {
                 let state = self.operand(op, 0)?;
@@ -276,6 +277,17 @@ impl<'m> Scope<'m> {
         }
         let (l, r) = self.of_one_type(l, r, shape.dtype);
         Ok(self.b.add(Core::Convolution(Box::new(spec)), &[l, r], shape))
+    }
+
+    /// A decomposition of matrices or a solution; floats too narrow for one are computed with as f32.
+    fn decomposition(&mut self, op: Core, operands: &[ValueId], shape: Shape) -> ValueId {
+        let narrow = shape.dtype;
+        if !narrow.is_float() || narrow.size() > 1 {
+            return self.b.add(op, operands, shape);
+        }
+        let operands: Vec<ValueId> = operands.iter().map(|v| self.b.convert(*v, DType::F32)).collect();
+        let wide = self.b.add(op, &operands, shape.with_dtype(DType::F32));
+        self.b.convert(wide, narrow)
     }
 }
 

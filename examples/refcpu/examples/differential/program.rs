@@ -1,0 +1,106 @@
+//! Programs as lists of statements: what the driver takes apart when it looks for the cause of a difference.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A value with its type's text.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Typed {
+    pub(crate) name: String,
+    #[serde(rename = "type")]
+    pub(crate) ty: String,
+}
+
+/// An argument of `main`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Argument {
+    #[serde(flatten)]
+    pub(crate) value: Typed,
+    /// Its elements: little-endian bytes in hexadecimal, narrow ones in a byte each.
+    pub(crate) data: String,
+}
+
+/// An operation of `main` with its regions.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Statement {
+    pub(crate) op: String,
+    pub(crate) text: String,
+    /// Values from outside that it or its regions use.
+    pub(crate) uses: Vec<String>,
+    pub(crate) defines: Vec<Typed>,
+}
+
+/// A program of one function, and those that it calls.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Program {
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) statements: Vec<Statement>,
+    pub(crate) results: Vec<String>,
+    pub(crate) functions: Vec<String>,
+}
+
+impl Program {
+    /// Types of all values of `main`.
+    pub(crate) fn types(&self) -> BTreeMap<&str, &str> {
+        let arguments = self.arguments.iter().map(|a| &a.value);
+        let defined = self.statements.iter().flat_map(|s| &s.defines);
+        arguments.chain(defined).map(|v| (v.name.as_str(), v.ty.as_str())).collect()
+    }
+
+    /// MLIR's text; `donated` lets each argument's memory become a result's.
+    pub(crate) fn text(&self, donated: bool) -> String {
+        let types = self.types();
+        let attribute = if donated { " {jax.buffer_donor = true}" } else { "" };
+        let list = |items: Vec<String>| items.join(", ");
+        let arguments = self.arguments.iter().map(|a| format!("{}: {}{attribute}", a.value.name, a.value.ty));
+        let results: Vec<String> = self.results.iter().map(|r| types[r.as_str()].to_owned()).collect();
+        let results = list(results);
+        let mut text = format!(
+            "module @differential {{\n  func.func @main({}) -> ({results}) {{\n",
+            list(arguments.collect())
+        );
+        for statement in &self.statements {
+            let _ = writeln!(text, "    {}", statement.text);
+        }
+        let _ = writeln!(text, "    \"func.return\"({}) : ({results}) -> ()\n  }}", self.results.join(", "));
+        self.functions.iter().for_each(|function| text.push_str(function));
+        text + "}\n"
+    }
+
+    /// The program before a statement and from it on. What the second needs of the first becomes results of the one and
+    /// arguments (without data) of the other.
+    pub(crate) fn split(&self, at: usize) -> (Program, Program) {
+        let (first, second) = self.statements.split_at(at);
+        let defined: Vec<&Typed> = first.iter().flat_map(|s| &s.defines).collect();
+        let is_needed =
+            |name: &String| self.results.contains(name) || second.iter().any(|s| s.uses.contains(name));
+        let crossing: Vec<Typed> = defined.into_iter().filter(|v| is_needed(&v.name)).cloned().collect();
+        let before = Program {
+            statements: first.to_vec(),
+            results: crossing.iter().map(|v| v.name.clone()).collect(),
+            ..self.clone()
+        };
+        let passed = crossing.into_iter().map(|value| Argument { value, data: String::new() });
+        let after = Program {
+            arguments: self.arguments.iter().cloned().chain(passed).collect(),
+            statements: second.to_vec(),
+            ..self.clone()
+        };
+        (before, after)
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The bytes of hexadecimal digits; None if they are none.
+pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}

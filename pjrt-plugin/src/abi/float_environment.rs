@@ -1,0 +1,127 @@
+//! The processor's floating-point settings: Rust code relies on the defaults, and hosts change them (XLA compiles on threads
+//! that take denormal numbers for zero).
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod register {
+    use std::arch::asm;
+
+    pub(super) type Settings = u32;
+
+    /// All exceptions masked, rounding to nearest, denormal numbers as they are.
+    pub(super) const DEFAULT: Settings = 0x1f80;
+    /// The bits that are flags of what happened, not settings.
+    const FLAGS: Settings = 0x3f;
+
+    pub(super) fn read() -> Settings {
+        let mut value: Settings = 0;
+        // SAFETY: stores MXCSR to `value`, which is writable for its four bytes, and changes nothing else.
+        unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut value, options(nostack, preserves_flags)) };
+        value & !FLAGS
+    }
+
+    /// # Safety
+    ///
+    /// `value` is the default, or came from `read` on this thread and no Rust code that computes with floats runs before
+    /// control is back with the host.
+    pub(super) unsafe fn write(value: Settings) {
+        // SAFETY: loads MXCSR from readable memory; no reserved bit is set in the default or in what was read. The caller
+        // answers for the settings.
+        unsafe {
+            asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack, preserves_flags, readonly))
+        };
+    }
+}
+
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+mod register {
+    use std::arch::asm;
+
+    pub(super) type Settings = u64;
+
+    /// No traps, rounding to nearest, denormal numbers as they are.
+    pub(super) const DEFAULT: Settings = 0;
+
+    pub(super) fn read() -> Settings {
+        let value: Settings;
+        // SAFETY: reads FPCR into a register and changes nothing.
+        unsafe { asm!("mrs {}, fpcr", out(reg) value, options(nomem, nostack, preserves_flags)) };
+        value
+    }
+
+    /// # Safety
+    ///
+    /// As on x86-64.
+    pub(super) unsafe fn write(value: Settings) {
+        // SAFETY: writes what was read or zero to FPCR; the caller answers for the settings.
+        unsafe { asm!("msr fpcr, {}", in(reg) value, options(nomem, nostack, preserves_flags)) };
+    }
+}
+
+// Miri has no registers, and its floats are always those of the defaults.
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod register {
+    pub(super) type Settings = ();
+
+    pub(super) const DEFAULT: Settings = ();
+
+    pub(super) fn read() -> Settings {}
+
+    /// # Safety
+    ///
+    /// None to keep: nothing is written on this architecture.
+    pub(super) unsafe fn write((): Settings) {}
+}
+
+/// The default settings, until this is dropped; then the thread has those back that it had.
+pub(crate) struct DefaultFloats {
+    before: register::Settings,
+}
+
+impl DefaultFloats {
+    /// Reading the settings takes about a nanosecond; they are written only where they differ.
+    pub(crate) fn enter() -> Self {
+        let before = register::read();
+        if before != register::DEFAULT {
+            // SAFETY: the default.
+            unsafe { register::write(register::DEFAULT) };
+        }
+        Self { before }
+    }
+}
+
+impl Drop for DefaultFloats {
+    fn drop(&mut self) {
+        if self.before != register::DEFAULT {
+            // SAFETY: `enter` read this on the same thread (the type holds it on a stack frame of `guard`), and what runs
+            // next is the end of a function that the host called.
+            unsafe { register::write(self.before) };
+        }
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64", not(miri)))]
+mod tests {
+    use super::*;
+    use crate::abi::guard;
+    use std::hint::black_box;
+
+    /// Denormal numbers are zero, as operands and results.
+    const FLUSHED: u32 = register::DEFAULT | 0x8040;
+
+    #[test]
+    fn plugins_compute_with_denormal_numbers_on_threads_of_hosts_that_do_not() {
+        // SAFETY: computing in between is what is tested; the default is back before the test ends.
+        unsafe { register::write(FLUSHED) };
+        let mut half = 0.0;
+        let result = guard::catch(|| {
+            half = black_box(f32::MIN_POSITIVE) / black_box(2.0);
+            Ok(())
+        });
+        let after = register::read();
+        // SAFETY: the default.
+        unsafe { register::write(register::DEFAULT) };
+        assert!(result.is_ok());
+        assert_eq!(half.to_bits(), 1 << 22);
+        assert_eq!(after, FLUSHED);
+    }
+}

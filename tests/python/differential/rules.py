@@ -1,0 +1,244 @@
+"""Differences that are known and accepted: where an anchor is not right, or nobody can say what is right.
+
+A rule is about one operation on its own (the driver takes programs apart), against one anchor. It has the operation's name and
+the element types of operands and results as patterns, at times a condition, and the reason. Conditions are functions of the
+disagreement, below.
+"""
+
+import dataclasses
+import re
+
+import numpy as np
+from arrays import COMPLEX, FLOATS, precision
+
+
+# Operations whose regions or functions may have any other in them.
+CONTROL = "call|case|composite|if|map|while"
+
+
+@dataclasses.dataclass
+class Disagreement:
+    """A statement that gives something else on refcpu than on an anchor, from the same operands."""
+
+    statement: dict
+    anchor: str
+    # (values, type) of each operand, and (values of refcpu, of the anchor, type, mask of wrong elements) of each wrong result.
+    operands: list
+    results: list
+
+    @property
+    def types(self):
+        """Element types of operands and results, as the rules' patterns see them: `f32,f32->i1`."""
+        operands = ",".join(ty.element for _, ty in self.operands)
+        return operands + "->" + ",".join(result[2].element for result in self.results)
+
+
+def small(values, ty):
+    """Which numbers are below the smallest normal one of their type, without being zero."""
+    if ty.element not in FLOATS and ty.element not in COMPLEX:
+        return np.zeros(values.shape, bool)
+    # Its smallest number is a denormal one of f32, which it is computed with.
+    normal = precision("f32" if ty.element == "f8E8M0FNU" else ty.element)[1]
+    with np.errstate(all="ignore"):
+        return (np.abs(values) < normal) & (values != 0)
+
+
+def has_denormals(disagreement):
+    """A denormal number is among the operands or the results that differ; or, with control flow, one that nearly is."""
+    if re.fullmatch(CONTROL, disagreement.statement["op"].rpartition(".")[2]):
+        for numbers, ty in disagreement.operands:
+            if ty.element in FLOATS or ty.element in COMPLEX:
+                with np.errstate(all="ignore"):
+                    magnitude = np.abs(numbers)
+                    if ((magnitude < 256 * precision(ty.element)[1]) & (magnitude > 0)).any():
+                        return True
+    operands = any(small(values, ty).any() for values, ty in disagreement.operands)
+    return operands or any(
+        small(found, ty).any() or small(expected, ty).any() for found, expected, ty, _ in disagreement.results
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    name: str
+    anchor: str
+    op: str
+    types: str
+    reason: str
+    condition: object = None
+
+    def accepts(self, disagreement):
+        return (
+            re.fullmatch(self.anchor, disagreement.anchor)
+            and re.fullmatch(self.op, disagreement.statement["op"].rpartition(".")[2])
+            and re.fullmatch(self.types, disagreement.types)
+            and (self.condition is None or self.condition(disagreement))
+        )
+
+
+def sums(disagreement):
+    """The results differ by no more than the rounding of intermediate sums, or an intermediate result was too large."""
+    largest = 1.0
+    for numbers, _ in disagreement.operands:
+        finite = np.abs(np.asarray(numbers, np.float64))
+        finite = finite[np.isfinite(finite)]
+        largest *= max(float(finite.max(initial=0.0)), 1.0)
+    terms = max((numbers.size for numbers, _ in disagreement.operands), default=1)
+    for found, expected, ty, mask in disagreement.results:
+        eps = precision(ty.element if ty.element in FLOATS else disagreement.operands[0][1].element)[0]
+        with np.errstate(all="ignore"):
+            apart = np.abs(found - expected)[mask]
+            overflows = ~np.isfinite(expected[mask]) | ~np.isfinite(found[mask])
+            if not np.all(overflows | (apart <= eps * terms * largest)):
+                return False
+    return True
+
+
+def is_total_order(disagreement):
+    return "TOTALORDER" in disagreement.statement["text"]
+
+
+def has_extremes(disagreement):
+    """Parts of complex operands are not finite, or products of them would not be."""
+    for numbers, ty in disagreement.operands:
+        part = COMPLEX.get(ty.element)
+        if part:
+            limit = {"f32": 1e15, "f64": 1e150}[part]
+            with np.errstate(all="ignore"):
+                if (~np.isfinite(numbers) | (np.abs(numbers) > limit) | ((np.abs(numbers) < 1 / limit))).any():
+                    return True
+    return False
+
+
+def vanishes(disagreement):
+    """All that differs is zero on refcpu and NaN on the anchor."""
+    return all((found[mask] == 0).all() and np.isnan(expected[mask]).all() for found, expected, _, mask in disagreement.results)
+
+
+NARROW_FLOATS = r"f(16|8\w+|6\w+|4\w+)|bf16"
+TINY_FLOATS = r"f[46]E\w+"
+RULES = [
+    Rule(
+        "denormals",
+        "xla",
+        ".*",
+        ".*(f32|f64|bf16|f16|f8E8M0FNU).*",
+        "XLA's CPU backend takes denormal numbers for zero; refcpu and the interpreter keep them",
+        has_denormals,
+    ),
+    Rule(
+        "powers of two",
+        "interpreter",
+        ".*",
+        ".*f8E8M0FNU.*",
+        "the type has neither zero nor a sign: refcpu and XLA give NaN for what it lacks, the interpreter the smallest or the absolute number",
+    ),
+    Rule(
+        "powers of two, in steps",
+        "xla",
+        "batch_norm_.*",
+        ".*f8E8M0FNU.*",
+        "the operation's intermediate results have signs, which are lost where they are rounded to the type",
+    ),
+    Rule(
+        "rounding of tiny floats",
+        "interpreter",
+        f"ceil|floor|round_nearest_\\w+|divide|log|log_plus_one|power|remainder|rsqrt|tan|{CONTROL}",
+        f".*({TINY_FLOATS}).*",
+        "the interpreter rounds by adding a number that these types do not have, and has no rule for quotients by zero",
+    ),
+    Rule(
+        "sums of narrow floats",
+        "xla|interpreter",
+        "reduce|reduce_window|scatter|select_and_scatter|dot|dot_general|einsum|unary_einsum|convolution|dynamic_conv|batch_norm_\\w+",
+        f".*({NARROW_FLOATS}).*",
+        "the specification leaves the order of sums open; refcpu rounds to the type at the end, the anchors after each step",
+        sums,
+    ),
+    Rule(
+        "wider results",
+        "interpreter",
+        "convolution|dynamic_conv|dot_general",
+        r"u?i(2|4|8|16)(,u?i\d+)*->u?i32",
+        "the interpreter sums products in the operands' type and converts the sum; refcpu and XLA convert the operands",
+    ),
+    Rule(
+        "total order",
+        "interpreter",
+        f"compare|sort|{CONTROL}",
+        ".*",
+        "the interpreter compares like FLOAT where TOTALORDER is asked for",
+        is_total_order,
+    ),
+    Rule(
+        "overflow of reduce_precision",
+        "interpreter",
+        "reduce_precision",
+        ".*(FNUZ|FN)",
+        "what is too large for the precision is an infinity, which these types do not have: NaN",
+    ),
+    Rule(
+        "complex functions",
+        "interpreter",
+        ".*",
+        ".*complex.*",
+        "the interpreter computes them from formulas whose intermediate results overflow or are not numbers",
+        has_extremes,
+    ),
+    Rule(
+        "branch cuts",
+        "xla|interpreter",
+        "atan2",
+        ".*complex.*",
+        "a complex angle of zero and a number is on the branch cut of the logarithm, where no side is better",
+        lambda disagreement: all((numbers == 0).any() for numbers, _ in disagreement.operands[:1]),
+    ),
+    Rule(
+        "negative zero",
+        "xla",
+        ".*",
+        ".*FNUZ",
+        "these types have no negative zero: XLA makes the NaN with its bits of negative numbers that are too small",
+        vanishes,
+    ),
+    Rule(
+        "infinities in between",
+        "interpreter",
+        "logistic",
+        r".*f8\w+(FN|FNUZ)",
+        "the exponential in the interpreter's formula overflows to NaN where the type has no infinity; the limit is zero",
+        vanishes,
+    ),
+    Rule(
+        "random floats",
+        "xla",
+        "rng_bit_generator",
+        r".*(\bf\d|bf16).*",
+        "the specification does not say what random bits are as floats: XLA converts integers, refcpu takes the bits",
+    ),
+    Rule(
+        "powers of integers",
+        "xla",
+        "power",
+        r"u?i\d+.*->.*",
+        "XLA's CPU backend does not raise to powers of as many bits as the type has; the interpreter agrees with refcpu",
+    ),
+    Rule(
+        "bits of narrow integers",
+        "xla",
+        "popcnt|count_leading_zeros",
+        r"i\d+->.*",
+        "XLA's constant folding and its narrow integers count bits of the sign-extended number",
+    ),
+    Rule(
+        "two bits, sorted",
+        "xla",
+        "sort",
+        ".*i2.*",
+        "XLA's CPU backend sorts 2-bit integers wrongly; the interpreter agrees with refcpu",
+    ),
+]
+
+
+def accepting(disagreement):
+    return next((rule for rule in RULES if rule.accepts(disagreement)), None)
