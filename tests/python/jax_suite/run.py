@@ -5,13 +5,16 @@ crashes or hangs costs itself only.
 """
 
 import argparse
-import collections
+import concurrent.futures
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import time
+
+import expected
+import report
 
 HERE = pathlib.Path(__file__).parent
 
@@ -80,54 +83,63 @@ def run_file(arguments: argparse.Namespace, file: pathlib.Path, record: pathlib.
         note(record, test, why)
 
 
-def compare(name: str, record: pathlib.Path, baseline: dict[str, str]) -> dict:
-    # JUnit closes the bracket of a name that has one in its middle.
-    found = {entry["test"].rstrip("]"): entry for entry in entries(record) if "test" in entry}
-    baseline = {test.rstrip("]"): outcome for test, outcome in baseline.items()}
-    expected = [test for test, outcome in baseline.items() if outcome == "pass"]
-    missing = [test for test in expected if found.get(test, {"outcome": "absent"})["outcome"] != "pass"]
-    return {
-        "file": name,
-        "expected": len(expected),
-        "passed": len(expected) - len(missing),
-        "counts": dict(collections.Counter(entry["outcome"] for entry in found.values())),
-        "missing": [
-            {"test": test, **{key: found.get(test, {}).get(key, "absent") for key in ("outcome", "why")}} for test in missing
-        ],
-    }
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", help="names of test files without .py; all of the baseline's when none is given")
     parser.add_argument("--tests", type=pathlib.Path, required=True, help="the folder 'tests' of JAX's sources")
     parser.add_argument("--baseline", type=pathlib.Path, required=True, help="outcomes on XLA CPU, as JSON")
     parser.add_argument("--results", type=pathlib.Path, required=True, help="folder for what is found; kept between runs")
+    parser.add_argument("--page", type=pathlib.Path, help="a Markdown file to write with what all runs have found")
+    parser.add_argument("--release", default="JAX", help="what the page calls the release")
     parser.add_argument("--platform", default="refcpu")
+    parser.add_argument("--jobs", type=int, default=1, help="how many files run at a time")
     parser.add_argument("--timeout", type=float, default=300, help="seconds that one test may take")
     parser.add_argument("--crashes", type=int, default=20, help="how often a file is begun again")
     parser.add_argument("--only", help="pytest's -k")
     parser.add_argument("--report-only", action="store_true", help="run nothing, compare what earlier runs found")
     arguments = parser.parse_args()
     baseline = json.loads(arguments.baseline.read_text(encoding="utf-8"))
+    causes = expected.read()
     arguments.results.mkdir(parents=True, exist_ok=True)
-    rows = []
-    for name in arguments.files or sorted(baseline):
-        record = (arguments.results / f"{name}.jsonl").resolve()
+    files = arguments.files or sorted(baseline)
+    if unknown := [file for file in files if file not in baseline]:
+        parser.error(f"the baseline has no {', '.join(unknown)}")
+
+    def record(file: str) -> pathlib.Path:
+        return (arguments.results / f"{file}.jsonl").resolve()
+
+    def row(file: str) -> report.Row:
+        return report.compare(file, entries(record(file)), baseline[file])
+
+    def run(file: str) -> report.Row:
+        started = time.monotonic()
         if not arguments.report_only:
-            started = time.monotonic()
-            run_file(arguments, (arguments.tests / f"{name}.py").resolve(), record)
-        row = compare(name, record, baseline.get(name, {}))
-        rows.append(row)
+            run_file(arguments, (arguments.tests / f"{file}.py").resolve(), record(file))
         seconds = "" if arguments.report_only else f"{time.monotonic() - started:7.1f} s"
-        share = 100 * row["passed"] / max(row["expected"], 1)
-        print(f"{name:42} {row['passed']:5} of {row['expected']:5}  {share:6.2f} % {seconds}  {row['counts']}", flush=True)
-    summary = arguments.results / "summary.json"
-    summary.write_text(json.dumps(rows, indent=1), encoding="utf-8")
-    passed, expected = sum(row["passed"] for row in rows), sum(row["expected"] for row in rows)
-    below = [row["file"] for row in rows if row["passed"] < 0.99 * row["expected"]]
-    print(f"{passed} of {expected} tests that pass on XLA CPU pass; below 99 %: {', '.join(below) or 'no file'}")
-    return 1 if below else 0
+        done = row(file)
+        print(f"{file:42} {done.passed:5} of {done.expected:5}  {100 * done.share:6.2f} % {seconds}  {done.counts}", flush=True)
+        return done
+
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as workers:
+        rows = list(workers.map(run, files))
+    everything = [row(file) for file in sorted(baseline)]
+    report.write_json(arguments.results / "summary.json", everything, causes)
+    if arguments.page:
+        arguments.page.write_text(report.markdown(everything, causes, arguments.release), encoding="utf-8")
+    return summary(rows, causes)
+
+
+def summary(rows: list[report.Row], causes: expected.Causes) -> int:
+    """Prints what is new, and gives the exit status."""
+    below = [row.file for row in rows if row.share < report.GOAL]
+    new = [f"{row.file} {entry['test']}" for row in rows for entry, cause in report.with_causes(row, causes) if not cause]
+    old = report.out_of_date(rows, causes)
+    passed, wanted = sum(row.passed for row in rows), sum(row.expected for row in rows)
+    print(f"{passed} of {wanted} tests that pass on XLA CPU pass; below {report.GOAL:.0%}: {', '.join(below) or 'no file'}")
+    for heading, tests in (("without a cause in the list", new), ("in the list, but passing", old)):
+        if tests:
+            print(f"{len(tests)} tests {heading}:", *tests, sep="\n  ")
+    return 1 if below or new or old else 0
 
 
 if __name__ == "__main__":
