@@ -69,6 +69,13 @@ def test_the_page_has_shares_and_causes(tmp_path):
     assert "Not run yet: `b_test`" in page
 
 
+def test_the_page_has_no_folders_of_the_machine(tmp_path):
+    found = row(outcome("A.one", "fail", 'no such thing (at "/home/someone/jax/tests/a_test.py":3)'), outcome("A.two", "pass"))
+    page = report.markdown([found], causes(tmp_path), "JAX 1.0")
+    assert 'no such thing (at "a_test.py":3)' in page
+    assert "* Not run: 1 tests." in page
+
+
 def test_a_list_with_a_hole_or_a_test_twice_is_refused(tmp_path):
     with pytest.raises(ValueError, match="entry 1 has no 'cause'"):
         causes(tmp_path, LIST.replace("cause =", "why ="))
