@@ -10,10 +10,21 @@ pub struct CompileOptions {
     /// True if the program is written for whole arrays with shardings (`use_spmd_partitioning`); false if each partition
     /// runs it on arrays of its own.
     pub use_spmd_partitioning: bool,
+    /// Whether a parameter whose sharding the program does not say may be split, for each one; a single entry stands for
+    /// all, and without any none may.
+    pub propagate_to_parameters: Vec<bool>,
+    /// The same for results.
+    pub propagate_to_results: Vec<bool>,
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        Self { num_replicas: 1, num_partitions: 1, use_spmd_partitioning: false }
+        Self {
+            num_replicas: 1,
+            num_partitions: 1,
+            use_spmd_partitioning: false,
+            propagate_to_parameters: Vec::new(),
+            propagate_to_results: Vec::new(),
+        }
     }
 }
