@@ -38,6 +38,12 @@ def test_a_result_is_split_as_what_it_is_computed_from(function, spec):
     np.testing.assert_allclose(got, function(X), rtol=1e-6)
 
 
+def test_arrays_of_a_group_are_split_alike():
+    got = jax.jit(lambda x: shard_alike(x, jnp.arange(16.0).reshape(8, 2))[1])(split(X, "x", "y"))
+    assert got.sharding == NamedSharding(MESH, P("x", "y"))
+    np.testing.assert_array_equal(got, X)
+
+
 def test_a_program_can_inspect_its_shardings():
     seen = []
 

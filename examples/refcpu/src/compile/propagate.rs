@@ -447,6 +447,18 @@ mod tests {
     }
 
     #[test]
+    fn arrays_of_a_group_are_split_alike() {
+        let program = format!(
+            "(%a: tensor<8x2xf32> {XY}) -> tensor<8x2xf32> {{
+               %i = stablehlo.iota dim = 0 : tensor<8x2xf32>
+               sdy.sharding_group %a group_id=0 : tensor<8x2xf32>
+               sdy.sharding_group %i group_id=0 : tensor<8x2xf32>
+               return %i : tensor<8x2xf32> }}"
+        );
+        assert_eq!(results(&program), [along(&[Some(0), Some(1)])]);
+    }
+
+    #[test]
     fn what_the_program_says_of_a_result_stays_and_open_dimensions_may_be_split() {
         let closed = "{sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}";
         let open = "{sdy.sharding = #sdy.sharding<@mesh, [{?}, {}]>}";

@@ -401,6 +401,11 @@ impl<'m> Scope<'m> {
             }
             Op::ShardingConstraint(o) => self.split_so(op, &o.sharding),
             Op::Reshard(o) => self.split_so(op, &o.sharding),
+            Op::ShardingGroup(o) => {
+                let values = self.flat(&op.operands)?;
+                self.said.groups.extend(values.into_iter().map(|value| (o.group_id, value)));
+                Ok(vec![])
+            }
             _ => {
                 let steps = [
                     Self::array_op,
