@@ -9,6 +9,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 from jax import lax  # noqa: E402
+from jaxlib.mlir.dialects import stablehlo  # noqa: E402
 
 X = np.arange(3, dtype=np.float32)
 
@@ -52,6 +53,14 @@ def test_a_program_exported_for_both_takes_the_branch_of_each():
     np.testing.assert_allclose(exported.call(on_cpu), np.sin(X), rtol=1e-6)
 
 
+def test_a_function_exported_for_cpu_can_be_called():
+    exported = jax.export.export(jax.jit(sine_on_cpu), platforms=("tpu", "cpu"))(X)
+    np.testing.assert_allclose(jax.jit(exported.call)(X), np.sin(X), rtol=1e-6)
+    only_tpu = jax.export.export(jax.jit(jnp.sin), platforms=("tpu",))(X)
+    with pytest.raises(ValueError, match="exported for"):
+        only_tpu.call(X)
+
+
 def primitive(name):
     from jax.extend.core import Primitive
 
@@ -61,7 +70,7 @@ def primitive(name):
 
 
 def double(context, x):
-    return [jax.interpreters.mlir.hlo.add(x, x)]
+    return [stablehlo.add(x, x)]
 
 
 def same(context, x):

@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src import array, callback, compilation_cache, compiler, core, custom_partitioning, debugging, dlpack, xla_bridge
+from jax._src.export import _export
 from jax._src.interpreters import mlir
 from jax._src.lib import xla_client
 from jax._src.lib.mlir import ir
@@ -49,6 +50,8 @@ SYMBOLS = (
     ("jax._src.dlpack", "to_dlpack"),
     ("jax._src.dlpack", "DLDeviceType"),
     ("jax._src.interpreters.mlir", "_platforms_with_donation"),
+    ("jax._src.export._export", "call_exported_p"),
+    ("jax._src.export._export", "_call_exported_lowering"),
     ("jax._src.interpreters.mlir", "register_lowering"),
     ("jax._src.interpreters.mlir", "lower_fun"),
     ("jax._src.interpreters.mlir", "_lowerings"),
@@ -177,7 +180,7 @@ def allow_callbacks(platform: str) -> None:
                     " with partitioned=True outside of shard_map"
                 )
         _start_cpu_backend()
-        on_tpu = context.replace(module_context=_ModuleOnTpu(context.module_context))
+        on_tpu = context.replace(module_context=_ModuleOn("tpu", context.module_context))
         return emit(on_tpu, *arguments, **options)
 
     module.emit_python_callback = emit_python_callback
@@ -240,6 +243,22 @@ def take_rules_of(other: str, platform: str) -> None:
     rules = mlir._platform_specific_lowerings
     if not isinstance(rules[platform], _Rules):
         rules[platform] = _Rules(rules[platform], rules[other])
+
+
+def call_exported_for(other: str, platform: str) -> None:
+    """Lets functions be called that were exported for another platform and not for this one."""
+
+    def rule(context: Any, *operands: Any, exported: Any) -> Any:
+        only_here = tuple(context.module_context.platforms) == (platform,)
+        if not only_here or platform in exported.platforms or other not in exported.platforms:
+            return _export._call_exported_lowering(context, *operands, exported=exported)
+        on_other = context.replace(module_context=_ModuleOn(other, context.module_context))
+        results = _export._call_exported_lowering(on_other, *operands, exported=exported)
+        if on_other.tokens_out is not None:
+            context.set_tokens_out(on_other.tokens_out)
+        return results
+
+    mlir.register_lowering(_export.call_exported_p, rule, platform=platform)
 
 
 class _Rules(dict):
@@ -332,12 +351,11 @@ def _callback_module() -> Any:
     return callback if hasattr(callback, "emit_python_callback") else mlir
 
 
-class _ModuleOnTpu:
-    """The context of a module, saying that the module is for a TPU."""
+class _ModuleOn:
+    """The context of a module, saying that the module is for another platform."""
 
-    platforms = ("tpu",)
-
-    def __init__(self, context: Any) -> None:
+    def __init__(self, platform: str, context: Any) -> None:
+        self.platforms = (platform,)
         self._context = context
 
     def __getattr__(self, name: str) -> Any:
