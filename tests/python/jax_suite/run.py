@@ -1,7 +1,7 @@
 """Runs JAX's own tests on a plugin, and compares with what they do on XLA's CPU backend.
 
-Each file runs in a process of its own. What a run has found is kept, so that it can be stopped and continued; a test that
-crashes or hangs costs itself only.
+Each large file runs in a process of its own, small ones share one. What a run has found is kept, so that it can be stopped
+and continued; a test that crashes or hangs costs itself only.
 """
 
 import argparse

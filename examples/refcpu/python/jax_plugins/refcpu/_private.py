@@ -117,7 +117,7 @@ class _Renamed:
 
 @functools.cache
 def allow_dlpack(platform: str) -> None:
-    """Lets others see a platform's arrays through DLPack, as arrays of JAX's CPU backend: JAX exports its own platforms' only.
+    """Lets others see a platform's arrays through DLPack, as arrays of JAX's CPU backend. JAX exports only its own.
 
     The memory stays the same where the host can read the platform's and its alignment is what the CPU backend asks for.
     """
@@ -283,7 +283,7 @@ def _also_for(platform: str, other: str, branches: Any) -> tuple[tuple[str, ...]
 
 
 def run_custom_partitioning_whole(platform: str) -> None:
-    """Lowers functions with a partitioning of their own as what they compute, for a platform that runs programs in one piece."""
+    """Lowers functions with a partitioning of their own as what they compute: the platform runs programs in one piece."""
 
     def rule(context: Any, *operands: Any, call: Any, **_: Any) -> Any:
         return mlir.lower_fun(core.jaxpr_as_fun(call), multiple_results=True)(context, *operands)
