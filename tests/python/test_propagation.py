@@ -44,6 +44,15 @@ def test_arrays_of_a_group_are_split_alike():
     np.testing.assert_array_equal(got, X)
 
 
+def test_a_constraint_splits_a_parameter_whose_sharding_nobody_says():
+    sharding = NamedSharding(MESH, P("x", "y"))
+    got = jax.jit(lambda x: jax.lax.with_sharding_constraint(x, sharding) * 2)(X)
+    assert got.sharding == sharding
+    x, y = jax.jit(lambda x: shard_alike(x, jax.lax.with_sharding_constraint(x, sharding) * 2))(X)
+    assert x.sharding == y.sharding == sharding
+    np.testing.assert_array_equal(y, 2 * X)
+
+
 def test_a_program_can_inspect_its_shardings():
     seen = []
 

@@ -92,11 +92,11 @@ pub(super) fn of_main(
     };
     let mut splits = Vec::new();
     for (i, (value, attributed)) in parameters.iter().zip(&of_parameters).enumerate() {
-        let rank = graph.shape(*value).rank();
         let split = match attributed {
             Some(attributed) => attributed.split(),
-            None if may(&options.propagate_to_parameters, i) => Split::open(rank),
-            None => Split::whole(rank),
+            // What an operation says of it counts.
+            None if may(&options.propagate_to_parameters, i) => continue,
+            None => Split::whole(graph.shape(*value).rank()),
         };
         splits.push((*value, split));
     }
