@@ -61,6 +61,13 @@ def test_a_function_exported_for_cpu_can_be_called():
         only_tpu.call(X)
 
 
+def test_linear_algebra_can_be_exported():
+    matrix = np.array([[2, 1], [1, 3]], np.float32)
+    exported = jax.export.export(jax.jit(jnp.linalg.eigvalsh))(matrix)
+    again = jax.export.deserialize(exported.serialize())
+    np.testing.assert_allclose(again.call(matrix), np.linalg.eigvalsh(matrix), rtol=1e-5)
+
+
 def primitive(name):
     from jax.extend.core import Primitive
 

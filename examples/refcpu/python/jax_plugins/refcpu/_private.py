@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import itertools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -51,6 +51,7 @@ SYMBOLS = (
     ("jax._src.dlpack", "DLDeviceType"),
     ("jax._src.interpreters.mlir", "_platforms_with_donation"),
     ("jax._src.export._export", "call_exported_p"),
+    ("jax._src.export._export", "_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE"),
     ("jax._src.export._export", "_call_exported_lowering"),
     ("jax._src.interpreters.mlir", "register_lowering"),
     ("jax._src.interpreters.mlir", "lower_fun"),
@@ -391,6 +392,11 @@ def linalg_primitive(name: str) -> Any:
 def register_lowering(primitive: Any, rule: Callable[..., Any], platform: str) -> None:
     """Makes a rule that of a platform that JAX knows."""
     mlir.register_lowering(primitive, rule, platform=platform)
+
+
+def allow_export(targets: Iterable[str]) -> None:
+    """Lets exported functions contain calls of these targets. Later versions then have to know them."""
+    _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE.update(targets)
 
 
 def ffi_lowering(target: str) -> Callable[..., Any]:
