@@ -63,7 +63,7 @@ def test_an_entry_of_the_list_whose_test_passes_is_out_of_date(tmp_path):
 def test_the_page_has_shares_and_causes(tmp_path):
     found = row(outcome("A.one", "pass"), outcome("A.two", "fail"), outcome("A.x[1]", "fail", "boom\nmore"))
     page = report.markdown([found, report.compare("b_test", [], {"B.one": "pass"})], causes(tmp_path), "JAX 1.0")
-    assert "| a_test | 3 | 1 | 33.3 % |" in page
+    assert "| a_test | 3 | 3 | 1 | 33.3 % |" in page
     assert "* **dot_general**: Rounds otherwise. `A.two`" in page
     assert "`A.x[1]]` (fail): `boom`" in page
     assert "Not run yet: `b_test`" in page
