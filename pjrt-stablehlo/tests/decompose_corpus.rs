@@ -81,6 +81,7 @@ fn smallest() -> CoreOps {
         OpCode::OptimizationBarrier,
         OpCode::ShardingConstraint,
         OpCode::Reshard,
+        OpCode::ShardingGroup,
         OpCode::Clamp,
         OpCode::Cbrt,
         OpCode::ExponentialMinusOne,

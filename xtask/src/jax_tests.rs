@@ -13,6 +13,9 @@ use crate::{wheel, workspace};
 /// The release whose tests are run: what the other Python tests use.
 const TAG: &str = "jax-v0.10.2";
 
+/// What the page calls it.
+const RELEASE: &str = "JAX 0.10.2";
+
 /// What JAX's tests import, as the release's own list has it.
 const REQUIREMENTS: &str = "jax==0.10.2\njaxlib==0.10.2\nnumpy==2.4.6\nscipy==1.17.1\nabsl-py\ncloudpickle\nfilelock\n\
     flatbuffers\nhypothesis==6.142.1\nmpmath==1.3.0\npillow>=11.3\nportpicker\npytest<9.0\nrich\nmatplotlib\nauditwheel\n";
@@ -31,9 +34,16 @@ pub(crate) struct Options {
     /// Run nothing; compare what earlier runs found
     #[arg(long)]
     report_only: bool,
+    /// Write docs/jax-tests.md from what all runs so far have found
+    #[arg(long)]
+    page: bool,
+    /// How many files run at a time
+    #[arg(long, default_value_t = 1)]
+    jobs: u32,
 }
 
-/// Runs what earlier runs have left, and prints a line for each file. Results are kept in `target/jax-tests`.
+/// Runs what earlier runs have left, and prints a line for each file. Results are kept in `target/jax-tests`. Fails if
+/// too few tests of a file pass, or if other tests fail than `tests/python/jax_suite/expected.toml` lists.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let root = workspace::root();
     let results = root.join("target/jax-tests");
@@ -49,8 +59,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let mut suite = venv.python();
     suite.arg(root.join("tests/python/jax_suite/run.py")).args(&options.files);
     suite.arg("--tests").arg(tests).arg("--baseline").arg(&options.baseline).arg("--results").arg(results);
+    suite.arg("--jobs").arg(options.jobs.to_string());
     if options.report_only {
         suite.arg("--report-only");
+    }
+    if options.page {
+        suite.arg("--page").arg(root.join("docs/jax-tests.md")).args(["--release", RELEASE]);
     }
     let (status, _) = watch(&mut suite)?;
     Ok(ExitCode::from(u8::from(!status.success())))

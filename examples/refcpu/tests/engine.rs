@@ -128,6 +128,22 @@ fn a_loop_updates_an_array_in_place() {
 }
 
 #[test]
+fn what_is_started_asynchronously_is_done_when_it_is_waited_for() {
+    let text = "func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {
+       %twice = stablehlo.add %arg0, %arg0 : tensor<3xf32>
+       %future = \"stablehlo.async_start\"(%arg0) ({
+       ^bb0(%x: tensor<3xf32>):
+         %y = stablehlo.multiply %x, %twice : tensor<3xf32>
+         stablehlo.return %y : tensor<3xf32>
+       }) : (tensor<3xf32>) -> !stablehlo.future<tensor<3xf32>>
+       %done = \"stablehlo.async_done\"(%future) : (!stablehlo.future<tensor<3xf32>>) -> tensor<3xf32>
+       return %done : tensor<3xf32> }";
+    let rt = runtime();
+    let results = run_one(text, &rt, vec![f32s(&rt, &[3], &[1., 2., 3.])]);
+    assert_eq!(to_f32s(&results[0]), [2., 8., 18.]);
+}
+
+#[test]
 fn branches_give_the_same_result_buffers() {
     let text =
         "func.func public @main(%arg0: tensor<i32>, %arg1: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
@@ -281,12 +297,8 @@ fn a_manual_computation_runs_on_the_parts_of_its_operands() {
        }
      }";
     let rt = runtime();
-    let options = CompileOptions {
-        num_replicas: 1,
-        num_partitions: 4,
-        use_spmd_partitioning: true,
-        ..CompileOptions::default()
-    };
+    let options =
+        CompileOptions { num_partitions: 4, use_spmd_partitioning: true, ..CompileOptions::default() };
     let plan = plan_for(text, &options);
     let inputs = vec![vec![kept(f32s(&rt, &[4], &[0., 1., 2., 3.]))]];
     let results = run(&plan, &rt, inputs, &RunOptions::default()).unwrap();

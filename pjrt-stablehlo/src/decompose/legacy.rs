@@ -100,6 +100,11 @@ pub(super) fn operands(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<Value
     Ok(r.flat(&op.operands))
 }
 
+/// Operations that only say something.
+pub(super) fn nothing(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>, Error> {
+    Ok(vec![])
+}
+
 /// `if` as `case`: the first branch is the true one.
 pub(super) fn if_<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<ValueId>, Error> {
     let [predicate] = r.operands(op)?;

@@ -61,6 +61,7 @@ const MOVES: &[OpCode] = &[
     OpCode::Send,
     OpCode::SetDimensionSize,
     OpCode::ShardingConstraint,
+    OpCode::ShardingGroup,
     OpCode::Slice,
     OpCode::Sort,
     OpCode::TorchIndexSelect,

@@ -105,6 +105,7 @@ pub(super) const RULES: &[Rule] = {
         on_demand(O::OptimizationBarrier, "its operands", Values(legacy::operands)),
         on_demand(O::ShardingConstraint, "its operand", Values(legacy::operands)),
         on_demand(O::Reshard, "its operand", Values(legacy::operands)),
+        on_demand(O::ShardingGroup, "nothing", Values(legacy::nothing)),
         on_demand(O::Clamp, "`maximum`, `minimum`", Value(elementwise::clamp)),
         on_demand(O::Cbrt, "`power` and a step of Newton's method", Value(elementwise::cbrt)),
         on_demand(

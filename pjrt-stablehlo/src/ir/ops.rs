@@ -752,6 +752,12 @@ define_ops! {
             /// The sharding.
             sharding: TensorSharding = codec::Sharding,
         ) regions() results(result: One) traits();
+    /// Says that its operand is sharded as the others of a group are.
+    inline ShardingGroup = "sdy.sharding_group" vhlo(none)
+        operands(input: One) attributes(
+            /// The group.
+            group_id: i64 = codec::I64,
+        ) regions() results() traits(SideEffect);
     /// Runs its region on each device of some mesh axes, with that device's part of the operands.
     inline ManualComputation = "sdy.manual_computation" vhlo(none)
         operands(tensors: Variadic) attributes(

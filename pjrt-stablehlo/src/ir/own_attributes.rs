@@ -109,7 +109,6 @@ pub(crate) fn own_attributes(name: &str) -> Option<&'static [(&'static str, Pres
             &[("arg_attrs", Since(2)), ("callee", Required), ("no_inline", Since(1)), ("res_attrs", Since(2))]
         }
         "sdy.mesh" => &[("mesh", Required), ("sym_name", Required)],
-        "sdy.sharding_group" => &[("group_id", Required)],
         "sdy.constant" => &[("value", Required)],
         "sdy.data_flow_edge" => &[("sharding", Optional)],
         "sdy.propagation_barrier" => &[("allowed_direction", Required)],

@@ -113,6 +113,7 @@ impl<'a> Parser<'a> {
                 self.rest(&mut pending)?;
                 pending
             }
+            (Some(OpCode::ShardingGroup), _) => self.shardy(pending, block)?,
             (Some(_), _) => self.standard(pending, block)?,
             (None, name) if name.starts_with("chlo.") => self.chlo(pending, block)?,
             (None, name) if name.starts_with("sdy.") => self.shardy(pending, block)?,
@@ -416,7 +417,7 @@ impl<'a> Parser<'a> {
         Ok(pending)
     }
 
-    /// Operations of Shardy that the table does not have: keywords and attributes before or after the operand.
+    /// Other operations of Shardy: keywords and attributes before or after the operand.
     fn shardy(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Pending<'a>, Error> {
         let mnemonic = pending.name.strip_prefix("sdy.").unwrap_or_default();
         let (axes, axes_kind) = match mnemonic {

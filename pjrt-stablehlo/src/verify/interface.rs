@@ -124,7 +124,7 @@ fn interface(code: OpCode) -> (&'static [Set], &'static [Set]) {
         Compare => (&[TENSOR, TENSOR], &[BOOL]),
         Complex => (&[F32_F64, F32_F64], &[COMPLEX]),
         Composite | CustomCall | FuncCall | FuncReturn | Return | SdyReturn | ShardingConstraint
-        | Reshard | ManualComputation | Other => (&[ANYTHING], &[ANYTHING]),
+        | ShardingGroup | Reshard | ManualComputation | Other => (&[ANYTHING], &[ANYTHING]),
         Concatenate | Map | Reverse | Slice => (&[TENSOR], &[TENSOR]),
         Constant => (&[], &[ANY_TENSOR]),
         Convert => (&[NUMBERS], &[NUMBERS]),

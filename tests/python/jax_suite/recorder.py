@@ -1,18 +1,19 @@
 """A pytest plugin that writes what becomes of each test to a file as it happens, so that a crash loses one test only.
 
-`JAX_SUITE_RECORD` names the file: a JSON object a line, `{"start": test}` and `{"test": ..., "outcome": ..., "why": ...}`.
-Tests that have an outcome there are not run again.
+`JAX_SUITE_RECORDS` names a folder with a file for each test file: a JSON object a line, `{"start": test}` and
+`{"test": ..., "outcome": ..., "why": ...}`. Tests that have an outcome there are not run again.
 """
 
 import functools
 import inspect
 import json
 import os
+import pathlib
 import threading
 
 import pytest
 
-RECORD = os.environ["JAX_SUITE_RECORD"]
+RECORDS = pathlib.Path(os.environ["JAX_SUITE_RECORDS"])
 PLATFORM = os.environ["JAX_SUITE_PLATFORM"]
 
 _compiled_for: set[str] = set()
@@ -39,38 +40,43 @@ def pytest_configure(config):
 
 
 def name_of(item) -> str:
-    """`Class.test`, as a JUnit report has it."""
-    return ".".join(item.nodeid.split("::")[1:])
+    """`Class.test`, or `module.test` of a function, as a JUnit report has it."""
+    names = item.nodeid.split("::")[1:]
+    return ".".join(names if len(names) > 1 else [item.path.stem, *names])
 
 
-def write(entry: dict) -> None:
-    with open(RECORD, "a", encoding="utf-8") as record:
+def record_of(item) -> pathlib.Path:
+    return RECORDS / f"{item.path.stem}.jsonl"
+
+
+def write(item, entry: dict) -> None:
+    with record_of(item).open("a", encoding="utf-8") as record:
         record.write(json.dumps(entry) + "\n")
 
 
-def recorded() -> set[str]:
-    if not os.path.exists(RECORD):
+@functools.cache
+def recorded(path: pathlib.Path) -> set[str]:
+    if not path.exists():
         return set()
-    with open(RECORD, encoding="utf-8") as record:
-        return {entry["test"] for entry in map(json.loads, record) if "test" in entry}
+    return {entry["test"] for entry in map(json.loads, path.read_text(encoding="utf-8").splitlines()) if "test" in entry}
 
 
 def pytest_collection_modifyitems(config, items):
-    done = recorded()
-    items[:] = [item for item in items if name_of(item) not in done]
+    items[:] = [item for item in items if name_of(item) not in recorded(record_of(item))]
 
 
 def asks_for_cpu(item) -> bool:
-    """Whether the test itself names the platform `cpu`."""
+    """Whether the test itself names the platform `cpu`, or imports through DLPack, which says that memory is the CPU's."""
     try:
-        return "cpu" in inspect.getsource(inspect.unwrap(item.function)).lower()
+        source = inspect.getsource(inspect.unwrap(item.function)).lower()
+        return "cpu" in source or "from_dlpack" in source
     except (OSError, TypeError):
         return False
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item, nextitem):
-    write({"start": name_of(item)})
+    write(item, {"start": name_of(item)})
     _compiled_for.clear()
     item.reports = []
     result = yield
@@ -83,7 +89,7 @@ def pytest_runtest_protocol(item, nextitem):
             outcome, why = "skip", str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
     if outcome == "pass" and _compiled_for - {PLATFORM} and not asks_for_cpu(item):
         outcome, why = "fail", f"compiled for {sorted(_compiled_for)} without asking"
-    write({"test": name_of(item), "outcome": outcome, "why": why})
+    write(item, {"test": name_of(item), "outcome": outcome, "why": why})
     return result
 
 

@@ -9,6 +9,7 @@ mod error;
 mod fuse;
 mod lower;
 mod options;
+mod propagate;
 mod recognise;
 mod region;
 mod sharding;
@@ -25,7 +26,7 @@ use dump::Dump;
 use error::Result;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Attribute, Function};
-use sharding::sharding_of;
+use sharding::OfMain;
 use std::sync::Arc;
 
 /// Compiles a program.
@@ -35,7 +36,7 @@ use std::sync::Arc;
 pub fn compile(module: &Module, options: &CompileOptions) -> Result<Plan> {
     let module = &*core_ops::to_core_ops(module)?;
     let mut dump = Dump::new(module);
-    let graph = lower::lower(module, options)?;
+    let (graph, mut shardings) = lower::lower(module, options)?;
     if let Some(dump) = &mut dump {
         dump.graph("lower", &graph);
     }
@@ -43,12 +44,14 @@ pub fn compile(module: &Module, options: &CompileOptions) -> Result<Plan> {
     if let Some(dump) = &mut dump {
         dump.graph("recognise", &graph);
     }
-    let interface = Interface::of(module, &graph, options)?;
+    let inspected = std::mem::take(&mut shardings.inspected);
+    let interface = Interface::of(module, &graph, shardings)?;
     debug_assert_eq!(crate::graph::verify(&graph), Ok(()));
     let mut plan = plan_from_graph(graph, interface, options.fuse)?;
     plan.num_replicas = options.num_replicas;
     plan.num_partitions = options.num_partitions;
     plan.global_view = options.use_spmd_partitioning;
+    plan.inspected = inspected;
     if let Some(dump) = &mut dump {
         dump.plan(&plan.program);
     }
@@ -57,33 +60,17 @@ pub fn compile(module: &Module, options: &CompileOptions) -> Result<Plan> {
 
 impl Interface {
     /// What the attributes of `main` say.
-    fn of(module: &Module, graph: &Graph, options: &CompileOptions) -> Result<Self> {
+    fn of(module: &Module, graph: &Graph, shardings: OfMain) -> Result<Self> {
         let main =
             module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
-        let (parameters, results) = (graph.parameters(), graph.results());
-        let mut interface = Self {
-            donations: vec![Donation::None; parameters.len()],
-            parameters: vec![None; parameters.len()],
-            results: vec![None; results.len()],
-        };
+        let count = graph.parameters().len();
         // Attributes are by argument; where tuples were flattened they say nothing about the parts.
-        let partitions = if options.use_spmd_partitioning { options.num_partitions } else { 1 };
-        if main.argument_types().len() == parameters.len() {
-            for (i, p) in parameters.iter().enumerate() {
-                interface.donations[i] = donation(main, i);
-                let dims = &graph.shape(*p).dims;
-                interface.parameters[i] =
-                    sharding_of(module, |name| main.argument_attribute(i, name), dims, partitions)?;
-            }
-        }
-        if main.result_types().len() == results.len() {
-            for (k, r) in results.iter().enumerate() {
-                let dims = &graph.shape(*r).dims;
-                interface.results[k] =
-                    sharding_of(module, |name| main.result_attribute(k, name), dims, partitions)?;
-            }
-        }
-        Ok(interface)
+        let donations = if main.argument_types().len() == count {
+            (0..count).map(|i| donation(main, i)).collect()
+        } else {
+            vec![Donation::None; count]
+        };
+        Ok(Self { donations, parameters: shardings.parameters, results: shardings.results })
     }
 }
 
@@ -120,6 +107,7 @@ pub(crate) fn plan_from_graph(graph: Graph, interface: Interface, fuse: bool) ->
         num_replicas: 1,
         num_partitions: 1,
         global_view: false,
+        inspected: vec![],
         graph: Arc::new(graph),
     })
 }

@@ -12,10 +12,22 @@ pub struct CompileOptions {
     pub use_spmd_partitioning: bool,
     /// False to give each operation an array of its own: for finding out whether fusion is the cause of a difference.
     pub fuse: bool,
+    /// Whether a parameter whose sharding the program does not say may be split, for each one; a single entry stands for
+    /// all, and without any none may.
+    pub propagate_to_parameters: Vec<bool>,
+    /// The same for results.
+    pub propagate_to_results: Vec<bool>,
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        Self { num_replicas: 1, num_partitions: 1, use_spmd_partitioning: false, fuse: true }
+        Self {
+            num_replicas: 1,
+            num_partitions: 1,
+            use_spmd_partitioning: false,
+            fuse: true,
+            propagate_to_parameters: Vec::new(),
+            propagate_to_results: Vec::new(),
+        }
     }
 }

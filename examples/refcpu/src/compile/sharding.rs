@@ -2,32 +2,183 @@
 
 use super::error::{CompileError, Result};
 use super::lower::mesh_of;
+use super::options::CompileOptions;
+use super::propagate::{Said, Split, propagate};
+use crate::graph::{Graph, ValueId};
 use crate::plan::Sharding;
 use pjrt_stablehlo::Module;
-use pjrt_stablehlo::ir::{Attribute, AxisRef, Mesh, TensorSharding};
+use pjrt_stablehlo::ir::{Attribute, AxisRef, Function, Mesh, TensorSharding};
 
-/// What the attributes of a parameter or result say; None where every partition has the whole array.
+/// How parameters and results are split.
+#[derive(Default)]
+pub(super) struct OfMain {
+    pub(super) parameters: Vec<Option<Sharding>>,
+    pub(super) results: Vec<Option<Sharding>>,
+    /// The arrays whose split the program asks to see.
+    pub(super) inspected: Vec<(String, Option<Sharding>)>,
+}
+
+/// An attribute of one of a function's parameters or results.
+type Lookup = for<'f> fn(&'f Function, usize, &str) -> Option<&'f Attribute>;
+
+/// What an attribute says of an array.
+struct Attributed {
+    sharding: Option<Sharding>,
+    /// Dimensions whose split is not the last word.
+    open: Vec<bool>,
+}
+
+impl Attributed {
+    fn split(&self) -> Split {
+        let closed: Vec<bool> = self.open.iter().map(|open| !open).collect();
+        match &self.sharding {
+            Some(sharding) => Split::new(sharding, closed),
+            None if closed.contains(&false) => Split::open(closed.len()),
+            None => Split::whole(closed.len()),
+        }
+    }
+}
+
+/// How the parameters and results of `main` are split: as their attributes say, otherwise, where the options allow it, as
+/// suits the arrays that they are computed with or from.
+///
+/// `said` is what operations say. `results` are the values of `graph` that are to be its results.
+///
+/// # Errors
+/// If a sharding is of a form that is not supported, or does not fit the array.
+pub(super) fn of_main(
+    module: &Module,
+    main: &Function,
+    options: &CompileOptions,
+    graph: &Graph,
+    results: &[ValueId],
+    mut said: Said,
+) -> Result<OfMain> {
+    let parameters = graph.parameters();
+    let none = OfMain {
+        parameters: vec![None; parameters.len()],
+        results: vec![None; results.len()],
+        inspected: vec![],
+    };
+    let partitions = if options.use_spmd_partitioning { options.num_partitions } else { 1 };
+    if partitions == 1 {
+        return Ok(none);
+    }
+    // Attributes are by argument; where tuples were flattened they say nothing about the parts.
+    let by_attribute = |values: &[ValueId], attribute: Lookup| {
+        let one = |(i, value): (usize, &ValueId)| {
+            let dims = &graph.shape(*value).dims;
+            attributed(module, |name: &str| attribute(main, i, name), dims, partitions)
+        };
+        values.iter().enumerate().map(one).collect::<Result<Vec<_>>>()
+    };
+    let of_parameters = if main.argument_types().len() == parameters.len() {
+        by_attribute(parameters, Function::argument_attribute)?
+    } else {
+        parameters.iter().map(|_| None).collect()
+    };
+    let of_results = if main.result_types().len() == results.len() {
+        by_attribute(results, Function::result_attribute)?
+    } else {
+        results.iter().map(|_| None).collect()
+    };
+    let may = |allowed: &[bool], i: usize| match allowed {
+        [all] => *all,
+        each => each.get(i).copied().unwrap_or(false),
+    };
+    let free = |attributed: &Option<Attributed>, allowed: &[bool], i| match attributed {
+        Some(attributed) => attributed.open.contains(&true),
+        None => may(allowed, i),
+    };
+    let mut splits = Vec::new();
+    for (i, (value, attributed)) in parameters.iter().zip(&of_parameters).enumerate() {
+        let split = match attributed {
+            Some(attributed) => attributed.split(),
+            // What an operation says of it counts.
+            None if may(&options.propagate_to_parameters, i) => continue,
+            None => Split::whole(graph.shape(*value).rank()),
+        };
+        splits.push((*value, split));
+    }
+    splits.append(&mut said.splits);
+    for (value, attributed) in results.iter().zip(&of_results) {
+        splits.extend(attributed.as_ref().map(|attributed| (*value, attributed.split())));
+    }
+    said.splits = splits;
+    let inspected = std::mem::take(&mut said.inspected);
+    let any_free = |of: &[Option<Attributed>], allowed| (0..of.len()).any(|i| free(&of[i], allowed, i));
+    let propagated = if any_free(&of_parameters, &options.propagate_to_parameters)
+        || any_free(&of_results, &options.propagate_to_results)
+        || !inspected.is_empty()
+    {
+        propagate(graph, said, partitions)
+    } else {
+        vec![None; graph.num_values()]
+    };
+    let inspected =
+        inspected.into_iter().map(|(key, value)| (key, propagated[value.index()].clone())).collect();
+    let chosen = |values: &[ValueId], of: Vec<Option<Attributed>>, allowed: &[bool]| {
+        let one = |(i, (value, attributed)): (usize, (&ValueId, Option<Attributed>))| {
+            let found = if free(&attributed, allowed, i) { propagated[value.index()].clone() } else { None };
+            match attributed.and_then(|attributed| attributed.sharding) {
+                Some(sharding) => found.filter(|found| refines(found, &sharding)).or(Some(sharding)),
+                None => found,
+            }
+        };
+        values.iter().zip(of).enumerate().map(one).collect()
+    };
+    Ok(OfMain {
+        parameters: chosen(parameters, of_parameters, &options.propagate_to_parameters),
+        results: chosen(results, of_results, &options.propagate_to_results),
+        inspected,
+    })
+}
+
+/// True if one sharding splits as another does, and perhaps other dimensions too.
+fn refines(fine: &Sharding, coarse: &Sharding) -> bool {
+    let same = |d: usize| fine.position.iter().zip(&coarse.position).all(|(a, b)| a[d] == b[d]);
+    fine.parts.len() == coarse.parts.len()
+        && (0..coarse.parts.len())
+            .all(|d| coarse.parts[d] == 1 || coarse.parts[d] == fine.parts[d] && same(d))
+}
+
+/// What the attributes of a parameter or result say; None if nothing.
 ///
 /// # Errors
 /// If the sharding is of a form that is not supported, or does not fit the array.
-pub(super) fn sharding_of<'m>(
+fn attributed<'m>(
     module: &'m Module,
     attribute: impl Fn(&str) -> Option<&'m Attribute>,
     dims: &[usize],
     partitions: usize,
-) -> Result<Option<Sharding>> {
-    if partitions == 1 {
-        return Ok(None);
-    }
+) -> Result<Option<Attributed>> {
     if let Some(Attribute::Sharding(sharding)) = attribute("sdy.sharding") {
-        return of_shardy(module, sharding, dims, partitions);
+        let open = open_dims(sharding, dims);
+        return Ok(Some(Attributed { sharding: of_shardy(module, sharding, dims, partitions)?, open }));
     }
     match attribute("mhlo.sharding").and_then(Attribute::as_str) {
-        None | Some("{replicated}") => Ok(None),
+        None => Ok(None),
+        Some("{replicated}") => Ok(Some(Attributed { sharding: None, open: vec![false; dims.len()] })),
         Some(other) => Err(CompileError::unimplemented(format!(
             "the GSPMD sharding {other}; Shardy's are supported (jax_use_shardy_partitioner)"
         ))),
     }
+}
+
+/// The split that an operation asks for; None if the array cannot be split so.
+pub(super) fn constraint(
+    module: &Module,
+    sharding: &TensorSharding,
+    dims: &[usize],
+    partitions: usize,
+) -> Option<Split> {
+    let open = open_dims(sharding, dims);
+    let sharding = of_shardy(module, sharding, dims, partitions).ok()?;
+    Some(Attributed { sharding, open }.split())
+}
+
+fn open_dims(sharding: &TensorSharding, dims: &[usize]) -> Vec<bool> {
+    (0..dims.len()).map(|d| sharding.dim_shardings.get(d).is_some_and(|dim| !dim.is_closed)).collect()
 }
 
 fn of_shardy(

@@ -198,6 +198,11 @@ impl Graph {
         self.values.len()
     }
 
+    /// All values, in the arena's order.
+    pub fn values(&self) -> impl Iterator<Item = ValueId> + use<> {
+        (0..self.values.len() as u32).map(ValueId)
+    }
+
     /// The type of a value.
     pub fn shape(&self, value: ValueId) -> &Shape {
         &self.values[value.index()].0

@@ -29,6 +29,9 @@ pub struct Plan {
     pub num_partitions: usize,
     /// True if the program is written for whole arrays, and partitions are the caller's matter.
     pub global_view: bool,
+    /// How the arrays are split that the program asks to see the sharding of (`InspectSharding`), by its names for them.
+    /// Not part of the plan's bytes: who reads these has not asked.
+    pub inspected: Vec<(String, Option<Sharding>)>,
     /// What the program was compiled from; what serialisation writes.
     pub(crate) graph: Arc<Graph>,
 }

@@ -2,7 +2,7 @@
 
 use super::element_type::to_pjrt;
 use super::errors::compile_error;
-use super::sharding::Cut;
+use super::sharding::{Cut, hlo_text};
 use crate::compile::{self, CompileOptions};
 use crate::graph::Shape;
 use crate::plan::{Donation, Plan};
@@ -51,6 +51,8 @@ impl RefcpuExecutable {
             num_partitions: request.options.num_partitions,
             use_spmd_partitioning: request.options.use_spmd_partitioning,
             fuse: std::env::var_os("REFCPU_FUSION").is_none_or(|value| value != "0"),
+            propagate_to_parameters: request.options.allow_spmd_sharding_propagation_to_parameters.clone(),
+            propagate_to_results: request.options.allow_spmd_sharding_propagation_to_output.clone(),
         };
         let plan = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
         let kind = |attribute: Option<&Attribute>| attribute.and_then(Attribute::as_str).map(str::to_owned);
@@ -130,13 +132,17 @@ impl PjrtExecutable for RefcpuExecutable {
 
     fn cost_analysis(&self) -> Vec<(String, AttributeValue)> {
         let stats = self.plan.stats();
-        [
+        let estimates = [
             ("flops", stats.flops),
             ("bytes accessed", stats.bytes_accessed),
             ("transcendentals", stats.transcendentals),
-        ]
-        .map(|(name, value)| (name.to_owned(), AttributeValue::from(value as f32)))
-        .to_vec()
+        ];
+        let estimates = estimates.map(|(name, value)| (name.to_owned(), AttributeValue::from(value as f32)));
+        // What a program asks about itself: PJRT has no other place for it.
+        let inspected = self.plan.inspected.iter().map(|(name, sharding)| {
+            (format!("sharding of {name}"), AttributeValue::from(hlo_text(sharding.as_ref())))
+        });
+        estimates.into_iter().chain(inspected).collect()
     }
 
     fn memory_stats(&self) -> Option<CompiledMemoryStats> {

@@ -69,6 +69,26 @@ fn of_array(sharding: Option<&Sharding>) -> ext::Sharding {
     }
 }
 
+/// A sharding as HLO's text has it.
+pub(super) fn hlo_text(sharding: Option<&Sharding>) -> String {
+    let list = |numbers: &[i64]| numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
+    match of_array(sharding) {
+        ext::Sharding::Tiled {
+            tile_assignment_dimensions,
+            tile_assignment_devices,
+            replicate_on_last_tile_dim,
+        } => {
+            let copies = if replicate_on_last_tile_dim { " last_tile_dim_replicate" } else { "" };
+            format!(
+                "{{devices=[{}]{}{copies}}}",
+                list(&tile_assignment_dimensions),
+                list(&tile_assignment_devices)
+            )
+        }
+        _ => "{replicated}".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +105,8 @@ mod tests {
         };
         assert_eq!(of_array(Some(&sharding)), expected);
         assert_eq!(of_array(None), ext::Sharding::Replicated);
+        assert_eq!(hlo_text(Some(&sharding)), "{devices=[2,1,2]0,2,1,3 last_tile_dim_replicate}");
+        assert_eq!(hlo_text(None), "{replicated}");
     }
 
     #[test]

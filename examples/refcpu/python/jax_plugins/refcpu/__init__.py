@@ -32,6 +32,8 @@ def initialize() -> None:
     if _registered:
         return
     _private.allow_donation(NAME)
+    _private.allow_compilation_cache(NAME)
+    _private.allow_dlpack(NAME)
     _private.when_registered(NAME, _add_lowerings)
     if _named_in_environment():
         return
@@ -44,6 +46,11 @@ def initialize() -> None:
 def _add_lowerings() -> None:
     """What JAX lowers on its own platforms only."""
     _private.allow_callbacks(NAME)
+    _private.take_branches_for("cpu", NAME)
+    _private.take_rules_of("cpu", NAME)
+    _private.call_exported_for("cpu", NAME)
+    _private.run_custom_partitioning_whole(NAME)
+    _private.allow_sharding_inspection(NAME)
     linalg.register(NAME)
 
 

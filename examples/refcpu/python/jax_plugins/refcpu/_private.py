@@ -8,12 +8,20 @@ import functools
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Callable
+import itertools
+import weakref
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from jax._src import callback, xla_bridge
+import jax
+import numpy as np
+from jax._src import array, callback, compilation_cache, compiler, core, custom_partitioning, debugging, dlpack, xla_bridge
+from jax._src.export import _export
 from jax._src.interpreters import mlir
+from jax._src.lib import xla_client
+from jax._src.lib.mlir import ir
 from jax._src.lax import linalg
+from jax._src.lax.control_flow import conditionals
 
 try:
     from jax._src import ffi
@@ -32,11 +40,33 @@ SYMBOLS = (
     ("jax._src.xla_bridge", "_backend_lock"),
     ("jax._src.xla_bridge", "_backends"),
     ("jax._src.xla_bridge", "_init_backend"),
+    ("jax._src.compilation_cache", "is_cache_used"),
+    ("jax._src.array", "ArrayImpl"),
+    ("jax._src.compiler", "backend_compile_and_load"),
+    ("jax._src.core", "jaxpr_as_fun"),
+    ("jax._src.custom_partitioning", "custom_partitioning_p"),
+    ("jax._src.debugging", "inspect_sharding_p"),
+    ("jax._src.debugging", "_inspect_sharding_lowering_rule"),
+    ("jax._src.dlpack", "to_dlpack"),
+    ("jax._src.dlpack", "DLDeviceType"),
     ("jax._src.interpreters.mlir", "_platforms_with_donation"),
+    ("jax._src.export._export", "call_exported_p"),
+    ("jax._src.export._export", "_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE"),
+    ("jax._src.export._export", "_call_exported_lowering"),
     ("jax._src.interpreters.mlir", "register_lowering"),
+    ("jax._src.interpreters.mlir", "lower_fun"),
+    ("jax._src.interpreters.mlir", "_lowerings"),
+    ("jax._src.interpreters.mlir", "_platform_specific_lowerings"),
     ("jax._src.ffi", "ffi_lowering"),
     ("jax._src.callback", "emit_python_callback"),
     ("jax._src.buffer_callback", "buffer_callback_p"),
+    ("jaxlib.xla_client", "HloSharding"),
+    ("jaxlib.mlir.ir", "InsertionPoint"),
+    ("jaxlib.mlir.ir", "StringAttr"),
+    ("jax._src.lax.control_flow.conditionals", "cond_p"),
+    ("jax._src.lax.control_flow.conditionals", "_cond_lowering"),
+    ("jax._src.lax.control_flow.conditionals", "platform_index_p"),
+    ("jax._src.lax.control_flow.conditionals", "_platform_index_lowering"),
 )
 
 # (module, primitive, lowering rule): what JAX lowers on its own platforms only. Older versions lack some.
@@ -61,6 +91,61 @@ def allow_donation(platform: str) -> None:
     """Lets programs for a platform donate their arguments, which JAX does only on platforms that it knows."""
     if platform not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(platform)
+
+
+@functools.cache
+def allow_compilation_cache(platform: str) -> None:
+    """Lets JAX keep a platform's programs in its persistent compilation cache, which it does on platforms that it knows."""
+    is_cache_used = compilation_cache.is_cache_used
+
+    @functools.wraps(is_cache_used)
+    def is_used(backend: Any) -> bool:
+        return is_cache_used(_Renamed(backend, "cpu") if backend.platform == platform else backend)
+
+    compilation_cache.is_cache_used = is_used
+
+
+class _Renamed:
+    """A backend under another platform's name."""
+
+    def __init__(self, backend: Any, platform: str) -> None:
+        self._backend = backend
+        self.platform = platform
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+
+@functools.cache
+def allow_dlpack(platform: str) -> None:
+    """Lets others see a platform's arrays through DLPack, as arrays of JAX's CPU backend. JAX exports only its own.
+
+    The memory stays the same where the host can read the platform's and its alignment is what the CPU backend asks for.
+    """
+    to_dlpack, device_of = dlpack.to_dlpack, array.ArrayImpl.__dlpack_device__
+
+    @functools.wraps(to_dlpack)
+    def export(x: Any, stream: Any = None, src_device: Any = None, *arguments: Any, copy: Any = None, **options: Any) -> Any:
+        if isinstance(x, array.ArrayImpl) and x.platform() == platform:
+            on_cpu = _on_cpu_backend(x)
+            if copy is False and on_cpu.unsafe_buffer_pointer() != x.unsafe_buffer_pointer():
+                raise BufferError(f"the memory of an array on {platform} cannot be shared with the host: copy=False")
+            x, src_device = on_cpu, on_cpu.device
+        return to_dlpack(x, stream, src_device, *arguments, copy=copy, **options)
+
+    @functools.wraps(device_of)
+    def device(self: Any) -> Any:
+        if self.platform() == platform and len(self.sharding.device_set) == 1:
+            return dlpack.DLDeviceType.kDLCPU, 0
+        return device_of(self)
+
+    dlpack.to_dlpack = export
+    array.ArrayImpl.__dlpack_device__ = device
+
+
+def _on_cpu_backend(x: Any) -> Any:
+    _start_cpu_backend()
+    return jax.device_put(np.asarray(x), xla_bridge.backends()["cpu"].local_devices()[0], may_alias=True)
 
 
 def when_registered(platform: str, then: Callable[[], None]) -> None:
@@ -96,7 +181,7 @@ def allow_callbacks(platform: str) -> None:
                     " with partitioned=True outside of shard_map"
                 )
         _start_cpu_backend()
-        on_tpu = context.replace(module_context=_ModuleOnTpu(context.module_context))
+        on_tpu = context.replace(module_context=_ModuleOn("tpu", context.module_context))
         return emit(on_tpu, *arguments, **options)
 
     module.emit_python_callback = emit_python_callback
@@ -132,17 +217,146 @@ def _buffer_callback_lowering(
     return results
 
 
+def take_branches_for(other: str, platform: str) -> None:
+    """Lets `jax.lax.platform_dependent` take the branch for another platform where none names this one.
+
+    Which branch is taken is decided twice: by the number that stands for the platform, and by the conditional that leaves
+    out the branches of platforms that the program is not for.
+    """
+    if not hasattr(conditionals, "platform_index_p"):  # JAX before 0.4.21
+        return
+    also = functools.partial(_also_for, platform, other)
+
+    def platform_index(context: Any, *, platforms: Any, **parameters: Any) -> Any:
+        return conditionals._platform_index_lowering(context, platforms=also(platforms), **parameters)
+
+    def cond(context: Any, *operands: Any, **parameters: Any) -> Any:
+        if (platforms := parameters.get("branches_platforms")) is not None:
+            parameters["branches_platforms"] = also(platforms)
+        return conditionals._cond_lowering(context, *operands, **parameters)
+
+    mlir.register_lowering(conditionals.platform_index_p, platform_index, platform=platform)
+    mlir.register_lowering(conditionals.cond_p, cond, platform=platform)
+
+
+def take_rules_of(other: str, platform: str) -> None:
+    """Lets a platform take another's rules for primitives that have none for it, nor one for all platforms."""
+    rules = mlir._platform_specific_lowerings
+    if not isinstance(rules[platform], _Rules):
+        rules[platform] = _Rules(rules[platform], rules[other])
+
+
+def call_exported_for(other: str, platform: str) -> None:
+    """Lets functions be called that were exported for another platform and not for this one."""
+
+    def rule(context: Any, *operands: Any, exported: Any) -> Any:
+        only_here = tuple(context.module_context.platforms) == (platform,)
+        if not only_here or platform in exported.platforms or other not in exported.platforms:
+            return _export._call_exported_lowering(context, *operands, exported=exported)
+        on_other = context.replace(module_context=_ModuleOn(other, context.module_context))
+        results = _export._call_exported_lowering(on_other, *operands, exported=exported)
+        if on_other.tokens_out is not None:
+            context.set_tokens_out(on_other.tokens_out)
+        return results
+
+    mlir.register_lowering(_export.call_exported_p, rule, platform=platform)
+
+
+class _Rules(dict):
+    """The rules of a platform by primitive, with another's behind them."""
+
+    def __init__(self, own: Any, others: Any) -> None:
+        super().__init__(own)
+        self._others = others
+
+    def __contains__(self, primitive: Any) -> bool:
+        return super().__contains__(primitive) or (primitive not in mlir._lowerings and primitive in self._others)
+
+    def __missing__(self, primitive: Any) -> Any:
+        return self._others[primitive]
+
+
+def _also_for(platform: str, other: str, branches: Any) -> tuple[tuple[str, ...] | None, ...]:
+    """The platforms of each branch, None for the default, with one platform beside another unless some branch has it."""
+    if any(names and platform in names for names in branches):
+        return branches
+    return tuple((*names, platform) if names and other in names else names for names in branches)
+
+
+def run_custom_partitioning_whole(platform: str) -> None:
+    """Lowers functions with a partitioning of their own as what they compute: the platform runs programs in one piece."""
+
+    def rule(context: Any, *operands: Any, call: Any, **_: Any) -> Any:
+        return mlir.lower_fun(core.jaxpr_as_fun(call), multiple_results=True)(context, *operands)
+
+    mlir.register_lowering(custom_partitioning.custom_partitioning_p, rule, platform=platform)
+
+
+_inspections: weakref.WeakValueDictionary[str, Callable[[Any], None]] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+
+@functools.cache
+def allow_sharding_inspection(platform: str) -> None:
+    """Lets programs for several devices of a platform inspect how their arrays are split.
+
+    XLA's partitioner calls a function whose address is part of the program. Here the program has a number in its place, and
+    the executable, once it is compiled, says how the array of each number is split.
+    """
+    if not hasattr(compiler, "backend_compile_and_load"):  # JAX before 0.7
+        return
+    compile_program = compiler.backend_compile_and_load
+
+    @functools.wraps(compile_program)
+    def compile_and_show(backend: Any, *arguments: Any, **options: Any) -> Any:
+        executable = compile_program(backend, *arguments, **options)
+        if _inspections and backend.platform == platform:
+            for name, value in (executable.cost_analysis() or {}).items():
+                if show := _inspections.get(name.removeprefix("sharding of ")):
+                    show(xla_client.HloSharding.from_string(value))
+        return executable
+
+    def rule(context: Any, operand: Any, *, callback: Callable[[Any], None]) -> Any:
+        keeping = _Keeping(context.module_context)
+        results = debugging._inspect_sharding_lowering_rule(
+            context.replace(module_context=keeping), operand, callback=callback
+        )
+        for show in keeping.kept:
+            name = f"inspection {next(_numbers)}"
+            _inspections[name] = show
+            call = ir.InsertionPoint.current.block.operations[-1]
+            call.attributes["backend_config"] = ir.StringAttr.get(name)
+        return results
+
+    compiler.backend_compile_and_load = compile_and_show
+    _register_uncached(debugging.inspect_sharding_p, rule, platform)
+
+
+class _Keeping:
+    """The context of a module, with a list of what the module is to keep alive."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self.kept: list[Any] = []
+
+    def add_keepalive(self, value: Any) -> None:
+        self.kept.append(value)
+        self._context.add_keepalive(value)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+
 def _callback_module() -> Any:
     """The module that lowers calls of Python: before 0.5 another one."""
     return callback if hasattr(callback, "emit_python_callback") else mlir
 
 
-class _ModuleOnTpu:
-    """The context of a module, saying that the module is for a TPU."""
+class _ModuleOn:
+    """The context of a module, saying that the module is for another platform."""
 
-    platforms = ("tpu",)
-
-    def __init__(self, context: Any) -> None:
+    def __init__(self, platform: str, context: Any) -> None:
+        self.platforms = (platform,)
         self._context = context
 
     def __getattr__(self, name: str) -> Any:
@@ -178,6 +392,11 @@ def linalg_primitive(name: str) -> Any:
 def register_lowering(primitive: Any, rule: Callable[..., Any], platform: str) -> None:
     """Makes a rule that of a platform that JAX knows."""
     mlir.register_lowering(primitive, rule, platform=platform)
+
+
+def allow_export(targets: Iterable[str]) -> None:
+    """Lets exported functions contain calls of these targets. Later versions then have to know them."""
+    _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE.update(targets)
 
 
 def ffi_lowering(target: str) -> Callable[..., Any]:

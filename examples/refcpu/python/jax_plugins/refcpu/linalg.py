@@ -2,8 +2,9 @@
 
 JAX knows these primitives on its own platforms only, or on others by loops over single columns. Each becomes one custom
 call of refcpu, with the primitive's operands and results and a few typed attributes; `compile/lower/linalg.rs` has the
-other end of this table. What JAX lowers to operations of StableHLO that refcpu is fast at (cholesky, triangular_solve,
-geqrf, householder_product, symmetric_product) is not here.
+other end of this table. Exported functions contain these calls, so names and attributes are not to change. What JAX lowers
+to operations of StableHLO that refcpu is fast at (cholesky, triangular_solve, geqrf, householder_product,
+symmetric_product) is not here.
 """
 
 from collections.abc import Callable
@@ -84,6 +85,7 @@ def register(platform: str) -> None:
         primitive = _private.linalg_primitive(name)
         if primitive is not None:
             _private.register_lowering(primitive, _rule(name, attributes), platform)
+    _private.allow_export(f"refcpu.{name}" for name in CALLS)
 
 
 def _rule(name: str, attributes: Attributes):

@@ -44,10 +44,24 @@ impl<'m> Scope<'m> {
                 let index = self.b.convert(not, DType::S32);
                 self.branches(id, op, index).map(Some)
             }
+            // What is started runs at once; the value that stands for its results is these.
+            Op::AsyncStart(_) => self.inlined_region(id, op).map(Some),
+            Op::AsyncDone(_) => self.flat(&op.operands).map(Some),
             Op::CustomCall(o) => self.custom_call(op, o).map(Some),
             Op::ManualComputation(o) => self.manual_computation(id, op, o).map(Some),
             _ => Ok(None),
         }
+    }
+
+    /// Runs an operation's only region in its place, on its operands.
+    fn inlined_region(&mut self, id: OpId, op: &'m Operation) -> Result<Vec<ValueId>> {
+        let block = self.region(id, 0)?;
+        let mut operands = self.flat(&op.operands)?;
+        let shapes: Vec<Shape> = operands.iter().map(|v| self.shape(*v)).collect();
+        let captures = self.captures(&[block]);
+        let body = self.body(block, &shapes, &captures)?;
+        operands.extend(self.captured(&captures));
+        Ok(self.b.inline(&body, &operands))
     }
 
     fn while_loop(&mut self, id: OpId, op: &'m Operation) -> Result<Vec<ValueId>> {

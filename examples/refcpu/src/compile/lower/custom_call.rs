@@ -34,8 +34,16 @@ impl Scope<'_> {
             {
                 Ok(operands)
             }
-            // Its operands are computed only because it uses them.
-            "dce_sink" if shapes.is_empty() => Ok(vec![]),
+            "InspectSharding" if operands.len() == 1 && shapes.len() <= 1 => {
+                if let BackendConfig::Bytes(name) = &call.backend_config {
+                    let name = String::from_utf8_lossy(name).into_owned();
+                    self.said.inspected.push((name, operands[0]));
+                }
+                Ok(operands.into_iter().take(shapes.len()).collect())
+            }
+            // The first has its operands computed only because it uses them; the second says that they are computed one
+            // after the other, as they are anyhow.
+            "dce_sink" | "control_dep" if shapes.is_empty() => Ok(vec![]),
             "Qr" if operands.len() == 1 && shapes.len() == 2 => {
                 Ok(self.b.node(Core::QrFactor, operands, shapes))
             }

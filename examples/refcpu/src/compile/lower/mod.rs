@@ -17,6 +17,8 @@ pub(super) use manual::mesh_of;
 
 use super::error::{CompileError, Result};
 use super::options::CompileOptions;
+use super::propagate::Said;
+use super::sharding::{OfMain, constraint, of_main};
 use crate::graph::{Builder, Constant, Graph, Op as Core, Shape, ValueId};
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{self, Block, Function, Op, OpId, Operation, TensorType, Type};
@@ -29,11 +31,11 @@ const MAX_DEPTH: usize = 200;
 /// A program may have this many nodes once its calls are inlined.
 const MAX_NODES: usize = 4_000_000;
 
-/// Lowers the function `main` to a graph with flattened parameters and results.
+/// Lowers the function `main` to a graph with flattened parameters and results, and says how these are split.
 ///
 /// # Errors
 /// If the program has no `main`, or needs something that refcpu does not have.
-pub(super) fn lower(module: &Module, options: &CompileOptions) -> Result<Graph> {
+pub(super) fn lower(module: &Module, options: &CompileOptions) -> Result<(Graph, OfMain)> {
     let main = module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
     let entry = main.body.entry().ok_or_else(|| CompileError::invalid("the function main has no body"))?;
     let mut scope = Scope::new(module, options, main, 0);
@@ -44,7 +46,9 @@ pub(super) fn lower(module: &Module, options: &CompileOptions) -> Result<Graph> 
     }
     scope.bind_all(&main.body.block(entry).arguments, arguments);
     let results = scope.block(main.body.block(entry))?;
-    Ok(scope.b.finish(results))
+    // Here, where all values are there that operations said something about.
+    let shardings = of_main(module, main, options, scope.b.graph(), &results, scope.said)?;
+    Ok((scope.b.finish(results), shardings))
 }
 
 /// The arrays that a value of this type consists of. A token is an array without elements.
@@ -113,11 +117,14 @@ struct Scope<'m> {
     /// The arrays that each value of the function consists of.
     values: HashMap<ir::ValueId, Vec<ValueId>>,
     depth: usize,
+    /// What operations say about how values are split.
+    said: Said,
 }
 
 impl<'m> Scope<'m> {
     fn new(module: &'m Module, options: &'m CompileOptions, function: &'m Function, depth: usize) -> Self {
-        Self { module, options, function, b: Builder::new(), values: HashMap::new(), depth }
+        let (b, values, said) = (Builder::new(), HashMap::new(), Said::default());
+        Self { module, options, function, b, values, depth, said }
     }
 
     fn bind_all(&mut self, names: &[ir::ValueId], values: Vec<Vec<ValueId>>) {
@@ -337,6 +344,17 @@ impl<'m> Scope<'m> {
             .ok_or_else(|| CompileError::unimplemented(format!("{what} is not constant")))
     }
 
+    /// The operand, of which an operation says how it is split.
+    fn split_so(&mut self, op: &Operation, sharding: &ir::TensorSharding) -> Result<Vec<ValueId>> {
+        let values = self.flat(&op.operands)?;
+        for value in &values {
+            let dims = &self.b.shape(*value).dims;
+            let split = constraint(self.module, sharding, dims, self.options.num_partitions);
+            self.said.splits.extend(split.map(|split| (*value, split)));
+        }
+        Ok(values)
+    }
+
     fn lowered(&mut self, id: OpId, op: &'m Operation) -> Result<Vec<ValueId>> {
         if let Some(values) = self.elementwise(op)? {
             return Ok(values);
@@ -381,7 +399,13 @@ impl<'m> Scope<'m> {
                 let shapes = operands.iter().map(|v| self.shape(*v)).collect();
                 Ok(self.b.node(Core::Barrier, operands, shapes))
             }
-            Op::ShardingConstraint(_) | Op::Reshard(_) => self.flat(&op.operands),
+            Op::ShardingConstraint(o) => self.split_so(op, &o.sharding),
+            Op::Reshard(o) => self.split_so(op, &o.sharding),
+            Op::ShardingGroup(o) => {
+                let values = self.flat(&op.operands)?;
+                self.said.groups.extend(values.into_iter().map(|value| (o.group_id, value)));
+                Ok(vec![])
+            }
             _ => {
                 let steps = [
                     Self::array_op,

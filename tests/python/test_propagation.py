@@ -1,0 +1,79 @@
+"""Shardings that a program on several devices does not say."""
+
+import plugins
+
+plugins.use("refcpu,cpu", REFCPU_NUM_DEVICES="4")
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+from jax.experimental.custom_partitioning import custom_partitioning  # noqa: E402
+from jax.experimental.shard_alike import shard_alike  # noqa: E402
+from jax.sharding import NamedSharding, PartitionSpec as P  # noqa: E402
+
+MESH = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2), ("x", "y"))
+X = np.arange(16, dtype=np.float32).reshape(8, 2)
+
+
+def split(array, *spec):
+    return jax.device_put(array, NamedSharding(MESH, P(*spec)))
+
+
+@pytest.mark.parametrize(
+    ("function", "spec"),
+    [
+        (lambda x: x * 2 + 1, P("x", "y")),
+        (lambda x: x.T, P("y", "x")),
+        (lambda x: x.sum(axis=1), P("x")),
+        (lambda x: x @ x.T, P("x")),
+        (lambda x: jnp.concatenate([x, x], axis=1), P("x")),
+        (lambda x: jax.lax.fori_loop(0, 3, lambda _, y: y * 2, x), P("x", "y")),
+    ],
+    ids=["elementwise", "transpose", "reduce", "dot", "concatenate", "loop"],
+)
+def test_a_result_is_split_as_what_it_is_computed_from(function, spec):
+    got = jax.jit(function)(split(X, "x", "y"))
+    assert got.sharding.is_equivalent_to(NamedSharding(MESH, spec), got.ndim), got.sharding
+    np.testing.assert_allclose(got, function(X), rtol=1e-6)
+
+
+def test_arrays_of_a_group_are_split_alike():
+    got = jax.jit(lambda x: shard_alike(x, jnp.arange(16.0).reshape(8, 2))[1])(split(X, "x", "y"))
+    assert got.sharding == NamedSharding(MESH, P("x", "y"))
+    np.testing.assert_array_equal(got, X)
+
+
+def test_a_constraint_splits_a_parameter_whose_sharding_nobody_says():
+    sharding = NamedSharding(MESH, P("x", "y"))
+    got = jax.jit(lambda x: jax.lax.with_sharding_constraint(x, sharding) * 2)(X)
+    assert got.sharding == sharding
+    x, y = jax.jit(lambda x: shard_alike(x, jax.lax.with_sharding_constraint(x, sharding) * 2))(X)
+    assert x.sharding == y.sharding == sharding
+    np.testing.assert_array_equal(y, 2 * X)
+
+
+def test_a_program_can_inspect_its_shardings():
+    seen = []
+
+    @jax.jit
+    def f(x):
+        y = jnp.sin(x).T
+        jax.debug.inspect_array_sharding(y, callback=seen.append)
+        return y.sum()
+
+    f(split(X, "x", "y"))
+    assert [s.spec for s in seen] == [P("y", "x")]
+
+
+def test_a_function_with_a_partitioning_of_its_own_computes_what_it_says():
+    @custom_partitioning
+    def f(x):
+        return jnp.sort(x, axis=0)
+
+    f.def_partition(
+        partition=None,
+        infer_sharding_from_operands=lambda mesh, shapes, result: NamedSharding(mesh, P()),
+        sharding_rule="i j -> i j",
+    )
+    np.testing.assert_array_equal(jax.jit(f)(split(-X, "x")), np.sort(-X, axis=0))
