@@ -9,6 +9,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 from jax import lax  # noqa: E402
+from jax._src.lax import linalg  # noqa: E402
 from jaxlib.mlir.dialects import stablehlo  # noqa: E402
 
 X = np.arange(3, dtype=np.float32)
@@ -95,6 +96,27 @@ def test_a_rule_for_all_platforms_goes_before_that_for_cpu():
     jax.interpreters.mlir.register_lowering(everywhere, double, platform="cpu")
     jax.interpreters.mlir.register_lowering(everywhere, same)
     np.testing.assert_array_equal(jax.jit(everywhere.bind)(X), X)
+
+
+@pytest.mark.parametrize("by_columns", [False, True])
+def test_routines_of_lapack_have_their_names_on_the_cpu_backend(by_columns):
+    x = np.random.default_rng(1).standard_normal((2, 4, 3)).astype(np.float32)
+    # A routine reads columns: without a layout that says so it sees other matrices.
+    layout = (0, 2, 1) if by_columns else (0, 1, 2)
+    results = [jax.ShapeDtypeStruct(x.shape, x.dtype), jax.ShapeDtypeStruct((2, 3), x.dtype)]
+
+    def factors(x):
+        call = jax.ffi.ffi_call(
+            "lapack_sgeqrf_ffi", results, input_layouts=[layout], output_layouts=[layout, None], vmap_method="broadcast_all"
+        )
+        return call(x)
+
+    got, scales = jax.jit(factors)(x)
+    seen = x if by_columns else x.reshape(2, 3, 4).transpose(0, 2, 1)
+    expected, expected_scales = linalg.geqrf(seen)
+    got = got if by_columns else np.asarray(got).reshape(2, 3, 4).transpose(0, 2, 1)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
+    np.testing.assert_allclose(scales, expected_scales, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.complex64, np.uint16])

@@ -55,9 +55,9 @@ impl Scope<'_> {
             }
             target => match linalg_op(target, parameters(op, call))? {
                 Some(linalg) => self.linalg(linalg, operands, shapes),
-                None => {
-                    Err(CompileError::unimplemented(format!("there is no custom call target {target:?}")))
-                }
+                None => self.lapack(call, &operands, &shapes)?.ok_or_else(|| {
+                    CompileError::unimplemented(format!("there is no custom call target {target:?}"))
+                }),
             },
         }
     }

@@ -8,6 +8,7 @@ mod dynamic;
 mod elementwise;
 mod host;
 mod indexing;
+mod lapack;
 mod linalg;
 mod manual;
 mod reducer;
