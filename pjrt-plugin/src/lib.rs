@@ -157,7 +157,8 @@
 //!
 //! # Environment
 //!
-//! `PJRT_PLUGIN_API_MINOR=112` makes a plugin report that version of the C API, for a host that cannot bear a newer one.
+//! `PJRT_PLUGIN_API_MINOR=112` makes a plugin report that version of the C API, for a host that cannot bear a newer one. It
+//! only lowers the version: what cannot be granted is said on stderr.
 
 #![deny(unsafe_code)]
 

@@ -34,5 +34,6 @@ pub(crate) mod pinned;
 pub(crate) mod plugin;
 pub(crate) mod table;
 pub(crate) mod topology;
+pub(crate) mod transfer;
 pub(crate) mod unimplemented;
 pub(crate) mod upload;

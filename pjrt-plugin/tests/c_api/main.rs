@@ -11,4 +11,6 @@ mod host_callbacks;
 mod lifetimes;
 mod objects;
 mod programs;
+mod struct_sizes;
+mod transfers;
 mod versions;
