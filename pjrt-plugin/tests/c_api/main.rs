@@ -11,6 +11,8 @@ mod host_callbacks;
 mod lifetimes;
 mod objects;
 mod programs;
+mod slot_page;
+mod slot_rows;
 mod struct_sizes;
 mod transfers;
 mod versions;
