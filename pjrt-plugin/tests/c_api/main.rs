@@ -10,6 +10,7 @@ mod host;
 mod host_callbacks;
 mod lifetimes;
 mod objects;
+mod observation;
 mod programs;
 mod slot_page;
 mod slot_rows;
