@@ -88,7 +88,12 @@ struct Trace {
 }
 
 impl Trace {
+    /// `%p` in the path stands for the number of the process: a host's children have the same environment.
     fn create(path: OsString) -> Option<Self> {
+        let path = match path.to_str() {
+            Some(text) => OsString::from(text.replace("%p", &std::process::id().to_string())),
+            None => path,
+        };
         let opened = File::create(&path).and_then(|mut file| file.write_all(b"[\n").map(|()| file));
         match opened {
             Ok(file) => Some(Self { file: Mutex::new(file), start: Instant::now() }),

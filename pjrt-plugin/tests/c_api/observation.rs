@@ -23,7 +23,9 @@ fn observed(test: &str, variable: &str, value: &str) -> Option<Output> {
 
 #[test]
 fn a_trace_has_every_call_with_arguments_result_and_time() {
-    let file = std::env::temp_dir().join(format!("pjrt-plugin-trace-{}.json", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("pjrt-plugin-trace-{}", std::process::id()));
+    let file = folder.join("%p.json");
+    std::fs::create_dir_all(&folder).unwrap();
     let test = "a_trace_has_every_call_with_arguments_result_and_time";
     let Some(_) = observed(test, "PJRT_PLUGIN_TRACE", file.to_str().unwrap()) else {
         let client = Client::new(&[]);
@@ -31,10 +33,15 @@ fn a_trace_has_every_call_with_arguments_result_and_time() {
         let executable = client.compile("negate").unwrap();
         executable.run(&[&buffer]).unwrap();
         assert!(client.compile("a \"quoted\" word").is_err());
+        // The process that observes has made the folder, under its own number.
+        std::fs::remove_dir(&folder).unwrap();
         return;
     };
-    let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
+    let written: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [file] = &written[..] else { panic!("not one file: {written:?}") };
+    assert!(file.file_stem().unwrap().to_str().unwrap().parse::<u32>().is_ok(), "{}", file.display());
+    let text = std::fs::read_to_string(file).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
     // The end of the array is left out, so that a trace is whole whenever the process ends.
     let whole = format!("{}]", text.trim_end().trim_end_matches(','));
     let events: Vec<Value> = serde_json::from_str(&whole).unwrap();
