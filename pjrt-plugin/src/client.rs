@@ -44,6 +44,9 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// The options that [`create`](Self::create) takes.
     const CREATE_OPTIONS: &'static [OptionSpec] = &[];
 
+    /// The options that [`create_topology`](Self::create_topology) takes.
+    const TOPOLOGY_OPTIONS: &'static [OptionSpec] = &[];
+
     /// The formats of programs that [`compile`](Self::compile) reads. Others are refused before it is called.
     const PROGRAM_FORMATS: &'static [ProgramFormat] = &[ProgramFormat::Mlir];
 
@@ -92,6 +95,42 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// The devices as a topology (`PJRT_Client_TopologyDescription`). Called once.
     fn topology(&self) -> Topology {
         Topology::of_devices(Self::PLATFORM_NAME, self.platform_version(), self.devices())
+    }
+
+    /// Describes devices that need not be there, by a name and options of the plugin's own
+    /// (`PJRT_TopologyDescription_Create`); programs can then be compiled for them without a client.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_ARGUMENT for a name that the plugin does not know. The default is UNIMPLEMENTED.
+    fn create_topology(name: &str, options: &Options) -> Result<Topology> {
+        let _ = options;
+        let platform = Self::PLATFORM_NAME;
+        Err(Error::unimplemented(format!(
+            "the plugin '{platform}' describes no topology by name, such as '{name}'"
+        ))
+        .with_hint("take the topology of a client"))
+    }
+
+    /// Makes memory of the host, `size` bytes from an address on, fit for direct transfers until it is unmapped
+    /// (`PJRT_Client_DmaMap`). The memory is the host's, which keeps it until then.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps it from being mapped. The default is UNIMPLEMENTED.
+    fn map_host_memory(&self, address: usize, size: usize) -> Result<()> {
+        let _ = (address, size);
+        Err(Error::unimplemented(format!("the plugin '{}' maps no host memory", Self::PLATFORM_NAME)))
+    }
+
+    /// Undoes [`map_host_memory`](Self::map_host_memory) (`PJRT_Client_DmaUnmap`).
+    ///
+    /// # Errors
+    ///
+    /// INVALID_ARGUMENT if nothing is mapped there. The default is UNIMPLEMENTED.
+    fn unmap_host_memory(&self, address: usize) -> Result<()> {
+        let _ = address;
+        Err(Error::unimplemented(format!("the plugin '{}' maps no host memory", Self::PLATFORM_NAME)))
     }
 
     /// What became of the other processes of a distributed computation (`PJRT_Client_UpdateGlobalProcessInfo`).
@@ -151,7 +190,25 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
         from: BufferRef<'_, Self>,
         to: Placement<'_, Self>,
     ) -> Result<Pending<Self::Buffer>> {
-        copy_through_host(from, to)
+        let (element_type, dims) = (from.element_type, from.dims.to_vec());
+        through_host(from, to, element_type, dims)
+    }
+
+    /// Makes an array of the same bytes, dense and row-major, with another element type and other dimensions
+    /// (`PJRT_Buffer_Bitcast`); called once the data is there, and only if the sizes agree. The original stays as it is. The
+    /// default copies through the host.
+    ///
+    /// # Errors
+    ///
+    /// As for [`copy_buffer`](Self::copy_buffer).
+    fn bitcast_buffer(
+        &self,
+        from: BufferRef<'_, Self>,
+        to: Placement<'_, Self>,
+        element_type: ElementType,
+        dims: &[i64],
+    ) -> Result<Pending<Self::Buffer>> {
+        through_host(from, to, element_type, dims.to_vec())
     }
 }
 
@@ -315,16 +372,17 @@ fn in_order_assignment<D: PjrtDevice>(
     }
 }
 
-/// Reads the array back and uploads it again, without waiting for either: the thread that this runs on may be the one that
+/// Reads the array back and uploads the bytes again as an array of a type of the same size, without waiting for either: the thread that this runs on may be the one that
 /// has to finish the readback.
-fn copy_through_host<C: PjrtClient>(
+fn through_host<C: PjrtClient>(
     from: BufferRef<'_, C>,
     to: Placement<'_, C>,
+    element_type: ElementType,
+    dims: Vec<i64>,
 ) -> Result<Pending<C::Buffer>> {
     let (client, place, layout) = (to.client.share()?, to.place, to.layout.cloned());
-    let (element_type, dims) = (from.element_type, from.dims.to_vec());
     let (promise, pending) = promise();
-    let copy = CopyToHost::collected(element_type, dims.clone(), move |bytes| {
+    let copy = CopyToHost::collected(from.element_type, from.dims.to_vec(), move |bytes| {
         let upload = |bytes| {
             let data = HostBuffer::from_vec(element_type, dims, bytes)?;
             client.client.buffer_from_host(data, place.placement(&client, layout.as_ref())?)

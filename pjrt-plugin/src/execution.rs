@@ -336,6 +336,22 @@ impl<B> Launch<B> {
         }
     }
 
+    /// Puts an error into the outputs, if the execution has not given them yet; what it gives later is dropped.
+    pub(crate) fn poison(&self, error: Error) -> bool {
+        let mut progress = lock(&self.progress);
+        match std::mem::replace(&mut *progress, Progress::Over) {
+            Progress::Attached(attached) => {
+                drop(progress);
+                attached.fill(Err(error), Event::ready());
+                true
+            }
+            other => {
+                *progress = other;
+                false
+            }
+        }
+    }
+
     fn check(&self, outputs: Outputs<B>) -> Result<Outputs<B>> {
         if outputs.len() == self.num_devices && outputs.iter().all(|device| device.len() == self.num_outputs)
         {

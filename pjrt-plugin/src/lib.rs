@@ -157,7 +157,12 @@
 //!
 //! # Environment
 //!
-//! `PJRT_PLUGIN_API_MINOR=112` makes a plugin report that version of the C API, for a host that cannot bear a newer one.
+//! `PJRT_PLUGIN_API_MINOR=112` makes a plugin report that version of the C API, for a host that cannot bear a newer one. It
+//! only lowers the version: what cannot be granted is said on stderr.
+//!
+//! `PJRT_PLUGIN_TRACE=calls.json` writes every call of the host, with its arguments, result and time, in a form that
+//! <https://ui.perfetto.dev> and `chrome://tracing` show. `PJRT_PLUGIN_LEAK_REPORT=1` lists on stderr, when the process ends, the
+//! handles that the host has not given back, each with the function that made it.
 
 #![deny(unsafe_code)]
 

@@ -157,6 +157,26 @@ shims! {
         Ok(())
     }
 
+    /// Slot 110.
+    client_dma_map(PJRT_Client_DmaMap_Args) |args, C| {
+        let client = handle!(args.client: ClientState<C>)?;
+        let (data, size) = (input!(args.data), input!(args.size));
+        if data.is_null() {
+            return Err(null("data"));
+        }
+        client.client.map_host_memory(data.expose_provenance(), size)
+    }
+
+    /// Slot 111.
+    client_dma_unmap(PJRT_Client_DmaUnmap_Args) |args, C| {
+        let client = handle!(args.client: ClientState<C>)?;
+        let data = input!(args.data);
+        if data.is_null() {
+            return Err(null("data"));
+        }
+        client.client.unmap_host_memory(data.expose_provenance())
+    }
+
     /// Slot 113. Hosts abort on an error.
     client_update_global_process_info(PJRT_Client_UpdateGlobalProcessInfo_Args) |args, C| {
         let client = handle!(args.client: ClientState<C>)?;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use pjrt_sys::{PJRT_Client, PJRT_Device, PJRT_Memory};
 
 use crate::abi::device::{DescriptionHandle, DeviceHandle};
+use crate::abi::execute::Unfinished;
 use crate::abi::handle::{Handle, registry};
 use crate::abi::memory::MemoryHandle;
 use crate::abi::topology::TopologyHandle;
@@ -25,6 +26,7 @@ pub(crate) struct ClientState<C: PjrtClient> {
     pub(crate) addressable_device_pointers: Box<[*mut PJRT_Device]>,
     pub(crate) addressable_memory_pointers: Box<[*mut PJRT_Memory]>,
     pub(crate) topology: TopologyHandle,
+    pub(crate) unfinished: Unfinished<C::Buffer>,
 }
 
 // SAFETY: the pointers point into `devices` and `memories`, which never move or change; the rest is `Send` and `Sync`.
@@ -80,6 +82,7 @@ impl<C: PjrtClient> ClientState<C> {
                 addressable_device_pointers,
                 addressable_memory_pointers,
                 topology: TopologyHandle::new(topology),
+                unfinished: Unfinished::new(),
             }
         });
         registry::add::<TopologyHandle>((&raw const state.topology).cast());

@@ -5,8 +5,9 @@ use std::sync::{Arc, Weak};
 
 use pjrt_sys::{PJRT_Device, PJRT_Device_Attributes, PJRT_DeviceDescription, PJRT_Memory};
 
-use crate::abi::args::{handle, input, output, output_slice, output_str, shims};
+use crate::abi::args::{bytes, handle, input, output, output_slice, output_str, shims};
 use crate::abi::client_state::ClientState;
+use crate::abi::error::{host_error, with_payloads};
 use crate::abi::handle::Handle;
 use crate::abi::pinned::NamedValues;
 use crate::attributes::AttributeValue;
@@ -195,9 +196,17 @@ shims! {
         Ok(())
     }
 
-    /// Slot 121: no execution is waiting that could be poisoned.
+    /// Slot 121: an error for the outputs of a launch that has not given them yet. What it gives later is dropped.
     device_poison_execution(PJRT_Device_PoisonExecution_Args) |args, C| {
         output!(args.poisoned = false);
+        let device = handle!(args.device: DeviceHandle<C>)?;
+        let message = bytes!(args.error_message, error_message_size)?;
+        // SAFETY: the bytes are a string.
+        let error = unsafe { host_error(input!(args.error_code), message.as_ptr().cast(), message.len()) };
+        // SAFETY: pointer and length describe an array of the host.
+        let error = unsafe { with_payloads(error, input!(args.payload), input!(args.num_payload)) }?.reported();
+        let client = device.client()?;
+        output!(args.poisoned = client.unfinished.poison(input!(args.launch_id), device.index, &error));
         Ok(())
     }
 

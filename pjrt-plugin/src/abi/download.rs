@@ -1,19 +1,18 @@
-//! Buffers that the host reads or copies: slots 69, 70, 92 and 100.
+//! Buffers that the host reads or copies: slots 69, 70, 92, 100 and 131.
 
 use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-use crate::abi::args::{handle, input, null, output, shims};
-use crate::abi::buffer::{BufferHandle, Shape};
-use crate::abi::client_state::ClientState;
+use crate::abi::args::{handle, input, null, output, shims, slice};
+use crate::abi::buffer::{BufferHandle, Shape, element_type};
 use crate::abi::event::event_to_raw;
 use crate::abi::guard;
 use crate::abi::host_memory::HostBytesMut;
 use crate::abi::layout::{HostLayout, place, read_layout};
 use crate::abi::upload::{Place, buffer_to_raw};
 use crate::buffer::PjrtBuffer;
-use crate::client::{BufferRef, PjrtClient};
+use crate::client::{BufferRef, PjrtClient, Placement};
 use crate::error::{Error, Result};
 use crate::event::{Event, EventSource, after};
 use crate::host_buffer::CopyToHost;
@@ -139,6 +138,47 @@ shims! {
         output!(args.dst_buffer = copy(buffer, to)?);
         Ok(())
     }
+
+    /// Slot 131: the same bytes as another array in the same place.
+    buffer_bitcast(PJRT_Buffer_Bitcast_Args) |args, C| {
+        output!(args.out_buffer = ptr::null_mut());
+        let buffer = handle!(args.buffer: BufferHandle<C>)?;
+        let dims = slice!(args.dims as i64, num_dims)?;
+        let shape = Shape::new(element_type(input!(args.element_type))?, dims.to_vec())?;
+        check_bitcast(&buffer.shape, &shape)?;
+        // SAFETY: the field is null or a layout of the host.
+        match unsafe { read_layout(input!(args.device_layout), dims.len()) }? {
+            None => {}
+            Some(HostLayout::Tiled(layout)) if layout.tiles().is_empty() && layout.is_row_major() => {}
+            Some(_) => return Err(Error::unimplemented("a bitcast to a layout that is not dense and row-major")),
+        }
+        let to = Place { device: buffer.device, memory: buffer.memory };
+        let wanted = Arc::clone(&shape);
+        let bitcast = move |client: &C, from: BufferRef<'_, C>, to: Placement<'_, C>| {
+            client.bitcast_buffer(from, to, wanted.element_type, &wanted.dims)
+        };
+        output!(args.out_buffer = derive(buffer, to, shape, bitcast)?);
+        Ok(())
+    }
+}
+
+/// Whether an array of one type can be read as one of another, dense and row-major.
+fn check_bitcast(from: &Shape, to: &Shape) -> Result<()> {
+    // Elements of less than a byte are packed on a device of one plugin and not on that of another.
+    let packed = |shape: &Shape| shape.element_type.bits() < 8;
+    if (packed(from) || packed(to)) && from.element_type.bits() != to.element_type.bits() {
+        return Err(Error::unimplemented(format!(
+            "a bitcast of {from} to {to}, with elements of less than a byte"
+        )));
+    }
+    if from.host_size() != to.host_size() {
+        return Err(Error::invalid_argument(format!(
+            "a bitcast of {from}, which has {} bytes, to {to}, which has {}",
+            from.host_size(),
+            to.host_size()
+        )));
+    }
+    Ok(())
 }
 
 /// Which bytes of an array a raw copy takes.
@@ -176,24 +216,38 @@ pub(crate) unsafe fn copy_range<C: PjrtClient>(
     read_back::<C>(held, copy);
 }
 
-/// Copies a buffer: at once if its data is there, otherwise as soon as it is.
+/// Copies a buffer to another place.
 fn copy<C: PjrtClient>(buffer: &BufferHandle<C>, to: Place) -> Result<*mut pjrt_sys::PJRT_Buffer> {
+    derive(buffer, to, Arc::clone(&buffer.shape), |client, from, to| client.copy_buffer(from, to))
+}
+
+/// Makes a buffer from another one: at once if its data is there, otherwise as soon as it is.
+fn derive<C: PjrtClient>(
+    buffer: &BufferHandle<C>,
+    to: Place,
+    shape: Arc<Shape>,
+    make: impl FnOnce(&C, BufferRef<'_, C>, Placement<'_, C>) -> Result<Pending<C::Buffer>> + Send + 'static,
+) -> Result<*mut pjrt_sys::PJRT_Buffer> {
     let held = buffer.state.share()?;
-    let from = Place { device: buffer.device, memory: buffer.memory };
-    let shape = Arc::clone(&buffer.shape);
+    let (client, source) = (Arc::clone(&buffer.client), Arc::clone(&buffer.shape));
+    let place = Place { device: buffer.device, memory: buffer.memory };
+    let make = move |storage: Arc<C::Buffer>| {
+        let from = BufferRef {
+            storage: &storage,
+            device: client.author_device(place.device)?,
+            memory: &client.memories[place.memory].memory,
+            element_type: source.element_type,
+            dims: &source.dims,
+        };
+        make(&client.client, from, to.placement(&client, None)?)
+    };
     let state = match held.outcome() {
         Some(Err(error)) => BufferState::failed(error),
-        Some(Ok(())) => {
-            let storage = held.claim.redeem()?;
-            BufferState::from_pending(copy_now(&buffer.client, &storage, &shape, from, to)?)
-        }
+        Some(Ok(())) => BufferState::from_pending(make(held.claim.redeem()?)?),
         None => {
             let (state, promise) = BufferState::promised();
-            let (client, shape) = (Arc::clone(&buffer.client), Arc::clone(&shape));
             with_data(held, move |storage| {
-                let pending = storage
-                    .and_then(|storage| guard::catch(|| copy_now(&client, &storage, &shape, from, to)));
-                match pending {
+                match storage.and_then(|storage| guard::catch(|| make(storage))) {
                     Ok(pending) => pending.receive(|value| promise.deliver(value)),
                     Err(error) => promise.deliver(Err(error)),
                 }
@@ -202,21 +256,4 @@ fn copy<C: PjrtClient>(buffer: &BufferHandle<C>, to: Place) -> Result<*mut pjrt_
         }
     };
     buffer_to_raw(&buffer.client, to, shape, state)
-}
-
-fn copy_now<C: PjrtClient>(
-    client: &ClientState<C>,
-    storage: &Arc<C::Buffer>,
-    shape: &Shape,
-    from: Place,
-    to: Place,
-) -> Result<Pending<C::Buffer>> {
-    let from = BufferRef {
-        storage,
-        device: client.author_device(from.device)?,
-        memory: &client.memories[from.memory].memory,
-        element_type: shape.element_type,
-        dims: &shape.dims,
-    };
-    client.client.copy_buffer(from, to.placement(client, None)?)
 }

@@ -5,13 +5,15 @@ use std::ptr;
 
 use pjrt_sys::{
     PJRT_Error, PJRT_Error_Code, PJRT_Error_Destroy_Args, PJRT_Error_FunctionTable, PJRT_Error_Message_Args,
-    PJRT_Error_PayloadVisitor, SizedStruct,
+    PJRT_Error_PayloadVisitor, PJRT_NamedValue, SizedStruct,
 };
 
 use crate::abi::args::{View, chars, fields_of, handle, input, output, output_str, shims};
 use crate::abi::handle::{self, Handle};
+use crate::abi::pinned::read_named_values;
 use crate::client::PjrtClient;
 use crate::error::{Error, ErrorCode};
+use crate::options::OptionValue;
 
 /// An error as the host sees it.
 #[repr(C)]
@@ -78,6 +80,24 @@ pub(crate) unsafe fn host_error(code: PJRT_Error_Code, message: *const c_char, m
     // SAFETY: this function's contract.
     let bytes = unsafe { super::args::borrowed_slice::<u8>(message.cast(), message_size, "message") };
     Error::new(ErrorCode::from_number(code.0), bytes.map(super::args::text).unwrap_or_default())
+}
+
+/// An error with the payloads that a host attaches to it, as named values.
+///
+/// # Safety
+///
+/// `values` is null or the start of `len` values as the C API describes them, readable until the call returns.
+pub(crate) unsafe fn with_payloads(
+    error: Error,
+    values: *const PJRT_NamedValue,
+    len: usize,
+) -> crate::error::Result<Error> {
+    // SAFETY: this function's contract.
+    let payloads = unsafe { read_named_values(values, len) }?;
+    payloads.into_iter().try_fold(error, |error, (name, value)| match value {
+        OptionValue::String(text) => Ok(error.with_payload(name, text)),
+        _ => Err(Error::invalid_argument(format!("the payload '{name}' of an error is not a string"))),
+    })
 }
 
 struct Table(PJRT_Error_FunctionTable);

@@ -1,22 +1,24 @@
-//! Running programs: slot 55.
+//! Running programs: slots 55, 98 and 99.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, Weak};
 
-use pjrt_sys::{PJRT_Buffer, PJRT_ExecuteOptions};
+use pjrt_sys::{PJRT_Buffer, PJRT_ExecuteContext, PJRT_ExecuteOptions};
 
-use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, shims, slice};
+use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, shims, slice};
 use crate::abi::buffer::{BufferHandle, Shape};
 use crate::abi::event::event_to_raw;
-use crate::abi::handle::{self, borrow};
+use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_callback::{Lease, read_callbacks};
 use crate::abi::loaded::LoadedHandle;
 use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::execution::{Execution, Finished, Outcome, Target};
+use crate::execution::{Execution, Finished, Launch, Outcome, Target};
 use crate::host_callback::HostCallbacks;
 use crate::storage::{BufferState, Claim, Held};
+use crate::sync::lock;
 
 /// What the host says about a launch.
 #[derive(Default)]
@@ -49,6 +51,51 @@ unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions, num_devices: usize
     })
 }
 
+/// What hosts hang data for custom calls on. They do so through the FFI extension; without it, it stays empty.
+struct ExecuteContext;
+
+impl Handle for ExecuteContext {
+    type Opaque = PJRT_ExecuteContext;
+    const KIND: &'static str = "PJRT_ExecuteContext";
+}
+
+/// Launches whose outputs have not come yet, the earliest first.
+pub(crate) struct Unfinished<B>(Mutex<VecDeque<UnfinishedLaunch<B>>>);
+
+struct UnfinishedLaunch<B> {
+    id: i32,
+    /// Places among the client's devices.
+    devices: Box<[usize]>,
+    /// Held by the execution until it finishes.
+    launch: Weak<Launch<B>>,
+}
+
+impl<B> Unfinished<B> {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    fn add(&self, id: i32, devices: &[usize], launch: &Arc<Launch<B>>) {
+        let mut all = lock(&self.0);
+        // What has finished goes from the front, so that a launch costs the same however many there were.
+        while all.front().is_some_and(|first| first.launch.strong_count() == 0) {
+            all.pop_front();
+        }
+        all.push_back(UnfinishedLaunch { id, devices: devices.into(), launch: Arc::downgrade(launch) });
+    }
+
+    /// Puts an error into the outputs of the earliest launch of this number on a device; whether there was one.
+    pub(crate) fn poison(&self, id: i32, device: usize, error: &Error) -> bool {
+        let of_id: Vec<Arc<Launch<B>>> = lock(&self.0)
+            .iter()
+            .filter(|launch| launch.id == id && launch.devices.contains(&device))
+            .filter_map(|launch| launch.launch.upgrade())
+            .collect();
+        // With no lock held, because this calls the host back.
+        of_id.iter().any(|launch| launch.poison(error.clone()))
+    }
+}
+
 /// The devices of a launch: places among the client's, and ids.
 struct Targets<'a> {
     places: &'a [usize],
@@ -56,6 +103,19 @@ struct Targets<'a> {
 }
 
 shims! {
+    /// Slot 98.
+    execute_context_create(PJRT_ExecuteContext_Create_Args) |args, C| {
+        output!(args.context = handle::into_raw(ExecuteContext));
+        Ok(())
+    }
+
+    /// Slot 99. Hosts destroy it as soon as the launch has returned.
+    execute_context_destroy(PJRT_ExecuteContext_Destroy_Args) |args, C| {
+        // SAFETY: the host gives the context up, which came from slot 98.
+        drop(unsafe { handle::from_raw::<ExecuteContext>(input!(args.context), "context") }?);
+        Ok(())
+    }
+
     /// Slot 55: one launch on all devices of the executable, or on the one that is named.
     loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args) |args, C| {
         let loaded = handle!(args.executable: LoadedHandle<C>)?;
@@ -120,7 +180,11 @@ shims! {
             Some(error) => execution.fail(error),
             None => loaded.client.client.execute(&author, execution)?,
         }
-        let ready = Writer { loaded, places: targets.places, lists: output_lists }.write(launch.attach());
+        let outcome = launch.attach();
+        if let Outcome::Pending { .. } = &outcome {
+            loaded.client.unfinished.add(options.launch_id, targets.places, &launch);
+        }
+        let ready = Writer { loaded, places: targets.places, lists: output_lists }.write(outcome);
         let over = lease.end_with(ready);
         let events = input!(args.device_complete_events);
         if !events.is_null() {

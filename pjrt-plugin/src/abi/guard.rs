@@ -11,6 +11,7 @@ use pjrt_sys::{PJRT_Error, SizedStruct};
 use crate::abi::args::View;
 use crate::abi::error::error_to_raw;
 use crate::abi::float_environment::DefaultFloats;
+use crate::abi::observe::Call;
 use crate::error::{Error, Result};
 
 /// The key of the payload in which an error made of a panic carries the backtrace.
@@ -86,8 +87,14 @@ pub(crate) unsafe fn call<T: SizedStruct>(
     args: *mut T,
     body: impl FnOnce(View<'_, T>) -> Result<()>,
 ) -> *mut PJRT_Error {
+    let call = Call::begin(function_name::<T>());
     // SAFETY: the caller's contract is the callee's.
-    match catch(|| unsafe { View::new(args) }.and_then(body)) {
+    let outcome = catch(|| unsafe { View::new(args) }.and_then(body));
+    if let Some(call) = &call {
+        // SAFETY: the caller's contract, and after success that of the function that the struct is for.
+        unsafe { call.returned(args.cast(), T::LAYOUT, outcome.as_ref().err()) };
+    }
+    match outcome {
         Ok(()) => ptr::null_mut(),
         Err(error) => error_to_raw(error.in_function(function_name::<T>())),
     }

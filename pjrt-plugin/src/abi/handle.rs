@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::abi::args::null;
+use crate::abi::observe;
 use crate::error::Result;
 
 /// An object that a host has a pointer to.
@@ -39,6 +40,7 @@ pub(crate) unsafe fn borrow<'a, H: Handle>(pointer: *const H::Opaque, name: &str
 pub(crate) fn into_raw<H: Handle>(object: H) -> *mut H::Opaque {
     let pointer = Box::into_raw(Box::new(object)).cast();
     registry::add::<H>(pointer);
+    observe::handle_made(pointer.addr(), H::KIND);
     pointer
 }
 
@@ -52,6 +54,7 @@ pub(crate) unsafe fn from_raw<H: Handle>(pointer: *mut H::Opaque, name: &str) ->
         return Ok(None);
     }
     registry::remove::<H>(pointer, name)?;
+    observe::handle_taken(pointer.addr(), H::KIND);
     // SAFETY: the pointer came from `Box::into_raw` of a `Box<H>`, and nobody else has it.
     Ok(Some(unsafe { Box::from_raw(pointer.cast::<H>()) }))
 }
@@ -60,6 +63,7 @@ pub(crate) unsafe fn from_raw<H: Handle>(pointer: *mut H::Opaque, name: &str) ->
 pub(crate) fn share_into_raw<H: Handle>(object: Arc<H>) -> *mut H::Opaque {
     let pointer = Arc::into_raw(object).cast_mut().cast();
     registry::add::<H>(pointer);
+    observe::handle_made(pointer.addr(), H::KIND);
     pointer
 }
 
@@ -76,6 +80,7 @@ pub(crate) unsafe fn share_from_raw<H: Handle>(
         return Ok(None);
     }
     registry::remove::<H>(pointer, name)?;
+    observe::handle_taken(pointer.addr(), H::KIND);
     // SAFETY: the pointer came from `Arc::into_raw` of an `Arc<H>` whose share is given up here.
     Ok(Some(unsafe { Arc::from_raw(pointer.cast::<H>()) }))
 }

@@ -2,7 +2,8 @@
 //!
 //! One file per kind of object, with a generic `extern "C"` function per slot of the table; `table` puts them together.
 //! Around them: `guard` stops panics, `args` reads and writes structs of the host's version, `handle` follows the host's
-//! pointers, `host_callback` calls the host's functions, `pinned` keeps strings and arrays where the host can read them.
+//! pointers, `host_callback` calls the host's functions, `pinned` keeps strings and arrays where the host can read them,
+//! `observe` writes traces and lists of leaks.
 
 #![allow(unsafe_code)]
 // The C names stand, also in patterns.
@@ -14,6 +15,7 @@ pub(crate) mod args;
 pub(crate) mod buffer;
 pub(crate) mod client;
 pub(crate) mod client_state;
+pub(crate) mod decode;
 pub(crate) mod deferred;
 pub(crate) mod device;
 pub(crate) mod download;
@@ -30,9 +32,11 @@ pub(crate) mod kv;
 pub(crate) mod layout;
 pub(crate) mod loaded;
 pub(crate) mod memory;
+pub(crate) mod observe;
 pub(crate) mod pinned;
 pub(crate) mod plugin;
 pub(crate) mod table;
 pub(crate) mod topology;
+pub(crate) mod transfer;
 pub(crate) mod unimplemented;
 pub(crate) mod upload;

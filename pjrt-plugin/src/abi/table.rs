@@ -21,6 +21,7 @@ use crate::abi::loaded::*;
 use crate::abi::memory::*;
 use crate::abi::plugin::*;
 use crate::abi::topology::*;
+use crate::abi::transfer::*;
 use crate::abi::unimplemented::*;
 use crate::abi::upload::*;
 use crate::client::PjrtClient;
@@ -87,7 +88,7 @@ impl Export {
     }
 
     /// The table, made at the first call. `api_minor` is the version of the C API that the plugin reports; the environment
-    /// variable `PJRT_PLUGIN_API_MINOR` overrides it. `extensions` are those that the author opted into.
+    /// variable `PJRT_PLUGIN_API_MINOR` lowers it. `extensions` are those that the author opted into.
     pub fn get<C: PjrtClient>(
         &'static self,
         api_minor: Option<i32>,
@@ -97,10 +98,12 @@ impl Export {
             guard::install_hook();
             pin_library(ptr::from_ref(self).cast());
             let mut table = table::<C>(extensions);
-            let from_environment =
-                std::env::var("PJRT_PLUGIN_API_MINOR").ok().and_then(|minor| minor.parse().ok());
-            if let Some(minor) = from_environment.or(api_minor) {
-                lower(&mut table, minor);
+            let wish = std::env::var(API_MINOR_VARIABLE).ok();
+            let (minor, complaint) = reported_minor(api_minor, wish.as_deref());
+            table.pjrt_api_version.minor_version = minor;
+            // There is no error to return here, and a plugin that ignores what it was told in silence is a riddle.
+            if let Some(complaint) = complaint {
+                eprintln!("{complaint}");
             }
             Table(table)
         });
@@ -120,9 +123,24 @@ impl std::fmt::Debug for Export {
     }
 }
 
-/// Reports an older version of the C API; a newer one than this crate has is not reported.
-fn lower(table: &mut PJRT_Api, minor: i32) {
-    table.pjrt_api_version.minor_version = minor.clamp(0, PJRT_API_MINOR as c_int);
+/// The environment variable that lowers the reported version.
+const API_MINOR_VARIABLE: &str = "PJRT_PLUGIN_API_MINOR";
+
+/// The minor version to report: the lowest of what this crate has, what the author chose and what the environment wishes.
+/// A version above that of the others would promise functions that are not there. The text is a complaint about a wish that
+/// is not granted as it stands.
+fn reported_minor(author: Option<i32>, wish: Option<&str>) -> (c_int, Option<String>) {
+    let newest = PJRT_API_MINOR as c_int;
+    let most = author.unwrap_or(newest).clamp(0, newest);
+    let Some(wish) = wish else { return (most, None) };
+    let not_granted = |why: String| (most, Some(format!("{API_MINOR_VARIABLE}={wish}: {why}")));
+    match wish.trim().parse::<c_int>() {
+        Ok(minor) if (0..=most).contains(&minor) => (minor, None),
+        Ok(minor) if minor > most => {
+            not_granted(format!("the variable can only lower the version; the plugin reports 0.{most}"))
+        }
+        _ => not_granted(format!("not a minor version from 0 to {most}; the plugin reports 0.{most}")),
+    }
 }
 
 /// Keeps the library that contains an address in memory until the process ends. Some hosts close it after they asked for the
@@ -141,3 +159,27 @@ fn pin_library(address: *const std::ffi::c_void) {
 
 #[cfg(not(unix))]
 fn pin_library(_: *const std::ffi::c_void) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reported_version_is_the_lowest_of_crate_author_and_environment() {
+        let newest = PJRT_API_MINOR as c_int;
+        assert_eq!(reported_minor(None, None), (newest, None));
+        assert_eq!(reported_minor(Some(112), None), (112, None));
+        assert_eq!(reported_minor(Some(newest + 1), None), (newest, None));
+        assert_eq!(reported_minor(None, Some("54")), (54, None));
+        assert_eq!(reported_minor(Some(112), Some(" 90 ")), (90, None));
+    }
+
+    #[test]
+    fn a_wish_for_a_version_that_cannot_be_reported_is_refused_aloud() {
+        for wish in ["113", "1000", "-1", "new", ""] {
+            let (minor, complaint) = reported_minor(Some(112), Some(wish));
+            assert_eq!(minor, 112, "{wish}");
+            assert!(complaint.unwrap().starts_with(&format!("PJRT_PLUGIN_API_MINOR={wish}: ")), "{wish}");
+        }
+    }
+}

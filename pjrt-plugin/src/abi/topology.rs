@@ -2,12 +2,14 @@
 
 use pjrt_sys::{PJRT_DeviceDescription, PJRT_TopologyDescription};
 
-use crate::abi::args::{bytes, handle, input, output, output_slice, output_str, shims};
+use crate::abi::args::{bytes, handle, input, output, output_slice, output_str, shims, text};
 use crate::abi::client_state::ClientState;
 use crate::abi::device::DescriptionHandle;
 use crate::abi::handle::{self, Handle, registry};
-use crate::abi::pinned::{NamedValues, delete_serialized, serialized};
-use crate::error::Error;
+use crate::abi::pinned::{NamedValues, delete_serialized, read_named_values, serialized};
+use crate::client::PjrtClient;
+use crate::error::{Error, Result};
+use crate::options::{OptionValue, Options};
 use crate::topology::Topology;
 
 /// A topology as the host sees it: its own, or its client's.
@@ -52,10 +54,33 @@ impl Drop for TopologyHandle {
     }
 }
 
+/// Asks the author for a topology, and makes sure that it is one of this platform.
+fn create<C: PjrtClient>(name: &str, given: Vec<(String, OptionValue)>) -> Result<Topology> {
+    let topology = C::create_topology(name, &Options::new(C::TOPOLOGY_OPTIONS, given)?)?;
+    if topology.platform_name() == C::PLATFORM_NAME {
+        return Ok(topology);
+    }
+    Err(Error::internal(format!(
+        "the plugin '{}' describes a topology of platform '{}'",
+        C::PLATFORM_NAME,
+        topology.platform_name()
+    )))
+}
+
 shims! {
+    /// Slot 82.
+    topology_description_create(PJRT_TopologyDescription_Create_Args) |args, C| {
+        output!(args.topology = std::ptr::null_mut());
+        let name = text(bytes!(args.topology_name, topology_name_size)?);
+        // SAFETY: pointer and length describe an array of the host.
+        let given = unsafe { read_named_values(input!(args.create_options), input!(args.num_options)) }?;
+        output!(args.topology = handle::into_raw(TopologyHandle::new(create::<C>(&name, given)?)));
+        Ok(())
+    }
+
     /// Slot 83: frees one that the host owns.
     topology_description_destroy(PJRT_TopologyDescription_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the topology up, which came from slot 114.
+        // SAFETY: the host gives the topology up, which came from slot 82 or 114.
         drop(unsafe { handle::from_raw::<TopologyHandle>(input!(args.topology), "topology") }?);
         Ok(())
     }

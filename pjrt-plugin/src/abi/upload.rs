@@ -13,7 +13,7 @@ use pjrt_sys::{
 use crate::abi::args::{handle, input, null, output, shims, slice};
 use crate::abi::buffer::{BufferHandle, Shape, element_type};
 use crate::abi::client_state::ClientState;
-use crate::abi::error::host_error;
+use crate::abi::error::{host_error, with_payloads};
 use crate::abi::event::{HostPointer, event_to_raw};
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_memory::HostBytes;
@@ -221,6 +221,8 @@ shims! {
         // SAFETY: message and size describe a string of the host.
         let error =
             unsafe { host_error(input!(args.error_code), input!(args.error_message), input!(args.error_message_size)) };
+        // SAFETY: pointer and length describe an array of the host.
+        let error = unsafe { with_payloads(error, input!(args.payload), input!(args.num_payload)) }?;
         output!(args.buffer = buffer_to_raw(client, place, shape, BufferState::failed(error.reported()))?);
         Ok(())
     }

@@ -468,3 +468,30 @@ fn a_raw_copy_can_learn_later_where_to_go() {
     assert_eq!(copy(8, PJRT_Error_Code_ABORTED).unwrap_err().code, ErrorCode::Aborted as u32);
     assert_eq!(copy(12, PJRT_Error_Code_OK).unwrap_err().code, ErrorCode::InvalidArgument as u32);
 }
+
+#[test]
+fn a_bitcast_reads_the_same_bytes_as_another_array() {
+    let client = Client::new(&[option("uploads", 204)]);
+    let buffer = client.upload(0, &[1.0, 2.0, 3.0, 4.0]);
+    let bitcast = |element_type, dims: &[i64]| {
+        call!(PJRT_Buffer_Bitcast(PJRT_Buffer_Bitcast_Args {
+            buffer: buffer.0,
+            element_type,
+            dims: dims.as_ptr(),
+            num_dims: dims.len(),
+        }))
+        .map(|args| Buffer(args.out_buffer))
+    };
+    // The data is not there yet.
+    let cast = bitcast(PJRT_Buffer_Type_U16, &[2, 4]).unwrap();
+    while run_queue(204) > 0 {}
+    let halves = [0, 0x3f80, 0, 0x4000, 0, 0x4040, 0, 0x4080_u16];
+    assert_eq!(cast.bytes(ptr::null_mut()).unwrap(), halves.map(u16::to_ne_bytes).concat());
+    let args = call!(PJRT_Buffer_Dimensions(PJRT_Buffer_Dimensions_Args { buffer: cast.0 })).unwrap();
+    assert_eq!(array(args.dims, args.num_dims), [2, 4]);
+    assert!(!buffer.is_deleted());
+    let error = bitcast(PJRT_Buffer_Type_U16, &[4]).err().unwrap();
+    assert_eq!(error.code, ErrorCode::InvalidArgument as u32, "{error:?}");
+    let error = bitcast(PJRT_Buffer_Type_U4, &[16]).err().unwrap();
+    assert_eq!(error.code, ErrorCode::Unimplemented as u32, "{error:?}");
+}

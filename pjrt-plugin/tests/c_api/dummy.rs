@@ -7,8 +7,8 @@ use pjrt_plugin::ext::{Sharding, Shardings};
 use pjrt_plugin::{
     ArraySpec, AttributeValue, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription,
     ElementType, Error, ErrorCode, Execution, HostBuffer, HostCallbacks, Input, Memory, MemoryStats,
-    OptionSpec, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement, PluginAttributes,
-    ProcessInfo, Promise, Result, promise,
+    OptionSpec, Options, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement,
+    PluginAttributes, ProcessInfo, Promise, Result, Topology, promise,
 };
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -35,6 +35,8 @@ pub(crate) struct Dummy {
     /// The queue of readbacks, or 0 for none.
     readbacks: i64,
     panic_in: String,
+    /// The start of the host memory that is mapped.
+    mapped: Mutex<Vec<usize>>,
 }
 
 pub(crate) struct Device {
@@ -88,6 +90,9 @@ impl PjrtClient for Dummy {
         OptionSpec::string("panic_in", "", "the method to panic in"),
     ];
 
+    const TOPOLOGY_OPTIONS: &'static [OptionSpec] =
+        &[OptionSpec::integer("length", 2, "how many devices there are in the row")];
+
     fn plugin_attributes() -> PluginAttributes {
         PluginAttributes::new()
             .stablehlo_current_version([1, 13, 0])
@@ -121,7 +126,33 @@ impl PjrtClient for Dummy {
             uploads: options.integer("uploads")?,
             readbacks: options.integer("readbacks")?,
             panic_in,
+            mapped: Mutex::default(),
         })
+    }
+
+    fn create_topology(name: &str, options: &Options) -> Result<Topology> {
+        if name != "row" {
+            return Err(Error::invalid_argument(format!("'{name}' is no topology")));
+        }
+        let ids = 0..i32::try_from(options.integer("length")?).unwrap();
+        let devices = ids.map(|id| DeviceDescription::new(id, "dummy")).collect();
+        Ok(Topology::new(Self::PLATFORM_NAME, "dummy 1", devices))
+    }
+
+    fn map_host_memory(&self, address: usize, size: usize) -> Result<()> {
+        if size == 0 {
+            return Err(Error::invalid_argument("nothing to map"));
+        }
+        self.mapped.lock().unwrap().push(address);
+        Ok(())
+    }
+
+    fn unmap_host_memory(&self, address: usize) -> Result<()> {
+        let mut mapped = self.mapped.lock().unwrap();
+        let place = mapped.iter().position(|mapped| *mapped == address);
+        let place = place.ok_or_else(|| Error::invalid_argument("nothing is mapped there"))?;
+        mapped.remove(place);
+        Ok(())
     }
 
     fn devices(&self) -> &[Device] {

@@ -127,9 +127,12 @@ fn destroying_null_is_allowed() {
 
 #[test]
 fn what_is_not_implemented_names_itself() {
-    let error = call!(PJRT_Client_DmaMap(PJRT_Client_DmaMap_Args {})).err().unwrap();
+    let error = call!(PJRT_TopologyDescription_GetMemorySpaceKindIds(
+        PJRT_TopologyDescription_GetMemorySpaceKindIds_Args {}
+    ));
+    let error = error.err().unwrap();
     assert_eq!(error.code, ErrorCode::Unimplemented as u32);
-    assert!(error.message.contains("PJRT_Client_DmaMap"), "{error:?}");
+    assert!(error.message.contains("PJRT_TopologyDescription_GetMemorySpaceKindIds"), "{error:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::ptr;
 
 use pjrt_plugin::{CompileOptions, DeviceAssignment, ErrorCode};
+use pjrt_sys::{PJRT_Error_Code_DATA_LOSS, PJRT_ExecuteOptions, SizedStruct};
 
 use crate::dummy::run_queue;
 use crate::host::*;
@@ -212,4 +213,49 @@ fn only_a_portable_executable_runs_on_any_device() {
     let portable = client.compile_with("negate", "mlir", &options(1, vec![0], true)).unwrap();
     let launch = portable.launch(&[&[&one]], &[], device).unwrap();
     assert_eq!(launch.outputs[0][0].numbers().unwrap(), NEGATED);
+}
+
+#[test]
+fn an_execution_may_have_a_context() {
+    let client = Client::new(&[]);
+    let (executable, buffer) = (client.compile("negate").unwrap(), client.upload(0, &[1.0; 4]));
+    let context = call!(PJRT_ExecuteContext_Create(PJRT_ExecuteContext_Create_Args {})).unwrap().context;
+    let options = PJRT_ExecuteOptions { context, ..PJRT_ExecuteOptions::zeroed() };
+    let launch = executable.launch_with(&[&[&buffer]], options, std::ptr::null_mut()).unwrap();
+    call!(PJRT_ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args { context })).unwrap();
+    assert_eq!(launch.outputs[0][0].numbers().unwrap(), [-1.0; 4]);
+    call!(PJRT_ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args {})).unwrap();
+}
+
+#[test]
+fn a_launch_that_has_not_finished_can_be_poisoned_once() {
+    let client = Client::new(&[]);
+    let (executable, buffer) = (client.compile("later 401").unwrap(), client.upload(0, &NUMBERS));
+    let poison = |device: usize, launch_id: i32, message: &str| {
+        let payload = [text_option("who", "the host")];
+        call!(PJRT_Device_PoisonExecution(PJRT_Device_PoisonExecution_Args {
+            device: client.devices()[device],
+            launch_id,
+            error_code: PJRT_Error_Code_DATA_LOSS,
+            error_message: message.as_ptr().cast(),
+            error_message_size: message.len(),
+            payload: payload.as_ptr(),
+            num_payload: 1,
+        }))
+        .unwrap()
+        .poisoned
+    };
+    let launch = executable.run(&[&buffer]).unwrap();
+    let next = executable.run(&[&buffer]).unwrap();
+    assert!(!poison(0, 8, "another launch"));
+    assert!(!poison(1, -7, "another device"));
+    assert!(poison(0, -7, "a neighbour is gone"));
+    let error = await_event(launch.events[0]).unwrap_err();
+    assert_eq!((error.code, error.message.as_str()), (ErrorCode::DataLoss as u32, "a neighbour is gone"));
+    assert_eq!(error.payloads, [("who".to_owned(), b"the host".to_vec())]);
+    // The program finishes all the same, and its results come to nothing.
+    assert_eq!(run_queue(401), 2);
+    assert_eq!(launch.outputs[0][0].numbers().unwrap_err(), error);
+    assert_eq!(next.outputs[0][0].numbers().unwrap(), NEGATED);
+    assert!(!poison(0, -7, "too late"));
 }

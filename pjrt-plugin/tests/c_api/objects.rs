@@ -324,3 +324,36 @@ fn kv_callbacks_are_used_only_by_a_distributed_client() {
     assert!(error.message.contains("the host gave no way to put a value"), "{error:?}");
     Client::new(&[option("num_nodes", 1), option("node_id", 0)]);
 }
+
+#[test]
+fn a_topology_is_described_by_name_and_options() {
+    let create = |name: &str, options: &[PJRT_NamedValue]| {
+        call!(PJRT_TopologyDescription_Create(PJRT_TopologyDescription_Create_Args {
+            topology_name: name.as_ptr().cast(),
+            topology_name_size: name.len(),
+            create_options: options.as_ptr(),
+            num_options: options.len(),
+        }))
+        .map(|args| args.topology)
+    };
+    let topology = create("row", &[option("length", 3)]).unwrap();
+    let args = call!(PJRT_TopologyDescription_GetDeviceDescriptions(
+        PJRT_TopologyDescription_GetDeviceDescriptions_Args { topology }
+    ));
+    assert_eq!(args.unwrap().num_descriptions, 3);
+    call!(PJRT_TopologyDescription_Destroy(PJRT_TopologyDescription_Destroy_Args { topology })).unwrap();
+    assert!(create("ring", &[]).unwrap_err().message.contains("'ring' is no topology"));
+    assert!(create("row", &[option("lenght", 3)]).unwrap_err().message.contains("length"));
+}
+
+#[test]
+fn host_memory_is_mapped_and_unmapped_by_its_address() {
+    let client = Client::new(&[]);
+    let data = [0_u8; 16].as_mut_ptr().cast();
+    let unmap = || call!(PJRT_Client_DmaUnmap(PJRT_Client_DmaUnmap_Args { client: client.0, data }));
+    assert!(unmap().is_err());
+    call!(PJRT_Client_DmaMap(PJRT_Client_DmaMap_Args { client: client.0, data, size: 16 })).unwrap();
+    unmap().unwrap();
+    assert!(unmap().is_err());
+    assert!(call!(PJRT_Client_DmaMap(PJRT_Client_DmaMap_Args { client: client.0, size: 16 })).is_err());
+}

@@ -1,0 +1,212 @@
+//! What people ask to see through the environment: a trace of the host's calls, and what was alive at the end.
+//!
+//! Both watch the same two places, the beginning and end of a call and the making and taking back of a handle. Where
+//! neither is asked for, each of these is one look at a flag.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::sync::{LazyLock, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pjrt_sys::StructLayout;
+
+use crate::abi::decode;
+use crate::error::Error;
+use crate::sync::lock;
+
+/// Names the file that the calls are written to.
+const TRACE_VARIABLE: &str = "PJRT_PLUGIN_TRACE";
+/// Asks for a list of what is alive at the end.
+const LEAK_VARIABLE: &str = "PJRT_PLUGIN_LEAK_REPORT";
+
+struct Observer {
+    trace: Option<Trace>,
+    handles: Option<Mutex<Handles>>,
+}
+
+/// Looked up once; nothing in most processes.
+static OBSERVER: LazyLock<Option<Observer>> = LazyLock::new(|| {
+    let trace = std::env::var_os(TRACE_VARIABLE).filter(|path| !path.is_empty()).and_then(Trace::create);
+    let wants_leaks = std::env::var_os(LEAK_VARIABLE).is_some_and(|value| value == "1");
+    let handles = wants_leaks.then(|| {
+        // SAFETY: the function takes nothing and returns nothing; the library that it is in stays in memory.
+        unsafe { libc::atexit(report_at_exit) };
+        Mutex::default()
+    });
+    (trace.is_some() || handles.is_some()).then_some(Observer { trace, handles })
+});
+
+thread_local! {
+    /// The function that the host is calling on this thread.
+    static CURRENT: Cell<Option<&'static str>> = const { Cell::new(None) };
+}
+
+/// A call of the host that is watched, until this is dropped.
+pub(crate) struct Call {
+    observer: &'static Observer,
+    function: &'static str,
+    outer: Option<&'static str>,
+    start: Instant,
+}
+
+impl Call {
+    /// Nothing if nobody watches.
+    pub(crate) fn begin(function: &'static str) -> Option<Self> {
+        let observer = OBSERVER.as_ref()?;
+        Some(Self { observer, function, outer: CURRENT.replace(Some(function)), start: Instant::now() })
+    }
+
+    /// Writes the call down.
+    ///
+    /// # Safety
+    ///
+    /// `args` is null or a struct of this layout, of the host's version, after the call that it was for; if there is no
+    /// error, its strings and arrays are what the C API says.
+    pub(crate) unsafe fn returned(&self, args: *const u8, layout: &StructLayout, error: Option<&Error>) {
+        let Some(trace) = &self.observer.trace else { return };
+        let took = self.start.elapsed();
+        // SAFETY: this function's contract.
+        let fields = unsafe { decode::fields(args, layout, error.is_none()) };
+        trace.write(self.function, self.start, took, fields, error);
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        CURRENT.set(self.outer);
+    }
+}
+
+/// A file of events in the form that Perfetto and Chrome read: a JSON array, one element on each line, which needs no end.
+struct Trace {
+    file: Mutex<File>,
+    start: Instant,
+}
+
+impl Trace {
+    /// `%p` in the path stands for the number of the process: a host's children have the same environment.
+    fn create(path: OsString) -> Option<Self> {
+        let path = match path.to_str() {
+            Some(text) => OsString::from(text.replace("%p", &std::process::id().to_string())),
+            None => path,
+        };
+        let opened = File::create(&path).and_then(|mut file| file.write_all(b"[\n").map(|()| file));
+        match opened {
+            Ok(file) => Some(Self { file: Mutex::new(file), start: Instant::now() }),
+            Err(error) => {
+                eprintln!("{TRACE_VARIABLE}={}: {error}; nothing is traced", path.display());
+                None
+            }
+        }
+    }
+
+    fn write(
+        &self,
+        function: &str,
+        start: Instant,
+        took: Duration,
+        fields: Vec<(&'static str, String)>,
+        error: Option<&Error>,
+    ) {
+        let result = error.map_or_else(
+            || "\"OK\"".to_owned(),
+            |error| decode::quoted(&format!("{}: {error}", error.code())),
+        );
+        let mut arguments: Vec<String> =
+            fields.iter().map(|(name, value)| format!("{}:{value}", decode::quoted(name))).collect();
+        arguments.push(format!("\"result\":{result}"));
+        let line = format!(
+            "{{\"name\":\"{function}\",\"cat\":\"pjrt\",\"ph\":\"X\",\"ts\":{:.3},\"dur\":{:.3},\"pid\":{},\"tid\":{},\"args\":{{{}}}}},\n",
+            start.saturating_duration_since(self.start).as_nanos() as f64 / 1e3,
+            took.as_nanos() as f64 / 1e3,
+            std::process::id(),
+            thread_number(),
+            arguments.join(",")
+        );
+        // One write for each line, so that a host that crashes leaves whole lines. A full disk must not stop the host.
+        let _ = lock(&self.file).write_all(line.as_bytes());
+    }
+}
+
+/// A small number for each thread, in the order of their first calls.
+fn thread_number() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.try_with(|number| *number).unwrap_or(0)
+}
+
+/// Handles that the host has not given back.
+#[derive(Default)]
+struct Handles {
+    made: u64,
+    alive: HashMap<(usize, &'static str), Vec<Site>>,
+}
+
+/// Where a handle, or a share of it, was made.
+struct Site {
+    number: u64,
+    function: &'static str,
+    thread: String,
+}
+
+/// Notes that the host got a handle.
+pub(crate) fn handle_made(address: usize, kind: &'static str) {
+    let Some(handles) = OBSERVER.as_ref().and_then(|observer| observer.handles.as_ref()) else { return };
+    let thread = thread::current();
+    let thread = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
+    let function = CURRENT.get().unwrap_or("a callback, or work of the plugin");
+    let mut handles = lock(handles);
+    handles.made += 1;
+    let site = Site { number: handles.made, function, thread };
+    handles.alive.entry((address, kind)).or_default().push(site);
+}
+
+/// Notes that the host gave a handle back.
+pub(crate) fn handle_taken(address: usize, kind: &'static str) {
+    let Some(handles) = OBSERVER.as_ref().and_then(|observer| observer.handles.as_ref()) else { return };
+    let mut handles = lock(handles);
+    if let Some(sites) = handles.alive.get_mut(&(address, kind)) {
+        sites.pop();
+        if sites.is_empty() {
+            handles.alive.remove(&(address, kind));
+        }
+    }
+}
+
+extern "C" fn report_at_exit() {
+    let Some(handles) = OBSERVER.as_ref().and_then(|observer| observer.handles.as_ref()) else { return };
+    // A thread that the end of the process has stopped may hold the lock; then there is no report, but an end.
+    let Ok(handles) = handles.try_lock() else { return };
+    let mut text = report(&handles);
+    text.push('\n');
+    // Not `eprintln`, which panics where stderr is closed.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+fn report(handles: &Handles) -> String {
+    let mut sites: Vec<(&'static str, &Site)> = handles
+        .alive
+        .iter()
+        .flat_map(|((_, kind), sites)| sites.iter().map(move |site| (*kind, site)))
+        .collect();
+    sites.sort_by_key(|(_, site)| site.number);
+    let mut lines = vec![format!(
+        "{LEAK_VARIABLE}: the host has given back all but {} of {} handles",
+        sites.len(),
+        handles.made
+    )];
+    lines.extend(sites.iter().map(|(kind, site)| {
+        format!(
+            "  {kind}, handle {} in order, made by {} on thread {}",
+            site.number, site.function, site.thread
+        )
+    }));
+    lines.join("\n")
+}

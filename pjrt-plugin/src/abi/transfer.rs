@@ -1,0 +1,339 @@
+//! Transfer managers, which fill buffers piece by piece: slots 101 to 109 and 119.
+
+use std::ptr;
+use std::sync::{Arc, Mutex};
+
+use pjrt_sys::{PJRT_AsyncHostToDeviceTransferManager, PJRT_Buffer_MemoryLayout, PJRT_ShapeSpec};
+
+use crate::abi::args::{bytes, handle, input, null, output, shims, slice};
+use crate::abi::buffer::{Shape, element_type};
+use crate::abi::client_state::ClientState;
+use crate::abi::download::raw_range;
+use crate::abi::error::host_error;
+use crate::abi::event::event_to_raw;
+use crate::abi::guard;
+use crate::abi::handle::{self, Handle};
+use crate::abi::host_memory::HostBytes;
+use crate::abi::layout::{HostLayout, place, read_layout};
+use crate::abi::pinned::read_named_values;
+use crate::abi::upload::{Place, buffer_to_raw, zeros};
+use crate::client::PjrtClient;
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::host_buffer::HostBuffer;
+use crate::layout::Layout;
+use crate::storage::{BufferState, StoragePromise};
+use crate::sync::lock;
+
+/// Buffers in one memory that wait for their data.
+pub(crate) struct TransferManager<C: PjrtClient> {
+    client: Arc<ClientState<C>>,
+    place: Place,
+    buffers: Vec<Transfer<C>>,
+}
+
+/// One of them.
+struct Transfer<C: PjrtClient> {
+    shape: Arc<Shape>,
+    /// How the host lays out the pieces; `None` is row-major.
+    layout: Option<Layout>,
+    progress: Mutex<Progress<C::Buffer>>,
+}
+
+struct Progress<B> {
+    /// Until the host retrieves the buffer.
+    buffer: Option<BufferState<B>>,
+    /// Until the data or an error is there.
+    promise: Option<StoragePromise<B>>,
+    /// What has come so far; empty before the first piece.
+    bytes: Vec<u8>,
+}
+
+/// What has been gathered, and the duty to upload it.
+type Complete<B> = (StoragePromise<B>, Vec<u8>);
+
+impl<C: PjrtClient> Handle for TransferManager<C> {
+    type Opaque = PJRT_AsyncHostToDeviceTransferManager;
+    const KIND: &'static str = "PJRT_AsyncHostToDeviceTransferManager";
+}
+
+impl<C: PjrtClient> Drop for TransferManager<C> {
+    /// A buffer that was never filled must not keep its readers waiting.
+    fn drop(&mut self) {
+        for transfer in &self.buffers {
+            if let Some(promise) = transfer.take_promise() {
+                let error =
+                    Error::cancelled("the transfer manager was destroyed before the buffer was filled");
+                promise.deliver(Err(error));
+            }
+        }
+    }
+}
+
+impl<C: PjrtClient> TransferManager<C> {
+    fn transfer(&self, index: i32) -> Result<&Transfer<C>> {
+        let transfer = usize::try_from(index).ok().and_then(|index| self.buffers.get(index));
+        transfer.ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "buffer_index {index} is none of the transfer manager's {} buffers",
+                self.buffers.len()
+            ))
+        })
+    }
+
+    /// Uploads the complete data, dense and row-major. What goes wrong is in the buffer, too.
+    fn upload(
+        &self,
+        transfer: &Transfer<C>,
+        promise: StoragePromise<C::Buffer>,
+        dense: Vec<u8>,
+    ) -> Result<()> {
+        let shape = &transfer.shape;
+        let upload = || {
+            let data = HostBuffer::from_vec(shape.element_type, shape.dims.clone(), dense)?;
+            let to = self.place.placement(&self.client, transfer.layout.as_ref())?;
+            self.client.client.buffer_from_host(data, to)
+        };
+        match guard::catch(upload) {
+            Ok(pending) => {
+                pending.receive(move |value| promise.deliver(value));
+                Ok(())
+            }
+            Err(error) => {
+                promise.deliver(Err(error.clone()));
+                Err(error)
+            }
+        }
+    }
+}
+
+impl<C: PjrtClient> Transfer<C> {
+    fn new(shape: Arc<Shape>, layout: Option<Layout>) -> Self {
+        let (buffer, promise) = BufferState::promised();
+        let progress = Progress { buffer: Some(buffer), promise: Some(promise), bytes: Vec::new() };
+        Self { shape, layout, progress: Mutex::new(progress) }
+    }
+
+    fn take_promise(&self) -> Option<StoragePromise<C::Buffer>> {
+        lock(&self.progress).promise.take()
+    }
+
+    /// Puts a piece into its place. With the last one comes the duty to upload what has been gathered.
+    fn add(&self, offset: i64, piece: &[u8], is_last: bool) -> Result<Option<Complete<C::Buffer>>> {
+        let len = i64::try_from(piece.len()).unwrap_or(i64::MAX);
+        let range = raw_range(&self.shape, offset, len)?;
+        let size = self.shape.host_size();
+        let mut progress = lock(&self.progress);
+        if progress.promise.is_none() {
+            return Err(complete());
+        }
+        if is_last && progress.bytes.is_empty() && piece.len() == size {
+            progress.bytes = piece.to_vec();
+        } else {
+            if progress.bytes.is_empty() {
+                progress.bytes = zeros(size)?;
+            }
+            progress.bytes[range].copy_from_slice(piece);
+        }
+        if !is_last {
+            return Ok(None);
+        }
+        let bytes = std::mem::take(&mut progress.bytes);
+        Ok(progress.promise.take().map(|promise| (promise, bytes)))
+    }
+
+    /// Turns bytes in the layout of the pieces into dense row-major ones.
+    fn dense(&self, bytes: Vec<u8>) -> Result<Vec<u8>> {
+        let Some(layout) = &self.layout else { return Ok(bytes) };
+        let (dims, element_size) = (&self.shape.dims, self.shape.element_type.byte_size());
+        let strides = layout.byte_strides(dims, element_size);
+        let Some(strided) = place(dims, Some(&strides), element_size)?.strided else { return Ok(bytes) };
+        let mut dense = zeros(bytes.len())?;
+        strided.gather(&bytes, &mut dense);
+        Ok(dense)
+    }
+}
+
+/// The error for data that comes too late.
+fn complete() -> Error {
+    Error::failed_precondition("the buffer has got its last piece, or an error, and takes no more data")
+}
+
+/// The layout of the pieces of a buffer; nothing for row-major.
+///
+/// # Safety
+///
+/// As for [`read_layout`].
+unsafe fn piece_layout(layout: *const PJRT_Buffer_MemoryLayout, rank: usize) -> Result<Option<Layout>> {
+    // SAFETY: this function's contract.
+    match unsafe { read_layout(layout, rank) }? {
+        None => Ok(None),
+        Some(HostLayout::Tiled(layout)) if layout.tiles().is_empty() => {
+            Ok(Some(layout).filter(|layout| !layout.is_row_major()))
+        }
+        Some(HostLayout::Tiled(layout)) => Err(Error::unimplemented(format!(
+            "a transfer in a layout with the tiles {:?}; only untiled ones are supported",
+            layout.tiles()
+        ))),
+        Some(HostLayout::Strides(_)) => Err(Error::unimplemented(
+            "a transfer in a layout of strides; only an order of dimensions is supported",
+        )),
+    }
+}
+
+shims! {
+    /// Slot 103: makes the buffers, which are pending, and the manager that fills them.
+    client_create_buffers_for_async_host_to_device(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args) |args, C| {
+        output!(args.transfer_manager = ptr::null_mut());
+        let client = handle!(args.client: ClientState<C>)?;
+        let specs = slice!(args.shape_specs as PJRT_ShapeSpec, num_shape_specs)?;
+        let layouts: &[*mut PJRT_Buffer_MemoryLayout] = if input!(args.device_layouts).is_null() {
+            &[]
+        } else {
+            slice!(args.device_layouts as *mut PJRT_Buffer_MemoryLayout, num_device_layouts)?
+        };
+        if !layouts.is_empty() && layouts.len() != specs.len() {
+            return Err(Error::invalid_argument(format!(
+                "{} layouts for {} buffers; give one for each, or none",
+                layouts.len(),
+                specs.len()
+            )));
+        }
+        let place = Place::of(client, ptr::null(), input!(args.memory))?;
+        let mut buffers = Vec::with_capacity(specs.len());
+        for (index, spec) in specs.iter().enumerate() {
+            // SAFETY: pointer and length in the host's struct describe an array.
+            let dims = unsafe { crate::abi::args::borrowed_slice(spec.dims, spec.num_dims, "dims") }?;
+            let shape = Shape::new(element_type(spec.element_type)?, dims.to_vec())?;
+            let layout = layouts.get(index).copied().unwrap_or(ptr::null_mut());
+            // SAFETY: the element is null or a layout of the host.
+            let layout = unsafe { piece_layout(layout, dims.len()) }?;
+            buffers.push(Transfer::new(shape, layout));
+        }
+        let manager = TransferManager::<C> { client: client.share()?, place, buffers };
+        output!(args.transfer_manager = handle::into_raw(manager));
+        Ok(())
+    }
+
+    /// Slot 101. What is not filled by then never will be.
+    async_host_to_device_transfer_manager_destroy(PJRT_AsyncHostToDeviceTransferManager_Destroy_Args) |args, C| {
+        let manager = input!(args.transfer_manager);
+        // SAFETY: the host gives the manager up, which came from slot 103.
+        drop(unsafe { handle::from_raw::<TransferManager<C>>(manager, "transfer_manager") }?);
+        Ok(())
+    }
+
+    /// Slot 102: a piece of a buffer, copied during the call. Places that no piece covers hold zeros.
+    async_host_to_device_transfer_manager_transfer_data(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args) |args, C| {
+        output!(args.done_with_h2d_transfer = ptr::null_mut());
+        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+        let transfer = manager.transfer(input!(args.buffer_index))?;
+        let size = input!(args.transfer_size);
+        let size = usize::try_from(size)
+            .map_err(|_| Error::invalid_argument(format!("a piece of {size} bytes")))?;
+        // SAFETY: the host lends so many bytes until the event is complete, which it is when the call returns.
+        let piece = unsafe { crate::abi::args::borrowed_slice::<u8>(input!(args.data).cast(), size, "data") }?;
+        if let Some((promise, bytes)) = transfer.add(input!(args.offset), piece, input!(args.is_last_transfer))? {
+            match transfer.dense(bytes) {
+                Ok(dense) => manager.upload(transfer, promise, dense)?,
+                Err(error) => {
+                    promise.deliver(Err(error.clone()));
+                    return Err(error);
+                }
+            }
+        }
+        output!(args.done_with_h2d_transfer = event_to_raw(Event::ready()));
+        Ok(())
+    }
+
+    /// Slot 119: a whole array in a layout of its own, copied during the call.
+    async_host_to_device_transfer_manager_transfer_literal(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args) |args, C| {
+        output!(args.done_with_h2d_transfer = ptr::null_mut());
+        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+        let transfer = manager.transfer(input!(args.buffer_index))?;
+        let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
+        let literal = Shape::new(element_type(input!(args.shape_element_type))?, dims.to_vec())?;
+        if literal != transfer.shape {
+            return Err(Error::invalid_argument(format!(
+                "a literal {literal} does not fit a buffer {}",
+                transfer.shape
+            )));
+        }
+        // SAFETY: the field is null or a layout of the host.
+        let layout = unsafe { piece_layout(input!(args.shape_layout), dims.len()) }?;
+        let element_size = literal.element_type.byte_size();
+        let strides = layout.map(|layout| layout.byte_strides(dims, element_size));
+        let placed = place(dims, strides.as_deref(), element_size)?;
+        let (data, size): (*const u8, _) = (input!(args.data).cast(), literal.host_size());
+        if data.is_null() && size > 0 {
+            return Err(null("data"));
+        }
+        // SAFETY: the host lends the array, which is dense in some order, until the event is complete, which it is when the
+        // call returns.
+        let lent = unsafe { HostBytes::new(data, size) };
+        let (released, _) = Event::pending();
+        let mut lent =
+            HostBuffer::lent(lent, literal.element_type, dims.to_vec(), placed.strided, false, released);
+        lent.detach();
+        let promise = transfer.take_promise().ok_or_else(complete)?;
+        manager.upload(transfer, promise, lent.to_vec())?;
+        output!(args.done_with_h2d_transfer = event_to_raw(Event::ready()));
+        Ok(())
+    }
+
+    /// Slot 104: one of the buffers, pending or not; once.
+    async_host_to_device_transfer_manager_retrieve_buffer(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args) |args, C| {
+        output!(args.buffer_out = ptr::null_mut());
+        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+        let index = input!(args.buffer_index);
+        let transfer = manager.transfer(index)?;
+        let state = lock(&transfer.progress).buffer.take();
+        let state = state.ok_or_else(|| {
+            Error::failed_precondition(format!("buffer {index} of the transfer manager has been retrieved before"))
+        })?;
+        let buffer = buffer_to_raw(&manager.client, manager.place, Arc::clone(&transfer.shape), state)?;
+        output!(args.buffer_out = buffer);
+        Ok(())
+    }
+
+    /// Slot 105.
+    async_host_to_device_transfer_manager_device(PJRT_AsyncHostToDeviceTransferManager_Device_Args) |args, C| {
+        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+        output!(args.device_out = manager.client.device_pointer(manager.place.device));
+        Ok(())
+    }
+
+    /// Slot 106.
+    async_host_to_device_transfer_manager_buffer_count(PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args) |args, C| {
+        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+        output!(args.buffer_count = manager.buffers.len());
+        Ok(())
+    }
+
+    /// Slot 107: the bytes that the pieces of a buffer add up to.
+    async_host_to_device_transfer_manager_buffer_size(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args) |args, C| {
+        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+        output!(args.buffer_size = manager.transfer(input!(args.buffer_index))?.shape.host_size());
+        Ok(())
+    }
+
+    /// Slot 108: an error instead of data.
+    async_host_to_device_transfer_manager_set_buffer_error(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args) |args, C| {
+        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+        let transfer = manager.transfer(input!(args.buffer_index))?;
+        let message = bytes!(args.error_message, error_message_size)?;
+        // SAFETY: the bytes are a string.
+        let error = unsafe { host_error(input!(args.error_code), message.as_ptr().cast(), message.len()) };
+        let promise = transfer.take_promise().ok_or_else(complete)?;
+        promise.deliver(Err(error.reported()));
+        Ok(())
+    }
+
+    /// Slot 109: read, so that what is wrong with it is said, and then dropped: it is meant for profilers.
+    async_host_to_device_transfer_manager_add_metadata(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args) |args, C| {
+        handle!(args.transfer_manager: TransferManager<C>)?;
+        // SAFETY: pointer and length describe an array of the host.
+        unsafe { read_named_values(input!(args.transfer_metadata), input!(args.num_metadata)) }?;
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! What the environment makes visible: traces and reports of leaks, each seen in a process of its own.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::host::*;
+
+/// Set in the process that is observed.
+const IN_CHILD: &str = "PJRT_OBSERVATION_CHILD";
+
+/// Runs this test again in a process with an environment variable; nothing in that process itself.
+fn observed(test: &str, variable: &str, value: &str) -> Option<Output> {
+    if std::env::var_os(IN_CHILD).is_some() {
+        return None;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    let child = child.args(["--exact", &format!("observation::{test}"), "--nocapture", "--test-threads=1"]);
+    let output = child.env(IN_CHILD, "1").env(variable, value).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(output)
+}
+
+#[test]
+fn a_trace_has_every_call_with_arguments_result_and_time() {
+    let folder = std::env::temp_dir().join(format!("pjrt-plugin-trace-{}", std::process::id()));
+    let file = folder.join("%p.json");
+    std::fs::create_dir_all(&folder).unwrap();
+    let test = "a_trace_has_every_call_with_arguments_result_and_time";
+    let Some(_) = observed(test, "PJRT_PLUGIN_TRACE", file.to_str().unwrap()) else {
+        let client = Client::new(&[]);
+        let buffer = client.upload(0, &[1.0; 4]);
+        let executable = client.compile("negate").unwrap();
+        executable.run(&[&buffer]).unwrap();
+        assert!(client.compile("a \"quoted\" word").is_err());
+        // The process that observes has made the folder, under its own number.
+        std::fs::remove_dir(&folder).unwrap();
+        return;
+    };
+    let written: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [file] = &written[..] else { panic!("not one file: {written:?}") };
+    assert!(file.file_stem().unwrap().to_str().unwrap().parse::<u32>().is_ok(), "{}", file.display());
+    let text = std::fs::read_to_string(file).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    // The end of the array is left out, so that a trace is whole whenever the process ends.
+    let whole = format!("{}]", text.trim_end().trim_end_matches(','));
+    let events: Vec<Value> = serde_json::from_str(&whole).unwrap();
+    let named = |name: &str| {
+        let mut events = events.iter().filter(|event| event["name"] == name);
+        (events.next().unwrap_or_else(|| panic!("no {name} in {text}")), events.next())
+    };
+    let (upload, _) = named("PJRT_Client_BufferFromHostBuffer");
+    assert_eq!(upload["ph"], "X");
+    assert!(upload["dur"].as_f64().unwrap() > 0.0 && upload["ts"].as_f64().unwrap() >= 0.0);
+    assert_eq!(upload["args"]["dims"], serde_json::json!([4]));
+    assert_eq!(upload["args"]["type_"], "f32");
+    assert_eq!(upload["args"]["result"], "OK");
+    let (_, failed) = named("PJRT_Client_Compile");
+    let result = failed.unwrap()["args"]["result"].as_str().unwrap();
+    assert!(result.starts_with("INVALID_ARGUMENT: ") && result.contains("is no program"), "{result}");
+    // What one call gave is what the next one got.
+    let (execute, _) = named("PJRT_LoadedExecutable_Execute");
+    let (destroy, _) = named("PJRT_LoadedExecutable_Destroy");
+    assert_eq!(execute["args"]["executable"], destroy["args"]["executable"]);
+}
+
+#[test]
+fn a_leak_report_lists_what_is_alive_and_where_it_was_made() {
+    let test = "a_leak_report_lists_what_is_alive_and_where_it_was_made";
+    let Some(output) = observed(test, "PJRT_PLUGIN_LEAK_REPORT", "1") else {
+        let client = Client::new(&[]);
+        let _ = client.upload(0, &[1.0; 4]);
+        let leaked = client.compile("negate").unwrap();
+        assert!(client.compile("nonsense").is_err());
+        std::mem::forget((client, leaked));
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("all but 2 of 5 handles"), "{said}");
+    for line in [
+        "  PJRT_Client, handle 1 in order, made by PJRT_Client_Create on thread",
+        "  PJRT_LoadedExecutable, handle",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+    assert!(said.contains("made by PJRT_Client_Compile"), "{said}");
+    assert!(!said.contains("PJRT_Buffer") && !said.contains("PJRT_Error"), "{said}");
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_stops_nothing() {
+    let test = "a_trace_that_cannot_be_written_stops_nothing";
+    let Some(output) = observed(test, "PJRT_PLUGIN_TRACE", "/nowhere/at/all.json") else {
+        drop(Client::new(&[]));
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("PJRT_PLUGIN_TRACE=/nowhere/at/all.json: "), "{said}");
+}

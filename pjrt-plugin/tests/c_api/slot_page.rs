@@ -1,0 +1,94 @@
+//! The page of the book about the slots of the function table, written from the table and compared with what is checked in.
+//!
+//! `UPDATE_SLOTS=1 cargo test -p pjrt-plugin --test c_api slot_page` writes it.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::{fs, ptr};
+
+use pjrt_plugin::ErrorCode;
+use pjrt_sys::*;
+
+use crate::host::*;
+use crate::slot_rows::ROWS;
+
+fn page() -> String {
+    let mut page = format!(
+        "# The function table, slot by slot\n\n\
+         <!-- Written by pjrt-plugin/tests/c_api/slot_page.rs from the function table. -->\n\n\
+         Version {PJRT_API_MAJOR}.{PJRT_API_MINOR} of the PJRT C API has {} functions. No slot of a plugin's table is null. For \
+         each: the minor version that it came with, the method of the author's that answers it, what the SDK does without \
+         (or does at all, where there is no method), and who calls it. *XLA's client* is the library through which JAX, \
+         PyTorch/XLA and TensorFlow call plugins; where only it is named, JAX does not call the function to put arrays on a device, \
+         compile, run and read results.\n\n\
+         | slot | function | since | answered by | otherwise | called by |\n|---|---|---|---|---|---|\n",
+        SLOTS.len()
+    );
+    for ((index, slot), row) in SLOTS.iter().enumerate().zip(&ROWS) {
+        let methods: Vec<String> =
+            row.methods.split_whitespace().map(|method| format!("`{method}`")).collect();
+        let name = slot.name.strip_prefix("PJRT_").unwrap_or(slot.name);
+        let (since, otherwise, callers) = (row.since, row.otherwise, row.callers);
+        writeln!(page, "| {index} | `{name}` | {since} | {} | {otherwise} | {callers} |", methods.join(", "))
+            .unwrap();
+    }
+    page
+}
+
+#[test]
+fn the_page_is_the_function_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/slots.md");
+    let page = page();
+    if std::env::var_os("UPDATE_SLOTS").is_some() {
+        fs::write(&path, &page).unwrap();
+    }
+    let checked_in = fs::read_to_string(&path).unwrap();
+    assert!(
+        checked_in == page,
+        "docs/slots.md does not agree with the function table: \
+         UPDATE_SLOTS=1 cargo test -p pjrt-plugin --test c_api slot_page"
+    );
+}
+
+#[test]
+fn every_method_on_the_page_exists() {
+    for row in &ROWS {
+        for method in row.methods.split_whitespace() {
+            let (owner, name) = method.split_once("::").unwrap();
+            let source = match owner {
+                "PjrtClient" => include_str!("../../src/client.rs"),
+                "PjrtDevice" => include_str!("../../src/device.rs"),
+                "PjrtBuffer" => include_str!("../../src/buffer.rs"),
+                "PjrtExecutable" => include_str!("../../src/executable.rs"),
+                _ => panic!("{owner} is no trait"),
+            };
+            let body = source.split_once(&format!("pub trait {owner}")).unwrap().1;
+            let body = body.split_once("\n}\n").unwrap().0;
+            let found = body.contains(&format!("fn {name}(")) || body.contains(&format!("const {name}:"));
+            assert!(found, "{method} does not exist");
+        }
+    }
+}
+
+/// A slot that nobody can implement says so whatever it is given.
+#[test]
+fn the_page_names_exactly_the_slots_that_no_plugin_can_implement() {
+    for ((index, slot), row) in
+        SLOTS.iter().enumerate().zip(&ROWS).filter(|((_, slot), _)| slot.returns_error)
+    {
+        let mut args = vec![0_usize; slot.args.size.div_ceil(8)];
+        args[0] = slot.args.struct_size;
+        // SAFETY: the table has a function at this offset that returns an error; the struct is zero apart from its size.
+        let error = unsafe {
+            let function = ptr::from_ref(api()).byte_add(slot.offset);
+            let function = function.cast::<unsafe extern "C" fn(*mut usize) -> *mut PJRT_Error>().read();
+            function(args.as_mut_ptr())
+        };
+        let unimplemented = take_error(error).is_err_and(|error| {
+            error.code == ErrorCode::Unimplemented as u32
+                && error.message.contains("is not implemented by this plugin")
+        });
+        let on_the_page = row.methods.is_empty() && row.otherwise == "UNIMPLEMENTED";
+        assert_eq!(unimplemented, on_the_page, "slot {index}, {}", slot.name);
+    }
+}
