@@ -312,6 +312,18 @@ mod tests {
     }
 
     #[test]
+    fn bounds_stay_with_their_sizes_whenever_they_come() {
+        let shape: Shape = [(3, DYNAMIC), UNKNOWN, (DYNAMIC, 4), (5, DYNAMIC)].into_iter().collect();
+        assert_eq!(shape.bounds(), [DYNAMIC, DYNAMIC, 4, DYNAMIC]);
+        let mut shape = Shape::from(&[2, DYNAMIC][..]);
+        assert!(shape.bounds().is_empty());
+        shape.set(1, (DYNAMIC, 7));
+        assert_eq!((shape.size(0), shape.bounds()), ((2, DYNAMIC), &[DYNAMIC, 7][..]));
+        shape.set(1, (6, DYNAMIC));
+        assert_eq!(shape.into_parts(), ([2, 6].into(), [].into()));
+    }
+
+    #[test]
     fn concatenated_sizes_add_up_and_so_do_bounds() {
         assert_eq!(concatenated((3, DYNAMIC), (4, DYNAMIC)), Some((7, DYNAMIC)));
         assert_eq!(concatenated((3, DYNAMIC), (DYNAMIC, 4)), Some((DYNAMIC, 7)));
