@@ -4,7 +4,7 @@ use super::entries::Decoder;
 use super::tensor::{self, float_value, signed_value};
 use crate::Error;
 use crate::ir::{
-    Attribute, ElementType, FunctionType, Literal, LiteralData, Location, LocationKind, Str, TensorType, Type,
+    Attribute, ElementType, FunctionType, Literal, LiteralData, Location, LocationKind, TensorType, Type,
 };
 
 /// Decodes an attribute; the codes are those of MLIR's `BuiltinDialectBytecode.td`.
@@ -23,7 +23,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
         5 => {
             let mut path = vec![decoder.string_attribute()?];
             path.extend(decoder.list(|decoder| {
-                decoder.typed("a symbol reference", Str::default(), |attribute| match attribute {
+                decoder.typed("a symbol reference", |attribute| match attribute {
                     Attribute::Symbol(path) => path.first().cloned(),
                     _ => None,
                 })

@@ -565,7 +565,12 @@ impl<'a> Reader<'a> {
 
     /// The values that an operation uses.
     fn operands(&self, head: &OpHead) -> Result<Box<[ValueId]>, Error> {
-        head.operands.iter().map(|&index| self.value(index, head.offset)).collect()
+        // Collecting into a `Result` would not know how many there are.
+        let mut operands = Vec::with_capacity(head.operands.len());
+        for &index in &head.operands {
+            operands.push(self.value(index, head.offset)?);
+        }
+        Ok(operands.into())
     }
 
     /// Whether an operation's results have the types of its operands.

@@ -94,13 +94,17 @@ impl Entries {
 
     /// Decodes an entry and all that it refers to.
     fn resolve(&mut self, file: &File, node: Node) -> Result<(), Error> {
-        let input = file.input.clone();
+        let mut missing = Vec::new();
+        self.decode(file, node, &mut missing)?;
+        if missing.is_empty() {
+            return Ok(());
+        }
         let mut path = vec![(node, 0)];
         while let Some((node, attempts)) = path.pop() {
             if self.is_decoded(node) {
                 continue;
             }
-            let missing = self.decode(file, &input, node)?;
+            self.decode(file, node, &mut missing)?;
             if missing.is_empty() {
                 continue;
             }
@@ -110,7 +114,7 @@ impl Entries {
             }
             self.set_waiting(node);
             path.push((node, attempts + 1));
-            for node in missing {
+            for node in missing.drain(..) {
                 if self.is_waiting(node) {
                     return Err(malformed(offset, "an attribute or type refers to itself"));
                 }
@@ -120,21 +124,22 @@ impl Entries {
         Ok(())
     }
 
-    /// Decodes one entry; gives the entries that have to be decoded first.
-    fn decode(&mut self, file: &File, input: &[u8], node: Node) -> Result<Vec<Node>, Error> {
+    /// Decodes one entry, or puts the entries that have to be decoded first into `missing`.
+    fn decode(&mut self, file: &File, node: Node, missing: &mut Vec<Node>) -> Result<(), Error> {
         let (start, end, dialect, custom) = match node {
             Node::Attribute(index) => self.attributes[index as usize].place(),
             Node::Type(index) => self.types[index as usize].place(),
         };
-        let cursor = Cursor::new(input, start..end);
-        let mut decoder = Decoder { file, entries: self, cursor, missing: Vec::new(), depth: 0, weight: 0 };
+        missing.clear();
+        let cursor = Cursor::new(&file.input, start..end);
+        let mut decoder = Decoder { file, entries: self, cursor, missing, depth: 0, weight: 0 };
         let dialect = &*file.dialects[dialect as usize];
         match node {
             Node::Attribute(index) => {
                 let decoded = decoder.decode_attribute(dialect, custom);
                 let Decoder { missing, depth, weight, .. } = decoder;
                 if !missing.is_empty() {
-                    return Ok(missing);
+                    return Ok(());
                 }
                 let mut attribute = decoded?;
                 let (mut depth, mut weight) = (depth + 1, weight.saturating_add(1));
@@ -157,7 +162,7 @@ impl Entries {
                 let decoded = decoder.decode_type(dialect, custom);
                 let Decoder { missing, depth, weight, .. } = decoder;
                 if !missing.is_empty() {
-                    return Ok(missing);
+                    return Ok(());
                 }
                 let ty = decoded?;
                 let (depth, weight) = (depth + 1, weight.saturating_add(1));
@@ -168,7 +173,7 @@ impl Entries {
                 (entry.depth, entry.weight, entry.state) = (depth, weight, State::Decoded(ty));
             }
         }
-        Ok(Vec::new())
+        Ok(())
     }
 
     fn is_decoded(&self, node: Node) -> bool {
@@ -270,7 +275,7 @@ pub(super) struct Decoder<'a> {
     pub(super) file: &'a File,
     entries: &'a Entries,
     pub(super) cursor: Cursor<'a>,
-    missing: Vec<Node>,
+    missing: &'a mut Vec<Node>,
     depth: u32,
     weight: u32,
 }
@@ -375,16 +380,15 @@ impl Decoder<'_> {
         self.list(Self::ty)
     }
 
-    /// What `convert` makes of an attribute; `placeholder` while entries are missing.
-    pub(super) fn typed<T>(
+    /// What `convert` makes of an attribute; a default while entries are missing.
+    pub(super) fn typed<T: Default>(
         &mut self,
         expected: &str,
-        placeholder: T,
         convert: impl FnOnce(Attribute) -> Option<T>,
     ) -> Result<T, Error> {
         let attribute = self.attribute()?;
         if !self.missing.is_empty() {
-            return Ok(placeholder);
+            return Ok(T::default());
         }
         let kind = attribute.kind();
         convert(attribute).ok_or_else(|| self.cursor.error(format!("expected {expected}, found {kind}")))
@@ -392,7 +396,7 @@ impl Decoder<'_> {
 
     /// A reference to a string attribute.
     pub(super) fn string_attribute(&mut self) -> Result<Str, Error> {
-        self.typed("a string", Str::default(), |attribute| match attribute {
+        self.typed("a string", |attribute| match attribute {
             Attribute::String(text) => Some(text),
             _ => None,
         })
@@ -400,7 +404,7 @@ impl Decoder<'_> {
 
     /// A reference to a string attribute in a location, of which what is not UTF-8 is replaced.
     pub(super) fn location_name(&mut self) -> Result<Str, Error> {
-        self.typed("a string", Str::default(), |attribute| match attribute {
+        self.typed("a string", |attribute| match attribute {
             Attribute::String(text) => Some(text),
             Attribute::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).as_ref().into()),
             _ => None,
@@ -409,7 +413,7 @@ impl Decoder<'_> {
 
     /// A reference to a location.
     pub(super) fn location(&mut self) -> Result<Location, Error> {
-        self.typed("a location", Location::UNKNOWN, |attribute| match attribute {
+        self.typed("a location", |attribute| match attribute {
             Attribute::Location(location) => Some(location),
             _ => None,
         })

@@ -226,15 +226,18 @@ pub(super) struct RawAttributes {
 /// Operations outside of VHLO are not versioned: which attributes the writer knew follows from how many there are. Gives the
 /// greatest number of [`Presence::Since`] that it knew.
 fn age(attributes: &[(Str, Presence)], mut cursor: Cursor<'_>) -> u8 {
-    let mut count = 0;
-    while !cursor.is_empty() && cursor.varint().is_ok() {
-        count += 1;
-    }
     let since = |presence: &Presence| match *presence {
         Presence::Since(since) => since,
         _ => 0,
     };
     let newest = attributes.iter().map(|(_, presence)| since(presence)).max().unwrap_or(0);
+    if newest == 0 {
+        return 0;
+    }
+    let mut count = 0;
+    while !cursor.is_empty() && cursor.varint().is_ok() {
+        count += 1;
+    }
     let known = |age: u8| attributes.iter().filter(|(_, presence)| since(presence) <= age).count();
     (0..=newest).rev().find(|&age| known(age) == count).unwrap_or(newest)
 }

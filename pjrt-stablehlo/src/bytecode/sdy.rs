@@ -20,7 +20,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
         }
         2 => {
             let axes = decoder.list(|decoder| {
-                decoder.typed("an axis of a mesh", None, |attribute| match attribute {
+                decoder.typed("an axis of a mesh", |attribute| match attribute {
                     Attribute::MeshAxis(axis) => Some(Some((*axis).clone())),
                     _ => None,
                 })
@@ -52,7 +52,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
         6 => tensor_sharding(decoder, 1)?,
         7 | 16 => {
             let shardings = decoder.list(|decoder| {
-                decoder.typed("a sharding", None, |attribute| match attribute {
+                decoder.typed("a sharding", |attribute| match attribute {
                     Attribute::Sharding(sharding) => Some(Some((*sharding).clone())),
                     _ => None,
                 })
@@ -114,7 +114,7 @@ fn tensor_sharding(decoder: &mut Decoder<'_>, form: u32) -> Result<Attribute, Er
     const REDUCTIONS: [&str; 3] = ["sum", "max", "min"];
     let mesh = stablehlo::mesh_reference(decoder)?.unwrap_or(MeshReference::Symbol(Str::default()));
     let dim_shardings = decoder.list(|decoder| {
-        decoder.typed("a dimension's sharding", None, |attribute| match attribute {
+        decoder.typed("a dimension's sharding", |attribute| match attribute {
             Attribute::DimensionSharding(sharding) => Some(Some((*sharding).clone())),
             _ => None,
         })

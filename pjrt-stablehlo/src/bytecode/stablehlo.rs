@@ -157,21 +157,17 @@ pub(super) fn result_accuracy(decoder: &mut Decoder<'_>) -> Result<Attribute, Er
     let atol = double(decoder.cursor.integer(64)?);
     let rtol = double(decoder.cursor.integer(64)?);
     let ulps = decoder.cursor.signed()?;
-    let mode =
-        decoder.typed(
-            "a result accuracy mode",
-            ResultAccuracyMode::Default,
-            |attribute| match attribute {
-                Attribute::Enum(EnumValue::ResultAccuracyMode(mode)) => Some(mode),
-                _ => None,
-            },
-        )?;
+    let mode = decoder.typed("a result accuracy mode", |attribute| match attribute {
+        Attribute::Enum(EnumValue::ResultAccuracyMode(mode)) => Some(Some(mode)),
+        _ => None,
+    })?;
+    let mode = mode.unwrap_or(ResultAccuracyMode::Default);
     Ok(Attribute::ResultAccuracy(ResultAccuracy { atol, rtol, ulps, mode }.into()))
 }
 
 /// A reference to a part of an axis.
 pub(super) fn sub_axis(decoder: &mut Decoder<'_>) -> Result<Option<SubAxis>, Error> {
-    decoder.typed("a part of an axis", None, |attribute| match attribute {
+    decoder.typed("a part of an axis", |attribute| match attribute {
         Attribute::SubAxis(sub_axis) => Some(Some(sub_axis)),
         _ => None,
     })
@@ -187,12 +183,12 @@ pub(super) fn as_axis_ref(attribute: &Attribute) -> Option<AxisRef> {
 
 /// A reference to a mesh axis; `None` while entries are missing.
 pub(super) fn axis_ref(decoder: &mut Decoder<'_>) -> Result<Option<AxisRef>, Error> {
-    decoder.typed("a mesh axis", None, |attribute| as_axis_ref(&attribute).map(Some))
+    decoder.typed("a mesh axis", |attribute| as_axis_ref(&attribute).map(Some))
 }
 
 /// A reference to a mesh or to its symbol; `None` while entries are missing.
 pub(super) fn mesh_reference(decoder: &mut Decoder<'_>) -> Result<Option<MeshReference>, Error> {
-    decoder.typed("a mesh", None, |attribute| match attribute {
+    decoder.typed("a mesh", |attribute| match attribute {
         Attribute::Symbol(path) => path.first().cloned().map(MeshReference::Symbol).map(Some),
         Attribute::String(name) => Some(Some(MeshReference::Symbol(name))),
         Attribute::Mesh(mesh) => Some(Some(MeshReference::Mesh((*mesh).clone()))),
@@ -202,7 +198,7 @@ pub(super) fn mesh_reference(decoder: &mut Decoder<'_>) -> Result<Option<MeshRef
 
 /// A reference to an array of mesh axes.
 pub(super) fn mesh_axes(decoder: &mut Decoder<'_>) -> Result<Vec<MeshAxis>, Error> {
-    decoder.typed("an array of mesh axes", Vec::new(), |attribute| {
+    decoder.typed("an array of mesh axes", |attribute| {
         let axes = attribute.as_array()?.iter();
         axes.map(|axis| match axis {
             Attribute::MeshAxis(axis) => Some((**axis).clone()),

@@ -52,7 +52,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
         }
         23 => {
             let mesh = stablehlo::mesh_reference(decoder)?;
-            let axes = decoder.typed("an array of mesh axes", Vec::new(), |attribute| {
+            let axes: Vec<AxisRef> = decoder.typed("an array of mesh axes", |attribute| {
                 attribute.as_array()?.iter().map(stablehlo::as_axis_ref).collect()
             })?;
             let mesh = mesh.unwrap_or(MeshReference::Symbol("".into()));

@@ -227,7 +227,9 @@ pub(super) fn batch_norm(cx: &Context<'_>, feature_index: i64, rules: &BatchNorm
     let mut results = vec![ResultRule::of(operand.clone(), C(rules.result)).with_elements(C(2))];
     let further = rules.further.iter();
     results.extend(
-        further.map(|&constraint| ResultRule::of(vector.like(operand), C(constraint)).with_elements(C(2))),
+        further.map(|&constraint| {
+            ResultRule::of(vector.clone().like(operand), C(constraint)).with_elements(C(2))
+        }),
     );
     Ok(results)
 }

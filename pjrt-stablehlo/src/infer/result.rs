@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::shape::{Shape, elements_compatible, types_compatible};
+use super::shape::{
+    Shape, elements_compatible, fits_shape, has_elements, tensors_compatible, types_compatible,
+};
 use crate::Constraint;
 use crate::Error;
 use crate::ir::{ElementType, QuantizedType, TensorType, Type};
@@ -53,7 +55,8 @@ impl ResultRule {
 
     /// A shape.
     pub(super) fn shape_of(shape: Shape, constraint: impl Into<Option<Constraint>>) -> Self {
-        let inferred = Inferred::Shape { dims: shape.dims().into(), bounds: shape.bounds().into() };
+        let (dims, bounds) = shape.into_parts();
+        let inferred = Inferred::Shape { dims, bounds };
         ResultRule { inferred, shape: constraint.into(), elements: None }
     }
 
@@ -81,7 +84,7 @@ impl ResultRule {
     pub(crate) fn check(&self, found: &Type) -> Result<(), (Option<Constraint>, String)> {
         match (&self.inferred, found) {
             (Inferred::Type(Type::Tensor(expected)), Type::Tensor(tensor)) => {
-                if types_compatible(&Type::Tensor(expected.clone()), found) {
+                if tensors_compatible(expected, tensor) {
                     return Ok(());
                 }
                 let elements = !elements_compatible(expected, tensor);
@@ -95,23 +98,16 @@ impl ResultRule {
                 }
             }
             (Inferred::Shape { dims, bounds }, Type::Tensor(tensor)) => {
-                let shape = TensorType::from_parts(
-                    dims.clone(),
-                    bounds.clone(),
-                    tensor.element_type(),
-                    tensor.quantization().cloned(),
-                    None,
-                );
-                if types_compatible(&Type::Tensor(shape), found) {
+                if fits_shape(dims, bounds, tensor) {
                     return Ok(());
                 }
                 Err((self.shape, format!("a tensor of shape {}", super::context::list(dims))))
             }
             (Inferred::Elements { element_type, quantization }, Type::Tensor(tensor)) => {
-                let expected = Shape::default().tensor(*element_type, quantization.clone());
-                if elements_compatible(&expected, tensor) {
+                if has_elements(tensor, *element_type, quantization.as_ref()) {
                     return Ok(());
                 }
+                let expected = Shape::default().tensor(*element_type, quantization.clone());
                 Err((self.elements, format!("elements of {expected}")))
             }
             (Inferred::Shape { .. } | Inferred::Elements { .. }, _) => {

@@ -14,19 +14,28 @@ pub(crate) fn shapes_agree(a: &[i64], b: &[i64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| sizes_agree(a, b))
 }
 
-/// Whether no known size of either tensor exceeds a bound of the other.
-fn bounds_agree(a: &TensorType, b: &TensorType) -> bool {
-    let fits = |sizes: &TensorType, bounds: &TensorType| {
-        let pairs = sizes.dims().iter().zip(bounds.bounds());
-        pairs.into_iter().all(|(&size, &bound)| size == DYNAMIC || bound == DYNAMIC || size <= bound)
+/// Whether a tensor can have these sizes and bounds at run time: no known size of either exceeds a bound of the other.
+pub(super) fn fits_shape(dims: &[i64], bounds: &[i64], tensor: &TensorType) -> bool {
+    let fits = |sizes: &[i64], bounds: &[i64]| {
+        let mut pairs = sizes.iter().zip(bounds);
+        pairs.all(|(&size, &bound)| size == DYNAMIC || bound == DYNAMIC || size <= bound)
     };
-    fits(a, b) && fits(b, a)
+    shapes_agree(dims, tensor.dims()) && fits(dims, tensor.bounds()) && fits(tensor.dims(), bounds)
 }
 
 /// Whether two tensors have elements of one type. Of quantized ones, scales, zero points and the quantized dimension may
 /// differ, but not what is stored, what is expressed, and whether parameters are those of the tensor or of a dimension.
 pub(crate) fn elements_compatible(a: &TensorType, b: &TensorType) -> bool {
-    match (a.quantization(), b.quantization()) {
+    has_elements(b, a.element_type(), a.quantization())
+}
+
+/// Whether a tensor has elements of one type with those of this type and, where they are quantized, these parameters.
+pub(super) fn has_elements(
+    tensor: &TensorType,
+    element_type: ElementType,
+    quantization: Option<&Arc<QuantizedType>>,
+) -> bool {
+    match (quantization, tensor.quantization()) {
         (Some(a), Some(b)) => {
             let storage = |quantization: &QuantizedType| {
                 (quantization.storage_type, quantization.storage_min, quantization.storage_max)
@@ -35,9 +44,14 @@ pub(crate) fn elements_compatible(a: &TensorType, b: &TensorType) -> bool {
                 && a.expressed_type == b.expressed_type
                 && a.axis.is_some() == b.axis.is_some()
         }
-        (None, None) => a.element_type() == b.element_type(),
+        (None, None) => element_type == tensor.element_type(),
         _ => false,
     }
+}
+
+/// Whether two tensor types can be the same at run time.
+pub(super) fn tensors_compatible(a: &TensorType, b: &TensorType) -> bool {
+    a == b || fits_shape(a.dims(), a.bounds(), b) && elements_compatible(a, b)
 }
 
 /// Whether two types can be the same at run time: "compatible" in the StableHLO specification ("Type inference").
@@ -55,9 +69,7 @@ pub(crate) fn elements_compatible(a: &TensorType, b: &TensorType) -> bool {
 /// ```
 pub fn types_compatible(a: &Type, b: &Type) -> bool {
     match (a, b) {
-        (Type::Tensor(a), Type::Tensor(b)) | (Type::Buffer(a), Type::Buffer(b)) => {
-            a == b || shapes_agree(a.dims(), b.dims()) && bounds_agree(a, b) && elements_compatible(a, b)
-        }
+        (Type::Tensor(a), Type::Tensor(b)) | (Type::Buffer(a), Type::Buffer(b)) => tensors_compatible(a, b),
         (Type::Tuple(a), Type::Tuple(b)) | (Type::Future(a), Type::Future(b)) => {
             Arc::ptr_eq(a, b) || a.len() == b.len() && a.iter().zip(&**b).all(|(a, b)| types_compatible(a, b))
         }
@@ -103,27 +115,35 @@ pub(crate) fn map_size(size: Size, apply: impl Fn(i64) -> Option<i64>) -> Option
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shape {
     dims: Vec<i64>,
-    /// As many as sizes.
+    /// None while no size has a bound, otherwise as many as sizes.
     bounds: Vec<i64>,
 }
 
 impl FromIterator<Size> for Shape {
     fn from_iter<T: IntoIterator<Item = Size>>(sizes: T) -> Self {
-        let (dims, bounds) = sizes.into_iter().unzip();
-        Shape { dims, bounds }
+        let sizes = sizes.into_iter();
+        let mut shape = Shape { dims: Vec::with_capacity(sizes.size_hint().0), bounds: Vec::new() };
+        for (size, bound) in sizes {
+            shape.dims.push(size);
+            if bound != DYNAMIC || !shape.bounds.is_empty() {
+                shape.bounds.resize(shape.dims.len() - 1, DYNAMIC);
+                shape.bounds.push(bound);
+            }
+        }
+        shape
     }
 }
 
 impl From<&[i64]> for Shape {
     fn from(dims: &[i64]) -> Self {
-        dims.iter().map(|&size| (size, DYNAMIC)).collect()
+        Shape { dims: dims.into(), bounds: Vec::new() }
     }
 }
 
 impl Shape {
     /// The shape of a tensor.
     pub(crate) fn of(tensor: &TensorType) -> Shape {
-        (0..tensor.rank()).map(|index| Shape::size_of(tensor, index)).collect()
+        Shape { dims: tensor.dims().into(), bounds: tensor.bounds().into() }
     }
 
     /// The size of one dimension of a tensor.
@@ -146,29 +166,43 @@ impl Shape {
     }
 
     pub(crate) fn size(&self, index: usize) -> Size {
-        (self.dims[index], self.bounds[index])
+        (self.dims[index], self.bounds.get(index).copied().unwrap_or(DYNAMIC))
     }
 
     pub(crate) fn set(&mut self, index: usize, (size, bound): Size) {
-        (self.dims[index], self.bounds[index]) = (size, bound);
+        self.dims[index] = size;
+        if bound != DYNAMIC && self.bounds.is_empty() {
+            self.bounds.resize(self.dims.len(), DYNAMIC);
+        }
+        if let Some(place) = self.bounds.get_mut(index) {
+            *place = bound;
+        }
     }
 
     pub(crate) fn sizes(&self) -> impl Iterator<Item = Size> + '_ {
-        self.dims.iter().copied().zip(self.bounds.iter().copied())
+        (0..self.dims.len()).map(|index| self.size(index))
+    }
+
+    /// The sizes, and the bounds as [`Shape::bounds`] gives them.
+    pub(super) fn into_parts(mut self) -> (Box<[i64]>, Box<[i64]>) {
+        if self.bounds().is_empty() {
+            self.bounds.clear();
+        }
+        (self.dims.into(), self.bounds.into())
     }
 
     /// A tensor of this shape with the elements of another.
-    pub(crate) fn like(&self, tensor: &TensorType) -> TensorType {
+    pub(crate) fn like(self, tensor: &TensorType) -> TensorType {
         self.tensor(tensor.element_type(), tensor.quantization().cloned())
     }
 
     /// A tensor of this shape.
     pub(crate) fn tensor(
-        &self,
+        self,
         element_type: ElementType,
         quantization: Option<Arc<QuantizedType>>,
     ) -> TensorType {
-        let (dims, bounds) = (self.dims.as_slice().into(), self.bounds().into());
+        let (dims, bounds) = self.into_parts();
         TensorType::from_parts(dims, bounds, element_type, quantization, None)
     }
 
@@ -275,6 +309,18 @@ mod tests {
                 assert_eq!(united, expected, "{a:?} and {b:?}");
             }
         }
+    }
+
+    #[test]
+    fn bounds_stay_with_their_sizes_whenever_they_come() {
+        let shape: Shape = [(3, DYNAMIC), UNKNOWN, (DYNAMIC, 4), (5, DYNAMIC)].into_iter().collect();
+        assert_eq!(shape.bounds(), [DYNAMIC, DYNAMIC, 4, DYNAMIC]);
+        let mut shape = Shape::from(&[2, DYNAMIC][..]);
+        assert!(shape.bounds().is_empty());
+        shape.set(1, (DYNAMIC, 7));
+        assert_eq!((shape.size(0), shape.bounds()), ((2, DYNAMIC), &[DYNAMIC, 7][..]));
+        shape.set(1, (6, DYNAMIC));
+        assert_eq!(shape.into_parts(), ([2, 6].into(), [].into()));
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub(super) fn dynamic_iota(cx: &Context<'_>, dimension: i64) -> Results {
 pub(super) fn dynamic_reshape(cx: &Context<'_>) -> Results {
     let operand = cx.tensor(0)?;
     let shape = shape_operand(cx, 1, C(4))?;
-    let target = shape.tensor(ElementType::I1, None);
+    let target = shape.clone().tensor(ElementType::I1, None);
     if let (Some(before), Some(after)) = (operand.num_elements(), target.num_elements()) {
         cx.require(C(4), before == after, || {
             format!(

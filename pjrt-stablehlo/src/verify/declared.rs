@@ -8,7 +8,6 @@ use crate::ir::{ChannelHandle, DYNAMIC, ElementType, Op, QuantizedType, ReplicaG
 /// An operation with the declared types of its results, which fit the op table's numbers and the interface.
 struct Declared<'c, 'a> {
     cx: &'c Context<'a>,
-    results: Vec<&'a TensorType>,
 }
 
 /// Checks what an operation's results are declared to be.
@@ -21,9 +20,8 @@ pub(super) fn check(cx: &Context<'_>) -> Result<(), Error> {
         Op::Recv(_) => return received(cx, &types(), [None, None]),
         _ => {}
     }
-    let results = cx.op.results.filter_map(|value| cx.body.ty(value).as_tensor()).collect();
-    let declared = Declared { cx, results };
-    let Some(&result) = declared.results.first() else { return Ok(()) };
+    let declared = Declared { cx };
+    let Some(result) = declared.results().next() else { return Ok(()) };
     match &cx.op.kind {
         Op::Add(_) => declared.add(result),
         Op::AllGather(op) => declared.all_gather(op.all_gather_dim as usize),
@@ -117,7 +115,13 @@ fn product(sizes: &[i64]) -> Option<i64> {
         .try_fold(1i64, |product, &size| if size == DYNAMIC { None } else { product.checked_mul(size) })
 }
 
-impl Declared<'_, '_> {
+impl<'a> Declared<'_, 'a> {
+    /// The results that are tensors.
+    fn results(&self) -> impl Iterator<Item = &'a TensorType> {
+        let body = self.cx.body;
+        self.cx.op.results.filter_map(|value| body.ty(value).as_tensor())
+    }
+
     /// `add` of quantized numbers.
     fn add(&self, result: &TensorType) -> Result<(), Error> {
         let (lhs, rhs) = (self.cx.tensor(0)?, self.cx.tensor(1)?);
@@ -147,7 +151,7 @@ impl Declared<'_, '_> {
     /// `all_gather`: one dimension grows. By the size of a group, says the specification; MLIR's verifier and programs in
     /// use want a multiple only.
     fn all_gather(&self, dimension: usize) -> Result<(), Error> {
-        for (index, result) in self.results.iter().enumerate() {
+        for (index, result) in self.results().enumerate() {
             let operand = self.cx.tensor(index)?;
             let (Some(&size), Some(&gathered)) =
                 (operand.dims().get(dimension), result.dims().get(dimension))

@@ -153,6 +153,10 @@ fn scopes(function: &Function) -> Result<(), Error> {
         }
         let parent = region.parent.map(|parent| body.op(parent));
         terminator(function, parent, op, index + 1 == block.ops.len())?;
+        if op.regions.is_empty() {
+            op.results.for_each(|result| depths[result.index()] = depth);
+            continue;
+        }
         // Results are not in scope in the operation's own regions.
         work.push(Work::Results { op: id, depth });
         let isolation = if op.info().has(Trait::IsolatedFromAbove) { depth + 1 } else { isolation };
