@@ -17,8 +17,12 @@ fn plan(text: &str) -> Plan {
     compile(&module, &CompileOptions::default()).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
+/// Whether all loops run on the register machine: those inside of ordinary ones can.
 fn is_small_loop(plan: &Plan) -> bool {
-    plan.program.steps.iter().any(|s| matches!(s, Step::Run(c) if matches!(c.kernel, Kernel::Loop(_))))
+    let steps = &plan.program.steps;
+    let goes_back = steps.iter().enumerate().any(|(at, s)| matches!(s, Step::Jump(to) if *to <= at));
+    let is_loop = |s: &Step| matches!(s, Step::Run(c) if matches!(c.kernel, Kernel::Loop(_)));
+    !goes_back && steps.iter().any(is_loop)
 }
 
 fn array<const N: usize, T>(
