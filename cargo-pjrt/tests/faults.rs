@@ -4,8 +4,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cargo_pjrt::conform::{Check, Report, Status, checks};
+
+/// How many faults are tried at the same time.
+const WORKERS: usize = 6;
 
 fn library(variable: &str) -> PathBuf {
     std::env::var_os(variable).unwrap_or_else(|| panic!("{variable} names a shared library")).into()
@@ -61,13 +65,27 @@ fn every_fault_is_noticed_by_its_check_and_no_unrelated_one() {
     let mut complaints: Vec<String> =
         good.rows.iter().filter(|row| row.status.is_failure()).map(|row| row.text()).collect();
     let only = std::env::var("FAULT_FILTER").unwrap_or_default();
-    let mut planted = 0;
-    for check in checks().iter().filter(|check| applies(check) && check.name.contains(&only)) {
-        planted += 1;
-        let environment = [("FAULT_PROXY_INNER", inner.as_str()), ("FAULT_PROXY", check.fault.as_str())];
-        let report = conform(&proxy, &environment, &["--shared", "--timeout=5"]);
-        complaints.extend(seen(check, &report).err());
-    }
+    let checks: Vec<Check> =
+        checks().into_iter().filter(|check| applies(check) && check.name.contains(&only)).collect();
+    let planted = checks.len();
+    // Mostly waiting, for what a fault keeps from coming.
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut complaints = Vec::new();
+        while let Some(check) = checks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let environment = [("FAULT_PROXY_INNER", inner.as_str()), ("FAULT_PROXY", check.fault.as_str())];
+            let report = conform(&proxy, &environment, &["--shared", "--timeout=5"]);
+            complaints.extend(seen(check, &report).err());
+        }
+        complaints
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            complaints.extend(worker.join().expect("a worker ends"));
+        }
+    });
+    complaints.sort_unstable();
     assert!(complaints.is_empty(), "of {planted} faults:\n{}", complaints.join("\n"));
     assert!(planted > 0, "no fault could be planted");
 }

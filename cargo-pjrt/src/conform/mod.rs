@@ -45,7 +45,7 @@ pub struct Check {
     /// Other checks that notice this fault, because they cannot do without what it breaks. A name that ends with `*` stands for
     /// all that begin like it.
     pub also: &'static [&'static str],
-    run: Box<dyn Fn(&Context) -> Verdict>,
+    run: Box<dyn Fn(&Context) -> Verdict + Send + Sync>,
 }
 
 impl std::fmt::Debug for Check {

@@ -117,6 +117,17 @@ macro_rules! slot_args {
 }
 for_each_slot!(slot_args);
 
+/// An error with what caused it: what the system's loader says is there.
+fn reason(error: &libloading::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(deeper) = cause {
+        text = format!("{text}: {deeper}");
+        cause = deeper.source();
+    }
+    text
+}
+
 impl Plugin {
     /// Loads a shared library as JAX does, and asks it for its table. Nothing else of the plugin is called.
     ///
@@ -126,11 +137,11 @@ impl Plugin {
     pub fn load(path: &Path) -> std::result::Result<Self, LoadError> {
         // SAFETY: running a plugin's initialisers is what the caller asks for; see the module's documentation.
         let library = unsafe { libloading::Library::new(path) };
-        let library = library.map_err(|error| LoadError::Open(error.to_string()))?;
+        let library = library.map_err(|error| LoadError::Open(reason(&error)))?;
         let table = {
             // SAFETY: the name belongs to the interface, which gives it this type.
             let entry = unsafe { library.get::<unsafe extern "C" fn() -> *const PJRT_Api>(b"GetPjrtApi\0") };
-            let entry = entry.map_err(|error| LoadError::NoEntry(error.to_string()))?;
+            let entry = entry.map_err(|error| LoadError::NoEntry(reason(&error)))?;
             // SAFETY: the function takes nothing, and may be called at any time.
             unsafe { entry() }
         };
@@ -159,9 +170,8 @@ impl Plugin {
     pub fn reload(self, path: &Path) -> std::result::Result<bool, LoadError> {
         // SAFETY: as in `load`. The library that `load` opened stays open, so closing this one frees nothing.
         unsafe {
-            let library =
-                libloading::Library::new(path).map_err(|error| LoadError::Open(error.to_string()))?;
-            library.close().map_err(|error| LoadError::Open(error.to_string()))?;
+            let library = libloading::Library::new(path).map_err(|error| LoadError::Open(reason(&error)))?;
+            library.close().map_err(|error| LoadError::Open(reason(&error)))?;
         }
         Ok(Self::load(path)?.table == self.table)
     }
@@ -273,20 +283,23 @@ impl Plugin {
         Ok(self.call(PJRT_Plugin_Attributes_Args::zeroed())?.attributes.addr())
     }
 
-    /// How many attributes a host is told whose struct says that it ends at 24 bytes, as hosts up to 0.70 do, although it has
-    /// 32.
+    /// What a host is told whose struct says that it ends at 24 bytes, as hosts up to 0.70 do, although it has 32; `None` if
+    /// the plugin does not write how many attributes there are.
     ///
     /// # Errors
     ///
     /// The plugin's.
-    pub fn attributes_of_old_struct(self) -> Result<usize> {
+    pub fn attributes_of_old_struct(self) -> Result<Option<Vec<NamedValue>>> {
         let unwritten = usize::MAX;
         let args = PJRT_Plugin_Attributes_Args {
             struct_size: 24,
             num_attributes: unwritten,
             ..PJRT_Plugin_Attributes_Args::zeroed()
         };
-        Ok(self.call(args)?.num_attributes)
+        let args = self.call(args)?;
+        // SAFETY: the plugin wrote pointer and length of an array that lives as long as the process.
+        let values = || unsafe { named_values(args.attributes, args.num_attributes) };
+        Ok((args.num_attributes != unwritten).then(values))
     }
 }
 

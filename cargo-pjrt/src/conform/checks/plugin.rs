@@ -104,7 +104,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "plugin/attributes_of_hosts_up_to_0_70",
-        "num_attributes is written also for a struct_size of 24, which hosts up to 0.70 say although their struct has 32 bytes.",
+        "PJRT_Plugin_Attributes writes num_attributes also for a struct_size of 24, which hosts up to 0.70 say although their struct has 32 bytes.",
         old_attributes,
         "PJRT_Plugin_Attributes when struct_size=24 fail INVALID_ARGUMENT",
     ),
@@ -268,8 +268,15 @@ fn stable_attributes(context: &Context) -> Verdict {
 }
 
 fn old_attributes(context: &Context) -> Verdict {
-    let expected = context.plugin.attributes()?.len();
-    equal("num_attributes", context.plugin.attributes_of_old_struct()?, expected)
+    // Fewer than a newer host is told may be right: such a host may not know a version of StableHLO.
+    let Some(attributes) = context.plugin.attributes_of_old_struct()? else {
+        return Err(Finding::Wrong("num_attributes was not written".to_owned()));
+    };
+    ensure!(
+        attributes.iter().all(|attribute| !attribute.name.is_empty()),
+        "an attribute has no name: {attributes:?}"
+    );
+    Ok(())
 }
 
 fn destroy_null(context: &Context) -> Verdict {
