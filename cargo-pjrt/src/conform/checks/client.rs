@@ -303,7 +303,6 @@ fn devices_stay(context: &Context) -> Verdict {
     let client = context.client()?;
     let (first, second) = (client.devices()?, client.devices()?);
     ensure!(first == second, "the devices are other pointers, or in another order, at the second call");
-    ensure!(first.len() > 1 || client.devices()? == second, "the devices change from call to call");
     Ok(())
 }
 

@@ -1,11 +1,11 @@
 //! Events and errors.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{ALL, Entry, check};
-use crate::conform::{Context, Finding, PATIENCE, Verdict, ensure, equal, refused, upload_four};
+use crate::conform::{Context, Finding, PATIENCE, Verdict, ensure, equal, numbers, refused, upload_four};
 use crate::host::{Client, Code, ElementType, Error, Event};
 use crate::profile::Profile;
 
@@ -61,7 +61,7 @@ pub(super) const CHECKS: &[Entry] = &[
         destroyed_inside,
         "PJRT_Event_Destroy inside_callback crash",
     )
-    .since(89)
+    .since(77)
     .also(&["event/api_calls_in_a_callback"]),
     check(
         "event/callback_registers_a_callback",
@@ -253,22 +253,23 @@ fn destroyed_early(context: &Context) -> Verdict {
 }
 
 fn destroyed_inside(context: &Context) -> Verdict {
-    let _client = context.client()?;
-    let event = Arc::new(Event::create(context.plugin)?);
-    let copy = Arc::clone(&event);
-    let outcome = event.on_ready_then(move || drop(copy))?;
-    let setter = Arc::downgrade(&event);
-    event.set(Code::OK, "")?;
-    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called");
-    drop(event);
-    // The handle goes inside of a callback, too: of a second event, whose last owner the callback is.
-    ensure!(setter.upgrade().is_none(), "the event is still held");
+    // The event of a buffer that becomes ready later, so that nothing else uses it when it is destroyed.
     let client = context.client()?;
-    let ready = upload_four(&client, &[1.0; 4])?.ready()?;
-    let other = Event::create(context.plugin)?;
-    let outcome = ready.on_ready_then(move || drop(other))?;
-    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called");
-    Ok(())
+    let memory = client.device()?.default_memory()?;
+    let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
+    let event = alias.ready()?;
+    let owner = Arc::new(Mutex::new(None));
+    let inner = Arc::clone(&owner);
+    let outcome = event.on_ready_then(move || drop(lock(&inner).take()))?;
+    *lock(&owner) = Some(event);
+    client.fulfil(handle, Ok(&upload_four(&client, &[1.0; 4])?))?;
+    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called, or did not come back");
+    ensure!(lock(&owner).is_none(), "the event was not destroyed in its callback");
+    equal("the buffer afterwards", numbers(&alias)?, vec![1.0; 4])
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn nested(context: &Context) -> Verdict {
