@@ -1,6 +1,6 @@
 //! Every check of the conformance kit notices the fault that is planted for it, and others do not fail with it.
 //!
-//! These tests need built plugins: `cargo xtask test --only conform` builds them, and runs this.
+//! The tests that are ignored need built plugins: docs/conformance.md says how to run them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -55,7 +55,7 @@ fn seen(check: &Check, report: &Report) -> Result<(), String> {
 }
 
 #[test]
-#[ignore = "needs built plugins: cargo xtask test --only conform"]
+#[ignore = "needs built plugins: see docs/conformance.md"]
 fn every_fault_is_noticed_by_its_check_and_no_unrelated_one() {
     let (plugin, proxy) = (library("TEST_REFCPU"), library("TEST_FAULT_PROXY"));
     let inner = plugin.display().to_string();
@@ -91,7 +91,7 @@ fn every_fault_is_noticed_by_its_check_and_no_unrelated_one() {
 }
 
 #[test]
-#[ignore = "needs built plugins: cargo xtask test --only conform"]
+#[ignore = "needs built plugins: see docs/conformance.md"]
 fn a_plugin_that_crashes_at_every_call_does_not_end_the_kit() {
     let (plugin, proxy) = (library("TEST_REFCPU"), library("TEST_FAULT_PROXY"));
     let inner = plugin.display().to_string();

@@ -150,16 +150,11 @@ fn random_programs() -> Result<Outcome> {
     Ok(Outcome { passed: count(summary, "passed"), failed })
 }
 
-/// The conformance kit, on good plugins and on ones with a fault; and an independent prober for PJRT plugins, from PyPI.
+/// The conformance kit, on hello and refcpu; and an independent prober for PJRT plugins, from PyPI.
 fn conform() -> Result<Outcome> {
     let venv = test_environment()?;
     let libraries = Libraries::build()?;
-    let mut total = cargo_test(
-        workspace::cargo()
-            .args(["test", "--quiet", "--package", "cargo-pjrt", "--test", "faults", "--", "--include-ignored"])
-            .env("TEST_REFCPU", &libraries.refcpu)
-            .env("TEST_FAULT_PROXY", workspace::shared_library("debug/examples", "fault_proxy")),
-    )?;
+    let mut total = Outcome::default();
     for (library, opaque) in [(&libraries.hello, "0"), (&libraries.refcpu, "0"), (&libraries.refcpu, "1")] {
         let kit = ["run", "--quiet", "--package", "cargo-pjrt", "--", "conform"];
         let (status, text) = watch(workspace::cargo().args(kit).arg(library).env("REFCPU_OPAQUE", opaque))?;
