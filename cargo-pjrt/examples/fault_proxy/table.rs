@@ -157,7 +157,7 @@ unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
             state.since.clear();
             state.clients += 1;
         }
-        state.clients -= i64::from(slot == CLIENT_DESTROY);
+        state.clients -= i64::from(slot == CLIENT_DESTROY && object != 0);
         // Calls are counted from client to client; clients, as long as nothing but counting them is done.
         let counts_clients = FAULT.as_ref().is_some_and(|fault| fault.slot == Some(CLIENT_CREATE));
         let restart = if counts_clients { slot > CLIENT_DEVICES } else { slot == CLIENT_CREATE };

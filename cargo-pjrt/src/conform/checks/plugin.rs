@@ -33,12 +33,6 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["event/*", "upload/*", "buffer/*", "special/*", "struct_size/*", "execute/*", "readback/*"])
     .needed_by(ALL),
     check(
-        "plugin/no_slot_of_its_version_is_null",
-        "No slot is null at all: some hosts check no slot, go-xla for one.",
-        any_null_slot,
-        "GetPjrtApi null PJRT_Buffer_Bitcast",
-    ),
-    check(
         "plugin/the_table_stays_the_same",
         "GetPjrtApi gives the same table each time, also after the library was closed and opened again.",
         same_table,
@@ -76,13 +70,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Plugin_Attributes set attributes>name_size-1",
     )
     .also(&["plugin/stablehlo_*"]),
-    check(
-        "plugin/stablehlo_current_version",
-        "The attribute stablehlo_current_version is a list of three numbers; without it, hosts send programs of 12 weeks ago.",
-        current_version,
-        "PJRT_Plugin_Attributes set num_attributes=0",
-    )
-    .also(&["plugin/stablehlo_minimum_version"]),
     check(
         "plugin/stablehlo_minimum_version",
         "The attribute stablehlo_minimum_version is a list of three numbers, not above the current version.",
@@ -170,18 +157,6 @@ fn null_slots(context: &Context) -> Verdict {
     Ok(())
 }
 
-fn any_null_slot(context: &Context) -> Verdict {
-    let slots = SLOTS.iter().enumerate().take(slots_of(context.minor()));
-    let null: Vec<&str> = slots
-        .filter(|(index, _)| context.plugin.slot(*index) != SlotState::Function)
-        .map(|(_, slot)| slot.name)
-        .collect();
-    if null.is_empty() {
-        return Ok(());
-    }
-    Err(Finding::Unsupported(format!("null: {}", null.join(", "))))
-}
-
 fn same_table(context: &Context) -> Verdict {
     let same = context.plugin.reload(&context.path).map_err(|error| Finding::Wrong(error.to_string()))?;
     ensure!(same, "GetPjrtApi gave another table when it was called again");
@@ -240,10 +215,6 @@ fn version_attribute(context: &Context, name: &str) -> Result<Vec<i64>, Finding>
         }
         None => Err(Finding::Unsupported(format!("there is no attribute {name}"))),
     }
-}
-
-fn current_version(context: &Context) -> Verdict {
-    version_attribute(context, "stablehlo_current_version").map(drop)
 }
 
 fn minimum_version(context: &Context) -> Verdict {

@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "upload/with_row_major_strides",
         "Strides that say what is so anyway are fine: JAX and PyTorch/XLA always give some.",
         row_major,
-        "PJRT_Client_BufferFromHostBuffer when num_byte_strides=2 byte_strides.0=12 fail UNIMPLEMENTED",
+        "PJRT_Client_BufferFromHostBuffer when num_byte_strides=2 byte_strides.0=12 fail INTERNAL",
     )
     .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml]),
     check(
@@ -110,20 +110,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when device_layout>struct_size=2 fail INVALID_ARGUMENT",
     )
     .needed_by(&[Profile::Zml]),
-    check(
-        "upload/lent_for_the_call",
-        "With kImmutableOnlyDuringCall the host may overwrite its memory once the call returns.",
-        during_call,
-        "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=0 num_dims=1 dims.0=1000 give host_buffer_semantics=2",
-    )
-    .needed_by(ALL),
-    check(
-        "upload/lent_until_the_event",
-        "With kImmutableUntilTransferCompletes the host may overwrite its memory once the event is complete.",
-        until_event,
-        "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=1 dims.0=1001 give host_buffer_semantics=2 set done_with_host_buffer=complete",
-    )
-    .needed_by(&[Profile::TorchXla, Profile::Gomlx, Profile::Zml]),
     check(
         "upload/lent_without_a_copy",
         "With kImmutableZeroCopy the array is what the memory says, and the event comes at the latest with the buffer's end.",
@@ -359,14 +345,6 @@ fn overwritten(context: &Context, semantics: Semantics, len: i64, wait: bool) ->
     uploaded.memory.fill(0x7f);
     ensure!(uploaded.buffer.read()? == bytes, "the array changed when the host overwrote its memory");
     Ok(())
-}
-
-fn during_call(context: &Context) -> Verdict {
-    overwritten(context, Semantics::ImmutableOnlyDuringCall, 1000, false)
-}
-
-fn until_event(context: &Context) -> Verdict {
-    overwritten(context, Semantics::ImmutableUntilTransferCompletes, 1001, true)
 }
 
 fn zero_copy(context: &Context) -> Verdict {
