@@ -332,21 +332,6 @@ fn device_layout(context: &Context) -> Verdict {
     comes_back(context, &array, &values)
 }
 
-/// Uploads so many ones, overwrites the host's memory once `until` says so, and reads back.
-fn overwritten(context: &Context, semantics: Semantics, len: i64, wait: bool) -> Verdict {
-    let client = context.client()?;
-    let bytes = f32_bytes(&vec![1.0; len as usize]);
-    let dims = [len];
-    let array = HostArray { semantics, ..HostArray::new(&bytes, ElementType::F32, &dims) };
-    let uploaded = client.upload(&array, Some(client.device()?), None)?;
-    if wait {
-        uploaded.done.wait()?;
-    }
-    uploaded.memory.fill(0x7f);
-    ensure!(uploaded.buffer.read()? == bytes, "the array changed when the host overwrote its memory");
-    Ok(())
-}
-
 fn zero_copy(context: &Context) -> Verdict {
     let client = context.client()?;
     let bytes = f32_bytes(&[1.0; 100]);
