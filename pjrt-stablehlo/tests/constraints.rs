@@ -19,6 +19,7 @@ const UNSPECIFIED: &[&str] = &[
     "sdy.reshard",
     "sdy.return",
     "sdy.sharding_constraint",
+    "sdy.sharding_group",
     "stablehlo.return",
 ];
 

@@ -113,6 +113,12 @@ fn sample(op: &str) -> String {
             "sdy.mesh @m = <[\"a\"=2]>\n{}",
             function(&format!("%x: {F32}"), &format!("{op} %x <@m, [{{\"a\"}}, {{}}]> : {F32}"), F32)
         ),
+        ("sdy", "sharding_group") => format!(
+            "func.func @main(%x: {F32}) -> {F32} {{
+                {op} %x group_id=0 : {F32}
+                return %x : {F32}
+            }}"
+        ),
         ("func", "call") => "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
             %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
             return %0 : tensor<4xf32>

@@ -271,7 +271,7 @@ fn program(seed: u64, large: bool) -> String {
         ("", String::new(), String::new(), "")
     };
     format!(
-        "func.func public @main(%arg0: {F}, %arg1: {I}, %arg2: {V}, %arg3: {A}) -> ({F}, {F}, {I}, {P}, {V}, {A}) {{
+        "func.func public @main(%arg0: {F}, %arg1: {I}, %arg2: {V}, %arg3: {A}) -> ({F}, {F}, {I}, {P}, {V}, {A}{types}) {{
          %zero = stablehlo.constant dense<0> : {I}
          %one = stablehlo.constant dense<1> : {I}
          %true = stablehlo.constant dense<true> : {P}
@@ -286,9 +286,10 @@ fn program(seed: u64, large: bool) -> String {
            %next = stablehlo.add %i, %one : {I}
            stablehlo.return %next, {x}, {y}, {k}, {p}, {u}, {array}{back} : {I}, {F}, {F}, {I}, {P}, {V}, {A}{types}
          }}
-         return %0#1, %0#2, %0#3, %0#4, %0#5, %0#6 : {F}, {F}, {I}, {P}, {V}, {A}
+         return %0#1, %0#2, %0#3, %0#4, %0#5, %0#6{last} : {F}, {F}, {I}, {P}, {V}, {A}{types}
          }}",
         count = if large { 8 } else { 7 },
+        last = if large { ", %0#7" } else { "" },
         text = w.text,
         array = w.array,
     )

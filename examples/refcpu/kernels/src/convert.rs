@@ -178,7 +178,7 @@ impl Narrow for F8E8M0FNU {
         let bits = x.to_bits();
         // Halfway between two powers lies a mantissa of 1.5. There is no mantissa that could be even: the larger is
         // taken, as XLA does.
-        let normal = (bits + 0x40_0000) >> 23;
+        let normal = bits.wrapping_add(0x40_0000) >> 23;
         // Subnormal f32: 2^-127 is the smallest code, 0; what is not nearer to it than to 2^-126 is code 1.
         let small = u32::from(bits >= 0x60_0000);
         let code = if bits < 0x80_0000 { small } else { normal };

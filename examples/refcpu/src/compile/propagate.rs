@@ -35,6 +35,11 @@ impl Split {
         Self { dims: vec![None; rank], closed: vec![true; rank] }
     }
 
+    /// An array that is not split yet, and may not be where `closed` says so.
+    pub(super) fn unsplit(closed: Vec<bool>) -> Self {
+        Self { dims: vec![None; closed.len()], closed }
+    }
+
     /// An array that is split so, where `closed` says so for good.
     pub(super) fn new(sharding: &Sharding, closed: Vec<bool>) -> Self {
         let cut = |(dim, parts): (usize, &usize)| {

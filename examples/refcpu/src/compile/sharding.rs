@@ -33,8 +33,7 @@ impl Attributed {
         let closed: Vec<bool> = self.open.iter().map(|open| !open).collect();
         match &self.sharding {
             Some(sharding) => Split::new(sharding, closed),
-            None if closed.contains(&false) => Split::open(closed.len()),
-            None => Split::whole(closed.len()),
+            None => Split::unsplit(closed),
         }
     }
 }

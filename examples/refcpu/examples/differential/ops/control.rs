@@ -123,7 +123,13 @@ pub(super) fn tuple(g: &mut Generator, element: Element) -> Vec<Value> {
     let types: Vec<String> = values.iter().map(|v| v.ty.text()).collect();
     let tuple = format!("tuple<{}>", types.join(", "));
     let name = g
-        .push_text("stablehlo.tuple", &values.iter().collect::<Vec<_>>(), "", &[], &[tuple.clone()])
+        .push_text(
+            "stablehlo.tuple",
+            &values.iter().collect::<Vec<_>>(),
+            "",
+            &[],
+            std::slice::from_ref(&tuple),
+        )
         .remove(0);
     let index = g.random.below(values.len());
     let attributes = format!("index = {index} : i32");

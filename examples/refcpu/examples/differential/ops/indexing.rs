@@ -44,11 +44,11 @@ impl Places {
         let mut slice_sizes: Vec<i64> =
             operand.dims.iter().map(|&size| g.random.between(size.min(1), size)).collect();
         let mut collapsed = Vec::new();
-        for d in 0..rank {
+        for (d, size) in slice_sizes.iter_mut().enumerate() {
             if operand_batching.contains(&(d as i64)) {
-                slice_sizes[d] = slice_sizes[d].min(1);
-            } else if slice_sizes[d] > 0 && g.random.percent(40) {
-                slice_sizes[d] = 1;
+                *size = (*size).min(1);
+            } else if *size > 0 && g.random.percent(40) {
+                *size = 1;
                 collapsed.push(d as i64);
             }
         }

@@ -167,7 +167,7 @@ fn functions_of_f32_are_within_their_error_bounds() {
     let mut report = vec![];
     let cases: [(TileOp, f64, Reference); 18] = [
         (TileOp::Exponential, 1.1, f64::exp),
-        (TileOp::ExponentialMinusOne, 1.0, f64::exp_m1),
+        (TileOp::ExponentialMinusOne, 1.05, f64::exp_m1),
         (TileOp::Log, 1.0, f64::ln),
         (TileOp::LogPlusOne, 0.95, f64::ln_1p),
         (TileOp::Tanh, 0.9, f64::tanh),
@@ -194,7 +194,8 @@ fn functions_of_f32_are_within_their_error_bounds() {
         |x| x.iter().map(|v| super::f64::atanh(f64::from(*v))).collect(),
         &mut report,
     );
-    check_f32(TileOp::Rsqrt, 1.1, |x| x.iter().map(|v| 1.0 / f64::from(*v).sqrt()).collect(), &mut report);
+    // Denormal numbers are scaled first; the largest error is theirs.
+    check_f32(TileOp::Rsqrt, 1.35, |x| x.iter().map(|v| 1.0 / f64::from(*v).sqrt()).collect(), &mut report);
     check_f32(TileOp::Erf, 1.5, wide(TileOp::Erf), &mut report);
     check_f32(TileOp::Erfc, 1.0, wide(TileOp::Erfc), &mut report);
     check_f32(TileOp::ErfInv, 4.0, wide(TileOp::ErfInv), &mut report);

@@ -137,7 +137,7 @@ fn running_sums_are_taken_in_blocks() {
         for (i, got) in out.src().as_slice::<f32>().iter().step_by(dims[1]).enumerate() {
             sum += f64::from(value(i));
             let error = (f64::from(*got) - sum).abs() / (sum * f64::from(f32::EPSILON));
-            assert!(error < 4.0, "element {i} of {dims:?}: {got} for {sum}, {error} units");
+            assert!(error < 8.0, "element {i} of {dims:?}: {got} for {sum}, {error} units");
         }
     }
 }
