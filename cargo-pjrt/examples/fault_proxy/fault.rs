@@ -1,0 +1,222 @@
+//! The language of faults.
+
+use pjrt_sys::{FieldLayout, SLOTS, STRUCTS, StructLayout};
+
+/// A fault.
+pub(crate) struct Fault {
+    /// The slot of the function, or `None` for `GetPjrtApi`.
+    pub(crate) slot: Option<usize>,
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) actions: Vec<Action>,
+}
+
+/// When a fault happens.
+pub(crate) enum Condition {
+    /// A field has a value; with a divisor, its remainder has.
+    Field { path: Path, divisor: Option<i64>, value: i64, equal: bool },
+    /// Only the call with this number, from 1, among those of a client that fulfil the conditions before.
+    Call(u64),
+    /// While at least so many other clients live.
+    Clients(i64),
+    /// Inside of a callback of the host.
+    InsideCallback,
+    /// This function was called before with the same object.
+    After(usize),
+    /// This function was called since the newest client was made.
+    Since(usize),
+}
+
+/// What happens.
+pub(crate) enum Action {
+    /// A field is changed before the good plugin sees it.
+    Give(Path, Value),
+    /// A field is changed after the good plugin wrote it.
+    Set(Path, Value),
+    /// The good plugin is not asked: an error with this code.
+    Fail(u32),
+    /// The good plugin is not asked: no error.
+    Skip,
+    /// An error of the good plugin becomes success.
+    Accept,
+    /// An error of the good plugin gets this code.
+    Code(u32),
+    /// An error of the good plugin loses its message.
+    NoMessage,
+    /// Something that has a name of its own, with its words.
+    Special(String, Vec<String>),
+}
+
+/// A field of the Args struct, or of what it points to.
+pub(crate) struct Path {
+    pub(crate) field: FieldLayout,
+    pub(crate) then: Then,
+}
+
+pub(crate) enum Then {
+    /// The field itself.
+    Nothing,
+    /// A field of the struct that it points to.
+    Field(FieldLayout),
+    /// An element of the array that it points to.
+    Element(usize),
+}
+
+/// A new value.
+pub(crate) enum Value {
+    Number(i64),
+    /// More or less than the old one.
+    Plus(i64),
+    /// A pointer to many zeros.
+    Zeros,
+    /// A pointer to memory that nobody looks at.
+    Scratch,
+    /// A pointer to this text.
+    Text(String),
+    /// An event that never completes.
+    Never,
+    /// An event that is complete.
+    Complete,
+}
+
+const CODES: &[&str] = &[
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+];
+
+impl Fault {
+    /// Reads a fault.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace().peekable();
+        let function = words.next().ok_or("there is no function")?;
+        if function == "GetPjrtApi" {
+            let name = words.next().ok_or("what happens?")?.to_owned();
+            let action = Action::Special(name, words.map(str::to_owned).collect());
+            return Ok(Self { slot: None, conditions: Vec::new(), actions: vec![action] });
+        }
+        let slot = slot(function)?;
+        let args = SLOTS[slot].args;
+        let (mut conditions, mut actions) = (Vec::new(), Vec::new());
+        while let Some(word) = words.next() {
+            match word {
+                "when" => {
+                    while let Some((path, value)) = words.peek().and_then(|word| word.split_once('=')) {
+                        let equal = !path.ends_with('!');
+                        let path = path.trim_end_matches('!');
+                        let (path, divisor) = match path.split_once('%') {
+                            Some((path, divisor)) => (path, Some(number(divisor)?)),
+                            None => (path, None),
+                        };
+                        let value = number(value)?;
+                        let path = Path::parse(args, path)?;
+                        conditions.push(Condition::Field { path, divisor, value, equal });
+                        words.next();
+                    }
+                }
+                "call" => conditions.push(Condition::Call(number(words.next().unwrap_or(""))? as u64)),
+                "clients" => conditions.push(Condition::Clients(number(words.next().unwrap_or(""))?)),
+                "inside_callback" => conditions.push(Condition::InsideCallback),
+                "after" => conditions.push(Condition::After(slot_of(words.next())?)),
+                "since" => conditions.push(Condition::Since(slot_of(words.next())?)),
+                "give" | "set" => {
+                    while let Some((path, value)) = words.peek().and_then(|word| assignment(word)) {
+                        let path = Path::parse(args, path)?;
+                        actions.push(match word {
+                            "give" => Action::Give(path, value),
+                            _ => Action::Set(path, value),
+                        });
+                        words.next();
+                    }
+                }
+                "fail" => actions.push(Action::Fail(code(words.next())?)),
+                "code" => actions.push(Action::Code(code(words.next())?)),
+                "skip" => actions.push(Action::Skip),
+                "accept" => actions.push(Action::Accept),
+                "message" => {
+                    words.next();
+                    actions.push(Action::NoMessage);
+                }
+                special => {
+                    let rest = words.by_ref().map(str::to_owned).collect();
+                    actions.push(Action::Special(special.to_owned(), rest));
+                }
+            }
+        }
+        if actions.is_empty() {
+            Err("nothing happens".to_owned())
+        } else {
+            Ok(Self { slot: Some(slot), conditions, actions })
+        }
+    }
+}
+
+fn slot(name: &str) -> Result<usize, String> {
+    SLOTS.iter().position(|slot| slot.name == name).ok_or_else(|| format!("there is no function {name}"))
+}
+
+fn slot_of(word: Option<&str>) -> Result<usize, String> {
+    slot(word.unwrap_or(""))
+}
+
+fn code(word: Option<&str>) -> Result<u32, String> {
+    let code = CODES.iter().position(|code| Some(*code) == word);
+    code.map(|code| code as u32).ok_or_else(|| format!("there is no code {word:?}"))
+}
+
+fn number(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| format!("{text:?} is no number"))
+}
+
+/// `field=value`, `field+number` or `field-number`.
+fn assignment(word: &str) -> Option<(&str, Value)> {
+    if let Some((path, value)) = word.split_once('=') {
+        let value = match value {
+            "null" => Value::Number(0),
+            "zeros" => Value::Zeros,
+            "scratch" => Value::Scratch,
+            "never" => Value::Never,
+            "complete" => Value::Complete,
+            _ => match value.strip_prefix("text:") {
+                Some(text) => Value::Text(text.to_owned()),
+                None => Value::Number(value.parse().ok()?),
+            },
+        };
+        return Some((path, value));
+    }
+    let at = word.find(['+', '-'])?;
+    Some((&word[..at], Value::Plus(word[at..].parse().ok()?)))
+}
+
+impl Path {
+    fn parse(args: &StructLayout, text: &str) -> Result<Self, String> {
+        let field = |layout: &StructLayout, name: &str| {
+            layout.field(name).copied().ok_or_else(|| format!("{} has no field {name}", layout.name))
+        };
+        if let Some((first, second)) = text.split_once('>') {
+            let first = field(args, first)?;
+            let name = first.ty.rsplit([' ', '*']).next().unwrap_or("");
+            let pointee = STRUCTS.iter().find(|layout| layout.name == name);
+            let pointee = pointee.ok_or_else(|| format!("{} points to no struct", first.name))?;
+            return Ok(Self { field: first, then: Then::Field(field(pointee, second)?) });
+        }
+        if let Some((first, index)) = text.split_once('.') {
+            let index = number(index)? as usize;
+            return Ok(Self { field: field(args, first)?, then: Then::Element(index) });
+        }
+        Ok(Self { field: field(args, text)?, then: Then::Nothing })
+    }
+}

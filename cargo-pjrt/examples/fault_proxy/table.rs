@@ -1,0 +1,859 @@
+//! The table of functions that forwards, with a fault: the FFI of this example. What it does with pointers is what a plugin
+//! with that fault would do.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::ffi::{c_char, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use pjrt_sys::*;
+
+use crate::fault::{Action, Condition, Fault, Path, Then, Value};
+
+type Function = unsafe extern "C" fn(*mut u8) -> *mut PJRT_Error;
+
+struct Inner(*const PJRT_Api);
+// SAFETY: the table lives until the process ends, and does not change.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+static INNER: LazyLock<Inner> = LazyLock::new(|| {
+    let path = std::env::var("FAULT_PROXY_INNER").expect("FAULT_PROXY_INNER names the good plugin");
+    // SAFETY: the good plugin is one; its function takes nothing. It stays loaded.
+    unsafe {
+        let library = Box::leak(Box::new(libloading::Library::new(path).expect("the good plugin loads")));
+        let entry: libloading::Symbol<'_, unsafe extern "C" fn() -> *const PJRT_Api> =
+            library.get(b"GetPjrtApi\0").expect("the good plugin is one");
+        Inner(entry())
+    }
+});
+
+static FAULT: LazyLock<Option<Fault>> = LazyLock::new(|| {
+    let text = std::env::var("FAULT_PROXY").ok().filter(|text| !text.is_empty())?;
+    Some(Fault::parse(&text).unwrap_or_else(|error| panic!("FAULT_PROXY={text}: {error}")))
+});
+
+/// Errors of our own, and what of the past faults depend on.
+#[derive(Default)]
+struct State {
+    errors: HashSet<usize>,
+    /// Functions and the objects that they were called with.
+    called: HashSet<(usize, usize)>,
+    /// Functions that were called since the newest client was made.
+    since: HashSet<usize>,
+    destroyed_events: HashSet<usize>,
+    clients: i64,
+    last_error: usize,
+    last_value: i64,
+    dependency: usize,
+}
+
+static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// An error of our own.
+#[repr(C)]
+struct OwnError {
+    vtable: *const PJRT_Error_FunctionTable,
+    code: u32,
+    message: String,
+}
+
+fn own_error(code: u32, message: impl Into<String>) -> *mut PJRT_Error {
+    let error = OwnError { vtable: ptr::null(), code, message: message.into() };
+    let raw = Box::into_raw(Box::new(error)).cast::<PJRT_Error>();
+    state().errors.insert(raw.addr());
+    raw
+}
+
+/// The good plugin's function.
+///
+/// # Safety
+///
+/// The struct is that of the slot.
+unsafe fn forward(slot: usize, args: *mut u8) -> *mut PJRT_Error {
+    // SAFETY: the slot is a function of this type, or one that returns nothing, whose result is not used; see `call`.
+    unsafe {
+        let function = INNER.0.byte_add(SLOTS[slot].offset).cast::<Option<Function>>().read();
+        function.expect("a slot of the good plugin")(args)
+    }
+}
+
+/// Calls a function of the good plugin with a struct of ours.
+macro_rules! inner {
+    ($slot:ident $args:ident { $($field:ident: $value:expr),* $(,)? }) => {{
+        let mut args = $args { $($field: $value,)* ..$args::zeroed() };
+        // Some callers are unsafe code already.
+        #[allow(unused_unsafe)]
+        // SAFETY: the struct is filled in as the interface wants it.
+        let error = unsafe { ((*INNER.0).$slot.expect("a function of the good plugin"))(&raw mut args) };
+        (args, error)
+    }};
+}
+
+macro_rules! shims {
+    ($($index:literal $slot:ident $args:ident $shim:ident $returns:ident;)*) => {
+        $(shims!(@shim $index $args $shim $returns);)*
+
+        fn table(inner: &PJRT_Api) -> PJRT_Api {
+            PJRT_Api {
+                struct_size: inner.struct_size,
+                extension_start: inner.extension_start,
+                pjrt_api_version: inner.pjrt_api_version,
+                $($slot: if inner.$slot.is_some() { Some($shim) } else { None },)*
+            }
+        }
+    };
+    (@shim $index:literal $args:ident $shim:ident error) => {
+        unsafe extern "C" fn $shim(args: *mut $args) -> *mut PJRT_Error {
+            // SAFETY: the host calls this slot with this struct.
+            unsafe { call($index, args.cast()) }
+        }
+    };
+    (@shim $index:literal $args:ident $shim:ident nothing) => {
+        unsafe extern "C" fn $shim(args: *mut $args) {
+            // SAFETY: as above.
+            unsafe { call($index, args.cast()) };
+        }
+    };
+}
+for_each_slot!(shims);
+
+const ERROR_DESTROY: usize = 0;
+const ERROR_MESSAGE: usize = 1;
+const ERROR_GET_CODE: usize = 2;
+const EVENT_DESTROY: usize = 5;
+const EVENT_ON_READY: usize = 9;
+const CLIENT_CREATE: usize = 10;
+const CLIENT_DESTROY: usize = 11;
+const CLIENT_DEVICES: usize = 15;
+const ERROR_FOR_EACH_PAYLOAD: usize = 132;
+
+/// A call of the host.
+///
+/// # Safety
+///
+/// The struct is that of the slot.
+unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
+    // SAFETY: as the host calls.
+    let object = unsafe { object_of(args) };
+    let fault = FAULT.as_ref().filter(|fault| fault.slot == Some(slot));
+    // SAFETY: as the host calls.
+    let happens = fault.is_some_and(|fault| unsafe { happens(fault, args, object) });
+    {
+        let mut state = state();
+        if slot == CLIENT_CREATE {
+            state.since.clear();
+            state.clients += 1;
+        }
+        state.clients -= i64::from(slot == CLIENT_DESTROY && object != 0);
+        // Calls are counted from client to client; clients, as long as nothing but counting them is done.
+        let counts_clients = FAULT.as_ref().is_some_and(|fault| fault.slot == Some(CLIENT_CREATE));
+        let restart = if counts_clients { slot > CLIENT_DEVICES } else { slot == CLIENT_CREATE };
+        if restart {
+            CALLS.store(0, Ordering::SeqCst);
+        }
+        state.since.insert(slot);
+        state.called.insert((slot, object));
+        if SLOTS[slot].name.ends_with("_Destroy") {
+            state.called.retain(|(_, of)| *of != object);
+        }
+        if slot == EVENT_DESTROY {
+            state.destroyed_events.insert(object);
+        }
+    }
+    match fault.filter(|_| happens) {
+        // SAFETY: as the host calls.
+        Some(fault) => unsafe { faulty(fault, slot, args) },
+        None => {
+            // SAFETY: as the host calls.
+            let error = unsafe { good(slot, args, object) };
+            if fault.is_some() {
+                // SAFETY: as above.
+                unsafe { remember(slot, args, error) };
+            }
+            error
+        }
+    }
+}
+
+/// Keeps what a fault may give a second time.
+///
+/// # Safety
+///
+/// The struct is that of the slot.
+unsafe fn remember(slot: usize, args: *mut u8, error: *mut PJRT_Error) {
+    let words = FAULT.iter().flat_map(|fault| &fault.actions).find_map(|action| match action {
+        Action::Special(name, words) if name == "stale" => Some(words),
+        _ => None,
+    });
+    state().last_error = error.addr();
+    if let Some(name) = words.and_then(|words| words.first()) {
+        let path = field(slot, name);
+        // SAFETY: as the host calls.
+        state().last_value = unsafe { place(args, &path).map_or(0, |place| read(place, &path)) };
+    }
+}
+
+/// What the good plugin does, but for errors of our own and callbacks.
+///
+/// # Safety
+///
+/// The struct is that of the slot.
+unsafe fn good(slot: usize, args: *mut u8, object: usize) -> *mut PJRT_Error {
+    let own = state().errors.contains(&object);
+    // SAFETY: the host calls these slots with these structs; an error of our own is a box of ours.
+    unsafe {
+        match slot {
+            ERROR_DESTROY if own => {
+                state().errors.remove(&object);
+                let args = args.cast::<PJRT_Error_Destroy_Args>();
+                drop(Box::from_raw((*args).error.cast::<OwnError>()));
+                ptr::null_mut()
+            }
+            ERROR_MESSAGE if own => {
+                let args = args.cast::<PJRT_Error_Message_Args>();
+                let message = &(*(*args).error.cast::<OwnError>()).message;
+                (*args).message = message.as_ptr().cast();
+                (*args).message_size = message.len();
+                ptr::null_mut()
+            }
+            ERROR_GET_CODE if own => {
+                let args = args.cast::<PJRT_Error_GetCode_Args>();
+                (*args).code = PJRT_Error_Code((*(*args).error.cast::<OwnError>()).code);
+                ptr::null_mut()
+            }
+            ERROR_FOR_EACH_PAYLOAD if own => ptr::null_mut(),
+            EVENT_ON_READY if uses_callbacks() => on_ready(args.cast(), Mode::Once),
+            ERROR_DESTROY | ERROR_MESSAGE => {
+                forward(slot, args);
+                ptr::null_mut()
+            }
+            _ => forward(slot, args),
+        }
+    }
+}
+
+/// What a call is about: the third word of most Args structs is the object, or the error.
+///
+/// # Safety
+///
+/// The struct is one of the host's.
+unsafe fn object_of(args: *mut u8) -> usize {
+    let words = args.cast::<usize>();
+    // SAFETY: an Args struct begins with its size.
+    unsafe { if words.read() >= 3 * size_of::<usize>() { words.add(2).read() } else { 0 } }
+}
+
+/// Whether a fault needs to know when callbacks of the host run.
+fn uses_callbacks() -> bool {
+    let of_fault = |fault: &Fault| {
+        let inside = fault.conditions.iter().any(|condition| matches!(condition, Condition::InsideCallback));
+        inside
+            || fault
+                .actions
+                .iter()
+                .any(|action| matches!(action, Action::Special(name, _) if name == "forget_callbacks"))
+    };
+    FAULT.as_ref().is_some_and(of_fault)
+}
+
+/// Reads or changes what a fault is about.
+///
+/// # Safety
+///
+/// The struct is that of the fault's slot.
+unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
+    for condition in &fault.conditions {
+        let holds = match condition {
+            Condition::Field { path, divisor, value, equal } => {
+                // SAFETY: as the host calls.
+                let old = unsafe { place(args, path).map(|place| read(place, path)) };
+                old.is_some_and(|old| {
+                    (divisor.map_or(old, |divisor| old.rem_euclid(divisor)) == *value) == *equal
+                })
+            }
+            Condition::Call(wanted) => CALLS.fetch_add(1, Ordering::SeqCst) + 1 == *wanted,
+            Condition::Clients(least) => state().clients >= *least,
+            Condition::InsideCallback => DEPTH.get() > 0,
+            Condition::After(slot) => state().called.contains(&(*slot, object)),
+            Condition::Since(slot) => state().since.contains(slot),
+        };
+        if !holds {
+            return false;
+        }
+    }
+    true
+}
+
+/// Where a field is; `None` if the host's struct ends before it, or a pointer on the way is null.
+///
+/// # Safety
+///
+/// The struct is that of the fault's slot.
+unsafe fn place(args: *mut u8, path: &Path) -> Option<*mut u8> {
+    // SAFETY: an Args struct begins with its size; within it, fields are where the layout says.
+    unsafe {
+        if args.cast::<usize>().read() < path.field.end {
+            return None;
+        }
+        let field = args.add(path.field.offset);
+        let target = || Some(field.cast::<*mut u8>().read()).filter(|target| !target.is_null());
+        match &path.then {
+            Then::Nothing => Some(field),
+            Then::Field(inner) => Some(target()?.add(inner.offset)),
+            Then::Element(index) => Some(target()?.add(index * 8)),
+        }
+    }
+}
+
+fn width(path: &Path) -> usize {
+    match &path.then {
+        Then::Nothing => path.field.end - path.field.offset,
+        Then::Field(inner) => inner.end - inner.offset,
+        Then::Element(_) => 8,
+    }
+}
+
+/// Reads or changes what a fault is about.
+///
+/// # Safety
+///
+/// The place is one of this path.
+unsafe fn read(place: *mut u8, path: &Path) -> i64 {
+    // SAFETY: the place is a field of this width.
+    unsafe {
+        match width(path) {
+            1 => i64::from(place.read()),
+            4 => i64::from(place.cast::<i32>().read_unaligned()),
+            _ => place.cast::<i64>().read_unaligned(),
+        }
+    }
+}
+
+/// Reads or changes what a fault is about.
+///
+/// # Safety
+///
+/// The place is one of this path.
+unsafe fn write(place: *mut u8, path: &Path, value: i64) {
+    // SAFETY: the place is a field of this width.
+    unsafe {
+        match width(path) {
+            1 => place.write(value as u8),
+            4 => place.cast::<i32>().write_unaligned(value as i32),
+            _ => place.cast::<i64>().write_unaligned(value),
+        }
+    }
+}
+
+impl Value {
+    fn over(&self, old: i64) -> i64 {
+        static ZEROS: OnceLock<usize> = OnceLock::new();
+        match self {
+            Self::Number(number) => *number,
+            Self::Plus(more) => old + more,
+            Self::Zeros => *ZEROS.get_or_init(|| Vec::leak(vec![0_u8; 16 << 20]).as_ptr().addr()) as i64,
+            Self::Scratch => Vec::leak(vec![0_u8; 1 << 20]).as_mut_ptr().expose_provenance() as i64,
+            Self::Text(text) => text.clone().leak().as_ptr().addr() as i64,
+            Self::Never | Self::Complete => event(matches!(self, Self::Complete)).addr() as i64,
+        }
+    }
+}
+
+/// An event of the good plugin.
+fn event(complete: bool) -> *mut PJRT_Event {
+    let (args, _) = inner!(PJRT_Event_Create PJRT_Event_Create_Args {});
+    if complete {
+        inner!(PJRT_Event_Set PJRT_Event_Set_Args { event: args.event });
+    }
+    args.event
+}
+
+/// A call with the fault.
+///
+/// # Safety
+///
+/// The struct is that of the slot.
+unsafe fn faulty(fault: &Fault, slot: usize, args: *mut u8) -> *mut PJRT_Error {
+    // SAFETY: as the host calls; changed fields are put back.
+    unsafe {
+        let object = object_of(args);
+        let mut restore = Vec::new();
+        for action in &fault.actions {
+            match action {
+                Action::Give(path, value) => {
+                    if let Some(place) = place(args, path) {
+                        let old = read(place, path);
+                        write(place, path, value.over(old));
+                        restore.push((place, path, old));
+                    }
+                }
+                Action::Fail(code) => return own_error(*code, "a planted fault"),
+                Action::Skip => return ptr::null_mut(),
+                Action::Special(name, words) => {
+                    if let Some(error) = special_before(name, words, args) {
+                        return error;
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut error = good(slot, args, object);
+        for (place, path, old) in restore {
+            write(place, path, old);
+        }
+        for action in &fault.actions {
+            match action {
+                Action::Set(path, value) if error.is_null() => {
+                    if let Some(place) = place(args, path) {
+                        write(place, path, value.over(read(place, path)));
+                    }
+                }
+                Action::Accept if !error.is_null() => error = ptr::null_mut(),
+                Action::Code(_) | Action::NoMessage if !error.is_null() => {
+                    let (code, message) = parts(error);
+                    error = match action {
+                        Action::Code(other) => own_error(*other, message),
+                        _ => own_error(code, ""),
+                    };
+                }
+                Action::Special(name, words) => {
+                    error = special_after(name, words, slot, args, error);
+                }
+                _ => {}
+            }
+        }
+        error
+    }
+}
+
+/// Code and message of an error.
+///
+/// # Safety
+///
+/// The error is the good plugin's or our own, and lives.
+unsafe fn parts(error: *mut PJRT_Error) -> (u32, String) {
+    if state().errors.contains(&error.addr()) {
+        // SAFETY: an error of our own.
+        let own = unsafe { &*error.cast::<OwnError>() };
+        return (own.code, own.message.clone());
+    }
+    let (code, _) = inner!(PJRT_Error_GetCode PJRT_Error_GetCode_Args { error: error });
+    let mut message = PJRT_Error_Message_Args { error, ..PJRT_Error_Message_Args::zeroed() };
+    // SAFETY: the error is the good plugin's.
+    unsafe {
+        ((*INNER.0).PJRT_Error_Message.expect("a function of the good plugin"))(&raw mut message);
+        let bytes = std::slice::from_raw_parts(message.message.cast::<u8>(), message.message_size);
+        (code.code.0, String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
+fn field(slot: usize, name: &str) -> Path {
+    let field = SLOTS[slot].args.field(name).copied().expect("a field of the struct");
+    Path { field, then: Then::Nothing }
+}
+
+/// What happens in place of the call; `None` if the good plugin is asked after all.
+///
+/// # Safety
+///
+/// The struct is that of the fault's slot.
+unsafe fn special_before(name: &str, words: &[String], args: *mut u8) -> Option<*mut PJRT_Error> {
+    let slot = FAULT.as_ref().and_then(|fault| fault.slot)?;
+    let execute = args.cast::<PJRT_LoadedExecutable_Execute_Args>();
+    // SAFETY: each fault is planted in a function with the struct that it uses.
+    unsafe {
+        match name {
+            "crash" => std::process::abort(),
+            "hang" => loop {
+                std::thread::park();
+            },
+            "touch" => {
+                let path = field(slot, &words[0]);
+                let target = read(place(args, &path)?, &path) as usize;
+                ptr::with_exposed_provenance::<u8>(target).read_volatile();
+                None
+            }
+            "callback" => Some(on_ready(
+                args.cast(),
+                match words[0].as_str() {
+                    "never" => Mode::Never,
+                    "twice" => Mode::Twice,
+                    _ => Mode::NoError,
+                },
+            )),
+            "stale" if words.is_empty() => {
+                let last = state().last_error;
+                Some(ptr::with_exposed_provenance_mut(last))
+            }
+            "read_past" => {
+                let options = (*execute).options.cast::<u8>();
+                let end = PJRT_ExecuteOptions::STRUCT_SIZE;
+                for byte in 0..end {
+                    let _ = options.add(byte).read_volatile();
+                }
+                None
+            }
+            "give_other_argument" => {
+                let list = (*execute).argument_lists.read().cast_mut();
+                if (*execute).num_args == 2 {
+                    list.add(1).write(list.read());
+                }
+                None
+            }
+            "twice_is_error" => {
+                let list = (*execute).argument_lists.read();
+                let twice = (*execute).num_args == 2 && list.read() == list.add(1).read();
+                twice.then(|| own_error(3, "an argument twice"))
+            }
+            "fail_pending" => {
+                for index in 0..(*execute).num_args {
+                    let buffer = (*execute).argument_lists.read().add(index).read();
+                    let (ready, _) =
+                        inner!(PJRT_Buffer_ReadyEvent PJRT_Buffer_ReadyEvent_Args { buffer: buffer });
+                    let (is_ready, _) =
+                        inner!(PJRT_Event_IsReady PJRT_Event_IsReady_Args { event: ready.event });
+                    if !is_ready.is_ready {
+                        return Some(own_error(9, "an argument is not ready"));
+                    }
+                }
+                None
+            }
+            "scribble_held" => {
+                let buffer = (*args.cast::<PJRT_Buffer_Delete_Args>()).buffer;
+                let (data, _) = inner!(
+                    PJRT_Buffer_OpaqueDeviceMemoryDataPointer
+                        PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args { buffer: buffer }
+                );
+                if !data.device_memory_ptr.is_null() {
+                    data.device_memory_ptr.cast::<u8>().write_bytes(0x55, 4);
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What happens after the call.
+///
+/// # Safety
+///
+/// The struct is that of the slot.
+unsafe fn special_after(
+    name: &str,
+    words: &[String],
+    slot: usize,
+    args: *mut u8,
+    error: *mut PJRT_Error,
+) -> *mut PJRT_Error {
+    let execute = args.cast::<PJRT_LoadedExecutable_Execute_Args>();
+    // SAFETY: as above.
+    unsafe {
+        let get = |name: &str| {
+            let path = field(slot, name);
+            read(place(args, &path).expect("a field"), &path)
+        };
+        let put = |name: &str, value: i64| {
+            let path = field(slot, name);
+            write(place(args, &path).expect("a field"), &path, value);
+        };
+        let copied = |array: i64, size: usize| {
+            let bytes = std::slice::from_raw_parts(ptr::with_exposed_provenance::<u8>(array as usize), size);
+            let words =
+                bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect::<Vec<_>>();
+            Vec::leak(words).as_mut_ptr()
+        };
+        match name {
+            // A plugin that was built with a later header: it writes a field that this struct does not have.
+            "write_past" if args.cast::<usize>().read() > SLOTS[slot].args.struct_size => {
+                args.add(SLOTS[slot].args.struct_size).write(1);
+            }
+            "fresh" if error.is_null() => {
+                let size = get(&words[1]) as usize * words[2].parse::<usize>().expect("a size");
+                put(&words[0], copied(get(&words[0]), size).expose_provenance() as i64);
+            }
+            "reverse" if error.is_null() => {
+                let len = get(&words[1]) as usize;
+                let copy = copied(get(&words[0]), len * 8);
+                std::slice::from_raw_parts_mut(copy, len).reverse();
+                put(&words[0], copy.expose_provenance() as i64);
+            }
+            "repeat" if error.is_null() => {
+                let len = get(&words[1]) as usize;
+                let size = len * size_of::<PJRT_NamedValue>();
+                let twice = Vec::leak(vec![0_u64; size / 4]);
+                let old = ptr::with_exposed_provenance::<u8>(get(&words[0]) as usize);
+                let start = twice.as_mut_ptr().cast::<u8>();
+                ptr::copy_nonoverlapping(old, start, size);
+                ptr::copy_nonoverlapping(old, start.add(size), size);
+                put(&words[0], start.expose_provenance() as i64);
+                put(&words[1], 2 * len as i64);
+            }
+            // An attribute's list becomes this number three times.
+            "attribute" if error.is_null() => {
+                let len = get("num_attributes") as usize;
+                let copy =
+                    copied(get("attributes"), len * size_of::<PJRT_NamedValue>()).cast::<PJRT_NamedValue>();
+                for index in 0..len {
+                    let value = &mut *copy.add(index);
+                    let name = std::slice::from_raw_parts(value.name.cast::<u8>(), value.name_size);
+                    if name == words[0].as_bytes() {
+                        let list = Vec::leak(vec![words[1].parse::<i64>().expect("a number"); 3]);
+                        value.u = PJRT_NamedValue_Union { int64_array_value: list.as_ptr() };
+                    }
+                }
+                put("attributes", copy.expose_provenance() as i64);
+            }
+            "add_float" if error.is_null() => {
+                let value = PJRT_NamedValue {
+                    name: c"bad".as_ptr(),
+                    name_size: 3,
+                    type_: PJRT_NamedValue_kFloat,
+                    u: PJRT_NamedValue_Union { float_value: 1.0 },
+                    value_size: 1,
+                    ..PJRT_NamedValue::zeroed()
+                };
+                put("attributes", Box::into_raw(Box::new(value)).expose_provenance() as i64);
+                put("num_attributes", 1);
+            }
+            "toggle" if error.is_null() => put(&words[0], 1 - get(&words[0])),
+            "stale" if error.is_null() && !words.is_empty() => {
+                let last = state().last_value;
+                put(&words[0], last);
+            }
+            "scribble" if error.is_null() => {
+                ptr::with_exposed_provenance_mut::<u8>(get(&words[0]) as usize).write_bytes(0x55, 4);
+            }
+            "overrun" if error.is_null() => {
+                let end = get("dst") + get("dst_size");
+                ptr::with_exposed_provenance_mut::<u8>(end as usize).write(0x55);
+            }
+            "delete_source" if error.is_null() => {
+                let buffer = (*args.cast::<PJRT_Buffer_CopyToMemory_Args>()).buffer;
+                inner!(PJRT_Buffer_Delete PJRT_Buffer_Delete_Args { buffer: buffer });
+            }
+            "delete_argument" if error.is_null() => {
+                let index = words[0].parse::<usize>().expect("an index");
+                let buffer = (*execute).argument_lists.read().add(index).read();
+                inner!(PJRT_Buffer_Delete PJRT_Buffer_Delete_Args { buffer: buffer });
+            }
+            "output_is_argument" if error.is_null() => {
+                (*execute).output_lists.read().write((*execute).argument_lists.read().read());
+            }
+            "lose_events" if error.is_null() && !(*execute).device_complete_events.is_null() => {
+                (*execute).device_complete_events.write(event(false));
+            }
+            "leave_behind" if !error.is_null() => {
+                (*execute).output_lists.read().write(ptr::dangling_mut());
+            }
+            "leak_thread" => drop(std::thread::spawn(|| {
+                loop {
+                    std::thread::park();
+                }
+            })),
+            "swallow_error" if error.is_null() => {
+                let donate = args.cast::<PJRT_Buffer_DonateWithControlDependency_Args>();
+                let callback = (*donate).dependency_ready_callback.map_or(0, |callback| callback as usize);
+                state().dependency = callback;
+                (*donate).dependency_ready_callback = Some(without_error);
+            }
+            "user_data" if error.is_null() => {
+                let memory = (*args.cast::<PJRT_Device_DefaultMemory_Args>()).memory;
+                forgetful(memory, &words[0]);
+            }
+            _ => {}
+        }
+        error
+    }
+}
+
+/// The callback of a dependency that loses its error.
+///
+/// # Safety
+///
+/// The host calls it as it would the good plugin's.
+unsafe extern "C" fn without_error(args: *mut PJRT_Buffer_DonateWithControlDependency_Callback_Args) {
+    type Callback = unsafe extern "C" fn(*mut PJRT_Buffer_DonateWithControlDependency_Callback_Args);
+    let callback = state().dependency;
+    // SAFETY: the number is the function that the good plugin gave.
+    unsafe {
+        (*args).error_code = PJRT_Error_Code_OK;
+        std::mem::transmute::<usize, Callback>(callback)(args);
+    }
+}
+
+static MEMORY_TABLE: OnceLock<usize> = OnceLock::new();
+
+/// Gives a memory functions that keep no data, or never give it back.
+///
+/// # Safety
+///
+/// The memory is the good plugin's.
+unsafe fn forgetful(memory: *mut PJRT_Memory, how: &str) {
+    unsafe extern "C" fn forget(
+        _: *mut PJRT_Memory,
+        _: *const c_void,
+        _: *mut c_void,
+        _: Option<unsafe extern "C" fn(*mut c_void)>,
+    ) {
+    }
+    unsafe extern "C" fn leak(
+        memory: *mut PJRT_Memory,
+        key: *const c_void,
+        data: *mut c_void,
+        _: Option<unsafe extern "C" fn(*mut c_void)>,
+    ) {
+        let table = *MEMORY_TABLE.get().expect("the good plugin's functions");
+        // SAFETY: the good plugin's functions.
+        unsafe {
+            let table = ptr::with_exposed_provenance::<PJRT_Memory_FunctionTable>(table);
+            (*table).set_user_data.expect("a function")(memory, key, data, None);
+        }
+    }
+    // SAFETY: a memory begins with a pointer to its functions, which live as long as the process.
+    unsafe {
+        let good = (*memory).vtable;
+        let known = *MEMORY_TABLE.get_or_init(|| good.expose_provenance());
+        if good.is_null() || good.addr() != known {
+            return;
+        }
+        let set_user_data = if how == "forget" { forget } else { leak };
+        let table = PJRT_Memory_FunctionTable { set_user_data: Some(set_user_data), ..good.read() };
+        (*memory).vtable = Box::into_raw(Box::new(table));
+    }
+}
+
+/// How a callback of the host is called.
+enum Mode {
+    Once,
+    Twice,
+    Never,
+    NoError,
+}
+
+struct Wrapped {
+    callback: PJRT_Event_OnReadyCallback,
+    user_arg: *mut c_void,
+    event: usize,
+    mode: Mode,
+}
+
+/// Registers a callback of ours for the host's.
+///
+/// # Safety
+///
+/// The struct is the host's.
+unsafe fn on_ready(args: *mut PJRT_Event_OnReady_Args, mode: Mode) -> *mut PJRT_Error {
+    // SAFETY: the struct is the host's.
+    unsafe {
+        let args = *args;
+        state().destroyed_events.remove(&args.event.addr());
+        let wrapped =
+            Wrapped { callback: args.callback, user_arg: args.user_arg, event: args.event.addr(), mode };
+        let (_, error) = inner!(PJRT_Event_OnReady PJRT_Event_OnReady_Args {
+            event: args.event,
+            callback: Some(called_back),
+            user_arg: Box::into_raw(Box::new(wrapped)).cast(),
+        });
+        error
+    }
+}
+
+/// The callback in the host's place.
+///
+/// # Safety
+///
+/// The good plugin calls it once, with the box of `on_ready`.
+unsafe extern "C" fn called_back(error: *mut PJRT_Error, user_arg: *mut c_void) {
+    // SAFETY: the argument is the box of `on_ready`, and the good plugin calls back once.
+    let wrapped = unsafe { Box::from_raw(user_arg.cast::<Wrapped>()) };
+    let forgotten = FAULT.as_ref().is_some_and(|fault| {
+        fault
+            .actions
+            .iter()
+            .any(|action| matches!(action, Action::Special(name, _) if name == "forget_callbacks"))
+    }) && state().destroyed_events.contains(&wrapped.event);
+    let Some(callback) = wrapped.callback.filter(|_| !forgotten) else { return };
+    DEPTH.set(DEPTH.get() + 1);
+    // SAFETY: the host's callback and its argument.
+    unsafe {
+        match wrapped.mode {
+            Mode::Never => {}
+            Mode::Once => callback(error, wrapped.user_arg),
+            Mode::Twice => {
+                callback(error, wrapped.user_arg);
+                callback(ptr::null_mut(), wrapped.user_arg);
+            }
+            Mode::NoError => callback(ptr::null_mut(), wrapped.user_arg),
+        }
+    }
+    DEPTH.set(DEPTH.get() - 1);
+}
+
+/// The table, and faults of it.
+fn exported() -> PJRT_Api {
+    // SAFETY: the good plugin's table.
+    let mut table = table(unsafe { &*INNER.0 });
+    let Some(Fault { slot: None, actions, .. }) = FAULT.as_ref() else { return table };
+    let Some(Action::Special(name, words)) = actions.first() else { return table };
+    let number = |word: &str| {
+        word.split_once('=').and_then(|(_, number)| number.parse::<i64>().ok()).expect("a number")
+    };
+    match name.as_str() {
+        "set" if words[0].starts_with("major") => {
+            table.pjrt_api_version.major_version = number(&words[0]) as i32
+        }
+        "set" if words[0].starts_with("minor") => {
+            table.pjrt_api_version.minor_version = number(&words[0]) as i32
+        }
+        "set" => table.struct_size = number(&words[0]) as usize,
+        "null" => {
+            let slot = SLOTS.iter().find(|slot| slot.name == words[0]).expect("a function");
+            // SAFETY: the slot is a nullable function of the table.
+            unsafe { (&raw mut table).byte_add(slot.offset).cast::<usize>().write(0) };
+        }
+        "extension" => {
+            let size = if words[0] == "small" { 8 } else { size_of::<PJRT_Extension_Base>() };
+            let extension = |next| {
+                let base =
+                    PJRT_Extension_Base { struct_size: size, type_: PJRT_Extension_Type_Example, next };
+                Box::into_raw(Box::new(base))
+            };
+            table.extension_start = extension(extension(table.extension_start));
+        }
+        _ => {}
+    }
+    table
+}
+
+/// The one function that hosts look for.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+extern "C" fn GetPjrtApi() -> *const PJRT_Api {
+    static TABLE: OnceLock<usize> = OnceLock::new();
+    let fresh = || Box::into_raw(Box::new(exported()));
+    let changes = FAULT.as_ref().is_some_and(|fault| {
+        fault.slot.is_none()
+            && matches!(fault.actions.first(), Some(Action::Special(name, _)) if name == "fresh")
+    });
+    if changes {
+        return fresh();
+    }
+    ptr::with_exposed_provenance(*TABLE.get_or_init(|| fresh().expose_provenance()))
+}
+
+/// C's characters are bytes here.
+const _: () = assert!(size_of::<c_char>() == 1);

@@ -1,0 +1,435 @@
+//! Arrays on a device.
+
+use super::{ALL, Entry, check};
+use crate::conform::{
+    Context, Finding, Verdict, ensure, equal, f32_bytes, numbers, refused_with, upload_four,
+};
+use crate::host::{Code, ElementType, HostArray};
+use crate::profile::Profile;
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "buffer/element_type",
+        "An array says the type that it was made with.",
+        element_type,
+        "PJRT_Buffer_ElementType set type_=5",
+    )
+    .needed_by(ALL)
+    .also(&["upload/type_*", "execute/output_types"]),
+    check("buffer/dims", "An array says its dimensions.", dims, "PJRT_Buffer_Dimensions set num_dims=0")
+        .needed_by(ALL)
+        .also(&["upload/*", "buffer/*", "special/*", "execute/*"]),
+    check(
+        "buffer/dims_stay",
+        "The dimensions of an array are at the same address each time, until it is destroyed.",
+        dims_stay,
+        "PJRT_Buffer_Dimensions fresh dims num_dims 8",
+    )
+    .needed_by(ALL),
+    check(
+        "buffer/dims_after_delete",
+        "The dimensions of an array can be asked for after its data was deleted.",
+        dims_after_delete,
+        "PJRT_Buffer_Dimensions after PJRT_Buffer_Delete fail INVALID_ARGUMENT",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "buffer/unpadded_dims",
+        "The unpadded dimensions of a static array are its dimensions.",
+        unpadded,
+        "PJRT_Buffer_UnpaddedDimensions set num_dims=1",
+    )
+    .needed_by(&[Profile::TorchXla]),
+    check(
+        "buffer/no_dynamic_dims",
+        "A static array has no dynamic dimensions.",
+        dynamic,
+        "PJRT_Buffer_DynamicDimensionIndices set num_dynamic_dims=1 dynamic_dim_indices=zeros",
+    ),
+    check(
+        "buffer/memory_layout",
+        "A row-major array says that its last dimension is the fastest: jaxlib up to 0.4.30 and R ask for it.",
+        layout,
+        "PJRT_Buffer_GetMemoryLayout fail INTERNAL",
+    ),
+    check(
+        "buffer/on_device_size",
+        "An array takes at least as many bytes on the device as its elements have.",
+        on_device_size,
+        "PJRT_Buffer_OnDeviceSizeInBytes set on_device_size_in_bytes=1",
+    )
+    .also(&["buffer/held_data_can_be_read"]),
+    check("buffer/device", "An array says the device that it is on.", device, "PJRT_Buffer_Device set device=null")
+        .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Gomlx])
+        .also(&["execute/*", "buffer/*"]),
+    check(
+        "buffer/memory",
+        "An array is in its device's default memory where nobody named another: JAX refuses arrays elsewhere.",
+        memory,
+        "PJRT_Buffer_Memory set memory=null",
+    )
+    .needed_by(&[Profile::Jax])
+    .also(&["*"]),
+    check(
+        "buffer/is_not_deleted",
+        "An array is not deleted before somebody does so.",
+        not_deleted,
+        "PJRT_Buffer_IsDeleted set is_deleted=1",
+    )
+    .needed_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["execute/*", "buffer/*"]),
+    check(
+        "buffer/delete",
+        "An array that was deleted says so.",
+        delete,
+        "PJRT_Buffer_Delete skip",
+    )
+    .needed_by(&[Profile::Jax])
+    .also(&["buffer/*", "readback/of_a_deleted_array", "execute/of_a_deleted_argument"]),
+    check(
+        "buffer/delete_twice",
+        "Deleting an array again does nothing.",
+        delete_twice,
+        "PJRT_Buffer_Delete call 2 fail FAILED_PRECONDITION",
+    ),
+    check(
+        "buffer/ready_event_of_a_deleted_one",
+        "The ready event of an array that was deleted is an error with INVALID_ARGUMENT.",
+        deleted_ready,
+        "PJRT_Buffer_ReadyEvent after PJRT_Buffer_Delete set event=complete",
+    ),
+    check(
+        "buffer/is_on_cpu_stays",
+        "Whether the host can read an array in place stays.",
+        on_cpu,
+        "PJRT_Buffer_IsOnCpu call 2 toggle is_on_cpu",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "buffer/unsafe_pointer",
+        "An array has an address, the same each time.",
+        pointer,
+        "PJRT_Buffer_UnsafePointer set buffer_pointer=0",
+    ),
+    check(
+        "buffer/hold_and_release",
+        "Holding an array's data and letting it go succeed.",
+        hold,
+        "PJRT_Buffer_DecreaseExternalReferenceCount fail INTERNAL",
+    )
+    .also(&["buffer/release_without_hold", "buffer/held_*"]),
+    check(
+        "buffer/release_without_hold",
+        "Letting data go that is not held is refused with INVALID_ARGUMENT.",
+        release,
+        "PJRT_Buffer_DecreaseExternalReferenceCount accept",
+    ),
+    check(
+        "buffer/held_data_has_an_address",
+        "Data that is held has an address.",
+        opaque,
+        "PJRT_Buffer_OpaqueDeviceMemoryDataPointer set device_memory_ptr=null",
+    )
+    .needed_by(&[Profile::Zml])
+    .also(&["buffer/held_data_can_be_read"]),
+    check(
+        "buffer/held_data_can_be_read",
+        "Where the plugin says that an array is on the CPU, its bytes are at the address: JAX makes NumPy arrays of them.",
+        in_place,
+        "PJRT_Buffer_OpaqueDeviceMemoryDataPointer set device_memory_ptr+4",
+    ),
+    check(
+        "buffer/held_data_outlives_delete",
+        "Data that is held stays readable after the array was deleted.",
+        held_delete,
+        "PJRT_Buffer_Delete scribble_held",
+    ),
+    check(
+        "buffer/copy_to_each_memory",
+        "An array can be copied into every memory of its device, and the copy says where it is.",
+        copy_memory,
+        "PJRT_Buffer_CopyToMemory fail INTERNAL",
+    )
+    .needed_by(&[Profile::Jax])
+    .also(&["buffer/copies_are_copies"]),
+    check(
+        "buffer/copies_are_copies",
+        "A copy lives on when its source is deleted.",
+        copy_independent,
+        "PJRT_Buffer_CopyToMemory delete_source",
+    )
+    .needed_by(&[Profile::Jax])
+    .also(&["buffer/copy_to_each_memory"]),
+    check(
+        "buffer/copy_to_another_device",
+        "An array can be copied to every other device of the client.",
+        copy_device,
+        "PJRT_Buffer_CopyToDevice fail INTERNAL",
+    ),
+    check(
+        "buffer/bitcast",
+        "PJRT_Buffer_Bitcast gives the same bytes as another type.",
+        bitcast,
+        "PJRT_Buffer_Bitcast fail INTERNAL",
+    )
+    .since(98)
+    .also(&["buffer/bitcast_of_another_size"]),
+    check(
+        "buffer/bitcast_of_another_size",
+        "A bitcast to a type of another size is refused with INVALID_ARGUMENT.",
+        bitcast_size,
+        "PJRT_Buffer_Bitcast code INTERNAL",
+    )
+    .since(98),
+    check(
+        "buffer/donate_with_dependency",
+        "PJRT_Buffer_DonateWithControlDependency takes the data away, and the new array is ready once the host says so.",
+        donate,
+        "PJRT_Buffer_DonateWithControlDependency fail INTERNAL",
+    )
+    .since(88)
+    .also(&["buffer/donate_with_failed_dependency"]),
+    check(
+        "buffer/donate_with_failed_dependency",
+        "Where the dependency fails, so does the new array, with the host's error.",
+        donate_failed,
+        "PJRT_Buffer_DonateWithControlDependency swallow_error",
+    )
+    .since(88),
+];
+
+fn element_type(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("the type", upload_four(&client, &[1.0; 4])?.element_type()?, ElementType::F32)
+}
+
+fn two_by_three(client: &crate::host::Client) -> Result<crate::host::Buffer, crate::host::Error> {
+    let array = HostArray::new(&[0; 6], ElementType::U8, &[2, 3]);
+    client.upload(&array, Some(client.device()?), None).map(|uploaded| uploaded.buffer)
+}
+
+fn dims(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("the dimensions", two_by_three(&client)?.dims()?, vec![2, 3])
+}
+
+fn dims_stay(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = two_by_three(&client)?;
+    ensure!(
+        buffer.dims_address()? == buffer.dims_address()?,
+        "the dimensions are elsewhere at the second call"
+    );
+    Ok(())
+}
+
+fn dims_after_delete(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = two_by_three(&client)?;
+    buffer.delete()?;
+    equal("the dimensions", buffer.dims()?, vec![2, 3])
+}
+
+fn unpadded(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("the unpadded dimensions", two_by_three(&client)?.unpadded_dims()?, vec![2, 3])
+}
+
+fn dynamic(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("the dynamic dimensions", two_by_three(&client)?.dynamic_dims()?, Vec::new())
+}
+
+fn layout(context: &Context) -> Verdict {
+    let client = context.client()?;
+    match two_by_three(&client)?.memory_layout()? {
+        Some(order) => equal("minor_to_major", order, vec![1, 0]),
+        None => Ok(()),
+    }
+}
+
+fn on_device_size(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let size = upload_four(&client, &[1.0; 4])?.on_device_size()?;
+    ensure!(size >= 16, "four f32 take {size} bytes");
+    Ok(())
+}
+
+fn device(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    ensure!(buffer.device()? == client.device()?, "the array says that it is on another device");
+    Ok(())
+}
+
+fn memory(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    let same = buffer.memory()? == client.device()?.default_memory()?;
+    ensure!(same, "the array is in the memory {}", buffer.memory()?.kind()?);
+    Ok(())
+}
+
+fn not_deleted(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("is_deleted", upload_four(&client, &[1.0; 4])?.is_deleted()?, false)
+}
+
+fn delete(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    buffer.delete()?;
+    equal("is_deleted", buffer.is_deleted()?, true)
+}
+
+fn delete_twice(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    buffer.delete()?;
+    Ok(buffer.delete()?)
+}
+
+fn deleted_ready(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    buffer.ready()?.wait()?;
+    buffer.delete()?;
+    let outcome = buffer.ready().and_then(|event| event.wait());
+    refused_with("waiting for deleted data", outcome, &[Code::INVALID_ARGUMENT], &[])
+}
+
+fn on_cpu(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    equal("is_on_cpu at the second call", buffer.is_on_cpu()?, buffer.is_on_cpu()?)
+}
+
+fn pointer(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    let address = buffer.unsafe_pointer()?;
+    ensure!(address != 0, "the address is 0");
+    equal("the address at the second call", buffer.unsafe_pointer()?, address)
+}
+
+fn hold(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    buffer.hold()?;
+    Ok(buffer.release()?)
+}
+
+fn release(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    refused_with("letting go what is not held", buffer.release(), &[Code::INVALID_ARGUMENT], &[])
+}
+
+fn opaque(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    buffer.hold()?;
+    let address = buffer.opaque_pointer()?;
+    buffer.release()?;
+    ensure!(address != 0, "the address is 0");
+    Ok(())
+}
+
+fn in_place(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
+    buffer.ready()?.wait()?;
+    buffer.hold()?;
+    let Some(bytes) = buffer.bytes_in_place()? else {
+        return Err(Finding::NotApplicable("the host cannot read arrays in place".to_owned()));
+    };
+    buffer.release()?;
+    equal("the bytes at the address", bytes.get(..16), Some(&f32_bytes(&[1.0, 2.0, 3.0, 4.0])[..]))
+}
+
+fn held_delete(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
+    buffer.ready()?.wait()?;
+    buffer.hold()?;
+    if !buffer.is_on_cpu()? {
+        return Err(Finding::NotApplicable("the host cannot read arrays in place".to_owned()));
+    }
+    let held = buffer.held_bytes()?;
+    buffer.delete()?;
+    // Something that would take the memory if it were free.
+    let _other = upload_four(&client, &[9.0; 4])?;
+    equal("the held bytes after deleting", held.read(), f32_bytes(&[1.0, 2.0, 3.0, 4.0]))?;
+    Ok(buffer.release()?)
+}
+
+fn copy_memory(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
+    for memory in client.device()?.memories()? {
+        let copy = buffer.copy_to_memory(memory)?;
+        equal("the copy", numbers(&copy)?, vec![1.0, 2.0, 3.0, 4.0])?;
+        ensure!(copy.memory()? == memory, "a copy in the memory {} says another one", memory.kind()?);
+    }
+    Ok(())
+}
+
+fn copy_independent(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
+    let copy = buffer.copy_to_memory(client.device()?.default_memory()?)?;
+    equal("whether the source is deleted", buffer.is_deleted()?, false)?;
+    drop(buffer);
+    equal("the copy", numbers(&copy)?, vec![1.0, 2.0, 3.0, 4.0])
+}
+
+fn copy_device(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let devices = client.addressable_devices()?;
+    if devices.len() < 2 {
+        return Err(Finding::NotApplicable("there is one device".to_owned()));
+    }
+    let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
+    for device in &devices[1..] {
+        let copy = buffer.copy_to_device(*device)?;
+        ensure!(copy.device()? == *device, "the copy says that it is on another device");
+        equal("the copy", numbers(&copy)?, vec![1.0, 2.0, 3.0, 4.0])?;
+    }
+    Ok(())
+}
+
+fn bitcast(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
+    let cast = buffer.bitcast(ElementType::S32, &[2, 2])?;
+    equal("the dimensions", cast.dims()?, vec![2, 2])?;
+    equal("the bytes", cast.read()?, f32_bytes(&[1.0, 2.0, 3.0, 4.0]))
+}
+
+fn bitcast_size(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    refused_with(
+        "a bitcast to 8 numbers",
+        buffer.bitcast(ElementType::S32, &[8]),
+        &[Code::INVALID_ARGUMENT],
+        &[],
+    )
+}
+
+fn donate(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
+    let (new, dependency) = buffer.donate()?;
+    equal("whether the old array is deleted", buffer.is_deleted()?, true)?;
+    equal("whether the new one is ready too early", new.ready()?.is_ready()?, false)?;
+    dependency.finish(Ok(()));
+    equal("the new array", numbers(&new)?, vec![1.0, 2.0, 3.0, 4.0])
+}
+
+fn donate_failed(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (new, dependency) = upload_four(&client, &[1.0; 4])?.donate()?;
+    dependency.finish(Err((Code::ABORTED, "no more")));
+    refused_with("waiting for the new array", new.ready()?.wait(), &[Code::ABORTED], &["no more"])
+}

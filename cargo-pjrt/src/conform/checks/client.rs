@@ -1,0 +1,533 @@
+//! Clients, devices, topologies.
+
+use std::collections::HashSet;
+
+use super::{ALL, Entry, check};
+use crate::conform::{Context, Finding, Verdict, ensure, equal, refused};
+use crate::host::{Code, CreateOption, NamedValue, Topology, Value};
+use crate::profile::Profile;
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "client/wild_callbacks_are_not_called",
+        "PJRT_Client_Create does not touch the callbacks of the key-value store unless an option says that there are several processes: hosts leave garbage there.",
+        create,
+        "PJRT_Client_Create touch kv_get_user_arg",
+    )
+    .needed_by(ALL)
+    .also(&["*"]),
+    check(
+        "client/two_at_once",
+        "A process may have two clients.",
+        two_clients,
+        "PJRT_Client_Create clients 1 fail ALREADY_EXISTS",
+    ),
+    check(
+        "client/unknown_option",
+        "An unknown option is refused with INVALID_ARGUMENT, and the message names it.",
+        unknown_option,
+        "PJRT_Client_Create accept",
+    ),
+    check(
+        "client/platform_name",
+        "The name of the platform is not empty, in lower case, and stays: hosts choose lowering rules by it.",
+        platform_name,
+        "PJRT_Client_PlatformName set platform_name=text:Fault platform_name_size=5",
+    )
+    .needed_by(ALL)
+    .also(&["topology/platform_name"]),
+    check(
+        "client/platform_version",
+        "The version of the platform is not empty: it becomes part of cache keys.",
+        platform_version,
+        "PJRT_Client_PlatformVersion set platform_version_size=0",
+    )
+    .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Gomlx]),
+    check(
+        "client/process_index",
+        "The index of the process is written, and 0 where there is one process.",
+        process_index,
+        "PJRT_Client_ProcessIndex set process_index=1",
+    )
+    .needed_by(&[Profile::Jax, Profile::Gomlx]),
+    check(
+        "client/devices_exist",
+        "There is at least one device, and at least one addressable one.",
+        devices_exist,
+        "PJRT_Client_Devices set num_devices=0",
+    )
+    .needed_by(ALL)
+    .also(&["client/*", "device/*", "memory/*", "topology/*"]),
+    check(
+        "client/devices_stay",
+        "A device is the same pointer each time: hosts use it as a key.",
+        devices_stay,
+        "PJRT_Client_Devices call 2 reverse devices num_devices",
+    )
+    .needed_by(ALL),
+    check(
+        "client/addressable_devices_are_devices",
+        "Every addressable device is among the devices.",
+        addressable,
+        "PJRT_Client_Devices set num_devices-1",
+    )
+    .needed_by(ALL)
+    .also(&["client/devices_stay", "client/memory_lists_agree", "memory/*", "topology/devices", "device/*"]),
+    check(
+        "client/lookup_device",
+        "PJRT_Client_LookupDevice finds every device by its id.",
+        lookup,
+        "PJRT_Client_LookupDevice set device=null",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "client/lookup_of_an_unknown_id",
+        "An id that no device has is refused with INVALID_ARGUMENT, and the message names it.",
+        lookup_unknown,
+        "PJRT_Client_LookupDevice when id=12345 code NOT_FOUND",
+    ),
+    check(
+        "client/lookup_of_a_negative_id",
+        "A negative id is refused with INVALID_ARGUMENT, and the message names it.",
+        lookup_negative,
+        "PJRT_Client_LookupDevice when id=-1 message nothing",
+    ),
+    check(
+        "client/lookup_addressable_device",
+        "PJRT_Client_LookupAddressableDevice finds every device by its local hardware id, and refuses others.",
+        lookup_addressable,
+        "PJRT_Client_LookupAddressableDevice set addressable_device=null",
+    ),
+    check(
+        "client/default_assignment",
+        "PJRT_Client_DefaultDeviceAssignment fills the host's array with ids of devices.",
+        assignment,
+        "PJRT_Client_DefaultDeviceAssignment skip",
+    )
+    .needed_by(&[Profile::Gomlx]),
+    check(
+        "client/default_assignment_without_room",
+        "An array that is too small for the assignment is refused with FAILED_PRECONDITION.",
+        assignment_room,
+        "PJRT_Client_DefaultDeviceAssignment code INVALID_ARGUMENT",
+    )
+    .also(&["client/default_assignment_of_too_many"]),
+    check(
+        "client/default_assignment_of_too_many",
+        "More replicas than there are devices are refused, and not with a crash.",
+        assignment_many,
+        "PJRT_Client_DefaultDeviceAssignment accept",
+    )
+    .also(&["client/default_assignment_without_room"]),
+    check(
+        "client/process_info",
+        "PJRT_Client_UpdateGlobalProcessInfo succeeds even if the plugin ignores it: an error ends JAX's process.",
+        process_info,
+        "PJRT_Client_UpdateGlobalProcessInfo fail UNIMPLEMENTED",
+    )
+    .since(73),
+    check(
+        "client/memory_lists_agree",
+        "The client's memories are those of its devices, each one once.",
+        memory_lists,
+        "PJRT_Client_AddressableMemories set num_addressable_memories-1",
+    )
+    .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml]),
+    check(
+        "device/ids_differ",
+        "Ids of devices are not negative, and differ.",
+        ids,
+        "PJRT_DeviceDescription_Id set id=-3",
+    )
+    .needed_by(ALL)
+    .also(&["client/lookup_device", "client/default_assignment", "topology/devices", "compile/device_assignment"]),
+    check(
+        "device/process_index",
+        "A device of this process says the process's index.",
+        device_process,
+        "PJRT_DeviceDescription_ProcessIndex set process_index=3",
+    ),
+    check(
+        "device/kind",
+        "A device's kind is not empty.",
+        kind,
+        "PJRT_DeviceDescription_Kind set device_kind_size=0",
+    )
+    .needed_by(&[Profile::Jax, Profile::Zml]),
+    check(
+        "device/to_string",
+        "A device has a short text.",
+        to_text,
+        "PJRT_DeviceDescription_ToString set to_string_size=0",
+    )
+    .needed_by(&[Profile::Jax, Profile::Zml]),
+    check(
+        "device/debug_string",
+        "A device has a text for debugging.",
+        debug_string,
+        "PJRT_DeviceDescription_DebugString set debug_string_size=0",
+    )
+    .needed_by(&[Profile::Jax, Profile::Gomlx, Profile::Zml]),
+    check(
+        "device/description_attributes",
+        "Attributes of a description are strings, numbers or lists of numbers, each name once: JAX aborts at others.",
+        attributes,
+        "PJRT_DeviceDescription_Attributes add_float",
+    )
+    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    check(
+        "device/attributes_can_be_deleted",
+        "PJRT_Device_GetAttributes gives a function to delete them with, even if there are none: hosts call it without looking.",
+        device_attributes,
+        "PJRT_Device_GetAttributes set attributes_deleter=null",
+    )
+    .since(92),
+    check(
+        "device/is_addressable",
+        "An addressable device says that it is one.",
+        is_addressable,
+        "PJRT_Device_IsAddressable set is_addressable=0",
+    )
+    .needed_by(ALL),
+    check(
+        "device/local_hardware_ids_differ",
+        "Local hardware ids of addressable devices differ, or are all -1.",
+        hardware_ids,
+        "PJRT_Device_LocalHardwareId set local_hardware_id=-5",
+    )
+    .also(&["client/lookup_addressable_device"]),
+    check(
+        "device/tracking_event",
+        "PJRT_Device_CreateAsyncTrackingEvent succeeds: an error ends JAX's process. No event is fine.",
+        tracking,
+        "PJRT_Device_CreateAsyncTrackingEvent fail INTERNAL",
+    )
+    .since(86),
+    check(
+        "topology/platform_name",
+        "A client's topology has the client's platform name.",
+        topology_name,
+        "PJRT_TopologyDescription_PlatformName set platform_name_size=0",
+    ),
+    check(
+        "topology/platform_version",
+        "A client's topology has a version.",
+        topology_version,
+        "PJRT_TopologyDescription_PlatformVersion set platform_version_size=0",
+    ),
+    check(
+        "topology/devices",
+        "A client's topology describes the client's devices.",
+        topology_devices,
+        "PJRT_TopologyDescription_GetDeviceDescriptions set num_descriptions=0",
+    ),
+    check(
+        "topology/attributes",
+        "Attributes of a topology have known types, each name once.",
+        topology_attributes,
+        "PJRT_TopologyDescription_Attributes fail INTERNAL",
+    ),
+    check(
+        "topology/fingerprint",
+        "The fingerprint of a topology stays.",
+        topology_fingerprint,
+        "PJRT_TopologyDescription_Fingerprint call 2 set fingerprint=77",
+    )
+    .since(101),
+    check(
+        "topology/serialized_has_a_deleter",
+        "PJRT_TopologyDescription_Serialize gives a function to delete the bytes with.",
+        topology_deleter,
+        "PJRT_TopologyDescription_Serialize set serialized_topology_deleter=null",
+    ),
+    check(
+        "topology/round_trip",
+        "A topology that was serialized is the same again.",
+        topology_round_trip,
+        "PJRT_TopologyDescription_Deserialize fail INVALID_ARGUMENT",
+    )
+    .since(75),
+    check(
+        "topology/garbage",
+        "Bytes that are no topology are refused with INVALID_ARGUMENT.",
+        topology_garbage,
+        "PJRT_TopologyDescription_Deserialize when serialized_topology_size=5 code INTERNAL",
+    )
+    .since(75),
+];
+
+fn create(context: &Context) -> Verdict {
+    drop(context.client()?);
+    Ok(())
+}
+
+fn two_clients(context: &Context) -> Verdict {
+    let (first, second) = (context.client()?, context.client()?);
+    drop(first);
+    ensure!(!second.devices()?.is_empty(), "the second client has no devices once the first is destroyed");
+    Ok(())
+}
+
+fn unknown_option(context: &Context) -> Verdict {
+    const NAME: &str = "no_such_option_2b";
+    let mut options = context.options.clone();
+    options.push(CreateOption::new(NAME, Value::Int64(1)));
+    refused("an unknown option", context.plugin.create_client(&options), Code::INVALID_ARGUMENT, &[NAME])
+}
+
+fn platform_name(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let name = client.platform_name()?;
+    ensure!(!name.is_empty(), "the name is empty");
+    ensure!(name == name.to_lowercase(), "the name is {name:?}; it must be in lower case");
+    equal("the name at the second call", client.platform_name()?, name)
+}
+
+fn platform_version(context: &Context) -> Verdict {
+    ensure!(!context.client()?.platform_version()?.is_empty(), "the version is empty");
+    Ok(())
+}
+
+fn process_index(context: &Context) -> Verdict {
+    equal("the index of the process", context.client()?.process_index()?, 0)
+}
+
+fn devices_exist(context: &Context) -> Verdict {
+    let client = context.client()?;
+    ensure!(!client.devices()?.is_empty(), "there are no devices");
+    ensure!(!client.addressable_devices()?.is_empty(), "there are no addressable devices");
+    Ok(())
+}
+
+fn devices_stay(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (first, second) = (client.devices()?, client.devices()?);
+    ensure!(first == second, "the devices are other pointers, or in another order, at the second call");
+    Ok(())
+}
+
+fn addressable(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let devices = client.devices()?;
+    for device in client.addressable_devices()? {
+        ensure!(devices.contains(&device), "an addressable device is not among the devices");
+    }
+    Ok(())
+}
+
+fn lookup(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for device in client.devices()? {
+        let id = device.description()?.id()?;
+        ensure!(
+            client.lookup_device(id)? == device,
+            "looking up the device with id {id} gives another pointer"
+        );
+    }
+    Ok(())
+}
+
+fn lookup_unknown(context: &Context) -> Verdict {
+    let client = context.client()?;
+    refused("the id 12345", client.lookup_device(12345), Code::INVALID_ARGUMENT, &["12345"])
+}
+
+fn lookup_negative(context: &Context) -> Verdict {
+    let client = context.client()?;
+    refused("the id -1", client.lookup_device(-1), Code::INVALID_ARGUMENT, &["-1"])
+}
+
+fn lookup_addressable(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for device in client.addressable_devices()? {
+        let id = device.local_hardware_id()?;
+        if id >= 0 {
+            let same = client.lookup_addressable_device(id)? == device;
+            ensure!(same, "looking up the local hardware id {id} gives another pointer");
+        }
+    }
+    refused("a local hardware id", client.lookup_addressable_device(12345), Code::INVALID_ARGUMENT, &[])
+}
+
+fn assignment(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let ids =
+        client.devices()?.iter().map(|device| device.description()?.id()).collect::<Result<Vec<_>, _>>()?;
+    let assigned = client.default_assignment(1, 1, 1)?;
+    ensure!(ids.contains(&assigned[0]), "the assignment names device {}, and there are {ids:?}", assigned[0]);
+    Ok(())
+}
+
+fn assignment_room(context: &Context) -> Verdict {
+    let client = context.client()?;
+    refused("an array without room", client.default_assignment(1, 1, 0), Code::FAILED_PRECONDITION, &[])
+}
+
+fn assignment_many(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let many = client.devices()?.len() as i32 + 1;
+    refused(
+        "an assignment of too many",
+        client.default_assignment(many, 1, many as usize),
+        Code::INVALID_ARGUMENT,
+        &[],
+    )
+}
+
+fn process_info(context: &Context) -> Verdict {
+    match context.client()?.update_process_info(0) {
+        Err(error) => Err(Finding::Wrong(error.to_string())),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn memory_lists(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let of_client = client.memories()?;
+    for device in client.addressable_devices()? {
+        for memory in device.memories()? {
+            let count = of_client.iter().filter(|other| **other == memory).count();
+            ensure!(count == 1, "a device's memory is {count} times among the client's");
+        }
+    }
+    Ok(())
+}
+
+fn ids(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let mut seen = HashSet::new();
+    for device in client.devices()? {
+        let id = device.description()?.id()?;
+        ensure!(id >= 0, "a device has the id {id}");
+        ensure!(seen.insert(id), "two devices have the id {id}");
+    }
+    Ok(())
+}
+
+fn device_process(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal(
+        "the process of a device",
+        client.device()?.description()?.process_index()?,
+        client.process_index()?,
+    )
+}
+
+fn kind(context: &Context) -> Verdict {
+    ensure!(!context.client()?.device()?.description()?.kind()?.is_empty(), "the kind is empty");
+    Ok(())
+}
+
+fn to_text(context: &Context) -> Verdict {
+    ensure!(!context.client()?.device()?.description()?.to_text()?.is_empty(), "the text is empty");
+    Ok(())
+}
+
+fn debug_string(context: &Context) -> Verdict {
+    ensure!(!context.client()?.device()?.description()?.debug_string()?.is_empty(), "the text is empty");
+    Ok(())
+}
+
+fn plain_attributes(attributes: &[NamedValue]) -> Verdict {
+    let mut seen = HashSet::new();
+    for attribute in attributes {
+        let plain = matches!(attribute.value, Value::String(_) | Value::Int64(_) | Value::Int64List(_));
+        ensure!(plain, "the attribute {} is {}", attribute.name, attribute.value);
+        ensure!(seen.insert(&attribute.name), "the attribute {} is there twice", attribute.name);
+    }
+    Ok(())
+}
+
+fn attributes(context: &Context) -> Verdict {
+    plain_attributes(&context.client()?.device()?.description()?.attributes()?)
+}
+
+fn device_attributes(context: &Context) -> Verdict {
+    let (_, has_deleter) = context.client()?.device()?.attributes()?;
+    ensure!(has_deleter, "there is no function to delete the attributes with");
+    Ok(())
+}
+
+fn is_addressable(context: &Context) -> Verdict {
+    equal("is_addressable", context.client()?.device()?.is_addressable()?, true)
+}
+
+fn hardware_ids(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let mut seen = HashSet::new();
+    for device in client.addressable_devices()? {
+        let id = device.local_hardware_id()?;
+        ensure!(id >= -1, "a device has the local hardware id {id}");
+        ensure!(id == -1 || seen.insert(id), "two devices have the local hardware id {id}");
+    }
+    Ok(())
+}
+
+fn tracking(context: &Context) -> Verdict {
+    let client = context.client()?;
+    client.device()?.track("a check").map_err(|error| Finding::Wrong(error.to_string()))
+}
+
+fn topology_name(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("the topology's platform name", client.topology()?.platform_name()?, client.platform_name()?)
+}
+
+fn topology_version(context: &Context) -> Verdict {
+    let client = context.client()?;
+    ensure!(!client.topology()?.platform_version()?.is_empty(), "the version is empty");
+    Ok(())
+}
+
+fn topology_devices(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let topology = client.topology()?;
+    let mut described =
+        topology.devices()?.iter().map(|device| device.id()).collect::<Result<Vec<_>, _>>()?;
+    let mut ids =
+        client.devices()?.iter().map(|device| device.description()?.id()).collect::<Result<Vec<_>, _>>()?;
+    described.sort_unstable();
+    ids.sort_unstable();
+    equal("the ids of the topology's devices", described, ids)
+}
+
+fn topology_attributes(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let attributes = client.topology()?.attributes()?;
+    let mut seen = HashSet::new();
+    for attribute in &attributes {
+        ensure!(!matches!(attribute.value, Value::Unknown(_)), "{} is {}", attribute.name, attribute.value);
+        ensure!(seen.insert(&attribute.name), "the attribute {} is there twice", attribute.name);
+    }
+    Ok(())
+}
+
+fn topology_fingerprint(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let topology = client.topology()?;
+    equal("the fingerprint at the first call", topology.fingerprint()?, topology.fingerprint()?)
+}
+
+fn topology_deleter(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (_, has_deleter) = client.topology()?.serialize()?;
+    ensure!(has_deleter, "there is no function to delete the bytes with");
+    Ok(())
+}
+
+fn topology_round_trip(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let topology = client.topology()?;
+    let again = Topology::deserialize(context.plugin, &topology.serialize()?.0)?;
+    equal("the platform name", again.platform_name()?, topology.platform_name()?)?;
+    equal("the number of devices", again.devices()?.len(), topology.devices()?.len())
+}
+
+fn topology_garbage(context: &Context) -> Verdict {
+    refused(
+        "garbage",
+        Topology::deserialize(context.plugin, b"\xff\xff\xff\xff\x00"),
+        Code::INVALID_ARGUMENT,
+        &[],
+    )
+}

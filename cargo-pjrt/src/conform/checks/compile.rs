@@ -1,0 +1,516 @@
+//! Programs, compiled.
+
+use super::{ALL, Entry, check};
+use crate::compile_options::{CompileOptions, hlo_add};
+use crate::conform::{
+    Context, Finding, Verdict, add_program, compile_add, ensure, equal, numbers, refused, refused_with,
+    upload_four,
+};
+use crate::host::{Client, Code, ElementType, Executable, Program};
+use crate::profile::Profile;
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "compile/stablehlo",
+        "A program in StableHLO compiles.",
+        stablehlo,
+        "PJRT_Client_Compile when program>format_size=4 fail INTERNAL",
+    )
+    .needed_by(ALL)
+    .also(&["*"]),
+    check(
+        "compile/hlo",
+        "A program as HloModuleProto compiles, and does the same: what PyTorch/XLA sends.",
+        hlo,
+        "PJRT_Client_Compile when program>format_size=3 fail INTERNAL",
+    )
+    .needed_by(&[Profile::TorchXla]),
+    check(
+        "compile/unknown_format",
+        "A program in an unknown format is refused with INVALID_ARGUMENT, and the message names the format.",
+        unknown_format,
+        "PJRT_Client_Compile when program>format_size=9 message nothing",
+    ),
+    check(
+        "compile/garbage",
+        "Bytes that are no program are refused with INVALID_ARGUMENT.",
+        garbage,
+        "PJRT_Client_Compile when program>code_size=17 code INTERNAL",
+    )
+    .needed_by(ALL),
+    check(
+        "compile/cut_off_bytecode",
+        "Bytecode that is cut off is refused with INVALID_ARGUMENT.",
+        cut_off,
+        "PJRT_Client_Compile when program>code_size=24 code INTERNAL",
+    ),
+    check(
+        "compile/nothing",
+        "An empty program is refused with INVALID_ARGUMENT.",
+        nothing,
+        "PJRT_Client_Compile when program>code_size=0 code INTERNAL",
+    ),
+    check(
+        "compile/wrong_types",
+        "A program whose types contradict each other is refused with INVALID_ARGUMENT.",
+        wrong_types,
+        "PJRT_Client_Compile code UNKNOWN",
+    )
+    .also(&["compile/*"]),
+    check(
+        "compile/unknown_operation",
+        "A program with an operation that the plugin does not know is refused, and the message names the operation.",
+        unknown_op,
+        "PJRT_Client_Compile message nothing",
+    )
+    .also(&["compile/*"]),
+    check(
+        "compile/garbage_options",
+        "Bytes that are no compile options are refused with INVALID_ARGUMENT.",
+        garbage_options,
+        "PJRT_Client_Compile when compile_options_size=5 code INTERNAL",
+    ),
+    check(
+        "compile/too_many_replicas",
+        "More replicas than there are devices are refused with INVALID_ARGUMENT.",
+        replicas,
+        "PJRT_Client_Compile when compile_options_size=19 code INTERNAL",
+    ),
+    check(
+        "compile/unknown_device",
+        "A device assignment with a device that does not exist is refused with INVALID_ARGUMENT.",
+        unknown_device,
+        "PJRT_Client_Compile when compile_options_size=29 code INTERNAL",
+    ),
+    check(
+        "compile/name",
+        "A compiled program has a name.",
+        name,
+        "PJRT_Executable_Name set executable_name_size=0",
+    )
+    .needed_by(&[Profile::Jax, Profile::Gomlx]),
+    check(
+        "compile/num_replicas",
+        "A program for one device has one replica.",
+        num_replicas,
+        "PJRT_Executable_NumReplicas set num_replicas=3",
+    ),
+    check(
+        "compile/num_partitions",
+        "A program for one device has one partition.",
+        num_partitions,
+        "PJRT_Executable_NumPartitions set num_partitions=3",
+    ),
+    check(
+        "compile/num_outputs",
+        "A program says how many outputs it has; a root tuple counts as its elements.",
+        num_outputs,
+        "PJRT_Executable_NumOutputs set num_outputs=0",
+    )
+    .needed_by(ALL)
+    .also(&["*"]),
+    check(
+        "compile/output_types",
+        "A program says the types of its outputs.",
+        output_types,
+        "PJRT_Executable_OutputElementTypes set num_output_types=0",
+    )
+    .since(29),
+    check(
+        "compile/output_dims",
+        "A program says the dimensions of its outputs.",
+        output_dims,
+        "PJRT_Executable_OutputDimensions set num_outputs=0",
+    )
+    .since(29),
+    check(
+        "compile/output_memory_kinds",
+        "A program says a kind of memory for each output, or is UNIMPLEMENTED: JAX compares the number.",
+        output_kinds,
+        "PJRT_Executable_OutputMemoryKinds set num_outputs=0",
+    ),
+    check(
+        "compile/parameter_memory_kinds",
+        "A program says a kind of memory for each parameter, or is UNIMPLEMENTED.",
+        parameter_kinds,
+        "PJRT_Executable_ParameterMemoryKinds set num_parameters=0",
+    )
+    .since(102),
+    check(
+        "compile/fingerprint",
+        "Equal programs have equal fingerprints, different ones different ones.",
+        fingerprint,
+        "PJRT_Executable_Fingerprint set executable_fingerprint=text:same executable_fingerprint_size=4",
+    )
+    .since(35),
+    check(
+        "compile/code_size",
+        "The size of the code is known, or -1.",
+        code_size,
+        "PJRT_Executable_SizeOfGeneratedCodeInBytes set size_in_bytes=-9",
+    ),
+    check(
+        "compile/cost_analysis",
+        "The cost analysis has a number of flops or bytes, and is the same at the second call.",
+        cost,
+        "PJRT_Executable_GetCostAnalysis set num_properties=0",
+    ),
+    check(
+        "compile/memory_stats",
+        "The size of the arguments is what they take.",
+        memory_stats,
+        "PJRT_Executable_GetCompiledMemoryStats set argument_size_in_bytes=-1",
+    )
+    .since(40)
+    .needed_by(&[Profile::Gomlx]),
+    check(
+        "compile/optimized_program",
+        "PJRT_Executable_OptimizedProgram says the size first and then fills it in, as mlir or hlo_with_config.",
+        optimized,
+        "PJRT_Executable_OptimizedProgram set program>format_size=2",
+    )
+    .needed_by(&[Profile::TorchXla]),
+    check(
+        "compile/serialized_has_a_deleter",
+        "PJRT_Executable_Serialize gives bytes, and a function to delete them with.",
+        serialize,
+        "PJRT_Executable_Serialize set serialized_executable_deleter=null",
+    )
+    .needed_by(&[Profile::Zml]),
+    check(
+        "compile/round_trip",
+        "A program that was serialized and loaded again does the same.",
+        round_trip,
+        "PJRT_Executable_DeserializeAndLoad fail INTERNAL",
+    )
+    .needed_by(&[Profile::Zml])
+    .also(&["compile/garbage_executable"]),
+    check(
+        "compile/garbage_executable",
+        "Bytes that are no executable are refused, and not with a crash.",
+        garbage_executable,
+        "PJRT_Executable_DeserializeAndLoad when serialized_executable_size=6 crash",
+    ),
+    check(
+        "compile/compile_options",
+        "PJRT_Executable_GetCompileOptions gives options, and a function to delete them with.",
+        compile_options,
+        "PJRT_Executable_GetCompileOptions set serialized_compile_options_deleter=null",
+    )
+    .since(87),
+    check(
+        "compile/devices",
+        "A loaded program says its devices, with the client's pointers.",
+        devices,
+        "PJRT_LoadedExecutable_AddressableDevices set num_addressable_devices=0",
+    )
+    .needed_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["compile/logical_ids"]),
+    check(
+        "compile/device_assignment",
+        "A loaded program says its device assignment, with a function to delete it with: an error ends JAX's process.",
+        device_assignment,
+        "PJRT_LoadedExecutable_GetDeviceAssignment set serialized_device_assignment_deleter=null",
+    )
+    .since(79)
+    .needed_by(&[Profile::Jax]),
+    check(
+        "compile/logical_ids",
+        "A loaded program says replica and partition of each of its devices; an error ends JAX's process.",
+        logical_ids,
+        "PJRT_LoadedExecutable_AddressableDeviceLogicalIds set num_addressable_device_logical_ids=0",
+    )
+    .since(96),
+    check(
+        "compile/delete",
+        "A loaded program that was deleted says so.",
+        delete,
+        "PJRT_LoadedExecutable_IsDeleted set is_deleted=0",
+    ),
+    check(
+        "compile/executable_outlives_the_loaded_one",
+        "What PJRT_LoadedExecutable_GetExecutable gave can be used after the loaded program was destroyed.",
+        outlives,
+        "PJRT_Executable_NumOutputs since PJRT_LoadedExecutable_Destroy fail INTERNAL",
+    )
+    .also(&["compile/*", "execute/*", "special/*", "struct_size/*", "lifetime/*"])
+    .needed_by(ALL),
+    check(
+        "compile/ahead_and_load",
+        "PJRT_Compile against the client's topology and PJRT_Client_Load give a program that runs.",
+        ahead,
+        "PJRT_Client_Load fail INTERNAL",
+    )
+    .since(95),
+    check(
+        "compile/by_many_threads",
+        "Threads may compile at the same time: JAX has a pool of 8.",
+        storm,
+        "PJRT_Client_Compile call 20 fail INTERNAL",
+    )
+    .needed_by(&[Profile::Jax]),
+];
+
+fn options() -> Vec<u8> {
+    CompileOptions::default().encode()
+}
+
+fn stablehlo(context: &Context) -> Verdict {
+    drop(compile_add(&context.client()?)?);
+    Ok(())
+}
+
+fn hlo(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let program = hlo_add(&[4]);
+    let program = Program { code: &program, format: "hlo" };
+    let executable = match client.compile(&program, &options()) {
+        Err(error) if error.code == Code::INVALID_ARGUMENT && error.message.contains("hlo") => {
+            return Err(Finding::Unsupported(error.to_string()));
+        }
+        other => other?,
+    };
+    let launched = executable.run(&[&upload_four(&client, &[1.0; 4])?, &upload_four(&client, &[2.0; 4])?])?;
+    equal("the sum", numbers(&launched.outputs[0][0])?, vec![3.0; 4])
+}
+
+fn unknown_format(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let text = add_program("4x");
+    let program = Program { code: text.as_bytes(), format: "no_format" };
+    refused("an unknown format", client.compile(&program, &options()), Code::INVALID_ARGUMENT, &["no_format"])
+}
+
+fn refused_program(context: &Context, what: &str, code: &[u8], codes: &[Code], contains: &[&str]) -> Verdict {
+    let client = context.client()?;
+    refused_with(what, client.compile(&Program::mlir(code), &options()), codes, contains)
+}
+
+fn garbage(context: &Context) -> Verdict {
+    refused_program(context, "garbage", b"this is garbage!!", &[Code::INVALID_ARGUMENT], &[])
+}
+
+fn cut_off(context: &Context) -> Verdict {
+    let code = b"ML\xefR\x0dStableHLO_v1.0.0\x00\x01\x02";
+    refused_program(context, "bytecode without its end", code, &[Code::INVALID_ARGUMENT], &[])
+}
+
+fn nothing(context: &Context) -> Verdict {
+    refused_program(context, "an empty program", b"", &[Code::INVALID_ARGUMENT], &[])
+}
+
+fn wrong_types(context: &Context) -> Verdict {
+    let code = add_program("4x").replacen("%sum : tensor<4xf32>", "%sum : tensor<5xf32>", 1);
+    refused_program(context, "a result of another type", code.as_bytes(), &[Code::INVALID_ARGUMENT], &[])
+}
+
+fn unknown_op(context: &Context) -> Verdict {
+    let text = add_program("4x").replace("stablehlo.add %x, %y", "stablehlo.frobnicate %x, %y");
+    let codes = [Code::INVALID_ARGUMENT, Code::UNIMPLEMENTED];
+    refused_program(context, "an unknown operation", text.as_bytes(), &codes, &["frobnicate"])
+}
+
+fn refused_options(context: &Context, what: &str, options: &[u8]) -> Verdict {
+    let client = context.client()?;
+    let text = add_program("4x");
+    refused_with(what, client.compile(&Program::mlir(&text), options), &[Code::INVALID_ARGUMENT], &[])
+}
+
+fn garbage_options(context: &Context) -> Verdict {
+    refused_options(context, "garbage options", b"\xff\xff\xff\xff\xff")
+}
+
+fn replicas(context: &Context) -> Verdict {
+    let many = CompileOptions { replicas: 100_000, ..CompileOptions::default() };
+    refused_options(context, "100,000 replicas", &many.encode())
+}
+
+fn unknown_device(context: &Context) -> Verdict {
+    let elsewhere = CompileOptions { devices: vec![77_777], ..CompileOptions::default() };
+    refused_options(context, "the device 77777", &elsewhere.encode())
+}
+
+fn executable(client: &Client) -> Result<Executable, crate::host::Error> {
+    compile_add(client)?.executable()
+}
+
+fn name(context: &Context) -> Verdict {
+    let client = context.client()?;
+    ensure!(!executable(&client)?.name()?.is_empty(), "the name is empty");
+    Ok(())
+}
+
+fn num_replicas(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("num_replicas", executable(&client)?.num_replicas()?, 1)
+}
+
+fn num_partitions(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("num_partitions", executable(&client)?.num_partitions()?, 1)
+}
+
+fn num_outputs(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("num_outputs", executable(&client)?.num_outputs()?, 1)
+}
+
+fn output_types(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("the types", executable(&client)?.output_types()?, vec![ElementType::F32])
+}
+
+fn output_dims(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("the dimensions", executable(&client)?.output_dims()?, vec![vec![4]])
+}
+
+fn output_kinds(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let kinds = executable(&client)?.output_memory_kinds()?;
+    equal("the number of kinds", kinds.len(), 1)?;
+    let default = client.device()?.default_memory()?.kind()?;
+    ensure!(
+        kinds[0].is_empty() || kinds[0] == default,
+        "the kind is {:?}, the default {default:?}",
+        kinds[0]
+    );
+    Ok(())
+}
+
+fn parameter_kinds(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("the number of kinds", executable(&client)?.parameter_memory_kinds()?.len(), 2)
+}
+
+fn fingerprint(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let first = executable(&client)?.fingerprint()?;
+    equal("the fingerprint of an equal program", executable(&client)?.fingerprint()?, first.clone())?;
+    let other = add_program("5x");
+    let other = client.compile(&Program::mlir(&other), &options())?.executable()?.fingerprint()?;
+    ensure!(other != first && !first.is_empty(), "two different programs have the fingerprint {first:?}");
+    Ok(())
+}
+
+fn code_size(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let size = executable(&client)?.code_size()?;
+    ensure!(size >= -1, "the size is {size}");
+    Ok(())
+}
+
+fn cost(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = executable(&client)?;
+    let first = executable.cost_analysis()?;
+    ensure!(!first.is_empty(), "there are no properties");
+    equal("the second analysis", executable.cost_analysis()?, first)
+}
+
+fn memory_stats(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let stats = executable(&client)?.memory_stats()?;
+    ensure!(stats.arguments >= 32, "two arguments of 16 bytes take {}", stats.arguments);
+    ensure!(stats.outputs >= 16, "an output of 16 bytes takes {}", stats.outputs);
+    Ok(())
+}
+
+fn optimized(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (code, format) = executable(&client)?.optimized_program()?;
+    ensure!(!code.is_empty(), "the program is empty");
+    ensure!(["mlir", "hlo", "hlo_with_config"].contains(&format.as_str()), "the format is {format:?}");
+    Ok(())
+}
+
+fn serialize(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let serialized = executable(&client)?.serialize()?;
+    ensure!(!serialized.bytes.is_empty(), "there are no bytes: a cache would keep them");
+    ensure!(serialized.has_deleter, "there is no function to delete the bytes with");
+    Ok(())
+}
+
+fn sum(client: &Client, executable: &crate::host::LoadedExecutable) -> Verdict {
+    let launched = executable.run(&[&upload_four(client, &[1.0; 4])?, &upload_four(client, &[2.0; 4])?])?;
+    equal("the sum", numbers(&launched.outputs[0][0])?, vec![3.0; 4])
+}
+
+fn round_trip(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let serialized = executable(&client)?.serialize()?;
+    sum(&client, &client.deserialize(&serialized.bytes)?)
+}
+
+fn garbage_executable(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let codes = [Code::INVALID_ARGUMENT, Code::FAILED_PRECONDITION, Code::DATA_LOSS, Code::INTERNAL];
+    refused_with("garbage", client.deserialize(b"\x01\x02\x03\x04\x05\x06"), &codes, &[])
+}
+
+fn compile_options(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let given = executable(&client)?.compile_options()?;
+    ensure!(given.has_deleter, "there is no function to delete the options with");
+    ensure!(!given.bytes.is_empty(), "there are no options");
+    Ok(())
+}
+
+fn devices(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    let devices = executable.devices()?;
+    ensure!(
+        devices == [client.device()?],
+        "the program runs on {} devices, or on another one",
+        devices.len()
+    );
+    Ok(())
+}
+
+fn device_assignment(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let assignment = compile_add(&client)?.device_assignment()?;
+    ensure!(assignment.has_deleter, "there is no function to delete the assignment with");
+    Ok(())
+}
+
+fn logical_ids(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    equal("the logical ids", executable.logical_ids()?, vec![(0, 0); executable.devices()?.len()])
+}
+
+fn delete(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    equal("is_deleted before", executable.is_deleted()?, false)?;
+    executable.delete()?;
+    equal("is_deleted", executable.is_deleted()?, true)
+}
+
+fn outlives(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let loaded = compile_add(&client)?;
+    let executable = loaded.executable()?;
+    drop(loaded);
+    equal("num_outputs", executable.num_outputs()?, 1)
+}
+
+fn ahead(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let text = add_program("4x");
+    let executable = client.compile_ahead(&client.topology()?, &Program::mlir(&text), &options())?;
+    sum(&client, &client.load(&executable)?)
+}
+
+fn storm(context: &Context) -> Verdict {
+    let client = context.client()?;
+    super::on_threads(8, |_| {
+        for _ in 0..3 {
+            sum(&client, &compile_add(&client)?)?;
+        }
+        Ok(())
+    })
+}

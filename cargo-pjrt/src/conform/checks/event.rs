@@ -1,0 +1,439 @@
+//! Events and errors.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{ALL, Entry, check};
+use crate::conform::{Context, Finding, PATIENCE, Verdict, ensure, equal, numbers, refused, upload_four};
+use crate::host::{Client, Code, ElementType, Error, Event};
+use crate::profile::Profile;
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "event/wait_for_data",
+        "PJRT_Event_Await returns once the data is there, without an error.",
+        wait,
+        "PJRT_Event_Await fail INTERNAL",
+    )
+    .needed_by(&[Profile::Gomlx])
+    .also(&["*"]),
+    check(
+        "event/is_ready_after_waiting",
+        "A completed event says that it is ready.",
+        ready_after,
+        "PJRT_Event_IsReady set is_ready=0",
+    )
+    .needed_by(&[Profile::Jax, Profile::Zml])
+    .also(&["event/set_ok", "event/a_failed_one_is_ready"]),
+    check(
+        "event/callback_of_a_completed_one",
+        "PJRT_Event_OnReady of a completed event calls back, without an error.",
+        callback,
+        "PJRT_Event_OnReady callback never",
+    )
+    .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml])
+    .also(&["event/*"]),
+    check(
+        "event/callbacks_come_once",
+        "A callback is called exactly once.",
+        once,
+        "PJRT_Event_OnReady callback twice",
+    )
+    .also(&["event/many_callbacks"]),
+    check(
+        "event/many_callbacks",
+        "Every callback of an event is called.",
+        many,
+        "PJRT_Event_OnReady call 3 callback never",
+    ),
+    check(
+        "event/destroyed_before_its_callback",
+        "Destroying an event right after a callback was registered does not keep it from being called: XLA's client does that.",
+        destroyed_early,
+        "PJRT_Event_Destroy forget_callbacks",
+    )
+    .needed_by(ALL)
+    .since(89),
+    check(
+        "event/destroyed_in_its_callback",
+        "An event may be destroyed inside of its own callback.",
+        destroyed_inside,
+        "PJRT_Event_Destroy inside_callback crash",
+    )
+    .since(77)
+    .also(&["event/api_calls_in_a_callback"]),
+    check(
+        "event/callback_registers_a_callback",
+        "A callback may register another callback: no lock is held while callbacks run.",
+        nested,
+        "PJRT_Event_OnReady inside_callback hang",
+    )
+    .since(89),
+    check(
+        "event/api_calls_in_a_callback",
+        "A callback may call the plugin: destroy buffers, and upload others.",
+        api_in_callback,
+        "PJRT_Buffer_Destroy inside_callback hang",
+    )
+    .since(89),
+    check(
+        "event/created_one_is_not_ready",
+        "An event that the host created is not ready before the host completes it.",
+        created,
+        "PJRT_Event_Create set event=complete",
+    )
+    .since(89)
+    .also(&["event/*"]),
+    check(
+        "event/set_ok",
+        "Completing an event without an error makes it ready, and wakes who waits.",
+        set_ok,
+        "PJRT_Event_Set when error_code=0 skip",
+    )
+    .since(89)
+    .also(&["event/*"]),
+    check(
+        "event/set_an_error",
+        "Completing an event with an error gives that code and message to who waits.",
+        set_error,
+        "PJRT_Event_Set when error_code=15 give error_code=13",
+    )
+    .since(89),
+    check(
+        "event/a_failed_one_is_ready",
+        "An event with an error is ready.",
+        failed_is_ready,
+        "PJRT_Event_Set when error_code=10 skip",
+    )
+    .since(89),
+    check(
+        "event/set_twice",
+        "Completing an event again is refused, and changes nothing.",
+        set_twice,
+        "PJRT_Event_Set accept",
+    )
+    .since(89),
+    check(
+        "event/each_asking_gives_a_new_error",
+        "PJRT_Event_Error gives an object of its own each time: who asks destroys it.",
+        distinct_errors,
+        "PJRT_Event_Error call 2 stale",
+    )
+    .since(89),
+    check(
+        "event/error_of_a_good_one",
+        "PJRT_Event_Error of an event without an error gives null.",
+        no_error,
+        "PJRT_Event_Error since PJRT_Event_Set fail INTERNAL",
+    )
+    .since(89),
+    check(
+        "event/callback_gets_the_error",
+        "A callback gets the event's error, with code and message.",
+        callback_error,
+        "PJRT_Event_OnReady callback no_error",
+    )
+    .since(89),
+    check(
+        "event/many_threads_wait",
+        "Many threads may wait for an event, and all of them wake up.",
+        many_wait,
+        "PJRT_Event_Await call 3 hang",
+    )
+    .since(89),
+    check(
+        "event/completing_races_with_callbacks",
+        "A callback that is registered while the event is being completed is called once.",
+        race,
+        "PJRT_Event_OnReady call 40 callback never",
+    )
+    .since(89),
+    check(
+        "event/data_events_are_new_each_time",
+        "PJRT_Buffer_ReadyEvent gives an event of its own each time, for the host to destroy.",
+        own_events,
+        "PJRT_Buffer_ReadyEvent call 2 stale event",
+    ),
+    check(
+        "error/codes_exist",
+        "Errors have codes from 1 to 16.",
+        code_exists,
+        "PJRT_Error_GetCode set code=77",
+    )
+    .needed_by(ALL)
+    .also(&["*"]),
+    check(
+        "error/messages_are_not_empty",
+        "Errors have a message.",
+        message_exists,
+        "PJRT_Error_Message set message_size=0",
+    )
+    .needed_by(ALL)
+    .also(&["*"]),
+    check(
+        "error/payloads_can_be_asked_for",
+        "PJRT_Error_ForEachPayload succeeds for every error: an error from it recurses until JAX's stack is full.",
+        payloads,
+        "PJRT_Error_ForEachPayload fail UNIMPLEMENTED",
+    )
+    .since(100),
+    check(
+        "error/own_functions_agree",
+        "The functions in the first word of an error say the same as those of the table.",
+        own_table,
+        "PJRT_Error_Message set message_size-1",
+    )
+    .since(112)
+    .also(&["*"]),
+];
+
+/// Something that fails for sure: a lookup of a device that does not exist.
+fn failure(client: &Client) -> Result<Error, Finding> {
+    client.lookup_device(-2).err().ok_or_else(|| Finding::Wrong("the device -2 was found".to_owned()))
+}
+
+fn wait(context: &Context) -> Verdict {
+    let client = context.client()?;
+    Ok(upload_four(&client, &[1.0; 4])?.ready()?.wait()?)
+}
+
+fn ready_after(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let event = upload_four(&client, &[1.0; 4])?.ready()?;
+    event.wait()?;
+    equal("is_ready", event.is_ready()?, true)
+}
+
+fn callback(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let event = upload_four(&client, &[1.0; 4])?.ready()?;
+    event.wait()?;
+    match event.on_ready()?.wait(PATIENCE) {
+        Some(outcome) => Ok(outcome?),
+        None => Err(Finding::Wrong("the callback was not called".to_owned())),
+    }
+}
+
+fn once(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let event = upload_four(&client, &[1.0; 4])?.ready()?;
+    let outcome = event.on_ready()?;
+    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called");
+    std::thread::sleep(Duration::from_millis(50));
+    equal("how often the callback was called", outcome.calls(), 1)
+}
+
+fn many(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let event = upload_four(&client, &[1.0; 4])?.ready()?;
+    let outcomes = (0..10).map(|_| event.on_ready()).collect::<Result<Vec<_>, _>>()?;
+    for (index, outcome) in outcomes.iter().enumerate() {
+        ensure!(outcome.wait(Duration::from_secs(2)).is_some(), "callback {index} of 10 was not called");
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    for outcome in outcomes {
+        equal("how often a callback was called", outcome.calls(), 1)?;
+    }
+    Ok(())
+}
+
+fn destroyed_early(context: &Context) -> Verdict {
+    // A buffer that becomes ready later, so that its event is destroyed before.
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
+    let event = alias.ready()?;
+    let outcome = event.on_ready()?;
+    drop(event);
+    equal("how often the callback was called too early", outcome.calls(), 0)?;
+    client.fulfil(handle, Ok(&upload_four(&client, &[1.0; 4])?))?;
+    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called, because its event was destroyed");
+    Ok(())
+}
+
+fn destroyed_inside(context: &Context) -> Verdict {
+    // The event of a buffer that becomes ready later, so that nothing else uses it when it is destroyed.
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
+    let event = alias.ready()?;
+    let owner = Arc::new(Mutex::new(None));
+    let inner = Arc::clone(&owner);
+    let outcome = event.on_ready_then(move || drop(lock(&inner).take()))?;
+    *lock(&owner) = Some(event);
+    client.fulfil(handle, Ok(&upload_four(&client, &[1.0; 4])?))?;
+    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called, or did not come back");
+    ensure!(lock(&owner).is_none(), "the event was not destroyed in its callback");
+    equal("the buffer afterwards", numbers(&alias)?, vec![1.0; 4])
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn nested(context: &Context) -> Verdict {
+    let _client = context.client()?;
+    let event = Arc::new(Event::create(context.plugin)?);
+    let reached = Arc::new(AtomicBool::new(false));
+    let (inner, inner_reached) = (Arc::clone(&event), Arc::clone(&reached));
+    let outcome = event.on_ready_then(move || {
+        let then = Arc::clone(&inner_reached);
+        // The registration's own failure is seen by what it does not do.
+        let _ = inner.on_ready_then(move || then.store(true, Ordering::SeqCst));
+    })?;
+    event.set(Code::OK, "")?;
+    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called");
+    let done = crate::host::eventually(PATIENCE, || reached.load(Ordering::SeqCst));
+    ensure!(done, "a callback that was registered in a callback was not called");
+    Ok(())
+}
+
+fn api_in_callback(context: &Context) -> Verdict {
+    let client = Arc::new(context.client()?);
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    let event = Event::create(context.plugin)?;
+    let uploaded = Arc::new(AtomicBool::new(false));
+    let (inner_client, inner_uploaded) = (Arc::clone(&client), Arc::clone(&uploaded));
+    let outcome = event.on_ready_then(move || {
+        drop(buffer);
+        inner_uploaded.store(upload_four(&inner_client, &[2.0; 4]).is_ok(), Ordering::SeqCst);
+    })?;
+    event.set(Code::OK, "")?;
+    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called, or did not come back");
+    equal("whether an upload in a callback worked", uploaded.load(Ordering::SeqCst), true)
+}
+
+fn created(context: &Context) -> Verdict {
+    let event = Event::create(context.plugin)?;
+    equal("is_ready", event.is_ready()?, false)
+}
+
+fn set_ok(context: &Context) -> Verdict {
+    let event = Event::create(context.plugin)?;
+    let outcome = event.on_ready()?;
+    event.set(Code::OK, "")?;
+    equal("is_ready", event.is_ready()?, true)?;
+    ensure!(outcome.wait(PATIENCE) == Some(Ok(())), "the callback was not called, or with an error");
+    Ok(event.wait()?)
+}
+
+fn set_error(context: &Context) -> Verdict {
+    let event = Event::create(context.plugin)?;
+    event.set(Code::DATA_LOSS, "all gone")?;
+    refused("waiting", event.wait(), Code::DATA_LOSS, &["all gone"])
+}
+
+fn failed_is_ready(context: &Context) -> Verdict {
+    let event = Event::create(context.plugin)?;
+    event.set(Code::ABORTED, "given up")?;
+    equal("is_ready", event.is_ready()?, true)
+}
+
+fn set_twice(context: &Context) -> Verdict {
+    let event = Event::create(context.plugin)?;
+    event.set(Code::OK, "")?;
+    ensure!(event.set(Code::INTERNAL, "again").is_err(), "an event was completed twice");
+    Ok(event.wait()?)
+}
+
+fn distinct_errors(context: &Context) -> Verdict {
+    let event = Event::create(context.plugin)?;
+    event.set(Code::CANCELLED, "no more")?;
+    let (first, second, distinct) = event.error_twice()?;
+    ensure!(distinct, "both calls gave the same object, which its two owners would destroy twice");
+    ensure!(first.is_some() && first == second, "the errors are {first:?} and {second:?}");
+    Ok(())
+}
+
+fn no_error(context: &Context) -> Verdict {
+    let event = Event::create(context.plugin)?;
+    event.set(Code::OK, "")?;
+    Ok(event.error()?)
+}
+
+fn callback_error(context: &Context) -> Verdict {
+    let event = Event::create(context.plugin)?;
+    let outcome = event.on_ready()?;
+    event.set(Code::UNAVAILABLE, "not today")?;
+    match outcome.wait(PATIENCE) {
+        Some(outcome) => refused("what the callback got", outcome, Code::UNAVAILABLE, &["not today"]),
+        None => Err(Finding::Wrong("the callback was not called".to_owned())),
+    }
+}
+
+fn many_wait(context: &Context) -> Verdict {
+    let _client = context.client()?;
+    let event = Event::create(context.plugin)?;
+    let woken = Arc::new(AtomicUsize::new(0));
+    let event = Arc::new(event);
+    for _ in 0..4 {
+        let (event, woken) = (Arc::clone(&event), Arc::clone(&woken));
+        std::thread::spawn(move || {
+            if event.wait().is_ok() {
+                woken.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    event.set(Code::OK, "")?;
+    let all = crate::host::eventually(Duration::from_secs(3), || woken.load(Ordering::SeqCst) == 4);
+    ensure!(all, "{} of 4 threads that waited woke up", woken.load(Ordering::SeqCst));
+    Ok(())
+}
+
+fn race(context: &Context) -> Verdict {
+    let _client = context.client()?;
+    for round in 0..100 {
+        let event = Arc::new(Event::create(context.plugin)?);
+        let setter = Arc::clone(&event);
+        let thread = std::thread::spawn(move || setter.set(Code::OK, ""));
+        let outcome = event.on_ready()?;
+        let set = thread.join().map_err(|_| Finding::Wrong("a thread panicked".to_owned()))?;
+        set?;
+        ensure!(
+            outcome.wait(Duration::from_secs(2)).is_some(),
+            "in round {round} the callback was not called"
+        );
+        equal("how often the callback was called", outcome.calls(), 1)?;
+    }
+    Ok(())
+}
+
+fn own_events(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    let (first, second) = (buffer.ready()?, buffer.ready()?);
+    ensure!(!first.is_same(&second), "both calls gave the same event, which would be destroyed twice");
+    Ok(())
+}
+
+fn code_exists(context: &Context) -> Verdict {
+    let error = failure(&context.client()?)?;
+    ensure!(error.code.name().is_some() && error.code != Code::OK, "the code is {}", error.code.0);
+    Ok(())
+}
+
+fn message_exists(context: &Context) -> Verdict {
+    ensure!(!failure(&context.client()?)?.message.is_empty(), "the message is empty");
+    Ok(())
+}
+
+fn payloads(context: &Context) -> Verdict {
+    let event = Event::create(context.plugin)?;
+    event.set(Code::INTERNAL, "for its payloads")?;
+    let outcome = event.payloads_of_error()?;
+    outcome.map_err(|why| Finding::Wrong(format!("PJRT_Error_ForEachPayload failed: {why}")))
+}
+
+fn own_table(context: &Context) -> Verdict {
+    let event = Event::create(context.plugin)?;
+    event.set(Code::INTERNAL, "for its table")?;
+    match event.error_through_own_table()? {
+        Some(((code, message), error)) => {
+            equal("the code by the error's own function", code, error.code)?;
+            equal("the message by the error's own function", message, error.message)
+        }
+        None => Err(Finding::Unsupported("errors have no functions of their own".to_owned())),
+    }
+}

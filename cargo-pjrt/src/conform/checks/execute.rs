@@ -1,0 +1,569 @@
+//! Programs that run.
+
+use super::{ALL, Entry, check};
+use crate::compile_options::CompileOptions;
+use crate::conform::{
+    Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers,
+    refused_with, upload_four, upload_to,
+};
+use crate::host::{Buffer, Client, Code, ElementType, ExecuteOptions, HostArray, Program};
+use crate::profile::Profile;
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "execute/adds",
+        "A program gives the right results.",
+        adds,
+        "PJRT_LoadedExecutable_Execute when execute_device=0 give_other_argument",
+    )
+    .needed_by(ALL)
+    .also(&["*"]),
+    check(
+        "execute/without_events",
+        "A host that asks for no events gets none: ZML does not.",
+        no_events,
+        "PJRT_LoadedExecutable_Execute when device_complete_events=0 fail INVALID_ARGUMENT",
+    )
+    .needed_by(&[Profile::Zml]),
+    check(
+        "execute/event_comes",
+        "The event of a device completes, without an error.",
+        event_comes,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=901 lose_events",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "execute/on_a_named_device",
+        "A portable program runs on the device that the host names, with one list of arguments.",
+        named_device,
+        "PJRT_LoadedExecutable_Execute when execute_device!=0 fail INTERNAL",
+    )
+    .needed_by(&[Profile::TorchXla, Profile::Gomlx]),
+    check(
+        "execute/output_types",
+        "Outputs have the program's types and dimensions.",
+        output_types,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=902 output_is_argument",
+    ),
+    check(
+        "execute/outputs_are_on_their_device",
+        "Outputs are on the device that ran the program, in its default memory.",
+        output_place,
+        "PJRT_Buffer_Device call 1 set device=null",
+    )
+    .needed_by(&[Profile::Jax])
+    .also(&["buffer/device"]),
+    check(
+        "execute/outputs_become_ready",
+        "The ready events of outputs complete.",
+        outputs_ready,
+        "PJRT_Buffer_ReadyEvent since PJRT_LoadedExecutable_Execute set event=never",
+    )
+    .needed_by(&[Profile::Jax])
+    .also(&["*"]),
+    check(
+        "execute/the_same_argument_twice",
+        "An array may be an argument twice.",
+        same_argument,
+        "PJRT_LoadedExecutable_Execute twice_is_error",
+    )
+    .also(&["special/view_is_not_written"]),
+    check(
+        "execute/arguments_stay",
+        "Arguments that are not donated stay as they were.",
+        arguments_stay,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=903 delete_argument 0",
+    )
+    .needed_by(ALL),
+    check(
+        "execute/outputs_are_independent",
+        "Outputs live on when arguments and program are destroyed.",
+        independent,
+        "PJRT_Buffer_ToHostBuffer since PJRT_LoadedExecutable_Destroy fail INTERNAL",
+    )
+    .also(&["compile/*", "execute/*", "special/*", "lifetime/*"]),
+    check(
+        "execute/results_of_results",
+        "Outputs can be arguments at once, ready or not.",
+        chained,
+        "PJRT_LoadedExecutable_Execute call 5 fail FAILED_PRECONDITION",
+    )
+    .needed_by(ALL)
+    .also(&["execute/by_many_threads", "lifetime/*"]),
+    check(
+        "execute/too_few_arguments",
+        "Too few arguments are refused with INVALID_ARGUMENT.",
+        few_arguments,
+        "PJRT_LoadedExecutable_Execute when num_args=1 code INTERNAL",
+    )
+    .needed_by(&[Profile::Gomlx]),
+    check(
+        "execute/too_many_arguments",
+        "Too many arguments are refused with INVALID_ARGUMENT.",
+        many_arguments,
+        "PJRT_LoadedExecutable_Execute when num_args=3 code INTERNAL",
+    )
+    .needed_by(&[Profile::Gomlx]),
+    check(
+        "execute/argument_of_another_size",
+        "An argument of other dimensions is refused with INVALID_ARGUMENT.",
+        wrong_dims,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=904 code INTERNAL",
+    )
+    .needed_by(&[Profile::Gomlx]),
+    check(
+        "execute/argument_of_another_type",
+        "An argument of another type is refused with INVALID_ARGUMENT.",
+        wrong_type,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=905 code INTERNAL",
+    )
+    .needed_by(&[Profile::Gomlx]),
+    check(
+        "execute/too_many_devices",
+        "Argument lists for more devices than the program has are refused with INVALID_ARGUMENT.",
+        many_devices,
+        "PJRT_LoadedExecutable_Execute when num_devices=2 options>launch_id=906 code INTERNAL",
+    ),
+    check(
+        "execute/of_a_deleted_argument",
+        "A deleted argument is refused, or its error is the outputs'.",
+        deleted_argument,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=907 code INTERNAL",
+    ),
+    check(
+        "execute/refusing_leaves_nothing",
+        "An execution that is refused leaves neither outputs nor events: no host would free them.",
+        leaves_nothing,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=908 leave_behind",
+    )
+    .needed_by(ALL),
+    check(
+        "execute/after_delete",
+        "A program that was deleted is refused, and not run.",
+        after_delete,
+        "PJRT_LoadedExecutable_Delete skip",
+    )
+    .also(&["compile/delete"]),
+    check(
+        "execute/scalars",
+        "A program of scalars runs.",
+        scalars,
+        "PJRT_Client_BufferFromHostBuffer when num_dims=0 fail UNKNOWN",
+    )
+    .also(&["upload/scalar"])
+    .needed_by(ALL),
+    check(
+        "execute/no_elements",
+        "A program of arrays without elements runs.",
+        no_elements,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=909 fail UNKNOWN",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "execute/donation",
+        "An argument that the program donates and the host allows to is deleted afterwards.",
+        donation,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=912 delete_argument 1",
+    ),
+    check(
+        "execute/donation_that_the_host_forbids",
+        "An argument in non_donatable_input_indices is not donated, whatever the program says.",
+        no_donation,
+        "PJRT_LoadedExecutable_Execute when options>num_non_donatable_input_indices=1 give options>num_non_donatable_input_indices=0",
+    )
+    .needed_by(&[Profile::Gomlx]),
+    check(
+        "execute/donating_an_argument_twice",
+        "An array that is donated and an argument elsewhere in the same call is refused, or copied.",
+        double_donation,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=910 fail INTERNAL",
+    ),
+    check(
+        "execute/by_many_threads",
+        "Threads may run the same program at the same time.",
+        storm,
+        "PJRT_LoadedExecutable_Execute call 60 fail INTERNAL",
+    )
+    .needed_by(ALL),
+    check(
+        "execute/destroyed_while_it_runs",
+        "A program may be destroyed while an execution of it waits for an argument.",
+        destroyed_running,
+        "PJRT_LoadedExecutable_Destroy since PJRT_Client_CreateAliasBuffer crash",
+    )
+    .also(&["special/alias_as_an_argument", "lifetime/deleted_while_in_use"])
+    .since(77),
+    check(
+        "execute/options_of_0_54",
+        "A host of 0.54 passes options of 72 bytes; nothing beyond is read.",
+        options_72,
+        "PJRT_LoadedExecutable_Execute when options>struct_size=72 read_past",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "execute/options_of_0_75",
+        "A host of 0.64 to 0.75, such as PyTorch/XLA 2.9, passes options of 80 bytes; nothing beyond is read.",
+        options_80,
+        "PJRT_LoadedExecutable_Execute when options>struct_size=80 fail INVALID_ARGUMENT",
+    )
+    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    check(
+        "execute/options_of_0_76",
+        "A host of 0.76 passes options of 88 bytes; nothing beyond is read.",
+        options_88,
+        "PJRT_LoadedExecutable_Execute when options>struct_size=88 read_past",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "execute/options_of_0_90",
+        "A host of 0.78 to 0.96 passes options of 112 bytes; nothing beyond is read.",
+        options_112,
+        "PJRT_LoadedExecutable_Execute when options>struct_size=112 read_past",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "execute/options_of_0_104",
+        "A host of 0.97 to 0.104 passes options of 120 bytes; nothing beyond is read.",
+        options_120,
+        "PJRT_LoadedExecutable_Execute when options>struct_size=120 read_past",
+    )
+    .needed_by(&[Profile::Jax, Profile::Gomlx]),
+    check(
+        "execute/options_of_0_112",
+        "A host of 0.112 passes options of 144 bytes; nothing beyond is read.",
+        options_144,
+        "PJRT_LoadedExecutable_Execute when options>struct_size=144 read_past",
+    )
+    .needed_by(&[Profile::Jax, Profile::Zml]),
+];
+
+fn pair(client: &Client) -> Result<(Buffer, Buffer), crate::host::Error> {
+    Ok((upload_four(client, &[1.0, 2.0, 3.0, 4.0])?, upload_four(client, &[10.0, 20.0, 30.0, 40.0])?))
+}
+
+const SUM: [f32; 4] = [11.0, 22.0, 33.0, 44.0];
+
+fn with_id(launch_id: i32) -> ExecuteOptions {
+    ExecuteOptions { launch_id, ..ExecuteOptions::default() }
+}
+
+fn adds(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, y) = pair(&client)?;
+    let launched = compile_add(&client)?.run(&[&x, &y])?;
+    equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())
+}
+
+/// Runs with options, and compares.
+fn runs_with(context: &Context, options: &ExecuteOptions, with_events: bool) -> Verdict {
+    let client = context.client()?;
+    let (x, y) = pair(&client)?;
+    let launched = compile_add(&client)?
+        .launch(&[vec![&x, &y]], options, None, with_events)
+        .map_err(|refused| refused.error)?;
+    equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())
+}
+
+fn no_events(context: &Context) -> Verdict {
+    runs_with(context, &ExecuteOptions::default(), false)
+}
+
+fn event_comes(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, y) = pair(&client)?;
+    let launched = compile_add(&client)?
+        .launch(&[vec![&x, &y]], &with_id(901), None, true)
+        .map_err(|refused| refused.error)?;
+    let outcome = launched.done[0].on_ready()?.wait(PATIENCE);
+    ensure!(outcome == Some(Ok(())), "the event brought {outcome:?}");
+    Ok(())
+}
+
+fn named_device(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let text = add_program("4x");
+    let portable = CompileOptions { portable: true, ..CompileOptions::default() };
+    let executable = client.compile(&Program::mlir(&text), &portable.encode())?;
+    for device in client.addressable_devices()? {
+        let x = upload_to(&client, &[1.0; 4], device)?.buffer;
+        let launched = executable
+            .launch(&[vec![&x, &x]], &ExecuteOptions::default(), Some(device), true)
+            .map_err(|refused| refused.error)?;
+        let sum = &launched.outputs[0][0];
+        equal("the sum", numbers(sum)?, vec![2.0; 4])?;
+        ensure!(sum.device()? == device, "the output is on another device than the one that was named");
+    }
+    Ok(())
+}
+
+fn output_types(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let array = HostArray::new(&[0; 24], ElementType::F32, &[2, 3]);
+    let x = client.upload(&array, Some(client.device()?), None)?.buffer;
+    let executable =
+        client.compile(&Program::mlir(&add_program("2x3x")), &CompileOptions::default().encode())?;
+    let launched =
+        executable.launch(&[vec![&x, &x]], &with_id(902), None, true).map_err(|refused| refused.error)?;
+    let output = &launched.outputs[0][0];
+    equal("the dimensions", output.dims()?, vec![2, 3])?;
+    equal("the type", output.element_type()?, ElementType::F32)?;
+    ensure!(!output.is_same(&x), "the output is the argument, which would be destroyed twice");
+    Ok(())
+}
+
+fn output_place(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, y) = pair(&client)?;
+    let launched = compile_add(&client)?.run(&[&x, &y])?;
+    let output = &launched.outputs[0][0];
+    ensure!(output.device()? == client.device()?, "the output is on another device");
+    ensure!(
+        output.memory()? == client.device()?.default_memory()?,
+        "the output is in the memory {}",
+        output.memory()?.kind()?
+    );
+    Ok(())
+}
+
+fn outputs_ready(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, y) = pair(&client)?;
+    let launched = compile_add(&client)?.run(&[&x, &y])?;
+    let outcome = launched.outputs[0][0].ready()?.on_ready()?.wait(std::time::Duration::from_secs(3));
+    ensure!(outcome == Some(Ok(())), "the event brought {outcome:?}");
+    Ok(())
+}
+
+fn same_argument(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let x = upload_four(&client, &[1.0; 4])?;
+    let launched = compile_add(&client)?.run(&[&x, &x])?;
+    equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0; 4])
+}
+
+fn arguments_stay(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, y) = pair(&client)?;
+    let launched = compile_add(&client)?
+        .launch(&[vec![&x, &y]], &with_id(903), None, true)
+        .map_err(|refused| refused.error)?;
+    launched.done[0].wait()?;
+    equal("whether the argument is deleted", x.is_deleted()?, false)?;
+    equal("the argument", numbers(&x)?, vec![1.0, 2.0, 3.0, 4.0])
+}
+
+fn independent(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, y) = pair(&client)?;
+    let executable = compile_add(&client)?;
+    let launched = executable.run(&[&x, &y])?;
+    drop((x, y, executable));
+    equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())
+}
+
+fn chained(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    let mut x = upload_four(&client, &[1.0; 4])?;
+    for _ in 0..10 {
+        x = executable.run(&[&x, &x])?.outputs.remove(0).remove(0);
+    }
+    equal("ten doublings of 1", numbers(&x)?, vec![1024.0; 4])
+}
+
+/// Runs with something that is to be refused, at once or through the output.
+fn refused_run(
+    context: &Context,
+    what: &str,
+    id: i32,
+    arguments: &[Vec<&Buffer>],
+    client: &Client,
+) -> Verdict {
+    let _ = context;
+    let outcome =
+        compile_add(client)?.launch(arguments, &with_id(id), None, true).map_err(|refused| refused.error);
+    let outcome = outcome.and_then(|launched| launched.outputs[0][0].ready()?.wait());
+    refused_with(what, outcome, &[Code::INVALID_ARGUMENT], &[])
+}
+
+fn few_arguments(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, _) = pair(&client)?;
+    refused_run(context, "one argument for two parameters", 0, &[vec![&x]], &client)
+}
+
+fn many_arguments(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, y) = pair(&client)?;
+    refused_run(context, "three arguments for two parameters", 0, &[vec![&x, &y, &x]], &client)
+}
+
+fn wrong_dims(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, _) = pair(&client)?;
+    let array = HostArray::new(&[0; 12], ElementType::F32, &[3]);
+    let short = client.upload(&array, Some(client.device()?), None)?.buffer;
+    refused_run(context, "an argument f32[3] for a parameter f32[4]", 904, &[vec![&x, &short]], &client)
+}
+
+fn wrong_type(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, _) = pair(&client)?;
+    let array = HostArray::new(&[0; 16], ElementType::S32, &[4]);
+    let other = client.upload(&array, Some(client.device()?), None)?.buffer;
+    refused_run(context, "an argument i32[4] for a parameter f32[4]", 905, &[vec![&x, &other]], &client)
+}
+
+fn many_devices(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, y) = pair(&client)?;
+    refused_run(context, "two devices for a program of one", 906, &[vec![&x, &y], vec![&x, &y]], &client)
+}
+
+fn deleted_argument(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, y) = pair(&client)?;
+    y.ready()?.wait()?;
+    y.delete()?;
+    refused_run(context, "a deleted argument", 907, &[vec![&x, &y]], &client)
+}
+
+fn leaves_nothing(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, _) = pair(&client)?;
+    match compile_add(&client)?.launch(&[vec![&x]], &with_id(908), None, true) {
+        Ok(_) => Err(Finding::Wrong("one argument for two parameters was accepted".to_owned())),
+        Err(refused) => equal("how much was left behind", refused.left_behind, 0),
+    }
+}
+
+fn after_delete(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, y) = pair(&client)?;
+    let executable = compile_add(&client)?;
+    executable.delete()?;
+    let codes = [Code::INVALID_ARGUMENT, Code::FAILED_PRECONDITION, Code::INTERNAL];
+    refused_with("a program that was deleted", executable.run(&[&x, &y]), &codes, &[])
+}
+
+fn scalars(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let bytes = f32_bytes(&[2.5]);
+    let x =
+        client.upload(&HostArray::new(&bytes, ElementType::F32, &[]), Some(client.device()?), None)?.buffer;
+    let executable = client.compile(&Program::mlir(&add_program("")), &CompileOptions::default().encode())?;
+    let launched = executable.run(&[&x, &x])?;
+    equal("the sum", numbers(&launched.outputs[0][0])?, vec![5.0])
+}
+
+fn no_elements(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let x = client.upload(&HostArray::new(&[], ElementType::F32, &[0]), Some(client.device()?), None)?.buffer;
+    let executable =
+        client.compile(&Program::mlir(&add_program("0x")), &CompileOptions::default().encode())?;
+    let launched =
+        executable.launch(&[vec![&x, &x]], &with_id(909), None, true).map_err(|refused| refused.error)?;
+    equal("the sum", numbers(&launched.outputs[0][0])?, Vec::new())
+}
+
+/// A program that lets its first argument be overwritten with the output.
+fn donating(client: &Client) -> Result<crate::host::LoadedExecutable, crate::host::Error> {
+    let text = add_program("4x").replacen(
+        "%x: tensor<4xf32>",
+        "%x: tensor<4xf32> {tf.aliasing_output = 0 : i32}",
+        1,
+    );
+    client.compile(&Program::mlir(&text), &CompileOptions::default().encode())
+}
+
+fn donation(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, y) = pair(&client)?;
+    let launched = donating(&client)?
+        .launch(&[vec![&x, &y]], &with_id(912), None, true)
+        .map_err(|refused| refused.error)?;
+    equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())?;
+    if !x.is_deleted()? {
+        return Err(Finding::Unsupported("the plugin does not donate arguments".to_owned()));
+    }
+    equal("whether the other argument is deleted", y.is_deleted()?, false)
+}
+
+fn no_donation(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, y) = pair(&client)?;
+    let options = ExecuteOptions { non_donatable: vec![0], ..ExecuteOptions::default() };
+    let launched =
+        donating(&client)?.launch(&[vec![&x, &y]], &options, None, true).map_err(|refused| refused.error)?;
+    equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())?;
+    equal("whether the argument is deleted", x.is_deleted()?, false)?;
+    equal("the argument", numbers(&x)?, vec![1.0, 2.0, 3.0, 4.0])
+}
+
+fn double_donation(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, _) = pair(&client)?;
+    match donating(&client)?.launch(&[vec![&x, &x]], &with_id(910), None, true) {
+        Ok(launched) => equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0, 4.0, 6.0, 8.0]),
+        Err(refused) => refused_with::<()>(
+            "an array that is donated and used",
+            Err(refused.error),
+            &[Code::INVALID_ARGUMENT],
+            &[],
+        ),
+    }
+}
+
+fn storm(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    super::on_threads(8, |thread| {
+        for round in 0..15 {
+            let (x, y) = (f32::from(thread), f32::from(round as u8));
+            let launched =
+                executable.run(&[&upload_four(&client, &[x; 4])?, &upload_four(&client, &[y; 4])?])?;
+            equal("the sum", numbers(&launched.outputs[0][0])?, vec![x + y; 4])?;
+        }
+        Ok(())
+    })
+}
+
+fn destroyed_running(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
+    let four = upload_four(&client, &[1.0; 4])?;
+    let executable = compile_add(&client)?;
+    let launched = executable.run(&[&alias, &four])?;
+    drop(executable);
+    client.fulfil(handle, Ok(&four))?;
+    equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0; 4])
+}
+
+fn of_size(context: &Context, size: usize) -> Verdict {
+    runs_with(context, &ExecuteOptions { struct_size: Some(size), ..ExecuteOptions::default() }, true)
+}
+
+fn options_72(context: &Context) -> Verdict {
+    of_size(context, 72)
+}
+
+fn options_80(context: &Context) -> Verdict {
+    of_size(context, 80)
+}
+
+fn options_88(context: &Context) -> Verdict {
+    of_size(context, 88)
+}
+
+fn options_112(context: &Context) -> Verdict {
+    of_size(context, 112)
+}
+
+fn options_120(context: &Context) -> Verdict {
+    of_size(context, 120)
+}
+
+fn options_144(context: &Context) -> Verdict {
+    of_size(context, 144)
+}

@@ -1,0 +1,214 @@
+//! Orders of destruction, and what is left afterwards.
+
+use super::{ALL, Entry, check};
+use crate::conform::{Context, Finding, Verdict, compile_add, ensure, equal, numbers, upload_four};
+use crate::profile::Profile;
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "lifetime/buffer_after_its_client",
+        "A buffer may be destroyed after its client: go-xla's finalizers do that.",
+        buffer_after_client,
+        "PJRT_Buffer_Destroy since PJRT_Client_Destroy crash",
+    )
+    .needed_by(&[Profile::Gomlx])
+    .also(&["lifetime/*"]),
+    check(
+        "lifetime/executable_after_its_client",
+        "A loaded program may be destroyed after its client.",
+        executable_after_client,
+        "PJRT_LoadedExecutable_Destroy since PJRT_Client_Destroy crash",
+    )
+    .needed_by(&[Profile::Gomlx]),
+    check(
+        "lifetime/event_after_its_client",
+        "An event may be used and destroyed after its client.",
+        event_after_client,
+        "PJRT_Event_IsReady since PJRT_Client_Destroy fail INTERNAL",
+    ),
+    check(
+        "lifetime/event_after_its_buffer",
+        "An event may be used after its buffer was destroyed.",
+        event_after_buffer,
+        "PJRT_Event_IsReady since PJRT_Buffer_Destroy fail INTERNAL",
+    )
+    .also(&["event/is_ready_after_waiting", "lifetime/event_after_its_client"])
+    .needed_by(ALL),
+    check(
+        "lifetime/deleted_while_in_use",
+        "A buffer may be destroyed while a program reads it.",
+        destroyed_argument,
+        "PJRT_Buffer_Destroy since PJRT_Client_CreateAliasBuffer crash",
+    )
+    .also(&[
+        "special/*",
+        "event/*",
+        "execute/destroyed_while_it_runs",
+        "struct_size/PJRT_Client_CreateAliasBuffer",
+    ])
+    .needed_by(ALL)
+    .since(77),
+    check(
+        "lifetime/many_clients",
+        "Clients can be made and destroyed again and again.",
+        many_clients,
+        "PJRT_Client_Create call 10 fail RESOURCE_EXHAUSTED",
+    ),
+    check(
+        "lifetime/clients_leave_no_threads",
+        "The threads of a client end with it, or are those of the next one.",
+        threads,
+        "PJRT_Client_Destroy leak_thread",
+    ),
+    check(
+        "lifetime/buffers_do_not_leak",
+        "Buffers that were destroyed take no memory.",
+        buffers_leak,
+        "PJRT_Buffer_Destroy skip",
+    )
+    .also(&[
+        "memory/stats_count_buffers",
+        "lifetime/executions_do_not_leak",
+        "special/view_lets_go",
+        "upload/lent_without_a_copy",
+    ]),
+    check(
+        "lifetime/executions_do_not_leak",
+        "Running a program again and again takes no more memory.",
+        executions_leak,
+        "PJRT_Buffer_Destroy skip",
+    )
+    .also(&[
+        "lifetime/*",
+        "memory/stats_count_buffers",
+        "special/view_lets_go",
+        "upload/lent_without_a_copy",
+    ]),
+];
+
+fn buffer_after_client(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    buffer.ready()?.wait()?;
+    drop(client);
+    // Whether it can still be read is the plugin's choice; asking must not crash.
+    let _ = numbers(&buffer);
+    drop(buffer);
+    drop(context.client()?);
+    Ok(())
+}
+
+fn executable_after_client(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    drop(client);
+    drop(executable);
+    drop(context.client()?);
+    Ok(())
+}
+
+fn event_after_client(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let event = upload_four(&client, &[1.0; 4])?.ready()?;
+    event.wait()?;
+    drop(client);
+    equal("is_ready", event.is_ready()?, true)
+}
+
+fn event_after_buffer(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0; 4])?;
+    let event = buffer.ready()?;
+    event.wait()?;
+    drop(buffer);
+    equal("is_ready", event.is_ready()?, true)
+}
+
+fn destroyed_argument(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let (alias, handle) = client.alias(crate::host::ElementType::F32, &[4], memory)?;
+    let four = upload_four(&client, &[1.0; 4])?;
+    let launched = compile_add(&client)?.run(&[&alias, &four])?;
+    drop(four);
+    drop(alias);
+    client.fulfil(handle, Ok(&upload_four(&client, &[2.0; 4])?))?;
+    equal("the sum", numbers(&launched.outputs[0][0])?, vec![3.0; 4])
+}
+
+fn many_clients(context: &Context) -> Verdict {
+    for _ in 0..20 {
+        let client = context.client()?;
+        ensure!(!client.devices()?.is_empty(), "a later client has no devices");
+    }
+    Ok(())
+}
+
+fn num_threads() -> Option<usize> {
+    Some(std::fs::read_dir("/proc/self/task").ok()?.count())
+}
+
+fn threads(context: &Context) -> Verdict {
+    let work = || -> Verdict {
+        let client = context.client()?;
+        let (x, executable) = (upload_four(&client, &[1.0; 4])?, compile_add(&client)?);
+        numbers(&executable.run(&[&x, &x])?.outputs[0][0])?;
+        Ok(())
+    };
+    work()?;
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let Some(before) = num_threads() else {
+        return Err(Finding::NotApplicable("this system does not count threads".to_owned()));
+    };
+    const ROUNDS: usize = 10;
+    for _ in 0..ROUNDS {
+        work()?;
+    }
+    // One more thread for each client is a leak; a few more in all are not.
+    let settled = crate::host::eventually(std::time::Duration::from_secs(3), || {
+        num_threads().is_some_and(|now| now < before + ROUNDS)
+    });
+    ensure!(settled, "there were {before} threads, and {:?} after {ROUNDS} more clients", num_threads());
+    Ok(())
+}
+
+/// Does something, and compares how much memory is in use before and after.
+fn no_growth(context: &Context, work: impl Fn(&crate::host::Client) -> Verdict) -> Verdict {
+    let client = context.client()?;
+    let device = client.device()?;
+    work(&client)?;
+    let before = device.memory_stats()?.bytes_in_use;
+    for _ in 0..50 {
+        work(&client)?;
+    }
+    let settled = crate::host::eventually(std::time::Duration::from_secs(2), || {
+        device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= before)
+    });
+    let after = device.memory_stats()?.bytes_in_use;
+    ensure!(settled, "bytes_in_use went from {before} to {after} in 50 rounds");
+    Ok(())
+}
+
+fn buffers_leak(context: &Context) -> Verdict {
+    no_growth(context, |client| Ok(upload_four(client, &[1.0; 4])?.ready()?.wait()?))
+}
+
+fn executions_leak(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    let device = client.device()?;
+    let work = || -> Verdict {
+        let x = upload_four(&client, &[1.0; 4])?;
+        Ok(executable.run(&[&x, &x])?.outputs[0][0].ready()?.wait()?)
+    };
+    work()?;
+    let before = device.memory_stats()?.bytes_in_use;
+    for _ in 0..50 {
+        work()?;
+    }
+    let settled = crate::host::eventually(std::time::Duration::from_secs(2), || {
+        device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= before)
+    });
+    ensure!(settled, "bytes_in_use grew from {before} to {}", device.memory_stats()?.bytes_in_use);
+    Ok(())
+}

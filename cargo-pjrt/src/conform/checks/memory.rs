@@ -1,0 +1,293 @@
+//! Memories, and how full they are.
+
+use std::collections::HashSet;
+
+use super::{Entry, check};
+use crate::compile_options::CompileOptions;
+use crate::conform::{Context, Finding, Verdict, add_program, ensure, equal, upload_four};
+use crate::host::{ElementType, HostArray, Program, UserData};
+use crate::profile::Profile;
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "memory/every_device_has_one",
+        "Every addressable device has at least one memory.",
+        exist,
+        "PJRT_Device_AddressableMemories set num_memories=0",
+    )
+    .needed_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["memory/*", "buffer/copy_to_each_memory", "upload/into_each_memory"]),
+    check(
+        "memory/the_default_is_one_of_them",
+        "A device's default memory is among its memories.",
+        default,
+        "PJRT_Device_DefaultMemory set memory+8",
+    )
+    .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml])
+    .also(&[
+        "memory/*",
+        "special/*",
+        "transfer/*",
+        "upload/*",
+        "buffer/*",
+        "struct_size/*",
+        "lifetime/*",
+    ]),
+    check(
+        "memory/kinds_are_named",
+        "A memory's kind is not empty.",
+        kind,
+        "PJRT_Memory_Kind set kind_size=0",
+    )
+    .needed_by(&[Profile::Jax, Profile::Zml])
+    .also(&["compile/output_memory_kinds", "memory/one_of_a_kind"]),
+    check(
+        "memory/one_of_a_kind",
+        "A device has one memory of a kind: hosts select by kind.",
+        one_of_a_kind,
+        "PJRT_Memory_Kind set kind=text:same kind_size=4",
+    )
+    .also(&["memory/kind_ids_tell_kinds_apart", "compile/output_memory_kinds"]),
+    check("memory/ids_differ", "Ids differ between memories of a kind.", ids, "PJRT_Memory_Id fail INTERNAL"),
+    check(
+        "memory/kind_ids_tell_kinds_apart",
+        "Memories of a kind have the same kind id, those of others another one.",
+        kind_ids,
+        "PJRT_Memory_Kind_Id set kind_id=7",
+    )
+    .since(48),
+    check(
+        "memory/knows_its_devices",
+        "A device is among those that can use its memories.",
+        devices,
+        "PJRT_Memory_AddressableByDevices set num_devices=0",
+    )
+    .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml]),
+    check(
+        "memory/debug_string",
+        "A memory has a text for debugging.",
+        debug_string,
+        "PJRT_Memory_DebugString set debug_string_size=0",
+    ),
+    check(
+        "memory/to_string",
+        "A memory has a short text.",
+        to_text,
+        "PJRT_Memory_ToString set to_string_size=0",
+    ),
+    check(
+        "memory/keeps_data_under_two_keys",
+        "A memory keeps data of the host under different keys: JAX attaches two.",
+        two_keys,
+        "PJRT_Device_DefaultMemory user_data forget",
+    )
+    .since(105)
+    .also(&["memory/gives_data_back_when_it_is_replaced", "memory/gives_data_back_at_the_end"]),
+    check(
+        "memory/gives_data_back_when_it_is_replaced",
+        "Data under a key is destroyed once other data takes its place.",
+        replaced,
+        "PJRT_Device_DefaultMemory user_data leak",
+    )
+    .since(105)
+    .also(&["memory/gives_data_back_at_the_end"]),
+    check(
+        "memory/gives_data_back_at_the_end",
+        "Data is destroyed once, at the latest with the client.",
+        at_the_end,
+        "PJRT_Client_Destroy skip",
+    )
+    .since(105)
+    .also(&["lifetime/*"]),
+    check(
+        "memory/stats_count_buffers",
+        "bytes_in_use grows by the size of a program's output, and shrinks again when that is destroyed.",
+        stats,
+        "PJRT_Device_MemoryStats set bytes_in_use=1000",
+    )
+    .also(&["lifetime/buffers_do_not_leak", "lifetime/executions_do_not_leak"]),
+    check(
+        "memory/stats_say_a_limit",
+        "bytes_limit is set: PyTorch/XLA reads it without asking whether it is.",
+        limit,
+        "PJRT_Device_MemoryStats set bytes_limit_is_set=0",
+    ),
+    check(
+        "memory/peak_is_not_below_use",
+        "peak_bytes_in_use is at least bytes_in_use.",
+        peak,
+        "PJRT_Device_MemoryStats set peak_bytes_in_use_is_set=1 peak_bytes_in_use=-1",
+    ),
+];
+
+fn exist(context: &Context) -> Verdict {
+    for device in context.client()?.addressable_devices()? {
+        ensure!(!device.memories()?.is_empty(), "a device has no memory");
+    }
+    Ok(())
+}
+
+fn default(context: &Context) -> Verdict {
+    for device in context.client()?.addressable_devices()? {
+        let default = device.default_memory()?;
+        ensure!(device.memories()?.contains(&default), "the default memory is not among the device's");
+    }
+    Ok(())
+}
+
+fn kind(context: &Context) -> Verdict {
+    for memory in context.client()?.device()?.memories()? {
+        ensure!(!memory.kind()?.is_empty(), "a kind is empty");
+    }
+    Ok(())
+}
+
+fn one_of_a_kind(context: &Context) -> Verdict {
+    let mut seen = HashSet::new();
+    let client = context.client()?;
+    let memories = client.device()?.memories()?;
+    for memory in &memories {
+        let kind = memory.kind()?;
+        ensure!(seen.insert(kind.clone()), "a device has two memories of kind {kind}");
+    }
+    if memories.len() < 2 {
+        return Err(Finding::NotApplicable("the device has one memory".to_owned()));
+    }
+    Ok(())
+}
+
+fn ids(context: &Context) -> Verdict {
+    let mut seen = HashSet::new();
+    for memory in context.client()?.memories()? {
+        let (kind, id) = (memory.kind()?, memory.id()?);
+        ensure!(seen.insert((kind.clone(), id)), "two memories of kind {kind} have the id {id}");
+    }
+    Ok(())
+}
+
+fn kind_ids(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memories = client.memories()?;
+    for first in &memories {
+        for second in &memories {
+            let (same_kind, same_id) =
+                (first.kind()? == second.kind()?, first.kind_id()? == second.kind_id()?);
+            ensure!(
+                same_kind == same_id,
+                "memories of kind {} and {} have the kind ids {} and {}",
+                first.kind()?,
+                second.kind()?,
+                first.kind_id()?,
+                second.kind_id()?
+            );
+        }
+    }
+    if memories.len() < 2 {
+        return Err(Finding::NotApplicable("there is one memory".to_owned()));
+    }
+    Ok(())
+}
+
+fn devices(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for device in client.addressable_devices()? {
+        for memory in device.memories()? {
+            ensure!(memory.devices()?.contains(&device), "a device is not among those of its memory");
+        }
+    }
+    Ok(())
+}
+
+fn debug_string(context: &Context) -> Verdict {
+    ensure!(!context.client()?.device()?.default_memory()?.debug_string()?.is_empty(), "the text is empty");
+    Ok(())
+}
+
+fn to_text(context: &Context) -> Verdict {
+    ensure!(!context.client()?.device()?.default_memory()?.to_text()?.is_empty(), "the text is empty");
+    Ok(())
+}
+
+static KEYS: [u8; 2] = [0; 2];
+
+fn no_table() -> Finding {
+    Finding::Unsupported("memories have no functions of their own".to_owned())
+}
+
+fn two_keys(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let (first, second) = (UserData::default(), UserData::default());
+    memory.set_user_data(&KEYS[0], &first).ok_or_else(no_table)?;
+    memory.set_user_data(&KEYS[1], &second).ok_or_else(no_table)?;
+    let kept = memory.has_user_data(&KEYS[0], &first) == Some(true);
+    ensure!(
+        kept && memory.has_user_data(&KEYS[1], &second) == Some(true),
+        "data under one of two keys is gone"
+    );
+    Ok(())
+}
+
+fn replaced(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let (first, second) = (UserData::default(), UserData::default());
+    memory.set_user_data(&KEYS[0], &first).ok_or_else(no_table)?;
+    memory.set_user_data(&KEYS[0], &second).ok_or_else(no_table)?;
+    equal("how often replaced data was destroyed", first.dropped(), 1)?;
+    equal("how often data in place was destroyed", second.dropped(), 0)
+}
+
+fn at_the_end(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let data = UserData::default();
+    client.device()?.default_memory()?.set_user_data(&KEYS[0], &data).ok_or_else(no_table)?;
+    drop(client);
+    let once = crate::host::eventually(std::time::Duration::from_secs(2), || data.dropped() > 0);
+    ensure!(once, "the data was not destroyed although the client was");
+    equal("how often the data was destroyed", data.dropped(), 1)
+}
+
+fn stats(context: &Context) -> Verdict {
+    // An output, since an upload may stay in memory of the host.
+    const COUNT: i64 = 1 << 18;
+    const SIZE: i64 = 4 * COUNT;
+    let client = context.client()?;
+    let device = client.device()?;
+    let program = add_program(&format!("{COUNT}x"));
+    let executable = client.compile(&Program::mlir(&program), &CompileOptions::default().encode())?;
+    let zeros = vec![0; SIZE as usize];
+    let array = HostArray::new(&zeros, ElementType::F32, &[COUNT]);
+    let x = client.upload(&array, Some(device), None)?.buffer;
+    x.ready()?.wait()?;
+    let before = device.memory_stats()?.bytes_in_use;
+    let launched = executable.run(&[&x, &x])?;
+    launched.outputs[0][0].ready()?.wait()?;
+    let with = device.memory_stats()?.bytes_in_use;
+    ensure!(
+        with >= before + SIZE,
+        "bytes_in_use went from {before} to {with} with an output of {SIZE} bytes"
+    );
+    drop(launched);
+    let shrunk = crate::host::eventually(std::time::Duration::from_secs(2), || {
+        device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= with - SIZE)
+    });
+    ensure!(shrunk, "bytes_in_use stayed at {with} or so although the output is destroyed");
+    Ok(())
+}
+
+fn limit(context: &Context) -> Verdict {
+    let stats = context.client()?.device()?.memory_stats()?;
+    ensure!(stats.bytes_limit.is_some_and(|limit| limit > 0), "bytes_limit is {:?}", stats.bytes_limit);
+    Ok(())
+}
+
+fn peak(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let _buffer = upload_four(&client, &[1.0; 4])?;
+    let stats = client.device()?.memory_stats()?;
+    if let Some(peak) = stats.peak_bytes_in_use {
+        ensure!(peak >= stats.bytes_in_use, "the peak is {peak}, and {} are in use", stats.bytes_in_use);
+    }
+    Ok(())
+}

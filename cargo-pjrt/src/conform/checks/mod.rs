@@ -1,0 +1,160 @@
+//! The checks, by area.
+
+/// The language of the fault plugin.
+#[cfg(test)]
+#[path = "../../../examples/fault_proxy/fault.rs"]
+#[allow(dead_code)]
+mod fault;
+
+mod buffer;
+mod client;
+mod compile;
+mod event;
+mod execute;
+mod lifetime;
+mod memory;
+mod plugin;
+mod readback;
+mod special;
+mod struct_size;
+mod transfer;
+mod upload;
+
+use super::{Check, Context, Finding, Verdict};
+use crate::profile::Profile;
+
+/// A check as the tables of the areas have it.
+struct Entry {
+    name: &'static str,
+    rule: &'static str,
+    run: fn(&Context) -> Verdict,
+    fault: &'static str,
+    since: i32,
+    needed_by: &'static [Profile],
+    also: &'static [&'static str],
+}
+
+/// Every host.
+const ALL: &[Profile] = &Profile::ALL;
+
+/// A row of a table: name, rule, check, and the fault that it notices.
+const fn check(
+    name: &'static str,
+    rule: &'static str,
+    run: fn(&Context) -> Verdict,
+    fault: &'static str,
+) -> Entry {
+    Entry { name, rule, run, fault, since: 0, needed_by: &[], also: &[] }
+}
+
+impl Entry {
+    /// The rule holds from this minor version on.
+    const fn since(self, minor: i32) -> Self {
+        Self { since: minor, ..self }
+    }
+
+    /// These hosts cannot do without.
+    const fn needed_by(self, profiles: &'static [Profile]) -> Self {
+        Self { needed_by: profiles, ..self }
+    }
+
+    /// These checks notice the fault too.
+    const fn also(self, checks: &'static [&'static str]) -> Self {
+        Self { also: checks, ..self }
+    }
+}
+
+impl From<&Entry> for Check {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            name: entry.name.to_owned(),
+            rule: entry.rule.to_owned(),
+            since: entry.since,
+            needed_by: entry.needed_by,
+            fault: entry.fault.to_owned(),
+            also: entry.also,
+            run: Box::new(entry.run),
+        }
+    }
+}
+
+/// Does the same on several threads, each of which is given its number; the first finding counts.
+fn on_threads(threads: u8, work: impl Fn(u8) -> Verdict + Sync) -> Verdict {
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads)
+            .map(|thread| {
+                scope.spawn({
+                    let work = &work;
+                    move || work(thread)
+                })
+            })
+            .collect();
+        for thread in running {
+            thread.join().map_err(|_| Finding::Wrong("a thread panicked".to_owned()))??;
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn all() -> Vec<Check> {
+    let tables = [
+        plugin::CHECKS,
+        client::CHECKS,
+        memory::CHECKS,
+        event::CHECKS,
+        upload::CHECKS,
+        readback::CHECKS,
+        buffer::CHECKS,
+        special::CHECKS,
+        transfer::CHECKS,
+        compile::CHECKS,
+        execute::CHECKS,
+        lifetime::CHECKS,
+    ];
+    let mut checks: Vec<Check> = tables.into_iter().flatten().map(Check::from).collect();
+    checks.extend(upload::by_type());
+    checks.extend(struct_size::by_function());
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_have_different_names_and_rules_and_a_fault() {
+        let checks = all();
+        assert!(checks.len() >= 200, "{}", checks.len());
+        let mut names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), checks.len());
+        for check in &checks {
+            assert!(check.name.contains('/') && check.rule.ends_with('.'), "{}", check.name);
+            assert!(!check.fault.is_empty(), "{}", check.name);
+        }
+    }
+
+    #[test]
+    fn faults_can_be_planted() {
+        for check in all() {
+            if let Err(error) = fault::Fault::parse(&check.fault) {
+                panic!("{}: {}: {error}", check.name, check.fault);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_said_to_notice_a_fault_too_exists() {
+        let checks = all();
+        for check in &checks {
+            for also in check.also {
+                let exists = match also.strip_suffix('*') {
+                    Some(start) => checks.iter().any(|other| other.name.starts_with(start)),
+                    None => checks.iter().any(|other| other.name == *also),
+                };
+                assert!(exists, "{}: {also}", check.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! What a plugin is before there is a client.
+
+use std::collections::HashSet;
+
+use pjrt_sys::SLOTS;
+
+use super::{ALL, Entry, check};
+use crate::conform::{Context, Finding, Verdict, ensure, equal};
+use crate::host::{SlotState, Value};
+
+pub(super) const CHECKS: &[Entry] = &[
+    check("plugin/version_is_0", "The major version of the C API is 0.", version, "GetPjrtApi set major=1"),
+    check(
+        "plugin/minor_is_accepted_by_hosts",
+        "The minor version is at least 29: hosts refuse older plugins.",
+        minor,
+        "GetPjrtApi set minor=28",
+    )
+    .also(&["*"]),
+    check(
+        "plugin/table_holds_what_its_version_has",
+        "The table is large enough for every function that the reported version has: hosts call by version, not by size.",
+        table_size,
+        "GetPjrtApi set struct_size=1000",
+    )
+    .also(&["*"]),
+    check(
+        "plugin/needed_slots_are_not_null",
+        "No function that a host calls without looking is a null pointer; one that is not there answers UNIMPLEMENTED.",
+        null_slots,
+        "GetPjrtApi null PJRT_Event_IsReady",
+    )
+    .also(&["event/*", "upload/*", "buffer/*", "special/*", "struct_size/*", "execute/*", "readback/*"])
+    .needed_by(ALL),
+    check(
+        "plugin/the_table_stays_the_same",
+        "GetPjrtApi gives the same table each time, also after the library was closed and opened again.",
+        same_table,
+        "GetPjrtApi fresh",
+    ),
+    check(
+        "plugin/extensions_end",
+        "The chain of extensions ends, and each says a size that holds its base.",
+        extensions_end,
+        "GetPjrtApi extension small",
+    )
+    .also(&["plugin/extensions_are_unique"]),
+    check(
+        "plugin/extensions_are_unique",
+        "No type of extension is there twice: hosts take the first or the last.",
+        extensions_unique,
+        "GetPjrtApi extension twice",
+    ),
+    check(
+        "plugin/initialize_twice",
+        "PJRT_Plugin_Initialize may be called again: several hosts in a process do.",
+        initialize_twice,
+        "PJRT_Plugin_Initialize call 2 fail FAILED_PRECONDITION",
+    ),
+    check(
+        "plugin/attributes_have_unique_names",
+        "No attribute is there twice.",
+        unique_attributes,
+        "PJRT_Plugin_Attributes repeat attributes num_attributes 56",
+    ),
+    check(
+        "plugin/attribute_names_end_with_zero",
+        "A zero byte follows each attribute's name: XLA's own tests read them as C strings.",
+        terminated_names,
+        "PJRT_Plugin_Attributes set attributes>name_size-1",
+    )
+    .also(&["plugin/stablehlo_*"]),
+    check(
+        "plugin/stablehlo_minimum_version",
+        "The attribute stablehlo_minimum_version is a list of three numbers, not above the current version.",
+        minimum_version,
+        "PJRT_Plugin_Attributes attribute stablehlo_minimum_version 9999",
+    ),
+    check(
+        "plugin/attributes_have_known_types",
+        "Attributes are strings, numbers, lists of numbers, floats or truth values: JAX throws at other types.",
+        attribute_types,
+        "PJRT_Plugin_Attributes set attributes>type_=9",
+    )
+    .also(&["plugin/stablehlo_*"]),
+    check(
+        "plugin/attributes_stay_where_they_are",
+        "PJRT_Plugin_Attributes gives the same array each time; it lives as long as the process.",
+        stable_attributes,
+        "PJRT_Plugin_Attributes fresh attributes num_attributes 56",
+    ),
+    check(
+        "plugin/attributes_of_hosts_up_to_0_70",
+        "PJRT_Plugin_Attributes writes num_attributes also for a struct_size of 24, which hosts up to 0.70 say although their struct has 32 bytes.",
+        old_attributes,
+        "PJRT_Plugin_Attributes when struct_size=24 fail INVALID_ARGUMENT",
+    ),
+    check(
+        "plugin/destroying_nothing",
+        "Every function that destroys takes a null pointer, and does nothing.",
+        destroy_null,
+        "PJRT_Buffer_Destroy when buffer=0 fail INVALID_ARGUMENT",
+    ),
+];
+
+fn version(context: &Context) -> Verdict {
+    equal("the major version", context.plugin.version().0, 0)
+}
+
+fn minor(context: &Context) -> Verdict {
+    ensure!(
+        context.minor() >= 29,
+        "the plugin reports 0.{}; the oldest version that hosts take is 0.29",
+        context.minor()
+    );
+    Ok(())
+}
+
+/// The number of slots that a version of the interface has, as far as hosts are known that have one.
+const SLOTS_BY_MINOR: &[(i32, usize)] = &[
+    (54, 100),
+    (57, 101),
+    (64, 104),
+    (67, 112),
+    (70, 113),
+    (76, 115),
+    (85, 122),
+    (90, 128),
+    (100, 133),
+    (112, 138),
+];
+
+fn slots_of(minor: i32) -> usize {
+    let known = SLOTS_BY_MINOR.iter().rev().find(|(since, _)| *since <= minor);
+    known.map_or(90, |(_, slots)| *slots)
+}
+
+fn table_size(context: &Context) -> Verdict {
+    let slots = slots_of(context.minor());
+    let needed = SLOTS[slots - 1].offset + 8;
+    let size = context.plugin.table_size();
+    ensure!(size >= needed, "the table has {size} bytes; version 0.{} has {needed}", context.minor());
+    Ok(())
+}
+
+fn null_slots(context: &Context) -> Verdict {
+    let slots = slots_of(context.minor());
+    let mut null = Vec::new();
+    for (index, slot) in SLOTS.iter().enumerate().take(slots) {
+        let name = slot.name.trim_start_matches("PJRT_");
+        let needed = crate::profile::Profile::ALL.iter().any(|profile| profile.functions().contains(&name));
+        if needed && context.plugin.slot(index) != SlotState::Function {
+            null.push(slot.name);
+        }
+    }
+    ensure!(null.is_empty(), "null: {}", null.join(", "));
+    Ok(())
+}
+
+fn same_table(context: &Context) -> Verdict {
+    let same = context.plugin.reload(&context.path).map_err(|error| Finding::Wrong(error.to_string()))?;
+    ensure!(same, "GetPjrtApi gave another table when it was called again");
+    Ok(())
+}
+
+fn extensions_end(context: &Context) -> Verdict {
+    let Some(extensions) = context.plugin.extensions() else {
+        return Err(Finding::Wrong("the chain of extensions does not end".to_owned()));
+    };
+    for extension in extensions {
+        ensure!(
+            extension.struct_size >= 24,
+            "the extension of type {} says that it has {} bytes; its base alone has 24",
+            extension.type_,
+            extension.struct_size
+        );
+    }
+    Ok(())
+}
+
+fn extensions_unique(context: &Context) -> Verdict {
+    let mut seen = HashSet::new();
+    for extension in context.plugin.extensions().unwrap_or_default() {
+        let name = extension.name().unwrap_or("unknown");
+        ensure!(seen.insert(extension.type_), "the extension {name} ({}) is there twice", extension.type_);
+    }
+    Ok(())
+}
+
+fn initialize_twice(context: &Context) -> Verdict {
+    Ok(context.plugin.initialize()?)
+}
+
+fn unique_attributes(context: &Context) -> Verdict {
+    let mut seen = HashSet::new();
+    for attribute in context.plugin.attributes()? {
+        ensure!(seen.insert(attribute.name.clone()), "the attribute {} is there twice", attribute.name);
+    }
+    Ok(())
+}
+
+fn terminated_names(context: &Context) -> Verdict {
+    for attribute in context.plugin.attributes()? {
+        ensure!(attribute.name_is_terminated, "the name {:?} is not followed by a zero byte", attribute.name);
+    }
+    Ok(())
+}
+
+fn version_attribute(context: &Context, name: &str) -> Result<Vec<i64>, Finding> {
+    let attributes = context.plugin.attributes()?;
+    match attributes.into_iter().find(|attribute| attribute.name == name).map(|attribute| attribute.value) {
+        Some(Value::Int64List(list)) if list.len() == 3 => Ok(list),
+        Some(other) => {
+            Err(Finding::Wrong(format!("the attribute {name} is {other}; it must be a list of 3 numbers")))
+        }
+        None => Err(Finding::Unsupported(format!("there is no attribute {name}"))),
+    }
+}
+
+fn minimum_version(context: &Context) -> Verdict {
+    let minimum = version_attribute(context, "stablehlo_minimum_version")?;
+    let current = version_attribute(context, "stablehlo_current_version")?;
+    ensure!(minimum <= current, "the minimum version {minimum:?} is above the current version {current:?}");
+    Ok(())
+}
+
+fn attribute_types(context: &Context) -> Verdict {
+    for attribute in context.plugin.attributes()? {
+        let known = !matches!(attribute.value, Value::Unknown(_));
+        ensure!(known, "the attribute {} is {}", attribute.name, attribute.value);
+    }
+    Ok(())
+}
+
+fn stable_attributes(context: &Context) -> Verdict {
+    let addresses = [context.plugin.attributes_address()?, context.plugin.attributes_address()?];
+    ensure!(addresses[0] == addresses[1], "the array of attributes is elsewhere at the second call");
+    Ok(())
+}
+
+fn old_attributes(context: &Context) -> Verdict {
+    // Fewer than a newer host is told may be right: such a host may not know a version of StableHLO.
+    let Some(attributes) = context.plugin.attributes_of_old_struct()? else {
+        return Err(Finding::Wrong("num_attributes was not written".to_owned()));
+    };
+    ensure!(
+        attributes.iter().all(|attribute| !attribute.name.is_empty()),
+        "an attribute has no name: {attributes:?}"
+    );
+    Ok(())
+}
+
+fn destroy_null(context: &Context) -> Verdict {
+    for function in [
+        "PJRT_Error_Destroy",
+        "PJRT_Event_Destroy",
+        "PJRT_Client_Destroy",
+        "PJRT_Buffer_Destroy",
+        "PJRT_Executable_Destroy",
+        "PJRT_LoadedExecutable_Destroy",
+        "PJRT_TopologyDescription_Destroy",
+    ] {
+        context.plugin.destroy_null(function)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,290 @@
+//! Arrays on their way back.
+
+use super::{ALL, Entry, check};
+use crate::conform::{
+    Context, PATIENCE, Verdict, ensure, equal, f32_bytes, numbers, refused_with, upload_four,
+};
+use crate::host::{Buffer, Client, Code, CopyLayout, ElementType, HostArray, Layout};
+use crate::profile::Profile;
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "readback/size",
+        "PJRT_Buffer_ToHostBuffer without a destination says how many bytes it needs.",
+        size,
+        "PJRT_Buffer_ToHostBuffer when dst=0 set dst_size=7",
+    )
+    .needed_by(&[Profile::TorchXla, Profile::Gomlx])
+    .also(&["*"]),
+    check(
+        "readback/twice",
+        "An array can be read as often as the host likes.",
+        twice,
+        "PJRT_Buffer_ToHostBuffer when dst_size=44 call 2 fail FAILED_PRECONDITION",
+    )
+    .needed_by(ALL),
+    check(
+        "readback/too_little_room",
+        "A destination that is too small is refused with INVALID_ARGUMENT, and not written past.",
+        no_room,
+        "PJRT_Buffer_ToHostBuffer when dst_size=3 code INTERNAL",
+    ),
+    check(
+        "readback/column_major",
+        "A layout with minor_to_major is honoured: the destination is then transposed.",
+        column_major,
+        "PJRT_Buffer_ToHostBuffer when host_layout>type_=0 dst_size=24 give host_layout=null",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "readback/row_major_by_layout",
+        "The row-major layout, which JAX always gives, is honoured.",
+        row_major,
+        "PJRT_Buffer_ToHostBuffer when host_layout>type_=0 dst_size=48 fail INTERNAL",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "readback/by_strides",
+        "A layout with strides is honoured.",
+        strides,
+        "PJRT_Buffer_ToHostBuffer when host_layout>type_=1 give host_layout=null",
+    ),
+    check(
+        "readback/no_elements",
+        "Reading an array without elements gives an event, which completes.",
+        no_elements,
+        "PJRT_Buffer_ToHostBuffer when dst_size=0 dst!=0 set event=null",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "readback/event_comes",
+        "The event of a readback completes when the bytes are there.",
+        event_comes,
+        "PJRT_Buffer_ToHostBuffer when dst_size=52 give dst=scratch",
+    )
+    .needed_by(ALL),
+    check(
+        "readback/nothing_else_is_written",
+        "A readback fills exactly the array's bytes.",
+        exact,
+        "PJRT_Buffer_ToHostBuffer when dst_size=60 overrun",
+    )
+    .needed_by(ALL),
+    check(
+        "readback/of_a_deleted_array",
+        "Reading an array that was deleted is an error, at once or by its event.",
+        deleted,
+        "PJRT_Buffer_ToHostBuffer when dst_size=68 accept set event=complete",
+    ),
+    check(
+        "readback/by_many_threads",
+        "Threads may read the same array at the same time.",
+        storm,
+        "PJRT_Buffer_ToHostBuffer when dst_size=256 call 40 fail INTERNAL",
+    )
+    .needed_by(ALL),
+    check(
+        "readback/raw_whole",
+        "PJRT_Buffer_CopyRawToHost gives the bytes as they lie on the device.",
+        raw,
+        "PJRT_Buffer_CopyRawToHost when offset=0 transfer_size=16 give offset=4 transfer_size=12",
+    )
+    .since(57),
+    check(
+        "readback/raw_part",
+        "PJRT_Buffer_CopyRawToHost gives a part of the bytes.",
+        raw_part,
+        "PJRT_Buffer_CopyRawToHost when offset=4 transfer_size=8 give offset=0",
+    )
+    .since(57),
+    check(
+        "readback/raw_nothing",
+        "PJRT_Buffer_CopyRawToHost of no bytes succeeds.",
+        raw_nothing,
+        "PJRT_Buffer_CopyRawToHost when transfer_size=0 fail INVALID_ARGUMENT",
+    )
+    .since(57),
+    check(
+        "readback/raw_past_the_end",
+        "A raw copy past the end is an error with INVALID_ARGUMENT, in the event as in XLA.",
+        raw_past,
+        "PJRT_Buffer_CopyRawToHost when offset=8 transfer_size=16 give offset=0",
+    )
+    .since(57),
+    check(
+        "readback/raw_of_a_negative_offset",
+        "A raw copy from before the start is an error with INVALID_ARGUMENT, in the event as in XLA.",
+        raw_negative,
+        "PJRT_Buffer_CopyRawToHost when offset=-4 give offset=0",
+    )
+    .since(57),
+    check(
+        "readback/raw_later",
+        "PJRT_Buffer_CopyRawToHostFuture copies once the host names the destination.",
+        future,
+        "PJRT_Buffer_CopyRawToHostFuture when offset=0 give offset=4 transfer_size=12",
+    )
+    .since(84),
+    check(
+        "readback/raw_never",
+        "PJRT_Buffer_CopyRawToHostFuture completes with the host's error where there will be no destination.",
+        future_error,
+        "PJRT_Buffer_CopyRawToHostFuture when transfer_size=12 set event=complete",
+    )
+    .since(84),
+];
+
+fn six(client: &Client) -> Result<Buffer, crate::host::Error> {
+    let bytes = f32_bytes(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    let array = HostArray::new(&bytes, ElementType::F32, &[2, 3]);
+    client.upload(&array, Some(client.device()?), None).map(|uploaded| uploaded.buffer)
+}
+
+/// Bytes, so that a number of them tells a check from others.
+fn of_len(client: &Client, len: i64) -> Result<Buffer, crate::host::Error> {
+    let bytes: Vec<u8> = (1..=len).map(|byte| byte as u8).collect();
+    let dims = [len];
+    let array = HostArray::new(&bytes, ElementType::U8, &dims);
+    client.upload(&array, Some(client.device()?), None).map(|uploaded| uploaded.buffer)
+}
+
+fn size(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("the size of f32[4]", upload_four(&client, &[1.0; 4])?.host_size(&CopyLayout::Unsaid)?, 16)
+}
+
+fn twice(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = of_len(&client, 44)?;
+    let first = buffer.read_into(44, &CopyLayout::Unsaid)?;
+    equal("the second readback", buffer.read_into(44, &CopyLayout::Unsaid)?, first)
+}
+
+fn no_room(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let outcome = upload_four(&client, &[1.0; 4])?.read_into(3, &CopyLayout::Unsaid);
+    refused_with("a destination of 3 bytes", outcome, &[Code::INVALID_ARGUMENT], &[])
+}
+
+fn column_major(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let layout = CopyLayout::Layout(Layout::MinorToMajor(vec![0, 1]));
+    let expected = f32_bytes(&[0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+    equal("the column-major bytes", six(&client)?.read_into(24, &layout)?, expected)
+}
+
+fn row_major(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let bytes: Vec<u8> = (0..48).collect();
+    let array = HostArray::new(&bytes, ElementType::U8, &[6, 8]);
+    let buffer = client.upload(&array, Some(client.device()?), None)?.buffer;
+    let layout = CopyLayout::Layout(Layout::MinorToMajor(vec![1, 0]));
+    equal("the row-major bytes", buffer.read_into(48, &layout)?, bytes)
+}
+
+fn strides(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let layout = CopyLayout::Layout(Layout::Strides(vec![4, 8]));
+    let expected = f32_bytes(&[0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+    equal("the bytes", six(&client)?.read_into(24, &layout)?, expected)
+}
+
+fn no_elements(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let array = HostArray::new(&[], ElementType::F32, &[0]);
+    let buffer = client.upload(&array, Some(client.device()?), None)?.buffer;
+    let (_, event) = buffer.start_read(0, &CopyLayout::Unsaid)?;
+    ensure!(
+        event.on_ready()?.wait(PATIENCE) == Some(Ok(())),
+        "the event does not complete, or with an error"
+    );
+    Ok(())
+}
+
+fn event_comes(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = of_len(&client, 52)?;
+    let (bytes, event) = buffer.start_read(52, &CopyLayout::Unsaid)?;
+    ensure!(
+        event.on_ready()?.wait(PATIENCE) == Some(Ok(())),
+        "the event does not complete, or with an error"
+    );
+    equal("the bytes when the event came", bytes.bytes(), (1..=52).collect())
+}
+
+fn exact(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let bytes = of_len(&client, 60)?.read_into_part(60, 4)?;
+    equal("the bytes", bytes[..60].to_vec(), (1..=60).collect())?;
+    equal("the bytes after the destination", bytes[60..].to_vec(), vec![0xEE; 4])
+}
+
+fn deleted(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = of_len(&client, 68)?;
+    buffer.ready()?.wait()?;
+    buffer.delete()?;
+    let outcome = buffer.read_into(68, &CopyLayout::Unsaid);
+    refused_with(
+        "reading a deleted array",
+        outcome,
+        &[Code::INVALID_ARGUMENT, Code::FAILED_PRECONDITION],
+        &[],
+    )
+}
+
+fn storm(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let bytes: Vec<u8> = (0..=255).collect();
+    let array = HostArray::new(&bytes, ElementType::U8, &[256]);
+    let buffer = client.upload(&array, Some(client.device()?), None)?.buffer;
+    super::on_threads(8, |_| {
+        for _ in 0..10 {
+            equal("what a thread read", buffer.read_into(256, &CopyLayout::Unsaid)?, bytes.clone())?;
+        }
+        Ok(())
+    })
+}
+
+fn raw(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
+    equal("the raw bytes", buffer.read_raw(0, 16)??, f32_bytes(&numbers(&buffer)?))
+}
+
+fn raw_part(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
+    equal("the raw bytes", buffer.read_raw(4, 8)??, f32_bytes(&[2.0, 3.0]))
+}
+
+fn raw_nothing(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("the raw bytes", upload_four(&client, &[1.0; 4])?.read_raw(16, 0)??, Vec::new())
+}
+
+fn raw_refused(context: &Context, offset: i64, size: i64) -> Verdict {
+    let client = context.client()?;
+    let outcome = upload_four(&client, &[1.0; 4])?.read_raw(offset, size).and_then(|of_event| of_event);
+    refused_with("this range", outcome, &[Code::INVALID_ARGUMENT], &[])
+}
+
+fn raw_past(context: &Context) -> Verdict {
+    raw_refused(context, 8, 16)
+}
+
+fn raw_negative(context: &Context) -> Verdict {
+    raw_refused(context, -4, 4)
+}
+
+fn future(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
+    equal("the raw bytes", buffer.read_raw_later(0, 16)?.finish()?, f32_bytes(&[1.0, 2.0, 3.0, 4.0]))
+}
+
+fn future_error(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let outcome = upload_four(&client, &[1.0; 4])?.read_raw_later(4, 12)?.cancel(Code::CANCELLED, "no room");
+    refused_with("the event", outcome, &[Code::CANCELLED], &["no room"])
+}

@@ -1,0 +1,204 @@
+//! Arrays that no upload made.
+
+use super::{Entry, check};
+use crate::conform::{
+    Context, Verdict, compile_add, ensure, equal, f32_bytes, numbers, refused, upload_four,
+};
+use crate::host::{Code, ElementType, ViewMemory};
+use crate::profile::Profile;
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "special/uninitialized",
+        "An array without initial data has its type, dimensions and memory, and can be read.",
+        uninitialized,
+        "PJRT_Client_CreateUninitializedBuffer give shape_num_dims=0",
+    )
+    .since(69)
+    .needed_by(&[Profile::Zml]),
+    check(
+        "special/error_is_ready",
+        "An array that is an error is ready, with the host's code and message.",
+        error_ready,
+        "PJRT_Client_CreateErrorBuffer when error_code=15 give error_code=13",
+    )
+    .since(82),
+    check(
+        "special/error_cannot_be_read",
+        "Reading an array that is an error gives that error.",
+        error_read,
+        "PJRT_Client_CreateErrorBuffer when error_code=10 give error_code=9",
+    )
+    .since(82),
+    check(
+        "special/error_has_dims",
+        "An array that is an error has type and dimensions all the same.",
+        error_dims,
+        "PJRT_Client_CreateErrorBuffer when error_code=2 give shape_num_dims=0",
+    )
+    .since(82),
+    check(
+        "special/error_spreads",
+        "The outputs of an execution with an argument that is an error are that error.",
+        error_spreads,
+        "PJRT_Client_CreateErrorBuffer when error_code=14 give error_code=13",
+    )
+    .since(82),
+    check(
+        "special/alias_waits",
+        "An alias is not ready before the host says what it is.",
+        alias_waits,
+        "PJRT_Buffer_ReadyEvent since PJRT_Client_CreateAliasBuffer set event=complete",
+    )
+    .since(77)
+    .also(&["*"]),
+    check(
+        "special/alias_is_fulfilled",
+        "An alias becomes the array that the host names.",
+        alias_fulfilled,
+        "PJRT_Client_FulfillAliasBuffer when status_code=0 fail INTERNAL",
+    )
+    .since(77)
+    .also(&["*"]),
+    check(
+        "special/alias_fails",
+        "An alias becomes the host's error.",
+        alias_fails,
+        "PJRT_Client_FulfillAliasBuffer when status_code=10 give status_code=13",
+    )
+    .since(77),
+    check(
+        "special/alias_as_an_argument",
+        "A program can be started with an alias; its outputs are ready once the alias is.",
+        alias_argument,
+        "PJRT_LoadedExecutable_Execute fail_pending",
+    )
+    .since(77)
+    .also(&["execute/*"]),
+    check(
+        "special/view_reads",
+        "A view of the host's memory is an array of what is there.",
+        view_reads,
+        "PJRT_Client_CreateViewOfDeviceBuffer when num_dims=1 dims.0=4 give device_buffer_ptr=zeros",
+    )
+    .since(33),
+    check(
+        "special/view_lets_go",
+        "A view's callback is called once, after the array was destroyed, and not before.",
+        view_deleter,
+        "PJRT_Client_CreateViewOfDeviceBuffer give on_delete_callback=null",
+    )
+    .since(33),
+    check(
+        "special/view_is_not_written",
+        "A view's memory is not written by a program that reads it.",
+        view_not_written,
+        "PJRT_Client_CreateViewOfDeviceBuffer when dims.0=4 scribble device_buffer_ptr",
+    )
+    .since(33)
+    .also(&["special/view_reads"]),
+];
+
+fn uninitialized(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let buffer = client.uninitialized(ElementType::F32, &[2, 3], memory)?;
+    equal("the dimensions", buffer.dims()?, vec![2, 3])?;
+    equal("the type", buffer.element_type()?, ElementType::F32)?;
+    equal("how many bytes were read", buffer.read()?.len(), 24)
+}
+
+fn error_ready(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let buffer = client.error_buffer((Code::DATA_LOSS, "all gone"), ElementType::F32, &[4], memory)?;
+    refused("waiting", buffer.ready()?.wait(), Code::DATA_LOSS, &["all gone"])
+}
+
+fn error_read(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let buffer = client.error_buffer((Code::ABORTED, "given up"), ElementType::F32, &[4], memory)?;
+    let outcome = buffer.read_into(16, &crate::host::CopyLayout::Unsaid);
+    refused("reading", outcome, Code::ABORTED, &["given up"])
+}
+
+fn error_dims(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let buffer = client.error_buffer((Code::UNKNOWN, "why"), ElementType::S32, &[2, 3], memory)?;
+    equal("the dimensions", buffer.dims()?, vec![2, 3])?;
+    equal("the type", buffer.element_type()?, ElementType::S32)
+}
+
+fn error_spreads(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let bad = client.error_buffer((Code::UNAVAILABLE, "not today"), ElementType::F32, &[4], memory)?;
+    let good = upload_four(&client, &[1.0; 4])?;
+    let outcome =
+        compile_add(&client)?.run(&[&good, &bad]).and_then(|launched| launched.outputs[0][0].ready()?.wait());
+    refused("the output", outcome, Code::UNAVAILABLE, &["not today"])
+}
+
+fn alias_waits(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
+    equal("whether it is ready", alias.ready()?.is_ready()?, false)?;
+    Ok(client.fulfil(handle, Ok(&upload_four(&client, &[1.0; 4])?))?)
+}
+
+fn alias_fulfilled(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
+    client.fulfil(handle, Ok(&upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?))?;
+    equal("the alias", numbers(&alias)?, vec![1.0, 2.0, 3.0, 4.0])
+}
+
+fn alias_fails(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
+    client.fulfil(handle, Err((Code::ABORTED, "given up")))?;
+    refused("waiting", alias.ready()?.wait(), Code::ABORTED, &["given up"])
+}
+
+fn alias_argument(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
+    let four = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
+    let launched = compile_add(&client)?.run(&[&alias, &four])?;
+    client.fulfil(handle, Ok(&four))?;
+    equal("the output", numbers(&launched.outputs[0][0])?, vec![2.0, 4.0, 6.0, 8.0])
+}
+
+fn view_reads(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = ViewMemory::new(&f32_bytes(&[1.0, 2.0, 3.0, 4.0]));
+    let view = client.view(&memory, ElementType::F32, &[4], client.device()?)?;
+    equal("the view", numbers(&view)?, vec![1.0, 2.0, 3.0, 4.0])
+}
+
+fn view_deleter(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = ViewMemory::new(&f32_bytes(&[1.0; 4]));
+    let view = client.view(&memory, ElementType::F32, &[4], client.device()?)?;
+    view.ready()?.wait()?;
+    drop(view);
+    let called = crate::host::eventually(std::time::Duration::from_secs(3), || memory.deleted() > 0);
+    ensure!(called, "the callback was not called although the array is destroyed");
+    equal("how often the callback was called", memory.deleted(), 1)
+}
+
+fn view_not_written(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let bytes = f32_bytes(&[1.0, 2.0, 3.0, 4.0]);
+    let memory = ViewMemory::new(&bytes);
+    let view = client.view(&memory, ElementType::F32, &[4], client.device()?)?;
+    let launched = compile_add(&client)?.run(&[&view, &view])?;
+    equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0, 4.0, 6.0, 8.0])?;
+    equal("the view's memory afterwards", memory.bytes(), bytes)
+}

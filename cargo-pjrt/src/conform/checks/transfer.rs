@@ -1,0 +1,199 @@
+//! Arrays that are put on a device piece by piece.
+
+use super::{Entry, check};
+use crate::conform::{Context, Verdict, ensure, equal, f32_bytes, numbers, refused, refused_with};
+use crate::host::{Client, Code, ElementType, TransferManager};
+use crate::profile::Profile;
+
+const CREATE: &str = "PJRT_Client_CreateBuffersForAsyncHostToDevice fail INTERNAL";
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "transfer/buffer_count",
+        "A transfer manager says how many arrays it fills.",
+        count,
+        "PJRT_AsyncHostToDeviceTransferManager_BufferCount set buffer_count=5",
+    )
+    .since(62),
+    check(
+        "transfer/buffer_size",
+        "A transfer manager says how large an array is.",
+        size,
+        "PJRT_AsyncHostToDeviceTransferManager_BufferSize set buffer_size=5",
+    )
+    .since(62),
+    check(
+        "transfer/device",
+        "A transfer manager says the device of its memory.",
+        device,
+        "PJRT_AsyncHostToDeviceTransferManager_Device set device_out=null",
+    )
+    .since(62),
+    check(
+        "transfer/in_one_piece",
+        "An array that is written whole reads back as it was.",
+        one_piece,
+        CREATE,
+    )
+    .since(62)
+    .needed_by(&[Profile::Zml])
+    .also(&["transfer/*"]),
+    check(
+        "transfer/in_pieces",
+        "Pieces of an array may come in any order; it is ready after the last one.",
+        pieces,
+        "PJRT_AsyncHostToDeviceTransferManager_TransferData when offset=8 give offset=0",
+    )
+    .since(62),
+    check(
+        "transfer/waits_for_the_last_piece",
+        "An array is not ready before its last piece.",
+        waits,
+        "PJRT_AsyncHostToDeviceTransferManager_TransferData when is_last_transfer=0 transfer_size=4 give is_last_transfer=1",
+    )
+    .since(62),
+    check(
+        "transfer/whole_array",
+        "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral fills an array at once.",
+        literal,
+        "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral give data=zeros",
+    )
+    .since(83),
+    check(
+        "transfer/error",
+        "An array that the host declares an error is that error.",
+        error,
+        "PJRT_AsyncHostToDeviceTransferManager_SetBufferError give error_code=13",
+    )
+    .since(62),
+    check(
+        "transfer/past_the_end",
+        "A piece past the end of the array is refused with INVALID_ARGUMENT, at once or by its event.",
+        past_end,
+        "PJRT_AsyncHostToDeviceTransferManager_TransferData when offset=12 transfer_size=16 give offset=0",
+    )
+    .since(62),
+    check(
+        "transfer/no_such_buffer",
+        "An index that no array has is refused with INVALID_ARGUMENT.",
+        no_buffer,
+        "PJRT_AsyncHostToDeviceTransferManager_BufferSize when buffer_index=9 code INTERNAL",
+    )
+    .since(62),
+    check(
+        "transfer/metadata",
+        "PJRT_AsyncHostToDeviceTransferManager_AddMetadata succeeds; it may be ignored.",
+        metadata,
+        "PJRT_AsyncHostToDeviceTransferManager_AddMetadata fail INTERNAL",
+    )
+    .since(62),
+    check(
+        "transfer/manager_destroyed_early",
+        "Arrays live on when their transfer manager is destroyed.",
+        early,
+        "PJRT_AsyncHostToDeviceTransferManager_Destroy crash",
+    )
+    .since(62)
+    .also(&["transfer/*"]),
+];
+
+fn manager(client: &Client) -> Result<TransferManager, crate::host::Error> {
+    let shapes = [(ElementType::F32, vec![4]), (ElementType::F32, vec![2, 3])];
+    client.transfer_manager(&shapes, client.device()?.default_memory()?)
+}
+
+fn count(context: &Context) -> Verdict {
+    let client = context.client()?;
+    equal("buffer_count", manager(&client)?.buffer_count()?, 2)
+}
+
+fn size(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let size = manager(&client)?.buffer_size(1)?;
+    ensure!(size >= 24, "six f32 take {size} bytes");
+    Ok(())
+}
+
+fn device(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let manager = manager(&client)?;
+    ensure!(manager.device()? == client.device()?, "the manager says another device");
+    Ok(())
+}
+
+const VALUES: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
+
+fn one_piece(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let manager = manager(&client)?;
+    let buffer = manager.retrieve(0)?;
+    manager.write(0, &f32_bytes(&VALUES), 0, true)?.wait()?;
+    equal("the array", numbers(&buffer)?, VALUES.to_vec())
+}
+
+fn pieces(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let manager = manager(&client)?;
+    let buffer = manager.retrieve(0)?;
+    manager.write(0, &f32_bytes(&VALUES[2..]), 8, false)?.wait()?;
+    manager.write(0, &f32_bytes(&VALUES[..2]), 0, true)?.wait()?;
+    equal("the array", numbers(&buffer)?, VALUES.to_vec())
+}
+
+fn waits(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let manager = manager(&client)?;
+    let buffer = manager.retrieve(0)?;
+    manager.write(0, &f32_bytes(&VALUES[..1]), 0, false)?.wait()?;
+    equal("whether it is ready", buffer.ready()?.is_ready()?, false)?;
+    manager.write(0, &f32_bytes(&VALUES[1..]), 4, true)?.wait()?;
+    equal("the array", numbers(&buffer)?, VALUES.to_vec())
+}
+
+fn literal(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let manager = manager(&client)?;
+    let buffer = manager.retrieve(0)?;
+    manager.write_array(0, &f32_bytes(&VALUES), ElementType::F32, &[4])?.wait()?;
+    equal("the array", numbers(&buffer)?, VALUES.to_vec())
+}
+
+fn error(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let manager = manager(&client)?;
+    let buffer = manager.retrieve(0)?;
+    manager.fail(0, Code::DATA_LOSS, "all gone")?;
+    refused("waiting", buffer.ready()?.wait(), Code::DATA_LOSS, &["all gone"])
+}
+
+fn past_end(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let manager = manager(&client)?;
+    let _buffer = manager.retrieve(0)?;
+    let outcome = manager.write(0, &f32_bytes(&VALUES), 12, true).and_then(|event| event.wait());
+    refused_with("a piece past the end", outcome, &[Code::INVALID_ARGUMENT, Code::OUT_OF_RANGE], &[])
+}
+
+fn no_buffer(context: &Context) -> Verdict {
+    let client = context.client()?;
+    refused_with(
+        "the index 9",
+        manager(&client)?.buffer_size(9),
+        &[Code::INVALID_ARGUMENT, Code::OUT_OF_RANGE],
+        &[],
+    )
+}
+
+fn metadata(context: &Context) -> Verdict {
+    let client = context.client()?;
+    Ok(manager(&client)?.add_no_metadata()?)
+}
+
+fn early(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let manager = manager(&client)?;
+    let buffer = manager.retrieve(0)?;
+    manager.write(0, &f32_bytes(&VALUES), 0, true)?.wait()?;
+    drop(manager);
+    equal("the array", numbers(&buffer)?, VALUES.to_vec())
+}

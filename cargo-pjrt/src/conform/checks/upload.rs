@@ -1,0 +1,442 @@
+//! Arrays on their way to a device.
+
+use super::{ALL, Check, Entry, check};
+use crate::conform::{Context, PATIENCE, Verdict, ensure, equal, f32_bytes, refused_with, upload_four};
+use crate::host::{Code, ElementType, HostArray, Layout, Semantics};
+use crate::profile::Profile;
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "upload/numbers_arrive",
+        "An array that was uploaded reads back as it was.",
+        arrive,
+        "PJRT_Client_BufferFromHostBuffer when num_dims=1 dims.0=4 give data=zeros",
+    )
+    .needed_by(ALL)
+    .also(&["*"]),
+    check(
+        "upload/scalar",
+        "An array without dimensions has one element.",
+        scalar,
+        "PJRT_Client_BufferFromHostBuffer when num_dims=0 give data=zeros",
+    )
+    .needed_by(ALL),
+    check(
+        "upload/of_rank_6",
+        "Arrays have more than a few dimensions.",
+        rank_6,
+        "PJRT_Client_BufferFromHostBuffer when num_dims=6 fail INVALID_ARGUMENT",
+    )
+    .needed_by(ALL),
+    check(
+        "upload/no_elements",
+        "An array with a dimension of 0 is an array like others.",
+        no_elements,
+        "PJRT_Client_BufferFromHostBuffer when num_dims=2 dims.1=0 fail INVALID_ARGUMENT",
+    )
+    .needed_by(&[Profile::Jax])
+    .also(&["upload/no_elements_and_no_data"]),
+    check(
+        "upload/no_elements_and_no_data",
+        "An array without elements may come with a null pointer.",
+        no_elements_null,
+        "PJRT_Client_BufferFromHostBuffer when data=0 dims.1=0 fail INVALID_ARGUMENT",
+    ),
+    check(
+        "upload/megabytes",
+        "An array of 8 MB arrives whole.",
+        megabytes,
+        "PJRT_Client_BufferFromHostBuffer when dims.0=2097152 give data=zeros",
+    )
+    .needed_by(ALL),
+    check(
+        "upload/at_any_address",
+        "Host memory may have any alignment.",
+        misaligned,
+        "PJRT_Client_BufferFromHostBuffer when data%64=1 give data=zeros",
+    )
+    .needed_by(ALL),
+    check(
+        "upload/with_row_major_strides",
+        "Strides that say what is so anyway are fine: JAX and PyTorch/XLA always give some.",
+        row_major,
+        "PJRT_Client_BufferFromHostBuffer when num_byte_strides=2 byte_strides.0=12 fail INTERNAL",
+    )
+    .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml]),
+    check(
+        "upload/with_column_major_strides",
+        "Strides may say that the first dimension is the fastest.",
+        column_major,
+        "PJRT_Client_BufferFromHostBuffer when num_byte_strides=2 byte_strides.1=8 give byte_strides=null num_byte_strides=0",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "upload/with_permuted_strides",
+        "Strides may come in any order.",
+        permuted,
+        "PJRT_Client_BufferFromHostBuffer when num_byte_strides=3 give byte_strides=null num_byte_strides=0",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "upload/with_negative_strides",
+        "Strides may be negative: the first element is then the last in memory.",
+        negative,
+        "PJRT_Client_BufferFromHostBuffer when num_byte_strides=1 byte_strides.0=-4 fail INVALID_ARGUMENT",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "upload/with_gaps",
+        "Strides may leave gaps.",
+        gaps,
+        "PJRT_Client_BufferFromHostBuffer when num_byte_strides=1 byte_strides.0=12 give byte_strides=null num_byte_strides=0",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "upload/with_strides_of_zero",
+        "A stride of 0 repeats an element.",
+        repeated,
+        "PJRT_Client_BufferFromHostBuffer when num_byte_strides=1 byte_strides.0=0 give byte_strides=null num_byte_strides=0",
+    ),
+    check(
+        "upload/with_too_few_strides",
+        "As many strides as dimensions, or none; else INVALID_ARGUMENT.",
+        few_strides,
+        "PJRT_Client_BufferFromHostBuffer when num_dims=2 num_byte_strides=1 give num_byte_strides=0",
+    ),
+    check(
+        "upload/with_a_layout",
+        "A host may ask for the layout that is the default anyway, and leave the layout's struct_size uninitialised.",
+        device_layout,
+        "PJRT_Client_BufferFromHostBuffer when device_layout>struct_size=2 fail INVALID_ARGUMENT",
+    )
+    .needed_by(&[Profile::Zml]),
+    check(
+        "upload/lent_without_a_copy",
+        "With kImmutableZeroCopy the array is what the memory says, and the event comes at the latest with the buffer's end.",
+        zero_copy,
+        "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=2 set done_with_host_buffer=never",
+    )
+    .needed_by(&[Profile::Jax]),
+    check(
+        "upload/lent_memory_is_not_written",
+        "A plugin never writes into memory that it was lent as immutable, also not when the array is donated.",
+        not_written,
+        "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=2 dims.0=1002 scribble data",
+    ),
+    check(
+        "upload/event_comes",
+        "The event for the host's memory completes, without an error.",
+        event_comes,
+        "PJRT_Client_BufferFromHostBuffer when dims.0=1003 set done_with_host_buffer=never",
+    )
+    .needed_by(ALL),
+    check(
+        "upload/event_destroyed_at_once",
+        "Destroying the event at once, as ZML does, does no harm.",
+        event_ignored,
+        "PJRT_Client_BufferFromHostBuffer when dims.0=1004 give data=zeros",
+    )
+    .needed_by(&[Profile::Zml]),
+    check(
+        "upload/into_each_memory",
+        "An array goes into the memory that the host names, and says so.",
+        each_memory,
+        "PJRT_Buffer_Memory set memory+8",
+    )
+    .needed_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["buffer/memory", "buffer/copy_to_each_memory", "execute/outputs_are_on_their_device"]),
+    check(
+        "upload/of_a_negative_dimension",
+        "A negative dimension is refused with INVALID_ARGUMENT.",
+        negative_dim,
+        "PJRT_Client_BufferFromHostBuffer when dims.0=-4 code INTERNAL",
+    ),
+    check(
+        "upload/of_too_many_elements",
+        "An array whose size overflows is refused, and not with a crash.",
+        overflow,
+        "PJRT_Client_BufferFromHostBuffer when dims.0=4611686018427387904 crash",
+    ),
+    check(
+        "upload/of_an_unknown_type",
+        "An element type that does not exist is refused with INVALID_ARGUMENT or UNIMPLEMENTED.",
+        unknown_type,
+        "PJRT_Client_BufferFromHostBuffer when type_=99 code INTERNAL",
+    ),
+    check(
+        "upload/without_data",
+        "A null pointer for an array with elements is refused with INVALID_ARGUMENT.",
+        null_data,
+        "PJRT_Client_BufferFromHostBuffer when data=0 dims.0=4 crash",
+    ),
+    check(
+        "upload/by_many_threads",
+        "Threads may upload at the same time.",
+        storm,
+        "PJRT_Client_BufferFromHostBuffer when dims.0=64 call 50 fail INTERNAL",
+    )
+    .needed_by(ALL),
+];
+
+/// A check for every element type: what goes up comes back.
+pub(super) fn by_type() -> Vec<Check> {
+    const TOKEN: u32 = 23;
+    const BASIC: &[u32] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
+    let of_type = |number: u32| {
+        let element_type = ElementType(number);
+        Check {
+            name: format!("upload/type_{}", element_type.name()),
+            rule: format!(
+                "Arrays of {element_type} read back as they were; types of less than a byte take one for each element on the host."
+            ),
+            since: element_type.since(),
+            needed_by: if BASIC.contains(&number) { &[Profile::Jax] } else { &[] },
+            fault: format!("PJRT_Client_BufferFromHostBuffer when type_={number} dims.0=7 give data=zeros"),
+            also: &[],
+            run: Box::new(move |context| round_trip(context, element_type)),
+        }
+    };
+    (1..=33).filter(|number| *number != TOKEN).map(of_type).collect()
+}
+
+/// Bytes that are elements of a type, different ones, and none of them zero.
+fn pattern(element_type: ElementType, len: usize) -> Vec<u8> {
+    let size = element_type.byte_size();
+    let of_byte = |index: usize| match element_type.name() {
+        "i1" | "i1s" | "ui1" => 1,
+        "i2" => [1, 0xfe, 0xff][index % 3],
+        "ui2" => 1 + (index % 3) as u8,
+        "i4" => [1, 7, 0xf8, 0xff][index % 4],
+        "ui4" | "f4E2M1FN" => 1 + (index % 15) as u8,
+        "f6E2M3FN" | "f6E3M2FN" => 1 + (index % 63) as u8,
+        // Numbers of any exponent, none of them special.
+        _ => 0x31 + (index % 9) as u8,
+    };
+    (0..len * size).map(of_byte).collect()
+}
+
+fn round_trip(context: &Context, element_type: ElementType) -> Verdict {
+    let client = context.client()?;
+    let bytes = pattern(element_type, 7);
+    let uploaded =
+        client.upload(&HostArray::new(&bytes, element_type, &[7]), Some(client.device()?), None)?;
+    equal("the type", uploaded.buffer.element_type()?, element_type)?;
+    equal("what was read back", uploaded.buffer.read()?, bytes)
+}
+
+/// Uploads an array and compares what comes back with numbers.
+fn comes_back(context: &Context, array: &HostArray<'_>, expected: &[f32]) -> Verdict {
+    let client = context.client()?;
+    let uploaded = client.upload(array, Some(client.device()?), None)?;
+    equal("the dimensions", uploaded.buffer.dims()?, array.dims.to_vec())?;
+    equal("what was read back", uploaded.buffer.read()?, f32_bytes(expected))
+}
+
+fn arrive(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[41.0, 42.0, 43.0, 44.0])?;
+    equal("what was read back", crate::conform::numbers(&buffer)?, vec![41.0, 42.0, 43.0, 44.0])
+}
+
+fn scalar(context: &Context) -> Verdict {
+    comes_back(context, &HostArray::new(&f32_bytes(&[7.5]), ElementType::F32, &[]), &[7.5])
+}
+
+fn rank_6(context: &Context) -> Verdict {
+    let values: Vec<f32> = (0..12).map(|value| value as f32).collect();
+    comes_back(context, &HostArray::new(&f32_bytes(&values), ElementType::F32, &[1, 2, 1, 3, 1, 2]), &values)
+}
+
+fn no_elements(context: &Context) -> Verdict {
+    comes_back(context, &HostArray::new(&[], ElementType::F32, &[3, 0]), &[])
+}
+
+fn no_elements_null(context: &Context) -> Verdict {
+    let array = HostArray { null_data: true, ..HostArray::new(&[], ElementType::F32, &[3, 0]) };
+    comes_back(context, &array, &[])
+}
+
+fn megabytes(context: &Context) -> Verdict {
+    let values: Vec<f32> = (0..1 << 21).map(|value| value as f32).collect();
+    comes_back(context, &HostArray::new(&f32_bytes(&values), ElementType::F32, &[1 << 21]), &values)
+}
+
+fn misaligned(context: &Context) -> Verdict {
+    let values = [1.0, 2.0, 3.0];
+    let array = HostArray { skew: 1, ..HostArray::new(&[], ElementType::F32, &[3]) };
+    comes_back(context, &HostArray { bytes: &f32_bytes(&values), ..array }, &values)
+}
+
+/// Numbers from 0 in memory, with strides.
+fn strided(
+    context: &Context,
+    in_memory: usize,
+    dims: &[i64],
+    strides: &[i64],
+    first: usize,
+    expected: &[f32],
+) -> Verdict {
+    let values: Vec<f32> = (0..in_memory).map(|value| value as f32).collect();
+    let bytes = f32_bytes(&values);
+    let array = HostArray { strides: Some(strides), first, ..HostArray::new(&bytes, ElementType::F32, dims) };
+    comes_back(context, &array, expected)
+}
+
+fn row_major(context: &Context) -> Verdict {
+    strided(context, 6, &[2, 3], &[12, 4], 0, &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+}
+
+fn column_major(context: &Context) -> Verdict {
+    strided(context, 6, &[2, 3], &[4, 8], 0, &[0.0, 2.0, 4.0, 1.0, 3.0, 5.0])
+}
+
+fn permuted(context: &Context) -> Verdict {
+    // The element with the indices (i, j, k) is number 4 j + 2 k + i.
+    strided(context, 12, &[2, 3, 2], &[4, 16, 8], 0, &[0., 2., 4., 6., 8., 10., 1., 3., 5., 7., 9., 11.])
+}
+
+fn negative(context: &Context) -> Verdict {
+    strided(context, 3, &[3], &[-4], 8, &[2.0, 1.0, 0.0])
+}
+
+fn gaps(context: &Context) -> Verdict {
+    strided(context, 7, &[3], &[12], 0, &[0.0, 3.0, 6.0])
+}
+
+fn repeated(context: &Context) -> Verdict {
+    let bytes = f32_bytes(&[5.0, 6.0, 7.0]);
+    let array = HostArray { strides: Some(&[0]), ..HostArray::new(&bytes, ElementType::F32, &[3]) };
+    comes_back(context, &array, &[5.0, 5.0, 5.0])
+}
+
+fn few_strides(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let bytes = f32_bytes(&[0.0; 6]);
+    let array = HostArray { strides: Some(&[12]), ..HostArray::new(&bytes, ElementType::F32, &[2, 3]) };
+    refused_with(
+        "one stride for two dimensions",
+        client.upload(&array, Some(client.device()?), None),
+        &[Code::INVALID_ARGUMENT],
+        &[],
+    )
+}
+
+fn device_layout(context: &Context) -> Verdict {
+    let values = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+    let bytes = f32_bytes(&values);
+    let array = HostArray {
+        device_layout: Some(Layout::MinorToMajor(vec![1, 0])),
+        layout_struct_size: Some(2),
+        ..HostArray::new(&bytes, ElementType::F32, &[2, 3])
+    };
+    comes_back(context, &array, &values)
+}
+
+fn zero_copy(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let bytes = f32_bytes(&[1.0; 100]);
+    let array = HostArray {
+        semantics: Semantics::ImmutableZeroCopy,
+        ..HostArray::new(&bytes, ElementType::F32, &[100])
+    };
+    let uploaded = client.upload(&array, Some(client.device()?), None)?;
+    equal("what was read back", uploaded.buffer.read()?, bytes)?;
+    let outcome = uploaded.done.on_ready()?;
+    drop(uploaded.buffer);
+    ensure!(
+        outcome.wait(std::time::Duration::from_secs(3)).is_some(),
+        "the buffer is destroyed, and the host's memory still in use"
+    );
+    Ok(())
+}
+
+fn not_written(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let bytes = f32_bytes(&[1.0; 1002]);
+    let array = HostArray {
+        semantics: Semantics::ImmutableZeroCopy,
+        ..HostArray::new(&bytes, ElementType::F32, &[1002])
+    };
+    let uploaded = client.upload(&array, Some(client.device()?), None)?;
+    uploaded.buffer.ready()?.wait()?;
+    let read = uploaded.buffer.read()?;
+    drop(uploaded.buffer);
+    ensure!(uploaded.memory.bytes() == bytes, "the host's memory was overwritten");
+    equal("what was read back", read, bytes)
+}
+
+fn event_comes(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let bytes = f32_bytes(&[1.0; 1003]);
+    let uploaded =
+        client.upload(&HostArray::new(&bytes, ElementType::F32, &[1003]), Some(client.device()?), None)?;
+    let outcome = uploaded.done.on_ready()?.wait(PATIENCE);
+    ensure!(outcome == Some(Ok(())), "the event brought {outcome:?}");
+    Ok(())
+}
+
+fn event_ignored(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let bytes = f32_bytes(&[3.0; 1004]);
+    let array = HostArray {
+        semantics: Semantics::ImmutableUntilTransferCompletes,
+        ..HostArray::new(&bytes, ElementType::F32, &[1004])
+    };
+    let uploaded = client.upload(&array, Some(client.device()?), None)?;
+    drop(uploaded.done);
+    equal("what was read back", uploaded.buffer.read()?, bytes)
+}
+
+fn each_memory(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for memory in client.device()?.memories()? {
+        let bytes = f32_bytes(&[3.0, 4.0]);
+        let uploaded = client.upload(&HostArray::new(&bytes, ElementType::F32, &[2]), None, Some(memory))?;
+        ensure!(
+            uploaded.buffer.memory()? == memory,
+            "an array for the memory {} says another one",
+            memory.kind()?
+        );
+        equal("what was read back", uploaded.buffer.read()?, bytes)?;
+    }
+    Ok(())
+}
+
+fn refused_upload(context: &Context, what: &str, array: &HostArray<'_>, codes: &[Code]) -> Verdict {
+    let client = context.client()?;
+    refused_with(what, client.upload(array, Some(client.device()?), None), codes, &[])
+}
+
+fn negative_dim(context: &Context) -> Verdict {
+    let array = HostArray::new(&[0; 16], ElementType::F32, &[-4]);
+    refused_upload(context, "a negative dimension", &array, &[Code::INVALID_ARGUMENT])
+}
+
+fn overflow(context: &Context) -> Verdict {
+    let array = HostArray::new(&[0; 16], ElementType::F32, &[1 << 62, 1 << 62]);
+    refused_upload(context, "2^124 elements", &array, &[Code::INVALID_ARGUMENT, Code::RESOURCE_EXHAUSTED])
+}
+
+fn unknown_type(context: &Context) -> Verdict {
+    let array = HostArray::new(&[0; 16], ElementType(99), &[4]);
+    refused_upload(context, "the element type 99", &array, &[Code::INVALID_ARGUMENT, Code::UNIMPLEMENTED])
+}
+
+fn null_data(context: &Context) -> Verdict {
+    let array = HostArray { null_data: true, ..HostArray::new(&[0; 16], ElementType::F32, &[4]) };
+    refused_upload(context, "a null pointer", &array, &[Code::INVALID_ARGUMENT])
+}
+
+fn storm(context: &Context) -> Verdict {
+    let client = &context.client()?;
+    let work = |thread: u8| -> Verdict {
+        for round in 0..25 {
+            let bytes = vec![thread.wrapping_mul(31).wrapping_add(round); 64];
+            let array = HostArray::new(&bytes, ElementType::U8, &[64]);
+            let uploaded = client.upload(&array, Some(client.device()?), None)?;
+            equal("what was read back", uploaded.buffer.read()?, bytes)?;
+        }
+        Ok(())
+    };
+    crate::conform::checks::on_threads(8, work)
+}

@@ -1,0 +1,222 @@
+//! The conformance kit: checks that a plugin keeps the rules of the PJRT C API and does what its hosts need.
+//!
+//! Every check is named for the rule that it protects, and runs in a child process with a time limit, so that a plugin may
+//! crash or hang. What a plugin does not offer is kept apart from what it does wrong: the one is "unsupported" (an error with
+//! the code UNIMPLEMENTED, or a slot that its version does not have), the other "wrong". With a [`Profile`], what that host
+//! cannot do without must be supported.
+//!
+//! Beside every check stands a *fault*: what a plugin would do that breaks the rule, in the small language of this project's
+//! fault plugin, which wraps a good plugin and does that. A test plants each and sees that its check notices.
+
+mod checks;
+mod report;
+mod runner;
+
+pub use report::{Format, Report, Row};
+pub use runner::{Isolation, Options, child, run};
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::compile_options::CompileOptions;
+use crate::host::{
+    Buffer, Client, Code, CreateOption, Device, ElementType, Error, HostArray, LoadedExecutable, Plugin,
+    Program, Result, Uploaded,
+};
+use crate::profile::Profile;
+
+/// How long something may take that a host waits for, within a check.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A rule, and how to see whether a plugin keeps it.
+pub struct Check {
+    /// `area/rule`, in few words.
+    pub name: String,
+    /// The rule, as a sentence that tells an author what the plugin must do.
+    pub rule: String,
+    /// The minor version of the C API from which the rule holds.
+    pub since: i32,
+    /// The hosts that cannot do without.
+    pub needed_by: &'static [Profile],
+    /// A fault that breaks the rule, for the fault plugin.
+    pub fault: String,
+    /// Other checks that notice this fault, because they cannot do without what it breaks. A name that ends with `*` stands for
+    /// all that begin like it.
+    pub also: &'static [&'static str],
+    run: Box<dyn Fn(&Context) -> Verdict + Send + Sync>,
+}
+
+impl std::fmt::Debug for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Check({})", self.name)
+    }
+}
+
+/// All checks, in the order in which they run.
+#[must_use]
+pub fn checks() -> Vec<Check> {
+    checks::all()
+}
+
+/// What a check says.
+type Verdict = std::result::Result<(), Finding>;
+
+/// Why a check did not pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Finding {
+    /// The plugin breaks the rule.
+    Wrong(String),
+    /// The plugin has no such thing.
+    Unsupported(String),
+    /// The rule does not apply, such as one about several devices to a plugin that has one.
+    NotApplicable(String),
+}
+
+impl From<Error> for Finding {
+    fn from(error: Error) -> Self {
+        if error.code == Code::UNIMPLEMENTED {
+            Self::Unsupported(error.to_string())
+        } else {
+            Self::Wrong(error.to_string())
+        }
+    }
+}
+
+/// What became of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The plugin keeps the rule.
+    Passed,
+    /// It has no such thing.
+    Unsupported,
+    /// The rule does not apply to it.
+    NotApplicable,
+    /// It breaks the rule.
+    Wrong,
+    /// The process died.
+    Crashed,
+    /// It took too long.
+    TimedOut,
+    /// It has no such thing, and the host of the profile cannot do without.
+    Missing,
+}
+
+impl Status {
+    /// Whether a plugin with this has failed.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Wrong | Self::Crashed | Self::TimedOut | Self::Missing)
+    }
+
+    /// In a word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Unsupported => "unsupported",
+            Self::NotApplicable => "not applicable",
+            Self::Wrong => "WRONG",
+            Self::Crashed => "CRASHED",
+            Self::TimedOut => "TIMED OUT",
+            Self::Missing => "MISSING",
+        }
+    }
+}
+
+/// What checks are given.
+struct Context {
+    plugin: Plugin,
+    path: PathBuf,
+    options: Vec<CreateOption>,
+}
+
+impl Context {
+    fn new(plugin: Plugin, path: &Path, options: Vec<CreateOption>) -> Self {
+        Self { plugin, path: path.to_owned(), options }
+    }
+
+    fn client(&self) -> Result<Client> {
+        self.plugin.create_client(&self.options)
+    }
+
+    fn minor(&self) -> i32 {
+        self.plugin.version().1
+    }
+}
+
+/// A program that adds two arrays of f32. All checks that run something run this, so that a plugin which can do nothing else
+/// can still be checked.
+fn add_program(dims: &str) -> String {
+    let ty = format!("tensor<{dims}f32>");
+    format!(
+        "module @add {{\n  func.func public @main(%x: {ty}, %y: {ty}) -> {ty} {{\n    %sum = stablehlo.add %x, %y : {ty}\n    \
+         return %sum : {ty}\n  }}\n}}\n"
+    )
+}
+
+fn compile_add(client: &Client) -> Result<LoadedExecutable> {
+    client.compile(&Program::mlir(&add_program("4x")), &CompileOptions::default().encode())
+}
+
+fn f32_bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// Four numbers on the first device.
+fn upload_four(client: &Client, values: &[f32; 4]) -> Result<Buffer> {
+    upload_to(client, values, client.device()?).map(|uploaded| uploaded.buffer)
+}
+
+fn upload_to(client: &Client, values: &[f32; 4], device: Device<'_>) -> Result<Uploaded> {
+    client.upload(&HostArray::new(&f32_bytes(values), ElementType::F32, &[4]), Some(device), None)
+}
+
+fn numbers(buffer: &Buffer) -> Result<Vec<f32>> {
+    let bytes = buffer.read()?;
+    Ok(bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+}
+
+/// Fails the check unless something holds.
+macro_rules! ensure {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err($crate::conform::Finding::Wrong(format!($($message)+)));
+        }
+    };
+}
+use ensure;
+
+/// Fails the check unless two values are equal.
+fn equal<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected: T) -> Verdict {
+    ensure!(got == expected, "{what} is {got:?}; it must be {expected:?}");
+    Ok(())
+}
+
+/// Fails the check unless something was refused with a code, in a message that contains what helps the user.
+fn refused<T>(what: &str, outcome: Result<T>, code: Code, contains: &[&str]) -> Verdict {
+    refused_with(what, outcome, &[code], contains)
+}
+
+/// The same, with one of several codes.
+fn refused_with<T>(what: &str, outcome: Result<T>, codes: &[Code], contains: &[&str]) -> Verdict {
+    let names: Vec<String> = codes.iter().map(ToString::to_string).collect();
+    let names = names.join(" or ");
+    let Err(error) = outcome else {
+        return Err(Finding::Wrong(format!("{what} was accepted; it must be refused with {names}")));
+    };
+    if error.code == Code::UNIMPLEMENTED && !codes.contains(&error.code) {
+        return Err(error.into());
+    }
+    ensure!(codes.contains(&error.code), "{what} was refused with {error}; the code must be {names}");
+    for part in contains {
+        ensure!(
+            error.message.contains(part),
+            "{what} was refused with {:?}; the message must contain {part:?}",
+            error.message
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! What the checks found, for people and programs.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Status;
+
+/// How to print a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// JSON.
+    Json,
+    /// JUnit's XML, which CI systems read.
+    Junit,
+    /// A page.
+    Html,
+}
+
+/// What became of all checks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Report {
+    /// The plugin.
+    pub plugin: PathBuf,
+    /// The host that it was checked for.
+    pub profile: Option<String>,
+    /// The checks, in order.
+    pub rows: Vec<Row>,
+}
+
+/// What became of one check.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// The rule that it protects.
+    pub rule: String,
+    /// What became of it.
+    pub status: Status,
+    /// Why, unless it passed.
+    pub message: String,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+impl Row {
+    /// A line for people, and where it failed, the rule.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!("{:<14} {}", self.status.name(), self.name);
+        if !self.message.is_empty() {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\n                 {}", self.message);
+        }
+        if self.status.is_failure() {
+            let _ = write!(text, "\n                 rule: {}", self.rule);
+        }
+        text
+    }
+}
+
+impl Report {
+    /// How many checks ended so.
+    #[must_use]
+    pub fn count(&self, status: Status) -> usize {
+        self.rows.iter().filter(|row| row.status == status).count()
+    }
+
+    /// How many failed.
+    #[must_use]
+    pub fn failures(&self) -> usize {
+        self.rows.iter().filter(|row| row.status.is_failure()).count()
+    }
+
+    /// In a line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        format!(
+            "{} passed, {} unsupported, {} not applicable, {} failed",
+            self.count(Status::Passed),
+            self.count(Status::Unsupported),
+            self.count(Status::NotApplicable),
+            self.failures()
+        )
+    }
+
+    /// The whole of it. As text, only what did not pass.
+    #[must_use]
+    pub fn print(&self, format: Format) -> String {
+        match format {
+            Format::Text => {
+                let rows = self.rows.iter().filter(|row| row.status != Status::Passed).map(Row::text);
+                rows.chain([self.summary()]).collect::<Vec<_>>().join("\n") + "\n"
+            }
+            Format::Json => serde_json::to_string_pretty(self).unwrap_or_default() + "\n",
+            Format::Junit => self.junit(),
+            Format::Html => self.html(),
+        }
+    }
+
+    fn junit(&self) -> String {
+        let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+        let skipped = self.count(Status::Unsupported) + self.count(Status::NotApplicable);
+        let _ = writeln!(
+            xml,
+            "<testsuites><testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{skipped}\">",
+            escaped(&self.plugin.display().to_string()),
+            self.rows.len(),
+            self.failures()
+        );
+        for row in &self.rows {
+            let (area, rule) = row.name.split_once('/').unwrap_or(("", &row.name));
+            let _ = write!(
+                xml,
+                "<testcase classname=\"{}\" name=\"{}\" time=\"{:.3}\">",
+                escaped(area),
+                escaped(rule),
+                row.seconds
+            );
+            let message = escaped(&row.message);
+            if row.status.is_failure() {
+                let _ = write!(
+                    xml,
+                    "<failure type=\"{}\" message=\"{message}\">{}</failure>",
+                    row.status.name(),
+                    escaped(&row.rule)
+                );
+            } else if row.status != Status::Passed {
+                let _ = write!(xml, "<skipped message=\"{message}\"/>");
+            }
+            xml.push_str("</testcase>\n");
+        }
+        xml.push_str("</testsuite></testsuites>\n");
+        xml
+    }
+
+    fn html(&self) -> String {
+        let title = escaped(&format!("Conformance of {}", self.plugin.display()));
+        let mut page = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n<style>\
+             body{{font-family:sans-serif}}td{{padding:.2em .6em;vertical-align:top}}\
+             .bad{{background:#fdd}}.good{{background:#dfd}}</style></head>\n<body><h1>{title}</h1>\n<p>{}</p>\n<table>\n",
+            escaped(&self.summary())
+        );
+        for row in &self.rows {
+            let class = match row.status {
+                Status::Passed => "good",
+                status if status.is_failure() => "bad",
+                _ => "",
+            };
+            let _ = writeln!(
+                page,
+                "<tr class=\"{class}\"><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+                row.status.name(),
+                escaped(&row.name),
+                escaped(&row.rule),
+                escaped(&row.message)
+            );
+        }
+        page.push_str("</table></body></html>\n");
+        page
+    }
+}
+
+/// Text for XML and HTML. Control characters, which XML does not allow, are replaced.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' | '\t' => escaped.push(c),
+            c if c.is_control() => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_escape_what_plugins_say() {
+        let row = Row {
+            name: "area/rule".into(),
+            rule: "a < b".into(),
+            status: Status::Wrong,
+            message: "\"<&\u{1}".into(),
+            seconds: 0.5,
+        };
+        let report = Report { plugin: "x.so".into(), profile: None, rows: vec![row] };
+        let xml = report.print(Format::Junit);
+        assert!(xml.contains("message=\"&quot;&lt;&amp;\u{fffd}\">a &lt; b</failure>"), "{xml}");
+        assert!(report.print(Format::Html).contains("&quot;&lt;&amp;"));
+        let read: Report = serde_json::from_str(&report.print(Format::Json)).unwrap();
+        assert_eq!(read.failures(), 1);
+    }
+}

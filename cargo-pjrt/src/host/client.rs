@@ -1,0 +1,431 @@
+//! Clients.
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use pjrt_sys::*;
+
+use super::buffer::Buffer;
+use super::error::{Code, Error, Result};
+use super::executable::{Executable, LoadedExecutable, Program};
+use super::objects::{Device, Memory, Topology, text_of, value_of};
+use super::plugin::{Plugin, call, destroyed_by};
+use super::values::{ElementType, NamedValue, Value, to_raw};
+
+/// A client (`PJRT_Client`). Dropping it destroys it; what it made may live on.
+#[derive(Debug)]
+pub struct Client {
+    pub(crate) plugin: Plugin,
+    pub(crate) raw: *mut PJRT_Client,
+}
+
+destroyed_by!(Client PJRT_Client_Destroy_Args client);
+
+/// An option for a client.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateOption(pub NamedValue);
+
+impl CreateOption {
+    /// An option with a value.
+    #[must_use]
+    pub fn new(name: &str, value: Value) -> Self {
+        Self(NamedValue { name: name.to_owned(), name_is_terminated: false, value })
+    }
+
+    /// An option as people write it: `name=value`, where a value is a number, `true`, `false`, or else text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (name, value) = text.split_once('=')?;
+        let value = match (value, value.parse::<i64>()) {
+            (_, Ok(number)) => Value::Int64(number),
+            ("true", _) => Value::Bool(true),
+            ("false", _) => Value::Bool(false),
+            _ => Value::String(value.to_owned()),
+        };
+        Some(Self::new(name, value))
+    }
+}
+
+impl Plugin {
+    /// Makes a client (`PJRT_Client_Create`). As in hosts that are not distributed, the callbacks for the store of keys and
+    /// values point nowhere: a plugin must not use them unless an option says that there are several processes.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn create_client(self, options: &[CreateOption]) -> Result<Client> {
+        let values: Vec<NamedValue> = options.iter().map(|option| option.0.clone()).collect();
+        let raw = to_raw(&values);
+        let garbage = ptr::without_provenance_mut::<c_void>(0x6);
+        let args = call!(
+            self,
+            PJRT_Client_Create_Args {
+                create_options: raw.as_ptr(),
+                num_options: raw.len(),
+                kv_get_user_arg: garbage,
+                kv_put_user_arg: garbage,
+                kv_try_get_user_arg: garbage,
+            }
+        )?;
+        if args.client.is_null() {
+            return Err(Error::broken(
+                "PJRT_Client_Create",
+                "it succeeded, but the client is a null pointer",
+            ));
+        }
+        Ok(Client { plugin: self, raw: args.client })
+    }
+
+    /// Calls a destroying function, such as `PJRT_Buffer_Destroy`, with a null pointer, which is no error.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's; UNIMPLEMENTED if there is no such function.
+    pub fn destroy_null(self, function: &str) -> Result<()> {
+        match function {
+            "PJRT_Error_Destroy" => call!(self, PJRT_Error_Destroy_Args {}).map(drop),
+            "PJRT_Event_Destroy" => call!(self, PJRT_Event_Destroy_Args {}).map(drop),
+            "PJRT_Client_Destroy" => call!(self, PJRT_Client_Destroy_Args {}).map(drop),
+            "PJRT_Buffer_Destroy" => call!(self, PJRT_Buffer_Destroy_Args {}).map(drop),
+            "PJRT_Executable_Destroy" => call!(self, PJRT_Executable_Destroy_Args {}).map(drop),
+            "PJRT_LoadedExecutable_Destroy" => call!(self, PJRT_LoadedExecutable_Destroy_Args {}).map(drop),
+            "PJRT_TopologyDescription_Destroy" => {
+                call!(self, PJRT_TopologyDescription_Destroy_Args {}).map(drop)
+            }
+            "PJRT_ExecuteContext_Destroy" => call!(self, PJRT_ExecuteContext_Destroy_Args {}).map(drop),
+            "PJRT_AsyncHostToDeviceTransferManager_Destroy" => {
+                call!(self, PJRT_AsyncHostToDeviceTransferManager_Destroy_Args {}).map(drop)
+            }
+            _ => Err(Error::missing("a function that destroys")),
+        }
+    }
+
+    /// Creates and destroys an execute context (`PJRT_ExecuteContext_Create`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn create_and_destroy_context(self) -> Result<()> {
+        let args = call!(self, PJRT_ExecuteContext_Create_Args {})?;
+        if args.context.is_null() {
+            return Err(Error::broken("PJRT_ExecuteContext_Create", "it gave a null pointer"));
+        }
+        call!(self, PJRT_ExecuteContext_Destroy_Args { context: args.context }).map(drop)
+    }
+}
+
+impl Client {
+    /// The plugin.
+    #[must_use]
+    pub fn plugin(&self) -> Plugin {
+        self.plugin
+    }
+
+    text_of! {
+        /// The name of the platform (`PJRT_Client_PlatformName`).
+        platform_name PJRT_Client_PlatformName_Args client -> platform_name platform_name_size;
+        /// Versions of what the platform consists of (`PJRT_Client_PlatformVersion`).
+        platform_version PJRT_Client_PlatformVersion_Args client -> platform_version platform_version_size;
+    }
+
+    value_of! {
+        /// The number of this process (`PJRT_Client_ProcessIndex`).
+        process_index PJRT_Client_ProcessIndex_Args client -> process_index: c_int;
+    }
+
+    /// All devices (`PJRT_Client_Devices`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn devices(&self) -> Result<Vec<Device<'_>>> {
+        let args = call!(self.plugin, PJRT_Client_Devices_Args { client: self.raw })?;
+        Ok(Device::list(self.plugin, args.devices, args.num_devices))
+    }
+
+    /// The devices that this process may use (`PJRT_Client_AddressableDevices`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn addressable_devices(&self) -> Result<Vec<Device<'_>>> {
+        let args = call!(self.plugin, PJRT_Client_AddressableDevices_Args { client: self.raw })?;
+        Ok(Device::list(self.plugin, args.addressable_devices, args.num_addressable_devices))
+    }
+
+    /// The first device that this process may use.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's; INTERNAL if there is none.
+    pub fn device(&self) -> Result<Device<'_>> {
+        let first = self.addressable_devices()?.first().copied();
+        first.ok_or_else(|| Error::broken("PJRT_Client_AddressableDevices", "there is no addressable device"))
+    }
+
+    /// The memories of these devices (`PJRT_Client_AddressableMemories`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn memories(&self) -> Result<Vec<Memory<'_>>> {
+        let args = call!(self.plugin, PJRT_Client_AddressableMemories_Args { client: self.raw })?;
+        Ok(Memory::list(self.plugin, args.addressable_memories, args.num_addressable_memories))
+    }
+
+    /// A device by its id (`PJRT_Client_LookupDevice`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn lookup_device(&self, id: i32) -> Result<Device<'_>> {
+        let args = call!(self.plugin, PJRT_Client_LookupDevice_Args { client: self.raw, id })?;
+        Ok(Device::new(self.plugin, args.device))
+    }
+
+    /// A device by its local hardware id (`PJRT_Client_LookupAddressableDevice`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn lookup_addressable_device(&self, local_hardware_id: i32) -> Result<Device<'_>> {
+        let args = call!(
+            self.plugin,
+            PJRT_Client_LookupAddressableDevice_Args { client: self.raw, local_hardware_id }
+        )?;
+        Ok(Device::new(self.plugin, args.addressable_device))
+    }
+
+    /// The ids of the devices of a program, replica by replica (`PJRT_Client_DefaultDeviceAssignment`), in an array of `room`
+    /// numbers, which are -7 before.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn default_assignment(&self, replicas: i32, partitions: i32, room: usize) -> Result<Vec<i32>> {
+        let mut ids = vec![-7; room];
+        call!(
+            self.plugin,
+            PJRT_Client_DefaultDeviceAssignment_Args {
+                client: self.raw,
+                num_replicas: replicas,
+                num_partitions: partitions,
+                default_assignment_size: room,
+                default_assignment: ids.as_mut_ptr(),
+            }
+        )?;
+        Ok(ids)
+    }
+
+    /// The client's topology (`PJRT_Client_TopologyDescription`), which lives as long as the client.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn topology(&self) -> Result<Topology> {
+        let args = call!(self.plugin, PJRT_Client_TopologyDescription_Args { client: self.raw })?;
+        if args.topology.is_null() {
+            return Err(Error::broken("PJRT_Client_TopologyDescription", "it gave a null pointer"));
+        }
+        Ok(Topology::borrowed(self.plugin, args.topology))
+    }
+
+    /// Says what became of another process (`PJRT_Client_UpdateGlobalProcessInfo`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn update_process_info(&self, task: i32) -> Result<()> {
+        const CONNECTED: PJRT_ProcessState = PJRT_ProcessState(3);
+        let mut infos = [PJRT_ProcessInfo { task_id: task, state: CONNECTED, ..PJRT_ProcessInfo::zeroed() }];
+        call!(
+            self.plugin,
+            PJRT_Client_UpdateGlobalProcessInfo_Args {
+                client: self.raw,
+                process_infos: infos.as_mut_ptr(),
+                num_process_infos: infos.len(),
+            }
+        )
+        .map(drop)
+    }
+
+    /// Compiles a program and loads it (`PJRT_Client_Compile`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn compile(&self, program: &Program<'_>, options: &[u8]) -> Result<LoadedExecutable> {
+        let raw = program.raw();
+        let args = call!(
+            self.plugin,
+            PJRT_Client_Compile_Args {
+                client: self.raw,
+                program: &raw const raw,
+                compile_options: options.as_ptr().cast(),
+                compile_options_size: options.len(),
+            }
+        )?;
+        LoadedExecutable::from_raw(self.plugin, args.executable, "PJRT_Client_Compile")
+    }
+
+    /// Compiles a program for the client's topology (`PJRT_Compile`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn compile_ahead(
+        &self,
+        topology: &Topology,
+        program: &Program<'_>,
+        options: &[u8],
+    ) -> Result<Executable> {
+        let raw = program.raw();
+        let args = call!(
+            self.plugin,
+            PJRT_Compile_Args {
+                topology: topology.raw,
+                program: &raw const raw,
+                compile_options: options.as_ptr().cast(),
+                compile_options_size: options.len(),
+                client: self.raw,
+            }
+        )?;
+        Executable::from_raw(self.plugin, args.executable, "PJRT_Compile")
+    }
+
+    /// Loads a compiled program (`PJRT_Client_Load`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn load(&self, executable: &Executable) -> Result<LoadedExecutable> {
+        let args =
+            call!(self.plugin, PJRT_Client_Load_Args { client: self.raw, executable: executable.raw })?;
+        LoadedExecutable::from_raw(self.plugin, args.loaded_executable, "PJRT_Client_Load")
+    }
+
+    /// Loads what [`Executable::serialize`] gave (`PJRT_Executable_DeserializeAndLoad`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn deserialize(&self, serialized: &[u8]) -> Result<LoadedExecutable> {
+        let args = call!(
+            self.plugin,
+            PJRT_Executable_DeserializeAndLoad_Args {
+                client: self.raw,
+                serialized_executable: serialized.as_ptr().cast(),
+                serialized_executable_size: serialized.len(),
+            }
+        )?;
+        LoadedExecutable::from_raw(self.plugin, args.loaded_executable, "PJRT_Executable_DeserializeAndLoad")
+    }
+
+    /// An array of whatever is there (`PJRT_Client_CreateUninitializedBuffer`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn uninitialized(
+        &self,
+        element_type: ElementType,
+        dims: &[i64],
+        memory: Memory<'_>,
+    ) -> Result<Buffer> {
+        let args = call!(
+            self.plugin,
+            PJRT_Client_CreateUninitializedBuffer_Args {
+                client: self.raw,
+                shape_dims: dims.as_ptr(),
+                shape_num_dims: dims.len(),
+                shape_element_type: PJRT_Buffer_Type(element_type.0),
+                memory: memory.raw,
+            }
+        )?;
+        Buffer::from_raw(self.plugin, args.buffer, "PJRT_Client_CreateUninitializedBuffer")
+    }
+
+    /// An array that is an error (`PJRT_Client_CreateErrorBuffer`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn error_buffer(
+        &self,
+        error: (Code, &str),
+        element_type: ElementType,
+        dims: &[i64],
+        memory: Memory<'_>,
+    ) -> Result<Buffer> {
+        let args = call!(
+            self.plugin,
+            PJRT_Client_CreateErrorBuffer_Args {
+                client: self.raw,
+                error_code: PJRT_Error_Code(error.0.0),
+                error_message: error.1.as_ptr().cast(),
+                error_message_size: error.1.len(),
+                shape_dims: dims.as_ptr(),
+                shape_num_dims: dims.len(),
+                shape_element_type: PJRT_Buffer_Type(element_type.0),
+                memory: memory.raw,
+            }
+        )?;
+        Buffer::from_raw(self.plugin, args.buffer, "PJRT_Client_CreateErrorBuffer")
+    }
+
+    /// An array that is to become another one (`PJRT_Client_CreateAliasBuffer`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn alias(
+        &self,
+        element_type: ElementType,
+        dims: &[i64],
+        memory: Memory<'_>,
+    ) -> Result<(Buffer, AliasHandle)> {
+        let args = call!(
+            self.plugin,
+            PJRT_Client_CreateAliasBuffer_Args {
+                client: self.raw,
+                memory: memory.raw,
+                shape_dims: dims.as_ptr(),
+                shape_num_dims: dims.len(),
+                shape_element_type: PJRT_Buffer_Type(element_type.0),
+            }
+        )?;
+        let buffer = Buffer::from_raw(self.plugin, args.alias_buffer, "PJRT_Client_CreateAliasBuffer")?;
+        Ok((buffer, AliasHandle { raw: args.fulfill_alias_buffer_cb }))
+    }
+
+    /// Says what an alias is (`PJRT_Client_FulfillAliasBuffer`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn fulfil(
+        &self,
+        handle: AliasHandle,
+        outcome: std::result::Result<&Buffer, (Code, &str)>,
+    ) -> Result<()> {
+        let (code, message) = outcome.err().unwrap_or((Code::OK, ""));
+        call!(
+            self.plugin,
+            PJRT_Client_FulfillAliasBuffer_Args {
+                client: self.raw,
+                buffer: outcome.map_or(ptr::null_mut(), |buffer| buffer.raw),
+                status_code: PJRT_Error_Code(code.0),
+                error_message: message.as_ptr().cast(),
+                error_message_size: message.len(),
+                fulfill_alias_buffer_cb: handle.raw,
+            }
+        )
+        .map(drop)
+    }
+}
+
+/// The right to say what an alias is, once.
+#[derive(Debug)]
+pub struct AliasHandle {
+    raw: *mut PJRT_FulfillAliasBufferCallback,
+}

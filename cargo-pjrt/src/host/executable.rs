@@ -1,0 +1,447 @@
+//! Programs, compiled and loaded.
+
+use std::ffi::{CString, c_char, c_int};
+use std::ptr;
+
+use pjrt_sys::*;
+
+use super::buffer::Buffer;
+use super::error::{Error, Result};
+use super::event::Event;
+use super::objects::{Device, text_of, value_of};
+use super::plugin::{Plugin, call, destroyed_by};
+use super::values::{ElementType, NamedValue, array, bytes, named_values, text};
+
+/// A program to compile (`PJRT_Program`).
+#[derive(Debug, Clone, Copy)]
+pub struct Program<'a> {
+    /// The bytes.
+    pub code: &'a [u8],
+    /// What they are: `mlir`, `hlo` or `hlo_with_config`.
+    pub format: &'a str,
+}
+
+impl<'a> Program<'a> {
+    /// A program of StableHLO, as text or bytecode.
+    #[must_use]
+    pub fn mlir(code: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
+        Self { code: code.as_ref(), format: "mlir" }
+    }
+
+    pub(super) fn raw(&self) -> PJRT_Program {
+        PJRT_Program {
+            code: self.code.as_ptr().cast_mut().cast(),
+            code_size: self.code.len(),
+            format: self.format.as_ptr().cast(),
+            format_size: self.format.len(),
+            ..PJRT_Program::zeroed()
+        }
+    }
+}
+
+/// A compiled program (`PJRT_Executable`). Dropping it destroys it.
+#[derive(Debug)]
+pub struct Executable {
+    pub(crate) plugin: Plugin,
+    pub(crate) raw: *mut PJRT_Executable,
+}
+
+destroyed_by!(Executable PJRT_Executable_Destroy_Args executable);
+
+/// A program that was loaded onto devices (`PJRT_LoadedExecutable`). Dropping it destroys it.
+#[derive(Debug)]
+pub struct LoadedExecutable {
+    pub(crate) plugin: Plugin,
+    pub(crate) raw: *mut PJRT_LoadedExecutable,
+}
+
+destroyed_by!(LoadedExecutable PJRT_LoadedExecutable_Destroy_Args executable);
+
+/// Some of `PJRT_Executable_GetCompiledMemoryStats`, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompiledMemory {
+    /// Of all arguments.
+    pub arguments: i64,
+    /// Of all outputs.
+    pub outputs: i64,
+    /// Of what is needed in between.
+    pub temporaries: i64,
+}
+
+/// Bytes that a plugin lent until they are deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Serialized {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Whether there was a function to delete them with, which hosts call without looking.
+    pub has_deleter: bool,
+}
+
+impl Executable {
+    pub(crate) fn from_raw(
+        plugin: Plugin,
+        raw: *mut PJRT_Executable,
+        function: &'static str,
+    ) -> Result<Self> {
+        if raw.is_null() {
+            return Err(Error::broken(function, "it succeeded, but the executable is a null pointer"));
+        }
+        Ok(Self { plugin, raw })
+    }
+
+    text_of! {
+        /// Its name (`PJRT_Executable_Name`).
+        name PJRT_Executable_Name_Args executable -> executable_name executable_name_size;
+        /// What tells it from other programs (`PJRT_Executable_Fingerprint`).
+        fingerprint PJRT_Executable_Fingerprint_Args executable -> executable_fingerprint executable_fingerprint_size;
+    }
+
+    value_of! {
+        /// How many replicas run it (`PJRT_Executable_NumReplicas`).
+        num_replicas PJRT_Executable_NumReplicas_Args executable -> num_replicas: usize;
+        /// Into how many partitions each is divided (`PJRT_Executable_NumPartitions`).
+        num_partitions PJRT_Executable_NumPartitions_Args executable -> num_partitions: usize;
+        /// How many arrays it gives on each device (`PJRT_Executable_NumOutputs`).
+        num_outputs PJRT_Executable_NumOutputs_Args executable -> num_outputs: usize;
+        /// How large its code is, in bytes, or -1 (`PJRT_Executable_SizeOfGeneratedCodeInBytes`).
+        code_size PJRT_Executable_SizeOfGeneratedCodeInBytes_Args executable -> size_in_bytes: i64;
+    }
+
+    /// What it costs to run it (`PJRT_Executable_GetCostAnalysis`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn cost_analysis(&self) -> Result<Vec<NamedValue>> {
+        let args = call!(self.plugin, PJRT_Executable_GetCostAnalysis_Args { executable: self.raw })?;
+        // SAFETY: the plugin gave pointer and length of an array that lives as long as the executable.
+        Ok(unsafe { named_values(args.properties, args.num_properties) })
+    }
+
+    /// How much memory it needs (`PJRT_Executable_GetCompiledMemoryStats`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn memory_stats(&self) -> Result<CompiledMemory> {
+        let args = call!(self.plugin, PJRT_Executable_GetCompiledMemoryStats_Args { executable: self.raw })?;
+        Ok(CompiledMemory {
+            arguments: args.argument_size_in_bytes,
+            outputs: args.output_size_in_bytes,
+            temporaries: args.temp_size_in_bytes,
+        })
+    }
+
+    /// The types of its outputs (`PJRT_Executable_OutputElementTypes`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn output_types(&self) -> Result<Vec<ElementType>> {
+        let args = call!(self.plugin, PJRT_Executable_OutputElementTypes_Args { executable: self.raw })?;
+        // SAFETY: the plugin gave pointer and length of an array that lives as long as the executable.
+        let types = unsafe { array(args.output_types.cast_const(), args.num_output_types) };
+        Ok(types.iter().map(|type_| ElementType(type_.0)).collect())
+    }
+
+    /// The dimensions of its outputs (`PJRT_Executable_OutputDimensions`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn output_dims(&self) -> Result<Vec<Vec<i64>>> {
+        let args = call!(self.plugin, PJRT_Executable_OutputDimensions_Args { executable: self.raw })?;
+        // SAFETY: the plugin gave pointers and lengths of arrays that live as long as the executable; all dimensions follow
+        // each other, and the ranks say where one output's end.
+        unsafe {
+            let ranks = array(args.dim_sizes, args.num_outputs);
+            let mut rest = array(args.dims, ranks.iter().sum());
+            let mut dims = Vec::new();
+            for rank in ranks {
+                let (of_output, after) = rest.split_at_checked(*rank).ok_or_else(|| {
+                    Error::broken("PJRT_Executable_OutputDimensions", "ranks but no dimensions")
+                })?;
+                dims.push(of_output.to_vec());
+                rest = after;
+            }
+            Ok(dims)
+        }
+    }
+
+    /// The kinds of the memories of its outputs (`PJRT_Executable_OutputMemoryKinds`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn output_memory_kinds(&self) -> Result<Vec<String>> {
+        let args = call!(self.plugin, PJRT_Executable_OutputMemoryKinds_Args { executable: self.raw })?;
+        // SAFETY: the plugin gave arrays of pointers and lengths that live as long as the executable.
+        Ok(unsafe { texts(args.memory_kinds, args.memory_kind_sizes, args.num_outputs) })
+    }
+
+    /// The kinds of the memories of its parameters (`PJRT_Executable_ParameterMemoryKinds`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn parameter_memory_kinds(&self) -> Result<Vec<String>> {
+        let args = call!(self.plugin, PJRT_Executable_ParameterMemoryKinds_Args { executable: self.raw })?;
+        // SAFETY: as above.
+        Ok(unsafe { texts(args.memory_kinds, args.memory_kind_sizes, args.num_parameters) })
+    }
+
+    /// The program as the compiler left it, and its format (`PJRT_Executable_OptimizedProgram`, both of its calls).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn optimized_program(&self) -> Result<(Vec<u8>, String)> {
+        let mut program = PJRT_Program::zeroed();
+        let executable = self.raw;
+        call!(self.plugin, PJRT_Executable_OptimizedProgram_Args { executable, program: &raw mut program })?;
+        let mut code = vec![0_u8; program.code_size];
+        // SAFETY: the plugin gave pointer and length of the format's name.
+        let format = unsafe { text(program.format, program.format_size) };
+        program.code = code.as_mut_ptr().cast();
+        call!(self.plugin, PJRT_Executable_OptimizedProgram_Args { executable, program: &raw mut program })?;
+        Ok((code, format))
+    }
+
+    /// The program as bytes (`PJRT_Executable_Serialize`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn serialize(&self) -> Result<Serialized> {
+        let args = call!(self.plugin, PJRT_Executable_Serialize_Args { executable: self.raw.cast_const() })?;
+        // SAFETY: the plugin gave pointer and length of bytes that live until they are deleted, once.
+        unsafe {
+            let read = bytes(args.serialized_bytes.cast(), args.serialized_bytes_size).to_vec();
+            if let Some(delete) = args.serialized_executable_deleter {
+                delete(args.serialized_executable);
+            }
+            Ok(Serialized { bytes: read, has_deleter: args.serialized_executable_deleter.is_some() })
+        }
+    }
+
+    /// The options that it was compiled with, as bytes (`PJRT_Executable_GetCompileOptions`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn compile_options(&self) -> Result<Serialized> {
+        let args = call!(self.plugin, PJRT_Executable_GetCompileOptions_Args { executable: self.raw })?;
+        // SAFETY: as above.
+        unsafe {
+            let read = bytes(args.serialized_bytes.cast(), args.serialized_bytes_size).to_vec();
+            if let Some(delete) = args.serialized_compile_options_deleter {
+                delete(args.serialized_compile_options);
+            }
+            Ok(Serialized { bytes: read, has_deleter: args.serialized_compile_options_deleter.is_some() })
+        }
+    }
+}
+
+/// Strings that a plugin gave as an array of pointers and one of lengths.
+///
+/// # Safety
+///
+/// The pointers are null, or to `len` elements, which are pointers to and lengths of strings.
+unsafe fn texts(starts: *const *const c_char, sizes: *const usize, len: usize) -> Vec<String> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let pairs = array(starts, len).iter().zip(array(sizes, len));
+        pairs.map(|(start, size)| text(*start, *size)).collect()
+    }
+}
+
+/// How to run a program (`PJRT_ExecuteOptions`).
+#[derive(Debug, Clone, Default)]
+pub struct ExecuteOptions {
+    /// The launch's number.
+    pub launch_id: i32,
+    /// Arguments that must not be donated, whatever the program says.
+    pub non_donatable: Vec<i64>,
+    /// The size of the struct, for hosts of other versions; `None` is this version's. The struct then ends with a page that
+    /// nobody may touch.
+    pub struct_size: Option<usize>,
+    /// Text about where in the user's program the call is.
+    pub call_location: Option<String>,
+}
+
+/// What a launch gives.
+#[derive(Debug)]
+pub struct Launched {
+    /// The outputs, by device.
+    pub outputs: Vec<Vec<Buffer>>,
+    /// Complete when the device is done, one per device; none if they were not asked for.
+    pub done: Vec<Event>,
+}
+
+/// A launch that was refused.
+#[derive(Debug)]
+pub struct Refused {
+    /// Why.
+    pub error: Error,
+    /// How many outputs and events the plugin left all the same, although the host will not free them.
+    pub left_behind: usize,
+}
+
+impl LoadedExecutable {
+    pub(crate) fn from_raw(
+        plugin: Plugin,
+        raw: *mut PJRT_LoadedExecutable,
+        function: &'static str,
+    ) -> Result<Self> {
+        if raw.is_null() {
+            return Err(Error::broken(function, "it succeeded, but the executable is a null pointer"));
+        }
+        Ok(Self { plugin, raw })
+    }
+
+    value_of! {
+        /// Whether [`delete`](Self::delete) was called (`PJRT_LoadedExecutable_IsDeleted`).
+        is_deleted PJRT_LoadedExecutable_IsDeleted_Args executable -> is_deleted: bool;
+    }
+
+    /// The compiled program, which may live longer (`PJRT_LoadedExecutable_GetExecutable`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn executable(&self) -> Result<Executable> {
+        let args =
+            call!(self.plugin, PJRT_LoadedExecutable_GetExecutable_Args { loaded_executable: self.raw })?;
+        Executable::from_raw(self.plugin, args.executable, "PJRT_LoadedExecutable_GetExecutable")
+    }
+
+    /// The devices that it runs on (`PJRT_LoadedExecutable_AddressableDevices`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn devices(&self) -> Result<Vec<Device<'_>>> {
+        let args =
+            call!(self.plugin, PJRT_LoadedExecutable_AddressableDevices_Args { executable: self.raw })?;
+        Ok(Device::list(self.plugin, args.addressable_devices, args.num_addressable_devices))
+    }
+
+    /// Replica and partition of each of these devices (`PJRT_LoadedExecutable_AddressableDeviceLogicalIds`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn logical_ids(&self) -> Result<Vec<(c_int, c_int)>> {
+        let args = call!(
+            self.plugin,
+            PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args { executable: self.raw }
+        )?;
+        // SAFETY: the plugin gave pointer and length of an array that lives as long as the executable.
+        let ids = unsafe {
+            array(args.addressable_device_logical_ids.cast_const(), args.num_addressable_device_logical_ids)
+        };
+        Ok(ids.iter().map(|id| (id.replica, id.partition)).collect())
+    }
+
+    /// A serialized `DeviceAssignmentProto` (`PJRT_LoadedExecutable_GetDeviceAssignment`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn device_assignment(&self) -> Result<Serialized> {
+        let args =
+            call!(self.plugin, PJRT_LoadedExecutable_GetDeviceAssignment_Args { executable: self.raw })?;
+        // SAFETY: the plugin gave pointer and length of bytes that live until they are deleted, once.
+        unsafe {
+            let read = bytes(args.serialized_bytes.cast(), args.serialized_bytes_size).to_vec();
+            if let Some(delete) = args.serialized_device_assignment_deleter {
+                delete(args.serialized_device_assignment);
+            }
+            let has_deleter = args.serialized_device_assignment_deleter.is_some();
+            Ok(Serialized { bytes: read, has_deleter })
+        }
+    }
+
+    /// Gives up what the devices hold of it (`PJRT_LoadedExecutable_Delete`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn delete(&self) -> Result<()> {
+        call!(self.plugin, PJRT_LoadedExecutable_Delete_Args { executable: self.raw }).map(drop)
+    }
+
+    /// Runs it on the device that it was loaded onto, and asks for an event.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn run(&self, arguments: &[&Buffer]) -> Result<Launched> {
+        self.launch(&[arguments.to_vec()], &ExecuteOptions::default(), None, true)
+            .map_err(|refused| refused.error)
+    }
+
+    /// Runs it (`PJRT_LoadedExecutable_Execute`): a list of arguments for each device; on one device of the caller's choice, or
+    /// on those that it was loaded onto; with events or without.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's, and what it left behind.
+    pub fn launch(
+        &self,
+        arguments: &[Vec<&Buffer>],
+        options: &ExecuteOptions,
+        on: Option<Device<'_>>,
+        with_events: bool,
+    ) -> std::result::Result<Launched, Refused> {
+        let refused = |error| Refused { error, left_behind: 0 };
+        let num_outputs = self.executable().and_then(|program| program.num_outputs()).map_err(refused)?;
+        let lists: Vec<Vec<*mut PJRT_Buffer>> =
+            arguments.iter().map(|list| list.iter().map(|buffer| buffer.raw).collect()).collect();
+        let list_starts: Vec<_> = lists.iter().map(|list| list.as_ptr()).collect();
+        let mut output_lists = vec![vec![ptr::null_mut::<PJRT_Buffer>(); num_outputs]; arguments.len()];
+        let output_starts: Vec<_> = output_lists.iter_mut().map(|list| list.as_mut_ptr()).collect();
+        let mut events = vec![ptr::null_mut::<PJRT_Event>(); arguments.len()];
+        let location = CString::new(options.call_location.as_deref().unwrap_or_default()).unwrap_or_default();
+        let mut raw_options = PJRT_ExecuteOptions {
+            launch_id: options.launch_id,
+            non_donatable_input_indices: options.non_donatable.as_ptr(),
+            num_non_donatable_input_indices: options.non_donatable.len(),
+            call_location: location.as_ptr(),
+            ..PJRT_ExecuteOptions::zeroed()
+        };
+        let event_starts = if with_events { events.as_mut_ptr() } else { ptr::null_mut() };
+        let run = |options: *mut PJRT_ExecuteOptions| {
+            call!(
+                self.plugin,
+                PJRT_LoadedExecutable_Execute_Args {
+                    executable: self.raw,
+                    options,
+                    argument_lists: list_starts.as_ptr(),
+                    num_devices: arguments.len(),
+                    num_args: arguments.first().map_or(0, Vec::len),
+                    output_lists: output_starts.as_ptr(),
+                    device_complete_events: event_starts,
+                    execute_device: on.map_or(ptr::null_mut(), |device| device.raw),
+                }
+            )
+        };
+        let outcome = match options.struct_size {
+            None => run(&raw mut raw_options),
+            Some(size) => super::fence::with_guarded(&mut raw_options, size, run),
+        };
+        const FUNCTION: &str = "PJRT_LoadedExecutable_Execute";
+        if let Err(error) = outcome {
+            let outputs = output_lists.iter().flatten().filter(|buffer| !buffer.is_null()).count();
+            let events = events.iter().filter(|event| !event.is_null()).count();
+            return Err(Refused { error, left_behind: outputs + events });
+        }
+        let buffer = |raw| Buffer::from_raw(self.plugin, raw, FUNCTION);
+        let outputs: Result<Vec<Vec<Buffer>>> =
+            output_lists.into_iter().map(|list| list.into_iter().map(buffer).collect()).collect();
+        let event = |raw| Event::from_raw(self.plugin, raw, FUNCTION);
+        let done: Result<Vec<Event>> =
+            if with_events { events.into_iter().map(event).collect() } else { Ok(Vec::new()) };
+        Ok(Launched { outputs: outputs.map_err(refused)?, done: done.map_err(refused)? })
+    }
+}

@@ -1,0 +1,165 @@
+//! Args structs whose surroundings are watched: a plugin must not touch what lies past the `struct_size` that its caller says.
+
+use std::cell::Cell;
+use std::ptr;
+
+use pjrt_sys::{SizedStruct, Slot, StructLayout};
+
+/// How to watch the struct of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fence {
+    /// The struct says that it ends at this byte, and after it comes a page that nobody may touch: reading or writing past
+    /// the end kills the process.
+    Guarded(usize),
+    /// The struct says that it is 64 bytes longer than this version of the interface knows, as that of a later host; the
+    /// bytes after the known ones are compared afterwards.
+    Enlarged,
+    /// `extension_start` is a pointer to nowhere, as some hosts leave it.
+    WildExtension,
+}
+
+/// The largest guarded struct.
+const PAGE: usize = 4096;
+
+/// What fills memory that a plugin must leave alone.
+const PATTERN: u8 = 0xA5;
+
+/// How much longer a struct of a later host is.
+const MORE: usize = 64;
+
+thread_local! {
+    static ACTIVE: Cell<Option<(&'static str, Fence)>> = const { Cell::new(None) };
+    static TOUCHED: Cell<Option<usize>> = const { Cell::new(None) };
+    static USED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs something with every call of one function, such as `PJRT_Device_MemoryStats`, fenced. Also gives where the plugin
+/// wrote although it must not have, as a number of bytes after the end of the struct, and whether the function was called at all.
+///
+/// Only calls on this thread are fenced.
+pub fn fenced<T>(function: &'static str, fence: Fence, run: impl FnOnce() -> T) -> (T, Option<usize>, bool) {
+    ACTIVE.set(Some((function, fence)));
+    TOUCHED.set(None);
+    USED.set(false);
+    let result = run();
+    ACTIVE.set(None);
+    (result, TOUCHED.take(), USED.get())
+}
+
+/// Calls a function with its struct, where the active fence wants it.
+pub(super) fn call<A: SizedStruct, R>(slot: &Slot, args: &mut A, function: impl FnOnce(*mut A) -> R) -> R {
+    let Some((_, fence)) = ACTIVE.get().filter(|(name, _)| *name == slot.name) else { return function(args) };
+    USED.set(true);
+    match fence {
+        Fence::Guarded(size) => guarded(args, size.min(A::STRUCT_SIZE), function),
+        Fence::Enlarged => enlarged(args, function),
+        Fence::WildExtension => wild_extension(A::LAYOUT, args, function),
+    }
+}
+
+/// Calls something with a copy of a struct that ends at `size`, before a page that nobody may touch.
+pub(super) fn with_guarded<A: SizedStruct, R>(args: &mut A, size: usize, run: impl FnOnce(*mut A) -> R) -> R {
+    guarded(args, size.min(A::STRUCT_SIZE), run)
+}
+
+/// The struct at the end of a page, and nothing after it.
+fn guarded<A: SizedStruct, R>(args: &mut A, size: usize, function: impl FnOnce(*mut A) -> R) -> R {
+    assert!(size_of::<A>() <= PAGE, "the struct fits into a page");
+    // SAFETY: two fresh pages, the second without rights. The struct lies at the end of the first one, rounded down to its
+    // alignment, with `size` of its bytes; at most 7 bytes of pattern follow before the page ends. The page is unmapped once the
+    // bytes are copied back.
+    unsafe {
+        let pages = libc::mmap(
+            ptr::null_mut(),
+            2 * PAGE,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
+        assert!(pages != libc::MAP_FAILED, "two pages of memory");
+        let first = pages.cast::<u8>();
+        assert_eq!(libc::mprotect(first.add(PAGE).cast(), PAGE, libc::PROT_NONE), 0, "rights of a page");
+        let start = (PAGE - size) & !(align_of::<A>() - 1);
+        let slack = PAGE - start - size;
+        first.add(start + size).write_bytes(PATTERN, slack);
+        ptr::copy_nonoverlapping(ptr::from_ref(args).cast::<u8>(), first.add(start), size);
+        first.add(start).cast::<usize>().write(size);
+        let result = function(first.add(start).cast::<A>());
+        note_first_change(std::slice::from_raw_parts(first.add(start + size), slack));
+        ptr::copy_nonoverlapping(first.add(start), ptr::from_mut(args).cast::<u8>(), size);
+        libc::munmap(pages, 2 * PAGE);
+        result
+    }
+}
+
+/// The struct with more after it than this version of the interface has.
+fn enlarged<A: SizedStruct, R>(args: &mut A, function: impl FnOnce(*mut A) -> R) -> R {
+    let size = A::STRUCT_SIZE;
+    let mut block = vec![0_u64; (size + MORE).div_ceil(8)];
+    // SAFETY: the block is larger than the struct and aligned for 8 bytes, which is the most that the interface's structs need.
+    unsafe {
+        let start = block.as_mut_ptr().cast::<u8>();
+        ptr::copy_nonoverlapping(ptr::from_ref(args).cast::<u8>(), start, size);
+        start.add(size).write_bytes(PATTERN, MORE);
+        start.cast::<usize>().write(size + MORE);
+        let result = function(start.cast::<A>());
+        note_first_change(std::slice::from_raw_parts(start.add(size), MORE));
+        ptr::copy_nonoverlapping(start, ptr::from_mut(args).cast::<u8>(), size);
+        result
+    }
+}
+
+fn wild_extension<A: SizedStruct, R>(
+    layout: &StructLayout,
+    args: &mut A,
+    function: impl FnOnce(*mut A) -> R,
+) -> R {
+    if let Some(field) = layout.field("extension_start") {
+        // SAFETY: the field lies in the struct and is a pointer.
+        unsafe { ptr::from_mut(args).byte_add(field.offset).cast::<usize>().write(0x6) };
+    }
+    function(args)
+}
+
+fn note_first_change(watched: &[u8]) {
+    if let Some(at) = watched.iter().position(|byte| *byte != PATTERN) {
+        TOUCHED.set(Some(at));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pjrt_sys::{PJRT_Device_MemoryStats_Args, SLOTS};
+
+    /// Writes one byte at some distance from the start of the fenced struct.
+    fn write_at(fence: Fence, byte: usize) -> Option<usize> {
+        let slot = SLOTS.iter().find(|slot| slot.name == "PJRT_Device_MemoryStats").unwrap();
+        let mut args = PJRT_Device_MemoryStats_Args::zeroed();
+        // SAFETY: the tests write only into memory that the fence made.
+        let write = |args: *mut PJRT_Device_MemoryStats_Args| unsafe { args.cast::<u8>().add(byte).write(1) };
+        let ((), touched, used) = fenced("PJRT_Device_MemoryStats", fence, || call(slot, &mut args, write));
+        assert!(used);
+        touched
+    }
+
+    #[test]
+    fn a_write_after_the_end_of_a_struct_is_seen() {
+        assert_eq!(write_at(Fence::Enlarged, 200), None);
+        assert_eq!(write_at(Fence::Enlarged, 205), Some(4));
+        // 185 bytes end 7 bytes before the page does.
+        assert_eq!(write_at(Fence::Guarded(185), 184), None);
+        assert_eq!(write_at(Fence::Guarded(185), 186), Some(1));
+    }
+
+    #[test]
+    fn only_the_named_function_is_fenced() {
+        let slot = SLOTS.iter().find(|slot| slot.name == "PJRT_Device_ClearMemoryStats").unwrap();
+        let mut args = PJRT_Device_MemoryStats_Args::zeroed();
+        // SAFETY: the pointer is to the struct above.
+        let size = |args: *mut PJRT_Device_MemoryStats_Args| unsafe { (*args).struct_size };
+        let run = || call(slot, &mut args, size);
+        assert_eq!(fenced("PJRT_Device_MemoryStats", Fence::Enlarged, run).0, 201);
+    }
+}

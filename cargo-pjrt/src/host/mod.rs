@@ -1,0 +1,37 @@
+//! A small client of the PJRT C API: what a host does, with types, and nothing of a framework.
+//!
+//! This is the one module of the crate with `unsafe`. A plugin is foreign code, and no host can check what foreign code does
+//! with memory: the types here keep *their* side of the interface's contract, and take for granted that the plugin keeps its.
+//! Whoever doubts that, like the conformance kit, uses them in a child process.
+//!
+//! Objects destroy what they hold when they are dropped. Except where a type has a lifetime, they may be dropped in any order,
+//! also after their client: the interface's hosts do that, and [`crate::conform`] tests it.
+
+#![allow(unsafe_code)]
+
+mod buffer;
+mod client;
+mod error;
+mod event;
+mod executable;
+mod fence;
+mod objects;
+mod plugin;
+mod transfer;
+mod upload;
+mod values;
+
+pub use buffer::{Buffer, CopyLayout, Dependency, FutureCopy, HeldBytes};
+pub use client::{AliasHandle, Client, CreateOption};
+pub use error::{Code, Error, Result};
+pub(crate) use event::eventually;
+pub use event::{Event, Outcome};
+pub use executable::{
+    CompiledMemory, Executable, ExecuteOptions, Launched, LoadedExecutable, Program, Refused, Serialized,
+};
+pub use fence::{Fence, fenced};
+pub use objects::{Device, DeviceDescription, Memory, MemoryStats, Topology, UserData};
+pub use plugin::{ExtensionInfo, LoadError, Plugin, SlotState};
+pub use transfer::TransferManager;
+pub use upload::{HostArray, HostMemory, Layout, Semantics, Uploaded, ViewMemory};
+pub use values::{ElementType, NamedValue, Value};

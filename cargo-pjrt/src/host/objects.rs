@@ -1,0 +1,493 @@
+//! What belongs to a client or topology and is never destroyed by the host: devices, their descriptions, memories.
+
+use std::ffi::{c_int, c_void};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pjrt_sys::*;
+
+use super::error::{Error, Result};
+use super::plugin::{Plugin, call, destroyed_by};
+use super::values::{NamedValue, array, bytes, named_values};
+
+/// A function that gives a string which lives as long as its object.
+macro_rules! text_of {
+    ($($(#[$doc:meta])* $method:ident $args:ident $object:ident -> $start:ident $len:ident;)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            ///
+            /// The plugin's.
+            pub fn $method(&self) -> Result<String> {
+                let args = call!(self.plugin, $args { $object: self.raw })?;
+                // SAFETY: the plugin gave pointer and length of a string that lives as long as its object.
+                Ok(unsafe { crate::host::values::text(args.$start, args.$len) })
+            }
+        )*
+    };
+}
+pub(crate) use text_of;
+
+/// A function that gives one value.
+macro_rules! value_of {
+    ($($(#[$doc:meta])* $method:ident $args:ident $object:ident -> $field:ident: $type:ty;)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            ///
+            /// The plugin's.
+            pub fn $method(&self) -> Result<$type> {
+                Ok(call!(self.plugin, $args { $object: self.raw })?.$field)
+            }
+        )*
+    };
+}
+pub(crate) use value_of;
+
+/// A device of a client (`PJRT_Device`).
+#[derive(Debug, Clone, Copy)]
+pub struct Device<'c> {
+    pub(crate) plugin: Plugin,
+    pub(crate) raw: *mut PJRT_Device,
+    pub(crate) client: PhantomData<&'c ()>,
+}
+
+// SAFETY: the interface lets devices be used on every thread.
+unsafe impl Send for Device<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Device<'_> {}
+
+impl PartialEq for Device<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw == other.raw
+    }
+}
+
+impl<'c> Device<'c> {
+    pub(crate) fn new(plugin: Plugin, raw: *mut PJRT_Device) -> Self {
+        Self { plugin, raw, client: PhantomData }
+    }
+
+    pub(crate) fn list(plugin: Plugin, start: *const *mut PJRT_Device, len: usize) -> Vec<Self> {
+        // SAFETY: the plugin gave pointer and length of an array.
+        unsafe { array(start, len) }.iter().map(|raw| Self::new(plugin, *raw)).collect()
+    }
+
+    /// Whether the pointer is null, which the interface never allows.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.raw.is_null()
+    }
+
+    value_of! {
+        /// Whether this process may use it (`PJRT_Device_IsAddressable`).
+        is_addressable PJRT_Device_IsAddressable_Args device -> is_addressable: bool;
+        /// Its number on this machine, or -1 (`PJRT_Device_LocalHardwareId`).
+        local_hardware_id PJRT_Device_LocalHardwareId_Args device -> local_hardware_id: c_int;
+    }
+
+    /// What it is (`PJRT_Device_GetDescription`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn description(&self) -> Result<DeviceDescription<'c>> {
+        let args = call!(self.plugin, PJRT_Device_GetDescription_Args { device: self.raw })?;
+        if args.device_description.is_null() {
+            return Err(Error::broken("PJRT_Device_GetDescription", "it gave a null pointer"));
+        }
+        Ok(DeviceDescription { plugin: self.plugin, raw: args.device_description, owner: PhantomData })
+    }
+
+    /// Its memories (`PJRT_Device_AddressableMemories`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn memories(&self) -> Result<Vec<Memory<'c>>> {
+        let args = call!(self.plugin, PJRT_Device_AddressableMemories_Args { device: self.raw })?;
+        Ok(Memory::list(self.plugin, args.memories, args.num_memories))
+    }
+
+    /// The memory where arrays go that nobody puts elsewhere (`PJRT_Device_DefaultMemory`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn default_memory(&self) -> Result<Memory<'c>> {
+        let args = call!(self.plugin, PJRT_Device_DefaultMemory_Args { device: self.raw })?;
+        Memory::new(self.plugin, args.memory, "PJRT_Device_DefaultMemory")
+    }
+
+    /// How full it is (`PJRT_Device_MemoryStats`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn memory_stats(&self) -> Result<MemoryStats> {
+        let args = call!(self.plugin, PJRT_Device_MemoryStats_Args { device: self.raw })?;
+        let when = |is_set: bool, value: i64| is_set.then_some(value);
+        Ok(MemoryStats {
+            bytes_in_use: args.bytes_in_use,
+            peak_bytes_in_use: when(args.peak_bytes_in_use_is_set, args.peak_bytes_in_use),
+            bytes_limit: when(args.bytes_limit_is_set, args.bytes_limit),
+        })
+    }
+
+    /// Sets the high-water marks back (`PJRT_Device_ClearMemoryStats`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn clear_memory_stats(&self) -> Result<()> {
+        call!(self.plugin, PJRT_Device_ClearMemoryStats_Args { device: self.raw }).map(drop)
+    }
+
+    /// Fails an execution that has not finished (`PJRT_Device_PoisonExecution`); whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn poison_execution(&self, launch_id: i32, message: &str) -> Result<bool> {
+        let args = call!(
+            self.plugin,
+            PJRT_Device_PoisonExecution_Args {
+                device: self.raw,
+                launch_id,
+                error_code: PJRT_Error_Code_INTERNAL,
+                error_message: message.as_ptr().cast(),
+                error_message_size: message.len(),
+            }
+        )?;
+        Ok(args.poisoned)
+    }
+
+    /// Its attributes (`PJRT_Device_GetAttributes`), and whether there was a function to delete them with, which hosts call
+    /// without looking.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn attributes(&self) -> Result<(Vec<NamedValue>, bool)> {
+        let args = call!(self.plugin, PJRT_Device_GetAttributes_Args { device: self.raw })?;
+        // SAFETY: the plugin gave pointer and length of an array that lives until it is deleted, once.
+        unsafe {
+            let attributes = named_values(args.attributes, args.num_attributes);
+            if let Some(delete) = args.attributes_deleter {
+                delete(args.device_attributes);
+            }
+            Ok((attributes, args.attributes_deleter.is_some()))
+        }
+    }
+
+    /// Creates and destroys an event that marks something in traces (`PJRT_Device_CreateAsyncTrackingEvent`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn track(&self, description: &str) -> Result<()> {
+        let args = call!(
+            self.plugin,
+            PJRT_Device_CreateAsyncTrackingEvent_Args {
+                device: self.raw,
+                description: description.as_ptr().cast(),
+                description_size: description.len(),
+            }
+        )?;
+        if args.event.is_null() {
+            return Ok(());
+        }
+        call!(self.plugin, PJRT_AsyncTrackingEvent_Destroy_Args { event: args.event }).map(drop)
+    }
+}
+
+/// Some of `PJRT_Device_MemoryStats`, in bytes; `None` where the plugin does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// How much is in use.
+    pub bytes_in_use: i64,
+    /// How much was in use at most.
+    pub peak_bytes_in_use: Option<i64>,
+    /// How much there is.
+    pub bytes_limit: Option<i64>,
+}
+
+/// What a device is (`PJRT_DeviceDescription`).
+#[derive(Debug, Clone, Copy)]
+pub struct DeviceDescription<'c> {
+    pub(crate) plugin: Plugin,
+    pub(crate) raw: *mut PJRT_DeviceDescription,
+    pub(crate) owner: PhantomData<&'c ()>,
+}
+
+impl DeviceDescription<'_> {
+    value_of! {
+        /// The number of the device among all of all processes (`PJRT_DeviceDescription_Id`).
+        id PJRT_DeviceDescription_Id_Args device_description -> id: c_int;
+        /// The process that it belongs to (`PJRT_DeviceDescription_ProcessIndex`).
+        process_index PJRT_DeviceDescription_ProcessIndex_Args device_description -> process_index: c_int;
+    }
+
+    text_of! {
+        /// The vendor's name for such devices (`PJRT_DeviceDescription_Kind`).
+        kind PJRT_DeviceDescription_Kind_Args device_description -> device_kind device_kind_size;
+        /// Much text (`PJRT_DeviceDescription_DebugString`).
+        debug_string PJRT_DeviceDescription_DebugString_Args device_description -> debug_string debug_string_size;
+        /// Little text (`PJRT_DeviceDescription_ToString`).
+        to_text PJRT_DeviceDescription_ToString_Args device_description -> to_string to_string_size;
+    }
+
+    /// Its attributes (`PJRT_DeviceDescription_Attributes`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn attributes(&self) -> Result<Vec<NamedValue>> {
+        let args =
+            call!(self.plugin, PJRT_DeviceDescription_Attributes_Args { device_description: self.raw })?;
+        // SAFETY: the plugin gave pointer and length of an array that lives as long as the description.
+        Ok(unsafe { named_values(args.attributes, args.num_attributes) })
+    }
+}
+
+/// A memory of a device (`PJRT_Memory`).
+#[derive(Debug, Clone, Copy)]
+pub struct Memory<'c> {
+    pub(crate) plugin: Plugin,
+    pub(crate) raw: *mut PJRT_Memory,
+    pub(crate) client: PhantomData<&'c ()>,
+}
+
+// SAFETY: the interface lets memories be used on every thread.
+unsafe impl Send for Memory<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Memory<'_> {}
+
+impl PartialEq for Memory<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw == other.raw
+    }
+}
+
+impl<'c> Memory<'c> {
+    pub(crate) fn new(plugin: Plugin, raw: *mut PJRT_Memory, function: &'static str) -> Result<Self> {
+        if raw.is_null() {
+            return Err(Error::broken(function, "it succeeded, but the memory is a null pointer"));
+        }
+        Ok(Self { plugin, raw, client: PhantomData })
+    }
+
+    pub(crate) fn list(plugin: Plugin, start: *const *mut PJRT_Memory, len: usize) -> Vec<Self> {
+        // SAFETY: the plugin gave pointer and length of an array.
+        let memories = unsafe { array(start, len) };
+        memories.iter().map(|raw| Self { plugin, raw: *raw, client: PhantomData }).collect()
+    }
+
+    value_of! {
+        /// Its number (`PJRT_Memory_Id`).
+        id PJRT_Memory_Id_Args memory -> id: c_int;
+        /// The number of its kind (`PJRT_Memory_Kind_Id`).
+        kind_id PJRT_Memory_Kind_Id_Args memory -> kind_id: c_int;
+    }
+
+    text_of! {
+        /// Its kind, such as `device` or `pinned_host` (`PJRT_Memory_Kind`).
+        kind PJRT_Memory_Kind_Args memory -> kind kind_size;
+        /// Much text (`PJRT_Memory_DebugString`).
+        debug_string PJRT_Memory_DebugString_Args memory -> debug_string debug_string_size;
+        /// Little text (`PJRT_Memory_ToString`).
+        to_text PJRT_Memory_ToString_Args memory -> to_string to_string_size;
+    }
+
+    /// The devices that can use it (`PJRT_Memory_AddressableByDevices`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn devices(&self) -> Result<Vec<Device<'c>>> {
+        let args = call!(self.plugin, PJRT_Memory_AddressableByDevices_Args { memory: self.raw })?;
+        Ok(Device::list(self.plugin, args.devices, args.num_devices))
+    }
+
+    /// The functions in the first word of a memory, from 0.105.
+    fn table(&self) -> Option<PJRT_Memory_FunctionTable> {
+        const SINCE: i32 = 105;
+        if self.plugin.version().1 < SINCE {
+            return None;
+        }
+        // SAFETY: from this version, memories begin with a pointer to their functions, or null.
+        unsafe {
+            let table = (*self.raw).vtable;
+            if table.is_null() { None } else { Some(table.read()) }
+        }
+    }
+
+    /// Attaches data of the host under a key; `None` if the memory has no functions for that. A host's keys are addresses.
+    #[must_use]
+    pub fn set_user_data(&self, key: &'static u8, data: &UserData) -> Option<()> {
+        let set = self.table()?.set_user_data?;
+        let owned = Arc::into_raw(Arc::clone(&data.0)).cast_mut().cast();
+        // SAFETY: the memory lives as long as its client; the plugin owns one count of the data, which it gives back through
+        // the function.
+        unsafe { set(self.raw, ptr_of(key), owned, Some(drop_user_data)) };
+        Some(())
+    }
+
+    /// Whether this data is what is attached under a key; `None` if the memory has no functions for that.
+    #[must_use]
+    pub fn has_user_data(&self, key: &'static u8, data: &UserData) -> Option<bool> {
+        let get = self.table()?.get_user_data?;
+        // SAFETY: the memory lives as long as its client.
+        let found = unsafe { get(self.raw, ptr_of(key)) };
+        Some(found.cast_const().cast() == Arc::as_ptr(&data.0))
+    }
+}
+
+fn ptr_of(key: &'static u8) -> *const c_void {
+    std::ptr::from_ref(key).cast()
+}
+
+/// Data of a host that a memory carries, and how many times the plugin gave it back.
+#[derive(Debug, Default)]
+pub struct UserData(Arc<AtomicUsize>);
+
+impl UserData {
+    /// How many times the plugin gave the data back.
+    #[must_use]
+    pub fn dropped(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// The destructor that goes with the data.
+///
+/// # Safety
+///
+/// Called by a plugin with data of `set_user_data`, once each.
+unsafe extern "C" fn drop_user_data(data: *mut c_void) {
+    // A second call is to be counted, not to crash: the count of the `Arc` is never given back.
+    // SAFETY: the data is a counter that one count of `set_user_data` keeps alive.
+    unsafe { &*data.cast::<AtomicUsize>() }.fetch_add(1, Ordering::SeqCst);
+}
+
+/// A topology that the host owns (`PJRT_TopologyDescription`), or a client's, which it does not.
+#[derive(Debug)]
+pub struct Topology {
+    pub(crate) plugin: Plugin,
+    pub(crate) raw: *mut PJRT_TopologyDescription,
+    _owned: Option<OwnedTopology>,
+}
+
+#[derive(Debug)]
+struct OwnedTopology {
+    plugin: Plugin,
+    raw: *mut PJRT_TopologyDescription,
+}
+
+destroyed_by!(OwnedTopology PJRT_TopologyDescription_Destroy_Args topology);
+
+impl Topology {
+    pub(crate) fn borrowed(plugin: Plugin, raw: *mut PJRT_TopologyDescription) -> Self {
+        Self { plugin, raw, _owned: None }
+    }
+
+    fn owned(plugin: Plugin, raw: *mut PJRT_TopologyDescription, function: &'static str) -> Result<Self> {
+        if raw.is_null() {
+            return Err(Error::broken(function, "it succeeded, but the topology is a null pointer"));
+        }
+        Ok(Self { plugin, raw, _owned: Some(OwnedTopology { plugin, raw }) })
+    }
+
+    /// A topology by name, without a client (`PJRT_TopologyDescription_Create`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn create(plugin: Plugin, name: &str) -> Result<Self> {
+        let args = call!(
+            plugin,
+            PJRT_TopologyDescription_Create_Args {
+                topology_name: name.as_ptr().cast(),
+                topology_name_size: name.len(),
+            }
+        )?;
+        Self::owned(plugin, args.topology, "PJRT_TopologyDescription_Create")
+    }
+
+    /// The topology that [`serialize`](Self::serialize) gave (`PJRT_TopologyDescription_Deserialize`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn deserialize(plugin: Plugin, serialized: &[u8]) -> Result<Self> {
+        let args = call!(
+            plugin,
+            PJRT_TopologyDescription_Deserialize_Args {
+                serialized_topology: serialized.as_ptr().cast(),
+                serialized_topology_size: serialized.len(),
+            }
+        )?;
+        Self::owned(plugin, args.topology, "PJRT_TopologyDescription_Deserialize")
+    }
+
+    text_of! {
+        /// The platform (`PJRT_TopologyDescription_PlatformName`).
+        platform_name PJRT_TopologyDescription_PlatformName_Args topology -> platform_name platform_name_size;
+        /// Its version (`PJRT_TopologyDescription_PlatformVersion`).
+        platform_version PJRT_TopologyDescription_PlatformVersion_Args topology -> platform_version platform_version_size;
+    }
+
+    value_of! {
+        /// A number that is the same for equal topologies (`PJRT_TopologyDescription_Fingerprint`).
+        fingerprint PJRT_TopologyDescription_Fingerprint_Args topology -> fingerprint: u64;
+    }
+
+    /// The devices (`PJRT_TopologyDescription_GetDeviceDescriptions`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn devices(&self) -> Result<Vec<DeviceDescription<'_>>> {
+        let args =
+            call!(self.plugin, PJRT_TopologyDescription_GetDeviceDescriptions_Args { topology: self.raw })?;
+        // SAFETY: the plugin gave pointer and length of an array that lives as long as the topology.
+        let descriptions = unsafe { array(args.descriptions, args.num_descriptions) };
+        let description = |raw: &*mut PJRT_DeviceDescription| DeviceDescription {
+            plugin: self.plugin,
+            raw: *raw,
+            owner: PhantomData,
+        };
+        Ok(descriptions.iter().map(description).collect())
+    }
+
+    /// Its attributes (`PJRT_TopologyDescription_Attributes`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn attributes(&self) -> Result<Vec<NamedValue>> {
+        let args = call!(self.plugin, PJRT_TopologyDescription_Attributes_Args { topology: self.raw })?;
+        // SAFETY: the plugin gave pointer and length of an array that lives as long as the topology.
+        Ok(unsafe { named_values(args.attributes, args.num_attributes) })
+    }
+
+    /// The topology as bytes (`PJRT_TopologyDescription_Serialize`), and whether there was a function to delete them with.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn serialize(&self) -> Result<(Vec<u8>, bool)> {
+        let args = call!(self.plugin, PJRT_TopologyDescription_Serialize_Args { topology: self.raw })?;
+        // SAFETY: the plugin gave pointer and length of bytes that live until they are deleted, once.
+        unsafe {
+            let serialized = bytes(args.serialized_bytes.cast(), args.serialized_bytes_size).to_vec();
+            if let Some(delete) = args.serialized_topology_deleter {
+                delete(args.serialized_topology);
+            }
+            Ok((serialized, args.serialized_topology_deleter.is_some()))
+        }
+    }
+}

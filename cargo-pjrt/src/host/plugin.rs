@@ -1,0 +1,342 @@
+//! A loaded plugin and its function table.
+
+use std::fmt;
+use std::path::Path;
+
+use pjrt_sys::*;
+
+use super::error::{self, Error, Result};
+use super::fence;
+use super::values::{NamedValue, named_values};
+
+/// A loaded plugin. It stays loaded until the process ends, as with every host that has run a program of it: plugins have
+/// threads and exit handlers.
+#[derive(Clone, Copy)]
+pub struct Plugin {
+    table: *const PJRT_Api,
+}
+
+// SAFETY: the table is the plugin's, lives until the process ends, and the interface lets it be used on every thread.
+unsafe impl Send for Plugin {}
+// SAFETY: as above.
+unsafe impl Sync for Plugin {}
+
+/// Why a shared library could not be used as a plugin.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The dynamic loader refused it; its own words.
+    Open(String),
+    /// It exports no function `GetPjrtApi`.
+    NoEntry(String),
+    /// `GetPjrtApi` gave a null pointer or a table that is too small to have a version.
+    NoTable(&'static str),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(why) => write!(f, "the library cannot be loaded: {why}"),
+            Self::NoEntry(why) => write!(f, "the library exports no function GetPjrtApi: {why}"),
+            Self::NoTable(what) => write!(f, "GetPjrtApi gave {what}"),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// What a slot of the table is, as far as one can see without calling it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlotState {
+    /// The plugin's table ends before it: the plugin is older than the function.
+    Absent,
+    /// A null pointer.
+    Null,
+    /// A function.
+    Function,
+}
+
+/// An extension in the plugin's chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExtensionInfo {
+    /// The number of its type, `PJRT_Extension_Type`.
+    pub type_: u32,
+    /// The size of its struct, as the plugin says.
+    pub struct_size: usize,
+}
+
+impl ExtensionInfo {
+    /// The name of its type in the C header, or `None` if the header does not know it.
+    #[must_use]
+    pub fn name(&self) -> Option<&'static str> {
+        EXTENSION_NAMES.get(self.type_ as usize).copied()
+    }
+}
+
+/// The names of `PJRT_Extension_Type`, in order.
+const EXTENSION_NAMES: &[&str] = &[
+    "Gpu_Custom_Call",
+    "Profiler",
+    "Custom_Partitioner",
+    "Stream",
+    "Layouts",
+    "FFI",
+    "MemoryDescriptions",
+    "Triton",
+    "RawBuffer",
+    "PhaseCompile",
+    "Example",
+    "Unknown",
+    "CrossHostTransfers",
+    "ExecutableMetadata",
+    "Callback",
+    "HostAllocator",
+    "TpuTopology",
+    "TpuExecutable",
+    "Megascale",
+    "Shardings",
+    "AbiVersion",
+    "Collectives",
+    "MultiSlice",
+    "HostMemoryAllocator",
+    "XlaTransform",
+];
+
+/// The longest chain of extensions that is believed; a longer one is a cycle.
+const MAX_EXTENSIONS: usize = 256;
+
+/// The Args struct of a slot.
+pub(crate) trait SlotArgs: SizedStruct {
+    /// The slot's number in the table.
+    const INDEX: usize;
+}
+
+macro_rules! slot_args {
+    ($($index:literal $slot:ident $args:ident $shim:ident $returns:ident;)*) => {
+        $(impl SlotArgs for $args { const INDEX: usize = $index; })*
+    };
+}
+for_each_slot!(slot_args);
+
+/// An error with what caused it: what the system's loader says is there.
+fn reason(error: &libloading::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(deeper) = cause {
+        text = format!("{text}: {deeper}");
+        cause = deeper.source();
+    }
+    text
+}
+
+impl Plugin {
+    /// Loads a shared library as JAX does, and asks it for its table. Nothing else of the plugin is called.
+    ///
+    /// # Errors
+    ///
+    /// If the library cannot be loaded, or is no plugin.
+    pub fn load(path: &Path) -> std::result::Result<Self, LoadError> {
+        // SAFETY: running a plugin's initialisers is what the caller asks for; see the module's documentation.
+        let library = unsafe { libloading::Library::new(path) };
+        let library = library.map_err(|error| LoadError::Open(reason(&error)))?;
+        let table = {
+            // SAFETY: the name belongs to the interface, which gives it this type.
+            let entry = unsafe { library.get::<unsafe extern "C" fn() -> *const PJRT_Api>(b"GetPjrtApi\0") };
+            let entry = entry.map_err(|error| LoadError::NoEntry(reason(&error)))?;
+            // SAFETY: the function takes nothing, and may be called at any time.
+            unsafe { entry() }
+        };
+        std::mem::forget(library);
+        Self::from_table(table)
+    }
+
+    fn from_table(table: *const PJRT_Api) -> std::result::Result<Self, LoadError> {
+        if table.is_null() {
+            return Err(LoadError::NoTable("a null pointer"));
+        }
+        // SAFETY: a table begins with its size, whatever its version.
+        let size = unsafe { (&raw const (*table).struct_size).read() };
+        if size < field_end::PJRT_Api::pjrt_api_version {
+            return Err(LoadError::NoTable("a table that is too small to have a version"));
+        }
+        Ok(Self { table })
+    }
+
+    /// Loads the library again and asks it for its table again, as a host does that looks at a plugin before it uses it: the
+    /// library is opened, asked, closed, and opened once more. True if the table is still the same one.
+    ///
+    /// # Errors
+    ///
+    /// If the library cannot be loaded any more.
+    pub fn reload(self, path: &Path) -> std::result::Result<bool, LoadError> {
+        // SAFETY: as in `load`. The library that `load` opened stays open, so closing this one frees nothing.
+        unsafe {
+            let library = libloading::Library::new(path).map_err(|error| LoadError::Open(reason(&error)))?;
+            library.close().map_err(|error| LoadError::Open(reason(&error)))?;
+        }
+        Ok(Self::load(path)?.table == self.table)
+    }
+
+    /// Major and minor version of the C API that the plugin reports.
+    #[must_use]
+    pub fn version(self) -> (i32, i32) {
+        // SAFETY: `from_table` made sure that the table has a version.
+        let version = unsafe { (&raw const (*self.table).pjrt_api_version).read() };
+        (version.major_version, version.minor_version)
+    }
+
+    /// The size of the table, in bytes.
+    #[must_use]
+    pub fn table_size(self) -> usize {
+        // SAFETY: a table begins with its size.
+        unsafe { (&raw const (*self.table).struct_size).read() }
+    }
+
+    /// What a slot is; `index` counts from 0.
+    #[must_use]
+    pub fn slot(self, index: usize) -> SlotState {
+        let Some(slot) = SLOTS.get(index) else { return SlotState::Absent };
+        if self.table_size() < slot.offset + size_of::<usize>() {
+            return SlotState::Absent;
+        }
+        if self.function(slot.offset).is_none() { SlotState::Null } else { SlotState::Function }
+    }
+
+    /// The pointer at an offset that lies in the table.
+    fn function(self, offset: usize) -> Option<unsafe extern "C" fn()> {
+        // SAFETY: the caller made sure that the table goes on to there; all slots are nullable function pointers.
+        unsafe { self.table.byte_add(offset).cast::<Option<unsafe extern "C" fn()>>().read() }
+    }
+
+    /// The extensions of the plugin, in the order of the chain; `None` if the chain does not end.
+    #[must_use]
+    pub fn extensions(self) -> Option<Vec<ExtensionInfo>> {
+        // SAFETY: `from_table` made sure that the table has the field.
+        let mut next = unsafe { (&raw const (*self.table).extension_start).read() };
+        let mut found = Vec::new();
+        while !next.is_null() {
+            if found.len() == MAX_EXTENSIONS {
+                return None;
+            }
+            // SAFETY: the chain's elements begin with this struct.
+            let base = unsafe { next.read() };
+            found.push(ExtensionInfo { type_: base.type_.0, struct_size: base.struct_size });
+            next = base.next;
+        }
+        Some(found)
+    }
+
+    /// Calls a function of the table and gives the struct back as the plugin left it.
+    pub(crate) fn call<A: SlotArgs>(self, args: A) -> Result<A> {
+        let mut args = args;
+        let error = self.call_raw(&mut args)?;
+        match error::take(self, A::INDEX, error) {
+            None => Ok(args),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Calls a function of the table and gives its error as the pointer that it is.
+    pub(crate) fn call_raw<A: SlotArgs>(self, args: &mut A) -> Result<*mut PJRT_Error> {
+        let slot = &SLOTS[A::INDEX];
+        if self.slot(A::INDEX) != SlotState::Function {
+            return Err(Error::missing(slot.name));
+        }
+        let Some(function) = self.function(slot.offset) else { return Err(Error::missing(slot.name)) };
+        // SAFETY: the slot at this place has this type, whatever the version; two return nothing, and what a caller reads
+        // for them is not used (see `error`).
+        let function = unsafe {
+            std::mem::transmute::<unsafe extern "C" fn(), unsafe extern "C" fn(*mut A) -> *mut PJRT_Error>(
+                function,
+            )
+        };
+        // SAFETY: the wrappers of this module fill the struct in as the interface wants it.
+        let error = fence::call(slot, args, |args| unsafe { function(args) });
+        Ok(if slot.returns_error { error } else { std::ptr::null_mut() })
+    }
+
+    /// Prepares the plugin for use (`PJRT_Plugin_Initialize`). Hosts do this once, before anything else.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn initialize(self) -> Result<()> {
+        self.call(PJRT_Plugin_Initialize_Args::zeroed()).map(drop)
+    }
+
+    /// What the plugin says about itself (`PJRT_Plugin_Attributes`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn attributes(self) -> Result<Vec<NamedValue>> {
+        let args = self.call(PJRT_Plugin_Attributes_Args::zeroed())?;
+        // SAFETY: the plugin gave pointer and length of an array that lives as long as the process.
+        Ok(unsafe { named_values(args.attributes, args.num_attributes) })
+    }
+
+    /// The addresses of the attributes and of the first one's name, which must not change from call to call.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn attributes_address(self) -> Result<usize> {
+        Ok(self.call(PJRT_Plugin_Attributes_Args::zeroed())?.attributes.addr())
+    }
+
+    /// What a host is told whose struct says that it ends at 24 bytes, as hosts up to 0.70 do, although it has 32; `None` if
+    /// the plugin does not write how many attributes there are.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn attributes_of_old_struct(self) -> Result<Option<Vec<NamedValue>>> {
+        let unwritten = usize::MAX;
+        let args = PJRT_Plugin_Attributes_Args {
+            struct_size: 24,
+            num_attributes: unwritten,
+            ..PJRT_Plugin_Attributes_Args::zeroed()
+        };
+        let args = self.call(args)?;
+        // SAFETY: the plugin wrote pointer and length of an array that lives as long as the process.
+        let values = || unsafe { named_values(args.attributes, args.num_attributes) };
+        Ok((args.num_attributes != unwritten).then(values))
+    }
+}
+
+impl fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (major, minor) = self.version();
+        write!(f, "Plugin({major}.{minor})")
+    }
+}
+
+/// Implements `Drop` with a destroying function of the table. What it answers has no one to go to.
+macro_rules! destroyed_by {
+    ($type:ident $args:ident $field:ident) => {
+        impl Drop for $type {
+            fn drop(&mut self) {
+                let args = pjrt_sys::$args {
+                    $field: self.raw,
+                    ..<pjrt_sys::$args as pjrt_sys::SizedStruct>::zeroed()
+                };
+                drop(self.plugin.call(args));
+            }
+        }
+
+        // SAFETY: the interface lets its objects be used and destroyed on every thread.
+        unsafe impl Send for $type {}
+        // SAFETY: as above.
+        unsafe impl Sync for $type {}
+    };
+}
+pub(crate) use destroyed_by;
+
+/// Fills in an Args struct and calls its function: `call!(plugin, PJRT_Buffer_Delete_Args { buffer })`.
+macro_rules! call {
+    ($plugin:expr, $args:ident { $($field:ident $(: $value:expr)?),* $(,)? }) => {{
+        #[allow(clippy::needless_update)]
+        let args = pjrt_sys::$args { $($field $(: $value)?,)* ..<pjrt_sys::$args as pjrt_sys::SizedStruct>::zeroed() };
+        $plugin.call(args)
+    }};
+}
+pub(crate) use call;

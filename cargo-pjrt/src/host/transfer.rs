@@ -1,0 +1,193 @@
+//! Arrays that are put on a device piece by piece.
+
+use std::ptr;
+
+use pjrt_sys::*;
+
+use super::buffer::{Buffer, c_number};
+use super::client::Client;
+use super::error::{Code, Error, Result};
+use super::event::Event;
+use super::objects::{Device, Memory, value_of};
+use super::plugin::{Plugin, call, destroyed_by};
+use super::upload::HostMemory;
+use super::values::ElementType;
+
+/// Fills buffers piece by piece (`PJRT_AsyncHostToDeviceTransferManager`). Dropping it destroys it.
+#[derive(Debug)]
+pub struct TransferManager {
+    pub(crate) plugin: Plugin,
+    pub(crate) raw: *mut PJRT_AsyncHostToDeviceTransferManager,
+}
+
+destroyed_by!(TransferManager PJRT_AsyncHostToDeviceTransferManager_Destroy_Args transfer_manager);
+
+impl Client {
+    /// Buffers that are filled later (`PJRT_Client_CreateBuffersForAsyncHostToDevice`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn transfer_manager(
+        &self,
+        shapes: &[(ElementType, Vec<i64>)],
+        memory: Memory<'_>,
+    ) -> Result<TransferManager> {
+        let spec = |(element_type, dims): &(ElementType, Vec<i64>)| PJRT_ShapeSpec {
+            dims: dims.as_ptr(),
+            num_dims: dims.len(),
+            element_type: PJRT_Buffer_Type(element_type.0),
+            ..PJRT_ShapeSpec::zeroed()
+        };
+        let mut specs: Vec<PJRT_ShapeSpec> = shapes.iter().map(spec).collect();
+        const FUNCTION: &str = "PJRT_Client_CreateBuffersForAsyncHostToDevice";
+        let args = call!(
+            self.plugin,
+            PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {
+                client: self.raw,
+                shape_specs: specs.as_mut_ptr(),
+                num_shape_specs: specs.len(),
+                memory: memory.raw,
+            }
+        )?;
+        if args.transfer_manager.is_null() {
+            return Err(Error::broken(FUNCTION, "it succeeded, but the manager is a null pointer"));
+        }
+        Ok(TransferManager { plugin: self.plugin, raw: args.transfer_manager })
+    }
+}
+
+impl TransferManager {
+    value_of! {
+        /// How many buffers it fills (`PJRT_AsyncHostToDeviceTransferManager_BufferCount`).
+        buffer_count PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args transfer_manager -> buffer_count: usize;
+    }
+
+    /// How large a buffer is on the device (`PJRT_AsyncHostToDeviceTransferManager_BufferSize`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn buffer_size(&self, index: usize) -> Result<usize> {
+        let args = call!(
+            self.plugin,
+            PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args {
+                transfer_manager: self.raw,
+                buffer_index: c_number(index),
+            }
+        )?;
+        Ok(args.buffer_size)
+    }
+
+    /// The device (`PJRT_AsyncHostToDeviceTransferManager_Device`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn device(&self) -> Result<Device<'_>> {
+        let args = call!(
+            self.plugin,
+            PJRT_AsyncHostToDeviceTransferManager_Device_Args { transfer_manager: self.raw }
+        )?;
+        Ok(Device::new(self.plugin, args.device_out))
+    }
+
+    /// Takes a buffer out, once (`PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn retrieve(&self, index: usize) -> Result<Buffer> {
+        let args = call!(
+            self.plugin,
+            PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args {
+                transfer_manager: self.raw,
+                buffer_index: c_number(index),
+            }
+        )?;
+        const FUNCTION: &str = "PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer";
+        Buffer::from_raw(self.plugin, args.buffer_out, FUNCTION)
+    }
+
+    /// Writes bytes into a buffer (`PJRT_AsyncHostToDeviceTransferManager_TransferData`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn write(&self, index: usize, data: &[u8], offset: i64, is_last: bool) -> Result<Event> {
+        let memory = HostMemory::new(data, 0);
+        let args = call!(
+            self.plugin,
+            PJRT_AsyncHostToDeviceTransferManager_TransferData_Args {
+                transfer_manager: self.raw,
+                buffer_index: c_number(index),
+                data: ptr::with_exposed_provenance(memory.exposed()),
+                offset,
+                transfer_size: data.len() as i64,
+                is_last_transfer: is_last,
+            }
+        )?;
+        const FUNCTION: &str = "PJRT_AsyncHostToDeviceTransferManager_TransferData";
+        Event::from_raw(self.plugin, args.done_with_h2d_transfer, FUNCTION)
+    }
+
+    /// Writes a whole array into a buffer (`PJRT_AsyncHostToDeviceTransferManager_TransferLiteral`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn write_array(
+        &self,
+        index: usize,
+        data: &[u8],
+        element_type: ElementType,
+        dims: &[i64],
+    ) -> Result<Event> {
+        let memory = HostMemory::new(data, 0);
+        let args = call!(
+            self.plugin,
+            PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args {
+                transfer_manager: self.raw,
+                buffer_index: c_number(index),
+                data: ptr::with_exposed_provenance(memory.exposed()),
+                shape_dims: dims.as_ptr(),
+                shape_num_dims: dims.len(),
+                shape_element_type: PJRT_Buffer_Type(element_type.0),
+            }
+        )?;
+        const FUNCTION: &str = "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral";
+        Event::from_raw(self.plugin, args.done_with_h2d_transfer, FUNCTION)
+    }
+
+    /// Makes a buffer an error (`PJRT_AsyncHostToDeviceTransferManager_SetBufferError`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn fail(&self, index: usize, code: Code, message: &str) -> Result<()> {
+        call!(
+            self.plugin,
+            PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args {
+                transfer_manager: self.raw,
+                buffer_index: c_number(index),
+                error_code: PJRT_Error_Code(code.0),
+                error_message: message.as_ptr().cast(),
+                error_message_size: message.len(),
+            }
+        )
+        .map(drop)
+    }
+
+    /// Adds nothing to what traces say about it (`PJRT_AsyncHostToDeviceTransferManager_AddMetadata`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn add_no_metadata(&self) -> Result<()> {
+        call!(
+            self.plugin,
+            PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args { transfer_manager: self.raw }
+        )
+        .map(drop)
+    }
+}

@@ -1,0 +1,225 @@
+//! Strings, arrays and named values of the interface.
+
+use std::ffi::{c_char, c_void};
+use std::fmt;
+use std::slice;
+
+use pjrt_sys::*;
+
+/// A type of elements (`PJRT_Buffer_Type`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ElementType(pub u32);
+
+/// Name, as in StableHLO; bits of an element in host memory, where types of less than a byte take one; the minor version of the
+/// C API that brought it.
+const ELEMENT_TYPES: &[(&str, usize, i32)] = &[
+    ("invalid", 0, 0),
+    ("i1", 8, 0),
+    ("i8", 8, 0),
+    ("i16", 16, 0),
+    ("i32", 32, 0),
+    ("i64", 64, 0),
+    ("ui8", 8, 0),
+    ("ui16", 16, 0),
+    ("ui32", 32, 0),
+    ("ui64", 64, 0),
+    ("f16", 16, 0),
+    ("f32", 32, 0),
+    ("f64", 64, 0),
+    ("bf16", 16, 0),
+    ("complex<f32>", 64, 0),
+    ("complex<f64>", 128, 0),
+    ("f8E5M2", 8, 0),
+    ("f8E4M3FN", 8, 0),
+    ("f8E4M3B11FNUZ", 8, 0),
+    ("f8E5M2FNUZ", 8, 0),
+    ("f8E4M3FNUZ", 8, 0),
+    ("i4", 8, 0),
+    ("ui4", 8, 0),
+    ("token", 0, 50),
+    ("i2", 8, 0),
+    ("ui2", 8, 0),
+    ("f8E4M3", 8, 55),
+    ("f8E3M4", 8, 55),
+    ("f8E8M0FNU", 8, 63),
+    ("f4E2M1FN", 8, 63),
+    ("i1s", 8, 94),
+    ("ui1", 8, 94),
+    ("f6E2M3FN", 8, 114),
+    ("f6E3M2FN", 8, 114),
+];
+
+impl ElementType {
+    /// Truth values, a byte each.
+    pub const PRED: Self = Self(1);
+    /// 8-bit signed integers.
+    pub const S8: Self = Self(2);
+    /// 32-bit signed integers.
+    pub const S32: Self = Self(4);
+    /// 64-bit signed integers.
+    pub const S64: Self = Self(5);
+    /// Bytes.
+    pub const U8: Self = Self(6);
+    /// 32-bit floating-point numbers.
+    pub const F32: Self = Self(11);
+    /// 64-bit floating-point numbers.
+    pub const F64: Self = Self(12);
+    /// 4-bit signed integers.
+    pub const S4: Self = Self(21);
+
+    /// The name of the type in StableHLO; `i1s` for `PJRT_Buffer_Type_S1`, which has none.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        ELEMENT_TYPES.get(self.0 as usize).map_or("unknown", |(name, ..)| name)
+    }
+
+    /// The type with a name of StableHLO.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        ELEMENT_TYPES.iter().position(|(known, ..)| *known == name).map(|index| Self(index as u32))
+    }
+
+    /// How many bytes an element takes in host memory. Types of less than a byte are unpacked there: one byte per element.
+    #[must_use]
+    pub fn byte_size(self) -> usize {
+        ELEMENT_TYPES.get(self.0 as usize).map_or(0, |(_, bits, _)| bits / 8)
+    }
+
+    /// The minor version of the C API that brought the type.
+    #[must_use]
+    pub fn since(self) -> i32 {
+        ELEMENT_TYPES.get(self.0 as usize).map_or(i32::MAX, |(_, _, since)| *since)
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A value with a name: an option, an attribute, a property (`PJRT_NamedValue`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedValue {
+    /// The name.
+    pub name: String,
+    /// Whether a zero byte follows the name, for hosts that read it as a C string.
+    pub name_is_terminated: bool,
+    /// The value.
+    pub value: Value,
+}
+
+/// The value of a [`NamedValue`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Text.
+    String(String),
+    /// A number.
+    Int64(i64),
+    /// Numbers.
+    Int64List(Vec<i64>),
+    /// A floating-point number.
+    Float(f32),
+    /// A truth value.
+    Bool(bool),
+    /// A type that the interface does not have, by its number.
+    Unknown(u32),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::String(text) => write!(f, "{text:?}"),
+            Self::Int64(number) => write!(f, "{number}"),
+            Self::Int64List(numbers) => write!(f, "{numbers:?}"),
+            Self::Float(number) => write!(f, "{number}"),
+            Self::Bool(truth) => write!(f, "{truth}"),
+            Self::Unknown(number) => write!(f, "a value of the unknown type {number}"),
+        }
+    }
+}
+
+/// Reads an array that a plugin gave.
+///
+/// # Safety
+///
+/// The pointer is null, or to `len` named values whose names and values can be read.
+pub(crate) unsafe fn named_values(start: *const PJRT_NamedValue, len: usize) -> Vec<NamedValue> {
+    // SAFETY: the caller's promise. The type says which field of the union is set; a byte after a name is read only where the
+    // interface's own tests do that, for names that plugins give.
+    unsafe {
+        let read = |raw: &PJRT_NamedValue| NamedValue {
+            name: text(raw.name, raw.name_size),
+            name_is_terminated: !raw.name.is_null() && raw.name.add(raw.name_size).read() == 0,
+            value: match raw.type_.0 {
+                0 => Value::String(text(raw.u.string_value, raw.value_size)),
+                1 => Value::Int64(raw.u.int64_value),
+                2 => Value::Int64List(array(raw.u.int64_array_value, raw.value_size).to_vec()),
+                3 => Value::Float(raw.u.float_value),
+                4 => Value::Bool((&raw const raw.u).cast::<u8>().read() != 0),
+                other => Value::Unknown(other),
+            },
+        };
+        array(start, len).iter().map(read).collect()
+    }
+}
+
+/// Named values of ours, as the interface wants them. The strings and lists stay in `values`.
+pub(crate) fn to_raw(values: &[NamedValue]) -> Vec<PJRT_NamedValue> {
+    let raw = |named: &NamedValue| {
+        let (type_, u, value_size) = match &named.value {
+            Value::String(text) => {
+                (0, PJRT_NamedValue_Union { string_value: text.as_ptr().cast() }, text.len())
+            }
+            Value::Int64(number) => (1, PJRT_NamedValue_Union { int64_value: *number }, 1),
+            Value::Int64List(list) => {
+                (2, PJRT_NamedValue_Union { int64_array_value: list.as_ptr() }, list.len())
+            }
+            Value::Float(number) => (3, PJRT_NamedValue_Union { float_value: *number }, 1),
+            Value::Bool(truth) => (4, PJRT_NamedValue_Union { bool_value: *truth }, 1),
+            Value::Unknown(number) => (*number, PJRT_NamedValue_Union { int64_value: 0 }, 1),
+        };
+        PJRT_NamedValue {
+            name: named.name.as_ptr().cast(),
+            name_size: named.name.len(),
+            type_: PJRT_NamedValue_Type(type_),
+            u,
+            value_size,
+            ..PJRT_NamedValue::zeroed()
+        }
+    };
+    values.iter().map(raw).collect()
+}
+
+/// Reads a string that a plugin gave; bytes that are not UTF-8 are replaced.
+///
+/// # Safety
+///
+/// The pointer is null, or to `len` bytes.
+pub(crate) unsafe fn text(start: *const c_char, len: usize) -> String {
+    // SAFETY: the caller's promise.
+    String::from_utf8_lossy(unsafe { bytes(start.cast(), len) }).into_owned()
+}
+
+/// Bytes that a plugin gave.
+///
+/// # Safety
+///
+/// The pointer is null, or to `len` bytes that stay for as long as the caller uses them.
+pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: usize) -> &'a [u8] {
+    // SAFETY: the caller's promise.
+    unsafe { array(start.cast::<u8>(), len) }
+}
+
+/// An array that a plugin gave. A null pointer is an empty one.
+///
+/// # Safety
+///
+/// The pointer is null, or to `len` elements that stay for as long as the caller uses them.
+pub(crate) unsafe fn array<'a, T>(start: *const T, len: usize) -> &'a [T] {
+    if start.is_null() || len == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { slice::from_raw_parts(start, len) }
+}

@@ -1,0 +1,22 @@
+//! Inspects, tests and runs PJRT plugins, without a framework.
+//!
+//! The program `cargo pjrt` has a verb for each of these modules:
+//!
+//! | verb | module | does |
+//! |---|---|---|
+//! | `inspect` | [`inspect`] | says what a plugin is: version, functions, extensions, attributes, which hosts it suits |
+//! | `run` | [`run`] | runs a StableHLO or HLO program through a plugin |
+//! | `conform` | [`conform`] | checks a plugin against the rules of the interface and what hosts need |
+//!
+//! They stand on [`host`], a small client of the C API.
+
+#![deny(unsafe_code)]
+
+pub mod child;
+pub mod compile_options;
+pub mod conform;
+pub mod host;
+pub mod inspect;
+pub mod npy;
+pub mod profile;
+pub mod run;

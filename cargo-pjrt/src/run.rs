@@ -1,0 +1,359 @@
+//! Runs a program through a plugin.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::compile_options::CompileOptions;
+use crate::host::{
+    Buffer, Client, CreateOption, ElementType, ExecuteOptions, HostArray, LoadedExecutable, Plugin, Program,
+};
+use crate::npy::{self, Array};
+
+/// What to run, and with what.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// The program: StableHLO as text or bytecode, or a serialized HloModuleProto
+    #[arg(required_unless_present = "replay")]
+    pub program: Option<PathBuf>,
+    /// The plugin, a shared library
+    #[arg(long, env = "PJRT_PLUGIN")]
+    pub plugin: PathBuf,
+    /// The arguments: "zeros", "ones", "random" for all, or one .npy file for each parameter
+    #[arg(long, num_args = 1.., default_value = "zeros")]
+    pub args: Vec<String>,
+    /// Write the results into this folder, as result_0.npy and so on, instead of printing them
+    #[arg(long)]
+    pub dump: Option<PathBuf>,
+    /// Replay a folder that a failed program left: program, options and arguments are in it
+    #[arg(long, conflicts_with = "program")]
+    pub replay: Option<PathBuf>,
+    /// The program's format: mlir, hlo or hlo_with_config; by default, it is guessed
+    #[arg(long)]
+    pub format: Option<String>,
+    /// An option for the client, such as num_devices=2; may be given several times
+    #[arg(long = "option", value_name = "NAME=VALUE")]
+    pub options: Vec<String>,
+    /// How many times to run it
+    #[arg(long, default_value_t = 1)]
+    pub repeat: usize,
+}
+
+/// The files of a folder that [`run`] replays.
+pub mod folder {
+    /// The program's bytes.
+    pub const PROGRAM: &str = "program";
+    /// Its format, as text.
+    pub const FORMAT: &str = "format";
+    /// The compile options, as the host gave them.
+    pub const OPTIONS: &str = "options.pb";
+    /// The arguments, `arguments/0.npy` and so on; none if the program failed to compile.
+    pub const ARGUMENTS: &str = "arguments";
+}
+
+/// A program and all that it needs.
+struct Job {
+    code: Vec<u8>,
+    format: String,
+    options: Vec<u8>,
+}
+
+/// Compiles a program, runs it, and prints or writes its results.
+///
+/// # Errors
+///
+/// With what happened, and where: the file, the plugin's own message, or the parameter.
+pub fn run(options: &Options) -> Result<(), String> {
+    let job = Job::new(options)?;
+    let parameters = job.parameters()?;
+    let arguments = match &options.replay {
+        Some(folder) => replayed_arguments(folder, &parameters)?,
+        None => arguments(&options.args, &parameters)?,
+    };
+    let plugin = Plugin::load(&options.plugin).map_err(|error| located(&options.plugin, &error))?;
+    let create_options = options.options.iter().map(|text| {
+        CreateOption::parse(text).ok_or_else(|| format!("{text:?} is no option: it should be name=value"))
+    });
+    let create_options = create_options.collect::<Result<Vec<_>, _>>()?;
+    let text = |error: crate::host::Error| error.to_string();
+    plugin.initialize().map_err(text)?;
+    let client = plugin.create_client(&create_options).map_err(text)?;
+    let program = Program { code: &job.code, format: &job.format };
+    let executable = client.compile(&program, &job.options).map_err(text)?;
+    let mut results = Vec::new();
+    for _ in 0..options.repeat.max(1) {
+        results = execute(&client, &executable, &arguments).map_err(text)?;
+    }
+    match &options.dump {
+        Some(folder) => write_all(folder, &results),
+        None => {
+            for (index, result) in results.iter().enumerate() {
+                println!("result {index}: {}", shown(result));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn located(path: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("{}: {error}", path.display())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| located(path, &error))
+}
+
+impl Job {
+    fn new(options: &Options) -> Result<Self, String> {
+        if let Some(from) = &options.replay {
+            let format = String::from_utf8_lossy(&read(&from.join(folder::FORMAT))?).trim().to_owned();
+            let compile_options = read(&from.join(folder::OPTIONS))?;
+            return Ok(Self { code: read(&from.join(folder::PROGRAM))?, format, options: compile_options });
+        }
+        let code = read(options.program.as_deref().unwrap_or(Path::new("")))?;
+        let text = std::str::from_utf8(&code).is_ok_and(|text| !text.contains('\0'));
+        let guessed = if text || code.starts_with(b"ML\xefR") { "mlir" } else { "hlo" };
+        let format = options.format.clone().unwrap_or_else(|| guessed.to_owned());
+        Ok(Self { code, format, options: CompileOptions::default().encode() })
+    }
+
+    /// The types and dimensions of the program's parameters.
+    fn parameters(&self) -> Result<Vec<(ElementType, Vec<i64>)>, String> {
+        let code = self.code.clone();
+        let module = match self.format.as_str() {
+            "mlir" => pjrt_stablehlo::parse(code),
+            "hlo" => pjrt_stablehlo::parse_hlo(code),
+            "hlo_with_config" => pjrt_stablehlo::parse_hlo_with_config(code),
+            other => return Err(format!("there is no format {other}; there are mlir, hlo, hlo_with_config")),
+        };
+        let module = module.map_err(|error| format!("the program cannot be read: {error}"))?;
+        let main = module.main().ok_or("the program has no function main")?;
+        let parameter = |(index, ty): (usize, &pjrt_stablehlo::ir::Type)| {
+            let array = ty.as_tensor().and_then(|tensor| {
+                let name = tensor.element_type().to_string();
+                Some((ElementType::by_name(&name)?, tensor.static_dims()?.to_vec()))
+            });
+            array.ok_or_else(|| format!("parameter {index} is a {ty}, and not an array of known dimensions"))
+        };
+        main.argument_types().iter().enumerate().map(parameter).collect()
+    }
+}
+
+fn size_of((element_type, dims): &(ElementType, Vec<i64>)) -> Result<usize, String> {
+    let size = dims.iter().try_fold(element_type.byte_size(), |size, dim| {
+        usize::try_from(*dim).ok().and_then(|dim| size.checked_mul(dim))
+    });
+    size.ok_or_else(|| format!("an array {element_type}{dims:?} is too large"))
+}
+
+/// Arrays for the parameters, as the command line says.
+fn arguments(words: &[String], parameters: &[(ElementType, Vec<i64>)]) -> Result<Vec<Array>, String> {
+    let all = match words {
+        [word] => fill_by_name(word),
+        _ => None,
+    };
+    if let Some(fill) = all {
+        let array = |(index, parameter): (usize, &(ElementType, Vec<i64>))| {
+            let mut bytes = vec![0; size_of(parameter)?];
+            fill(parameter.0, index as u64, &mut bytes)
+                .map_err(|why| format!("parameter {index}: {why}; give .npy files"))?;
+            Ok(Array { element_type: parameter.0, dims: parameter.1.clone(), bytes })
+        };
+        return parameters.iter().enumerate().map(array).collect();
+    }
+    if words.len() != parameters.len() {
+        return Err(format!(
+            "the program has {} parameters, and there are {} files",
+            parameters.len(),
+            words.len()
+        ));
+    }
+    let array = |(word, parameter): (&String, &(ElementType, Vec<i64>))| {
+        let array = npy::read(Path::new(word), parameter.0).map_err(|error| format!("{word}: {error}"))?;
+        matching(array, parameter).map_err(|error| format!("{word}: {error}"))
+    };
+    words.iter().zip(parameters).map(array).collect()
+}
+
+fn replayed_arguments(from: &Path, parameters: &[(ElementType, Vec<i64>)]) -> Result<Vec<Array>, String> {
+    let from = from.join(folder::ARGUMENTS);
+    if !from.exists() {
+        return arguments(&["zeros".to_owned()], parameters);
+    }
+    let array = |(index, parameter): (usize, &(ElementType, Vec<i64>))| {
+        let path = from.join(format!("{index}.npy"));
+        let array = npy::read(&path, parameter.0).map_err(|error| located(&path, &error))?;
+        matching(array, parameter).map_err(|error| located(&path, &error))
+    };
+    parameters.iter().enumerate().map(array).collect()
+}
+
+fn matching(array: Array, parameter: &(ElementType, Vec<i64>)) -> Result<Array, String> {
+    if (array.element_type, &array.dims) == (parameter.0, &parameter.1) {
+        return Ok(array);
+    }
+    let (element_type, dims) = parameter;
+    Err(format!("it is {}{:?}, the parameter {element_type}{dims:?}", array.element_type, array.dims))
+}
+
+/// Fills an array; `seed` is the parameter's number.
+type Fill = fn(ElementType, u64, &mut [u8]) -> Result<(), String>;
+
+fn fill_by_name(word: &str) -> Option<Fill> {
+    match word {
+        "zeros" => Some(|_, _, _| Ok(())),
+        "ones" => Some(|element_type, _, bytes| fill_with(element_type, bytes, || 1.0)),
+        "random" => Some(|element_type, seed, bytes| {
+            let mut state = seed;
+            fill_with(element_type, bytes, || uniform(&mut state))
+        }),
+        _ => None,
+    }
+}
+
+/// A number from -1 to 1, the same ones for the same start (SplitMix64).
+fn uniform(state: &mut u64) -> f64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut bits = *state;
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^= bits >> 31;
+    (bits >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+}
+
+/// Fills an array with numbers; those for integers are scaled to -8 to 8.
+fn fill_with(
+    element_type: ElementType,
+    bytes: &mut [u8],
+    mut next: impl FnMut() -> f64,
+) -> Result<(), String> {
+    let name = element_type.name();
+    let float = |name: &str| name.starts_with('f') || name.starts_with("complex") || name == "bf16";
+    let integer = |number: f64| if number == 1.0 { 1 } else { (number * 8.0) as i64 };
+    let part = match name {
+        "complex<f32>" => 4,
+        "complex<f64>" => 8,
+        _ => element_type.byte_size().max(1),
+    };
+    for element in bytes.chunks_exact_mut(part) {
+        match (name, part) {
+            ("i1", _) => element[0] = (integer(next()) & 1) as u8,
+            ("f32" | "complex<f32>", _) => element.copy_from_slice(&(next() as f32).to_le_bytes()),
+            ("f64" | "complex<f64>", _) => element.copy_from_slice(&next().to_le_bytes()),
+            // The upper half of an f32, which loses digits but no range.
+            ("bf16", _) => element.copy_from_slice(&(next() as f32).to_le_bytes()[2..]),
+            _ if float(name) => return Err(format!("there are no such numbers for {name}")),
+            _ if name.starts_with("ui") => {
+                element.copy_from_slice(&integer(next()).unsigned_abs().to_le_bytes()[..part]);
+            }
+            _ => element.copy_from_slice(&integer(next()).to_le_bytes()[..part]),
+        }
+    }
+    Ok(())
+}
+
+fn execute(
+    client: &Client,
+    executable: &LoadedExecutable,
+    arguments: &[Array],
+) -> crate::host::Result<Vec<Array>> {
+    let devices = executable.devices()?;
+    let mut by_device: Vec<Vec<Buffer>> = Vec::new();
+    for device in &devices {
+        let upload = |array: &Array| {
+            let array = HostArray::new(&array.bytes, array.element_type, &array.dims);
+            client.upload(&array, Some(*device), None).map(|uploaded| uploaded.buffer)
+        };
+        by_device.push(arguments.iter().map(upload).collect::<crate::host::Result<_>>()?);
+    }
+    let lists: Vec<Vec<&Buffer>> = by_device.iter().map(|list| list.iter().collect()).collect();
+    let launched =
+        executable.launch(&lists, &ExecuteOptions::default(), None, true).map_err(|refused| refused.error)?;
+    for done in &launched.done {
+        done.wait()?;
+    }
+    let result = |buffer: &Buffer| {
+        Ok(Array { element_type: buffer.element_type()?, dims: buffer.dims()?, bytes: buffer.read()? })
+    };
+    launched.outputs.iter().flatten().map(result).collect()
+}
+
+fn write_all(to: &Path, results: &[Array]) -> Result<(), String> {
+    std::fs::create_dir_all(to).map_err(|error| located(to, &error))?;
+    for (index, result) in results.iter().enumerate() {
+        npy::write(&to.join(format!("result_{index}.npy")), result)?;
+    }
+    Ok(())
+}
+
+/// An array for people: its type, and its first elements.
+fn shown(array: &Array) -> String {
+    const SHOWN: usize = 16;
+    let dims: String = array.dims.iter().map(|dim| format!("{dim}x")).collect();
+    let name = array.element_type.name();
+    let mut text = format!("tensor<{dims}{name}> [");
+    let size = array.element_type.byte_size().max(1);
+    for (index, element) in array.bytes.chunks_exact(size).take(SHOWN).enumerate() {
+        let comma = if index == 0 { "" } else { ", " };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{comma}{}", element_text(name, element));
+    }
+    let more = if array.bytes.len() / size > SHOWN { ", ..." } else { "" };
+    text + more + "]"
+}
+
+fn element_text(name: &str, bytes: &[u8]) -> String {
+    let f32 = |at: usize| bytes[at..].first_chunk().map_or(0.0, |bytes| f32::from_le_bytes(*bytes));
+    let f64 = |at: usize| bytes[at..].first_chunk().map_or(0.0, |bytes| f64::from_le_bytes(*bytes));
+    let mut wide = [0_u8; 8];
+    let len = bytes.len().min(8);
+    wide[..len].copy_from_slice(&bytes[..len]);
+    let unsigned = u64::from_le_bytes(wide);
+    let shift = 64 - 8 * len.max(1);
+    match name {
+        "i1" => (unsigned != 0).to_string(),
+        "f32" => f32(0).to_string(),
+        "f64" => f64(0).to_string(),
+        "bf16" => f32::from_bits((unsigned as u32) << 16).to_string(),
+        "complex<f32>" => format!("({}, {})", f32(0), f32(4)),
+        "complex<f64>" => format!("({}, {})", f64(0), f64(8)),
+        _ if name.starts_with("ui") => unsigned.to_string(),
+        _ if name.starts_with('i') => ((unsigned << shift) as i64 >> shift).to_string(),
+        _ => format!("{unsigned:#x}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_arguments_are_the_same_every_time_and_differ_between_parameters() {
+        let parameters = vec![(ElementType::F32, vec![8]), (ElementType::F32, vec![8])];
+        let once = arguments(&["random".into()], &parameters).unwrap();
+        assert_eq!(once, arguments(&["random".into()], &parameters).unwrap());
+        assert_ne!(once[0].bytes, once[1].bytes);
+        let first = f32::from_le_bytes(*once[0].bytes.first_chunk().unwrap());
+        assert!((-1.0..1.0).contains(&first) && first != 0.0, "{first}");
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_are_refused_by_name() {
+        let parameters = vec![(ElementType::F32, vec![8])];
+        let error = arguments(&["a.npy".into(), "b.npy".into()], &parameters).unwrap_err();
+        assert!(error.contains("1 parameters"), "{error}");
+        let f16 = vec![(ElementType::by_name("f16").unwrap(), vec![1])];
+        assert!(arguments(&["random".into()], &f16).unwrap_err().contains("f16"));
+    }
+
+    #[test]
+    fn elements_are_shown_as_numbers() {
+        let array = Array {
+            element_type: ElementType::S32,
+            dims: vec![2],
+            bytes: [1_i32, -2].map(i32::to_le_bytes).concat(),
+        };
+        assert_eq!(shown(&array), "tensor<2xi32> [1, -2]");
+        let truth = Array { element_type: ElementType::PRED, dims: vec![], bytes: vec![1] };
+        assert_eq!(shown(&truth), "tensor<i1> [true]");
+    }
+}
