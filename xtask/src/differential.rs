@@ -46,7 +46,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// The comparison of so many programs, with everything built. Failing programs go to `target/differential`.
-pub(crate) fn driver(programs: u64, seed: u64) -> Result<Command> {
+fn driver(programs: u64, seed: u64) -> Result<Command> {
     workspace::build_dev()?;
     let mut command = test_environment()?.python();
     command

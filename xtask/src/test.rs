@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::run::watch;
 use crate::venv::Venv;
-use crate::{corpus, differential, lowerings, packaged, wheel, workspace};
+use crate::{corpus, lowerings, packaged, wheel, workspace};
 
 /// What to run.
 #[derive(Args)]
@@ -31,9 +31,6 @@ struct Stage {
     run: fn() -> Result<Outcome>,
 }
 
-/// Random programs that the stage of that name runs: less than a minute's work.
-const RANDOM_PROGRAMS: u64 = 300;
-
 /// In an order in which what fails often and quickly comes first, and nothing is built twice.
 const STAGES: &[Stage] = &[
     Stage { name: "fmt", run: formatting },
@@ -43,7 +40,6 @@ const STAGES: &[Stage] = &[
     Stage { name: "corpus", run: corpus_programs },
     Stage { name: "mlir", run: mlir_agreement },
     Stage { name: "jax", run: jax },
-    Stage { name: "differential", run: random_programs },
     Stage { name: "conform", run: conform },
     Stage { name: "packaged", run: packaged_crates },
     Stage { name: "bindgen", run: bindings },
@@ -139,15 +135,6 @@ fn jax() -> Result<Outcome> {
 fn is_test_file(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("test_") && name.ends_with(".py")
-}
-
-/// A few random programs, always the same, give on refcpu what they give elsewhere.
-fn random_programs() -> Result<Outcome> {
-    let (status, text) = watch(&mut differential::driver(RANDOM_PROGRAMS, 1)?)?;
-    // `300 passed, 0 failed`, or a traceback.
-    let summary = text.lines().last().unwrap_or_default();
-    let failed = count(summary, "failed").max(u64::from(!status.success()));
-    Ok(Outcome { passed: count(summary, "passed"), failed })
 }
 
 /// An independent conformance prober for PJRT plugins, from PyPI.
