@@ -5,7 +5,7 @@
 //! that regions use too, so results are those of a [`crate::region::Region`], bit by bit. Windows of arrays are read and
 //! written in place. What the machine has no instruction for is done by the caller, who gets the arrays.
 //!
-//! An [`Assembler`] makes programs. Straight-line arithmetic goes through the [`Builder`] of regions, one for each block;
+//! An [`Assembler`] makes programs. Straight-line arithmetic goes through the `Builder` of regions, one for each block;
 //! an operation becomes an instruction when its result is first wanted in a cell.
 
 mod assembler;
