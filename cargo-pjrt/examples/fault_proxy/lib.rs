@@ -15,5 +15,5 @@
 #![allow(missing_docs, reason = "nobody depends on this library")]
 
 mod fault;
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "the one module that calls the foreign library")]
 mod table;

@@ -94,8 +94,7 @@ unsafe fn forward(slot: usize, args: *mut u8) -> *mut PJRT_Error {
 macro_rules! inner {
     ($slot:ident $args:ident { $($field:ident: $value:expr),* $(,)? }) => {{
         let mut args = $args { $($field: $value,)* ..$args::zeroed() };
-        // Some callers are unsafe code already.
-        #[allow(unused_unsafe)]
+        #[allow(unused_unsafe, reason = "some callers are unsafe code already")]
         // SAFETY: the struct is filled in as the interface wants it.
         let error = unsafe { ((*INNER.0).$slot.expect("a function of the good plugin"))(&raw mut args) };
         (args, error)

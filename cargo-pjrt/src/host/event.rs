@@ -125,7 +125,7 @@ impl Event {
     /// # Errors
     ///
     /// If the table has no such function.
-    #[allow(clippy::type_complexity)]
+    #[allow(clippy::type_complexity, reason = "one caller, which takes it apart at once")]
     pub fn error_through_own_table(&self) -> Result<Option<((Code, String), Error)>> {
         let mut args = PJRT_Event_Error_Args { event: self.raw, ..PJRT_Event_Error_Args::zeroed() };
         let raw = self.plugin.call_raw(&mut args)?;

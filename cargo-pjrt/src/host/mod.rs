@@ -7,7 +7,7 @@
 //! Objects destroy what they hold when they are dropped. Except where a type has a lifetime, they may be dropped in any order,
 //! also after their client: the interface's hosts do that, and [`crate::conform`] tests it.
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "the one module that calls the foreign library")]
 
 mod buffer;
 mod client;

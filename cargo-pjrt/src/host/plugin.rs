@@ -334,7 +334,7 @@ pub(crate) use destroyed_by;
 /// Fills in an Args struct and calls its function: `call!(plugin, PJRT_Buffer_Delete_Args { buffer })`.
 macro_rules! call {
     ($plugin:expr, $args:ident { $($field:ident $(: $value:expr)?),* $(,)? }) => {{
-        #[allow(clippy::needless_update)]
+        #[allow(clippy::needless_update, reason = "some structs have no field beside those given")]
         let args = pjrt_sys::$args { $($field $(: $value)?,)* ..<pjrt_sys::$args as pjrt_sys::SizedStruct>::zeroed() };
         $plugin.call(args)
     }};

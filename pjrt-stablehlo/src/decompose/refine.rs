@@ -124,14 +124,7 @@ fn with_main(module: &Module, old: &Function, main: Function) -> Result<Module, 
     let called = |function: &Function| liveness::references(module, &everything, function);
     let before = reached(functions.len(), called(old), |index| called(&functions[index]));
     let after = reached(functions.len(), called(&main), |index| called(&functions[index]));
-    let mut result = Module::new();
-    result.name = module.name.clone();
-    result.attributes = module.attributes.clone();
-    result.location = module.location.clone();
-    result.source_version = module.source_version;
-    for mesh in module.meshes() {
-        result.add_mesh(mesh.clone());
-    }
+    let mut result = module.without_functions();
     let mut main = Some(main);
     for (index, function) in functions.iter().enumerate() {
         let is_private = function.visibility == Some(Visibility::Private);

@@ -62,14 +62,7 @@ pub(super) fn rewrite(
     mode: Mode,
     origins: &mut Origins,
 ) -> Result<Module, Error> {
-    let mut result = Module::new();
-    result.name = module.name.clone();
-    result.attributes = module.attributes.clone();
-    result.location = module.location.clone();
-    result.source_version = module.source_version;
-    for mesh in module.meshes() {
-        result.add_mesh(mesh.clone());
-    }
+    let mut result = module.without_functions();
     let kept = match mode {
         Mode::Types | Mode::Refine => vec![true; module.functions().len()],
         Mode::Ops => liveness::kept_functions(module, core),

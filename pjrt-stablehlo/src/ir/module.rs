@@ -97,6 +97,19 @@ impl Module {
         Module::default()
     }
 
+    /// This module's name, attributes, location and meshes: what a rewritten one starts from.
+    pub(crate) fn without_functions(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            attributes: self.attributes.clone(),
+            location: self.location.clone(),
+            source_version: self.source_version,
+            functions: Vec::new(),
+            meshes: self.meshes.clone(),
+            symbols: HashMap::new(),
+        }
+    }
+
     /// The functions in the order of the program.
     pub fn functions(&self) -> &[Function] {
         &self.functions

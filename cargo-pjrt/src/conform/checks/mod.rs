@@ -3,7 +3,7 @@
 /// The language of the fault plugin.
 #[cfg(test)]
 #[path = "../../../examples/fault_proxy/fault.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "tests only read faults; the proxy plants them")]
 mod fault;
 
 mod buffer;
