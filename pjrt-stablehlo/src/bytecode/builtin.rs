@@ -35,23 +35,23 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
         8 => integer(decoder)?,
         9 => float(decoder)?,
         10 => {
-            let callee = decoder.location()?;
-            location(LocationKind::CallSite { callee, caller: decoder.location()? })
+            let (callee, caller) = (decoder.location()?, decoder.location()?);
+            location(decoder, LocationKind::CallSite { callee, caller })
         }
         11 => {
             let file = decoder.location_name()?;
             let line = position(decoder)?;
             let column = position(decoder)?;
-            location(LocationKind::File { file, line, column, end_line: line, end_column: column })
+            location(decoder, LocationKind::File { file, line, column, end_line: line, end_column: column })
         }
         code @ (12 | 13) => {
             let parts = decoder.list(Decoder::location)?;
             let metadata = if code == 13 { Some(decoder.attribute()?) } else { None };
-            location(LocationKind::Fused { parts, metadata })
+            location(decoder, LocationKind::Fused { parts, metadata })
         }
         14 => {
-            let name = decoder.location_name()?;
-            location(LocationKind::Name { name, child: decoder.location()? })
+            let (name, child) = (decoder.location_name()?, decoder.location()?);
+            location(decoder, LocationKind::Name { name, child })
         }
         15 => Attribute::Location(Location::UNKNOWN),
         16 => resource(decoder)?,
@@ -71,7 +71,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
                 [line, column, end_line, end_column] => (line, column, end_line, end_column),
                 _ => return Err(decoder.cursor.error("expected at most 4 numbers in a file location")),
             };
-            location(LocationKind::File { file, line, column, end_line, end_column })
+            location(decoder, LocationKind::File { file, line, column, end_line, end_column })
         }
         code => {
             return Err(start.error(format!("attribute code {code} of dialect 'builtin' is not supported")));
@@ -79,7 +79,10 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     })
 }
 
-fn location(kind: LocationKind) -> Attribute {
+fn location(decoder: &Decoder<'_>, kind: LocationKind) -> Attribute {
+    if decoder.is_incomplete() {
+        return Attribute::Unit;
+    }
     Attribute::Location(Location::new(kind))
 }
 

@@ -6,6 +6,7 @@ use super::ops::{Budget, KnownName, Meaning, RawAttributes, other_op, table_op};
 use super::sections::{
     FORMAT_ELIDED_LOCATIONS, FORMAT_LAZY_REGIONS, FORMAT_USE_LIST_ORDERS, File, SECTION_IR, section,
 };
+use super::templates::{Key, Template, Templates};
 use crate::ir::ops::{FuncReturn, Return};
 use crate::ir::{
     Attribute, BlockId, Body, DictionaryAttribute, Function, FunctionType, Location, MeshDeclaration, Module,
@@ -46,6 +47,7 @@ pub(crate) fn read(input: Bytes) -> Result<Module, Error> {
         file: &file,
         entries,
         names,
+        templates: Templates::new(file.properties.len()),
         budget,
         module,
         function: None,
@@ -109,6 +111,7 @@ struct Reader<'a> {
     file: &'a File,
     entries: Entries,
     names: Vec<Result<KnownName, Error>>,
+    templates: Templates,
     budget: Budget,
     module: Module,
     function: Option<Function>,
@@ -122,6 +125,9 @@ struct Reader<'a> {
 struct OpHead {
     name: usize,
     location: Location,
+    /// What an operation of the table has as attributes, where another one can have the same.
+    key: Option<Key>,
+    /// Not read when there is a template for `key`.
     attributes: RawAttributes,
     result_types: Vec<Type>,
     operands: Vec<u64>,
@@ -385,17 +391,20 @@ impl<'a> Reader<'a> {
         let parts = cursor.byte()?;
         let location = self.location(&mut cursor)?;
         let mut dictionary = DictionaryAttribute::default();
+        let mut dictionary_index = None;
         if parts & mask::ATTRIBUTES != 0 {
             let index = cursor.varint()?;
             match self.entries.attribute(self.file, &cursor, index)? {
                 Attribute::Dictionary(entries) => {
                     self.budget.charge_entries(entries.len())?;
                     dictionary = entries.clone();
+                    dictionary_index = Some(index);
                 }
                 other => return Err(cursor.error(format!("expected a dictionary, found {}", other.kind()))),
             }
         }
         let mut properties = None;
+        head.key = None;
         if parts & mask::PROPERTIES != 0 {
             let index = cursor.varint()?;
             let range = usize::try_from(index).ok().and_then(|index| self.file.properties.get(index));
@@ -403,8 +412,12 @@ impl<'a> Reader<'a> {
                 return Err(cursor.error(format!("expected the index of properties, found {index}")));
             };
             properties = Some(Cursor::new_like(&cursor, range.clone()));
+            head.key = Some(Key { name, properties: index as usize, dictionary: dictionary_index });
         }
-        if let Ok(known) = &self.names[name] {
+        let has_template = head.key.is_some_and(|key| self.templates.get(key).is_some());
+        if let Ok(known) = &self.names[name]
+            && !has_template
+        {
             let attributes =
                 head.attributes.read(self.file, &mut self.entries, known, dictionary, properties);
             attributes.map_err(|error| error.in_op(known.name.clone(), &location))?;
@@ -600,9 +613,27 @@ impl<'a> Reader<'a> {
             }
             Meaning::Return => (Op::Return(Return {}), head.attributes.discardable(name)),
             Meaning::Table(code) => {
-                let mut op = table_op(name, code, &head.attributes, &mut self.budget, &head.location)?;
+                let template = head.key.and_then(|key| self.templates.get(key));
+                let (mut op, discardable) = match template {
+                    Some(template) => {
+                        self.budget.charge_entries(template.numbers)?;
+                        (template.op.clone(), template.discardable.clone())
+                    }
+                    None => {
+                        let before = self.budget.left();
+                        let op = table_op(name, code, &head.attributes, &mut self.budget, &head.location)?;
+                        let discardable = head.attributes.discardable(name);
+                        // Each constant has a value of its own.
+                        if let Some(key) = head.key.filter(|_| code != OpCode::Constant) {
+                            let numbers = before - self.budget.left();
+                            let (op, discardable) = (op.clone(), discardable.clone());
+                            self.templates.set(key, Template { op, discardable, numbers });
+                        }
+                        (op, discardable)
+                    }
+                };
                 op.fill_defaults(rank);
-                (op, head.attributes.discardable(name))
+                (op, discardable)
             }
             _ => other_op(name, std::mem::take(&mut head.attributes)),
         };

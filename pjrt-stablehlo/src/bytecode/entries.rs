@@ -44,6 +44,9 @@ enum Node {
 pub(super) struct Entries {
     attributes: Vec<Entry<Attribute>>,
     types: Vec<Entry<Type>>,
+    /// The lists of [`Entries::resolve`], to be used again.
+    missing: Vec<Node>,
+    path: Vec<(Node, u32)>,
 }
 
 /// Attempts at an entry. Each but the last ends with entries that are missing; typed lists need a few.
@@ -60,7 +63,7 @@ impl Entries {
         let attributes = read_table(file, &mut offsets, attribute_count, &mut position, entries.end)?;
         let types = read_table(file, &mut offsets, type_count, &mut position, entries.end)?;
         offsets.finish("the offsets of attributes and types")?;
-        Ok(Entries { attributes, types })
+        Ok(Entries { attributes, types, missing: Vec::new(), path: Vec::new() })
     }
 
     /// The attribute at an index that was read from `cursor`.
@@ -94,17 +97,27 @@ impl Entries {
 
     /// Decodes an entry and all that it refers to.
     fn resolve(&mut self, file: &File, node: Node) -> Result<(), Error> {
-        let mut missing = Vec::new();
-        self.decode(file, node, &mut missing)?;
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let mut path = vec![(node, 0)];
+        let mut missing = std::mem::take(&mut self.missing);
+        let mut path = std::mem::take(&mut self.path);
+        path.clear();
+        path.push((node, 0));
+        let resolved = self.resolve_path(file, &mut path, &mut missing);
+        (self.missing, self.path) = (missing, path);
+        resolved
+    }
+
+    /// Decodes the last entry of a path, all that it refers to, and then the others.
+    fn resolve_path(
+        &mut self,
+        file: &File,
+        path: &mut Vec<(Node, u32)>,
+        missing: &mut Vec<Node>,
+    ) -> Result<(), Error> {
         while let Some((node, attempts)) = path.pop() {
             if self.is_decoded(node) {
                 continue;
             }
-            self.decode(file, node, &mut missing)?;
+            self.decode(file, node, missing)?;
             if missing.is_empty() {
                 continue;
             }

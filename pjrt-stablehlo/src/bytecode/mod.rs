@@ -11,6 +11,7 @@ mod quant;
 mod sdy;
 mod sections;
 mod stablehlo;
+mod templates;
 mod tensor;
 mod vhlo;
 

@@ -339,6 +339,11 @@ impl Budget {
         Budget(input_len.saturating_mul(ATTRIBUTE_NUMBERS_PER_BYTE).saturating_add(ATTRIBUTE_NUMBERS_BASE))
     }
 
+    /// How many there may still be.
+    pub(super) fn left(&self) -> usize {
+        self.0
+    }
+
     /// Counts what is copied when an attribute becomes a field of an operation.
     fn charge(&mut self, attribute: &Attribute) -> Result<(), Error> {
         let numbers = match attribute {

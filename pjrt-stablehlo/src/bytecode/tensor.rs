@@ -26,7 +26,7 @@ pub(super) fn ranked(
         return Err(decoder.cursor.error(format!("expected a dimension's size, found {size}")));
     }
     let (element_type, quantization) = match element {
-        Type::Scalar(element_type) => (element_type, None),
+        Type::Scalar(element_type) if element_type != ElementType::Tf32 => (element_type, None),
         Type::Quantized(quantization) => (ElementType::Quantized, Some(quantization)),
         other => return Err(decoder.cursor.error(format!("expected an element type, found {other}"))),
     };

@@ -190,6 +190,11 @@ impl<'a> Parser<'a> {
         } else {
             ElementType::F64
         };
+        if ty.is_float() && kind == Kind::Integer && !digits.starts_with("0x") {
+            return Err(
+                self.error_at(start, format!("expected a number with a point for {ty}, found {digits}"))
+            );
+        }
         self.number(digits, negative, ty, start)
     }
 
@@ -239,8 +244,11 @@ impl<'a> Parser<'a> {
     fn array_element(&mut self, ty: ElementType) -> Result<u64, Error> {
         let start = self.token.start;
         let negative = self.eat("-");
-        let is_number = matches!(self.token.kind, Kind::Integer | Kind::Float);
-        if !is_number && !(ty == ElementType::I1 && (self.at("true") || self.at("false"))) {
+        if ty == ElementType::I1 {
+            if negative || !(self.at("true") || self.at("false")) {
+                return Err(self.expected("'true' or 'false'"));
+            }
+        } else if !matches!(self.token.kind, Kind::Integer | Kind::Float) {
             return Err(self.expected("a number"));
         }
         let text = self.advance();

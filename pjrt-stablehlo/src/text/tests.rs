@@ -631,3 +631,24 @@ fn assembly_takes_what_mlir_takes() {
     let barrier = "%0 = sdy.propagation_barrier %a allowed_direction=BACKWARD : tensor<4xf32>\nreturn %0 : tensor<4xf32>";
     assert!(body(&function(barrier)).contains("<{allowed_direction = 2 : i32}>"));
 }
+
+#[test]
+fn numbers_are_written_in_the_way_of_their_type() {
+    let with = |attribute: &str| {
+        format!(
+            "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> attributes {{x.y = {attribute}}} {{\nreturn %a : tensor<4xf32>\n}}"
+        )
+    };
+    for valid in ["1.0 : f32", "0x3F800000 : f32", "-1.0 : bf16", "1 : i32", "true", "array<i1: true, false>"] {
+        module(&with(valid));
+    }
+    for (wrong, expected) in [
+        ("1 : f32", "expected a number with a point for f32, found 1"),
+        ("-1 : bf16", "expected a number with a point for bf16, found 1"),
+        ("array<i1: 1>", "expected 'true' or 'false'"),
+        ("array<i1: -true>", "expected 'true' or 'false'"),
+    ] {
+        let found = failure(&with(wrong));
+        assert!(found.contains(expected), "{wrong}: {found}");
+    }
+}

@@ -3,6 +3,7 @@
 mod chlo;
 mod declared;
 mod interface;
+mod sharding;
 mod structure;
 mod types;
 
@@ -20,9 +21,9 @@ use crate::{Error, ErrorKind};
 /// * types: bounds, quantization parameters, and that numbers of elements fit into 63 bits;
 /// * operations: every constraint of the StableHLO specification that can be decided before run time, and the types that
 ///   it lists for inputs and outputs. Declared result types have to agree with what
-///   [`infer_result_types`](crate::infer_result_types) gives.
-///
-/// * CHLO's operations: elements, shapes and attributes as its verifier in MLIR has them.
+///   [`infer_result_types`](crate::infer_result_types) gives;
+/// * CHLO's operations: elements, shapes and attributes as its verifier in MLIR has them;
+/// * shardings of Shardy: their meshes and axes exist, no axis is used twice, and they have the value's rank.
 ///
 /// Sizes that are not known before run time agree with every size up to their bound. What MLIR's verifier accepts beyond
 /// the specification, and frameworks write, is accepted: element types of different widths in products, floats of any width
@@ -40,6 +41,7 @@ pub fn verify(module: &Module) -> Result<(), Error> {
             operation(&Context { module, body: &function.body, op })?;
         }
     }
+    sharding::check(module)?;
     structure::calls(module)
 }
 
