@@ -639,7 +639,8 @@ fn numbers_are_written_in_the_way_of_their_type() {
             "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> attributes {{x.y = {attribute}}} {{\nreturn %a : tensor<4xf32>\n}}"
         )
     };
-    for valid in ["1.0 : f32", "0x3F800000 : f32", "-1.0 : bf16", "1 : i32", "true", "array<i1: true, false>"] {
+    for valid in ["1.0 : f32", "0x3F800000 : f32", "-1.0 : bf16", "1 : i32", "true", "array<i1: true, false>"]
+    {
         module(&with(valid));
     }
     for (wrong, expected) in [

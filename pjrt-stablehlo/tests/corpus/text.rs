@@ -1,68 +1,12 @@
-//! Reads the text forms of a corpus folder: every one has to read and verify, and to give the same module as the other
-//! forms of its record.
-//!
-//! The folder comes from `PJRT_CORPUS`, and one of programs that hosts sent from `PJRT_CAPTURED`. Without them the
-//! tests are skipped with a note, except in CI.
-
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+//! Text: every form has to read and verify, and to give the same module as the other forms of its record.
 
 use pjrt_stablehlo::parse;
-use serde_json::Value;
 
-/// The folder of a variable; `None` with a note when it is not set.
-fn folder(variable: &str) -> Option<PathBuf> {
-    match std::env::var_os(variable) {
-        Some(folder) => Some(folder.into()),
-        None if std::env::var_os("CI").is_some() => panic!("{variable} has to be set in CI"),
-        None => {
-            eprintln!("skipped: {variable} is not set");
-            None
-        }
-    }
-}
-
-fn records(path: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(path).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-/// A record of the corpus: its forms by name.
-struct Record {
-    name: String,
-    category: String,
-    forms: BTreeMap<String, Vec<u8>>,
-}
-
-fn corpus(folder: &Path) -> Vec<Record> {
-    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
-    paths.sort();
-    let mut found = Vec::new();
-    for path in paths {
-        let blob = fs::read(path.with_extension("bin")).unwrap();
-        for record in records(&path) {
-            let name = format!("{}/{}", record["group"].as_str().unwrap(), record["name"].as_str().unwrap());
-            let forms = record["programs"].as_object().unwrap().iter().map(|(form, place)| {
-                let start = place["off"].as_u64().unwrap() as usize;
-                (form.clone(), blob[start..start + place["len"].as_u64().unwrap() as usize].to_vec())
-            });
-            let category = record["category"].as_str().unwrap().to_owned();
-            found.push(Record { name, category, forms: forms.collect() });
-        }
-    }
-    found
-}
+use crate::damage::Random;
+use crate::files::{Record, captured, corpus, folder, report};
 
 fn is_text(form: &str) -> bool {
     form.starts_with("mlir") || matches!(form, "generic" | "pretty")
-}
-
-fn report(what: &str, total: usize, failures: &[String]) {
-    println!("{what}: {} of {total}", total - failures.len());
-    let shown: Vec<_> = failures.iter().take(60).cloned().collect();
-    assert!(failures.is_empty(), "{} of {total} {what} failed:\n{}", failures.len(), shown.join("\n"));
 }
 
 #[test]
@@ -77,7 +21,7 @@ fn every_text_of_the_corpus_reads() {
             }
             total += 1;
             if let Err(error) = parse(text.clone()) {
-                failures.push(format!("{} ({}) {form}: {error}", record.name, record.category));
+                failures.push(format!("{} ({}) {form}: {error}", record.name, record.category()));
             }
         }
     }
@@ -87,19 +31,10 @@ fn every_text_of_the_corpus_reads() {
 #[test]
 fn every_captured_text_reads() {
     let Some(folder) = folder("PJRT_CAPTURED") else { return };
-    let mut failures = Vec::new();
-    let mut total = 0;
-    for record in records(&folder.join("manifest.jsonl")) {
-        if record["format"].as_str() != Some("mlir-text") {
-            continue;
-        }
-        total += 1;
-        let bytes = fs::read(folder.join(record["program"].as_str().unwrap())).unwrap();
-        if let Err(error) = parse(bytes) {
-            failures.push(format!("{}: {error}", record["name"]));
-        }
-    }
-    report("captured texts", total, &failures);
+    let programs = captured(&folder, "mlir-text");
+    let failure = |(name, text): &(String, Vec<u8>)| Some(format!("{name}: {}", parse(text.clone()).err()?));
+    let failures: Vec<_> = programs.iter().filter_map(failure).collect();
+    report("captured texts", programs.len(), &failures);
 }
 
 /// Records of which forms that should be the same differ in what this crate keeps as the text writes it (`chlo.ragged_dot`
@@ -215,18 +150,6 @@ fn bytecode_and_text_are_the_same_module() {
     report("programs have the same operations in bytecode and text", total, &failures);
 }
 
-/// A small generator of pseudo-random numbers, so that failures repeat.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit.max(1) as u64) as usize
-    }
-}
-
 /// Pieces that texts are made of, to be put in other places.
 const PIECES: &[&str] = &[
     "(",
@@ -279,7 +202,7 @@ fn damaged_texts_give_errors_or_modules() {
         .filter(|(form, text)| is_text(form) && text.len() < 20_000)
         .map(|(_, text)| text)
         .collect();
-    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut random = Random::new();
     let mut outcomes = (0, 0);
     for round in 0..12_000 {
         let mut bytes = texts[random.below(texts.len())].clone();

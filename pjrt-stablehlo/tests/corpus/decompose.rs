@@ -1,29 +1,15 @@
-//! Decomposes the programs of a corpus folder: each has to become a program of core operations only that verifies, or give
-//! an error that names the operation.
-//!
-//! The folder comes from `PJRT_CORPUS`; without it the test is skipped with a note, except in CI. That they compute the same
-//! shows `cargo xtask corpus -- --decompose`.
+//! Decompositions: each program has to become one of core operations only that verifies, or give an error that names the
+//! operation. That they compute the same shows `cargo xtask corpus -- --decompose`.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pjrt_stablehlo::decompose::{Argument, CoreOps, decompose, refine_shapes};
 use pjrt_stablehlo::ir::{Literal, LiteralData, OpCode, Trait};
 use pjrt_stablehlo::{Error, ErrorKind, Module};
 use serde_json::Value;
 
-/// The folder of the corpus; `None` with a note when it is not set.
-fn corpus_folder() -> Option<PathBuf> {
-    match std::env::var_os("PJRT_CORPUS") {
-        Some(folder) => Some(folder.into()),
-        None if std::env::var_os("CI").is_some() => panic!("PJRT_CORPUS has to be set in CI"),
-        None => {
-            eprintln!("skipped: PJRT_CORPUS is not set");
-            None
-        }
-    }
-}
+use crate::files::{corpus, folder};
 
 /// A form of a record that can be read.
 struct Program {
@@ -35,25 +21,12 @@ struct Program {
 
 /// The forms `vhlo` and `mlir` of all records, which hold different operations: composites, and CHLO.
 fn programs(folder: &Path) -> Vec<Program> {
-    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
-    paths.sort();
     let mut programs = Vec::new();
-    for path in paths {
-        let blob = fs::read(path.with_extension("bin")).unwrap();
-        for line in fs::read_to_string(&path).unwrap().lines() {
-            let record: Value = serde_json::from_str(line).unwrap();
-            let text = |key: &str| record[key].as_str().unwrap().to_owned();
-            for form in ["vhlo", "mlir", "vhlo_dynamic"] {
-                let Some(place) = record["programs"].get(form) else { continue };
-                let start = place["off"].as_u64().unwrap() as usize;
-                programs.push(Program {
-                    name: format!("{}/{}", text("group"), text("name")),
-                    category: text("category"),
-                    form: form.to_owned(),
-                    bytes: blob[start..start + place["len"].as_u64().unwrap() as usize].to_vec(),
-                });
-            }
+    for mut record in corpus(folder) {
+        for form in ["vhlo", "mlir", "vhlo_dynamic"] {
+            let Some(bytes) = record.forms.remove(form) else { continue };
+            let (name, category) = (record.name.clone(), record.category().to_owned());
+            programs.push(Program { name, category, form: form.to_owned(), bytes });
         }
     }
     programs
@@ -97,7 +70,7 @@ fn smallest() -> CoreOps {
 }
 
 fn decompose_all(set: &str, core: &CoreOps, expected_failures: &[(&str, &str)]) {
-    let Some(folder) = corpus_folder() else { return };
+    let Some(folder) = folder("PJRT_CORPUS") else { return };
     let mut counts: BTreeMap<(String, String), [usize; 2]> = BTreeMap::new();
     let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for program in programs(&folder) {
@@ -166,7 +139,7 @@ fn programs_become_the_smallest_set() {
 
 #[test]
 fn a_set_of_everything_changes_nothing() {
-    let Some(folder) = corpus_folder() else { return };
+    let Some(folder) = folder("PJRT_CORPUS") else { return };
     let all = OpCode::ALL.iter().copied().fold(CoreOps::default(), CoreOps::with).with_quantized_types();
     for program in programs(&folder).into_iter().filter(|program| program.form == "vhlo").step_by(7) {
         let module = pjrt_stablehlo::parse(program.bytes).unwrap();
@@ -182,15 +155,12 @@ fn sizes(value: &Value) -> Vec<i64> {
 
 #[test]
 fn programs_of_unknown_shapes_become_core_operations_once_their_arguments_are_known() {
-    let Some(folder) = corpus_folder() else { return };
-    let blob = fs::read(folder.join("dynamic.bin")).unwrap();
+    let Some(folder) = folder("PJRT_CORPUS") else { return };
     let mut count = 0;
-    for line in fs::read_to_string(folder.join("dynamic.jsonl")).unwrap().lines() {
-        let record: Value = serde_json::from_str(line).unwrap();
-        let (name, place) = (&record["name"], &record["programs"]["vhlo_dynamic"]);
-        let start = place["off"].as_u64().unwrap() as usize;
-        let bytes = blob[start..start + place["len"].as_u64().unwrap() as usize].to_vec();
-        let module = pjrt_stablehlo::parse(bytes).unwrap();
+    for record in corpus(&folder) {
+        let Some(bytes) = record.forms.get("vhlo_dynamic") else { continue };
+        let (name, record) = (&*record.name, &record.manifest);
+        let module = pjrt_stablehlo::parse(bytes.clone()).unwrap();
         // Sizes as numbers come first, then the tensors.
         let mut declared =
             module.main().unwrap().argument_types().iter().map(|ty| ty.as_tensor().unwrap().clone());
@@ -206,7 +176,7 @@ fn programs_of_unknown_shapes_become_core_operations_once_their_arguments_are_kn
         let core = CoreOps::default();
         let refined = refine_shapes(&module, &arguments).unwrap_or_else(|error| panic!("{name}: {error}"));
         let decomposed = decompose(&refined, &core).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_core(name.as_str().unwrap(), &decomposed, &core);
+        assert_core(name, &decomposed, &core);
         let found = decomposed.main().unwrap().result_types().iter();
         let found: Vec<Vec<i64>> = found.map(|ty| ty.as_tensor().unwrap().dims().to_vec()).collect();
         let expected = record["outputs"].as_array().unwrap().iter();
