@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 pub mod compile;
+pub mod dump;
 pub mod exec;
 pub mod graph;
 pub mod plan;

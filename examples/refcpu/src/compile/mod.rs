@@ -3,7 +3,6 @@
 mod assign;
 mod control;
 mod core_ops;
-mod dump;
 mod emit;
 mod error;
 mod fuse;
@@ -22,11 +21,11 @@ pub(crate) use units::padded_dims;
 
 use crate::graph::Graph;
 use crate::plan::{Donation, Interface, Parameter, Plan, ResultInfo};
-use dump::Dump;
 use error::Result;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Attribute, Function};
 use sharding::OfMain;
+use std::fmt::Display;
 use std::sync::Arc;
 
 /// Compiles a program.
@@ -34,16 +33,18 @@ use std::sync::Arc;
 /// # Errors
 /// If the program is wrong, or needs something that refcpu does not have.
 pub fn compile(module: &Module, options: &CompileOptions) -> Result<Plan> {
+    let dump = |pass: &str, program: &dyn Display| {
+        if let Some(dump) = &options.dump {
+            dump.pass(pass, program);
+        }
+    };
+    dump("program.mlir", module);
     let module = &*core_ops::to_core_ops(module)?;
-    let mut dump = Dump::new(module);
+    dump("core_ops.mlir", module);
     let (graph, mut shardings) = lower::lower(module, options)?;
-    if let Some(dump) = &mut dump {
-        dump.graph("lower", &graph);
-    }
+    dump("lower.graph", &graph);
     let graph = recognise::recognise(&graph);
-    if let Some(dump) = &mut dump {
-        dump.graph("recognise", &graph);
-    }
+    dump("recognise.graph", &graph);
     let inspected = std::mem::take(&mut shardings.inspected);
     let interface = Interface::of(module, &graph, shardings)?;
     debug_assert_eq!(crate::graph::verify(&graph), Ok(()));
@@ -52,9 +53,7 @@ pub fn compile(module: &Module, options: &CompileOptions) -> Result<Plan> {
     plan.num_partitions = options.num_partitions;
     plan.global_view = options.use_spmd_partitioning;
     plan.inspected = inspected;
-    if let Some(dump) = &mut dump {
-        dump.plan(&plan.program);
-    }
+    dump("program.plan", &plan.program);
     Ok(plan)
 }
 

@@ -1,7 +1,10 @@
 //! How to compile.
 
+use crate::dump::Dump;
+use std::sync::Arc;
+
 /// What the caller says about the run: from PJRT's compile options.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct CompileOptions {
     /// Copies of the program, each with its own data.
     pub num_replicas: usize,
@@ -17,6 +20,8 @@ pub struct CompileOptions {
     pub propagate_to_parameters: Vec<bool>,
     /// The same for results.
     pub propagate_to_results: Vec<bool>,
+    /// Where to write what each pass made.
+    pub dump: Option<Arc<Dump>>,
 }
 
 impl Default for CompileOptions {
@@ -28,6 +33,7 @@ impl Default for CompileOptions {
             fuse: true,
             propagate_to_parameters: Vec::new(),
             propagate_to_results: Vec::new(),
+            dump: None,
         }
     }
 }

@@ -4,6 +4,7 @@ use super::element_type::to_pjrt;
 use super::errors::compile_error;
 use super::sharding::{Cut, hlo_text};
 use crate::compile::{self, CompileOptions};
+use crate::dump::Dump;
 use crate::graph::Shape;
 use crate::plan::{Donation, Plan};
 use pjrt_plugin::{
@@ -22,6 +23,8 @@ pub struct RefcpuExecutable {
     donated: Vec<usize>,
     pub(super) parameter_cuts: Vec<Cut>,
     pub(super) output_cuts: Vec<Cut>,
+    /// Where runs are noted.
+    pub(super) dump: Option<Arc<Dump>>,
 }
 
 impl RefcpuExecutable {
@@ -31,6 +34,22 @@ impl RefcpuExecutable {
     /// If the program cannot be read or is wrong, needs something that refcpu does not have, or is sharded in a form
     /// that is not supported.
     pub(super) fn compile<C: PjrtClient>(request: CompileRequest<'_, C>) -> Result<Self> {
+        let dump = Dump::new().map(Arc::new);
+        if let Some(dump) = &dump {
+            let (program, options) = (request.program, request.options);
+            dump.request(program.code(), program.format().name(), &options.encode());
+        }
+        let compiled = Self::compile_dumped(request, dump.clone());
+        if let (Some(dump), Err(error)) = (&dump, &compiled) {
+            dump.error(error);
+        }
+        compiled
+    }
+
+    fn compile_dumped<C: PjrtClient>(
+        request: CompileRequest<'_, C>,
+        dump: Option<Arc<Dump>>,
+    ) -> Result<Self> {
         if let Some((name, _)) = request.options.overrides.iter().find(|(name, _)| !is_ignored_override(name))
         {
             return Err(Error::invalid_argument(format!("No such compile option: '{name}'"))
@@ -53,6 +72,7 @@ impl RefcpuExecutable {
             fuse: std::env::var_os("REFCPU_FUSION").is_none_or(|value| value != "0"),
             propagate_to_parameters: request.options.allow_spmd_sharding_propagation_to_parameters.clone(),
             propagate_to_results: request.options.allow_spmd_sharding_propagation_to_output.clone(),
+            dump: dump.clone(),
         };
         let plan = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
         let kind = |attribute: Option<&Attribute>| attribute.and_then(Attribute::as_str).map(str::to_owned);
@@ -82,6 +102,7 @@ impl RefcpuExecutable {
             outputs,
             parameter_cuts,
             output_cuts,
+            dump,
         })
     }
 }

@@ -77,9 +77,18 @@ fn outputs(
     };
     let host = Host::new(callbacks, partitions);
     let options = RunOptions { host: Some(&host), ..RunOptions::default() };
+    let arguments =
+        lanes.iter().map(|lane: &Vec<exec::Input>| lane.iter().map(|input| &input.array).collect());
+    let noted = executable.dump.as_ref().and_then(|dump| dump.run(arguments, allocator));
     let results = exec::run(&executable.plan, runtime, lanes, &options).map_err(|error| {
         host.take_failure().unwrap_or_else(|| run_error(&error, executable.name(), &executable.plan))
-    })?;
+    });
+    match (noted, &results) {
+        (Some(run), Ok(_)) => run.finish(),
+        (Some(run), Err(error)) => run.fail(error),
+        (None, _) => {}
+    }
+    let results = results?;
     let buffer = |array| RefcpuBuffer::new(array, allocator);
     if partitions == 1 {
         return Ok(results.into_iter().map(|lane| lane.into_iter().map(buffer).collect()).collect());
