@@ -64,6 +64,9 @@ struct Conform {
     /// Only checks whose names contain this
     #[arg(long)]
     filter: Option<String>,
+    /// Only the check with this name; may be given several times
+    #[arg(long = "check", value_name = "NAME")]
+    checks: Vec<String>,
     /// An option for the client, such as num_devices=2; may be given several times
     #[arg(long = "option", value_name = "NAME=VALUE")]
     options: Vec<String>,
@@ -148,6 +151,11 @@ fn conform_plugin(options: &Conform) -> Result<bool, String> {
         }
         return Ok(true);
     }
+    if let Some(unknown) =
+        options.checks.iter().find(|name| conform::checks().iter().all(|check| check.name != **name))
+    {
+        return Err(format!("there is no check {unknown}; --list lists all of them"));
+    }
     let format = match options.format {
         _ if options.json => conform::Format::Json,
         _ if options.junit => conform::Format::Junit,
@@ -162,10 +170,14 @@ fn conform_plugin(options: &Conform) -> Result<bool, String> {
         create_options: options.options.clone(),
         profile: options.profile,
         filter: options.filter.clone(),
+        only: options.checks.clone(),
         timeout: Duration::from_secs(options.timeout),
         isolation: if options.shared { conform::Isolation::Shared } else { conform::Isolation::Each },
     };
     let report = conform::run(&run, &this_program()?, |_| {}).map_err(|error| error.to_string())?;
+    if let (Some(filter), true) = (&options.filter, report.rows.is_empty()) {
+        return Err(format!("no check has {filter:?} in its name; --list lists all of them"));
+    }
     print!("{}", report.print(format));
     Ok(report.failures() == 0)
 }

@@ -31,6 +31,7 @@ pub use executable::{
 };
 pub use fence::{Fence, fenced};
 pub use objects::{Device, DeviceDescription, Memory, MemoryStats, Topology, UserData};
+pub(crate) use plugin::take_called;
 pub use plugin::{ExtensionInfo, LoadError, Plugin, SlotState};
 pub use transfer::TransferManager;
 pub use upload::{HostArray, HostMemory, Layout, Semantics, Uploaded, ViewMemory};

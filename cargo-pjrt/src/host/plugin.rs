@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pjrt_sys::*;
 
@@ -100,6 +101,15 @@ const EXTENSION_NAMES: &[&str] = &[
     "HostMemoryAllocator",
     "XlaTransform",
 ];
+
+/// Which functions were called since [`take_called`], by slot.
+static CALLED: [AtomicBool; SLOTS.len()] = [const { AtomicBool::new(false) }; SLOTS.len()];
+
+/// The functions that were called since this was last asked, by any thread and of any plugin.
+pub(crate) fn take_called() -> Vec<&'static str> {
+    let called = SLOTS.iter().zip(&CALLED).filter(|(_, called)| called.swap(false, Ordering::Relaxed));
+    called.map(|(slot, _)| slot.name).collect()
+}
 
 /// The longest chain of extensions that is believed; a longer one is a cycle.
 const MAX_EXTENSIONS: usize = 256;
@@ -249,6 +259,7 @@ impl Plugin {
                 function,
             )
         };
+        CALLED[A::INDEX].store(true, Ordering::Relaxed);
         // SAFETY: the wrappers of this module fill the struct in as the interface wants it.
         let error = fence::call(slot, args, |args| unsafe { function(args) });
         Ok(if slot.returns_error { error } else { std::ptr::null_mut() })
