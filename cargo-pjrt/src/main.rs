@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use cargo_pjrt::profile::Profile;
-use cargo_pjrt::{conform, inspect, run};
+use cargo_pjrt::{conform, inspect, record, replay, run};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Inspects, tests and runs PJRT plugins
@@ -24,6 +24,10 @@ enum Verb {
     Run(run::Options),
     /// Check a plugin against the rules of the interface, and what hosts need of it
     Conform(Conform),
+    /// Write down what a host does with a plugin: cargo pjrt record plugin.so -o log -- python program.py
+    Record(record::Options),
+    /// Do what a log says with a plugin, and compare the results
+    Replay(replay::Options),
     #[command(hide = true)]
     InspectChild { plugin: PathBuf, options: Vec<String> },
     #[command(hide = true)]
@@ -109,6 +113,8 @@ fn main() -> ExitCode {
         Verb::Inspect(options) => inspect_plugin(&options),
         Verb::Run(options) => run::run(&options).map(|()| true),
         Verb::Conform(options) => conform_plugin(&options),
+        Verb::Record(options) => this_program().and_then(|program| record::record(&options, &program)),
+        Verb::Replay(options) => replay::replay(&options),
         Verb::InspectChild { plugin, options } => {
             inspect::child(&plugin, &options);
             Ok(true)

@@ -277,7 +277,9 @@ impl Log {
         match entries.first() {
             Some(Entry::Start { version: VERSION, .. }) => {}
             Some(Entry::Start { version, .. }) => {
-                return Err(located(&format!("its format is version {version}, and this program reads {VERSION}")));
+                return Err(located(&format!(
+                    "its format is version {version}, and this program reads {VERSION}"
+                )));
             }
             _ => return Err(located(&"this is no log of the recorder: it does not begin with `start`")),
         }
@@ -354,11 +356,13 @@ mod tests {
         let scratch = Scratch::new("other");
         std::fs::write(&scratch.0, "module @m {\n}\n").unwrap();
         assert!(Log::open(&scratch.0).unwrap_err().contains("no log of the recorder"));
-        std::fs::write(&scratch.0, "{\"bytes\":0,\"entry\":\"start\",\"version\":9,\"plugin\":\"\"}\n").unwrap();
+        std::fs::write(&scratch.0, "{\"bytes\":0,\"entry\":\"start\",\"version\":9,\"plugin\":\"\"}\n")
+            .unwrap();
         assert!(Log::open(&scratch.0).unwrap_err().contains("version 9"));
         std::fs::write(&scratch.0, "").unwrap();
         assert!(Log::open(&scratch.0).unwrap_err().contains("does not begin"));
-        std::fs::write(&scratch.0, "{\"bytes\":18446744073709551615,\"entry\":\"read\",\"buffer\":1}\n").unwrap();
+        std::fs::write(&scratch.0, "{\"bytes\":18446744073709551615,\"entry\":\"read\",\"buffer\":1}\n")
+            .unwrap();
         assert!(Log::open(&scratch.0).is_err());
     }
 }
