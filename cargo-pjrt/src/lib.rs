@@ -7,6 +7,8 @@
 //! | `inspect` | [`inspect`] | says what a plugin is: version, functions, extensions, attributes, which hosts it suits |
 //! | `run` | [`run`] | runs a StableHLO or HLO program through a plugin |
 //! | `conform` | [`conform`] | checks a plugin against the rules of the interface and what hosts need |
+//! | `record` | [`record`] | writes down what a host does with a plugin |
+//! | `replay` | [`replay`] | does the same with another plugin, and compares |
 //!
 //! They stand on [`host`], a small client of the C API.
 
@@ -18,5 +20,8 @@ pub mod conform;
 pub mod host;
 pub mod inspect;
 pub mod npy;
+mod number;
 pub mod profile;
+pub mod record;
+pub mod replay;
 pub mod run;

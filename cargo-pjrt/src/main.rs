@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use cargo_pjrt::profile::Profile;
-use cargo_pjrt::{conform, inspect, run};
+use cargo_pjrt::{conform, inspect, record, replay, run};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Inspects, tests and runs PJRT plugins
@@ -24,6 +24,10 @@ enum Verb {
     Run(run::Options),
     /// Check a plugin against the rules of the interface, and what hosts need of it
     Conform(Conform),
+    /// Write down what a host does with a plugin: cargo pjrt record plugin.so -o log -- python program.py
+    Record(record::Options),
+    /// Do what a log says with a plugin, and compare the results
+    Replay(replay::Options),
     #[command(hide = true)]
     InspectChild { plugin: PathBuf, options: Vec<String> },
     #[command(hide = true)]
@@ -64,6 +68,9 @@ struct Conform {
     /// Only checks whose names contain this
     #[arg(long)]
     filter: Option<String>,
+    /// Only the check with this name; may be given several times
+    #[arg(long = "check", value_name = "NAME")]
+    checks: Vec<String>,
     /// An option for the client, such as num_devices=2; may be given several times
     #[arg(long = "option", value_name = "NAME=VALUE")]
     options: Vec<String>,
@@ -106,6 +113,8 @@ fn main() -> ExitCode {
         Verb::Inspect(options) => inspect_plugin(&options),
         Verb::Run(options) => run::run(&options).map(|()| true),
         Verb::Conform(options) => conform_plugin(&options),
+        Verb::Record(options) => this_program().and_then(|program| record::record(&options, &program)),
+        Verb::Replay(options) => replay::replay(&options),
         Verb::InspectChild { plugin, options } => {
             inspect::child(&plugin, &options);
             Ok(true)
@@ -148,6 +157,11 @@ fn conform_plugin(options: &Conform) -> Result<bool, String> {
         }
         return Ok(true);
     }
+    if let Some(unknown) =
+        options.checks.iter().find(|name| conform::checks().iter().all(|check| check.name != **name))
+    {
+        return Err(format!("there is no check {unknown}; --list lists all of them"));
+    }
     let format = match options.format {
         _ if options.json => conform::Format::Json,
         _ if options.junit => conform::Format::Junit,
@@ -162,10 +176,14 @@ fn conform_plugin(options: &Conform) -> Result<bool, String> {
         create_options: options.options.clone(),
         profile: options.profile,
         filter: options.filter.clone(),
+        only: options.checks.clone(),
         timeout: Duration::from_secs(options.timeout),
         isolation: if options.shared { conform::Isolation::Shared } else { conform::Isolation::Each },
     };
     let report = conform::run(&run, &this_program()?, |_| {}).map_err(|error| error.to_string())?;
+    if let (Some(filter), true) = (&options.filter, report.rows.is_empty()) {
+        return Err(format!("no check has {filter:?} in its name; --list lists all of them"));
+    }
     print!("{}", report.print(format));
     Ok(report.failures() == 0)
 }

@@ -8,6 +8,7 @@ use crate::host::{
     Buffer, Client, CreateOption, ElementType, ExecuteOptions, HostArray, LoadedExecutable, Plugin, Program,
 };
 use crate::npy::{self, Array};
+use crate::number;
 
 /// What to run, and with what.
 #[derive(Debug, Clone, clap::Args)]
@@ -52,6 +53,7 @@ pub mod folder {
 
 /// A program and all that it needs.
 struct Job {
+    path: PathBuf,
     code: Vec<u8>,
     format: String,
     options: Vec<u8>,
@@ -107,13 +109,21 @@ impl Job {
         if let Some(from) = &options.replay {
             let format = String::from_utf8_lossy(&read(&from.join(folder::FORMAT))?).trim().to_owned();
             let compile_options = read(&from.join(folder::OPTIONS))?;
-            return Ok(Self { code: read(&from.join(folder::PROGRAM))?, format, options: compile_options });
+            let path = from.join(folder::PROGRAM);
+            return Ok(Self { code: read(&path)?, path, format, options: compile_options });
         }
-        let code = read(options.program.as_deref().unwrap_or(Path::new("")))?;
+        let path = options.program.clone().unwrap_or_default();
+        let code = read(&path)?;
         let text = std::str::from_utf8(&code).is_ok_and(|text| !text.contains('\0'));
+        if text && code.starts_with(b"HloModule ") {
+            return Err(located(
+                &path,
+                &"this is HLO as text, which plugins do not take; they take a serialized HloModuleProto",
+            ));
+        }
         let guessed = if text || code.starts_with(b"ML\xefR") { "mlir" } else { "hlo" };
         let format = options.format.clone().unwrap_or_else(|| guessed.to_owned());
-        Ok(Self { code, format, options: CompileOptions::default().encode() })
+        Ok(Self { path, code, format, options: CompileOptions::default().encode() })
     }
 
     /// The types and dimensions of the program's parameters.
@@ -125,7 +135,8 @@ impl Job {
             "hlo_with_config" => pjrt_stablehlo::parse_hlo_with_config(code),
             other => return Err(format!("there is no format {other}; there are mlir, hlo, hlo_with_config")),
         };
-        let module = module.map_err(|error| format!("the program cannot be read: {error}"))?;
+        let module = module
+            .map_err(|error| format!("{}: the program cannot be read: {error}", self.path.display()))?;
         let main = module.main().ok_or("the program has no function main")?;
         let parameter = |(index, ty): (usize, &pjrt_stablehlo::ir::Type)| {
             let array = ty.as_tensor().and_then(|tensor| {
@@ -159,6 +170,9 @@ fn arguments(words: &[String], parameters: &[(ElementType, Vec<i64>)]) -> Result
             Ok(Array { element_type: parameter.0, dims: parameter.1.clone(), bytes })
         };
         return parameters.iter().enumerate().map(array).collect();
+    }
+    if let Some(word) = words.iter().find(|word| !word.ends_with(".npy") && !Path::new(word).exists()) {
+        return Err(format!("{word:?} is neither a file nor one of zeros, ones, random for all parameters"));
     }
     if words.len() != parameters.len() {
         return Err(format!(
@@ -227,7 +241,6 @@ fn fill_with(
     mut next: impl FnMut() -> f64,
 ) -> Result<(), String> {
     let name = element_type.name();
-    let float = |name: &str| name.starts_with('f') || name.starts_with("complex") || name == "bf16";
     let integer = |number: f64| if number == 1.0 { 1 } else { (number * 8.0) as i64 };
     let part = match name {
         "complex<f32>" => 4,
@@ -235,17 +248,17 @@ fn fill_with(
         _ => element_type.byte_size().max(1),
     };
     for element in bytes.chunks_exact_mut(part) {
-        match (name, part) {
-            ("i1", _) => element[0] = (integer(next()) & 1) as u8,
-            ("f32" | "complex<f32>", _) => element.copy_from_slice(&(next() as f32).to_le_bytes()),
-            ("f64" | "complex<f64>", _) => element.copy_from_slice(&next().to_le_bytes()),
-            // The upper half of an f32, which loses digits but no range.
-            ("bf16", _) => element.copy_from_slice(&(next() as f32).to_le_bytes()[2..]),
-            _ if float(name) => return Err(format!("there are no such numbers for {name}")),
+        let number = next();
+        if number::set_real(name, element, number) {
+            continue;
+        }
+        match name {
+            "i1" => element[0] = (integer(number) & 1) as u8,
             _ if name.starts_with("ui") => {
-                element.copy_from_slice(&integer(next()).unsigned_abs().to_le_bytes()[..part]);
+                element.copy_from_slice(&integer(number).unsigned_abs().to_le_bytes()[..part]);
             }
-            _ => element.copy_from_slice(&integer(next()).to_le_bytes()[..part]),
+            _ if name.starts_with('i') => element.copy_from_slice(&integer(number).to_le_bytes()[..part]),
+            _ => return Err(format!("this program makes no numbers of type {name}")),
         }
     }
     Ok(())
@@ -301,9 +314,18 @@ fn shown(array: &Array) -> String {
     text + more + "]"
 }
 
-fn element_text(name: &str, bytes: &[u8]) -> String {
-    let f32 = |at: usize| bytes[at..].first_chunk().map_or(0.0, |bytes| f32::from_le_bytes(*bytes));
-    let f64 = |at: usize| bytes[at..].first_chunk().map_or(0.0, |bytes| f64::from_le_bytes(*bytes));
+/// An element as a number; one of a type that this crate does not compute with, as its bits.
+pub(crate) fn element_text(name: &str, bytes: &[u8]) -> String {
+    match number::reals(name, bytes).as_deref() {
+        // As f32 where it is one, which has fewer digits.
+        Some([real]) if name != "f64" => return (*real as f32).to_string(),
+        Some([real]) => return real.to_string(),
+        Some([real, imaginary]) if name == "complex<f32>" => {
+            return format!("({}, {})", *real as f32, *imaginary as f32);
+        }
+        Some([real, imaginary]) => return format!("({real}, {imaginary})"),
+        _ => {}
+    }
     let mut wide = [0_u8; 8];
     let len = bytes.len().min(8);
     wide[..len].copy_from_slice(&bytes[..len]);
@@ -311,11 +333,6 @@ fn element_text(name: &str, bytes: &[u8]) -> String {
     let shift = 64 - 8 * len.max(1);
     match name {
         "i1" => (unsigned != 0).to_string(),
-        "f32" => f32(0).to_string(),
-        "f64" => f64(0).to_string(),
-        "bf16" => f32::from_bits((unsigned as u32) << 16).to_string(),
-        "complex<f32>" => format!("({}, {})", f32(0), f32(4)),
-        "complex<f64>" => format!("({}, {})", f64(0), f64(8)),
         _ if name.starts_with("ui") => unsigned.to_string(),
         _ if name.starts_with('i') => ((unsigned << shift) as i64 >> shift).to_string(),
         _ => format!("{unsigned:#x}"),
@@ -341,8 +358,8 @@ mod tests {
         let parameters = vec![(ElementType::F32, vec![8])];
         let error = arguments(&["a.npy".into(), "b.npy".into()], &parameters).unwrap_err();
         assert!(error.contains("1 parameters"), "{error}");
-        let f16 = vec![(ElementType::by_name("f16").unwrap(), vec![1])];
-        assert!(arguments(&["random".into()], &f16).unwrap_err().contains("f16"));
+        let f8 = vec![(ElementType::by_name("f8E5M2").unwrap(), vec![1])];
+        assert!(arguments(&["random".into()], &f8).unwrap_err().contains("f8E5M2"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 
 mod accuracy;
 mod bindgen;
+mod conform_faults;
 mod corpus;
 mod demo;
 mod differential;
@@ -49,6 +50,8 @@ enum Task {
     TestLowerings(lowerings::Options),
     /// Run programs with known results through refcpu: the folder that PJRT_CORPUS names, or a small sample
     Corpus(corpus::Options),
+    /// Plant every fault of the conformance kit's tests, and see that its check notices and no unrelated one
+    ConformFaults,
     /// Run random programs on refcpu, on XLA's CPU backend and on StableHLO's reference interpreter, and compare
     Differential(differential::Options),
     /// Run a fuzz target of pjrt-stablehlo on one core, from the programs of the folder that PJRT_CORPUS names
@@ -82,6 +85,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Accuracy(options) => return accuracy::run(&options),
         Task::TestLowerings(options) => return lowerings::run(&options),
         Task::Corpus(options) => corpus::run_with(&options)?,
+        Task::ConformFaults => conform_faults::whole_matrix()?,
         Task::Differential(options) => return differential::run(&options),
         Task::Fuzz(options) => fuzz::fuzz(&options)?,
         Task::Bindgen { upstream: true, .. } => bindgen::compare_with_upstream()?,

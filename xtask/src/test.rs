@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::run::watch;
 use crate::venv::Venv;
-use crate::{corpus, lowerings, packaged, wheel, workspace};
+use crate::{conform_faults, corpus, lowerings, packaged, wheel, workspace};
 
 /// What to run.
 #[derive(Args)]
@@ -83,6 +83,8 @@ fn clippy() -> Result<Outcome> {
 }
 
 fn rust_tests() -> Result<Outcome> {
+    // Some tests load shared libraries, which are examples.
+    workspace::build_dev()?;
     let kinds = ["--lib", "--bins", "--tests"];
     cargo_test(workspace::cargo().args(["test", "--quiet", "--no-fail-fast", "--workspace"]).args(kinds))
 }
@@ -137,11 +139,31 @@ fn is_test_file(file: &Path) -> bool {
     name.starts_with("test_") && name.ends_with(".py")
 }
 
-/// An independent conformance prober for PJRT plugins, from PyPI.
+/// The conformance kit on the plugins, with refcpu also as a device whose memory the host cannot read, and its own test with refcpu;
+/// an independent conformance prober for PJRT plugins, from PyPI.
 fn conform() -> Result<Outcome> {
     let venv = test_environment()?;
     let libraries = Libraries::build()?;
     let mut total = Outcome::default();
+    for (library, opaque) in
+        [(&libraries.hello, None), (&libraries.refcpu, None), (&libraries.refcpu, Some("1"))]
+    {
+        let opaque = opaque.map(|value| ("REFCPU_OPAQUE", value));
+        println!(
+            "cargo pjrt conform {}{}",
+            library.display(),
+            if opaque.is_some() { ", opaque" } else { "" }
+        );
+        let mut kit = Command::new(workspace::program("debug", "cargo-pjrt"));
+        let (status, text) = watch(kit.arg("conform").arg(library).env_remove("REFCPU_OPAQUE").envs(opaque))?;
+        // `364 passed, 16 unsupported, 1 not applicable, 0 failed`, or an error.
+        let summary = text.lines().last().unwrap_or_default();
+        total.passed += count(summary, "passed");
+        total.failed += count(summary, "failed").max(u64::from(!status.success()));
+    }
+    let faults = cargo_test(conform_faults::tests().env("TEST_REFCPU", &libraries.refcpu))?;
+    total.passed += faults.passed;
+    total.failed += faults.failed;
     for library in [&libraries.hello, &libraries.refcpu] {
         let script = workspace::root().join("tests/python/conform.py");
         let (status, text) = watch(venv.python().arg(script).arg(library))?;

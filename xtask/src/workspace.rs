@@ -1,6 +1,6 @@
 //! Where things are.
 
-use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX, EXE_SUFFIX};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,6 +26,11 @@ pub(crate) fn shared_library(folder: &str, crate_name: &str) -> PathBuf {
     target().join(folder).join(format!("{DLL_PREFIX}{crate_name}{DLL_SUFFIX}"))
 }
 
+/// A program that cargo builds, in a folder of `target()` such as `debug`.
+pub(crate) fn program(folder: &str, name: &str) -> PathBuf {
+    target().join(folder).join(format!("{name}{EXE_SUFFIX}"))
+}
+
 /// The cargo that runs this task, in the root folder.
 pub(crate) fn cargo() -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -41,8 +46,14 @@ pub(crate) fn cargo() -> Command {
 pub(crate) fn build_dev() -> Result<()> {
     let targets = [
         "--lib",
+        "--bin",
+        "cargo-pjrt",
         "--example",
         "fault_plugin",
+        "--example",
+        "fault_proxy",
+        "--example",
+        "recorder",
         "--example",
         "corpus",
         "--example",

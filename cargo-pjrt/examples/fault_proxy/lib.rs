@@ -10,10 +10,12 @@
 //!
 //! A function; when the fault happens (`when FIELD=NUMBER...`, `call N`, `inside_callback`, `after FUNCTION` on the same
 //! object, `since FUNCTION` in the life of the newest client); what happens. A field can be one of a struct that is pointed to
-//! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). See `fault.rs` for all that can happen.
+//! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). See `fault.rs` and `special.rs` for all that can happen.
 
 #![allow(missing_docs, reason = "nobody depends on this library")]
 
 mod fault;
-#[allow(unsafe_code, reason = "the one module that calls the foreign library")]
+#[allow(unsafe_code, reason = "with `table`, what calls the foreign library")]
+mod special;
+#[allow(unsafe_code, reason = "what calls the foreign library")]
 mod table;

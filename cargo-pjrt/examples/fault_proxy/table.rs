@@ -2,7 +2,7 @@
 //! with that fault would do.
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,16 +11,17 @@ use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use pjrt_sys::*;
 
 use crate::fault::{Action, Condition, Fault, Path, Then, Value};
+use crate::special;
 
 type Function = unsafe extern "C" fn(*mut u8) -> *mut PJRT_Error;
 
-struct Inner(*const PJRT_Api);
+pub(crate) struct Inner(pub(crate) *const PJRT_Api);
 // SAFETY: the table lives until the process ends, and does not change.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
 
-static INNER: LazyLock<Inner> = LazyLock::new(|| {
+pub(crate) static INNER: LazyLock<Inner> = LazyLock::new(|| {
     let path = std::env::var("FAULT_PROXY_INNER").expect("FAULT_PROXY_INNER names the good plugin");
     // SAFETY: the good plugin is one; its function takes nothing. It stays loaded.
     unsafe {
@@ -31,14 +32,14 @@ static INNER: LazyLock<Inner> = LazyLock::new(|| {
     }
 });
 
-static FAULT: LazyLock<Option<Fault>> = LazyLock::new(|| {
+pub(crate) static FAULT: LazyLock<Option<Fault>> = LazyLock::new(|| {
     let text = std::env::var("FAULT_PROXY").ok().filter(|text| !text.is_empty())?;
     Some(Fault::parse(&text).unwrap_or_else(|error| panic!("FAULT_PROXY={text}: {error}")))
 });
 
 /// Errors of our own, and what of the past faults depend on.
 #[derive(Default)]
-struct State {
+pub(crate) struct State {
     errors: HashSet<usize>,
     /// Functions and the objects that they were called with.
     called: HashSet<(usize, usize)>,
@@ -46,15 +47,17 @@ struct State {
     since: HashSet<usize>,
     destroyed_events: HashSet<usize>,
     clients: i64,
-    last_error: usize,
-    last_value: i64,
-    dependency: usize,
+    pub(crate) last_error: usize,
+    pub(crate) last_value: i64,
+    pub(crate) dependency: usize,
+    /// Arrays of the good plugin, and the changed copies that hosts get, the same ones each time.
+    pub(crate) changed: HashMap<i64, i64>,
 }
 
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-fn state() -> MutexGuard<'static, State> {
+pub(crate) fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -70,7 +73,7 @@ struct OwnError {
     message: String,
 }
 
-fn own_error(code: u32, message: impl Into<String>) -> *mut PJRT_Error {
+pub(crate) fn own_error(code: u32, message: impl Into<String>) -> *mut PJRT_Error {
     let error = OwnError { vtable: ptr::null(), code, message: message.into() };
     let raw = Box::into_raw(Box::new(error)).cast::<PJRT_Error>();
     state().errors.insert(raw.addr());
@@ -100,6 +103,7 @@ macro_rules! inner {
         (args, error)
     }};
 }
+pub(crate) use inner;
 
 macro_rules! shims {
     ($($index:literal $slot:ident $args:ident $shim:ident $returns:ident;)*) => {
@@ -296,19 +300,23 @@ unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
     true
 }
 
+/// Below this, there is no memory.
+const FIRST_PAGE: usize = 4096;
+
 /// Where a field is; `None` if the host's struct ends before it, or a pointer on the way is null.
 ///
 /// # Safety
 ///
 /// The struct is that of the fault's slot.
-unsafe fn place(args: *mut u8, path: &Path) -> Option<*mut u8> {
+pub(crate) unsafe fn place(args: *mut u8, path: &Path) -> Option<*mut u8> {
     // SAFETY: an Args struct begins with its size; within it, fields are where the layout says.
     unsafe {
         if args.cast::<usize>().read() < path.field.end {
             return None;
         }
         let field = args.add(path.field.offset);
-        let target = || Some(field.cast::<*mut u8>().read()).filter(|target| !target.is_null());
+        // An empty array may be a pointer to nowhere, such as those of Rust.
+        let target = || Some(field.cast::<*mut u8>().read()).filter(|target| target.addr() >= FIRST_PAGE);
         match &path.then {
             Then::Nothing => Some(field),
             Then::Field(inner) => Some(target()?.add(inner.offset)),
@@ -330,7 +338,7 @@ fn width(path: &Path) -> usize {
 /// # Safety
 ///
 /// The place is one of this path.
-unsafe fn read(place: *mut u8, path: &Path) -> i64 {
+pub(crate) unsafe fn read(place: *mut u8, path: &Path) -> i64 {
     // SAFETY: the place is a field of this width.
     unsafe {
         match width(path) {
@@ -346,7 +354,7 @@ unsafe fn read(place: *mut u8, path: &Path) -> i64 {
 /// # Safety
 ///
 /// The place is one of this path.
-unsafe fn write(place: *mut u8, path: &Path, value: i64) {
+pub(crate) unsafe fn write(place: *mut u8, path: &Path, value: i64) {
     // SAFETY: the place is a field of this width.
     unsafe {
         match width(path) {
@@ -372,7 +380,7 @@ impl Value {
 }
 
 /// An event of the good plugin.
-fn event(complete: bool) -> *mut PJRT_Event {
+pub(crate) fn event(complete: bool) -> *mut PJRT_Event {
     let (args, _) = inner!(PJRT_Event_Create PJRT_Event_Create_Args {});
     if complete {
         inner!(PJRT_Event_Set PJRT_Event_Set_Args { event: args.event });
@@ -402,7 +410,7 @@ unsafe fn faulty(fault: &Fault, slot: usize, args: *mut u8) -> *mut PJRT_Error {
                 Action::Fail(code) => return own_error(*code, "a planted fault"),
                 Action::Skip => return ptr::null_mut(),
                 Action::Special(name, words) => {
-                    if let Some(error) = special_before(name, words, args) {
+                    if let Some(error) = special::before(name, words, args) {
                         return error;
                     }
                 }
@@ -429,7 +437,7 @@ unsafe fn faulty(fault: &Fault, slot: usize, args: *mut u8) -> *mut PJRT_Error {
                     };
                 }
                 Action::Special(name, words) => {
-                    error = special_after(name, words, slot, args, error);
+                    error = special::after(name, words, slot, args, error);
                 }
                 _ => {}
             }
@@ -459,284 +467,13 @@ unsafe fn parts(error: *mut PJRT_Error) -> (u32, String) {
     }
 }
 
-fn field(slot: usize, name: &str) -> Path {
+pub(crate) fn field(slot: usize, name: &str) -> Path {
     let field = SLOTS[slot].args.field(name).copied().expect("a field of the struct");
     Path { field, then: Then::Nothing }
 }
 
-/// What happens in place of the call; `None` if the good plugin is asked after all.
-///
-/// # Safety
-///
-/// The struct is that of the fault's slot.
-unsafe fn special_before(name: &str, words: &[String], args: *mut u8) -> Option<*mut PJRT_Error> {
-    let slot = FAULT.as_ref().and_then(|fault| fault.slot)?;
-    let execute = args.cast::<PJRT_LoadedExecutable_Execute_Args>();
-    // SAFETY: each fault is planted in a function with the struct that it uses.
-    unsafe {
-        match name {
-            "crash" => std::process::abort(),
-            "hang" => loop {
-                std::thread::park();
-            },
-            "touch" => {
-                let path = field(slot, &words[0]);
-                let target = read(place(args, &path)?, &path) as usize;
-                ptr::with_exposed_provenance::<u8>(target).read_volatile();
-                None
-            }
-            "callback" => Some(on_ready(
-                args.cast(),
-                match words[0].as_str() {
-                    "never" => Mode::Never,
-                    "twice" => Mode::Twice,
-                    _ => Mode::NoError,
-                },
-            )),
-            "stale" if words.is_empty() => {
-                let last = state().last_error;
-                Some(ptr::with_exposed_provenance_mut(last))
-            }
-            "read_past" => {
-                let options = (*execute).options.cast::<u8>();
-                let end = PJRT_ExecuteOptions::STRUCT_SIZE;
-                for byte in 0..end {
-                    let _ = options.add(byte).read_volatile();
-                }
-                None
-            }
-            "give_other_argument" => {
-                let list = (*execute).argument_lists.read().cast_mut();
-                if (*execute).num_args == 2 {
-                    list.add(1).write(list.read());
-                }
-                None
-            }
-            "twice_is_error" => {
-                let list = (*execute).argument_lists.read();
-                let twice = (*execute).num_args == 2 && list.read() == list.add(1).read();
-                twice.then(|| own_error(3, "an argument twice"))
-            }
-            "fail_pending" => {
-                for index in 0..(*execute).num_args {
-                    let buffer = (*execute).argument_lists.read().add(index).read();
-                    let (ready, _) =
-                        inner!(PJRT_Buffer_ReadyEvent PJRT_Buffer_ReadyEvent_Args { buffer: buffer });
-                    let (is_ready, _) =
-                        inner!(PJRT_Event_IsReady PJRT_Event_IsReady_Args { event: ready.event });
-                    if !is_ready.is_ready {
-                        return Some(own_error(9, "an argument is not ready"));
-                    }
-                }
-                None
-            }
-            "scribble_held" => {
-                let buffer = (*args.cast::<PJRT_Buffer_Delete_Args>()).buffer;
-                let (data, _) = inner!(
-                    PJRT_Buffer_OpaqueDeviceMemoryDataPointer
-                        PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args { buffer: buffer }
-                );
-                if !data.device_memory_ptr.is_null() {
-                    data.device_memory_ptr.cast::<u8>().write_bytes(0x55, 4);
-                }
-                None
-            }
-            _ => None,
-        }
-    }
-}
-
-/// What happens after the call.
-///
-/// # Safety
-///
-/// The struct is that of the slot.
-unsafe fn special_after(
-    name: &str,
-    words: &[String],
-    slot: usize,
-    args: *mut u8,
-    error: *mut PJRT_Error,
-) -> *mut PJRT_Error {
-    let execute = args.cast::<PJRT_LoadedExecutable_Execute_Args>();
-    // SAFETY: as above.
-    unsafe {
-        let get = |name: &str| {
-            let path = field(slot, name);
-            read(place(args, &path).expect("a field"), &path)
-        };
-        let put = |name: &str, value: i64| {
-            let path = field(slot, name);
-            write(place(args, &path).expect("a field"), &path, value);
-        };
-        let copied = |array: i64, size: usize| {
-            let bytes = std::slice::from_raw_parts(ptr::with_exposed_provenance::<u8>(array as usize), size);
-            let words =
-                bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect::<Vec<_>>();
-            Vec::leak(words).as_mut_ptr()
-        };
-        match name {
-            // A plugin that was built with a later header: it writes a field that this struct does not have.
-            "write_past" if args.cast::<usize>().read() > SLOTS[slot].args.struct_size => {
-                args.add(SLOTS[slot].args.struct_size).write(1);
-            }
-            "fresh" if error.is_null() => {
-                let size = get(&words[1]) as usize * words[2].parse::<usize>().expect("a size");
-                put(&words[0], copied(get(&words[0]), size).expose_provenance() as i64);
-            }
-            "reverse" if error.is_null() => {
-                let len = get(&words[1]) as usize;
-                let copy = copied(get(&words[0]), len * 8);
-                std::slice::from_raw_parts_mut(copy, len).reverse();
-                put(&words[0], copy.expose_provenance() as i64);
-            }
-            "repeat" if error.is_null() => {
-                let len = get(&words[1]) as usize;
-                let size = len * size_of::<PJRT_NamedValue>();
-                let twice = Vec::leak(vec![0_u64; size / 4]);
-                let old = ptr::with_exposed_provenance::<u8>(get(&words[0]) as usize);
-                let start = twice.as_mut_ptr().cast::<u8>();
-                ptr::copy_nonoverlapping(old, start, size);
-                ptr::copy_nonoverlapping(old, start.add(size), size);
-                put(&words[0], start.expose_provenance() as i64);
-                put(&words[1], 2 * len as i64);
-            }
-            // An attribute's list becomes this number three times.
-            "attribute" if error.is_null() => {
-                let len = get("num_attributes") as usize;
-                let copy =
-                    copied(get("attributes"), len * size_of::<PJRT_NamedValue>()).cast::<PJRT_NamedValue>();
-                for index in 0..len {
-                    let value = &mut *copy.add(index);
-                    let name = std::slice::from_raw_parts(value.name.cast::<u8>(), value.name_size);
-                    if name == words[0].as_bytes() {
-                        let list = Vec::leak(vec![words[1].parse::<i64>().expect("a number"); 3]);
-                        value.u = PJRT_NamedValue_Union { int64_array_value: list.as_ptr() };
-                    }
-                }
-                put("attributes", copy.expose_provenance() as i64);
-            }
-            "add_float" if error.is_null() => {
-                let value = PJRT_NamedValue {
-                    name: c"bad".as_ptr(),
-                    name_size: 3,
-                    type_: PJRT_NamedValue_kFloat,
-                    u: PJRT_NamedValue_Union { float_value: 1.0 },
-                    value_size: 1,
-                    ..PJRT_NamedValue::zeroed()
-                };
-                put("attributes", Box::into_raw(Box::new(value)).expose_provenance() as i64);
-                put("num_attributes", 1);
-            }
-            "toggle" if error.is_null() => put(&words[0], 1 - get(&words[0])),
-            "stale" if error.is_null() && !words.is_empty() => {
-                let last = state().last_value;
-                put(&words[0], last);
-            }
-            "scribble" if error.is_null() => {
-                ptr::with_exposed_provenance_mut::<u8>(get(&words[0]) as usize).write_bytes(0x55, 4);
-            }
-            "overrun" if error.is_null() => {
-                let end = get("dst") + get("dst_size");
-                ptr::with_exposed_provenance_mut::<u8>(end as usize).write(0x55);
-            }
-            "delete_source" if error.is_null() => {
-                let buffer = (*args.cast::<PJRT_Buffer_CopyToMemory_Args>()).buffer;
-                inner!(PJRT_Buffer_Delete PJRT_Buffer_Delete_Args { buffer: buffer });
-            }
-            "delete_argument" if error.is_null() => {
-                let index = words[0].parse::<usize>().expect("an index");
-                let buffer = (*execute).argument_lists.read().add(index).read();
-                inner!(PJRT_Buffer_Delete PJRT_Buffer_Delete_Args { buffer: buffer });
-            }
-            "output_is_argument" if error.is_null() => {
-                (*execute).output_lists.read().write((*execute).argument_lists.read().read());
-            }
-            "lose_events" if error.is_null() && !(*execute).device_complete_events.is_null() => {
-                (*execute).device_complete_events.write(event(false));
-            }
-            "leave_behind" if !error.is_null() => {
-                (*execute).output_lists.read().write(ptr::dangling_mut());
-            }
-            "leak_thread" => drop(std::thread::spawn(|| {
-                loop {
-                    std::thread::park();
-                }
-            })),
-            "swallow_error" if error.is_null() => {
-                let donate = args.cast::<PJRT_Buffer_DonateWithControlDependency_Args>();
-                let callback = (*donate).dependency_ready_callback.map_or(0, |callback| callback as usize);
-                state().dependency = callback;
-                (*donate).dependency_ready_callback = Some(without_error);
-            }
-            "user_data" if error.is_null() => {
-                let memory = (*args.cast::<PJRT_Device_DefaultMemory_Args>()).memory;
-                forgetful(memory, &words[0]);
-            }
-            _ => {}
-        }
-        error
-    }
-}
-
-/// The callback of a dependency that loses its error.
-///
-/// # Safety
-///
-/// The host calls it as it would the good plugin's.
-unsafe extern "C" fn without_error(args: *mut PJRT_Buffer_DonateWithControlDependency_Callback_Args) {
-    type Callback = unsafe extern "C" fn(*mut PJRT_Buffer_DonateWithControlDependency_Callback_Args);
-    let callback = state().dependency;
-    // SAFETY: the number is the function that the good plugin gave.
-    unsafe {
-        (*args).error_code = PJRT_Error_Code_OK;
-        std::mem::transmute::<usize, Callback>(callback)(args);
-    }
-}
-
-static MEMORY_TABLE: OnceLock<usize> = OnceLock::new();
-
-/// Gives a memory functions that keep no data, or never give it back.
-///
-/// # Safety
-///
-/// The memory is the good plugin's.
-unsafe fn forgetful(memory: *mut PJRT_Memory, how: &str) {
-    unsafe extern "C" fn forget(
-        _: *mut PJRT_Memory,
-        _: *const c_void,
-        _: *mut c_void,
-        _: Option<unsafe extern "C" fn(*mut c_void)>,
-    ) {
-    }
-    unsafe extern "C" fn leak(
-        memory: *mut PJRT_Memory,
-        key: *const c_void,
-        data: *mut c_void,
-        _: Option<unsafe extern "C" fn(*mut c_void)>,
-    ) {
-        let table = *MEMORY_TABLE.get().expect("the good plugin's functions");
-        // SAFETY: the good plugin's functions.
-        unsafe {
-            let table = ptr::with_exposed_provenance::<PJRT_Memory_FunctionTable>(table);
-            (*table).set_user_data.expect("a function")(memory, key, data, None);
-        }
-    }
-    // SAFETY: a memory begins with a pointer to its functions, which live as long as the process.
-    unsafe {
-        let good = (*memory).vtable;
-        let known = *MEMORY_TABLE.get_or_init(|| good.expose_provenance());
-        if good.is_null() || good.addr() != known {
-            return;
-        }
-        let set_user_data = if how == "forget" { forget } else { leak };
-        let table = PJRT_Memory_FunctionTable { set_user_data: Some(set_user_data), ..good.read() };
-        (*memory).vtable = Box::into_raw(Box::new(table));
-    }
-}
-
 /// How a callback of the host is called.
-enum Mode {
+pub(crate) enum Mode {
     Once,
     Twice,
     Never,
@@ -755,7 +492,7 @@ struct Wrapped {
 /// # Safety
 ///
 /// The struct is the host's.
-unsafe fn on_ready(args: *mut PJRT_Event_OnReady_Args, mode: Mode) -> *mut PJRT_Error {
+pub(crate) unsafe fn on_ready(args: *mut PJRT_Event_OnReady_Args, mode: Mode) -> *mut PJRT_Error {
     // SAFETY: the struct is the host's.
     unsafe {
         let args = *args;

@@ -42,6 +42,8 @@ pub struct Row {
     pub status: Status,
     /// Why, unless it passed.
     pub message: String,
+    /// The functions of the plugin that it called; unknown if the process died.
+    pub functions: Vec<String>,
     /// How long it took.
     pub seconds: f64,
 }
@@ -51,15 +53,39 @@ impl Row {
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!("{:<14} {}", self.status.name(), self.name);
+        // Writing to a string does not fail.
         if !self.message.is_empty() {
-            // Writing to a string does not fail.
-            let _ = write!(text, "\n                 {}", self.message);
+            let _ = write!(text, "\n{INDENT}{}", self.message);
         }
         if self.status.is_failure() {
-            let _ = write!(text, "\n                 rule: {}", self.rule);
+            let _ = write!(text, "\n{INDENT}rule: {}", self.rule);
         }
         text
     }
+}
+
+/// What comes before the lines that say more.
+const INDENT: &str = "                 ";
+
+/// What did not pass, for people: checks that did not apply for the same reason together.
+fn not_passed(rows: &[Row]) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut shown: Vec<(Status, &str)> = Vec::new();
+    for row in rows.iter().filter(|row| row.status != Status::Passed) {
+        let key = (row.status, row.message.as_str());
+        let alike = |other: &&Row| (other.status, other.message.as_str()) == key;
+        if row.status.is_failure() || rows.iter().filter(alike).count() == 1 {
+            texts.push(row.text());
+        } else if !shown.contains(&key) {
+            shown.push(key);
+            let mut text = String::new();
+            for other in rows.iter().filter(alike) {
+                let _ = writeln!(text, "{:<14} {}", row.status.name(), other.name);
+            }
+            texts.push(text + INDENT + &row.message);
+        }
+    }
+    texts
 }
 
 impl Report {
@@ -92,8 +118,8 @@ impl Report {
     pub fn print(&self, format: Format) -> String {
         match format {
             Format::Text => {
-                let rows = self.rows.iter().filter(|row| row.status != Status::Passed).map(Row::text);
-                rows.chain([self.summary()]).collect::<Vec<_>>().join("\n") + "\n"
+                let rows = not_passed(&self.rows);
+                rows.into_iter().chain([self.summary()]).collect::<Vec<_>>().join("\n") + "\n"
             }
             Format::Json => serde_json::to_string_pretty(self).unwrap_or_default() + "\n",
             Format::Junit => self.junit(),
@@ -193,6 +219,7 @@ mod tests {
             rule: "a < b".into(),
             status: Status::Wrong,
             message: "\"<&\u{1}".into(),
+            functions: Vec::new(),
             seconds: 0.5,
         };
         let report = Report { plugin: "x.so".into(), profile: None, rows: vec![row] };

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::report::{Report, Row};
 use super::{Check, Context, Finding, Status, checks};
 use crate::child::{Heard, Worker, tell};
-use crate::host::{CreateOption, Plugin};
+use crate::host::{CreateOption, Plugin, take_called};
 use crate::profile::Profile;
 
 /// What to run, and how.
@@ -24,6 +24,8 @@ pub struct Options {
     pub profile: Option<Profile>,
     /// Only checks whose names contain this.
     pub filter: Option<String>,
+    /// Only the checks with these names; all if there are none.
+    pub only: Vec<String>,
     /// How long a check may take.
     pub timeout: Duration,
     /// How far checks are kept apart.
@@ -49,8 +51,8 @@ enum Said {
     Unusable(String),
     /// A check begins.
     Started(String),
-    /// It is over.
-    Finished(Status, String),
+    /// It is over: what became of it, why, and the functions that it called.
+    Finished(Status, String, Vec<String>),
 }
 
 /// Runs the checks; `seen` is told of each.
@@ -61,7 +63,10 @@ enum Said {
 ///
 /// If a child cannot be started.
 pub fn run(options: &Options, program: &Path, mut seen: impl FnMut(&Row)) -> std::io::Result<Report> {
-    let wanted = |check: &Check| options.filter.as_ref().is_none_or(|filter| check.name.contains(filter));
+    let wanted = |check: &Check| {
+        options.filter.as_ref().is_none_or(|filter| check.name.contains(filter))
+            && (options.only.is_empty() || options.only.contains(&check.name))
+    };
     let checks: Vec<Check> = checks().into_iter().filter(wanted).collect();
     let mut waiting: VecDeque<&Check> = checks.iter().collect();
     let mut rows = Vec::new();
@@ -78,13 +83,14 @@ pub fn run(options: &Options, program: &Path, mut seen: impl FnMut(&Row)) -> std
         for _ in 0..batch {
             let Some(check) = waiting.pop_front() else { break };
             let started = Instant::now();
-            let (status, message) = hear(&mut worker, options.timeout);
+            let (status, message, functions) = hear(&mut worker, options.timeout);
             let alive = !matches!(status, Status::Crashed | Status::TimedOut);
             let mut row = Row {
                 name: check.name.clone(),
                 rule: check.rule.clone(),
                 status,
                 message,
+                functions,
                 seconds: started.elapsed().as_secs_f64(),
             };
             let needed = options.profile.is_some_and(|profile| check.needed_by.contains(&profile));
@@ -102,23 +108,25 @@ pub fn run(options: &Options, program: &Path, mut seen: impl FnMut(&Row)) -> std
 }
 
 /// Listens until a check is over.
-fn hear(worker: &mut Worker, timeout: Duration) -> (Status, String) {
+fn hear(worker: &mut Worker, timeout: Duration) -> (Status, String, Vec<String>) {
     let end = Instant::now() + timeout;
     loop {
         match worker.hear(end.saturating_duration_since(Instant::now())) {
             Heard::Line(line) => {
                 let said = line.strip_prefix(MARK).and_then(|json| serde_json::from_str(json).ok());
                 match said {
-                    Some(Said::Finished(status, message)) => return (status, message),
-                    Some(Said::Unusable(why)) => return (Status::Wrong, why),
+                    Some(Said::Finished(status, message, functions)) => return (status, message, functions),
+                    Some(Said::Unusable(why)) => return (Status::Wrong, why, Vec::new()),
                     Some(Said::Started(_)) | None => {}
                 }
             }
             Heard::TimedOut => {
                 let message = format!("nothing happened within {:.0} s", timeout.as_secs_f64());
-                return (Status::TimedOut, message);
+                return (Status::TimedOut, message, Vec::new());
             }
-            Heard::Ended(how) => return (Status::Crashed, format!("the process ended with {how}")),
+            Heard::Ended(how) => {
+                return (Status::Crashed, format!("the process ended with {how}"), Vec::new());
+            }
         }
     }
 }
@@ -146,8 +154,10 @@ pub fn child(path: &Path, create_options: &[String], names: &[String]) {
     for name in names {
         let Some(check) = checks.iter().find(|check| check.name == *name) else { continue };
         say(&Said::Started(name.clone()));
+        drop(take_called());
         let (status, message) = one(check, &context);
-        say(&Said::Finished(status, message));
+        let functions = take_called().into_iter().map(str::to_owned).collect();
+        say(&Said::Finished(status, message, functions));
     }
     // Without destructors: a host may end like this too.
     std::process::exit(0);

@@ -24,6 +24,7 @@ mod values;
 pub use buffer::{Buffer, CopyLayout, Dependency, FutureCopy, HeldBytes};
 pub use client::{AliasHandle, Client, CreateOption};
 pub use error::{Code, Error, Result};
+pub(crate) use error::{read as read_error, take as take_error};
 pub(crate) use event::eventually;
 pub use event::{Event, Outcome};
 pub use executable::{
@@ -32,6 +33,8 @@ pub use executable::{
 pub use fence::{Fence, fenced};
 pub use objects::{Device, DeviceDescription, Memory, MemoryStats, Topology, UserData};
 pub use plugin::{ExtensionInfo, LoadError, Plugin, SlotState};
+pub(crate) use plugin::{SlotArgs, take_called};
 pub use transfer::TransferManager;
 pub use upload::{HostArray, HostMemory, Layout, Semantics, Uploaded, ViewMemory};
 pub use values::{ElementType, NamedValue, Value};
+pub(crate) use values::{array, bytes, named_values_of_host, text};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pjrt_sys::*;
 
@@ -13,7 +14,7 @@ use super::values::{NamedValue, named_values};
 /// threads and exit handlers.
 #[derive(Clone, Copy)]
 pub struct Plugin {
-    table: *const PJRT_Api,
+    pub(crate) table: *const PJRT_Api,
 }
 
 // SAFETY: the table is the plugin's, lives until the process ends, and the interface lets it be used on every thread.
@@ -100,6 +101,15 @@ const EXTENSION_NAMES: &[&str] = &[
     "HostMemoryAllocator",
     "XlaTransform",
 ];
+
+/// Which functions were called since [`take_called`], by slot.
+static CALLED: [AtomicBool; SLOTS.len()] = [const { AtomicBool::new(false) }; SLOTS.len()];
+
+/// The functions that were called since this was last asked, by any thread and of any plugin.
+pub(crate) fn take_called() -> Vec<&'static str> {
+    let called = SLOTS.iter().zip(&CALLED).filter(|(_, called)| called.swap(false, Ordering::Relaxed));
+    called.map(|(slot, _)| slot.name).collect()
+}
 
 /// The longest chain of extensions that is believed; a longer one is a cycle.
 const MAX_EXTENSIONS: usize = 256;
@@ -235,20 +245,37 @@ impl Plugin {
         }
     }
 
-    /// Calls a function of the table and gives its error as the pointer that it is.
-    pub(crate) fn call_raw<A: SlotArgs>(self, args: &mut A) -> Result<*mut PJRT_Error> {
-        let slot = &SLOTS[A::INDEX];
+    /// The function of a slot, if there is one.
+    fn typed_function<A: SlotArgs>(self) -> Option<unsafe extern "C" fn(*mut A) -> *mut PJRT_Error> {
         if self.slot(A::INDEX) != SlotState::Function {
-            return Err(Error::missing(slot.name));
+            return None;
         }
-        let Some(function) = self.function(slot.offset) else { return Err(Error::missing(slot.name)) };
+        let function = self.function(SLOTS[A::INDEX].offset)?;
         // SAFETY: the slot at this place has this type, whatever the version; two return nothing, and what a caller reads
-        // for them is not used (see `error`).
-        let function = unsafe {
+        // for them is not used (see `call_raw`).
+        Some(unsafe {
             std::mem::transmute::<unsafe extern "C" fn(), unsafe extern "C" fn(*mut A) -> *mut PJRT_Error>(
                 function,
             )
-        };
+        })
+    }
+
+    /// Calls a function of the table, one that returns errors, with a struct of another host.
+    ///
+    /// # Safety
+    ///
+    /// The table has the function, and the struct is one that a host may pass to it.
+    pub(crate) unsafe fn forward<A: SlotArgs>(self, args: *mut A) -> *mut PJRT_Error {
+        let function = self.typed_function::<A>().expect("a function of the table");
+        // SAFETY: the caller's promise.
+        unsafe { function(args) }
+    }
+
+    /// Calls a function of the table and gives its error as the pointer that it is.
+    pub(crate) fn call_raw<A: SlotArgs>(self, args: &mut A) -> Result<*mut PJRT_Error> {
+        let slot = &SLOTS[A::INDEX];
+        let Some(function) = self.typed_function::<A>() else { return Err(Error::missing(slot.name)) };
+        CALLED[A::INDEX].store(true, Ordering::Relaxed);
         // SAFETY: the wrappers of this module fill the struct in as the interface wants it.
         let error = fence::call(slot, args, |args| unsafe { function(args) });
         Ok(if slot.returns_error { error } else { std::ptr::null_mut() })

@@ -5,6 +5,7 @@ use std::fmt;
 use std::slice;
 
 use pjrt_sys::*;
+use serde::{Deserialize, Serialize};
 
 /// A type of elements (`PJRT_Buffer_Type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,7 +100,7 @@ impl fmt::Display for ElementType {
 }
 
 /// A value with a name: an option, an attribute, a property (`PJRT_NamedValue`).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NamedValue {
     /// The name.
     pub name: String,
@@ -110,7 +111,7 @@ pub struct NamedValue {
 }
 
 /// The value of a [`NamedValue`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Value {
     /// Text.
     String(String),
@@ -145,12 +146,27 @@ impl fmt::Display for Value {
 ///
 /// The pointer is null, or to `len` named values whose names and values can be read.
 pub(crate) unsafe fn named_values(start: *const PJRT_NamedValue, len: usize) -> Vec<NamedValue> {
-    // SAFETY: the caller's promise. The type says which field of the union is set; a byte after a name is read only where the
-    // interface's own tests do that, for names that plugins give.
+    // SAFETY: the caller's promise. The byte after a name is one that the interface's own tests read, of names that plugins give.
+    unsafe {
+        let mut values = named_values_of_host(start, len);
+        for (value, raw) in values.iter_mut().zip(array(start, len)) {
+            value.name_is_terminated = !raw.name.is_null() && raw.name.add(raw.name_size).read() == 0;
+        }
+        values
+    }
+}
+
+/// Reads an array that a host gave, whose names need not end with a zero byte.
+///
+/// # Safety
+///
+/// As for [`named_values`].
+pub(crate) unsafe fn named_values_of_host(start: *const PJRT_NamedValue, len: usize) -> Vec<NamedValue> {
+    // SAFETY: the caller's promise. The type says which field of the union is set.
     unsafe {
         let read = |raw: &PJRT_NamedValue| NamedValue {
             name: text(raw.name, raw.name_size),
-            name_is_terminated: !raw.name.is_null() && raw.name.add(raw.name_size).read() == 0,
+            name_is_terminated: false,
             value: match raw.type_.0 {
                 0 => Value::String(text(raw.u.string_value, raw.value_size)),
                 1 => Value::Int64(raw.u.int64_value),

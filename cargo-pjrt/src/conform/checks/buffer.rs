@@ -14,8 +14,7 @@ pub(super) const CHECKS: &[Entry] = &[
         element_type,
         "PJRT_Buffer_ElementType set type_=5",
     )
-    .needed_by(ALL)
-    .also(&["upload/type_*", "execute/output_types"]),
+    .needed_by(ALL).also(&["upload/type_*", "execute/output_types", "special/uninitialized", "special/error_has_dims"]),
     check("buffer/dims", "An array says its dimensions.", dims, "PJRT_Buffer_Dimensions set num_dims=0")
         .needed_by(ALL)
         .also(&["upload/*", "buffer/*", "special/*", "execute/*"]),
@@ -57,8 +56,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "An array takes at least as many bytes on the device as its elements have.",
         on_device_size,
         "PJRT_Buffer_OnDeviceSizeInBytes set on_device_size_in_bytes=1",
-    )
-    .also(&["buffer/held_data_can_be_read"]),
+    ).also(&["buffer/held_data_can_be_read", "buffer/held_data_outlives_delete"]),
     check("buffer/device", "An array says the device that it is on.", device, "PJRT_Buffer_Device set device=null")
         .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Gomlx])
         .also(&["execute/*", "buffer/*"]),
@@ -90,7 +88,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "buffer/delete_twice",
         "Deleting an array again does nothing.",
         delete_twice,
-        "PJRT_Buffer_Delete call 2 fail FAILED_PRECONDITION",
+        "PJRT_Buffer_Delete after PJRT_Buffer_Delete fail FAILED_PRECONDITION",
     ),
     check(
         "buffer/ready_event_of_a_deleted_one",
@@ -130,14 +128,13 @@ pub(super) const CHECKS: &[Entry] = &[
         opaque,
         "PJRT_Buffer_OpaqueDeviceMemoryDataPointer set device_memory_ptr=null",
     )
-    .needed_by(&[Profile::Zml])
-    .also(&["buffer/held_data_can_be_read"]),
+    .needed_by(&[Profile::Zml]).also(&["buffer/held_data_can_be_read", "buffer/held_data_outlives_delete"]),
     check(
         "buffer/held_data_can_be_read",
         "Where the plugin says that an array is on the CPU, its bytes are at the address: JAX makes NumPy arrays of them.",
         in_place,
         "PJRT_Buffer_OpaqueDeviceMemoryDataPointer set device_memory_ptr+4",
-    ),
+    ).also(&["buffer/held_data_outlives_delete"]),
     check(
         "buffer/held_data_outlives_delete",
         "Data that is held stays readable after the array was deleted.",

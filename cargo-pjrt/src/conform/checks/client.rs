@@ -49,30 +49,28 @@ pub(super) const CHECKS: &[Entry] = &[
         process_index,
         "PJRT_Client_ProcessIndex set process_index=1",
     )
-    .needed_by(&[Profile::Jax, Profile::Gomlx]),
+    .needed_by(&[Profile::Jax, Profile::Gomlx]).also(&["device/process_index"]),
     check(
         "client/devices_exist",
         "There is at least one device, and at least one addressable one.",
         devices_exist,
         "PJRT_Client_Devices set num_devices=0",
     )
-    .needed_by(ALL)
-    .also(&["client/*", "device/*", "memory/*", "topology/*"]),
+    .needed_by(ALL).also(&["client/addressable_devices_are_devices", "client/default_assignment", "client/default_assignment_of_too_many", "client/two_at_once", "lifetime/many_clients", "topology/devices"]),
     check(
         "client/devices_stay",
         "A device is the same pointer each time: hosts use it as a key.",
         devices_stay,
-        "PJRT_Client_Devices call 2 reverse devices num_devices",
+        "PJRT_Client_Devices after PJRT_Client_Devices other_first devices num_devices",
     )
     .needed_by(ALL),
     check(
         "client/addressable_devices_are_devices",
         "Every addressable device is among the devices.",
         addressable,
-        "PJRT_Client_Devices set num_devices-1",
+        "PJRT_Client_Devices since PJRT_Client_AddressableDevices other_first devices num_devices",
     )
-    .needed_by(ALL)
-    .also(&["client/devices_stay", "client/memory_lists_agree", "memory/*", "topology/devices", "device/*"]),
+    .needed_by(ALL),
     check(
         "client/lookup_device",
         "PJRT_Client_LookupDevice finds every device by its id.",
@@ -102,7 +100,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "client/default_assignment",
         "PJRT_Client_DefaultDeviceAssignment fills the host's array with ids of devices.",
         assignment,
-        "PJRT_Client_DefaultDeviceAssignment skip",
+        "PJRT_Client_DefaultDeviceAssignment when default_assignment_size=1 skip",
     )
     .needed_by(&[Profile::Gomlx]),
     check(
@@ -110,8 +108,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "An array that is too small for the assignment is refused with FAILED_PRECONDITION.",
         assignment_room,
         "PJRT_Client_DefaultDeviceAssignment code INVALID_ARGUMENT",
-    )
-    .also(&["client/default_assignment_of_too_many"]),
+    ),
     check(
         "client/default_assignment_of_too_many",
         "More replicas than there are devices are refused, and not with a crash.",
@@ -139,8 +136,7 @@ pub(super) const CHECKS: &[Entry] = &[
         ids,
         "PJRT_DeviceDescription_Id set id=-3",
     )
-    .needed_by(ALL)
-    .also(&["client/lookup_device", "client/default_assignment", "topology/devices", "compile/device_assignment"]),
+    .needed_by(ALL).also(&["client/default_assignment", "client/lookup_device"]),
     check(
         "device/process_index",
         "A device of this process says the process's index.",
@@ -194,8 +190,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "Local hardware ids of addressable devices differ, or are all -1.",
         hardware_ids,
         "PJRT_Device_LocalHardwareId set local_hardware_id=-5",
-    )
-    .also(&["client/lookup_addressable_device"]),
+    ),
     check(
         "device/tracking_event",
         "PJRT_Device_CreateAsyncTrackingEvent succeeds: an error ends JAX's process. No event is fine.",
@@ -308,8 +303,9 @@ fn devices_stay(context: &Context) -> Verdict {
 
 fn addressable(context: &Context) -> Verdict {
     let client = context.client()?;
+    let addressable = client.addressable_devices()?;
     let devices = client.devices()?;
-    for device in client.addressable_devices()? {
+    for device in addressable {
         ensure!(devices.contains(&device), "an addressable device is not among the devices");
     }
     Ok(())

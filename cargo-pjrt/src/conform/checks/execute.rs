@@ -49,10 +49,9 @@ pub(super) const CHECKS: &[Entry] = &[
         "execute/outputs_are_on_their_device",
         "Outputs are on the device that ran the program, in its default memory.",
         output_place,
-        "PJRT_Buffer_Device call 1 set device=null",
+        "PJRT_Buffer_Device since PJRT_LoadedExecutable_Execute set device=null",
     )
-    .needed_by(&[Profile::Jax])
-    .also(&["buffer/device"]),
+    .needed_by(&[Profile::Jax]).also(&["buffer/device", "execute/on_a_named_device"]),
     check(
         "execute/outputs_become_ready",
         "The ready events of outputs complete.",
@@ -65,7 +64,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "execute/the_same_argument_twice",
         "An array may be an argument twice.",
         same_argument,
-        "PJRT_LoadedExecutable_Execute twice_is_error",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=914 fail INVALID_ARGUMENT",
     )
     .also(&["special/view_is_not_written"]),
     check(
@@ -86,7 +85,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "execute/results_of_results",
         "Outputs can be arguments at once, ready or not.",
         chained,
-        "PJRT_LoadedExecutable_Execute call 5 fail FAILED_PRECONDITION",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=913 call 5 fail FAILED_PRECONDITION",
     )
     .needed_by(ALL)
     .also(&["execute/by_many_threads", "lifetime/*"]),
@@ -169,7 +168,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "execute/donation_that_the_host_forbids",
         "An argument in non_donatable_input_indices is not donated, whatever the program says.",
         no_donation,
-        "PJRT_LoadedExecutable_Execute when options>num_non_donatable_input_indices=1 give options>num_non_donatable_input_indices=0",
+        "PJRT_LoadedExecutable_Execute when options>num_non_donatable_input_indices=1 delete_argument 0",
     )
     .needed_by(&[Profile::Gomlx]),
     check(
@@ -329,7 +328,7 @@ fn outputs_ready(context: &Context) -> Verdict {
     let client = context.client()?;
     let (x, y) = pair(&client)?;
     let launched = compile_add(&client)?.run(&[&x, &y])?;
-    let outcome = launched.outputs[0][0].ready()?.on_ready()?.wait(std::time::Duration::from_secs(3));
+    let outcome = launched.outputs[0][0].ready()?.on_ready()?.wait(PATIENCE);
     ensure!(outcome == Some(Ok(())), "the event brought {outcome:?}");
     Ok(())
 }
@@ -337,7 +336,8 @@ fn outputs_ready(context: &Context) -> Verdict {
 fn same_argument(context: &Context) -> Verdict {
     let client = context.client()?;
     let x = upload_four(&client, &[1.0; 4])?;
-    let launched = compile_add(&client)?.run(&[&x, &x])?;
+    let launched = compile_add(&client)?.launch(&[vec![&x, &x]], &with_id(914), None, true);
+    let launched = launched.map_err(|refused| refused.error)?;
     equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0; 4])
 }
 
@@ -366,7 +366,8 @@ fn chained(context: &Context) -> Verdict {
     let executable = compile_add(&client)?;
     let mut x = upload_four(&client, &[1.0; 4])?;
     for _ in 0..10 {
-        x = executable.run(&[&x, &x])?.outputs.remove(0).remove(0);
+        let launched = executable.launch(&[vec![&x, &x]], &with_id(913), None, true);
+        x = launched.map_err(|refused| refused.error)?.outputs.remove(0).remove(0);
     }
     equal("ten doublings of 1", numbers(&x)?, vec![1024.0; 4])
 }

@@ -1,7 +1,7 @@
 //! Orders of destruction, and what is left afterwards.
 
 use super::{ALL, Entry, check};
-use crate::conform::{Context, Finding, Verdict, compile_add, ensure, equal, numbers, upload_four};
+use crate::conform::{Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, numbers, upload_four};
 use crate::profile::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -9,7 +9,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "lifetime/buffer_after_its_client",
         "A buffer may be destroyed after its client: go-xla's finalizers do that.",
         buffer_after_client,
-        "PJRT_Buffer_Destroy since PJRT_Client_Destroy crash",
+        "PJRT_Buffer_Destroy when buffer!=0 since PJRT_Client_Destroy crash",
     )
     .needed_by(&[Profile::Gomlx])
     .also(&["lifetime/*"]),
@@ -17,7 +17,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "lifetime/executable_after_its_client",
         "A loaded program may be destroyed after its client.",
         executable_after_client,
-        "PJRT_LoadedExecutable_Destroy since PJRT_Client_Destroy crash",
+        "PJRT_LoadedExecutable_Destroy when executable!=0 since PJRT_Client_Destroy crash",
     )
     .needed_by(&[Profile::Gomlx]),
     check(
@@ -165,9 +165,8 @@ fn threads(context: &Context) -> Verdict {
         work()?;
     }
     // One more thread for each client is a leak; a few more in all are not.
-    let settled = crate::host::eventually(std::time::Duration::from_secs(3), || {
-        num_threads().is_some_and(|now| now < before + ROUNDS)
-    });
+    let settled =
+        crate::host::eventually(PATIENCE, || num_threads().is_some_and(|now| now < before + ROUNDS));
     ensure!(settled, "there were {before} threads, and {:?} after {ROUNDS} more clients", num_threads());
     Ok(())
 }
@@ -181,7 +180,7 @@ fn no_growth(context: &Context, work: impl Fn(&crate::host::Client) -> Verdict) 
     for _ in 0..50 {
         work(&client)?;
     }
-    let settled = crate::host::eventually(std::time::Duration::from_secs(2), || {
+    let settled = crate::host::eventually(PATIENCE, || {
         device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= before)
     });
     let after = device.memory_stats()?.bytes_in_use;
@@ -206,7 +205,7 @@ fn executions_leak(context: &Context) -> Verdict {
     for _ in 0..50 {
         work()?;
     }
-    let settled = crate::host::eventually(std::time::Duration::from_secs(2), || {
+    let settled = crate::host::eventually(PATIENCE, || {
         device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= before)
     });
     ensure!(settled, "bytes_in_use grew from {before} to {}", device.memory_stats()?.bytes_in_use);

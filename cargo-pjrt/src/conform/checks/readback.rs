@@ -55,7 +55,8 @@ pub(super) const CHECKS: &[Entry] = &[
         no_elements,
         "PJRT_Buffer_ToHostBuffer when dst_size=0 dst!=0 set event=null",
     )
-    .needed_by(&[Profile::Jax]),
+    .needed_by(&[Profile::Jax])
+    .also(&["upload/no_elements", "upload/no_elements_and_no_data", "execute/no_elements"]),
     check(
         "readback/event_comes",
         "The event of a readback completes when the bytes are there.",

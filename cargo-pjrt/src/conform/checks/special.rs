@@ -2,7 +2,7 @@
 
 use super::{Entry, check};
 use crate::conform::{
-    Context, Verdict, compile_add, ensure, equal, f32_bytes, numbers, refused, upload_four,
+    Context, PATIENCE, Verdict, compile_add, ensure, equal, f32_bytes, numbers, refused, upload_four,
 };
 use crate::host::{Code, ElementType, ViewMemory};
 use crate::profile::Profile;
@@ -74,14 +74,15 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute fail_pending",
     )
     .since(77)
-    .also(&["execute/*"]),
+    .also(&["execute/*", "lifetime/deleted_while_in_use"]),
     check(
         "special/view_reads",
         "A view of the host's memory is an array of what is there.",
         view_reads,
         "PJRT_Client_CreateViewOfDeviceBuffer when num_dims=1 dims.0=4 give device_buffer_ptr=zeros",
     )
-    .since(33),
+    .since(33)
+    .also(&["special/view_is_not_written"]),
     check(
         "special/view_lets_go",
         "A view's callback is called once, after the array was destroyed, and not before.",
@@ -188,7 +189,7 @@ fn view_deleter(context: &Context) -> Verdict {
     let view = client.view(&memory, ElementType::F32, &[4], client.device()?)?;
     view.ready()?.wait()?;
     drop(view);
-    let called = crate::host::eventually(std::time::Duration::from_secs(3), || memory.deleted() > 0);
+    let called = crate::host::eventually(PATIENCE, || memory.deleted() > 0);
     ensure!(called, "the callback was not called although the array is destroyed");
     equal("how often the callback was called", memory.deleted(), 1)
 }

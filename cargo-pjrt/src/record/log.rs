@@ -1,0 +1,368 @@
+//! The file that the recorder writes: what a host did with a plugin, in order.
+//!
+//! An entry is a line of JSON, and after it as many bytes as its field `bytes` says: a program, an array. A file that was cut
+//! off, because the host crashed, is good up to there.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+use crate::host::NamedValue;
+
+/// The version of the format that this crate writes and reads.
+pub const VERSION: u32 = 1;
+
+/// The longest line that is read; those that the recorder writes name a few buffers.
+const MAX_LINE: u64 = 64 << 20;
+
+/// Something that a host did, or that came of it. Objects have numbers, which are not used again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "snake_case")]
+pub enum Entry {
+    /// The first entry.
+    Start {
+        /// The format of the file.
+        version: u32,
+        /// The path of the plugin.
+        plugin: String,
+    },
+    /// A client was made (`PJRT_Client_Create`).
+    CreateClient {
+        /// The client.
+        client: u64,
+        /// Its platform.
+        platform: String,
+        /// The options that the host gave.
+        options: Vec<NamedValue>,
+        /// The ids of its devices.
+        devices: Vec<i32>,
+    },
+    /// A client was destroyed.
+    DestroyClient {
+        /// The client.
+        client: u64,
+    },
+    /// A program was compiled and loaded. The bytes are the compile options, and then the program.
+    Compile {
+        /// The client.
+        client: u64,
+        /// The loaded program.
+        executable: u64,
+        /// The program's format.
+        format: String,
+        /// How many of the bytes are the compile options.
+        options_size: usize,
+        /// Why not, if it failed.
+        failure: Option<Failure>,
+    },
+    /// A compiled program was loaded. The bytes are what the same plugin, or one like it, serialized.
+    Deserialize {
+        /// The client.
+        client: u64,
+        /// The loaded program.
+        executable: u64,
+    },
+    /// A loaded program was destroyed.
+    DestroyExecutable {
+        /// The loaded program.
+        executable: u64,
+    },
+    /// An array was put on a device. The bytes are its elements, dense and row-major, as the host has them.
+    Upload {
+        /// The buffer that came of it.
+        buffer: u64,
+        /// What it is.
+        shape: Shape,
+        /// Where it is.
+        place: Place,
+    },
+    /// A buffer that came about in another way was used. The entry `contents` says what is in it.
+    Adopt {
+        /// The buffer.
+        buffer: u64,
+        /// Where it is.
+        place: Place,
+    },
+    /// What is in an adopted buffer. The bytes are its elements, dense and row-major.
+    Contents {
+        /// The buffer.
+        buffer: u64,
+        /// What it is.
+        shape: Shape,
+        /// Why it cannot be read, if so.
+        failure: Option<Failure>,
+    },
+    /// A buffer was copied.
+    Copy {
+        /// The source.
+        from: u64,
+        /// The copy.
+        buffer: u64,
+        /// Where the copy is.
+        place: Place,
+    },
+    /// A program was run.
+    Execute {
+        /// The loaded program.
+        executable: u64,
+        /// The id of the device that the host named, if it named one.
+        device: Option<i32>,
+        /// The arguments, by device.
+        arguments: Vec<Vec<u64>>,
+        /// The results, by device.
+        outputs: Vec<Vec<u64>>,
+        /// The number of the launch.
+        launch_id: i32,
+        /// Arguments that the host did not let the program have.
+        non_donatable: Vec<i64>,
+        /// Whether the program calls the host.
+        calls_host: bool,
+        /// Why not, if it failed.
+        failure: Option<Failure>,
+    },
+    /// The host looked at a buffer. The entry `result` says what it saw.
+    Read {
+        /// The buffer.
+        buffer: u64,
+    },
+    /// What the host saw. The bytes are the elements, dense and row-major.
+    Result {
+        /// The buffer.
+        buffer: u64,
+        /// What it is.
+        shape: Shape,
+        /// Why it cannot be read, if so.
+        failure: Option<Failure>,
+    },
+    /// The host gave a buffer's data up (`PJRT_Buffer_Delete`).
+    DeleteBuffer {
+        /// The buffer.
+        buffer: u64,
+    },
+    /// The host destroyed a buffer.
+    DestroyBuffer {
+        /// The buffer.
+        buffer: u64,
+    },
+}
+
+/// What an array is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Shape {
+    /// The type of the elements, as in StableHLO.
+    pub element_type: String,
+    /// The dimensions.
+    pub dims: Vec<i64>,
+}
+
+/// Where an array is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Place {
+    /// The client.
+    pub client: u64,
+    /// The id of the device.
+    pub device: i32,
+    /// The kind of memory; the device's default one if none is named.
+    pub memory: Option<String>,
+}
+
+/// An error of the plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Its code.
+    pub code: u32,
+    /// Its message.
+    pub message: String,
+}
+
+impl From<&crate::host::Error> for Failure {
+    fn from(error: &crate::host::Error) -> Self {
+        Self { code: error.code.0, message: error.message.clone() }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    bytes: u64,
+    #[serde(flatten)]
+    entry: Entry,
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+pub struct Writer {
+    file: File,
+}
+
+impl Writer {
+    /// Begins a file; one that is there already is replaced.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn create(path: &Path, plugin: &Path) -> std::io::Result<Self> {
+        let mut writer = Self { file: File::create(path)? };
+        writer.append(Entry::Start { version: VERSION, plugin: plugin.display().to_string() }, &[])?;
+        Ok(writer)
+    }
+
+    /// Writes an entry. It is in the file afterwards, also if the process crashes.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn append(&mut self, entry: Entry, bytes: &[u8]) -> std::io::Result<()> {
+        let mut line = serde_json::to_vec(&Line { bytes: bytes.len() as u64, entry })?;
+        line.push(b'\n');
+        self.file.write_all(&line)?;
+        self.file.write_all(bytes)
+    }
+}
+
+/// A file that was written.
+#[derive(Debug)]
+pub struct Log {
+    file: Mutex<File>,
+    /// The entries, in order.
+    pub entries: Vec<Entry>,
+    spans: Vec<(u64, usize)>,
+    /// Whether the file ends in the middle of an entry.
+    pub is_cut_off: bool,
+}
+
+impl Log {
+    /// Reads the entries of a file, without their bytes.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, is no such file, or is one of another version.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let located = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let file = File::open(path).map_err(|error| located(&error))?;
+        let size = file.metadata().map_err(|error| located(&error))?.len();
+        let mut reader = BufReader::new(file);
+        let (mut entries, mut spans, mut at, mut is_cut_off) = (Vec::new(), Vec::new(), 0, false);
+        loop {
+            let mut text = Vec::new();
+            let read = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut text);
+            at += read.map_err(|error| located(&error))? as u64;
+            if text.is_empty() {
+                break;
+            }
+            let line = match serde_json::from_slice::<Line>(&text) {
+                Ok(line) => line,
+                // What a crash cut off has no line feed.
+                Err(_) if at == size && text.last() != Some(&b'\n') && !entries.is_empty() => {
+                    is_cut_off = true;
+                    break;
+                }
+                Err(error) => {
+                    let entry = entries.len() + 1;
+                    return Err(located(&format!("this is no log of the recorder: entry {entry}: {error}")));
+                }
+            };
+            let end = at.checked_add(line.bytes).filter(|end| *end <= size);
+            let (Some(end), Ok(len)) = (end, usize::try_from(line.bytes)) else {
+                is_cut_off = true;
+                break;
+            };
+            spans.push((at, len));
+            entries.push(line.entry);
+            reader.seek_relative(line.bytes as i64).map_err(|error| located(&error))?;
+            at = end;
+        }
+        match entries.first() {
+            Some(Entry::Start { version: VERSION, .. }) => {}
+            Some(Entry::Start { version, .. }) => {
+                return Err(located(&format!(
+                    "its format is version {version}, and this program reads {VERSION}"
+                )));
+            }
+            _ => return Err(located(&"this is no log of the recorder: it does not begin with `start`")),
+        }
+        Ok(Self { file: Mutex::new(reader.into_inner()), entries, spans, is_cut_off })
+    }
+
+    /// The bytes of an entry.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn bytes(&self, index: usize) -> Result<Vec<u8>, String> {
+        let (at, len) = self.spans[index];
+        let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut bytes = vec![0; len];
+        let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut bytes));
+        read.map(|()| bytes).map_err(|error| format!("entry {} of the log: {error}", index + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Scratch(std::path::PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            Self(std::env::temp_dir().join(format!("pjrt-log-{}-{name}", std::process::id())))
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            // It may not have been made.
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    fn upload(buffer: u64) -> Entry {
+        let shape = Shape { element_type: "f32".into(), dims: vec![2] };
+        Entry::Upload { buffer, shape, place: Place::default() }
+    }
+
+    #[test]
+    fn entries_are_read_as_they_were_written() {
+        let scratch = Scratch::new("whole");
+        let mut writer = Writer::create(&scratch.0, Path::new("plugin.so")).unwrap();
+        writer.append(upload(1), b"12\n45678").unwrap();
+        writer.append(Entry::Read { buffer: 1 }, &[]).unwrap();
+        let log = Log::open(&scratch.0).unwrap();
+        assert_eq!(log.entries[1..], [upload(1), Entry::Read { buffer: 1 }]);
+        assert_eq!(log.bytes(1).unwrap(), b"12\n45678");
+        assert!(!log.is_cut_off);
+    }
+
+    #[test]
+    fn a_log_that_was_cut_off_is_good_up_to_there() {
+        let scratch = Scratch::new("cut");
+        let mut writer = Writer::create(&scratch.0, Path::new("plugin.so")).unwrap();
+        writer.append(Entry::Read { buffer: 1 }, &[]).unwrap();
+        let good = std::fs::metadata(&scratch.0).unwrap().len();
+        writer.append(upload(2), b"12345678").unwrap();
+        let whole = std::fs::read(&scratch.0).unwrap();
+        for len in good + 1..whole.len() as u64 {
+            std::fs::write(&scratch.0, &whole[..len as usize]).unwrap();
+            let log = Log::open(&scratch.0).unwrap();
+            assert_eq!((log.entries.len(), log.is_cut_off), (2, true), "{len}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_no_logs_are_refused_with_the_reason() {
+        let scratch = Scratch::new("other");
+        std::fs::write(&scratch.0, "module @m {\n}\n").unwrap();
+        assert!(Log::open(&scratch.0).unwrap_err().contains("no log of the recorder"));
+        std::fs::write(&scratch.0, "{\"bytes\":0,\"entry\":\"start\",\"version\":9,\"plugin\":\"\"}\n")
+            .unwrap();
+        assert!(Log::open(&scratch.0).unwrap_err().contains("version 9"));
+        std::fs::write(&scratch.0, "").unwrap();
+        assert!(Log::open(&scratch.0).unwrap_err().contains("does not begin"));
+        std::fs::write(&scratch.0, "{\"bytes\":18446744073709551615,\"entry\":\"read\",\"buffer\":1}\n")
+            .unwrap();
+        assert!(Log::open(&scratch.0).is_err());
+    }
+}

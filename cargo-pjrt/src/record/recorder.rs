@@ -1,0 +1,772 @@
+//! The plugin that records: it forwards every call to another plugin, and writes what matters of some into the log.
+//!
+//! It gives hosts the other plugin's own objects, so that functions which it does not look at, and extensions, need nothing of
+//! it. What the host reads is read a second time, into memory of the recorder: the host's own memory may be gone when the
+//! bytes are there.
+
+use std::collections::HashMap;
+use std::ffi::{c_char, c_void};
+use std::mem::ManuallyDrop;
+use std::path::PathBuf;
+use std::ptr;
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pjrt_sys::*;
+
+use super::log::{Entry, Failure, Place, Shape, Writer};
+use super::{LOG, PLUGIN};
+use crate::host::{Buffer, Client, Device, ElementType, Error, LoadedExecutable, Memory, Plugin};
+use crate::host::{SlotArgs, array, bytes, named_values_of_host, read_error, take_error, text};
+
+/// How long the end of a client waits for arrays that are still being read.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is known of a buffer of the host's.
+struct Known {
+    id: u64,
+    is_read: bool,
+}
+
+struct KnownClient {
+    id: u64,
+    /// Where its devices are.
+    devices: Vec<usize>,
+}
+
+/// A loaded program of the host's.
+struct Loaded {
+    id: u64,
+    num_outputs: usize,
+}
+
+/// A program that was compiled, and may be loaded.
+struct Compiled {
+    format: String,
+    options: Vec<u8>,
+    code: Vec<u8>,
+}
+
+#[derive(Default)]
+struct State {
+    /// None if it cannot be written any more.
+    log: Option<Writer>,
+    last_id: u64,
+    /// By address.
+    clients: HashMap<usize, KnownClient>,
+    buffers: HashMap<usize, Known>,
+    executables: HashMap<usize, Loaded>,
+    compiled: HashMap<usize, Compiled>,
+    /// How many arrays are being read.
+    pending: usize,
+}
+
+struct Recorder {
+    plugin: Plugin,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// The table that hosts get: the other plugin's, with functions of ours in some places.
+    table: usize,
+}
+
+static RECORDER: LazyLock<Option<Recorder>> = LazyLock::new(|| match Recorder::new() {
+    Ok(recorder) => Some(recorder),
+    Err(why) => {
+        eprintln!("the recorder cannot start: {why}");
+        None
+    }
+});
+
+/// The table of the plugin that the environment variable [`PLUGIN`] names, which records into the file that [`LOG`] names. A null
+/// pointer, with the reason on the standard error, if that cannot be.
+#[must_use]
+pub fn table() -> *const PJRT_Api {
+    RECORDER.as_ref().map_or(ptr::null(), |recorder| ptr::with_exposed_provenance(recorder.table))
+}
+
+macro_rules! recorded {
+    ($table:ident: $($slot:ident $function:ident;)*) => {
+        $(if (*$table).$slot.is_some() {
+            (*$table).$slot = Some($function);
+        })*
+    };
+}
+
+impl Recorder {
+    fn new() -> Result<Self, String> {
+        let path = |variable: &str, what: &str| {
+            let value = std::env::var_os(variable).filter(|value| !value.is_empty());
+            value.map(PathBuf::from).ok_or_else(|| format!("{variable} must name {what}"))
+        };
+        let (plugin, log) = (path(PLUGIN, "the plugin to record")?, path(LOG, "the file to write")?);
+        let loaded = Plugin::load(&plugin).map_err(|error| format!("{}: {error}", plugin.display()))?;
+        let log = log.to_string_lossy().replace("%p", &std::process::id().to_string());
+        let writer = Writer::create(log.as_ref(), &plugin).map_err(|error| format!("{log}: {error}"))?;
+        let state = State { log: Some(writer), ..State::default() };
+        Ok(Self {
+            plugin: loaded,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            table: changed_table(loaded),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A buffer as an object that is not destroyed with its last use here.
+    fn buffer(&self, raw: *mut PJRT_Buffer) -> ManuallyDrop<Buffer> {
+        ManuallyDrop::new(Buffer { plugin: self.plugin, raw })
+    }
+
+    /// Where a buffer is, or is to be.
+    fn place(&self, device: Option<Device<'_>>, memory: Option<Memory<'_>>) -> Place {
+        let of_memory = memory.and_then(|memory| memory.devices().ok()?.first().copied());
+        let Some(device) = device.or(of_memory) else { return Place::default() };
+        let id = device.description().and_then(|description| description.id());
+        let memory = memory.and_then(|memory| memory.kind().ok());
+        let state = self.state();
+        let client = state.clients.values().find(|client| client.devices.contains(&device.raw.addr()));
+        Place { client: client.map_or(0, |client| client.id), device: id.unwrap_or_default(), memory }
+    }
+
+    fn place_of(&self, buffer: &Buffer) -> Place {
+        self.place(buffer.device().ok(), buffer.memory().ok())
+    }
+
+    /// Writes down that a program was loaded, under a new number.
+    fn note_loaded(&self, raw: *mut PJRT_LoadedExecutable, entry: impl FnOnce(u64) -> Entry, bytes: &[u8]) {
+        let num_outputs = self.num_outputs(raw).unwrap_or_default();
+        let mut state = self.state();
+        let id = state.new_id();
+        if !raw.is_null() {
+            state.executables.insert(raw.addr(), Loaded { id, num_outputs });
+        }
+        state.note(entry(id), bytes);
+    }
+
+    fn num_outputs(&self, raw: *mut PJRT_LoadedExecutable) -> Option<usize> {
+        if raw.is_null() {
+            return None;
+        }
+        let loaded = ManuallyDrop::new(LoadedExecutable { plugin: self.plugin, raw });
+        loaded.executable().and_then(|program| program.num_outputs()).ok()
+    }
+
+    /// The number of a buffer. One that no recorded function made is adopted.
+    fn known(&self, raw: *mut PJRT_Buffer) -> u64 {
+        let known = self.state().buffers.get(&raw.addr()).map(|known| known.id);
+        known.unwrap_or_else(|| {
+            let place = self.place_of(&self.buffer(raw));
+            let mut state = self.state();
+            let buffer = state.adopt(raw);
+            state.note(Entry::Adopt { buffer, place }, &[]);
+            drop(state);
+            self.read_again(raw, buffer, Purpose::Contents);
+            buffer
+        })
+    }
+
+    /// The host looks at a buffer.
+    fn looked_at(&self, raw: *mut PJRT_Buffer) {
+        if raw.is_null() {
+            return;
+        }
+        let buffer = self.known(raw);
+        {
+            let mut state = self.state();
+            let Some(known) = state.buffers.get_mut(&raw.addr()) else { return };
+            if std::mem::replace(&mut known.is_read, true) {
+                return;
+            }
+            state.note(Entry::Read { buffer }, &[]);
+        }
+        self.read_again(raw, buffer, Purpose::Result);
+    }
+
+    /// Starts to read a buffer into memory of ours, for the log.
+    fn read_again(&self, raw: *mut PJRT_Buffer, id: u64, purpose: Purpose) {
+        self.state().pending += 1;
+        if let Err((shape, error)) = self.start_reading(raw, id, purpose) {
+            self.has_read(purpose.entry(id, shape, Some(Failure::from(&error))), &[]);
+        }
+    }
+
+    fn start_reading(&self, raw: *mut PJRT_Buffer, id: u64, purpose: Purpose) -> Result<(), (Shape, Error)> {
+        let buffer = self.buffer(raw);
+        let mut shape = Shape::default();
+        let started = (|| {
+            let (element_type, dims) = (buffer.element_type()?, buffer.dims()?);
+            shape = Shape { element_type: element_type.name().to_owned(), dims };
+            let order: Vec<i64> = (0..shape.dims.len() as i64).rev().collect();
+            let mut layout = PJRT_Buffer_MemoryLayout::zeroed();
+            layout.type_ = PJRT_Buffer_MemoryLayout_Type_Tiled;
+            layout.u.tiled = PJRT_Buffer_MemoryLayout_Tiled {
+                minor_to_major: order.as_ptr(),
+                minor_to_major_size: order.len(),
+                ..PJRT_Buffer_MemoryLayout_Tiled::zeroed()
+            };
+            let args = PJRT_Buffer_ToHostBuffer_Args {
+                src: raw,
+                host_layout: &raw mut layout,
+                ..PJRT_Buffer_ToHostBuffer_Args::zeroed()
+            };
+            let size = self.plugin.call(args)?.dst_size;
+            let mut reading = Box::new(Reading {
+                id,
+                shape: shape.clone(),
+                purpose,
+                bytes: vec![0; size],
+                event: ptr::null_mut(),
+            });
+            let dst = reading.bytes.as_mut_ptr().cast();
+            let event =
+                self.plugin.call(PJRT_Buffer_ToHostBuffer_Args { dst, dst_size: size, ..args })?.event;
+            reading.event = event;
+            let user_arg = Box::into_raw(reading).cast();
+            // Not freed if this fails: the plugin may still write into it.
+            let on_ready = PJRT_Event_OnReady_Args {
+                event,
+                callback: Some(reading_ended),
+                user_arg,
+                ..PJRT_Event_OnReady_Args::zeroed()
+            };
+            self.plugin.call(on_ready).map(drop)
+        })();
+        started.map_err(|error| (shape, error))
+    }
+
+    fn has_read(&self, entry: Entry, bytes: &[u8]) {
+        let mut state = self.state();
+        state.note(entry, bytes);
+        state.pending -= 1;
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+impl State {
+    fn note(&mut self, entry: Entry, bytes: &[u8]) {
+        let Some(log) = &mut self.log else { return };
+        if let Err(error) = log.append(entry, bytes) {
+            eprintln!("the recorder cannot write its log, and stops: {error}");
+            self.log = None;
+        }
+    }
+
+    fn new_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    fn adopt(&mut self, raw: *mut PJRT_Buffer) -> u64 {
+        let id = self.new_id();
+        self.buffers.insert(raw.addr(), Known { id, is_read: false });
+        id
+    }
+
+    fn client(&self, raw: *mut PJRT_Client) -> u64 {
+        self.clients.get(&raw.addr()).map_or(0, |client| client.id)
+    }
+}
+
+/// What an array is read for.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Contents,
+    Result,
+}
+
+impl Purpose {
+    fn entry(self, buffer: u64, shape: Shape, failure: Option<Failure>) -> Entry {
+        match self {
+            Self::Contents => Entry::Contents { buffer, shape, failure },
+            Self::Result => Entry::Result { buffer, shape, failure },
+        }
+    }
+}
+
+/// An array that is being read.
+struct Reading {
+    id: u64,
+    shape: Shape,
+    purpose: Purpose,
+    bytes: Vec<u8>,
+    event: *mut PJRT_Event,
+}
+
+/// The callback of a readback's event.
+///
+/// # Safety
+///
+/// Called once by the plugin, with the argument of `start_reading` and an error that is the callee's.
+unsafe extern "C" fn reading_ended(error: *mut PJRT_Error, user_arg: *mut c_void) {
+    // SAFETY: the argument is the box of `start_reading`, which this call owns.
+    let reading = unsafe { Box::from_raw(user_arg.cast::<Reading>()) };
+    let Some(recorder) = RECORDER.as_ref() else { return };
+    let failure = take_error(recorder.plugin, PJRT_Event_OnReady_Args::INDEX, error);
+    let bytes: &[u8] = if failure.is_none() { &reading.bytes } else { &[] };
+    let failure = failure.as_ref().map(Failure::from);
+    recorder.has_read(reading.purpose.entry(reading.id, reading.shape.clone(), failure), bytes);
+    let destroy = PJRT_Event_Destroy_Args { event: reading.event, ..PJRT_Event_Destroy_Args::zeroed() };
+    // Nobody is there to hear that it cannot be destroyed.
+    drop(recorder.plugin.call(destroy));
+}
+
+/// A copy of the plugin's table, with functions of ours where there are some.
+fn changed_table(plugin: Plugin) -> usize {
+    let size = plugin.table_size();
+    let words: &'static mut [u64] = Vec::leak(vec![0; size.max(size_of::<PJRT_Api>()).div_ceil(8)]);
+    let table = words.as_mut_ptr().cast::<PJRT_Api>();
+    // SAFETY: the plugin's table has so many bytes, and the block at least as many, and those of a whole table; what the plugin's
+    // table does not have is null there.
+    unsafe {
+        ptr::copy_nonoverlapping(plugin.table.cast::<u8>(), table.cast::<u8>(), size);
+        recorded! { table:
+            PJRT_Client_Create client_create;
+            PJRT_Client_Destroy client_destroy;
+            PJRT_Client_Compile client_compile;
+            PJRT_Compile compile;
+            PJRT_Client_Load client_load;
+            PJRT_Executable_Destroy executable_destroy;
+            PJRT_Executable_DeserializeAndLoad deserialize_and_load;
+            PJRT_LoadedExecutable_Destroy loaded_executable_destroy;
+            PJRT_LoadedExecutable_Execute execute;
+            PJRT_Client_BufferFromHostBuffer buffer_from_host_buffer;
+            PJRT_Buffer_CopyToDevice copy_to_device;
+            PJRT_Buffer_CopyToMemory copy_to_memory;
+            PJRT_Buffer_Delete buffer_delete;
+            PJRT_Buffer_Destroy buffer_destroy;
+            PJRT_Buffer_ToHostBuffer to_host_buffer;
+            PJRT_Buffer_CopyRawToHost copy_raw_to_host;
+            PJRT_Buffer_CopyRawToHostFuture copy_raw_to_host_future;
+            PJRT_Buffer_UnsafePointer unsafe_pointer;
+            PJRT_Buffer_IncreaseExternalReferenceCount increase_external_reference_count;
+            PJRT_Buffer_OpaqueDeviceMemoryDataPointer opaque_pointer;
+        }
+    }
+    words.as_mut_ptr().expose_provenance()
+}
+
+/// The recorder; a host that has a function of ours has its table, and so there is one.
+fn recorder() -> &'static Recorder {
+    RECORDER.as_ref().expect("the recorder that made the table")
+}
+
+/// Calls the plugin's function with the host's own struct.
+///
+/// # Safety
+///
+/// The struct is the host's, for this function.
+unsafe fn forward<A: SlotArgs>(args: *mut A) -> *mut PJRT_Error {
+    // SAFETY: the host calls this function with this struct.
+    unsafe { recorder().plugin.forward(args) }
+}
+
+/// What an error is, without destroying it.
+fn failure<A: SlotArgs>(error: *mut PJRT_Error) -> Option<Failure> {
+    let name = SLOTS[A::INDEX].name;
+    (!error.is_null()).then(|| Failure::from(&read_error(recorder().plugin, name, error)))
+}
+
+/// # Safety
+///
+/// As for every function here: a host calls it with the struct of its slot, filled in as the interface says.
+unsafe extern "C" fn client_create(args: *mut PJRT_Client_Create_Args) -> *mut PJRT_Error {
+    // SAFETY: as the host calls.
+    let (error, raw, options) = unsafe {
+        let error = forward(args);
+        (error, (*args).client, named_values_of_host((*args).create_options, (*args).num_options))
+    };
+    let recorder = recorder();
+    if error.is_null() && !raw.is_null() {
+        let object = ManuallyDrop::new(Client { plugin: recorder.plugin, raw });
+        let platform = object.platform_name().unwrap_or_default();
+        let objects = object.devices().unwrap_or_default();
+        let id = |device: &Device<'_>| device.description()?.id();
+        let devices = objects.iter().map(id).collect::<Result<_, Error>>().unwrap_or_default();
+        let mut state = recorder.state();
+        let client = state.new_id();
+        let addresses = objects.iter().map(|device| device.raw.addr()).collect();
+        state.clients.insert(raw.addr(), KnownClient { id: client, devices: addresses });
+        state.note(Entry::CreateClient { client, platform, options, devices }, &[]);
+    }
+    error
+}
+
+/// # Safety
+///
+/// As `client_create`.
+unsafe extern "C" fn client_destroy(args: *mut PJRT_Client_Destroy_Args) -> *mut PJRT_Error {
+    let recorder = recorder();
+    {
+        let state = recorder.state();
+        let waited = recorder.changed.wait_timeout_while(state, PATIENCE, |state| state.pending > 0);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: as the host calls.
+        let address = unsafe { (*args).client.addr() };
+        if let Some(client) = state.clients.remove(&address) {
+            state.note(Entry::DestroyClient { client: client.id }, &[]);
+        }
+    }
+    // SAFETY: as the host calls.
+    unsafe { forward(args) }
+}
+
+/// # Safety
+///
+/// The pointers and lengths are those of a host's call.
+unsafe fn compiled(program: *const PJRT_Program, options: *const c_char, options_size: usize) -> Compiled {
+    // SAFETY: the caller's promise.
+    unsafe {
+        Compiled {
+            format: text((*program).format, (*program).format_size),
+            options: bytes(options.cast(), options_size).to_vec(),
+            code: bytes((*program).code.cast_const().cast(), (*program).code_size).to_vec(),
+        }
+    }
+}
+
+/// Writes down that a program was compiled and loaded, or not.
+fn note_compiled(
+    client: *mut PJRT_Client,
+    compiled: &Compiled,
+    loaded: *mut PJRT_LoadedExecutable,
+    failure: Option<Failure>,
+) {
+    let client = recorder().state().client(client);
+    let (format, options_size) = (compiled.format.clone(), compiled.options.len());
+    let loaded = if failure.is_some() { ptr::null_mut() } else { loaded };
+    let entry = |executable| Entry::Compile { client, executable, format, options_size, failure };
+    recorder().note_loaded(loaded, entry, &[&compiled.options[..], &compiled.code].concat());
+}
+
+/// # Safety
+///
+/// As `client_create`.
+unsafe extern "C" fn client_compile(args: *mut PJRT_Client_Compile_Args) -> *mut PJRT_Error {
+    // SAFETY: as the host calls.
+    unsafe {
+        let program = compiled((*args).program, (*args).compile_options, (*args).compile_options_size);
+        let error = forward(args);
+        let failure = failure::<PJRT_Client_Compile_Args>(error);
+        note_compiled((*args).client, &program, (*args).executable, failure);
+        error
+    }
+}
+
+/// # Safety
+///
+/// As `client_create`.
+unsafe extern "C" fn compile(args: *mut PJRT_Compile_Args) -> *mut PJRT_Error {
+    // SAFETY: as the host calls.
+    unsafe {
+        let program = compiled((*args).program, (*args).compile_options, (*args).compile_options_size);
+        let error = forward(args);
+        if error.is_null() {
+            recorder().state().compiled.insert((*args).executable.addr(), program);
+        }
+        error
+    }
+}
+
+/// # Safety
+///
+/// As `client_create`.
+unsafe extern "C" fn client_load(args: *mut PJRT_Client_Load_Args) -> *mut PJRT_Error {
+    // SAFETY: as the host calls.
+    unsafe {
+        let program = recorder().state().compiled.remove(&(*args).executable.addr());
+        let error = forward(args);
+        if let Some(program) = program {
+            let failure = failure::<PJRT_Client_Load_Args>(error);
+            note_compiled((*args).client, &program, (*args).loaded_executable, failure);
+            // It can be loaded again.
+            recorder().state().compiled.insert((*args).executable.addr(), program);
+        }
+        error
+    }
+}
+
+/// # Safety
+///
+/// As `client_create`.
+unsafe extern "C" fn executable_destroy(args: *mut PJRT_Executable_Destroy_Args) -> *mut PJRT_Error {
+    // SAFETY: as the host calls.
+    unsafe {
+        recorder().state().compiled.remove(&(*args).executable.addr());
+        forward(args)
+    }
+}
+
+/// # Safety
+///
+/// As `client_create`.
+unsafe extern "C" fn deserialize_and_load(
+    args: *mut PJRT_Executable_DeserializeAndLoad_Args,
+) -> *mut PJRT_Error {
+    // SAFETY: as the host calls.
+    unsafe {
+        let error = forward(args);
+        if error.is_null() {
+            let serialized = bytes((*args).serialized_executable.cast(), (*args).serialized_executable_size);
+            let client = recorder().state().client((*args).client);
+            let entry = |executable| Entry::Deserialize { client, executable };
+            recorder().note_loaded((*args).loaded_executable, entry, serialized);
+        }
+        error
+    }
+}
+
+/// # Safety
+///
+/// As `client_create`.
+unsafe extern "C" fn loaded_executable_destroy(
+    args: *mut PJRT_LoadedExecutable_Destroy_Args,
+) -> *mut PJRT_Error {
+    // Before the plugin destroys it: afterwards, another may have the same address.
+    // SAFETY: as the host calls.
+    unsafe {
+        let mut state = recorder().state();
+        if let Some(Loaded { id, .. }) = state.executables.remove(&(*args).executable.addr()) {
+            state.note(Entry::DestroyExecutable { executable: id }, &[]);
+        }
+        drop(state);
+        forward(args)
+    }
+}
+
+/// # Safety
+///
+/// As `client_create`.
+unsafe extern "C" fn execute(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *mut PJRT_Error {
+    let recorder = recorder();
+    // SAFETY: as the host calls; options of every version have these fields.
+    unsafe {
+        let (num_devices, num_args) = ((*args).num_devices, (*args).num_args);
+        let lists = if num_args == 0 { &[][..] } else { array((*args).argument_lists, num_devices) };
+        let mut arguments: Vec<Vec<u64>> = lists
+            .iter()
+            .map(|list| array(*list, num_args).iter().map(|raw| recorder.known(*raw)).collect())
+            .collect();
+        arguments.resize(num_devices, Vec::new());
+        let options = (*args).options;
+        let (launch_id, calls_host) =
+            ((*options).launch_id, (*options).num_send_ops > 0 || (*options).num_recv_ops > 0);
+        let non_donatable =
+            array((*options).non_donatable_input_indices, (*options).num_non_donatable_input_indices)
+                .to_vec();
+        let raw = (*args).executable;
+        let known =
+            recorder.state().executables.get(&raw.addr()).map(|loaded| (loaded.id, loaded.num_outputs));
+        // A program that no recorded function made has the number 0.
+        let known = known.or_else(|| Some((0, recorder.num_outputs(raw)?)));
+        let (executable, num_outputs) = known.unwrap_or_default();
+        let device = if (*args).execute_device.is_null() {
+            None
+        } else {
+            Device::new(recorder.plugin, (*args).execute_device)
+                .description()
+                .and_then(|device| device.id())
+                .ok()
+        };
+        let error = forward(args);
+        let failure = failure::<PJRT_LoadedExecutable_Execute_Args>(error);
+        let mut state = recorder.state();
+        let mut outputs = Vec::new();
+        if failure.is_none() && num_outputs > 0 {
+            let lists = array((*args).output_lists, num_devices);
+            outputs = lists
+                .iter()
+                .map(|list| array(*list, num_outputs).iter().map(|raw| state.adopt(*raw)).collect())
+                .collect();
+        }
+        let entry = Entry::Execute {
+            executable,
+            device,
+            arguments,
+            outputs,
+            launch_id,
+            non_donatable,
+            calls_host,
+            failure,
+        };
+        state.note(entry, &[]);
+        error
+    }
+}
+
+/// The elements of an array of the host, dense and row-major; none if its size is not to be believed.
+///
+/// # Safety
+///
+/// The struct is a host's, filled in.
+unsafe fn dense(args: *const PJRT_Client_BufferFromHostBuffer_Args) -> Vec<u8> {
+    // SAFETY: as the host calls: there are so many dimensions and strides, and an element wherever they lead.
+    unsafe {
+        let size = ElementType((*args).type_.0).byte_size();
+        let dims = array((*args).dims, (*args).num_dims);
+        let count =
+            dims.iter().try_fold(1_usize, |count, dim| count.checked_mul(usize::try_from(*dim).ok()?));
+        let data = (*args).data.cast::<u8>();
+        let Some(total) = count.and_then(|count| count.checked_mul(size)).filter(|_| !data.is_null()) else {
+            return Vec::new();
+        };
+        let strides = array((*args).byte_strides, (*args).num_byte_strides);
+        if strides.len() != dims.len() || dims.is_empty() {
+            return array(data, total).to_vec();
+        }
+        let mut elements = Vec::with_capacity(total);
+        let mut index = vec![0_i64; dims.len()];
+        while elements.len() < total {
+            let offset: i64 = index.iter().zip(strides).map(|(index, stride)| index * stride).sum();
+            elements.extend_from_slice(array(data.offset(offset as isize), size));
+            for (index, dim) in index.iter_mut().zip(dims).rev() {
+                *index += 1;
+                if *index < *dim {
+                    break;
+                }
+                *index = 0;
+            }
+        }
+        elements
+    }
+}
+
+/// # Safety
+///
+/// As `client_create`.
+unsafe extern "C" fn buffer_from_host_buffer(
+    args: *mut PJRT_Client_BufferFromHostBuffer_Args,
+) -> *mut PJRT_Error {
+    let recorder = recorder();
+    // SAFETY: as the host calls.
+    unsafe {
+        let error = forward(args);
+        // The host's memory stays as it is until this function returns, whatever the host promised. What the plugin refuses is
+        // not looked at: strides may lead anywhere.
+        if error.is_null() {
+            let elements = dense(args);
+            let shape = Shape {
+                element_type: ElementType((*args).type_.0).name().to_owned(),
+                dims: array((*args).dims, (*args).num_dims).to_vec(),
+            };
+            let device = (!(*args).device.is_null()).then(|| Device::new(recorder.plugin, (*args).device));
+            let memory =
+                Memory::new(recorder.plugin, (*args).memory, "PJRT_Client_BufferFromHostBuffer").ok();
+            let place = recorder.place(device, memory);
+            let mut state = recorder.state();
+            let buffer = state.adopt((*args).buffer);
+            state.note(Entry::Upload { buffer, shape, place }, &elements);
+        }
+        error
+    }
+}
+
+/// Writes down that a buffer was copied.
+fn note_copy(from: u64, copy: *mut PJRT_Buffer) {
+    let recorder = recorder();
+    let place = recorder.place_of(&recorder.buffer(copy));
+    let mut state = recorder.state();
+    let buffer = state.adopt(copy);
+    state.note(Entry::Copy { from, buffer, place }, &[]);
+}
+
+/// # Safety
+///
+/// As `client_create`.
+unsafe extern "C" fn copy_to_device(args: *mut PJRT_Buffer_CopyToDevice_Args) -> *mut PJRT_Error {
+    // SAFETY: as the host calls.
+    unsafe {
+        let from = recorder().known((*args).buffer);
+        let error = forward(args);
+        if error.is_null() {
+            note_copy(from, (*args).dst_buffer);
+        }
+        error
+    }
+}
+
+/// # Safety
+///
+/// As `client_create`.
+unsafe extern "C" fn copy_to_memory(args: *mut PJRT_Buffer_CopyToMemory_Args) -> *mut PJRT_Error {
+    // SAFETY: as the host calls.
+    unsafe {
+        let from = recorder().known((*args).buffer);
+        let error = forward(args);
+        if error.is_null() {
+            note_copy(from, (*args).dst_buffer);
+        }
+        error
+    }
+}
+
+/// # Safety
+///
+/// As `client_create`.
+unsafe extern "C" fn buffer_delete(args: *mut PJRT_Buffer_Delete_Args) -> *mut PJRT_Error {
+    // SAFETY: as the host calls.
+    unsafe {
+        let mut state = recorder().state();
+        if let Some(buffer) = state.buffers.get(&(*args).buffer.addr()).map(|known| known.id) {
+            state.note(Entry::DeleteBuffer { buffer }, &[]);
+        }
+        drop(state);
+        forward(args)
+    }
+}
+
+/// # Safety
+///
+/// As `client_create`.
+unsafe extern "C" fn buffer_destroy(args: *mut PJRT_Buffer_Destroy_Args) -> *mut PJRT_Error {
+    // Before the plugin destroys it: afterwards, another may have the same address.
+    // SAFETY: as the host calls.
+    unsafe {
+        let mut state = recorder().state();
+        if let Some(Known { id, .. }) = state.buffers.remove(&(*args).buffer.addr()) {
+            state.note(Entry::DestroyBuffer { buffer: id }, &[]);
+        }
+        drop(state);
+        forward(args)
+    }
+}
+
+/// # Safety
+///
+/// As `client_create`.
+unsafe extern "C" fn to_host_buffer(args: *mut PJRT_Buffer_ToHostBuffer_Args) -> *mut PJRT_Error {
+    // SAFETY: as the host calls.
+    unsafe {
+        // Without a destination, the host asks for the size.
+        if !(*args).dst.is_null() {
+            recorder().looked_at((*args).src);
+        }
+        forward(args)
+    }
+}
+
+/// Functions with which a host gets at the bytes of a buffer.
+macro_rules! looks {
+    ($($function:ident $args:ident;)*) => {$(
+        /// # Safety
+        ///
+        /// As `client_create`.
+        unsafe extern "C" fn $function(args: *mut $args) -> *mut PJRT_Error {
+            // SAFETY: as the host calls.
+            unsafe {
+                recorder().looked_at((*args).buffer);
+                forward(args)
+            }
+        }
+    )*};
+}
+looks! {
+    copy_raw_to_host PJRT_Buffer_CopyRawToHost_Args;
+    copy_raw_to_host_future PJRT_Buffer_CopyRawToHostFuture_Args;
+    unsafe_pointer PJRT_Buffer_UnsafePointer_Args;
+    increase_external_reference_count PJRT_Buffer_IncreaseExternalReferenceCount_Args;
+    opaque_pointer PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args;
+}

@@ -1,0 +1,86 @@
+//! What these tests share: the libraries that cargo builds with them, and folders that go away.
+
+#![allow(dead_code, reason = "no test uses all of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn library(name: &str) -> String {
+    format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+}
+
+/// The folder that cargo builds tests into; libraries that they depend on are there too, and examples beside it.
+fn built() -> PathBuf {
+    let test = std::env::current_exe().expect("this program knows where it is");
+    test.parent().expect("a program lies in a folder").to_owned()
+}
+
+/// The smallest plugin.
+pub(crate) fn hello() -> PathBuf {
+    built().join(library("hello_pjrt"))
+}
+
+/// A shared library among the examples of this crate.
+pub(crate) fn example(name: &str) -> PathBuf {
+    let path = built().join("../examples").join(library(name));
+    assert!(path.exists(), "{} is not built: cargo build --package cargo-pjrt --examples", path.display());
+    path
+}
+
+/// The program that is tested.
+pub(crate) fn cargo_pjrt() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_cargo-pjrt"))
+}
+
+/// Output that people see.
+pub(crate) fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// What a command prints that must go well.
+pub(crate) fn run(command: &mut Command) -> String {
+    let output = command.output().expect("the program starts");
+    assert!(output.status.success(), "{command:?}: {}", text(&output));
+    text(&output)
+}
+
+/// What a command prints that must fail, with the exit status of an error and not of a crash.
+pub(crate) fn fail(command: &mut Command) -> String {
+    let output = command.output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(1), "{command:?}: {}", text(&output));
+    text(&output)
+}
+
+/// A file of the tests.
+pub(crate) fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+/// A folder that is deleted with the value.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("cargo-pjrt-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder can be made");
+        Self(path)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("a path in the folder")).expect("a folder can be made");
+        std::fs::write(&path, bytes).expect("a file can be written");
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left of it is in the system's folder for such things.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

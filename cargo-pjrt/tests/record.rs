@@ -1,0 +1,136 @@
+//! `cargo pjrt record` and `replay`: with hello, with this project's own host, and with a faulty plugin.
+
+use std::path::Path;
+use std::process::Command;
+
+use cargo_pjrt::conform::{Report, Status};
+use cargo_pjrt::record::log::{Entry, Log};
+use common::{Scratch, cargo_pjrt, data, example, fail, hello, run};
+
+mod common;
+
+/// A host with the recorder in the place of hello.
+fn recorded(log: &Path) -> Command {
+    let mut command = cargo_pjrt();
+    command.arg("record").arg(hello()).arg("-o").arg(log).arg("--recorder").arg(example("recorder"));
+    command.arg("--").arg(env!("CARGO_BIN_EXE_cargo-pjrt"));
+    command
+}
+
+/// Records the program that adds, run twice with arguments that differ.
+fn record_an_addition(log: &Path) -> String {
+    let mut command = recorded(log);
+    command.arg("run").arg(data("add.mlir")).args(["--args", "random", "--repeat", "2", "--plugin"]);
+    run(command.arg(example("recorder")))
+}
+
+fn replay(log: &Path, plugin: &Path) -> Command {
+    let mut command = cargo_pjrt();
+    command.arg("replay").arg(log).arg(plugin);
+    command
+}
+
+#[test]
+fn what_was_recorded_is_the_same_when_it_is_replayed() {
+    let scratch = Scratch::new("same");
+    let log = scratch.path("log");
+    let printed = record_an_addition(&log);
+    assert!(printed.contains("1 programs, 4 arrays put on devices, 2 executions"), "{printed}");
+    let entries = Log::open(&log).unwrap().entries;
+    assert!(
+        matches!(&entries[1], Entry::CreateClient { platform, devices, .. } if platform == "hello" && devices == &[0])
+    );
+    let printed = run(replay(&log, &hello()).arg("--all"));
+    assert!(printed.contains("result 0 of execution 2 (add), tensor<2x3xf32>: as recorded"), "{printed}");
+    assert!(
+        printed.ends_with("results: 2 the same, 0 within the tolerance, 0 skipped; 0 differences\n"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn a_plugin_that_computes_something_else_is_found_out_with_the_place() {
+    let scratch = Scratch::new("different");
+    let log = scratch.path("log");
+    record_an_addition(&log);
+    let with_fault = |fault: &str| {
+        let mut command = replay(&log, &example("fault_proxy"));
+        command.env("FAULT_PROXY_INNER", hello()).env("FAULT_PROXY", fault);
+        fail(&mut command)
+    };
+    let printed = with_fault("PJRT_LoadedExecutable_Execute give_other_argument");
+    assert!(
+        printed.contains("DIFFERENT: result 0 of execution 2 (add), tensor<2x3xf32>: 6 of 6"),
+        "{printed}"
+    );
+    assert!(printed.contains("the first at [0, 0]"), "{printed}");
+    let printed = with_fault("PJRT_Client_Compile fail UNIMPLEMENTED");
+    assert!(
+        printed.contains("DIFFERENT: compiling program 1 failed: PJRT_Client_Compile: UNIMPLEMENTED"),
+        "{printed}"
+    );
+    assert!(printed.contains("2 results skipped: compiling program 1 failed"), "{printed}");
+    let printed = with_fault("PJRT_LoadedExecutable_Execute call 2 fail INTERNAL");
+    assert!(printed.contains("DIFFERENT: execution 2 (add) failed: "), "{printed}");
+}
+
+/// Whatever a host does, the recorder keeps the rules that the recorded plugin keeps, and writes a log that can be replayed.
+#[test]
+fn the_recorder_keeps_the_rules_as_the_plugin_does() {
+    let scratch = Scratch::new("rules");
+    let log = scratch.path("log-%p");
+    let conform = |plugin: &Path| -> Report {
+        let mut command = cargo_pjrt();
+        command.env("PJRT_RECORD_PLUGIN", hello()).env("PJRT_RECORD_LOG", &log);
+        let output = command.args(["conform", "--json"]).arg(plugin).output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let (plain, recorded) = (conform(&hello()), conform(&example("recorder")));
+    let complaints: Vec<String> =
+        recorded.rows.iter().filter(|row| row.status.is_failure()).map(|row| row.text()).collect();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    assert_eq!(recorded.count(Status::Passed), plain.count(Status::Passed));
+    let mut logs = 0;
+    for file in std::fs::read_dir(scratch.path("")).unwrap() {
+        Log::open(&file.unwrap().path()).unwrap();
+        logs += 1;
+    }
+    assert!(logs > 300, "{logs} logs of as many processes");
+}
+
+#[test]
+fn what_is_missing_for_recording_is_said() {
+    let scratch = Scratch::new("missing");
+    let log = scratch.path("log");
+    let error = fail(
+        cargo_pjrt()
+            .arg("record")
+            .arg("/no/such.so")
+            .arg("-o")
+            .arg(&log)
+            .arg("--recorder")
+            .arg(example("recorder")),
+    );
+    assert!(error.contains("/no/such.so"), "{error}");
+    let error = fail(
+        cargo_pjrt().arg("record").arg(hello()).arg("-o").arg(&log).args(["--recorder", "/no/recorder.so"]),
+    );
+    assert!(error.contains("/no/recorder.so"), "{error}");
+    let error = fail(recorded(&log).arg("--version").arg("--no-such-option"));
+    assert!(error.contains("did not load the plugin"), "{error}");
+    let error = fail(cargo_pjrt().arg("run").arg(data("add.mlir")).arg("--plugin").arg(example("recorder")));
+    assert!(error.contains("PJRT_RECORD_PLUGIN must name the plugin to record"), "{error}");
+    let error = fail(&mut replay(&data("add.mlir"), &hello()));
+    assert!(error.contains("add.mlir: this is no log of the recorder"), "{error}");
+}
+
+#[test]
+fn without_a_host_its_environment_is_printed() {
+    let log = Path::new("log file");
+    let mut command = cargo_pjrt();
+    command.arg("record").arg(hello()).arg("-o").arg(log).arg("--recorder").arg(example("recorder"));
+    let printed = run(command.env_remove("JAX_PLATFORMS"));
+    assert!(printed.contains("export PJRT_NAMES_AND_LIBRARY_PATHS='hello:"), "{printed}");
+    assert!(printed.contains("export JAX_PLATFORMS='hello,cpu'"), "{printed}");
+    assert!(printed.contains("/log file'"), "{printed}");
+}
