@@ -223,12 +223,14 @@ impl<C: PjrtClient> ReadyExecution<C> {
     }
 
     /// The outputs, by device and output, whose data will be there when the completion is finished.
-    #[must_use]
-    pub fn allocated(mut self, outputs: Vec<Vec<C::Buffer>>) -> Completion {
+    ///
+    /// `enqueue` takes the completion to where the work is done. It runs before anyone learns of the outputs, so that a
+    /// device that works in order gets this program before those that read what it makes.
+    pub fn allocated(mut self, outputs: Vec<Vec<C::Buffer>>, enqueue: impl FnOnce(Completion)) {
         let (source, ready) = Event::pending();
         let inputs = std::mem::take(&mut self.pending);
+        enqueue(Completion { source, inputs });
         self.execution.launch.finish(Ok(outputs), ready);
-        Completion { source, inputs }
     }
 
     /// Puts an error into the outputs.

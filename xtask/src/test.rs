@@ -124,6 +124,7 @@ fn jax() -> Result<Outcome> {
                 .current_dir(&folder)
                 .env("TEST_REFCPU", &libraries.refcpu)
                 .env("TEST_HELLO", &libraries.hello)
+                .env("TEST_ACCELERATOR", &libraries.accelerator)
                 .env("TEST_FAULT_PLUGIN", &libraries.fault),
         )?;
         let summary = text.lines().last().unwrap_or_default();
@@ -227,6 +228,7 @@ fn bindings() -> Result<Outcome> {
 struct Libraries {
     refcpu: PathBuf,
     hello: PathBuf,
+    accelerator: PathBuf,
     fault: PathBuf,
 }
 
@@ -236,6 +238,7 @@ impl Libraries {
         Ok(Self {
             refcpu: workspace::shared_library("debug", "refcpu"),
             hello: workspace::shared_library("debug", "hello_pjrt"),
+            accelerator: workspace::shared_library("debug", "accelerator_pjrt"),
             fault: workspace::shared_library("debug/examples", "fault_plugin"),
         })
     }

@@ -24,6 +24,12 @@ pub(crate) fn run_queue(queue: i64) -> usize {
     count
 }
 
+/// Runs what was queued first.
+pub(crate) fn run_first(queue: i64) {
+    let work = QUEUES.lock().unwrap().get_mut(&queue).map(|work| work.remove(0));
+    work.unwrap()();
+}
+
 fn enqueue(queue: i64, work: impl FnOnce() + Send + 'static) {
     QUEUES.lock().unwrap().entry(queue).or_default().push(Box::new(work));
 }
@@ -245,8 +251,9 @@ impl PjrtClient for Dummy {
             "allocated" => execution.when_allocated(move |mut ready| {
                 assert_eq!(ready.ready_events().len(), 1);
                 let inputs = ready.take_inputs();
-                let completion = ready.allocated(vec![vec![Storage::Own(negate(&inputs[0]))]]);
-                enqueue(program.queue, move || completion.finish());
+                ready.allocated(vec![vec![Storage::Own(negate(&inputs[0]))]], |completion| {
+                    enqueue(program.queue, move || completion.finish());
+                });
             }),
             _ => execution.when_ready(run),
         }

@@ -5,7 +5,7 @@ use std::ptr;
 use pjrt_plugin::{CompileOptions, DeviceAssignment, ErrorCode};
 use pjrt_sys::{PJRT_Error_Code_DATA_LOSS, PJRT_ExecuteOptions, SizedStruct};
 
-use crate::dummy::run_queue;
+use crate::dummy::{run_first, run_queue};
 use crate::host::*;
 
 const NUMBERS: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
@@ -54,6 +54,20 @@ fn outputs_may_be_allocated_before_they_are_ready() {
     assert!(is_ready(first.events[0]) && !is_ready(second.events[0]));
     assert_eq!(run_queue(303), 1);
     assert_eq!(second.outputs[0][0].numbers().unwrap(), NUMBERS);
+}
+
+#[test]
+fn a_program_is_enqueued_before_those_that_read_its_outputs() {
+    let client = Client::new(&[]);
+    let late = client.compile("later 320").unwrap().run(&[&client.upload(0, &NUMBERS)]).unwrap();
+    // Neither can be enqueued yet; both are when the first input is there.
+    let writer = client.compile("allocated 321").unwrap().run(&[&late.outputs[0][0]]).unwrap();
+    let reader = client.compile("allocated 321").unwrap().run(&[&writer.outputs[0][0]]).unwrap();
+    run_queue(320);
+    run_first(321);
+    assert!(is_ready(writer.events[0]) && !is_ready(reader.events[0]));
+    run_first(321);
+    assert_eq!(reader.outputs[0][0].numbers().unwrap(), NEGATED);
 }
 
 #[test]

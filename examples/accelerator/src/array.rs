@@ -1,0 +1,118 @@
+//! How and where an array lies.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::address_space::ALIGNMENT;
+use crate::ram::Ram;
+
+/// The layout of arrays in device memory: rows (of the last dimension) begin at multiples of [`ALIGNMENT`] bytes. The host
+/// knows nothing of the padding; to it, arrays are dense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rows {
+    count: usize,
+    /// Bytes of a row.
+    size: usize,
+    /// Bytes from the start of one row to the start of the next.
+    pitch: usize,
+}
+
+impl Rows {
+    /// The rows of an array; `None` if it is larger than any memory.
+    pub(crate) fn of(dims: &[i64], element_size: usize) -> Option<Self> {
+        if dims.contains(&0) {
+            return Some(Self { count: 0, size: 0, pitch: 0 });
+        }
+        let (last, others) = dims.split_last().unwrap_or((&1, &[]));
+        let product = |product: usize, dim: &i64| product.checked_mul(usize::try_from(*dim).ok()?);
+        let count = others.iter().try_fold(1, product)?;
+        let size = product(element_size, last)?;
+        let pitch = size.checked_next_multiple_of(ALIGNMENT)?;
+        count.checked_mul(pitch)?;
+        Some(Self { count, size, pitch })
+    }
+
+    /// How many bytes the array takes in device memory.
+    pub(crate) fn padded_size(self) -> usize {
+        self.count * self.pitch
+    }
+
+    /// How many bytes it takes without padding.
+    pub(crate) fn dense_size(self) -> usize {
+        self.count * self.size
+    }
+}
+
+/// An array as commands know it. Cloning gives another name for the same array.
+#[derive(Clone)]
+pub(crate) struct Array {
+    pub(crate) rows: Rows,
+    pub(crate) place: Place,
+}
+
+/// Where an array lies.
+#[derive(Clone)]
+pub(crate) enum Place {
+    /// At an address of the device's memory, in rows.
+    Device(usize),
+    /// In memory of the host that the device can reach, dense. It is written once.
+    Host(Arc<OnceLock<Vec<u8>>>),
+}
+
+impl Array {
+    /// Reads the array, dense and row-major.
+    pub(crate) fn read(&self, ram: &mut Ram) -> Vec<u8> {
+        match &self.place {
+            Place::Device(address) => {
+                let padded = ram.at(*address, self.rows.padded_size());
+                let mut dense = Vec::with_capacity(self.rows.dense_size());
+                for row in padded.chunks(self.rows.pitch.max(1)) {
+                    dense.extend_from_slice(&row[..self.rows.size]);
+                }
+                dense
+            }
+            Place::Host(bytes) => bytes.get().cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Writes the array from dense row-major bytes, of which there must be as many as it has.
+    pub(crate) fn write(&self, ram: &mut Ram, dense: Vec<u8>) {
+        match &self.place {
+            Place::Device(address) => {
+                let padded = ram.at(*address, self.rows.padded_size());
+                let rows = padded.chunks_mut(self.rows.pitch.max(1)).zip(dense.chunks(self.rows.size.max(1)));
+                rows.for_each(|(row, dense)| row[..self.rows.size].copy_from_slice(dense));
+            }
+            // Only the command that an array was made for writes it, so it is empty.
+            Place::Host(bytes) => drop(bytes.set(dense)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_padded_to_the_alignment() {
+        let rows = Rows::of(&[2, 3, 5], 4).unwrap();
+        assert_eq!((rows.padded_size(), rows.dense_size()), (6 * 32, 120));
+        assert_eq!(Rows::of(&[], 4).unwrap().padded_size(), 32);
+        assert_eq!(Rows::of(&[0, i64::MAX, i64::MAX], 4).unwrap().padded_size(), 0);
+        assert_eq!(Rows::of(&[i64::MAX, 3], 4), None);
+        assert_eq!(Rows::of(&[i64::MAX / 4, 1], 1), None, "dense it would fit");
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut ram = Ram::new(1024).unwrap();
+        for dims in [&[][..], &[3, 5], &[0, 4], &[4, 0], &[2, 2, 16]] {
+            let rows = Rows::of(dims, 2).unwrap();
+            let dense: Vec<u8> = (0..rows.dense_size() as u8).collect();
+            for place in [Place::Device(64), Place::Host(Arc::default())] {
+                let array = Array { rows, place };
+                array.write(&mut ram, dense.clone());
+                assert_eq!(array.read(&mut ram), dense, "{dims:?}");
+            }
+        }
+    }
+}

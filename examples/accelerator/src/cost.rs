@@ -1,0 +1,36 @@
+//! What a run of a program costs.
+
+use pjrt_stablehlo::ir::{Op, Trait, ValueId};
+
+use crate::program::Program;
+
+/// Operations on numbers, and bytes read and written. Loops count once, and of branches all: how often they are run is not
+/// known before.
+pub(crate) struct Cost {
+    pub(crate) flops: f32,
+    pub(crate) bytes: f32,
+}
+
+impl Cost {
+    pub(crate) fn of(program: &Program) -> Self {
+        let elements =
+            |value: ValueId| program.values[value.index()].dims.iter().map(|d| *d as f32).product::<f32>();
+        let bytes = |value: ValueId| program.values[value.index()].rows.padded_size() as f32;
+        let mut cost = Self { flops: 0.0, bytes: 0.0 };
+        for (_, op) in program.main.body.ops() {
+            cost.bytes += op.operands.iter().copied().chain(op.results).map(bytes).sum::<f32>();
+            cost.flops += match &op.kind {
+                Op::DotGeneral(dot) => {
+                    let dims = &program.values[op.operand(0).index()].dims;
+                    let contracting = dot.dot_dimension_numbers.lhs_contracting_dimensions.iter();
+                    let depth: f32 = contracting.map(|d| dims[*d as usize] as f32).product();
+                    2.0 * depth * elements(op.result())
+                }
+                Op::Reduce(_) => elements(op.operand(0)),
+                kind if kind.info().has(Trait::Elementwise) => elements(op.result()),
+                _ => 0.0,
+            };
+        }
+        cost
+    }
+}

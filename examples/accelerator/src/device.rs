@@ -1,0 +1,49 @@
+//! Devices as hosts see them.
+
+use std::sync::Arc;
+
+use pjrt_plugin::{DeviceDescription, DeviceId, Memory, MemoryStats, PjrtDevice, Result};
+
+use crate::chip::Chip;
+
+/// One of the accelerators.
+pub struct Device {
+    description: DeviceDescription,
+    /// The device's own memory, and host memory that it can reach. The host reads the second in place; to the first there is
+    /// no way but copies.
+    memories: [Memory; 2],
+    pub(crate) chip: Arc<Chip>,
+}
+
+impl Device {
+    /// Starts a device with so many bytes of memory.
+    pub(crate) fn start(id: DeviceId, memory_limit: usize) -> Result<Self> {
+        Ok(Self {
+            description: DeviceDescription::new(id, "accelerator")
+                .with_debug(format!("simulated accelerator {id} with {memory_limit} bytes of memory")),
+            memories: [
+                Memory::new(2 * id, Memory::DEVICE),
+                Memory::new(2 * id + 1, Memory::PINNED_HOST).host_accessible(),
+            ],
+            chip: Chip::start(id, memory_limit)?,
+        })
+    }
+}
+
+impl PjrtDevice for Device {
+    fn description(&self) -> &DeviceDescription {
+        &self.description
+    }
+
+    fn memories(&self) -> &[Memory] {
+        &self.memories
+    }
+
+    fn memory_stats(&self) -> Option<MemoryStats> {
+        Some(self.chip.memory_stats())
+    }
+
+    fn clear_memory_stats(&self) {
+        self.chip.forget_peak();
+    }
+}

@@ -1,0 +1,104 @@
+//! The types that the device computes with, and their elements in registers.
+//!
+//! A register holds one element of any type in its low bits; the bits above are zero.
+
+use pjrt_plugin::ElementType;
+use pjrt_stablehlo::ir::{self, ElementKind};
+
+/// The type that hosts know a type of a program by; `None` if the device does not compute with it.
+pub(crate) fn to_pjrt(ty: ir::ElementType) -> Option<ElementType> {
+    Some(match ty {
+        ir::ElementType::I1 => ElementType::Pred,
+        ir::ElementType::I8 => ElementType::S8,
+        ir::ElementType::I16 => ElementType::S16,
+        ir::ElementType::I32 => ElementType::S32,
+        ir::ElementType::I64 => ElementType::S64,
+        ir::ElementType::Ui8 => ElementType::U8,
+        ir::ElementType::Ui16 => ElementType::U16,
+        ir::ElementType::Ui32 => ElementType::U32,
+        ir::ElementType::Ui64 => ElementType::U64,
+        ir::ElementType::F32 => ElementType::F32,
+        _ => return None,
+    })
+}
+
+/// Loads dense elements of so many bytes into registers.
+pub(crate) fn load(dense: &[u8], element_size: usize) -> Vec<u64> {
+    let element = |bytes: &[u8]| {
+        let mut register = [0; 8];
+        register[..element_size].copy_from_slice(bytes);
+        u64::from_le_bytes(register)
+    };
+    dense.chunks_exact(element_size).map(element).collect()
+}
+
+/// Stores registers as dense elements of so many bytes.
+pub(crate) fn store(registers: &[u64], element_size: usize) -> Vec<u8> {
+    let mut dense = Vec::with_capacity(registers.len() * element_size);
+    for register in registers {
+        dense.extend_from_slice(&register.to_le_bytes()[..element_size]);
+    }
+    dense
+}
+
+/// The value of a register of an integer or boolean type.
+pub(crate) fn integer(ty: ir::ElementType, register: u64) -> i128 {
+    if ty.kind() == ElementKind::SignedInteger {
+        let unused = 64 - ty.bits();
+        i128::from((register << unused) as i64 >> unused)
+    } else {
+        i128::from(register)
+    }
+}
+
+/// The register of an integer or boolean type with a value, of which only the type's bits are kept.
+pub(crate) fn from_integer(ty: ir::ElementType, value: i128) -> u64 {
+    let unused = 64 - ty.bits();
+    (value as u64) << unused >> unused
+}
+
+/// The smallest and the largest integer of a type.
+pub(crate) fn limits(ty: ir::ElementType) -> (i128, i128) {
+    if ty.kind() == ElementKind::SignedInteger {
+        let half = 1 << (ty.bits() - 1);
+        (-half, half - 1)
+    } else {
+        (0, (1 << ty.bits()) - 1)
+    }
+}
+
+/// The value of a register of type f32.
+pub(crate) fn float(register: u64) -> f32 {
+    f32::from_bits(register as u32)
+}
+
+/// The register of type f32 with a value.
+pub(crate) fn from_float(value: f32) -> u64 {
+    u64::from(value.to_bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_keep_elements_of_every_size() {
+        for size in [1, 2, 4, 8] {
+            let dense: Vec<u8> = (0..24).collect();
+            let registers = load(&dense, size);
+            assert_eq!((registers.len(), store(&registers, size)), (24 / size, dense));
+        }
+    }
+
+    #[test]
+    fn integers_have_their_sign_and_wrap() {
+        use ir::ElementType as T;
+        assert_eq!(integer(T::I8, 0xff), -1);
+        assert_eq!(integer(T::Ui8, 0xff), 255);
+        assert_eq!(from_integer(T::I8, 128), 0x80);
+        assert_eq!(from_integer(T::Ui64, -1), u64::MAX);
+        assert_eq!(limits(T::I8), (-128, 127));
+        assert_eq!(limits(T::Ui64), (0, i128::from(u64::MAX)));
+        assert_eq!(limits(T::I1), (0, 1));
+    }
+}

@@ -1,0 +1,137 @@
+//! Compiled programs as hosts see them.
+
+use pjrt_plugin::{
+    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, Memory, PjrtExecutable, Result,
+};
+use pjrt_stablehlo::ErrorKind;
+use pjrt_stablehlo::decompose::{CoreOps, decompose};
+use pjrt_stablehlo::ir::{Attribute, Function, OpCode, Type};
+
+use crate::Accelerator;
+use crate::array::Rows;
+use crate::cost::Cost;
+use crate::element_type::to_pjrt;
+use crate::program::{OPERATIONS, Program};
+
+/// A compiled program. There is no device in it: it can run on any.
+pub struct Executable {
+    pub(crate) name: String,
+    pub(crate) program: Program,
+    parameters: Vec<ArraySpec>,
+    outputs: Vec<ArraySpec>,
+    donated: Vec<usize>,
+    replicas: usize,
+}
+
+impl Executable {
+    /// Compiles a program.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_ARGUMENT if it is wrong; UNIMPLEMENTED for what the device cannot do, with the operation and its place in the
+    /// user's program.
+    pub(crate) fn compile(request: CompileRequest<'_, Accelerator>) -> Result<Self> {
+        if request.options.num_partitions > 1 {
+            let message = format!("a program in {} partitions", request.options.num_partitions);
+            return Err(Error::unimplemented(message)
+                .with_hint("the accelerator runs whole programs; put the arrays of one on one device"));
+        }
+        let module = pjrt_stablehlo::parse(request.program.code().to_vec()).map_err(convert_error)?;
+        // Calls are replaced by what they call, then whatever the device lacks is expressed in what it has. One after the other,
+        // so that an error in the second has the place of the call.
+        let module =
+            decompose(&module, &CoreOps::default().without(OpCode::FuncCall)).map_err(convert_error)?;
+        let module =
+            decompose(&module, &CoreOps::from_ops(OPERATIONS.iter().copied())).map_err(convert_error)?;
+        let main =
+            module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
+        let program = Program::new(main.clone())?;
+        let arguments = main.argument_types().iter().enumerate();
+        let parameter = |(index, ty)| array_spec(ty, main.argument_attribute(index, MEMORY_KIND));
+        let results = main.result_types().iter().enumerate();
+        let output = |(index, ty)| array_spec(ty, main.result_attribute(index, MEMORY_KIND));
+        Ok(Self {
+            name: module.name.as_deref().unwrap_or("main").to_owned(),
+            parameters: arguments.map(parameter).collect::<Result<_>>()?,
+            outputs: results.map(output).collect::<Result<_>>()?,
+            donated: (0..main.argument_types().len()).filter(|index| is_donated(main, *index)).collect(),
+            replicas: request.options.num_replicas,
+            program,
+        })
+    }
+}
+
+fn convert_error(error: pjrt_stablehlo::Error) -> Error {
+    match error.kind {
+        ErrorKind::Unsupported => Error::unimplemented(format!("the accelerator cannot run this: {error}")),
+        _ => Error::invalid_argument(error.to_string()),
+    }
+}
+
+/// The attribute by which JAX says in which memory an argument or result is.
+const MEMORY_KIND: &str = "mhlo.memory_kind";
+
+fn array_spec(ty: &Type, memory_kind: Option<&Attribute>) -> Result<ArraySpec> {
+    let unsupported = || Error::unimplemented(format!("the accelerator has no arrays of type {ty}"));
+    let tensor = ty.as_tensor().ok_or_else(unsupported)?;
+    let element_type = to_pjrt(tensor.element_type()).ok_or_else(unsupported)?;
+    let spec = ArraySpec::new(element_type, tensor.static_dims().ok_or_else(unsupported)?);
+    match memory_kind.and_then(Attribute::as_str) {
+        None => Ok(spec),
+        Some(kind) if [Memory::DEVICE, Memory::PINNED_HOST].contains(&kind) => {
+            Ok(spec.with_memory_kind(kind))
+        }
+        Some(kind) => Err(Error::unimplemented(format!("the accelerator has no memory of kind {kind}"))),
+    }
+}
+
+/// Whether the program may write its results into the memory of an argument. For which result the argument is meant
+/// (`tf.aliasing_output`) makes no difference to the device.
+fn is_donated(main: &Function, index: usize) -> bool {
+    main.argument_attribute(index, "tf.aliasing_output").is_some()
+        || main.argument_attribute(index, "jax.buffer_donor").and_then(Attribute::as_bool) == Some(true)
+}
+
+impl PjrtExecutable for Executable {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn num_replicas(&self) -> usize {
+        self.replicas
+    }
+
+    fn parameters(&self) -> &[ArraySpec] {
+        &self.parameters
+    }
+
+    fn outputs(&self) -> &[ArraySpec] {
+        &self.outputs
+    }
+
+    fn donated_parameters(&self) -> &[usize] {
+        &self.donated
+    }
+
+    fn cost_analysis(&self) -> Vec<(String, AttributeValue)> {
+        let Cost { flops, bytes } = Cost::of(&self.program);
+        vec![("flops".to_owned(), flops.into()), ("bytes accessed".to_owned(), bytes.into())]
+    }
+
+    fn memory_stats(&self) -> Option<CompiledMemoryStats> {
+        let size =
+            |spec: &ArraySpec| Rows::of(spec.dims(), spec.element_type().byte_size()).map(Rows::padded_size);
+        let sum = |specs: &[ArraySpec]| specs.iter().filter_map(size).sum::<usize>() as i64;
+        let (arguments, outputs) = (sum(&self.parameters), sum(&self.outputs));
+        let temporary = self.program.scratch_size as i64;
+        let total = arguments + outputs + temporary;
+        Some(CompiledMemoryStats {
+            argument_size: arguments,
+            output_size: outputs,
+            temp_size: temporary,
+            peak_memory: total,
+            total_size: total,
+            ..CompiledMemoryStats::default()
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! Starting programs.
+
+use std::sync::Arc;
+
+use pjrt_plugin::{Event, Input, PjrtExecutable, ReadyExecution, Result};
+
+use crate::Accelerator;
+use crate::array::Array;
+use crate::buffer::Buffer;
+use crate::chip::{Allocation, Chip};
+use crate::executable::Executable;
+use crate::interpreter::Interpreter;
+use crate::ram::Ram;
+
+/// The command to run a program on a device.
+struct Run {
+    executable: Arc<Executable>,
+    /// When the data of each argument is there.
+    arrivals: Vec<Event>,
+    arguments: Vec<Array>,
+    results: Vec<Array>,
+    scratch: usize,
+}
+
+impl Run {
+    fn carry_out(self, ram: &mut Ram) -> Result<()> {
+        // What this device makes is there: it was submitted before. What others make, or the host, may take a while.
+        for arrival in &self.arrivals {
+            arrival.wait()?;
+        }
+        let program = &self.executable.program;
+        Interpreter { program, ram, scratch: self.scratch, arguments: &self.arguments }.run(&self.results)
+    }
+}
+
+/// The memory that a run needs.
+struct Memory {
+    arguments: Vec<Array>,
+    outputs: Vec<Buffer>,
+    scratch: Allocation,
+    /// What the run reads, or consumes without a use for its memory.
+    _inputs: (Vec<Input<Buffer>>, Vec<Buffer>),
+}
+
+impl Memory {
+    /// Takes the inputs, and makes room for everything else.
+    ///
+    /// # Errors
+    ///
+    /// RESOURCE_EXHAUSTED if there is no room.
+    fn new(executable: &Executable, chip: &Arc<Chip>, inputs: Vec<Input<Buffer>>) -> Result<Self> {
+        let name = executable.name();
+        let arguments = inputs.iter().map(|input| input.array.clone()).collect();
+        let (mut shared, mut donated) = (Vec::new(), Vec::new());
+        for input in inputs {
+            match input {
+                Input::Donated(buffer) => donated.push(buffer),
+                Input::Shared(_) => shared.push(input),
+            }
+        }
+        let mut outputs = Vec::new();
+        for (index, spec) in executable.outputs().iter().enumerate() {
+            let holder = format!("output {index} of '{name}'");
+            let reusable = donated.iter().position(|buffer| buffer.fits(spec));
+            outputs.push(match reusable {
+                Some(position) => donated.remove(position).reuse(spec, &holder)?,
+                None => Buffer::allocate(chip, spec, &holder)?,
+            });
+        }
+        let scratch =
+            chip.allocate(executable.program.scratch_size, format!("scratch memory of '{name}'"))?;
+        Ok(Self { arguments, outputs, scratch, _inputs: (shared, donated) })
+    }
+}
+
+/// Puts a program into the queues of its devices. Its inputs have memory; their data may be on its way.
+pub(crate) fn launch(
+    executable: &Arc<Executable>,
+    chips: &[Arc<Chip>],
+    mut ready: ReadyExecution<Accelerator>,
+) {
+    let arrivals = ready.ready_events();
+    let inputs = ready.take_inputs();
+    let memories: Result<Vec<Memory>> =
+        chips.iter().zip(inputs).map(|(chip, inputs)| Memory::new(executable, chip, inputs)).collect();
+    let mut memories = match memories {
+        Ok(memories) => memories,
+        Err(error) => return ready.fail(error),
+    };
+    let outputs: Vec<Vec<Buffer>> =
+        memories.iter_mut().map(|memory| std::mem::take(&mut memory.outputs)).collect();
+    let runs: Vec<Run> = memories
+        .iter()
+        .zip(&outputs)
+        .zip(arrivals)
+        .map(|((memory, outputs), arrivals)| Run {
+            executable: Arc::clone(executable),
+            arrivals,
+            arguments: memory.arguments.clone(),
+            results: outputs.iter().map(|output| output.array.clone()).collect(),
+            scratch: memory.scratch.address,
+        })
+        .collect();
+    ready.allocated(outputs, |completion| {
+        let submit = |(chip, run): (&Arc<Chip>, Run)| chip.queue.submit(move |ram| run.carry_out(ram));
+        let done = Event::all(chips.iter().zip(runs).map(submit).collect());
+        done.on_ready(move |outcome| match outcome {
+            Ok(()) => completion.finish(),
+            Err(error) => completion.fail(error),
+        });
+    });
+    // The commands are in the queues, so whatever is only theirs can be given to others.
+    drop(memories);
+}

@@ -1,0 +1,53 @@
+//! What a user can set: create options first, then environment variables, then defaults.
+
+use pjrt_plugin::{Error, OptionSpec, Options, Result};
+
+/// The options of the client, in JAX `jax.config.update("jax_pjrt_client_create_options", ...)`.
+pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[OptionSpec::integer(
+    NAME,
+    0,
+    "how many bytes of memory a device has (ACCELERATOR_MEMORY_LIMIT; 64 MiB)",
+)];
+
+const NAME: &str = "memory_limit";
+const VARIABLE: &str = "ACCELERATOR_MEMORY_LIMIT";
+const DEFAULT: i64 = 64 << 20;
+
+/// More simulated memory than this is a mistake.
+const MAX: i64 = 1 << 40;
+
+/// How many bytes of memory a device has.
+///
+/// # Errors
+///
+/// INVALID_ARGUMENT if it is no sensible number.
+pub(crate) fn memory_limit(options: &Options) -> Result<usize> {
+    let variable = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
+    let (limit, from) = match (options.integer(NAME)?, variable) {
+        (0, Some(text)) => (text.trim().parse().unwrap_or(-1), format!("{VARIABLE}={text}")),
+        (0, None) => (DEFAULT, String::new()),
+        (limit, _) => (limit, format!("the option {NAME}={limit}")),
+    };
+    if (1..=MAX).contains(&limit) {
+        return Ok(limit as usize);
+    }
+    Err(Error::invalid_argument(format!("{from} is not a number of bytes from 1 to {MAX}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pjrt_plugin::OptionValue;
+
+    #[test]
+    fn a_limit_out_of_range_is_refused_by_name() {
+        let limit = |value| {
+            let given = vec![(NAME.to_owned(), OptionValue::Integer(value))];
+            memory_limit(&Options::new(CREATE_OPTIONS, given).unwrap())
+        };
+        assert_eq!(limit(4096).unwrap(), 4096);
+        for wrong in [-1, i64::MAX] {
+            assert!(limit(wrong).unwrap_err().message().contains(NAME));
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Programs, compiled: what the device can run, and where in its memory every value lies.
+
+use std::collections::HashMap;
+
+use pjrt_plugin::{Error, Result};
+use pjrt_stablehlo::ir::{
+    Block, BlockId, Body, Definition, ElementType, Function, Op, OpCode, OpId, Operation, ValueId,
+};
+
+use crate::address_space::AddressSpace;
+use crate::arithmetic::scalar;
+use crate::array::Rows;
+use crate::element_type::to_pjrt;
+
+/// What the device does itself. [`pjrt_stablehlo::decompose`] expresses other operations in these.
+pub(crate) const OPERATIONS: &[OpCode] = &[
+    // Elementwise.
+    OpCode::Abs,
+    OpCode::Add,
+    OpCode::And,
+    OpCode::Atan2,
+    OpCode::BitcastConvert,
+    OpCode::Ceil,
+    OpCode::Compare,
+    OpCode::Convert,
+    OpCode::Cosine,
+    OpCode::Divide,
+    OpCode::Exponential,
+    OpCode::ExponentialMinusOne,
+    OpCode::Floor,
+    OpCode::Log,
+    OpCode::LogPlusOne,
+    OpCode::Maximum,
+    OpCode::Minimum,
+    OpCode::Multiply,
+    OpCode::Negate,
+    OpCode::Not,
+    OpCode::Or,
+    OpCode::Power,
+    OpCode::Remainder,
+    OpCode::Select,
+    OpCode::ShiftLeft,
+    OpCode::ShiftRightArithmetic,
+    OpCode::ShiftRightLogical,
+    OpCode::Sine,
+    OpCode::Sqrt,
+    OpCode::Subtract,
+    OpCode::Tanh,
+    OpCode::Xor,
+    // Movement.
+    OpCode::BroadcastInDim,
+    OpCode::Concatenate,
+    OpCode::Constant,
+    OpCode::DynamicSlice,
+    OpCode::DynamicUpdateSlice,
+    OpCode::Iota,
+    OpCode::Pad,
+    OpCode::Reshape,
+    OpCode::Reverse,
+    OpCode::Slice,
+    OpCode::Transpose,
+    // Combination.
+    OpCode::DotGeneral,
+    OpCode::Reduce,
+    // Control.
+    OpCode::If,
+    OpCode::While,
+    // Only for where JAX wants a value to be.
+    OpCode::CustomCall,
+];
+
+/// The custom call by which JAX says in which memory a value should be. It gives its operand.
+const PLACEMENT: &str = "annotate_device_placement";
+
+/// How deep loops and branches may lie in each other.
+const MAX_DEPTH: usize = 64;
+
+/// A function that the device can run.
+pub(crate) struct Program {
+    pub(crate) main: Function,
+    /// By the number of the value.
+    pub(crate) values: Vec<Value>,
+    /// How many bytes of memory a run needs beside arguments and results.
+    pub(crate) scratch_size: usize,
+}
+
+/// A value of a program.
+pub(crate) struct Value {
+    pub(crate) ty: ElementType,
+    pub(crate) dims: Box<[i64]>,
+    pub(crate) rows: Rows,
+    pub(crate) location: Location,
+}
+
+/// Where a value lies in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Location {
+    /// It is an argument of the program.
+    Argument(usize),
+    /// In the scratch memory, so many bytes from its start.
+    Scratch(usize),
+    /// In no memory: a value of a reduction's body.
+    Register,
+}
+
+impl Program {
+    /// Compiles a function of the [`OPERATIONS`] alone.
+    ///
+    /// # Errors
+    ///
+    /// UNIMPLEMENTED for what the device cannot do, with the operation, its types and its place in the user's program;
+    /// RESOURCE_EXHAUSTED for arrays that fit into no memory.
+    pub(crate) fn new(main: Function) -> Result<Self> {
+        let body = &main.body;
+        for (_, op) in body.ops() {
+            check(body, op)?;
+        }
+        let values = body.values().map(|(id, _)| value(body, id)).collect::<Result<_>>()?;
+        let mut planner = Planner {
+            body,
+            values,
+            space: AddressSpace::new(isize::MAX as usize),
+            last_uses: last_uses(body),
+        };
+        for (index, argument) in main.arguments().iter().enumerate() {
+            planner.values[argument.index()].location = Location::Argument(index);
+        }
+        if let Some(entry) = body.entry() {
+            planner.place_block(body.block(entry), 0)?;
+        }
+        let Planner { values, space, .. } = planner;
+        Ok(Self { scratch_size: space.highest(), values, main })
+    }
+}
+
+fn value(body: &Body, id: ValueId) -> Result<Value> {
+    let ty = body.ty(id);
+    // `check` has seen the type, except of values that nothing makes or uses: arguments.
+    let tensor = ty.as_tensor().filter(|tensor| to_pjrt(tensor.element_type()).is_some());
+    let dims = tensor.and_then(|tensor| tensor.static_dims());
+    let (Some(tensor), Some(dims)) = (tensor, dims) else {
+        return Err(Error::unimplemented(format!("the accelerator has no arrays of type {ty}")));
+    };
+    let rows = Rows::of(dims, tensor.element_type().byte_width())
+        .ok_or_else(|| Error::resource_exhausted(format!("an array of type {ty} fits into no memory")))?;
+    Ok(Value { ty: tensor.element_type(), dims: dims.into(), rows, location: Location::Register })
+}
+
+/// Whether the device can carry out an operation.
+fn check(body: &Body, op: &Operation) -> Result<()> {
+    let types = || op.operands.iter().copied().chain(op.results).map(|value| body.ty(value));
+    let elements: Option<Vec<ElementType>> = types()
+        .map(|ty| Some(ty.as_tensor()?.element_type()).filter(|element| to_pjrt(*element).is_some()))
+        .collect();
+    let is_possible = elements.is_some_and(|types| match &op.kind {
+        Op::BroadcastInDim(_) | Op::Concatenate(_) | Op::Constant(_) | Op::DynamicSlice(_) => true,
+        Op::DynamicUpdateSlice(_) | Op::Iota(_) | Op::Pad(_) | Op::Reshape(_) | Op::Reverse(_) => true,
+        Op::Slice(_) | Op::Transpose(_) | Op::If(_) | Op::While(_) => true,
+        Op::FuncReturn(_) | Op::Return(_) => true,
+        Op::DotGeneral(_) => {
+            !types.contains(&ElementType::I1) && types.iter().all(|ty| ty.is_float() == types[0].is_float())
+        }
+        Op::Reduce(_) => body_ops(body, op).all(|op| is_lanewise(body, op)),
+        Op::CustomCall(call) => &*call.call_target_name == PLACEMENT && types.len() == 2,
+        _ => is_lanewise(body, op),
+    });
+    if is_possible {
+        return Ok(());
+    }
+    let name = match &op.kind {
+        Op::CustomCall(call) => format!("{} @{}", op.kind.name(), call.call_target_name),
+        kind => kind.name().to_owned(),
+    };
+    let types: Vec<String> = types().map(ToString::to_string).collect();
+    let (types, place) = (types.join(", "), op.location.brief());
+    Err(Error::unimplemented(format!("the accelerator cannot do {name} with {types}, at {place}"))
+        .with_hint("it computes with f32, booleans and integers of whole bytes"))
+}
+
+/// Whether an operation is the same for every element, as those in the body of a reduction must be.
+fn is_lanewise(body: &Body, op: &Operation) -> bool {
+    let element = |value: ValueId| Some(body.ty(value).as_tensor()?.element_type());
+    match &op.kind {
+        Op::Constant(_) | Op::Return(_) => true,
+        kind => {
+            let operand = op.operands.last().and_then(|operand| element(*operand));
+            let result = op.results.get(0).and_then(element);
+            operand.zip(result).is_some_and(|(operand, result)| scalar(kind, operand, result).is_some())
+        }
+    }
+}
+
+fn body_ops<'a>(body: &'a Body, op: &'a Operation) -> impl Iterator<Item = &'a Operation> {
+    let blocks = op.regions.iter().flat_map(move |region| &body.region(*region).blocks);
+    blocks.flat_map(move |block| &body.block(*block).ops).map(move |id| body.op(*id))
+}
+
+/// Gives values places in the scratch memory. A place is free again behind the last operation that reads the value.
+struct Planner<'a> {
+    body: &'a Body,
+    values: Vec<Value>,
+    space: AddressSpace,
+    last_uses: HashMap<OpId, Vec<ValueId>>,
+}
+
+impl Planner<'_> {
+    fn place_block(&mut self, block: &Block, depth: usize) -> Result<()> {
+        let body = self.body;
+        for id in &block.ops {
+            let op = body.op(*id);
+            for result in op.results {
+                self.place(result, op)?;
+            }
+            if matches!(op.kind, Op::If(_) | Op::While(_)) {
+                if depth == MAX_DEPTH {
+                    let place = op.location.brief();
+                    return Err(Error::unimplemented(format!(
+                        "the accelerator cannot do more than {MAX_DEPTH} loops and branches in each other, at {place}"
+                    )));
+                }
+                for index in 0..op.regions.len() {
+                    let Some(region) = body.region_block(*id, index) else { continue };
+                    // The state of a loop lies where its results will be.
+                    for (argument, result) in region.arguments.iter().zip(op.results) {
+                        self.values[argument.index()].location = self.values[result.index()].location;
+                    }
+                    self.place_block(region, depth + 1)?;
+                }
+            }
+            for value in self.last_uses.remove(id).unwrap_or_default() {
+                if let Location::Scratch(address) = self.values[value.index()].location {
+                    self.space.free(address);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, value: ValueId, op: &Operation) -> Result<()> {
+        let size = self.values[value.index()].rows.padded_size();
+        let address = self.space.allocate(size, String::new()).ok_or_else(|| {
+            let (name, place) = (op.kind.name(), op.location.brief());
+            Error::resource_exhausted(format!("the result of {name} fits into no memory, at {place}"))
+        })?;
+        self.values[value.index()].location = Location::Scratch(address);
+        Ok(())
+    }
+}
+
+/// Results of operations, by the last operation in their block that reads them, or has one in it that does; by the operation
+/// itself if there is none.
+fn last_uses(body: &Body) -> HashMap<OpId, Vec<ValueId>> {
+    let mut last: HashMap<ValueId, OpId> = HashMap::new();
+    for (id, op) in body.ops() {
+        last.extend(op.results.map(|result| (result, id)));
+    }
+    for (id, op) in body.ops() {
+        for operand in &op.operands {
+            let Definition::Result { op: maker, .. } = body.value(*operand).definition else { continue };
+            let user = ancestor(body, id, body.op(maker).block);
+            if let (Some(user), Some(last)) = (user, last.get_mut(operand)) {
+                // Operations of a block are numbered in their order.
+                *last = user.max(*last);
+            }
+        }
+    }
+    let mut by_op: HashMap<OpId, Vec<ValueId>> = HashMap::new();
+    for (value, op) in last {
+        by_op.entry(op).or_default().push(value);
+    }
+    by_op
+}
+
+/// The operation of a block that an operation is, or lies in.
+fn ancestor(body: &Body, mut op: OpId, block: BlockId) -> Option<OpId> {
+    while body.op(op).block != block {
+        op = body.region(body.block(body.op(op).block).region).parent?;
+    }
+    Some(op)
+}

@@ -1,0 +1,304 @@
+"""The simulated accelerator under JAX: a device with memory and queues of its own."""
+
+import gc
+import threading
+
+import plugins
+
+LIBRARY = plugins.library("TEST_ACCELERATOR")
+MEMORY_LIMIT = 1 << 20
+plugins.use(
+    "accelerator,cpu",
+    PJRT_NAMES_AND_LIBRARY_PATHS=f"accelerator:{LIBRARY}",
+    ACCELERATOR_MEMORY_LIMIT=str(MEMORY_LIMIT),
+)
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+from jax._src.interpreters import mlir  # noqa: E402
+
+# As a plugin's Python package would do: JAX leaves donation out for platforms that it does not know.
+mlir._platforms_with_donation.append("accelerator")
+
+FIRST, SECOND = jax.devices("accelerator")
+CPU = jax.devices("cpu")[0]
+
+
+def in_use(device=FIRST) -> int:
+    # What an exception of an earlier test refers to is garbage of a kind that stays for a while.
+    gc.collect()
+    return device.memory_stats()["bytes_in_use"]
+
+
+def agree(f, *arguments, tolerance=1e-5):
+    """Whether a function has the same results on the accelerator as on XLA's CPU backend."""
+
+    def run(device):
+        return jax.jit(f)(*jax.device_put(arguments, device))
+
+    actual, expected = run(FIRST), run(CPU)
+    for array in jax.tree.leaves(actual):
+        assert array.devices() == {FIRST}
+    jax.tree.map(
+        lambda x, y: np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=tolerance, atol=tolerance),
+        actual,
+        expected,
+    )
+
+
+@jax.jit
+def slow(x):
+    """Adds 1, and takes a second or more for it."""
+
+    def step(state):
+        i, x = state
+        return i + 1, x + (i == 0)
+
+    return jax.lax.while_loop(lambda state: state[0] < 100_000, step, (0, x))[1]
+
+
+def test_there_are_two_devices_with_two_memories_each():
+    for device in (FIRST, SECOND):
+        assert device.platform == "accelerator"
+        assert [memory.kind for memory in device.addressable_memories()] == ["device", "pinned_host"]
+        assert device.memory_stats()["bytes_limit"] == MEMORY_LIMIT
+
+
+def test_a_small_network_learns():
+    def predict(weights, x):
+        hidden = jax.nn.gelu(x @ weights["hidden"] + weights["bias"])
+        return jax.nn.log_softmax(hidden @ weights["out"])
+
+    def loss(weights, x, labels):
+        return -jnp.mean(jnp.sum(predict(weights, x) * jax.nn.one_hot(labels, 3), axis=-1))
+
+    def step(weights, x, labels):
+        value, gradients = jax.value_and_grad(loss)(weights, x, labels)
+        return value, jax.tree.map(lambda w, g: w - 0.5 * g, weights, gradients)
+
+    random = np.random.default_rng(0)
+    weights = {
+        "hidden": random.normal(size=(4, 8)).astype(np.float32),
+        "bias": np.zeros(8, np.float32),
+        "out": random.normal(size=(8, 3)).astype(np.float32),
+    }
+    x, labels = random.normal(size=(16, 4)).astype(np.float32), random.integers(0, 3, 16)
+    agree(step, weights, x, labels)
+    losses = []
+    for _ in range(20):
+        value, weights = jax.jit(step)(weights, x, labels)
+        losses.append(float(value))
+    assert losses[-1] < losses[0] / 2
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: jax.lax.scan(lambda carry, row: (carry + row, carry * row), x[0], x),
+        lambda x: jax.lax.fori_loop(0, 5, lambda i, x: x * 0.5 + i, x),
+        lambda x: jax.lax.cond(x.sum() > 0, jnp.sin, jnp.cos, x),
+        lambda x: jax.lax.switch(jnp.int32(7), [jnp.exp, jnp.tanh, jnp.square], x),
+        lambda x: (jnp.argmax(x, axis=1), x.max(), x.min(axis=0), jnp.prod(x), jnp.any(x > 1)),
+        lambda x: jnp.concatenate([x.T, jnp.pad(x.T, ((0, 0), (1, 1)))[:, ::2]], axis=1),
+        lambda x: (jnp.floor(x), jnp.round(x), x.astype(jnp.int8), x // 0.3, x % 0.3),
+        lambda x: jnp.einsum("ij,kj->ik", x, x),
+        lambda x: (jax.random.normal(jax.random.key(1), (7,)), jax.random.bits(jax.random.key(2), (3,))),
+        lambda x: jax.scipy.special.erf(x) + jax.nn.sigmoid(x),
+        lambda x: (jnp.arange(5, dtype=jnp.uint8) << 7, -jnp.arange(5) // 2, jnp.arange(-2, 3) >> 1),
+        lambda x: jnp.zeros((0, 3)).sum(axis=0) + x[:, :3],
+    ],
+)
+def test_programs_agree_with_xla(function):
+    agree(function, np.random.default_rng(1).normal(size=(4, 6)).astype(np.float32))
+
+
+def test_arrays_move_between_devices():
+    x = jax.device_put(np.arange(10, dtype=np.float32), FIRST)
+    y = jax.device_put(x, SECOND)
+    z = jax.device_put(jnp.add(y, y), FIRST)
+    assert (x.devices(), y.devices(), z.devices()) == ({FIRST}, {SECOND}, {FIRST})
+    np.testing.assert_array_equal(np.asarray(x + z), 3 * np.arange(10))
+
+
+def test_devices_exchange_arrays_while_both_are_busy():
+    x, y = slow(jax.device_put(1, FIRST)), slow(jax.device_put(10, SECOND))
+    for _ in range(20):
+        x, y = jax.device_put(y, FIRST) + 1, jax.device_put(x, SECOND) + 1
+    assert (int(x), int(y)) == (22, 31)
+
+
+def test_an_array_may_be_split_over_the_devices():
+    mesh = jax.sharding.Mesh([FIRST, SECOND], "x")
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    x = jax.device_put(np.arange(8, dtype=np.float32), sharding)
+    np.testing.assert_array_equal(np.asarray(x.addressable_shards[1].data), [4, 5, 6, 7])
+    np.testing.assert_array_equal(np.asarray(x), np.arange(8))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="UNIMPLEMENTED.*2 partitions"):
+        jax.jit(lambda x: x + 1)(x)
+
+
+def test_programs_are_launched_without_waiting_for_the_device():
+    x = slow(jnp.int32(0))
+    results = [x + i for i in range(100)]
+    assert not x.is_ready() and not results[-1].is_ready()
+    assert int(results[-1]) == 100
+    assert x.is_ready()
+
+
+def test_what_a_queued_program_reads_may_be_deleted():
+    x = jnp.arange(100)
+    y = x + slow(jnp.int32(0))
+    assert not y.is_ready()
+    x.delete()
+    # This takes the memory, and is written after the program has read it.
+    other = jnp.full(100, 7)
+    np.testing.assert_array_equal(np.asarray(y), np.arange(100) + 1)
+    np.testing.assert_array_equal(np.asarray(other), [7] * 100)
+
+
+def test_a_donated_argument_gives_its_memory_to_the_result():
+    add = jax.jit(lambda x, y: (x + y, x - y), donate_argnums=0)
+    x, y = jnp.full(1000, 5.0), jnp.ones(1000)
+    jax.block_until_ready((x, y))
+    before = in_use()
+    total, difference = add(x, y)
+    assert (float(total[0]), float(difference[0])) == (6.0, 4.0)
+    assert x.is_deleted() and not y.is_deleted()
+    # One of two results has memory of its own, and the scratch memory is free again.
+    assert in_use() == before + 4 * 1000
+    with pytest.raises(RuntimeError, match="has been deleted"):
+        np.asarray(x)
+
+
+def test_a_donated_argument_that_others_read_stays_as_it_is():
+    x = slow(jnp.arange(4))
+    reader = x + 1
+    y = jax.jit(lambda x: x * 100, donate_argnums=0)(x)
+    np.testing.assert_array_equal(np.asarray(reader), [2, 3, 4, 5])
+    np.testing.assert_array_equal(np.asarray(y), [100, 200, 300, 400])
+
+
+def test_out_of_memory_says_who_holds_what():
+    kept = [jax.device_put(np.zeros((100, 1000), np.float32), FIRST) for _ in range(2)]
+    with pytest.raises(jax.errors.JaxRuntimeError) as caught:
+        jax.block_until_ready(jax.device_put(np.zeros((100, 1000), np.float32), FIRST))
+    text = str(caught.value)
+    for part in (
+        "RESOURCE_EXHAUSTED",
+        "device 0 has no room for f32[100, 1000] from the host",
+        f"of its {MEMORY_LIMIT} bytes",
+        "2 x f32[100, 1000] from the host",
+        "ACCELERATOR_MEMORY_LIMIT",
+    ):
+        assert part in text, text
+    # The other device has a memory of its own.
+    jax.block_until_ready(jax.device_put(np.zeros((100, 1000), np.float32), SECOND))
+    for array in kept:
+        array.delete()
+    jax.block_until_ready(jax.device_put(np.zeros((100, 1000), np.float32), FIRST))
+
+
+def test_a_program_without_room_fails_and_what_depends_on_it():
+    grow = jax.jit(lambda x: jnp.broadcast_to(x, (1000, 1000)))
+    before = in_use()
+    large = grow(jnp.float32(1))
+    for array in (large, large[0, :5]):
+        with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED.*output 0 of 'jit__lambda"):
+            jax.block_until_ready(array)
+    del large, array
+    assert in_use() == before and float(jnp.float32(2) + 1) == 3
+
+
+def test_host_memory_is_read_in_place():
+    on_host = jax.sharding.SingleDeviceSharding(FIRST, memory_kind="pinned_host")
+    x = jax.device_put(np.arange(6, dtype=np.float32), on_host)
+    assert x.sharding.memory_kind == "pinned_host"
+    before = in_use()
+    np.testing.assert_array_equal(np.asarray(x), np.arange(6))
+    y = jax.device_put(x, jax.sharding.SingleDeviceSharding(FIRST, memory_kind="device"))
+    assert in_use() > before
+    back = jax.device_put(y + 1, on_host)
+    np.testing.assert_array_equal(np.asarray(back), np.arange(6) + 1)
+    moved = jax.device_put(back, SECOND)
+    np.testing.assert_array_equal(np.asarray(moved), np.arange(6) + 1)
+
+
+def test_programs_can_leave_results_in_host_memory():
+    on_host = jax.sharding.SingleDeviceSharding(FIRST, memory_kind="pinned_host")
+    y = jax.jit(lambda x: x * 2, out_shardings=on_host)(jnp.arange(3))
+    assert y.sharding.memory_kind == "pinned_host"
+    np.testing.assert_array_equal(np.asarray(y), [0, 2, 4])
+
+
+def test_memory_is_counted_with_its_padding():
+    before = in_use()
+    x = jax.block_until_ready(jax.device_put(np.zeros((10, 3), np.int8), FIRST))
+    assert in_use() == before + 10 * 32
+    analysis = jax.jit(lambda x: x + 1).lower(x).compile().memory_analysis()
+    assert analysis.argument_size_in_bytes == analysis.output_size_in_bytes == 10 * 32
+
+
+def test_threads_may_use_a_device_together():
+    outcomes = {}
+
+    def work(number):
+        x = jnp.int32(number)
+        for _ in range(30):
+            x = jax.device_put(x + 1, SECOND if x.devices() == {FIRST} else FIRST)
+        outcomes[number] = int(x)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in (0, 1000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == {0: 30, 1000: 1030}
+
+
+@pytest.mark.parametrize(
+    ("function", "parts"),
+    [
+        (lambda x: jnp.sort(x), ["stablehlo.sort"]),
+        (lambda x: x.astype(jnp.float16) + 1, ["f16"]),
+    ],
+)
+def test_what_the_device_cannot_do_is_refused_with_its_name_and_place(function, parts):
+    with pytest.raises(jax.errors.JaxRuntimeError) as caught:
+        jax.jit(function)(np.ones(3, np.float32))
+    for part in ["UNIMPLEMENTED", "test_accelerator.py", *parts]:
+        assert part in str(caught.value), caught.value
+
+
+def test_a_process_may_end_with_a_full_queue():
+    code = """
+import jax, jax.numpy as jnp
+f = jax.jit(lambda x: jax.lax.while_loop(lambda s: s < 10_000_000, lambda s: s + 1, x))
+x = f(jnp.int32(0))
+for _ in range(10):
+    x = f(x * 0)
+y = jax.device_put(x, jax.devices()[1])
+print("submitted", x.is_ready())
+"""
+    printed = plugins.run_python(
+        code, JAX_PLATFORMS="accelerator", PJRT_NAMES_AND_LIBRARY_PATHS=f"accelerator:{LIBRARY}"
+    )
+    assert printed == "submitted False"
+
+
+def test_a_misspelt_or_senseless_limit_is_refused():
+    code = """
+import jax
+try:
+    jax.devices()
+except RuntimeError as error:
+    print("ACCELERATOR_MEMORY_LIMIT=much" in str(error))
+"""
+    printed = plugins.run_python(
+        code,
+        JAX_PLATFORMS="accelerator",
+        PJRT_NAMES_AND_LIBRARY_PATHS=f"accelerator:{LIBRARY}",
+        ACCELERATOR_MEMORY_LIMIT="much",
+    )
+    assert printed == "True"
