@@ -63,7 +63,7 @@ impl Dump {
     /// The program after a pass.
     pub fn pass(&self, name: &str, program: &dyn Display) {
         let number = self.passes.fetch_add(1, Ordering::Relaxed);
-        self.write(&format!("{number}-{name}"), program.to_string().as_bytes());
+        self.write(format!("{number}-{name}"), program.to_string().as_bytes());
     }
 
     /// Why the program could not be compiled.
@@ -91,11 +91,12 @@ impl Dump {
             let folder = if device == 0 { PathBuf::new() } else { PathBuf::from(format!("device-{device}")) };
             for (index, array) in arguments.into_iter().enumerate() {
                 let name = Path::new("arguments").join(&folder).join(format!("{index}.npy"));
-                match array.bytes() {
-                    Some(bytes) => self.write(name, &npy(array.dtype(), array.dims(), bytes)),
-                    None => {
-                        report(&self.folder.join(name), &io::Error::other("the array is not in one piece"))
+                match array.dense(allocator) {
+                    Ok(dense) => {
+                        let bytes = dense.bytes().unwrap_or_default();
+                        self.write(name, &npy(array.dtype(), array.dims(), bytes));
                     }
+                    Err(error) => report(&self.folder.join(name), &io::Error::other(error.to_string())),
                 }
             }
         }
@@ -227,7 +228,7 @@ mod tests {
         assert!(!names(&first.folder).contains(&"running".to_owned()));
         let file = fs::read(first.folder.join("arguments/0.npy")).unwrap();
         assert_eq!(file, npy(DType::F32, &[2], &bytes));
-        assert!(file.ends_with(&bytes) && (file.len() - bytes.len()) % 64 == 0);
+        assert!(file.ends_with(&bytes) && (file.len() - bytes.len()).is_multiple_of(64));
         fs::remove_dir_all(parent).unwrap();
     }
 }

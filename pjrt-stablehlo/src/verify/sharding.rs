@@ -41,7 +41,7 @@ fn check_function(meshes: &HashMap<&str, Axes<'_>>, function: &Function) -> Resu
     of_function("result", &function.result_attributes, &function.ty.results)?;
     let body = &function.body;
     for (_, op) in body.ops() {
-        let operands = || op.operands.iter().copied().collect::<Vec<_>>();
+        let operands = || op.operands.to_vec();
         let results = || op.results.iter().collect::<Vec<_>>();
         let (name, shardings, values) = match &op.kind {
             Op::ShardingConstraint(own) => ("sharding", std::slice::from_ref(&own.sharding), results()),
