@@ -18,6 +18,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 from jax._src.interpreters import mlir  # noqa: E402
+from jaxlib import _jax  # noqa: E402
 
 # As a plugin's Python package would do: JAX leaves donation out for platforms that it does not know.
 mlir._platforms_with_donation.append("accelerator")
@@ -137,6 +138,20 @@ def test_an_array_may_be_split_over_the_devices():
     np.testing.assert_array_equal(np.asarray(x), np.arange(8))
     with pytest.raises(jax.errors.JaxRuntimeError, match="UNIMPLEMENTED.*2 partitions"):
         jax.jit(lambda x: x + 1)(x)
+
+
+def test_replicas_run_on_a_device_each():
+    options = _jax.CompileOptions()
+    options.num_replicas = 2
+    options.device_assignment = _jax.DeviceAssignment.create(np.array([[0], [1]]))
+    devices = np.array([FIRST, SECOND])
+    code = jax.jit(lambda x: x + x).lower(np.ones(3, np.float32)).as_text()
+    replicas = FIRST.client.compile_and_load(code, _jax.DeviceList(tuple(devices)), options)
+    sharding = jax.sharding.NamedSharding(jax.sharding.Mesh(devices, "x"), jax.sharding.PartitionSpec("x"))
+    x = jax.device_put(np.arange(6, dtype=np.float32), sharding)
+    (results,) = replicas.execute_sharded([x]).disassemble_into_single_device_arrays()
+    assert [result.devices() for result in results] == [{FIRST}, {SECOND}]
+    np.testing.assert_array_equal(np.concatenate([np.asarray(result) for result in results]), 2 * np.arange(6))
 
 
 def test_programs_are_launched_without_waiting_for_the_device():

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use pjrt_plugin::attributes::StablehloVersion;
 use pjrt_plugin::{
     BufferRef, ClientConfig, CompileRequest, DeviceAssignment, DeviceId, Error, Execution, HostBuffer,
-    OptionSpec, Pending, PjrtClient, PjrtDevice, Placement, PluginAttributes, Result, pjrt_plugin,
+    OptionSpec, Pending, PjrtClient, PjrtDevice, Placement, PluginAttributes, ProgramFormat, Result,
+    pjrt_plugin,
 };
 use pjrt_stablehlo::versions::{self, Version};
 
@@ -32,7 +33,7 @@ impl Accelerator {
     }
 }
 
-#[pjrt_plugin]
+#[pjrt_plugin(extensions(Shardings))]
 impl PjrtClient for Accelerator {
     type Device = Device;
     type Buffer = Buffer;
@@ -41,6 +42,8 @@ impl PjrtClient for Accelerator {
 
     const PLATFORM_NAME: &'static str = "accelerator";
     const CREATE_OPTIONS: &'static [OptionSpec] = CREATE_OPTIONS;
+    const PROGRAM_FORMATS: &'static [ProgramFormat] =
+        &[ProgramFormat::Mlir, ProgramFormat::Hlo, ProgramFormat::HloWithConfig];
 
     /// JAX sends programs in the newest version that both sides know.
     fn plugin_attributes() -> PluginAttributes {

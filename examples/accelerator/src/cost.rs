@@ -34,3 +34,21 @@ impl Cost {
         cost
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_cost_two_operations_for_each_pair_of_numbers() {
+        let text = "func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>) -> tensor<2x4xf32> {
+            %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+            %1 = stablehlo.add %0, %0 : tensor<2x4xf32>
+            return %1 : tensor<2x4xf32>
+        }";
+        let module = pjrt_stablehlo::parse(text.as_bytes().to_vec()).unwrap();
+        let cost = Cost::of(&Program::new(module.main().unwrap().clone()).unwrap());
+        // In rows of 32 bytes: 2 + 3 + 2 of the product, 2 + 2 + 2 of the sum, 2 that are returned.
+        assert_eq!((cost.flops, cost.bytes), (2.0 * 24.0 + 8.0, 32.0 * 15.0));
+    }
+}

@@ -1,7 +1,8 @@
 //! Compiled programs as hosts see them.
 
 use pjrt_plugin::{
-    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, Memory, PjrtExecutable, Result,
+    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, Memory, PjrtExecutable,
+    ProgramFormat, Result, ext,
 };
 use pjrt_stablehlo::ErrorKind;
 use pjrt_stablehlo::decompose::{CoreOps, decompose};
@@ -36,7 +37,13 @@ impl Executable {
             return Err(Error::unimplemented(message)
                 .with_hint("the accelerator runs whole programs; put the arrays of one on one device"));
         }
-        let module = pjrt_stablehlo::parse(request.program.code().to_vec()).map_err(convert_error)?;
+        let code = request.program.code();
+        let module = match request.program.format() {
+            ProgramFormat::Mlir => pjrt_stablehlo::parse(code),
+            ProgramFormat::Hlo => pjrt_stablehlo::parse_hlo(code),
+            ProgramFormat::HloWithConfig => pjrt_stablehlo::parse_hlo_with_config(code),
+        };
+        let module = module.map_err(convert_error)?;
         // Calls are replaced by what they call, then whatever the device lacks is expressed in what it has. One after the other,
         // so that an error in the second has the place of the call.
         let module =
@@ -90,6 +97,17 @@ fn array_spec(ty: &Type, memory_kind: Option<&Attribute>) -> Result<ArraySpec> {
 fn is_donated(main: &Function, index: usize) -> bool {
     main.argument_attribute(index, "tf.aliasing_output").is_some()
         || main.argument_attribute(index, "jax.buffer_donor").and_then(Attribute::as_bool) == Some(true)
+}
+
+/// Programs have one partition, so there is nothing to say. JAX compiles faster when a plugin says so.
+impl ext::Shardings for Accelerator {
+    fn parameter_shardings(_: &Executable) -> Option<Vec<ext::Sharding>> {
+        None
+    }
+
+    fn output_shardings(_: &Executable) -> Option<Vec<ext::Sharding>> {
+        None
+    }
 }
 
 impl PjrtExecutable for Executable {

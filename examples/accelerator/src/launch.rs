@@ -33,8 +33,8 @@ impl Run {
     }
 }
 
-/// The memory that a run needs.
-struct Memory {
+/// What a run on one device needs: memory for everything.
+struct Prepared {
     arguments: Vec<Array>,
     outputs: Vec<Buffer>,
     scratch: Allocation,
@@ -42,7 +42,7 @@ struct Memory {
     _inputs: (Vec<Input<Buffer>>, Vec<Buffer>),
 }
 
-impl Memory {
+impl Prepared {
     /// Takes the inputs, and makes room for everything else.
     ///
     /// # Errors
@@ -81,24 +81,24 @@ pub(crate) fn launch(
 ) {
     let arrivals = ready.ready_events();
     let inputs = ready.take_inputs();
-    let memories: Result<Vec<Memory>> =
-        chips.iter().zip(inputs).map(|(chip, inputs)| Memory::new(executable, chip, inputs)).collect();
-    let mut memories = match memories {
-        Ok(memories) => memories,
+    let prepared: Result<Vec<Prepared>> =
+        chips.iter().zip(inputs).map(|(chip, inputs)| Prepared::new(executable, chip, inputs)).collect();
+    let mut prepared = match prepared {
+        Ok(prepared) => prepared,
         Err(error) => return ready.fail(error),
     };
     let outputs: Vec<Vec<Buffer>> =
-        memories.iter_mut().map(|memory| std::mem::take(&mut memory.outputs)).collect();
-    let runs: Vec<Run> = memories
+        prepared.iter_mut().map(|prepared| std::mem::take(&mut prepared.outputs)).collect();
+    let runs: Vec<Run> = prepared
         .iter()
         .zip(&outputs)
         .zip(arrivals)
-        .map(|((memory, outputs), arrivals)| Run {
+        .map(|((prepared, outputs), arrivals)| Run {
             executable: Arc::clone(executable),
             arrivals,
-            arguments: memory.arguments.clone(),
+            arguments: prepared.arguments.clone(),
             results: outputs.iter().map(|output| output.array.clone()).collect(),
-            scratch: memory.scratch.address,
+            scratch: prepared.scratch.address,
         })
         .collect();
     ready.allocated(outputs, |completion| {
@@ -110,5 +110,5 @@ pub(crate) fn launch(
         });
     });
     // The commands are in the queues, so whatever is only theirs can be given to others.
-    drop(memories);
+    drop(prepared);
 }

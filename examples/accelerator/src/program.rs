@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use pjrt_plugin::{Error, Result};
 use pjrt_stablehlo::ir::{
-    Block, BlockId, Body, Definition, ElementType, Function, Op, OpCode, OpId, Operation, ValueId,
+    Block, BlockId, Body, Definition, ElementType, Function, Op, OpCode, OpId, Operation, Type, ValueId,
 };
 
 use crate::address_space::AddressSpace;
@@ -72,6 +72,9 @@ pub(crate) const OPERATIONS: &[OpCode] = &[
 /// The custom call by which JAX says in which memory a value should be. It gives its operand.
 const PLACEMENT: &str = "annotate_device_placement";
 
+/// The hint of errors about operations and types.
+const TYPES: &str = "it computes with f32, booleans and integers of whole bytes";
+
 /// How deep loops and branches may lie in each other.
 const MAX_DEPTH: usize = 64;
 
@@ -135,24 +138,34 @@ impl Program {
 
 fn value(body: &Body, id: ValueId) -> Result<Value> {
     let ty = body.ty(id);
-    // `check` has seen the type, except of values that nothing makes or uses: arguments.
-    let tensor = ty.as_tensor().filter(|tensor| to_pjrt(tensor.element_type()).is_some());
-    let dims = tensor.and_then(|tensor| tensor.static_dims());
-    let (Some(tensor), Some(dims)) = (tensor, dims) else {
-        return Err(Error::unimplemented(format!("the accelerator has no arrays of type {ty}")));
-    };
-    let rows = Rows::of(dims, tensor.element_type().byte_width())
+    // Others are seen by `check`, with their place, unless nothing uses them.
+    let (element, dims) = array_type(ty)
+        .ok_or_else(|| Error::unimplemented(format!("the accelerator has no values of type {ty}")))?;
+    let rows = Rows::of(dims, element.byte_width())
         .ok_or_else(|| Error::resource_exhausted(format!("an array of type {ty} fits into no memory")))?;
-    Ok(Value { ty: tensor.element_type(), dims: dims.into(), rows, location: Location::Register })
+    Ok(Value { ty: element, dims: dims.into(), rows, location: Location::Register })
+}
+
+/// The elements and dimensions of a type that the device has.
+fn array_type(ty: &Type) -> Option<(ElementType, &[i64])> {
+    let tensor = ty.as_tensor()?;
+    to_pjrt(tensor.element_type())?;
+    Some((tensor.element_type(), tensor.static_dims()?))
 }
 
 /// Whether the device can carry out an operation.
 fn check(body: &Body, op: &Operation) -> Result<()> {
-    let types = || op.operands.iter().copied().chain(op.results).map(|value| body.ty(value));
-    let elements: Option<Vec<ElementType>> = types()
-        .map(|ty| Some(ty.as_tensor()?.element_type()).filter(|element| to_pjrt(*element).is_some()))
-        .collect();
-    let is_possible = elements.is_some_and(|types| match &op.kind {
+    let (name, place) = (op.kind.name(), op.location.brief());
+    let values = || op.operands.iter().copied().chain(op.results).map(|value| body.ty(value));
+    let mut types = Vec::new();
+    for ty in values() {
+        let Some((element, _)) = array_type(ty) else {
+            let message = format!("the accelerator has no values of type {ty}, as {name} has, at {place}");
+            return Err(Error::unimplemented(message).with_hint(TYPES));
+        };
+        types.push(element);
+    }
+    let is_possible = match &op.kind {
         Op::BroadcastInDim(_) | Op::Concatenate(_) | Op::Constant(_) | Op::DynamicSlice(_) => true,
         Op::DynamicUpdateSlice(_) | Op::Iota(_) | Op::Pad(_) | Op::Reshape(_) | Op::Reverse(_) => true,
         Op::Slice(_) | Op::Transpose(_) | Op::If(_) | Op::While(_) => true,
@@ -163,18 +176,18 @@ fn check(body: &Body, op: &Operation) -> Result<()> {
         Op::Reduce(_) => body_ops(body, op).all(|op| is_lanewise(body, op)),
         Op::CustomCall(call) => &*call.call_target_name == PLACEMENT && types.len() == 2,
         _ => is_lanewise(body, op),
-    });
+    };
     if is_possible {
         return Ok(());
     }
-    let name = match &op.kind {
-        Op::CustomCall(call) => format!("{} @{}", op.kind.name(), call.call_target_name),
-        kind => kind.name().to_owned(),
+    let target = match &op.kind {
+        Op::CustomCall(call) => format!(" @{}", call.call_target_name),
+        _ => String::new(),
     };
-    let types: Vec<String> = types().map(ToString::to_string).collect();
-    let (types, place) = (types.join(", "), op.location.brief());
-    Err(Error::unimplemented(format!("the accelerator cannot do {name} with {types}, at {place}"))
-        .with_hint("it computes with f32, booleans and integers of whole bytes"))
+    let types: Vec<String> = values().map(ToString::to_string).collect();
+    let types = types.join(", ");
+    let message = format!("the accelerator cannot do {name}{target} with {types}, at {place}");
+    Err(Error::unimplemented(message).with_hint(TYPES))
 }
 
 /// Whether an operation is the same for every element, as those in the body of a reduction must be.
