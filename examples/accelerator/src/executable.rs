@@ -137,12 +137,14 @@ impl PjrtExecutable for Executable {
     }
 
     fn memory_stats(&self) -> Option<CompiledMemoryStats> {
-        let size =
-            |spec: &ArraySpec| Rows::of(spec.dims(), spec.element_type().byte_size()).map(Rows::padded_size);
-        let sum = |specs: &[ArraySpec]| specs.iter().filter_map(size).sum::<usize>() as i64;
+        let size = |spec: &ArraySpec| {
+            let rows = Rows::of(spec.dims(), spec.element_type().byte_size());
+            rows.and_then(|rows| i64::try_from(rows.padded_size()).ok()).unwrap_or(i64::MAX)
+        };
+        let sum = |specs: &[ArraySpec]| specs.iter().map(size).fold(0, i64::saturating_add);
         let (arguments, outputs) = (sum(&self.parameters), sum(&self.outputs));
         let temporary = self.program.scratch_size as i64;
-        let total = arguments + outputs + temporary;
+        let total = arguments.saturating_add(outputs).saturating_add(temporary);
         Some(CompiledMemoryStats {
             argument_size: arguments,
             output_size: outputs,
