@@ -3,6 +3,7 @@
 use crate::ir::{
     Attribute, AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, Str, SubAxis, TensorSharding,
 };
+use crate::text::lexer::{string_end, unquoted};
 
 /// The attribute of a text without its `#`, such as `sdy.sharding<@mesh, [{"x"}, {}]>`. `None` when it is not one of
 /// Shardy's that is understood.
@@ -65,10 +66,22 @@ impl Scanner<'_> {
     }
 
     fn string(&mut self) -> Option<Str> {
-        self.expect("\"")?;
-        let (text, rest) = self.rest.split_once('"')?;
+        let rest = self.rest.trim_start();
+        let (quoted, rest) =
+            rest.split_at(string_end(rest.as_bytes(), rest.find('"').filter(|&at| at == 0)?)?);
         self.rest = rest;
-        Some(text.into())
+        String::from_utf8(unquoted(quoted)).ok().map(Str::from)
+    }
+
+    /// The name of a symbol, after its `@`.
+    fn symbol(&mut self) -> Option<Str> {
+        if self.rest.starts_with('"') {
+            return self.string();
+        }
+        let end = self.rest.find(|c: char| !(c.is_alphanumeric() || "_$.-".contains(c)));
+        let (name, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.rest = rest;
+        Some(name.into())
     }
 
     fn integer(&mut self) -> Option<i64> {
@@ -132,10 +145,7 @@ impl Scanner<'_> {
     fn sharding(&mut self) -> Option<TensorSharding> {
         self.expect("<")?;
         let mesh = if self.eat("@") {
-            let rest = self.rest;
-            let len = rest.find(|c: char| !(c.is_alphanumeric() || "_$.-".contains(c))).unwrap_or(rest.len());
-            self.rest = &rest[len..];
-            MeshReference::Symbol(rest[..len].into())
+            MeshReference::Symbol(self.symbol()?)
         } else {
             self.expect("mesh")?;
             MeshReference::Mesh(self.mesh()?)
@@ -178,6 +188,7 @@ mod tests {
             r#"sdy.mesh<["x"=2, "y"=4], device_ids=[1, 0]>"#,
             r#"sdy.sharding_per_value<[<@mesh, [{"x"}]>, <@mesh, []>]>"#,
             r#"sdy<manual_axes{"x", "y"}>"#,
+            r#"sdy.sharding<@"a mesh", [{"\C3\A9", "\22q\22"}]>"#,
         ] {
             let attribute = parse(text).unwrap();
             assert_eq!(attribute.to_string(), format!("#{text}"));

@@ -623,8 +623,9 @@ impl<'a> Reader<'a> {
                         let before = self.budget.left();
                         let op = table_op(name, code, &head.attributes, &mut self.budget, &head.location)?;
                         let discardable = head.attributes.discardable(name);
-                        // Each constant has a value of its own.
-                        if let Some(key) = head.key.filter(|_| code != OpCode::Constant) {
+                        // Each constant has a value of its own, and what a return is depends on where it is.
+                        let is_same = !matches!(code, OpCode::Constant | OpCode::Return);
+                        if let Some(key) = head.key.filter(|_| is_same) {
                             let numbers = before - self.budget.left();
                             let (op, discardable) = (op.clone(), discardable.clone());
                             self.templates.set(key, Template { op, discardable, numbers });

@@ -346,16 +346,7 @@ impl Budget {
 
     /// Counts what is copied when an attribute becomes a field of an operation.
     fn charge(&mut self, attribute: &Attribute) -> Result<(), Error> {
-        let numbers = match attribute {
-            Attribute::Elements(literal) => usize::try_from(literal.num_elements()).unwrap_or(usize::MAX),
-            Attribute::IntegerArray { values, .. } => values.len(),
-            Attribute::Array(elements) => {
-                self.charge_entries(elements.len())?;
-                return elements.iter().try_for_each(|element| self.charge(element));
-            }
-            _ => 1,
-        };
-        self.charge_entries(numbers)
+        self.charge_entries(attribute.numbers())
     }
 
     /// Counts entries that are looked at once more for each operation that has them.

@@ -123,6 +123,56 @@ impl Attribute {
         }
     }
 
+    /// How much it takes to copy the attribute into a field of an operation, in numbers of 64 bits.
+    pub(crate) fn numbers(&self) -> usize {
+        match self {
+            Attribute::Elements(literal) | Attribute::Resource { value: literal, .. } => {
+                usize::try_from(literal.num_elements()).unwrap_or(usize::MAX)
+            }
+            Attribute::IntegerArray { values, .. } => values.len(),
+            Attribute::FloatArray { values, .. } => values.len(),
+            Attribute::Bounds(values) => values.len(),
+            Attribute::Array(elements) => {
+                elements.iter().fold(elements.len(), |sum, element| sum.saturating_add(element.numbers()))
+            }
+            Attribute::DotDimensionNumbers(numbers) => {
+                numbers.lhs_batching_dimensions.len()
+                    + numbers.rhs_batching_dimensions.len()
+                    + numbers.lhs_contracting_dimensions.len()
+                    + numbers.rhs_contracting_dimensions.len()
+            }
+            Attribute::ConvDimensionNumbers(numbers) => {
+                numbers.input_spatial_dimensions.len()
+                    + numbers.kernel_spatial_dimensions.len()
+                    + numbers.output_spatial_dimensions.len()
+            }
+            Attribute::GatherDimensionNumbers(numbers) => {
+                numbers.offset_dims.len()
+                    + numbers.collapsed_slice_dims.len()
+                    + numbers.operand_batching_dims.len()
+                    + numbers.start_indices_batching_dims.len()
+                    + numbers.start_index_map.len()
+            }
+            Attribute::ScatterDimensionNumbers(numbers) => {
+                numbers.update_window_dims.len()
+                    + numbers.inserted_window_dims.len()
+                    + numbers.input_batching_dims.len()
+                    + numbers.scatter_indices_batching_dims.len()
+                    + numbers.scatter_dims_to_operand_dims.len()
+            }
+            Attribute::Mesh(mesh) => mesh.numbers(),
+            Attribute::Sharding(sharding) => sharding.numbers(),
+            Attribute::ShardingPerValue(shardings) => {
+                shardings.iter().map(TensorSharding::numbers).fold(0, usize::saturating_add)
+            }
+            Attribute::ReplicaGroupMeshAxes(groups) => {
+                groups.mesh.numbers() + AxisRef::NUMBERS * groups.axes.len()
+            }
+            Attribute::ManualAxes(axes) => 2 * axes.len(),
+            _ => 1,
+        }
+    }
+
     /// The value of an integer attribute.
     pub fn as_i64(&self) -> Option<i64> {
         match self {

@@ -63,3 +63,32 @@ pub struct TensorSharding {
     /// How they have to be reduced: `sum`, `max` or `min`.
     pub reduction: Str,
 }
+
+// Sizes in numbers of 64 bits, for the limits of readers.
+
+impl Mesh {
+    pub(crate) fn numbers(&self) -> usize {
+        3 * self.axes.len() + self.device_ids.len()
+    }
+}
+
+impl super::MeshReference {
+    pub(crate) fn numbers(&self) -> usize {
+        match self {
+            super::MeshReference::Symbol(_) => 1,
+            super::MeshReference::Mesh(mesh) => mesh.numbers(),
+        }
+    }
+}
+
+impl AxisRef {
+    pub(crate) const NUMBERS: usize = 5;
+}
+
+impl TensorSharding {
+    pub(crate) fn numbers(&self) -> usize {
+        let of_dimensions = self.dim_shardings.iter().map(|dim| 5 + AxisRef::NUMBERS * dim.axes.len());
+        let of_others = AxisRef::NUMBERS * (self.replicated_axes.len() + self.unreduced_axes.len());
+        of_dimensions.sum::<usize>() + of_others + self.mesh.numbers()
+    }
+}

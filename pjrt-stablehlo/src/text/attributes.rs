@@ -1,7 +1,7 @@
 //! Attributes of MLIR's `builtin` dialect.
 
 use super::elements::Element;
-use super::lexer::Kind;
+use super::lexer::{Kind, unquoted};
 use super::parser::{Parser, shortened};
 use crate::Error;
 use crate::bytecode::float_value;
@@ -58,49 +58,17 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The bytes of a quoted text, of which the token's text after a sigil is given.
-    fn unquoted(&self, quoted: &str) -> Vec<u8> {
-        let inner = quoted.as_bytes();
-        let inner = inner.get(1..inner.len().saturating_sub(1)).unwrap_or_default();
-        let mut bytes = Vec::with_capacity(inner.len());
-        let mut at = 0;
-        while let Some(&byte) = inner.get(at) {
-            at += 1;
-            if byte != b'\\' {
-                bytes.push(byte);
-                continue;
-            }
-            let hex = |at: usize| inner.get(at).and_then(|&digit| (digit as char).to_digit(16));
-            match (hex(at), hex(at + 1)) {
-                (Some(high), Some(low)) => {
-                    bytes.push((high << 4 | low) as u8);
-                    at += 2;
-                }
-                _ => {
-                    let escaped = inner.get(at).copied().unwrap_or(b'\\');
-                    bytes.push(match escaped {
-                        b'n' => b'\n',
-                        b't' => b'\t',
-                        other => other,
-                    });
-                    at += 1;
-                }
-            }
-        }
-        bytes
-    }
-
     /// A string that has to be UTF-8.
     pub(super) fn string(&mut self) -> Result<Str, Error> {
         let start = self.token.start;
         let quoted = self.expect_kind(Kind::String, "a string")?;
-        self.utf8(self.unquoted(quoted), start)
+        self.utf8(unquoted(quoted), start)
     }
 
     /// A string of which what is not UTF-8 is replaced.
     pub(super) fn lossy_string(&mut self) -> Result<Str, Error> {
         let quoted = self.expect_kind(Kind::String, "a string")?;
-        Ok(String::from_utf8_lossy(&self.unquoted(quoted)).as_ref().into())
+        Ok(String::from_utf8_lossy(&unquoted(quoted)).as_ref().into())
     }
 
     fn utf8(&self, bytes: Vec<u8>, at: usize) -> Result<Str, Error> {
@@ -112,7 +80,7 @@ impl<'a> Parser<'a> {
 
     fn string_attribute(&mut self) -> Result<Attribute, Error> {
         let quoted = self.expect_kind(Kind::String, "a string")?;
-        let attribute = match String::from_utf8(self.unquoted(quoted)) {
+        let attribute = match String::from_utf8(unquoted(quoted)) {
             Ok(text) => Attribute::String(text.into()),
             Err(error) => Attribute::Bytes(error.into_bytes().into()),
         };
@@ -127,7 +95,7 @@ impl<'a> Parser<'a> {
     pub(super) fn symbol(&mut self) -> Result<Str, Error> {
         let start = self.token.start;
         let name = &self.expect_kind(Kind::Symbol, "a symbol such as @main")?[1..];
-        if name.starts_with('"') { self.utf8(self.unquoted(name), start) } else { Ok(name.into()) }
+        if name.starts_with('"') { self.utf8(unquoted(name), start) } else { Ok(name.into()) }
     }
 
     fn symbol_attribute(&mut self) -> Result<Attribute, Error> {

@@ -502,5 +502,9 @@ fn one_line(text: &str) -> String {
         return text.to_owned();
     }
     let line = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    // Closing up would make an arrow of these.
+    if line.contains("- >") {
+        return line;
+    }
     line.replace("< ", "<").replace(" >", ">")
 }

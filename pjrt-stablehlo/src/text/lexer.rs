@@ -63,8 +63,40 @@ fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
+/// The bytes that a quoted text stands for.
+pub(crate) fn unquoted(quoted: &str) -> Vec<u8> {
+    let inner = quoted.as_bytes();
+    let inner = inner.get(1..inner.len().saturating_sub(1)).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(inner.len());
+    let mut at = 0;
+    while let Some(&byte) = inner.get(at) {
+        at += 1;
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        let hex = |at: usize| inner.get(at).and_then(|&digit| (digit as char).to_digit(16));
+        match (hex(at), hex(at + 1)) {
+            (Some(high), Some(low)) => {
+                bytes.push((high << 4 | low) as u8);
+                at += 2;
+            }
+            _ => {
+                let escaped = inner.get(at).copied().unwrap_or(b'\\');
+                bytes.push(match escaped {
+                    b'n' => b'\n',
+                    b't' => b'\t',
+                    other => other,
+                });
+                at += 1;
+            }
+        }
+    }
+    bytes
+}
+
 /// The end of the string that begins with the quote at `start`; `None` when the line ends before.
-pub(super) fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
+pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
         at = run(bytes, at, |byte| !matches!(byte, b'"' | b'\\' | b'\n'));

@@ -15,7 +15,7 @@ mod dialect_attributes;
 mod elements;
 mod floats;
 mod functions;
-mod lexer;
+pub(crate) mod lexer;
 mod locations;
 mod module;
 mod operations;

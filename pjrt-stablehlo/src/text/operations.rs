@@ -290,18 +290,11 @@ impl<'a> Parser<'a> {
 
     /// Counts the numbers of an attribute that become a field of an operation.
     pub(super) fn charge(&mut self, attribute: &Attribute) -> Result<(), Error> {
-        let numbers = match attribute {
-            Attribute::Elements(literal) => usize::try_from(literal.num_elements()).unwrap_or(usize::MAX),
-            Attribute::IntegerArray { values, .. } => values.len(),
-            Attribute::Array(elements) => {
-                return elements.iter().try_for_each(|element| self.charge(element));
-            }
-            _ => 1,
-        };
-        self.attribute_numbers = self.attribute_numbers.checked_sub(numbers).ok_or_else(|| {
-            let message = "the attributes of operations have more numbers than allowed";
-            self.other_error_at(ErrorKind::TooLarge, self.token.start, message)
-        })?;
+        self.attribute_numbers =
+            self.attribute_numbers.checked_sub(attribute.numbers()).ok_or_else(|| {
+                let message = "the attributes of operations have more numbers than allowed";
+                self.other_error_at(ErrorKind::TooLarge, self.token.start, message)
+            })?;
         Ok(())
     }
 }

@@ -653,3 +653,11 @@ fn numbers_are_written_in_the_way_of_their_type() {
         assert!(found.contains(expected), "{wrong}: {found}");
     }
 }
+
+#[test]
+fn attributes_of_other_dialects_keep_their_tokens() {
+    let text = function("return %a {x.y = #other.thing<[]-\n>, x.z = #other.thing<\n  1\n>} : tensor<4xf32>");
+    let printed = module(&text).to_string();
+    assert!(printed.contains("#other.thing<1>"), "{printed}");
+    assert_eq!(module(&printed).to_string(), printed);
+}

@@ -3,19 +3,26 @@
 use std::collections::HashMap;
 
 use super::invalid_function;
+use crate::ir::ops::ManualComputation;
 use crate::ir::{
-    Attribute, AxisRef, DictionaryAttribute, Function, Mesh, MeshReference, Module, Op, TensorSharding, Type,
+    Attribute, AxisRef, Body, DYNAMIC, DictionaryAttribute, DimensionSharding, Function, Mesh, MeshReference,
+    Module, Op, Operation, Str, TensorSharding, Type,
 };
 use crate::{Error, ErrorKind};
 
 /// The attribute that a sharding stands in, beside those of Shardy's own operations.
 const NAME: &str = "sdy.sharding";
 
-/// The sizes of a mesh's axes.
-type Axes<'a> = HashMap<&'a str, i64>;
+/// What shardings have to fit to.
+struct Axes<'a> {
+    sizes: HashMap<&'a str, i64>,
+    /// Whether the mesh is a single device, which values are on as a whole.
+    is_maximal: bool,
+}
 
 fn axes(mesh: &Mesh) -> Axes<'_> {
-    mesh.axes.iter().map(|axis| (&*axis.name, axis.size)).collect()
+    let sizes = mesh.axes.iter().map(|axis| (&*axis.name, axis.size)).collect();
+    Axes { sizes, is_maximal: mesh.axes.is_empty() && mesh.device_ids.len() == 1 }
 }
 
 /// Checks the shardings of the arguments and results of functions and of their operations.
@@ -41,22 +48,15 @@ fn check_function(meshes: &HashMap<&str, Axes<'_>>, function: &Function) -> Resu
     of_function("result", &function.result_attributes, &function.ty.results)?;
     let body = &function.body;
     for (_, op) in body.ops() {
-        let operands = || op.operands.to_vec();
         let results = || op.results.iter().collect::<Vec<_>>();
         let (name, shardings, values) = match &op.kind {
             Op::ShardingConstraint(own) => ("sharding", std::slice::from_ref(&own.sharding), results()),
             Op::Reshard(own) => ("sharding", std::slice::from_ref(&own.sharding), results()),
             Op::ManualComputation(own) => {
-                // The rest of the operation is checked where its types are inferred.
-                let pairs = own.in_shardings.iter().zip(operands());
-                let problems = pairs.chain(own.out_shardings.iter().zip(results()));
-                let mut problems =
-                    problems.filter_map(|(sharding, value)| problem(meshes, sharding, body.ty(value)));
-                match problems.next() {
-                    Some(problem) => {
-                        let error = Error::new(ErrorKind::Invalid, problem);
-                        return Err(error.in_op(op.kind.name(), &op.location));
-                    }
+                let problem = manual_problem(meshes, body, op, own);
+                let error = problem.map(|problem| Error::new(ErrorKind::Invalid, problem));
+                match error {
+                    Some(error) => return Err(error.in_op(op.kind.name(), &op.location)),
                     None => continue,
                 }
             }
@@ -66,7 +66,10 @@ fn check_function(meshes: &HashMap<&str, Axes<'_>>, function: &Function) -> Resu
                 _ => continue,
             },
         };
-        let problem = if shardings.len() == values.len() {
+        // An operation without results has a sharding for itself.
+        let problem = if values.is_empty() && shardings.len() == 1 {
+            None
+        } else if shardings.len() == values.len() {
             shardings
                 .iter()
                 .zip(values)
@@ -86,8 +89,58 @@ fn check_function(meshes: &HashMap<&str, Axes<'_>>, function: &Function) -> Resu
     Ok(())
 }
 
+/// What is wrong with the shardings of a manual computation, if anything: they are those of whole operands and results, of which
+/// the region has the parts along the manual axes. That there are as many of each is known.
+fn manual_problem(
+    meshes: &HashMap<&str, Axes<'_>>,
+    body: &Body,
+    op: &Operation,
+    manual: &ManualComputation,
+) -> Option<String> {
+    let block = op.regions.first().and_then(|&region| body.region(region).blocks.first());
+    let block = body.block(*block?);
+    let returned = block.ops.last().map(|&last| &*body.op(last).operands).unwrap_or_default();
+    let values = [
+        ("argument", &manual.in_shardings, op.operands.to_vec(), &*block.arguments),
+        ("returned value", &manual.out_shardings, op.results.iter().collect(), returned),
+    ];
+    for (what, shardings, wholes, parts) in values {
+        for (index, ((sharding, whole), part)) in shardings.iter().zip(wholes).zip(parts).enumerate() {
+            let (whole, part) = (body.ty(whole), body.ty(*part));
+            let counts = match counts(meshes, sharding, whole, &manual.manual_axes) {
+                Ok(counts) => counts,
+                Err(problem) => return Some(problem),
+            };
+            let (Some(whole), Some(part)) = (whole.as_tensor(), part.as_tensor()) else { continue };
+            let fits = whole.dims().iter().zip(part.dims()).zip(&counts).all(|((&whole, &part), &count)| {
+                whole == DYNAMIC || part == DYNAMIC || (part.checked_mul(count) == Some(whole))
+            });
+            if !fits {
+                return Some(format!(
+                    "region 'body', {what} {index}: expected the part of {whole} that {counts:?} positions along the \
+                     manual axes have, found {part}"
+                ));
+            }
+        }
+    }
+    None
+}
+
 /// What is wrong with a sharding of a value of this type, if anything.
 fn problem(meshes: &HashMap<&str, Axes<'_>>, sharding: &TensorSharding, ty: &Type) -> Option<String> {
+    counts(meshes, sharding, ty, &[]).err()
+}
+
+/// Into how many parts each dimension of a value is cut by the `manual` axes of its sharding.
+///
+/// # Errors
+/// What is wrong with the sharding.
+fn counts(
+    meshes: &HashMap<&str, Axes<'_>>,
+    sharding: &TensorSharding,
+    ty: &Type,
+    manual: &[Str],
+) -> Result<Vec<i64>, String> {
     let own;
     let mesh = match &sharding.mesh {
         MeshReference::Mesh(mesh) => {
@@ -96,43 +149,50 @@ fn problem(meshes: &HashMap<&str, Axes<'_>>, sharding: &TensorSharding, ty: &Typ
         }
         MeshReference::Symbol(name) => match meshes.get(&**name) {
             Some(axes) => axes,
-            None => return Some(format!("expected a mesh of the module, found '@{name}'")),
+            None => return Err(format!("expected a mesh of the module, found '@{name}'")),
         },
     };
     let rank = match ty {
+        _ if mesh.is_maximal => 0,
         Type::Tensor(tensor) => tensor.rank(),
+        // The only element has the sharding.
+        Type::Tuple(types) if types.len() == 1 => types[0].as_tensor().map_or(0, |tensor| tensor.rank()),
         _ => 0,
     };
     let found = sharding.dim_shardings.len();
     if found != rank {
-        return Some(format!("expected shardings of {rank} dimensions of {ty}, found {found}"));
+        return Err(format!("expected shardings of {rank} dimensions of {ty}, found {found}"));
     }
     let dims = sharding.dim_shardings.iter().flat_map(|dim| &dim.axes);
     let axes: Vec<&AxisRef> = dims.chain(&sharding.replicated_axes).chain(&sharding.unreduced_axes).collect();
     let mut parts: Vec<(&str, i64, i64)> = Vec::with_capacity(axes.len());
     for axis in axes {
-        let (start, end) = match part(mesh, axis) {
-            Ok(part) => part,
-            Err(problem) => return Some(problem),
-        };
+        let (start, end) = part(mesh, axis)?;
         parts.push((&axis.name, start, end));
     }
     parts.sort_unstable();
     let is_overlap =
         |pair: &&[(&str, i64, i64)]| pair[0].0 == pair[1].0 && (pair[1].1 < pair[0].2 || pair[0] == pair[1]);
-    let (name, _, _) = parts.windows(2).find(is_overlap)?[0];
-    Some(format!("expected each axis once, found '{name}' more than once"))
+    if let Some([(name, _, _), _]) = parts.windows(2).find(is_overlap) {
+        return Err(format!("expected each axis once, found '{name}' more than once"));
+    }
+    let count = |axis: &AxisRef| match part(mesh, axis) {
+        Ok((start, end)) if manual.contains(&axis.name) => end / start,
+        _ => 1,
+    };
+    let of_dimension = |dim: &DimensionSharding| dim.axes.iter().map(count).fold(1, i64::saturating_mul);
+    Ok(sharding.dim_shardings.iter().map(of_dimension).collect())
 }
 
 /// The part of its mesh's axis that an axis stands for: products of sizes before it and including it.
 fn part(mesh: &Axes<'_>, axis: &AxisRef) -> Result<(i64, i64), String> {
-    let Some(&whole) = mesh.get(&*axis.name) else {
+    let Some(&whole) = mesh.sizes.get(&*axis.name) else {
         return Err(format!("expected an axis of the mesh, found '{}'", axis.name));
     };
     let Some(sub_axis) = axis.sub_axis else { return Ok((1, whole)) };
     let (pre_size, size) = (sub_axis.pre_size, sub_axis.size);
     match pre_size.checked_mul(size) {
-        Some(end) if pre_size >= 1 && size >= 1 && whole % end == 0 => Ok((pre_size, end)),
+        Some(end) if pre_size >= 1 && size > 1 && size < whole && whole % end == 0 => Ok((pre_size, end)),
         _ => Err(format!(
             "expected a part of axis '{}' of size {}, found ({pre_size}){size}",
             axis.name, whole
@@ -148,6 +208,7 @@ mod tests {
         let text = format!(
             r#"module {{
               sdy.mesh @mesh = <["x"=4, "y"=2]>
+              sdy.mesh @one = <[], device_ids=[0]>
               func.func @main(%a: tensor<8x4xf32> {{sdy.sharding = #sdy.sharding<{sharding}>}}) -> tensor<8x4xf32> {{
                 return %a : tensor<8x4xf32>
               }}
@@ -164,6 +225,8 @@ mod tests {
             r#"@mesh, [{"x":(1)2}, {"x":(2)2}]"#,
             r#"@mesh, [{}, {}], replicated={"x"}"#,
             r#"mesh<["z"=2]>, [{"z"}, {}]"#,
+            r#"@one, []"#,
+            r#"mesh<[], device_ids=[3]>, []"#,
         ] {
             with_sharding(valid).unwrap();
         }
@@ -174,10 +237,51 @@ mod tests {
             (r#"@mesh, [{"x"}, {"x"}]"#, "expected each axis once, found 'x' more than once"),
             (r#"@mesh, [{"x"}, {"x":(1)2}]"#, "expected each axis once, found 'x' more than once"),
             (r#"@mesh, [{"x"}, {}], replicated={"x"}"#, "expected each axis once, found 'x' more than once"),
+            (r#"@mesh, [{"x":(1)4}, {}]"#, "expected a part of axis 'x' of size 4, found (1)4"),
+            (r#"@one, [{}, {}]"#, "expected shardings of 0 dimensions of tensor<8x4xf32>, found 2"),
             (r#"@mesh, [{"x":(2)3}, {}]"#, "expected a part of axis 'x' of size 4, found (2)3"),
         ] {
             let found = with_sharding(wrong).unwrap_err();
             assert!(found.contains(expected), "{wrong}: {found}");
+        }
+    }
+
+    #[test]
+    fn what_calls_the_host_is_on_one_device() {
+        let text = r#"module {
+          sdy.mesh @one = <[], device_ids=[0]>
+          func.func @main(%a: tensor<8x4xf32>) -> tensor<8x4xf32> {
+            stablehlo.custom_call @print(%a) {has_side_effect = true, sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : (tensor<8x4xf32>) -> ()
+            %0 = stablehlo.custom_call @call(%a) {sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+            return %0 : tensor<8x4xf32>
+          }
+        }"#;
+        parse(text).unwrap();
+        let twice = text.replacen("<[<@one, []>]>", "<[<@one, []>, <@one, []>]>", 1);
+        let error = parse(twice.as_str()).unwrap_err().to_string();
+        assert!(error.contains("expected a sharding for each of 0 results, found 2"), "{error}");
+    }
+
+    #[test]
+    fn manual_computations_have_the_parts_that_their_shardings_say() {
+        let with_parts = |size: usize| {
+            let text = format!(
+                r#"module {{
+                  sdy.mesh @mesh = <["x"=4, "y"=2]>
+                  func.func @main(%a: tensor<8x4xf32>) -> tensor<8x4xf32> {{
+                    %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{{"x", "y"}}, {{}}]>] out_shardings=[<@mesh, [{{"x"}}, {{}}]>] manual_axes={{"x"}} (%p: tensor<{size}x4xf32>) {{
+                      sdy.return %p : tensor<{size}x4xf32>
+                    }} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+                    return %0 : tensor<8x4xf32>
+                  }}
+                }}"#
+            );
+            parse(text.as_str()).map(|_| ()).map_err(|error| error.to_string())
+        };
+        with_parts(2).unwrap();
+        for wrong in [1, 4, 8] {
+            let error = with_parts(wrong).unwrap_err();
+            assert!(error.contains("argument 0: expected the part of tensor<8x4xf32>"), "{error}");
         }
     }
 }

@@ -6,6 +6,7 @@ use super::invalid_function;
 use crate::infer::types_compatible;
 use crate::ir::{
     Body, Function, GroupSpec, Location, Module, Op, OpId, Operation, RegionId, Trait, Type, Variadicity,
+    Visibility,
 };
 use crate::{Error, ErrorKind};
 
@@ -32,8 +33,10 @@ pub(super) fn function(function: &Function) -> Result<(), Error> {
         counts(body, op)?;
     }
     let Some(entry) = body.entry() else {
-        // A declaration.
-        return Ok(());
+        if function.visibility == Some(Visibility::Private) {
+            return Ok(());
+        }
+        return Err(invalid_function(function, "expected a body, or 'private' where there is none"));
     };
     let arguments = &body.block(entry).arguments;
     let types = &function.ty.inputs;

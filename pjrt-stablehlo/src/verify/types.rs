@@ -75,6 +75,10 @@ fn quantization_problem(quantization: &QuantizedType) -> Option<String> {
             quantization.scales.iter().all(|scale| scale.is_finite()),
             "(C6 of quantized types): expected finite scales",
         ),
+        (
+            quantization.scales.iter().all(|&scale| is_number_of(quantization.expressed_type, scale)),
+            ": expected scales in the range of the type that the numbers stand for",
+        ),
         (zero_points_fit, "(C7 of quantized types): expected zero points between the storage limits"),
         (
             quantization.scales.len() == quantization.zero_points.len(),
@@ -86,6 +90,18 @@ fn quantization_problem(quantization: &QuantizedType) -> Option<String> {
         ),
     ];
     rules.into_iter().find(|(holds, _)| !holds).map(|(_, problem)| problem.to_owned())
+}
+
+/// Whether a positive number lies between the smallest normal and the greatest number of a float type.
+fn is_number_of(ty: ElementType, number: f64) -> bool {
+    match ty {
+        ElementType::F16 => (6.103515625e-5..=65504.0).contains(&number),
+        ElementType::BF16 => {
+            (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::from_bits(0x7f7f_0000))).contains(&number)
+        }
+        ElementType::F32 => (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&number),
+        _ => true,
+    }
 }
 
 #[cfg(test)]
