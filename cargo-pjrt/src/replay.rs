@@ -248,9 +248,7 @@ impl<'l> Replayer<'l> {
     }
 
     fn stand(&self, client: u64) -> Result<&Stand, String> {
-        self.clients
-            .get(&client)
-            .ok_or_else(|| format!("the log uses client {client}, which it does not create"))
+        self.clients.get(&client).ok_or_else(|| format!("the log uses client {client}, which is not there"))
     }
 
     /// A client with the options of the command line, or else the recorded ones. Another plugin may not know these, and then gets
@@ -302,6 +300,17 @@ impl<'l> Replayer<'l> {
     fn upload(&self, shape: &Shape, elements: &[u8], place: &Place) -> Counterpart<Buffer> {
         let element_type = ElementType::by_name(&shape.element_type)
             .ok_or_else(|| format!("there is no element type {}", shape.element_type))?;
+        let size = shape.dims.iter().try_fold(element_type.byte_size(), |size, dim| {
+            usize::try_from(*dim).ok().and_then(|dim| size.checked_mul(dim))
+        });
+        // A plugin would read as many bytes as the dimensions say.
+        if size != Some(elements.len()) {
+            return Err(format!(
+                "the log is damaged: {} has {} bytes in it",
+                in_words(shape),
+                elements.len()
+            ));
+        }
         let stand = self.stand(place.client)?;
         let (device, memory) = stand.resolve(place)?;
         let array = HostArray::new(elements, element_type, &shape.dims);
@@ -386,6 +395,13 @@ impl<'l> Replayer<'l> {
             Some(Err(why)) => return Err(why.clone()),
             None => return Err("the program was made by an extension, which is not recorded".to_owned()),
         };
+        // A plugin would take as many arguments of each list as the first one has.
+        if arguments.iter().any(|list| list.len() != arguments[0].len()) {
+            return Err(
+                "the log is damaged: the devices of an execution have different numbers of arguments"
+                    .to_owned(),
+            );
+        }
         let lists: Vec<Vec<&Buffer>> = arguments
             .iter()
             .map(|list| list.iter().map(|id| self.buffer(*id)).collect())

@@ -141,6 +141,22 @@ fn a_plugin_that_crashes_at_every_call_does_not_end_the_kit() {
 }
 
 #[test]
+fn without_a_client_one_check_fails_and_most_do_not_apply() {
+    let names = [
+        "plugin/initialize_twice",
+        "client/can_be_made",
+        "client/two_at_once",
+        "execute/adds",
+        "event/set_ok",
+    ];
+    let report = conform_with(&hello(), "PJRT_Client_Create fail FAILED_PRECONDITION", &names, 60);
+    let statuses: Vec<Status> = report.rows.iter().map(|row| row.status).collect();
+    let (passed, blocked) = (Status::Passed, Status::NotApplicable);
+    assert_eq!(statuses, [passed, Status::Wrong, blocked, passed, blocked], "{report:?}");
+    assert!(report.rows[2].message.contains("FAILED_PRECONDITION: a planted fault"), "{report:?}");
+}
+
+#[test]
 fn a_file_that_is_no_plugin_fails_every_check_with_the_reason() {
     let options = conform::Options {
         plugin: env!("CARGO_BIN_EXE_cargo-pjrt").into(),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use cargo_pjrt::conform::{Report, Status};
-use cargo_pjrt::record::log::{Entry, Log};
+use cargo_pjrt::record::log::{Entry, Log, Place, Shape, Writer};
 use common::{Scratch, cargo_pjrt, data, example, fail, hello, run};
 
 mod common;
@@ -122,6 +122,35 @@ fn what_is_missing_for_recording_is_said() {
     assert!(error.contains("PJRT_RECORD_PLUGIN must name the plugin to record"), "{error}");
     let error = fail(&mut replay(&data("add.mlir"), &hello()));
     assert!(error.contains("add.mlir: this is no log of the recorder"), "{error}");
+}
+
+#[test]
+fn a_damaged_log_makes_no_plugin_read_what_is_not_there() {
+    let scratch = Scratch::new("damaged");
+    let log = scratch.path("log");
+    let mut writer = Writer::create(&log, Path::new("plugin.so")).unwrap();
+    let mut append = |entry, bytes: &[u8]| writer.append(entry, bytes).unwrap();
+    let (platform, options) = ("hello".to_owned(), Vec::new());
+    append(Entry::CreateClient { client: 1, platform, options, devices: vec![0] }, &[]);
+    let shape = Shape { element_type: "f32".to_owned(), dims: vec![1 << 40] };
+    let place = Place { client: 1, device: 0, memory: None };
+    append(Entry::Upload { buffer: 2, shape: shape.clone(), place }, &[0; 4]);
+    append(Entry::Read { buffer: 2 }, &[]);
+    append(Entry::Result { buffer: 2, shape, failure: None }, &[0; 4]);
+    append(Entry::Read { buffer: 3 }, &[]);
+    let printed = fail(&mut replay(&log, &hello()));
+    assert!(
+        printed.contains("1 results skipped: the log is damaged: tensor<1099511627776xf32> has 4 bytes"),
+        "{printed}"
+    );
+    assert!(printed.contains("no result could be compared"), "{printed}");
+    append(Entry::DestroyClient { client: 1 }, &[]);
+    append(
+        Entry::Compile { client: 1, executable: 4, format: "mlir".into(), options_size: 9, failure: None },
+        &[],
+    );
+    let printed = fail(&mut replay(&log, &hello()));
+    assert!(printed.contains("the log uses client 1, which is not there"), "{printed}");
 }
 
 #[test]

@@ -125,7 +125,9 @@ fn jax() -> Result<Outcome> {
                 .env("TEST_REFCPU", &libraries.refcpu)
                 .env("TEST_HELLO", &libraries.hello)
                 .env("TEST_ACCELERATOR", &libraries.accelerator)
-                .env("TEST_FAULT_PLUGIN", &libraries.fault),
+                .env("TEST_FAULT_PLUGIN", &libraries.fault)
+                .env("TEST_CARGO_PJRT", &libraries.cargo_pjrt)
+                .env("TEST_RECORDER", &libraries.recorder),
         )?;
         let summary = text.lines().last().unwrap_or_default();
         let failed = count(summary, "failed") + count(summary, "error") + count(summary, "errors");
@@ -146,16 +148,19 @@ fn conform() -> Result<Outcome> {
     let venv = test_environment()?;
     let libraries = Libraries::build()?;
     let mut total = Outcome::default();
-    for (library, opaque) in
-        [(&libraries.hello, None), (&libraries.refcpu, None), (&libraries.refcpu, Some("1"))]
-    {
+    for (library, opaque) in [
+        (&libraries.hello, None),
+        (&libraries.accelerator, None),
+        (&libraries.refcpu, None),
+        (&libraries.refcpu, Some("1")),
+    ] {
         let opaque = opaque.map(|value| ("REFCPU_OPAQUE", value));
         println!(
             "cargo pjrt conform {}{}",
             library.display(),
             if opaque.is_some() { ", opaque" } else { "" }
         );
-        let mut kit = Command::new(workspace::program("debug", "cargo-pjrt"));
+        let mut kit = Command::new(&libraries.cargo_pjrt);
         let (status, text) = watch(kit.arg("conform").arg(library).env_remove("REFCPU_OPAQUE").envs(opaque))?;
         // `364 passed, 16 unsupported, 1 not applicable, 0 failed`, or an error.
         let summary = text.lines().last().unwrap_or_default();
@@ -224,12 +229,14 @@ fn bindings() -> Result<Outcome> {
     check(workspace::cargo().args(["xtask", "bindgen", "--check"]))
 }
 
-/// The shared libraries that hosts load, as the tests build them.
+/// The shared libraries that hosts load, and the program that is a host, as the tests build them.
 struct Libraries {
     refcpu: PathBuf,
     hello: PathBuf,
     accelerator: PathBuf,
     fault: PathBuf,
+    recorder: PathBuf,
+    cargo_pjrt: PathBuf,
 }
 
 impl Libraries {
@@ -240,6 +247,8 @@ impl Libraries {
             hello: workspace::shared_library("debug", "hello_pjrt"),
             accelerator: workspace::shared_library("debug", "accelerator_pjrt"),
             fault: workspace::shared_library("debug/examples", "fault_plugin"),
+            recorder: workspace::shared_library("debug/examples", "recorder"),
+            cargo_pjrt: workspace::program("debug", "cargo-pjrt"),
         })
     }
 }

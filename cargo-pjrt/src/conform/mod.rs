@@ -16,6 +16,7 @@ pub use report::{Format, Report, Row};
 pub use runner::{Isolation, Options, child, run};
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -131,15 +132,24 @@ struct Context {
     plugin: Plugin,
     path: PathBuf,
     options: Vec<CreateOption>,
+    /// How making the first client went.
+    first_client: OnceLock<Result<()>>,
 }
 
 impl Context {
     fn new(plugin: Plugin, path: &Path, options: Vec<CreateOption>) -> Self {
-        Self { plugin, path: path.to_owned(), options }
+        Self { plugin, path: path.to_owned(), options, first_client: OnceLock::new() }
     }
 
     fn client(&self) -> Result<Client> {
-        self.plugin.create_client(&self.options)
+        let client = self.plugin.create_client(&self.options);
+        self.first_client.get_or_init(|| client.as_ref().map(|_| ()).map_err(Clone::clone));
+        client
+    }
+
+    /// Why no client can be made at all, such as for want of the hardware; then most rules do not apply.
+    fn why_no_client(&self) -> Option<&Error> {
+        self.first_client.get()?.as_ref().err()
     }
 
     fn minor(&self) -> i32 {

@@ -67,6 +67,9 @@ impl Row {
 /// What comes before the lines that say more.
 const INDENT: &str = "                 ";
 
+/// How many checks are named that did not apply for the same reason.
+const NAMED: usize = 20;
+
 /// What did not pass, for people: checks that did not apply for the same reason together.
 fn not_passed(rows: &[Row]) -> Vec<String> {
     let mut texts = Vec::new();
@@ -78,11 +81,15 @@ fn not_passed(rows: &[Row]) -> Vec<String> {
             texts.push(row.text());
         } else if !shown.contains(&key) {
             shown.push(key);
-            let mut text = String::new();
-            for other in rows.iter().filter(alike) {
-                let _ = writeln!(text, "{:<14} {}", row.status.name(), other.name);
+            let names: Vec<&str> = rows.iter().filter(alike).map(|row| row.name.as_str()).collect();
+            let (named, more) = names.split_at(names.len().min(NAMED));
+            let mut lines: Vec<String> =
+                named.iter().map(|name| format!("{:<14} {name}", row.status.name())).collect();
+            if !more.is_empty() {
+                lines.push(format!("{INDENT}and {} more", more.len()));
             }
-            texts.push(text + INDENT + &row.message);
+            lines.push(format!("{INDENT}{}", row.message));
+            texts.push(lines.join("\n"));
         }
     }
     texts
@@ -211,6 +218,31 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn checks_that_did_not_apply_for_the_same_reason_are_together() {
+        let row = |number: usize, status, message: &str| Row {
+            name: format!("area/rule_{number}"),
+            rule: "a rule.".into(),
+            status,
+            message: message.into(),
+            functions: Vec::new(),
+            seconds: 0.0,
+        };
+        let mut rows: Vec<Row> =
+            (0..30).map(|number| row(number, Status::NotApplicable, "no client")).collect();
+        rows.insert(1, row(30, Status::Unsupported, "other"));
+        rows.push(row(31, Status::Wrong, "no client"));
+        let text = Report { plugin: "x.so".into(), profile: None, rows }.print(Format::Text);
+        assert_eq!(text.matches("no client").count(), 2, "{text}");
+        assert!(
+            text.contains("area/rule_19\n")
+                && !text.contains("area/rule_20")
+                && text.contains("and 10 more\n"),
+            "{text}"
+        );
+        assert!(text.contains("WRONG          area/rule_31") && text.contains("area/rule_30\n"), "{text}");
+    }
 
     #[test]
     fn reports_escape_what_plugins_say() {

@@ -41,6 +41,9 @@ pub enum Isolation {
     Shared,
 }
 
+/// The check that fails where no client can be made; others then do not apply.
+const CLIENT: &str = "client/can_be_made";
+
 /// What comes before a line that counts.
 const MARK: &str = "\u{1}conform ";
 
@@ -170,7 +173,12 @@ fn one(check: &Check, context: &Context) -> (Status, String) {
     }
     match catch_unwind(AssertUnwindSafe(|| (check.run)(context))) {
         Ok(Ok(())) => (Status::Passed, String::new()),
-        Ok(Err(Finding::Wrong(message))) => (Status::Wrong, message),
+        Ok(Err(Finding::Wrong(message))) => match context.why_no_client() {
+            Some(why) if check.name != CLIENT => {
+                (Status::NotApplicable, format!("no client can be made: {why}"))
+            }
+            _ => (Status::Wrong, message),
+        },
         Ok(Err(Finding::Unsupported(message))) => (Status::Unsupported, message),
         Ok(Err(Finding::NotApplicable(message))) => (Status::NotApplicable, message),
         Err(panic) => {

@@ -418,6 +418,10 @@ unsafe extern "C" fn client_destroy(args: *mut PJRT_Client_Destroy_Args) -> *mut
 ///
 /// The pointers and lengths are those of a host's call.
 unsafe fn compiled(program: *const PJRT_Program, options: *const c_char, options_size: usize) -> Compiled {
+    if program.is_null() {
+        // The plugin has an error for that.
+        return Compiled { format: String::new(), options: Vec::new(), code: Vec::new() };
+    }
     // SAFETY: the caller's promise.
     unsafe {
         Compiled {
@@ -552,6 +556,10 @@ unsafe extern "C" fn execute(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *
             .collect();
         arguments.resize(num_devices, Vec::new());
         let options = (*args).options;
+        if options.is_null() {
+            // The plugin has an error for that.
+            return forward(args);
+        }
         let (launch_id, calls_host) =
             ((*options).launch_id, (*options).num_send_ops > 0 || (*options).num_recv_ops > 0);
         let non_donatable =

@@ -9,6 +9,13 @@ use crate::profile::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
+        "client/can_be_made",
+        "A client can be made, where the hardware is there and the options are right.",
+        create,
+        "PJRT_Client_Create fail INTERNAL",
+    )
+    .needed_by(ALL),
+    check(
         "client/wild_callbacks_are_not_called",
         "PJRT_Client_Create does not touch the callbacks of the key-value store unless an option says that there are several processes: hosts leave garbage there.",
         create,
@@ -265,6 +272,7 @@ fn two_clients(context: &Context) -> Verdict {
 
 fn unknown_option(context: &Context) -> Verdict {
     const NAME: &str = "no_such_option_2b";
+    drop(context.client()?);
     let mut options = context.options.clone();
     options.push(CreateOption::new(NAME, Value::Int64(1)));
     refused("an unknown option", context.plugin.create_client(&options), Code::INVALID_ARGUMENT, &[NAME])

@@ -32,7 +32,11 @@ pub(super) const CHECKS: &[Entry] = &[
         event_after_buffer,
         "PJRT_Event_IsReady since PJRT_Buffer_Destroy fail INTERNAL",
     )
-    .also(&["event/is_ready_after_waiting", "lifetime/event_after_its_client"])
+    .also(&[
+        "event/is_ready_after_waiting",
+        "lifetime/event_after_its_client",
+        "struct_size/PJRT_Event_IsReady",
+    ])
     .needed_by(ALL),
     check(
         "lifetime/deleted_while_in_use",
