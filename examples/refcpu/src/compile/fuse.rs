@@ -9,8 +9,8 @@ use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::region;
 use refcpu_kernels::tile::TileOp;
 
-/// Most values that one region computes.
-const REGION_NODES: usize = 96;
+/// Most operations that one region has.
+const REGION_NODES: usize = 256;
 
 /// Operations of this cost together may be computed more than once rather than stored.
 const CHEAP: u32 = 3;
@@ -77,7 +77,7 @@ struct Choice<'g> {
     root: Vec<Option<ValueId>>,
     /// What computing one element costs, with all that may be inlined into it.
     cost: Vec<u32>,
-    /// Values computed by the region of an array.
+    /// Operations in the region of an array.
     size: Vec<usize>,
 }
 
@@ -115,7 +115,8 @@ impl Choice<'_> {
             if self.size[r.index()] >= REGION_NODES {
                 return;
             }
-            self.size[r.index()] += 1;
+            let free = self.roles[n] == Role::Move || self.graph.constant(v).is_some();
+            self.size[r.index()] += usize::from(!free);
         }
         self.inlined[v.index()] = true;
         self.root[v.index()] = one_root;

@@ -1,13 +1,16 @@
-//! Finds operations that kernels have by name in the regions that programs spell them out in.
+//! Finds operations that kernels have by name in the regions that programs spell them out in, and transposes that
+//! products need not be given.
 
 use super::fuse::is_identity;
 use crate::graph::{Body, Builder, Graph, Node, Op, Reducer, ValueId};
+use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::reduce::ArgReduceOp;
 use refcpu_kernels::region::{Direction, Order, ReduceOp};
 use refcpu_kernels::sort::{KeyOrder, KeyPart, SortKey};
 use refcpu_kernels::tile::TileOp;
 
-/// The graph with sorts by known orders, and argmin and argmax, as such; also inside bodies.
+/// The graph with sorts by known orders, and argmin and argmax, as such, and with products of what was transposed; also
+/// inside bodies.
 pub(super) fn recognise(graph: &Graph) -> Graph {
     let mut b = Builder::new();
     let mut map = vec![graph.parameters().first().copied().unwrap_or_default(); graph.num_values()];
@@ -44,8 +47,31 @@ fn found(graph: &Graph, node: &Node) -> Option<(Op, Vec<ValueId>)> {
             let op = arg_reduction(graph, node, dims, body)?;
             Some((Op::ArgReduce { dim: dims[0], op }, vec![node.operands[0]]))
         }
+        Op::Dot(dims) => product_of_originals(graph, node, dims),
         _ => None,
     }
+}
+
+/// A product of transposed arrays as one of the arrays themselves, which kernels read in any order.
+fn product_of_originals(graph: &Graph, node: &Node, dims: &DotDims) -> Option<(Op, Vec<ValueId>)> {
+    let mut dims = dims.clone();
+    let mut operands = node.operands.clone();
+    let left = original(graph, &mut operands[0], &mut dims.lhs_batch, &mut dims.lhs_contract);
+    let right = original(graph, &mut operands[1], &mut dims.rhs_batch, &mut dims.rhs_contract);
+    (left || right).then_some((Op::Dot(dims), operands))
+}
+
+/// Replaces an operand of a product by what it is a transpose of, if that leaves the order of the result's dimensions.
+fn original(graph: &Graph, operand: &mut ValueId, batch: &mut [usize], contract: &mut [usize]) -> bool {
+    let Some(node) = graph.node_of(*operand) else { return false };
+    let Op::Transpose { permutation } = &node.op else { return false };
+    let free = (0..permutation.len()).filter(|d| !batch.contains(d) && !contract.contains(d));
+    if !free.map(|d| permutation[d]).is_sorted() {
+        return false;
+    }
+    batch.iter_mut().chain(contract).for_each(|d| *d = permutation[*d]);
+    *operand = node.operands[0];
+    true
 }
 
 /// The order that a comparator computes, most significant key first.
@@ -288,6 +314,29 @@ mod tests {
         let p = scalars(&mut b, &[DType::S32; 4]);
         let less = b.compare(Direction::Lt, p[0], p[3]);
         assert_eq!(sort_keys(&b.finish(vec![less])), None);
+    }
+
+    #[test]
+    fn a_product_of_a_transpose_is_one_of_the_original_unless_that_reorders_the_result() {
+        for (permutation, folds) in [([1, 0, 2], true), ([1, 2, 0], true), ([0, 2, 1], false), ([2, 1, 0], false)] {
+            let mut b = Builder::new();
+            let x = b.parameter(Shape::new(DType::F32, &[2, 3, 4]));
+            let y = b.parameter(Shape::new(DType::F32, &[5, 2]));
+            let t = b.transpose(x, &permutation);
+            let size_2 = permutation.iter().position(|p| *p == 0).unwrap();
+            let dims = DotDims {
+                lhs_batch: vec![],
+                rhs_batch: vec![],
+                lhs_contract: vec![size_2],
+                rhs_contract: vec![1],
+            };
+            let shapes = [b.shape(t).dims.to_vec(), vec![5, 2]];
+            let out = dims.output_dims(&shapes[0], &shapes[1]).unwrap();
+            let dot = b.add(Op::Dot(dims), &[t, y], Shape::new(DType::F32, &out));
+            let g = recognise(&b.finish(vec![dot]));
+            assert_eq!(crate::graph::verify(&g), Ok(()));
+            assert_eq!(g.nodes().len(), if folds { 1 } else { 2 }, "{permutation:?}");
+        }
     }
 
     #[test]
