@@ -13,6 +13,7 @@ import jax.numpy as jnp  # noqa: E402
 import ml_dtypes  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+from jax._src import dispatch  # noqa: E402
 from jax.experimental import checkify, io_callback  # noqa: E402
 from jax.experimental.buffer_callback import buffer_callback  # noqa: E402
 from jax.sharding import NamedSharding, PartitionSpec  # noqa: E402
@@ -247,10 +248,33 @@ def test_a_print_in_a_shard_map_over_some_axes_comes_once_for_each_of_their_posi
     assert sorted(capfd.readouterr().out.splitlines()) == ["at 0: [0 1]", "at 1: [2 3]"]
 
 
-def test_a_callback_on_parts_of_what_the_compiler_partitions_is_refused():
+def test_a_partitioned_callback_gets_the_parts_of_each_device():
+    parts = []
     x = jax.device_put(np.arange(8.0), NamedSharding(mesh_of_4(), PartitionSpec("i")))
-    with pytest.raises(NotImplementedError, match="partitioned=True"):
-        jax.jit(lambda x: jax.debug.print("{x}", x=x, partitioned=True))(x)
+
+    @jax.jit
+    def f(x):
+        jax.debug.callback(lambda y, whole: parts.append((y.tolist(), float(whole))), x + 1, x.sum(), partitioned=True)
+
+    f(x)
+    jax.effects_barrier()
+    assert parts == [([1, 2], 28), ([3, 4], 28), ([5, 6], 28), ([7, 8], 28)]
+
+
+def test_a_partitioned_callback_in_a_loop_is_refused():
+    x = jax.device_put(np.arange(8.0), NamedSharding(mesh_of_4(), PartitionSpec("i")))
+
+    @jax.jit
+    def f(x):
+        def step(_, x):
+            jax.debug.print("{x}", x=x, partitioned=True)
+            return x + 1
+
+        return jax.lax.fori_loop(0, 2, step, x)
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match="partitioned=True"):
+        f(x).block_until_ready()
+    dispatch.runtime_tokens.clear()  # What JAX waits for at its end has failed.
 
 
 def test_a_partitioned_callback_on_one_device_is_an_ordinary_one(capfd):

@@ -77,3 +77,24 @@ def test_a_function_with_a_partitioning_of_its_own_computes_what_it_says():
         sharding_rule="i j -> i j",
     )
     np.testing.assert_array_equal(jax.jit(f)(split(-X, "x")), np.sort(-X, axis=0))
+
+
+@pytest.fixture
+def without_shardy():
+    before = jax.config.jax_use_shardy_partitioner
+    jax.config.update("jax_use_shardy_partitioner", False)
+    yield
+    jax.config.update("jax_use_shardy_partitioner", before)
+
+
+@pytest.mark.parametrize("spec", [P("x", "y"), P("y"), P(None, "x"), P(("x", "y")), P()], ids=str)
+def test_programs_for_the_older_partitioner_are_split_as_they_say(without_shardy, spec):
+    wanted = NamedSharding(MESH, spec)
+    constrained = jax.jit(lambda x: jax.lax.with_sharding_constraint(x * 2, wanted))
+    assert "mhlo.sharding" in constrained.lower(split(X, "x")).as_text()
+    for function in (constrained, jax.jit(lambda x: x * 2, out_shardings=wanted)):
+        got = function(split(X, "x"))
+        assert got.sharding.is_equivalent_to(wanted, got.ndim), got.sharding
+        np.testing.assert_array_equal(got, 2 * X)
+        for shard in got.addressable_shards:
+            np.testing.assert_array_equal(shard.data, (2 * X)[shard.index])

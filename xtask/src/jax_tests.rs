@@ -31,12 +31,18 @@ pub(crate) struct Options {
     /// Outcome of every test on XLA's CPU backend: JSON of file, test, and `pass`, `skip` or `fail`
     #[arg(long)]
     baseline: PathBuf,
+    /// refcpu's shared library, if it is not to be built
+    #[arg(long)]
+    library: Option<PathBuf>,
     /// Run nothing; compare what earlier runs found
     #[arg(long)]
     report_only: bool,
     /// Write docs/jax-tests.md from what all runs so far have found
     #[arg(long)]
     page: bool,
+    /// How many tests of each file to run; all by default
+    #[arg(long, default_value_t = 0)]
+    sample: u32,
     /// How many files run at a time
     #[arg(long, default_value_t = 1)]
     jobs: u32,
@@ -54,12 +60,17 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     };
     let venv = Venv::with_requirements("jax-tests", REQUIREMENTS)?;
     if !options.report_only {
-        venv.install_wheel(&wheel::build(wheel::Profile::Release, &root.join("dist"))?)?;
+        let dist = root.join("dist");
+        let wheel = match &options.library {
+            Some(library) => wheel::pack(library, &dist)?,
+            None => wheel::build(wheel::Profile::Release, &dist)?,
+        };
+        venv.install_wheel(&wheel)?;
     }
     let mut suite = venv.python();
     suite.arg(root.join("tests/python/jax_suite/run.py")).args(&options.files);
     suite.arg("--tests").arg(tests).arg("--baseline").arg(&options.baseline).arg("--results").arg(results);
-    suite.arg("--jobs").arg(options.jobs.to_string());
+    suite.arg("--jobs").arg(options.jobs.to_string()).arg("--sample").arg(options.sample.to_string());
     if options.report_only {
         suite.arg("--report-only");
     }

@@ -19,7 +19,11 @@ pub(crate) enum Profile {
 
 /// Builds refcpu and its wheel into a folder; returns the wheel's path.
 pub(crate) fn build(profile: Profile, out: &Path) -> Result<PathBuf> {
-    let library = build_library(profile)?;
+    pack(&build_library(profile)?, out)
+}
+
+/// Makes the wheel of a library that is built; returns its path.
+pub(crate) fn pack(library: &Path, out: &Path) -> Result<PathBuf> {
     let wheel = output(
         Command::new(venv::python()?.program)
             .arg(workspace::root().join("examples/refcpu/python/build_wheel.py"))

@@ -95,7 +95,8 @@ def markdown(rows: list[Row], causes: Causes, release: str) -> str:
         "",
         f"The tests of {release} on refcpu, with 8 devices, `JAX_NUM_GENERATED_CASES=3` and `JAX_SKIP_SLOW_TESTS=1`. A test"
         " counts if it passes on XLA's CPU backend under the same settings. It fails if it compiles a program for XLA's"
-        " backend without asking for it.",
+        " backend without asking for it. Tests of transfers run with memory that the host cannot read, those of programs that"
+        " were exported for the platform `cpu` as on that one.",
         "",
         f"**{passed} of {expected}** that were run pass ({percent(passed, expected)}), in {len(ran)} files; in {len(met)} of them"
         f" at least {GOAL * 100:.0f} % of all do.",
@@ -103,7 +104,7 @@ def markdown(rows: list[Row], causes: Causes, release: str) -> str:
     if idle := [row.file for row in rows if not row.ran and row.expected]:
         lines += ["", f"Not run yet: {', '.join(f'`{file}`' for file in idle)}."]
     if partly := [row.file for row in ran if row.absent]:
-        lines += ["", f"Run in part: {', '.join(f'`{file}`' for file in partly)}."]
+        lines += ["", f"Run in part, mostly tests spread evenly over the file: {', '.join(f'`{file}`' for file in partly)}."]
     lines += ["", "| file | pass on XLA CPU | run on refcpu | pass | share |", "|---|---:|---:|---:|---:|"]
     lines += [
         f"| {row.file} | {row.expected} | {run} | {row.passed} | {percent(row.passed, run)} |"

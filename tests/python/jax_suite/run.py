@@ -50,6 +50,11 @@ def settings(platform: str) -> dict[str, str]:
     }
 
 
+OPAQUE = {"transfer_guard_test"}
+"""Files about copies between the host and a device, which there are none of where the host reads the device's memory. They
+ask for the platform's name to find out."""
+
+
 def start_server(platform: str) -> multiprocessing.context.ForkServerContext:
     """Starts the process that has JAX imported, which takes longer than many a file, and splits off one for each file."""
     os.environ.update(settings(platform))
@@ -58,13 +63,14 @@ def start_server(platform: str) -> multiprocessing.context.ForkServerContext:
     return server
 
 
-def run_pytest(records: pathlib.Path, log: pathlib.Path, folder: pathlib.Path, options: list[str]) -> None:
+def run_pytest(records: pathlib.Path, log: pathlib.Path, folder: pathlib.Path, options: list[str], opaque: bool) -> None:
     """Runs tests in this process."""
     output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.chdir(folder)
     os.environ["JAX_SUITE_RECORDS"] = str(records)
+    os.environ |= {"REFCPU_OPAQUE": "1"} if opaque else {}
     sys.path.insert(0, str(HERE))
     import pytest
 
@@ -82,7 +88,7 @@ def run_files(arguments: argparse.Namespace, server: Any, files: list[str]) -> N
     log = records[0].with_suffix(".log")
     for _ in range(arguments.crashes):
         folder = arguments.tests.resolve().parent
-        process = server.Process(target=run_pytest, args=(records[0].parent, log, folder, options))
+        process = server.Process(target=run_pytest, args=(records[0].parent, log, folder, options, bool(OPAQUE & set(files))))
         process.start()
         size, since, hung = -1, time.monotonic(), False
         while process.exitcode is None:
@@ -115,11 +121,11 @@ def forget_failures(record: pathlib.Path) -> None:
     record.write_text("".join(json.dumps(entry) + "\n" for entry in passed), encoding="utf-8")
 
 
-def groups_of(files: list[str], baseline: dict[str, dict[str, str]], together: int) -> list[list[str]]:
+def groups_of(files: list[str], baseline: dict[str, dict[str, str]], together: int, sample: int) -> list[list[str]]:
     """Files that share a process: as many as have so many tests together. Starting JAX takes longer than a small file."""
     groups, room = [], 0
     for file in files:
-        count = len(baseline[file])
+        count = together if file in OPAQUE else min(len(baseline[file]), sample or together)
         if count > room:
             groups, room = [*groups, []], together
         groups[-1].append(file)
@@ -141,6 +147,7 @@ def main() -> int:
     parser.add_argument("--crashes", type=int, default=20, help="how often a file is begun again")
     parser.add_argument("--together", type=int, default=100, help="how many tests of small files share a process")
     parser.add_argument("--again", action="store_true", help="run again what has not passed")
+    parser.add_argument("--sample", type=int, default=0, help="how many tests of each file to run; 0: all")
     parser.add_argument("--only", help="pytest's -k")
     parser.add_argument("--report-only", action="store_true", help="run nothing, compare what earlier runs found")
     arguments = parser.parse_args()
@@ -151,6 +158,7 @@ def main() -> int:
     if unknown := [file for file in files if file not in baseline]:
         parser.error(f"the baseline has no {', '.join(unknown)}")
 
+    os.environ["JAX_SUITE_SAMPLE"] = str(arguments.sample)
     server = start_server(arguments.platform)
 
     def row(file: str) -> report.Row:
@@ -170,7 +178,7 @@ def main() -> int:
         return rows
 
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as workers:
-        done = workers.map(run, groups_of(files, baseline, arguments.together))
+        done = workers.map(run, groups_of(files, baseline, arguments.together, arguments.sample))
         rows = [row for group in done for row in group]
     everything = [row(file) for file in sorted(baseline)]
     report.write_json(arguments.results / "summary.json", everything, causes)

@@ -1,11 +1,13 @@
 //! From a StableHLO module to a plan.
 
+mod annotated;
 mod assign;
 mod control;
 mod core_ops;
 mod emit;
 mod error;
 mod fuse;
+mod hlo_sharding;
 mod lower;
 mod options;
 mod propagate;
@@ -15,6 +17,7 @@ mod sharding;
 mod small_loop;
 mod units;
 
+pub(crate) use annotated::annotated;
 pub use error::{CompileError, CompileErrorKind};
 pub use options::CompileOptions;
 pub(crate) use units::padded_dims;

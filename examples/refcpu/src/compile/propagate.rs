@@ -61,6 +61,17 @@ impl Split {
         })
     }
 
+    /// What was found for an array that is to be split so, if it is a finer split of dimensions that are open here; else
+    /// this split itself.
+    pub(super) fn settled(&self, found: Option<Sharding>, partitions: usize) -> Option<Sharding> {
+        let cuts = found.as_ref().map(|found| Self::new(found, self.closed.clone()).dims);
+        let fits = |d: usize| {
+            let cut = cuts.as_ref().and_then(|cuts| cuts[d].as_ref());
+            cut == self.dims[d].as_ref() || self.dims[d].is_none() && !self.closed[d]
+        };
+        if (0..self.dims.len()).all(fits) { found } else { self.sharding(partitions) }
+    }
+
     /// Splits a dimension of this size if it may be, and if the parts of all dimensions together are spread evenly over
     /// the partitions: no axis of a mesh can split two of them.
     fn take(&mut self, dim: usize, size: usize, cut: &Cut) -> bool {
@@ -449,6 +460,24 @@ mod tests {
                return %r : tensor<8x2xf32> }}"
         );
         assert_eq!(results(&program), [along(&[None, Some(0)])]);
+    }
+
+    #[test]
+    fn a_constraint_that_gives_a_result_decides_how_it_is_split() {
+        let function = |result: &str| {
+            format!(
+                "(%a: tensor<8x2xf32> {XY}) -> tensor<8x2xf32> {{
+                   %r = func.call @f(%a) : (tensor<8x2xf32>) -> tensor<8x2xf32>
+                   return %r : tensor<8x2xf32> }}
+                 func.func private @f(%a: tensor<8x2xf32>) -> tensor<8x2xf32> {{
+                   %b = sdy.sharding_constraint %a <@mesh, [{{}}, {{}}]> : tensor<8x2xf32>
+                   %r = sdy.sharding_constraint %b {result} : tensor<8x2xf32>
+                   return %r : tensor<8x2xf32> }}"
+            )
+        };
+        assert_eq!(results(&function("<@mesh, [{}, {\"x\"}]>")), [along(&[None, Some(0)])]);
+        assert_eq!(results(&function("<@mesh, [{}, {}]>")), [None]);
+        assert_eq!(results(&function("<@mesh, [{\"x\"}, {?}]>")), [along(&[Some(0), Some(1)])]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! How the arrays of `main` are split among the partitions of a program in the global view.
 
 use super::error::{CompileError, Result};
+use super::hlo_sharding::{self, HloSharding};
 use super::lower::mesh_of;
 use super::options::CompileOptions;
 use super::propagate::{Said, Split, propagate};
@@ -41,7 +42,8 @@ impl Attributed {
 /// How the parameters and results of `main` are split: as their attributes say, otherwise, where the options allow it, as
 /// suits the arrays that they are computed with or from.
 ///
-/// `said` is what operations say. `results` are the values of `graph` that are to be its results.
+/// `said` is what operations say. `results` are the values of `graph` that are to be its results, `asked` how those are to be
+/// split that constraints give.
 ///
 /// # Errors
 /// If a sharding is of a form that is not supported, or does not fit the array.
@@ -51,6 +53,7 @@ pub(super) fn of_main(
     options: &CompileOptions,
     graph: &Graph,
     results: &[ValueId],
+    asked: &[Option<Split>],
     mut said: Said,
 ) -> Result<OfMain> {
     let parameters = graph.parameters();
@@ -126,9 +129,19 @@ pub(super) fn of_main(
         };
         values.iter().zip(of).enumerate().map(one).collect()
     };
+    let is_free = |i: usize| of_results[i].is_none() && may(&options.propagate_to_results, i);
+    let of_constraints: Vec<Option<&Split>> = (0..results.len())
+        .map(|i| asked.get(i).and_then(Option::as_ref).filter(|_| asked.len() == results.len() && is_free(i)))
+        .collect();
+    let mut of_results: Vec<Option<Sharding>> = chosen(results, of_results, &options.propagate_to_results);
+    for (result, split) in of_results.iter_mut().zip(of_constraints) {
+        if let Some(split) = split {
+            *result = split.settled(result.take(), partitions);
+        }
+    }
     Ok(OfMain {
         parameters: chosen(parameters, of_parameters, &options.propagate_to_parameters),
-        results: chosen(results, of_results, &options.propagate_to_results),
+        results: of_results,
         inspected,
     })
 }
@@ -155,13 +168,34 @@ fn attributed<'m>(
         let open = open_dims(sharding, dims);
         return Ok(Some(Attributed { sharding: of_shardy(module, sharding, dims, partitions)?, open }));
     }
-    match attribute("mhlo.sharding").and_then(Attribute::as_str) {
-        None => Ok(None),
-        Some("{replicated}") => Ok(Some(Attributed { sharding: None, open: vec![false; dims.len()] })),
-        Some(other) => Err(CompileError::unimplemented(format!(
-            "the GSPMD sharding {other}; Shardy's are supported (jax_use_shardy_partitioner)"
-        ))),
+    attribute("mhlo.sharding")
+        .and_then(Attribute::as_str)
+        .map(|text| of_hlo(text, dims, partitions))
+        .transpose()
+}
+
+/// What the text of a sharding says of an array.
+///
+/// # Errors
+/// If the sharding is of a form that is not supported, or does not fit the array.
+fn of_hlo(text: &str, dims: &[usize], partitions: usize) -> Result<Attributed> {
+    Ok(match hlo_sharding::parse(text, dims, partitions)? {
+        HloSharding::Unknown => Attributed { sharding: None, open: vec![true; dims.len()] },
+        HloSharding::Replicated => Attributed { sharding: None, open: vec![false; dims.len()] },
+        HloSharding::Tiled(sharding) => {
+            Attributed { sharding: Some(sharding), open: vec![false; dims.len()] }
+        }
+    })
+}
+
+/// The split that a call of `Sharding` asks for by its text, but not of the dimensions that are left open; None if the array
+/// cannot be split so.
+pub(super) fn annotation(text: &str, open: &[usize], dims: &[usize], partitions: usize) -> Option<Split> {
+    let mut said = of_hlo(text, dims, partitions).ok()?;
+    for dim in open {
+        *said.open.get_mut(*dim)? = true;
     }
+    Some(said.split())
 }
 
 /// The split that an operation asks for; None if the array cannot be split so.
@@ -180,7 +214,11 @@ fn open_dims(sharding: &TensorSharding, dims: &[usize]) -> Vec<bool> {
     (0..dims.len()).map(|d| sharding.dim_shardings.get(d).is_some_and(|dim| !dim.is_closed)).collect()
 }
 
-fn of_shardy(
+/// What a sharding of Shardy says; None if the array is not split.
+///
+/// # Errors
+/// If the sharding is of a form that is not supported, or does not fit the array.
+pub(super) fn of_shardy(
     module: &Module,
     sharding: &TensorSharding,
     dims: &[usize],

@@ -22,6 +22,7 @@ pub use elementwise::{emit, fold, iota, is_elementwise};
 pub use op::{Body, Op, Reducer};
 pub use spec::{GatherDims, ManualSpec, ScatterDims};
 pub use verify::verify;
+pub(crate) use verify::verify_node;
 pub use wire::WireError;
 pub(crate) use wire::{Reader, Wire};
 

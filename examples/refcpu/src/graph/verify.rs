@@ -66,7 +66,11 @@ fn is_token(s: &Shape) -> bool {
     s.dtype == DType::Pred && *s.dims == [0]
 }
 
-fn verify_node(g: &Graph, node: &Node) -> Check {
+/// Checks one node of a graph, but not its bodies.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn verify_node(g: &Graph, node: &Node) -> Check {
     let x: Vec<&Shape> = node.operands.iter().map(|v| g.shape(*v)).collect();
     let y: Vec<&Shape> = node.results().map(|v| g.shape(v)).collect();
     let counts = |operands: usize, results: usize| {

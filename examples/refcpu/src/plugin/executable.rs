@@ -9,14 +9,16 @@ use crate::graph::Shape;
 use crate::plan::{Donation, Plan};
 use pjrt_plugin::{
     ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, PjrtClient, PjrtExecutable,
-    ProgramFormat, Result,
+    Program, ProgramFormat, Result,
 };
+use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::Attribute;
 use std::sync::Arc;
 
 /// A plan, and how its arrays lie on devices.
 pub struct RefcpuExecutable {
     name: String,
+    program: Program,
     pub(super) plan: Arc<Plan>,
     parameters: Vec<ArraySpec>,
     outputs: Vec<ArraySpec>,
@@ -55,13 +57,7 @@ impl RefcpuExecutable {
             return Err(Error::invalid_argument(format!("No such compile option: '{name}'"))
                 .with_hint("refcpu takes XLA's xla_* options and ignores them"));
         }
-        let code = request.program.code();
-        let module = match request.program.format() {
-            ProgramFormat::Mlir => pjrt_stablehlo::parse(code),
-            ProgramFormat::Hlo => pjrt_stablehlo::parse_hlo(code),
-            ProgramFormat::HloWithConfig => pjrt_stablehlo::parse_hlo_with_config(code),
-        };
-        let module = module
+        let module = parse(request.program)
             .map_err(|error| Error::invalid_argument(format!("the program cannot be read: {error}")))?;
         let main =
             module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
@@ -96,6 +92,7 @@ impl RefcpuExecutable {
         let name = module.name.as_ref().map_or("main", |name| name);
         Ok(Self {
             name: name.to_owned(),
+            program: request.program.clone(),
             donated: (0..plan.parameters.len()).filter(is_donated).collect(),
             plan: Arc::new(plan),
             parameters,
@@ -104,6 +101,14 @@ impl RefcpuExecutable {
             output_cuts,
             dump,
         })
+    }
+}
+
+fn parse(program: &Program) -> Result<Module, pjrt_stablehlo::Error> {
+    match program.format() {
+        ProgramFormat::Mlir => pjrt_stablehlo::parse(program.code()),
+        ProgramFormat::Hlo => pjrt_stablehlo::parse_hlo(program.code()),
+        ProgramFormat::HloWithConfig => pjrt_stablehlo::parse_hlo_with_config(program.code()),
     }
 }
 
@@ -149,6 +154,14 @@ impl PjrtExecutable for RefcpuExecutable {
 
     fn donated_parameters(&self) -> &[usize] {
         &self.donated
+    }
+
+    fn optimized_program(&self) -> Option<Program> {
+        if self.program.format() != ProgramFormat::Mlir || self.plan.num_partitions == 1 {
+            return None;
+        }
+        let module = compile::annotated(&parse(&self.program).ok()?, &self.plan, hlo_text).ok()?;
+        Some(Program::new(ProgramFormat::Mlir, module.to_string().into_bytes()))
     }
 
     fn cost_analysis(&self) -> Vec<(String, AttributeValue)> {

@@ -104,8 +104,9 @@ fn sweep<R: Real>(d: &mut [R], e: &mut [R], turned: bool, lo: usize, rotations: 
     let two = R::ONE + R::ONE;
     let (b, c) = (e[next(last - 1)], d[row(last)]);
     let delta = (d[row(last - 1)] - c) / two;
-    let shift = c - b * (b / (delta + delta.hypot(b).with_sign(delta)));
-    let (mut x, mut z) = (d[row(0)] - shift, e[next(0)]);
+    // The shift is so much less than `c`. Where all elements of the diagonal are alike, it would be lost in a sum with them.
+    let less = b * (b / (delta + delta.hypot(b).with_sign(delta)));
+    let (mut x, mut z) = (d[row(0)] - c + less, e[next(0)]);
     rotations.sweep(lo + row(0), turned);
     for k in 0..last {
         let (cos, sin, r) = rotation(x, z);
@@ -124,5 +125,40 @@ fn sweep<R: Real>(d: &mut [R], e: &mut [R], turned: bool, lo: usize, rotations: 
             e[next(k + 1)] = cos * e[next(k + 1)];
         }
         rotations.push(cos, sin);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eigenvalues_that_rounding_errors_tell_apart_are_found() {
+        let mut d: [f64; 10] = [
+            0.9999999999999996,
+            1.0000000000000002,
+            0.9999999999999993,
+            0.9999999999999996,
+            1.0000000000000002,
+            1.0000000000000002,
+            0.9999999999999994,
+            1.000000000000001,
+            1.0,
+            1.0000000000000002,
+        ];
+        let mut e = [
+            4.25960834495299e-16,
+            5.557491707257875e-16,
+            -7.535427804181584e-16,
+            5.723252408534577e-16,
+            -3.449892252056097e-16,
+            -3.5838061578680864e-16,
+            -3.615713796622682e-16,
+            -4.0293836151704972e-16,
+            1.0520856261878642e-16,
+        ];
+        let mut rows = Rows::from_fn(10, 10, |i, j| if i == j { 1.0_f64 } else { 0.0 });
+        diagonalise(&Pool::new(1), &mut d, &mut e, &mut rows).expect("it ends");
+        assert!(d.iter().all(|value| (value - 1.0).abs() < 1e-14), "{d:?}");
     }
 }

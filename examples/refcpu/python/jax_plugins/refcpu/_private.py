@@ -15,7 +15,18 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import array, callback, compilation_cache, compiler, core, custom_partitioning, debugging, dlpack, xla_bridge
+from jax._src import (
+    array,
+    callback,
+    compilation_cache,
+    compiler,
+    core,
+    custom_partitioning,
+    debugging,
+    dlpack,
+    op_shardings,
+    xla_bridge,
+)
 from jax._src.export import _export
 from jax._src.interpreters import mlir
 from jax._src.lib import xla_client
@@ -57,6 +68,8 @@ SYMBOLS = (
     ("jax._src.interpreters.mlir", "lower_fun"),
     ("jax._src.interpreters.mlir", "_lowerings"),
     ("jax._src.interpreters.mlir", "_platform_specific_lowerings"),
+    ("jax._src.interpreters.mlir", "custom_call"),
+    ("jax._src.op_shardings", "op_sharding_to_numpy_indices"),
     ("jax._src.ffi", "ffi_lowering"),
     ("jax._src.callback", "emit_python_callback"),
     ("jax._src.buffer_callback", "buffer_callback_p"),
@@ -170,19 +183,16 @@ def allow_callbacks(platform: str) -> None:
     emit = module.emit_python_callback
 
     @functools.wraps(emit)
-    def emit_python_callback(context: Any, *arguments: Any, **options: Any) -> Any:
+    def emit_python_callback(context: Any, callback: Any, token: Any, operands: Any, *arguments: Any, **options: Any) -> Any:
         if tuple(context.module_context.platforms) != (platform,):
-            return emit(context, *arguments, **options)
+            return emit(context, callback, token, operands, *arguments, **options)
         if options.get("partitioned"):
             options["partitioned"] = False
             if _is_partitioned_by_compiler(context.module_context):
-                raise NotImplementedError(
-                    f"{platform} runs programs that the compiler would partition in one piece, so it has no callbacks"
-                    " with partitioned=True outside of shard_map"
-                )
+                callback = _on_parts(context, callback, operands, platform)
         _start_cpu_backend()
         on_tpu = context.replace(module_context=_ModuleOn("tpu", context.module_context))
-        return emit(on_tpu, *arguments, **options)
+        return emit(on_tpu, callback, token, operands, *arguments, **options)
 
     module.emit_python_callback = emit_python_callback
     for module_name, primitive, rule in CALLBACKS:
@@ -192,6 +202,36 @@ def allow_callbacks(platform: str) -> None:
     if importlib.util.find_spec("jax._src.buffer_callback") is not None:
         primitive = importlib.import_module("jax._src.buffer_callback").buffer_callback_p
         _register_uncached(primitive, _buffer_callback_lowering, platform)
+
+
+def _on_parts(context: Any, callback: Callable[..., Any], operands: Any, platform: str) -> Callable[..., Any]:
+    """A callback on whole arrays that calls another for each device, with that device's parts of them.
+
+    The program runs in one piece; how its arrays are split is known once it is compiled.
+    """
+    axes = context.module_context.axis_context
+    if hasattr(axes, "mesh") or not hasattr(compiler, "backend_compile_and_load"):
+        raise NotImplementedError(f"{platform} has no callbacks with partitioned=True in a shard_map over some axes only")
+    shardings: list[Any] = [None] * len(operands)
+    for position, operand in enumerate(operands):
+        _inspect(context, operand, functools.partial(shardings.__setitem__, position))
+
+    def on_parts(*arrays: Any) -> tuple[()]:
+        if any(sharding is None for sharding in shardings):
+            raise NotImplementedError(
+                f"{platform} does not know how the arrays inside of a loop or a branch are split, so it has no callbacks"
+                " with partitioned=True there"
+            )
+        count = axes.num_devices
+        splits = [
+            op_shardings.op_sharding_to_numpy_indices(sharding, value.shape, count)
+            for sharding, value in zip(shardings, arrays, strict=True)
+        ]
+        for device in range(count):
+            callback(*(np.asarray(value)[split[device]] for value, split in zip(arrays, splits, strict=True)))
+        return ()
+
+    return on_parts
 
 
 def _buffer_callback_lowering(
@@ -322,14 +362,31 @@ def allow_sharding_inspection(platform: str) -> None:
             context.replace(module_context=keeping), operand, callback=callback
         )
         for show in keeping.kept:
-            name = f"inspection {next(_numbers)}"
-            _inspections[name] = show
             call = ir.InsertionPoint.current.block.operations[-1]
-            call.attributes["backend_config"] = ir.StringAttr.get(name)
+            call.attributes["backend_config"] = _name_inspection(show)
         return results
 
     compiler.backend_compile_and_load = compile_and_show
     _register_uncached(debugging.inspect_sharding_p, rule, platform)
+
+
+def _name_inspection(show: Callable[[Any], None]) -> Any:
+    name = f"inspection {next(_numbers)}"
+    _inspections[name] = show
+    return ir.StringAttr.get(name)
+
+
+def _inspect(context: Any, operand: Any, show: Callable[[Any], None]) -> None:
+    """Lowers to a call that makes the executable say how an array is split, for a program whose devices need not be known."""
+    context.module_context.add_keepalive(show)
+    mlir.custom_call(
+        "InspectSharding",
+        result_types=[operand.type],
+        operands=[operand],
+        backend_config=_name_inspection(show).value,
+        has_side_effect=True,
+        api_version=1,
+    )
 
 
 class _Keeping:

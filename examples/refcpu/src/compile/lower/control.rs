@@ -29,7 +29,10 @@ impl<'m> Scope<'m> {
         match &op.kind {
             Op::FuncCall(o) => {
                 let operands = self.flat(&op.operands)?;
-                self.call(&o.callee, operands).map(Some)
+                let results = self.call(&o.callee, operands)?;
+                let asked = std::mem::take(&mut self.returned);
+                self.asked.extend(op.results.zip(asked).filter_map(|(result, split)| Some((result, split?))));
+                Ok(Some(results))
             }
             Op::Composite(o) => self.composite(op, o).map(Some),
             Op::While(_) => self.while_loop(id, op).map(Some),

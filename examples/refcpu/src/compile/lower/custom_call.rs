@@ -1,7 +1,7 @@
 //! The custom calls that programs from JAX make on a platform without kernels of its own.
 
 use super::linalg::linalg_op;
-use super::{CompileError, Result, Scope};
+use super::{CompileError, Result, Scope, annotation};
 use crate::graph::{Body, Op as Core, Shape, ValueId};
 use pjrt_stablehlo::ir::{Attribute, BackendConfig, DictionaryAttribute, Operation, ops};
 use refcpu_kernels::linalg::LinalgOp;
@@ -15,22 +15,30 @@ fn parameters<'a>(op: &'a Operation, call: &'a ops::CustomCall) -> Option<&'a Di
     }
 }
 
+/// The dimensions that a call of `Sharding` leaves open, from its configuration `unspecified_dims=[0,1]`.
+fn unspecified_dims(config: &str) -> Vec<usize> {
+    let list = config.strip_prefix("unspecified_dims=[").and_then(|rest| rest.strip_suffix(']'));
+    list.map_or(vec![], |list| list.split(',').filter_map(|dim| dim.trim().parse().ok()).collect())
+}
+
 impl Scope<'_> {
     /// Lowers a custom call by the name of its target.
     pub(super) fn custom_call(&mut self, op: &Operation, call: &ops::CustomCall) -> Result<Vec<ValueId>> {
         let operands = self.flat(&op.operands)?;
         let shapes = self.result_shapes(op)?;
         match &*call.call_target_name {
+            "Sharding" if self.are_first(&operands, &shapes) => {
+                self.annotated(op, call, &operands[..shapes.len()]);
+                Ok(operands.into_iter().take(shapes.len()).collect())
+            }
             // These say where data should be; here it is all in one place.
-            "Sharding"
-            | "SPMDFullToShardShape"
+            "SPMDFullToShardShape"
             | "SPMDShardToFullShape"
             | "annotate_device_placement"
             | "LayoutConstraint"
             | "MoveToHost"
             | "MoveToDevice"
-                if operands.len() == shapes.len()
-                    && operands.iter().zip(&shapes).all(|(v, s)| self.b.shape(*v) == s) =>
+                if operands.len() == shapes.len() && self.are_first(&operands, &shapes) =>
             {
                 Ok(operands)
             }
@@ -54,27 +62,48 @@ impl Scope<'_> {
                 self.approx_top_k(op, call, &operands, shapes)
             }
             target => match linalg_op(target, parameters(op, call))? {
-                Some(linalg) => self.linalg(linalg, operands, shapes),
-                None => self.lapack(call, &operands, &shapes)?.ok_or_else(|| {
+                Some(linalg) => self.linalg(linalg, operands, &shapes),
+                None => self.lapack(call, parameters(op, call), &operands, &shapes)?.ok_or_else(|| {
                     CompileError::unimplemented(format!("there is no custom call target {target:?}"))
                 }),
             },
         }
     }
 
+    /// True if the first operands are the results; others say what shapes they have where these were not known.
+    fn are_first(&self, operands: &[ValueId], shapes: &[Shape]) -> bool {
+        operands.len() >= shapes.len() && operands.iter().zip(shapes).all(|(v, s)| self.b.shape(*v) == s)
+    }
+
+    /// Notes how values are to be split by the text of a sharding.
+    fn annotated(&mut self, op: &Operation, call: &ops::CustomCall, values: &[ValueId]) {
+        let Some(text) = op.attributes.get("mhlo.sharding").and_then(Attribute::as_str) else { return };
+        let open = match &call.backend_config {
+            BackendConfig::Bytes(config) => unspecified_dims(&String::from_utf8_lossy(config)),
+            _ => vec![],
+        };
+        for value in values {
+            let dims = &self.b.shape(*value).dims;
+            let split = annotation(text, &open, dims, self.options.num_partitions);
+            self.ask(op, *value, split);
+        }
+    }
+
     /// An operation of linear algebra, if there is one on such operands with such results.
-    fn linalg(&mut self, op: LinalgOp, operands: Vec<ValueId>, shapes: Vec<Shape>) -> Result<Vec<ValueId>> {
-        let types: Vec<_> = operands.iter().map(|v| self.b.shape(*v)).map(|s| (s.dtype, &*s.dims)).collect();
-        let results = op.results(&types).map_err(CompileError::invalid)?;
-        if !results
-            .iter()
-            .map(|(dtype, dims)| (*dtype, &dims[..]))
-            .eq(shapes.iter().map(|s| (s.dtype, &*s.dims)))
-        {
-            let expected: Vec<_> =
-                results.iter().map(|(dtype, dims)| Shape::new(*dtype, dims).to_string()).collect();
+    fn linalg(&mut self, op: LinalgOp, operands: Vec<ValueId>, shapes: &[Shape]) -> Result<Vec<ValueId>> {
+        let results = self.linalg_results(op, operands)?;
+        if !results.iter().map(|v| self.b.shape(*v)).eq(shapes) {
+            let expected: Vec<_> = results.iter().map(|v| self.shape(*v).to_string()).collect();
             return Err(CompileError::invalid(format!("the results are to be ({})", expected.join(", "))));
         }
+        Ok(results)
+    }
+
+    /// The results of an operation of linear algebra, if there is one on such operands.
+    pub(super) fn linalg_results(&mut self, op: LinalgOp, operands: Vec<ValueId>) -> Result<Vec<ValueId>> {
+        let types: Vec<_> = operands.iter().map(|v| self.b.shape(*v)).map(|s| (s.dtype, &*s.dims)).collect();
+        let results = op.results(&types).map_err(CompileError::invalid)?;
+        let shapes = results.iter().map(|(dtype, dims)| Shape::new(*dtype, dims)).collect();
         Ok(self.b.node(Core::Linalg(op), operands, shapes))
     }
 

@@ -1,75 +1,337 @@
 //! LAPACK's routines by the names that JAX's CPU backend has for them: `jax.ffi` calls them, and programs that were exported
 //! for that backend do.
+//!
+//! Routines see matrices by columns, and give what LAPACK's do, but for matrices that they cannot factor: all results of such
+//! a matrix are NaN, and what a routine says about it (`info`) is 1.
 
+use super::linalg::Attributes;
 use super::{CompileError, Result, Scope};
-use crate::graph::{Constant, Op as Core, Shape, ValueId};
-use pjrt_stablehlo::ir::{Layouts, ops};
+use crate::graph::{Constant, Definition, Op as Core, Reducer, Shape, ValueId, verify_node};
+use pjrt_stablehlo::ir::{DictionaryAttribute, Layouts, ops};
 use refcpu_kernels::DType;
-use refcpu_kernels::linalg::LinalgOp;
+use refcpu_kernels::linalg::{LinalgOp, SvdVectors, TransposeA, TriangularSolve};
+use refcpu_kernels::reduce::ReduceOp;
+use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;
 
-/// The routine that a target is for, without the letter of its element type.
-fn routine(target: &str) -> Option<&str> {
+/// The routine that a target is for, and its element type.
+fn routine(target: &str) -> Option<(DType, &str)> {
     let name = target.strip_prefix("lapack_")?.strip_suffix("_ffi")?;
-    name.strip_prefix(['s', 'd', 'c', 'z'])
+    let (letter, routine) = name.split_at_checked(1)?;
+    let dtype = match letter {
+        "s" => DType::F32,
+        "d" => DType::F64,
+        "c" => DType::C64,
+        "z" => DType::C128,
+        _ => return None,
+    };
+    Some((dtype, routine))
 }
 
 impl Scope<'_> {
     /// A call of a routine that refcpu has; None for others.
     ///
     /// # Errors
-    /// If operands and results are not the routine's.
+    /// If operands, attributes or results are not the routine's.
     pub(super) fn lapack(
         &mut self,
         call: &ops::CustomCall,
+        entries: Option<&DictionaryAttribute>,
         operands: &[ValueId],
         shapes: &[Shape],
     ) -> Result<Option<Vec<ValueId>>> {
-        let op = match (routine(&call.call_target_name), operands.len(), shapes.len()) {
-            (Some("geqrf"), 1, 2) => Core::QrFactor,
-            (Some("orgqr" | "ungqr"), 2, 1) => Core::QrProduct,
-            (Some("getrf"), 1, 3) => Core::Linalg(LinalgOp::Lu),
-            _ => return Ok(None),
-        };
+        let target = &*call.call_target_name;
+        let Some((dtype, routine)) = routine(target) else { return Ok(None) };
+        let rank = operands.iter().map(|v| self.shape(*v).rank()).max().unwrap_or(0);
+        let is_other = |v: &&ValueId| self.b.shape(**v).rank() == rank && self.b.shape(**v).dtype != dtype;
+        if rank < 2 || operands.iter().any(|v| is_other(&v)) {
+            return Err(CompileError::invalid(format!("{target} is for matrices of {}", dtype.mlir_name())));
+        }
         let layout = |layouts: &Option<Layouts>, i: usize| {
             layouts.as_ref().and_then(|layouts| layouts.get(i)).map(|layout| layout.to_vec())
         };
-        let matrix = self.by_columns(operands[0], layout(&call.operand_layouts, 0))?;
-        let whole = self.shape(matrix);
-        let Some(batch) = whole.rank().checked_sub(2) else {
-            return Err(CompileError::invalid(format!("a matrix is expected, not {whole}")));
-        };
-        let least = whole.dims[batch].min(whole.dims[batch + 1]);
-        let of_least = [&whole.dims[..batch], &[least]].concat();
-        let of_rows = [&whole.dims[..batch], &[whole.dims[batch]]].concat();
-        let expected = match op {
-            Core::QrFactor => vec![whole.clone(), whole.with_dims(&of_least)],
-            Core::QrProduct => vec![whole.clone()],
-            _ => vec![
-                whole.clone(),
-                Shape::new(DType::S32, &of_least),
-                Shape::new(DType::S32, &whole.dims[..batch]),
-            ],
-        };
-        if expected != shapes || op == Core::QrProduct && self.shape(operands[1]).rank() != batch + 1 {
-            return Err(CompileError::invalid(format!("the results are to be {expected:?}")));
+        let mut seen = Vec::with_capacity(operands.len());
+        for (i, operand) in operands.iter().enumerate() {
+            let is_matrix = self.shape(*operand).rank() == rank;
+            let layout = layout(&call.operand_layouts, i);
+            seen.push(if is_matrix { self.by_columns(*operand, layout)? } else { *operand });
         }
-        let mut results = match op {
-            Core::Linalg(_) => {
-                let shapes = vec![whole, expected[1].clone(), Shape::new(DType::S32, &of_rows)];
-                let factors = self.b.node(op, vec![matrix], shapes);
-                // LAPACK counts rows from 1, and says with a number that nothing was wrong.
-                let one = self.b.constant(Constant::splat(expected[1].clone(), 1i32.to_le_bytes().to_vec()));
-                let swaps = self.b.tile(TileOp::Add, &[factors[1], one]);
-                vec![factors[0], swaps, self.b.constant(Constant::zero(expected[2].clone()))]
-            }
-            op => {
-                let rest = operands[1..].iter().copied();
-                self.b.node(op, [matrix].into_iter().chain(rest).collect(), expected)
-            }
+        let mut attributes = Attributes::new(target, entries);
+        let Some(mut results) = self.routine(routine, &mut attributes, &seen, shapes)? else {
+            return Ok(None);
         };
-        results[0] = self.laid_out(results[0], layout(&call.result_layouts, 0))?;
+        attributes.check_all_read()?;
+        for (i, result) in results.iter_mut().enumerate() {
+            if self.shape(*result).rank() == rank {
+                *result = self.laid_out(*result, layout(&call.result_layouts, i))?;
+            }
+        }
+        let found: Vec<Shape> = results.iter().map(|v| self.shape(*v)).collect();
+        if found != shapes {
+            return Err(CompileError::invalid(format!("the results are to be {found:?}, not {shapes:?}")));
+        }
         Ok(Some(results))
+    }
+
+    /// The results of a routine, given without the letter of its element type; None if refcpu does not have it. `shapes` are
+    /// those that the program expects.
+    fn routine(
+        &mut self,
+        name: &str,
+        attributes: &mut Attributes<'_>,
+        operands: &[ValueId],
+        shapes: &[Shape],
+    ) -> Result<Option<Vec<ValueId>>> {
+        let (first, last) = (self.shape(operands[0]), self.shape(operands[operands.len() - 1]));
+        let whole = if first.rank() < last.rank() { &last } else { &first };
+        let (batch, tail) = whole.dims.split_at(whole.rank() - 2);
+        let is_real = whole.dtype.is_float();
+        let with = |tail: &[usize]| whole.with_dims(&[batch, tail].concat());
+        let nothing_wrong = Constant::zero(Shape::new(DType::S32, batch));
+        Ok(Some(match (name, operands) {
+            ("potrf", [a]) => {
+                let lower = attributes.letter("uplo", b"LU")? == b'L';
+                let factor = self.checked(Core::Cholesky { lower }, vec![*a], vec![whole.clone()])?[0];
+                // The other triangle stays as it is.
+                let index = whole.with_dtype(DType::S32);
+                let (row, column) = (
+                    self.b.iota(index.clone(), whole.rank() - 2),
+                    self.b.iota(index.clone(), whole.rank() - 1),
+                );
+                let inside = if lower { Direction::Ge } else { Direction::Le };
+                let inside = self.b.compare(inside, row, column);
+                vec![self.b.select(inside, factor, *a), self.info(factor, batch)]
+            }
+            ("geqrf", [a]) => {
+                let least = tail[0].min(tail[1]);
+                self.checked(Core::QrFactor, vec![*a], vec![whole.clone(), with(&[least])])?
+            }
+            ("orgqr" | "ungqr", [a, scales]) => {
+                self.checked(Core::QrProduct, vec![*a, *scales], vec![whole.clone()])?
+            }
+            ("ormqr" | "unmqr", [a, scales, c]) => {
+                let (left, transpose) = (attributes.flag("left")?, attributes.flag("transpose")?);
+                self.linalg_results(LinalgOp::Ormqr { left, transpose }, vec![*a, *scales, *c])?
+            }
+            ("geqp3", [a, columns]) => self.linalg_results(LinalgOp::Geqp3, vec![*a, *columns])?,
+            ("getrf", [a]) => {
+                let factors = self.linalg_results(LinalgOp::Lu, vec![*a])?;
+                // LAPACK counts rows from 1.
+                let swaps = self.shape(factors[1]);
+                let one = self.b.number(swaps, 1.0);
+                let swaps = self.b.tile(TileOp::Add, &[factors[1], one]);
+                vec![factors[0], swaps, self.first_zero(factors[0], batch)]
+            }
+            ("trsm", [a, b]) => {
+                let spec = TriangularSolve {
+                    left_side: attributes.letter("side", b"LR")? == b'L',
+                    lower: attributes.letter("uplo", b"LU")? == b'L',
+                    unit_diagonal: attributes.letter("diag", b"NU")? == b'U',
+                    transpose_a: match attributes.letter("trans_x", b"NTC")? {
+                        b'N' => TransposeA::NoTranspose,
+                        b'T' => TransposeA::Transpose,
+                        _ => TransposeA::Adjoint,
+                    },
+                };
+                self.checked(Core::TriangularSolve(spec), vec![*a, *b], vec![last])?
+            }
+            ("geev", [a]) => {
+                let left = attributes.letter("compute_left", b"NV")? == b'V';
+                let right = attributes.letter("compute_right", b"NV")? == b'V';
+                let found = self.linalg_results(LinalgOp::Eig { left, right }, vec![*a])?;
+                let mut vectors = found[1..].iter().copied();
+                let mut results = if is_real { self.parts(found[0], whole.dtype) } else { vec![found[0]] };
+                let unasked = whole.with_dtype(self.shape(found[0]).dtype);
+                for asked in [left, right] {
+                    let found = if asked { vectors.next() } else { None };
+                    results.push(found.unwrap_or_else(|| self.b.constant(Constant::zero(unasked.clone()))));
+                }
+                results.push(self.info(found[0], batch));
+                results
+            }
+            ("syevd" | "heevd", [a]) => {
+                let lower = attributes.letter("uplo", b"LU")? == b'L';
+                // Without vectors, LAPACK leaves something of no meaning in their place.
+                attributes.letter("mode", b"NV")?;
+                let found = self.linalg_results(LinalgOp::Eigh { lower }, vec![*a])?;
+                vec![found[0], found[1], self.info(found[1], batch)]
+            }
+            ("gehrd", [a]) => {
+                let (low, high) = (attributes.size("low")?, attributes.size("high")?);
+                if (low, high) != (1, tail[1]) {
+                    return Err(CompileError::unimplemented(format!(
+                        "the rows {low} to {high} of matrices of {} rows alone",
+                        tail[1]
+                    )));
+                }
+                let mut results = self.linalg_results(LinalgOp::Hessenberg, vec![*a])?;
+                results.push(self.b.constant(nothing_wrong));
+                results
+            }
+            ("gees", [a]) => {
+                let vectors = attributes.letter("mode", b"NV")? == b'V';
+                if attributes.letter("sort", b"NS")? == b'S' {
+                    return Err(CompileError::unimplemented("a Schur form with sorted eigenvalues"));
+                }
+                let mut results = self.linalg_results(LinalgOp::Schur { vectors }, vec![*a])?;
+                let form = results[0];
+                if !vectors {
+                    results.push(self.b.constant(Constant::zero(whole.clone())));
+                }
+                results.extend(self.eigenvalues(form));
+                let info = self.info(form, batch);
+                results.extend([self.b.constant(nothing_wrong), info]);
+                results
+            }
+            ("gesdd" | "gesvd", [a]) => {
+                let vectors = match attributes.letter("mode", b"ASN")? {
+                    b'A' => SvdVectors::Full,
+                    b'S' => SvdVectors::Thin,
+                    _ => SvdVectors::Nothing,
+                };
+                let found = self.linalg_results(LinalgOp::Svd(vectors), vec![*a])?;
+                let mut results = vec![*a];
+                results.extend(&found);
+                for unasked in shapes.iter().take(4).skip(results.len()) {
+                    results.push(self.b.constant(Constant::zero(unasked.clone())));
+                }
+                results.push(self.info(found[0], batch));
+                results
+            }
+            ("sytrd" | "hetrd", [a]) => {
+                let lower = attributes.letter("uplo", b"LU")? == b'L';
+                let mut results = self.linalg_results(LinalgOp::Tridiagonal { lower }, vec![*a])?;
+                results.push(self.b.constant(nothing_wrong));
+                results
+            }
+            ("gtsv", [below, main, above, _]) => {
+                let solve = LinalgOp::TridiagonalSolve { perturb_singular: false };
+                let x = self.linalg_results(solve, operands.to_vec())?[0];
+                // LAPACK leaves something of no meaning in the place of the diagonals.
+                vec![*below, *main, *above, x, self.info(x, batch)]
+            }
+            (
+                "potrf" | "geqrf" | "orgqr" | "ungqr" | "ormqr" | "unmqr" | "geqp3" | "getrf" | "trsm"
+                | "geev" | "syevd" | "heevd" | "gehrd" | "gees" | "gesdd" | "gesvd" | "sytrd" | "hetrd"
+                | "gtsv",
+                _,
+            ) => {
+                return Err(CompileError::invalid(format!(
+                    "{name} does not take {} operands",
+                    operands.len()
+                )));
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The results of an operation on operands that may not be what it takes.
+    fn checked(&mut self, op: Core, operands: Vec<ValueId>, shapes: Vec<Shape>) -> Result<Vec<ValueId>> {
+        let results = self.b.node(op, operands, shapes);
+        let graph = self.b.graph();
+        let Definition::Result { node, .. } = graph.definition(results[0]) else {
+            return Err(CompileError::internal("a node's result is a parameter"));
+        };
+        verify_node(graph, &graph.nodes()[node as usize]).map_err(CompileError::invalid)?;
+        Ok(results)
+    }
+
+    /// What a routine says about each matrix of a batch: 1 where what it found is NaN, otherwise 0.
+    fn info(&mut self, found: ValueId, batch: &[usize]) -> ValueId {
+        let shape = self.shape(found);
+        if shape.is_empty() {
+            return self.b.constant(Constant::zero(Shape::new(DType::S32, batch)));
+        }
+        let mut corner = vec![1; shape.rank()];
+        corner[..batch.len()].copy_from_slice(batch);
+        let one = self.b.slice(found, &vec![0; shape.rank()], &corner);
+        let one = self.b.reshape(one, batch);
+        let one = match shape.dtype {
+            DType::C64 | DType::C128 => self.parts(one, real_of(shape.dtype))[0],
+            _ => one,
+        };
+        let wrong = self.b.compare(Direction::Ne, one, one);
+        self.b.convert(wrong, DType::S32)
+    }
+
+    /// The position, from 1, of the first zero on the diagonal of each matrix; 0 if there is none.
+    fn first_zero(&mut self, matrices: ValueId, batch: &[usize]) -> ValueId {
+        let shape = self.shape(matrices);
+        let least = shape.dims[batch.len()].min(shape.dims[batch.len() + 1]);
+        let diagonal = self.diagonal(matrices, 0, least);
+        let zero = self.b.constant(Constant::zero(self.shape(diagonal)));
+        let is_zero = self.b.compare(Direction::Eq, diagonal, zero);
+        let index = Shape::new(DType::S32, &[batch, &[least]].concat());
+        let one = self.b.number(index.clone(), 1.0);
+        let position = self.b.iota(index.clone(), batch.len());
+        let position = self.b.tile(TileOp::Add, &[position, one]);
+        let none = self.b.number(index, f64::from(i32::MAX));
+        let position = self.b.select(is_zero, position, none);
+        let most = self.b.number(Shape::scalar(DType::S32), f64::from(i32::MAX));
+        let first = Core::Reduce { dims: vec![batch.len()], reducer: Reducer::Op(ReduceOp::Minimum) };
+        let of_matrix = Shape::new(DType::S32, batch);
+        let first = self.b.add(first, &[position, most], of_matrix.clone());
+        let most = self.b.number(of_matrix.clone(), f64::from(i32::MAX));
+        let is_there = self.b.compare(Direction::Ne, first, most);
+        let zero = self.b.constant(Constant::zero(of_matrix));
+        self.b.select(is_there, first, zero)
+    }
+
+    /// `count` elements of each matrix, the first of the row-major order at `start`, each a row and a column on from the
+    /// one before.
+    fn diagonal(&mut self, matrices: ValueId, start: usize, count: usize) -> ValueId {
+        let shape = self.shape(matrices);
+        let (batch, tail) = shape.dims.split_at(shape.rank() - 2);
+        let flat = self.b.reshape(matrices, &[batch, &[tail[0] * tail[1]]].concat());
+        let result = shape.with_dims(&[batch, &[count]].concat());
+        if count == 0 {
+            return self.b.constant(Constant::zero(result));
+        }
+        let (mut from, mut step) = (vec![0; batch.len()], vec![1; batch.len()]);
+        from.push(start);
+        step.push(tail[1] + 1);
+        self.b.add(Core::Slice { start: from, stride: step }, &[flat], result)
+    }
+
+    /// The eigenvalues of Schur forms: of real ones their real and imaginary parts. The two of a block have its diagonal,
+    /// whose elements are equal, and the roots of the product beside it.
+    fn eigenvalues(&mut self, forms: ValueId) -> Vec<ValueId> {
+        let shape = self.shape(forms);
+        let n = shape.dims[shape.rank() - 1];
+        let main = self.diagonal(forms, 0, n);
+        if !shape.dtype.is_float() {
+            return vec![main];
+        }
+        let below = self.diagonal(forms, n, n.saturating_sub(1));
+        let above = self.diagonal(forms, 1, n.saturating_sub(1));
+        let zero = self.b.constant(Constant::zero(self.shape(below)));
+        let is_block = self.b.compare(Direction::Ne, below, zero);
+        let [below, above] = [below, above].map(|v| {
+            let size = self.b.tile(TileOp::Abs, &[v]);
+            self.b.tile(TileOp::Sqrt, &[size])
+        });
+        let size = self.b.tile(TileOp::Multiply, &[below, above]);
+        let size = self.b.select(is_block, size, zero);
+        let nothing = self.b.constant(Constant::zero(Shape::scalar(shape.dtype)));
+        let of_main = self.shape(main);
+        let mut padded = |low: i64, high: i64| {
+            let along = |n: i64| {
+                let mut all = vec![0; of_main.rank()];
+                all[of_main.rank() - 1] = n;
+                all
+            };
+            let pad = Core::Pad { low: along(low), high: along(high), interior: along(0) };
+            self.b.add(pad, &[size, nothing], of_main.clone())
+        };
+        let more = i64::from(n > 0);
+        let (first, second) = (padded(0, more), padded(more, 0));
+        vec![main, self.b.tile(TileOp::Subtract, &[first, second])]
+    }
+
+    /// The real and the imaginary part.
+    fn parts(&mut self, value: ValueId, real: DType) -> Vec<ValueId> {
+        let shape = self.shape(value).with_dtype(real);
+        [TileOp::Real, TileOp::Imag].map(|op| self.b.add(Core::Tile(op), &[value], shape.clone())).to_vec()
     }
 
     /// The matrices that a routine sees which reads columns: those of the program if they lie so, otherwise what the
@@ -93,6 +355,11 @@ impl Scope<'_> {
         let value = self.b.transpose(value, &last_two_swapped(dims.len()));
         Ok(self.b.reshape(value, &dims))
     }
+}
+
+/// The type of a complex number's parts.
+fn real_of(dtype: DType) -> DType {
+    if dtype == DType::C128 { DType::F64 } else { DType::F32 }
 }
 
 fn swapped(dims: &[usize]) -> Vec<usize> {
@@ -123,9 +390,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_letter_of_the_element_type_is_not_part_of_the_routine() {
-        assert_eq!(routine("lapack_sgeqrf_ffi"), Some("geqrf"));
-        assert_eq!(routine("lapack_zungqr_ffi"), Some("ungqr"));
+    fn the_first_letter_is_the_element_type() {
+        assert_eq!(routine("lapack_sgeqrf_ffi"), Some((DType::F32, "geqrf")));
+        assert_eq!(routine("lapack_zungqr_ffi"), Some((DType::C128, "ungqr")));
+        assert_eq!(routine("lapack_xgeqrf_ffi"), None);
         assert_eq!(routine("lapack_geqrf"), None);
         assert_eq!(routine("cusolver_geqrf_ffi"), None);
     }

@@ -40,30 +40,48 @@ const TARGETS: &[(&str, Make)] = &[
 /// If the call's attributes are not those of the operation.
 pub(super) fn linalg_op(target: &str, entries: Option<&DictionaryAttribute>) -> Result<Option<LinalgOp>> {
     let Some((_, make)) = TARGETS.iter().find(|(name, _)| *name == target) else { return Ok(None) };
-    let entries = entries.map_or(&[][..], DictionaryAttribute::entries);
-    let mut attributes = Attributes { target, entries, read: Vec::new() };
+    let mut attributes = Attributes::new(target, entries);
     let op = make(&mut attributes)?;
-    match entries.iter().find(|(name, _)| !attributes.read.contains(&&**name)) {
-        Some((name, _)) => {
-            Err(CompileError::invalid(format!("{target} has no attribute {name:?} in its backend_config")))
-        }
-        None => Ok(Some(op)),
-    }
+    attributes.check_all_read()?;
+    Ok(Some(op))
 }
 
 /// The attributes of a call, and which of them have been read.
-struct Attributes<'a> {
+pub(super) struct Attributes<'a> {
     target: &'a str,
     entries: &'a [(Str, Attribute)],
     read: Vec<&'static str>,
 }
 
-impl Attributes<'_> {
-    fn flag(&mut self, name: &'static str) -> Result<bool> {
+impl<'a> Attributes<'a> {
+    /// The attributes of a call of `target`.
+    pub(super) fn new(target: &'a str, entries: Option<&'a DictionaryAttribute>) -> Self {
+        Self { target, entries: entries.map_or(&[][..], DictionaryAttribute::entries), read: Vec::new() }
+    }
+
+    /// # Errors
+    /// If the call has an attribute that has not been read.
+    pub(super) fn check_all_read(&self) -> Result<()> {
+        match self.entries.iter().find(|(name, _)| !self.read.contains(&&**name)) {
+            Some((name, _)) => Err(CompileError::invalid(format!(
+                "{} has no attribute {name:?} in its backend_config",
+                self.target
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn flag(&mut self, name: &'static str) -> Result<bool> {
         self.typed(name, "a boolean", Attribute::as_bool)
     }
 
-    fn size(&mut self, name: &'static str) -> Result<usize> {
+    /// One of these letters, as LAPACK's options are.
+    pub(super) fn letter(&mut self, name: &'static str, letters: &[u8]) -> Result<u8> {
+        let what = format!("the number of one of the letters {}", String::from_utf8_lossy(letters));
+        self.typed(name, &what, |a| u8::try_from(a.as_i64()?).ok().filter(|letter| letters.contains(letter)))
+    }
+
+    pub(super) fn size(&mut self, name: &'static str) -> Result<usize> {
         self.typed(name, "an integer that is not negative", |a| usize::try_from(a.as_i64()?).ok())
     }
 

@@ -18,8 +18,8 @@ pub(super) use manual::mesh_of;
 
 use super::error::{CompileError, Result};
 use super::options::CompileOptions;
-use super::propagate::Said;
-use super::sharding::{OfMain, constraint, of_main};
+use super::propagate::{Said, Split};
+use super::sharding::{OfMain, annotation, constraint, of_main};
 use crate::graph::{Builder, Constant, Graph, Op as Core, Shape, ValueId};
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{self, Block, Function, Op, OpId, Operation, TensorType, Type};
@@ -47,8 +47,9 @@ pub(super) fn lower(module: &Module, options: &CompileOptions) -> Result<(Graph,
     }
     scope.bind_all(&main.body.block(entry).arguments, arguments);
     let results = scope.block(main.body.block(entry))?;
+    let asked = scope.asked_of(main.body.block(entry));
     // Here, where all values are there that operations said something about.
-    let shardings = of_main(module, main, options, scope.b.graph(), &results, scope.said)?;
+    let shardings = of_main(module, main, options, scope.b.graph(), &results, &asked, scope.said)?;
     Ok((scope.b.finish(results), shardings))
 }
 
@@ -120,12 +121,25 @@ struct Scope<'m> {
     depth: usize,
     /// What operations say about how values are split.
     said: Said,
+    /// How values of the function are split that constraints give, whatever else is said of the same array.
+    asked: HashMap<ir::ValueId, Split>,
+    /// The same for what the function returned that was called last.
+    returned: Vec<Option<Split>>,
 }
 
 impl<'m> Scope<'m> {
     fn new(module: &'m Module, options: &'m CompileOptions, function: &'m Function, depth: usize) -> Self {
-        let (b, values, said) = (Builder::new(), HashMap::new(), Said::default());
-        Self { module, options, function, b, values, depth, said }
+        Self {
+            module,
+            options,
+            function,
+            b: Builder::new(),
+            values: HashMap::new(),
+            depth,
+            said: Said::default(),
+            asked: HashMap::new(),
+            returned: Vec::new(),
+        }
     }
 
     fn bind_all(&mut self, names: &[ir::ValueId], values: Vec<Vec<ValueId>>) {
@@ -327,12 +341,16 @@ impl<'m> Scope<'m> {
             let count = flat_len(function.body.ty(*a));
             values.insert(*a, rest.by_ref().take(count).collect());
         }
-        let outer =
-            (std::mem::replace(&mut self.function, function), std::mem::replace(&mut self.values, values));
+        let outer = (
+            std::mem::replace(&mut self.function, function),
+            std::mem::replace(&mut self.values, values),
+            std::mem::take(&mut self.asked),
+        );
         self.depth += 1;
         let results = self.block(block);
         self.depth -= 1;
-        (self.function, self.values) = outer;
+        self.returned = self.asked_of(block);
+        (self.function, self.values, self.asked) = outer;
         results
     }
 
@@ -351,9 +369,25 @@ impl<'m> Scope<'m> {
         for value in &values {
             let dims = &self.b.shape(*value).dims;
             let split = constraint(self.module, sharding, dims, self.options.num_partitions);
-            self.said.splits.extend(split.map(|split| (*value, split)));
+            self.ask(op, *value, split);
         }
         Ok(values)
+    }
+
+    /// Notes that an operation gives its operand, split so.
+    fn ask(&mut self, op: &Operation, value: ValueId, split: Option<Split>) {
+        if let Some(split) = split {
+            self.asked.extend(op.results.map(|result| (result, split.clone())));
+            self.said.splits.push((value, split));
+        }
+    }
+
+    /// How the values that a block returns are split where constraints give them.
+    fn asked_of(&self, block: &Block) -> Vec<Option<Split>> {
+        let end = block.ops.last().map(|id| self.function.body.op(*id));
+        let operands =
+            end.filter(|op| op.info().has(ir::Trait::Terminator)).map_or(&[][..], |op| &op.operands);
+        operands.iter().map(|value| self.asked.get(value).cloned()).collect()
     }
 
     fn lowered(&mut self, id: OpId, op: &'m Operation) -> Result<Vec<ValueId>> {
