@@ -8,6 +8,7 @@ use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::event::{Event, EventSource, after};
+use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
 use crate::storage::{Held, Slot};
 use crate::sync::lock;
@@ -30,6 +31,7 @@ pub(crate) struct Target {
     pub(crate) devices: Arc<[DeviceId]>,
     pub(crate) launch_id: i32,
     pub(crate) callbacks: HostCallbacks,
+    pub(crate) user_data: UserData,
 }
 
 /// An [`Execution`] whose inputs have storage: it can be run.
@@ -106,6 +108,12 @@ impl<C: PjrtClient> Execution<C> {
     #[must_use]
     pub fn host_callbacks(&self) -> &HostCallbacks {
         &self.target.callbacks
+    }
+
+    /// What the host handed to the handlers of custom calls; nothing without the [`Ffi`](crate::ext::Ffi) extension.
+    #[must_use]
+    pub fn user_data(&self) -> &UserData {
+        &self.target.user_data
     }
 
     /// Runs a closure once the data of all inputs is there: now, or on the thread that makes the last of them ready.
@@ -190,6 +198,12 @@ impl<C: PjrtClient> ReadyExecution<C> {
     #[must_use]
     pub fn host_callbacks(&self) -> &HostCallbacks {
         self.execution.host_callbacks()
+    }
+
+    /// What the host handed to the handlers of custom calls; see [`Execution::user_data`].
+    #[must_use]
+    pub fn user_data(&self) -> &UserData {
+        self.execution.user_data()
     }
 
     /// When the data of each input is there, by device and argument, until [`take_inputs`](Self::take_inputs). Of use

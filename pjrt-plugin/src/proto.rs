@@ -71,10 +71,16 @@ pub(crate) enum OverrideValue {
 /// `ShapeProto`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Shape {
+    /// `PrimitiveType`.
+    #[prost(uint32, tag = "2")]
+    pub(crate) element_type: u32,
     #[prost(int64, repeated, tag = "3")]
     pub(crate) dimensions: Vec<i64>,
     #[prost(message, optional, tag = "5")]
     pub(crate) layout: Option<Layout>,
+    /// One for each dimension.
+    #[prost(bool, repeated, tag = "6")]
+    pub(crate) is_dynamic_dimension: Vec<bool>,
 }
 
 /// `LayoutProto`.
@@ -82,6 +88,15 @@ pub(crate) struct Shape {
 pub(crate) struct Layout {
     #[prost(int64, repeated, tag = "1")]
     pub(crate) minor_to_major: Vec<i64>,
+    #[prost(message, repeated, tag = "6")]
+    pub(crate) tiles: Vec<Tile>,
+}
+
+/// `TileProto`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Tile {
+    #[prost(int64, repeated, tag = "1")]
+    pub(crate) dimensions: Vec<i64>,
 }
 
 /// `DeviceAssignmentProto`. A computation is what a partition is elsewhere.
@@ -132,6 +147,21 @@ pub(crate) struct Device {
     pub(crate) debug: String,
     #[prost(message, repeated, tag = "6")]
     pub(crate) attributes: Vec<Attribute>,
+    #[prost(message, repeated, tag = "7")]
+    pub(crate) memories: Vec<Memory>,
+}
+
+/// A memory of a device of a topology.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Memory {
+    #[prost(int32, tag = "1")]
+    pub(crate) id: i32,
+    #[prost(string, tag = "2")]
+    pub(crate) kind: String,
+    #[prost(int32, tag = "3")]
+    pub(crate) kind_id: i32,
+    #[prost(bool, tag = "4")]
+    pub(crate) host_accessible: bool,
 }
 
 /// An attribute of a topology or a device.
@@ -192,4 +222,21 @@ pub(crate) struct OpSharding {
     pub(crate) tile_assignment_devices: Vec<i64>,
     #[prost(bool, tag = "6")]
     pub(crate) replicate_on_last_tile_dim: bool,
+}
+
+/// `PjRtPartialProgramProto`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct PartialProgram {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(crate) program: Vec<u8>,
+    #[prost(string, tag = "2")]
+    pub(crate) program_format: String,
+    #[prost(string, tag = "3")]
+    pub(crate) producer_phase: String,
+    #[prost(string, repeated, tag = "4")]
+    pub(crate) consumer_phases: Vec<String>,
+    #[prost(string, tag = "5")]
+    pub(crate) version: String,
+    #[prost(string, tag = "6")]
+    pub(crate) program_name: String,
 }

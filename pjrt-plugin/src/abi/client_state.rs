@@ -217,7 +217,9 @@ fn handles<C: PjrtClient>(
         device_handles.push(DeviceHandle {
             client: Weak::clone(client),
             index,
-            description: DescriptionHandle::new(device.description().clone()),
+            description: DescriptionHandle::new(
+                device.description().clone().with_memories(device.memories()),
+            ),
             addressable: device.is_addressable(),
             local_hardware_id: device.local_hardware_id(),
             memories: memory_indices.iter().map(|index| pointer_to(first_memory, *index)).collect(),

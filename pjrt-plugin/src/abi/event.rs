@@ -30,6 +30,7 @@ pub(crate) fn event_to_raw(event: Event) -> *mut PJRT_Event {
 }
 
 /// A pointer of the host's, to be handed back to it and not looked at. C callers share such pointers between threads.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct HostPointer(pub(crate) *mut c_void);
 
 // SAFETY: the pointer is only handed back to the host, which the C API allows on any thread.

@@ -16,6 +16,7 @@ use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::execution::{Execution, Finished, Launch, Outcome, Target};
+use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
 use crate::storage::{BufferState, Claim, Held};
 use crate::sync::lock;
@@ -26,6 +27,7 @@ struct Options<'a> {
     launch_id: i32,
     non_donatable: &'a [i64],
     callbacks: HostCallbacks,
+    user_data: UserData,
 }
 
 /// # Safety
@@ -42,7 +44,15 @@ unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions, num_devices: usize
     let recvs = (input!(options.recv_callbacks), input!(options.num_recv_ops));
     let (pointer, len) =
         (input!(options.non_donatable_input_indices), input!(options.num_non_donatable_input_indices));
+    let context = input!(options.context);
+    let user_data = if context.is_null() {
+        UserData::default()
+    } else {
+        // SAFETY: the field is a live context, from slot 98.
+        lock(&unsafe { borrow::<ExecuteContext>(context, "context") }?.0).clone()
+    };
     Ok(Options {
+        user_data,
         launch_id: input!(options.launch_id),
         // SAFETY: pointer and length describe an array of the host.
         non_donatable: unsafe { borrowed_slice(pointer, len, "non_donatable_input_indices") }?,
@@ -52,7 +62,15 @@ unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions, num_devices: usize
 }
 
 /// What hosts hang data for custom calls on. They do so through the FFI extension; without it, it stays empty.
-struct ExecuteContext;
+#[derive(Default)]
+pub(crate) struct ExecuteContext(Mutex<UserData>);
+
+impl ExecuteContext {
+    /// Changes the data that later executions with this context take along.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut UserData)) {
+        change(&mut lock(&self.0));
+    }
+}
 
 impl Handle for ExecuteContext {
     type Opaque = PJRT_ExecuteContext;
@@ -105,7 +123,7 @@ struct Targets<'a> {
 shims! {
     /// Slot 98.
     execute_context_create(PJRT_ExecuteContext_Create_Args) |args, C| {
-        output!(args.context = handle::into_raw(ExecuteContext));
+        output!(args.context = handle::into_raw(ExecuteContext::default()));
         Ok(())
     }
 
@@ -174,7 +192,12 @@ shims! {
             }
         }
         let lease = Lease::new(options.callbacks.clone());
-        let target = Target { devices: targets.ids, launch_id: options.launch_id, callbacks: options.callbacks };
+        let target = Target {
+            devices: targets.ids,
+            launch_id: options.launch_id,
+            callbacks: options.callbacks,
+            user_data: options.user_data,
+        };
         let (execution, launch) = Execution::<C>::new(inputs, target, num_outputs);
         match execution.input_error() {
             Some(error) => execution.fail(error),

@@ -38,5 +38,4 @@ pub(crate) mod plugin;
 pub(crate) mod table;
 pub(crate) mod topology;
 pub(crate) mod transfer;
-pub(crate) mod unimplemented;
 pub(crate) mod upload;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use pjrt_plugin::ext::{Sharding, Shardings};
+use pjrt_plugin::ext::ffi::{Array, ArrayMut, Call, Handler};
 use pjrt_plugin::{
     ArraySpec, AttributeValue, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription,
     ElementType, Error, ErrorCode, Execution, HostBuffer, HostCallbacks, Input, Memory, MemoryStats,
@@ -59,7 +59,7 @@ pub(crate) enum Storage {
 }
 
 pub(crate) struct Program {
-    word: String,
+    pub(crate) word: String,
     queue: i64,
     parameters: Vec<ArraySpec>,
     outputs: Vec<ArraySpec>,
@@ -191,7 +191,7 @@ impl PjrtClient for Dummy {
         let array = || ArraySpec::new(ElementType::F32, [4]);
         let (parameters, outputs, donated) = match word.as_str() {
             "host" | "host_late" | "host_error" | "negate" | "later" | "error" | "fail" | "drop"
-            | "panic" | "panic_later" | "allocated" | "short" => (1, 1, 0),
+            | "panic" | "panic_later" | "allocated" | "short" | "custom_call" => (1, 1, 0),
             "donate" | "donate_later" => (1, 1, 1),
             "donate_first" => (2, 1, 1),
             "two" => (1, 2, 0),
@@ -255,6 +255,7 @@ impl PjrtClient for Dummy {
                     enqueue(program.queue, move || completion.finish());
                 });
             }),
+            "custom_call" => execution.when_ready(call_handler),
             _ => execution.when_ready(run),
         }
         Ok(())
@@ -294,6 +295,27 @@ fn call_host(mut ready: pjrt_plugin::ReadyExecution<Dummy>) {
     }
 }
 
+/// Calls the handler "negate" that the host registered.
+fn call_handler(mut ready: pjrt_plugin::ReadyExecution<Dummy>) {
+    let Some(handler) = Handler::find("DUMMY", "negate") else {
+        return ready.fail(Error::not_found("the custom call 'negate' has no handler"));
+    };
+    let inputs = ready.take_inputs();
+    let mut output = vec![0; 16];
+    let outcome = handler.call(Call {
+        arguments: vec![Array { element_type: ElementType::F32, dims: &[4], data: inputs[0][0].bytes() }],
+        results: vec![ArrayMut { element_type: ElementType::F32, dims: &[4], data: &mut output }],
+        attributes: &[],
+        user_data: ready.user_data(),
+        device_ordinal: 0,
+        run_id: i64::from(ready.launch_id()),
+    });
+    match outcome {
+        Ok(()) => ready.complete(vec![vec![Storage::Own(output)]]),
+        Err(error) => ready.fail(error),
+    }
+}
+
 /// Checks that the host's functions cannot be called any more.
 fn is_over(callbacks: &HostCallbacks) {
     let error = callbacks.send(0, 1, vec![]).unwrap_err();
@@ -308,21 +330,6 @@ fn negate(inputs: &[Input<Storage>]) -> Vec<u8> {
     let number = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());
     let operation = |number: f32| if matches!(input, Input::Donated(_)) { number + 100.0 } else { -number };
     input.bytes().chunks(4).flat_map(|bytes| operation(number(bytes)).to_le_bytes()).collect()
-}
-
-/// Of the program "two" the outputs are divided, and of "donate" as many as it does not have; "none" has none.
-impl Shardings for Dummy {
-    fn parameter_shardings(program: &Program) -> Option<Vec<Sharding>> {
-        (program.word == "two").then(|| vec![Sharding::Replicated])
-    }
-
-    fn output_shardings(program: &Program) -> Option<Vec<Sharding>> {
-        match &*program.word {
-            "two" => Some(vec![Sharding::Maximal(1), Sharding::Manual]),
-            "donate" | "none" => Some(Vec::new()),
-            _ => None,
-        }
-    }
 }
 
 impl PjrtDevice for Device {

@@ -126,16 +126,6 @@ fn destroying_null_is_allowed() {
 }
 
 #[test]
-fn what_is_not_implemented_names_itself() {
-    let error = call!(PJRT_TopologyDescription_GetMemorySpaceKindIds(
-        PJRT_TopologyDescription_GetMemorySpaceKindIds_Args {}
-    ));
-    let error = error.err().unwrap();
-    assert_eq!(error.code, ErrorCode::Unimplemented as u32);
-    assert!(error.message.contains("PJRT_TopologyDescription_GetMemorySpaceKindIds"), "{error:?}");
-}
-
-#[test]
 #[cfg(debug_assertions)]
 fn in_debug_builds_wrong_and_dead_handles_are_refused() {
     let client = Client::new(&[]);
