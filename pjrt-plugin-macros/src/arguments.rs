@@ -80,11 +80,13 @@ fn parse_api_minor(input: ParseStream<'_>, name: &Ident) -> Result<LitInt> {
 /// The traits that `extensions(...)` can name, each with its constructor among those of `Extension`.
 const EXTENSIONS: &[(&str, &str)] = &[
     ("Callbacks", "callbacks"),
+    ("CrossHostTransfers", "cross_host_transfers"),
     ("ExecutableMetadata", "executable_metadata"),
     ("Ffi", "ffi"),
     ("HostMemoryAllocator", "host_memory_allocator"),
     ("PhaseCompile", "phase_compile"),
     ("Profiler", "profiler"),
+    ("RawBuffers", "raw_buffers"),
     ("Shardings", "shardings"),
     ("VendorExtension", "vendor"),
 ];

@@ -17,8 +17,13 @@ pub(crate) struct CompileOptions {
     pub(crate) build: Option<BuildOptions>,
     #[prost(bool, tag = "4")]
     pub(crate) compile_portable_executable: bool,
+    #[prost(int64, tag = "5")]
+    pub(crate) profile_version: i64,
     #[prost(btree_map = "string, message", tag = "7")]
     pub(crate) overrides: BTreeMap<String, Override>,
+    /// `PrecisionConfig.Precision`.
+    #[prost(int32, tag = "10")]
+    pub(crate) matrix_unit_operand_precision: i32,
 }
 
 /// `ExecutableBuildOptionsProto`.
@@ -26,26 +31,42 @@ pub(crate) struct CompileOptions {
 pub(crate) struct BuildOptions {
     #[prost(int64, tag = "1")]
     pub(crate) device_ordinal: i64,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) result_layout: Option<Shape>,
     #[prost(int64, tag = "4")]
     pub(crate) num_replicas: i64,
     #[prost(int64, tag = "5")]
     pub(crate) num_partitions: i64,
     #[prost(bool, tag = "6")]
     pub(crate) use_spmd_partitioning: bool,
+    #[prost(bool, tag = "7")]
+    pub(crate) use_auto_spmd_partitioning: bool,
     #[prost(message, optional, tag = "9")]
     pub(crate) device_assignment: Option<DeviceAssignment>,
     #[prost(bool, tag = "10")]
     pub(crate) alias_passthrough_params: bool,
     #[prost(bool, repeated, tag = "12")]
     pub(crate) allow_propagation_to_output: Vec<bool>,
+    #[prost(bytes = "vec", tag = "14")]
+    pub(crate) fdo_profile: Vec<u8>,
     #[prost(int64, tag = "15")]
     pub(crate) device_memory_size: i64,
+    #[prost(int64, repeated, tag = "16")]
+    pub(crate) auto_mesh_shape: Vec<i64>,
+    #[prost(int64, repeated, tag = "17")]
+    pub(crate) auto_mesh_ids: Vec<i64>,
     #[prost(bool, repeated, tag = "18")]
     pub(crate) allow_propagation_to_parameters: Vec<bool>,
     #[prost(bool, tag = "19")]
     pub(crate) use_shardy_partitioner: bool,
+    #[prost(int32, tag = "22")]
+    pub(crate) process_index: i32,
+    #[prost(int32, tag = "23")]
+    pub(crate) process_count: i32,
     #[prost(int32, tag = "24")]
     pub(crate) optimization_level: i32,
+    #[prost(int32, tag = "25")]
+    pub(crate) memory_fitting_level: i32,
 }
 
 /// `OptionOverrideProto`.

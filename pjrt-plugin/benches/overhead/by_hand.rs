@@ -1,19 +1,19 @@
 //! The functions that are written by hand, as the author of a plugin in C would write them for one host: no struct sizes, no
-//! guard against panics. What a plugin cannot do without is there: a buffer knows whether it is deleted, storage is shared by
-//! the executions that read it, arguments are checked against the program.
+//! guard against panics. What a plugin cannot do without is there: arguments are checked against the program, storage is shared by
+//! the executions that read it, and the share is taken under a lock, since another thread may delete the buffer meanwhile.
 
 use std::ffi::c_int;
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use pjrt_sys::*;
 
 struct Buffer {
     dims: Vec<i64>,
     element_type: PJRT_Buffer_Type,
-    storage: Arc<Storage>,
-    deleted: AtomicBool,
+    /// Nothing once it is deleted.
+    storage: Mutex<Option<Arc<Storage>>>,
     /// Whether the data is there; here it always is.
     ready: AtomicUsize,
     device: *mut PJRT_Device,
@@ -101,8 +101,8 @@ unsafe extern "C" fn buffer_from_host(args: *mut PJRT_Client_BufferFromHostBuffe
 }
 
 fn new_buffer(dims: Vec<i64>, element_type: PJRT_Buffer_Type, storage: Arc<Storage>) -> *mut PJRT_Buffer {
-    let (deleted, ready) = (AtomicBool::new(false), AtomicUsize::new(1));
-    Box::into_raw(Box::new(Buffer { dims, element_type, storage, deleted, ready, device: device() })).cast()
+    let (storage, ready) = (Mutex::new(Some(storage)), AtomicUsize::new(1));
+    Box::into_raw(Box::new(Buffer { dims, element_type, storage, ready, device: device() })).cast()
 }
 
 unsafe extern "C" fn buffer_destroy(args: *mut PJRT_Buffer_Destroy_Args) -> *mut PJRT_Error {
@@ -125,7 +125,7 @@ unsafe extern "C" fn buffer_ready_event(args: *mut PJRT_Buffer_ReadyEvent_Args) 
     // SAFETY: as above.
     unsafe {
         let buffer = &*(*args).buffer.cast::<Buffer>();
-        if buffer.deleted.load(Ordering::Acquire) || buffer.ready.load(Ordering::Acquire) == 0 {
+        if buffer.storage.lock().unwrap().is_none() || buffer.ready.load(Ordering::Acquire) == 0 {
             return refuse();
         }
         (*args).event = Box::into_raw(Box::new(Event { done: None })).cast();
@@ -156,15 +156,17 @@ unsafe extern "C" fn execute(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *
         let mut inputs = Vec::with_capacity(list.len());
         for (pointer, (element_type, dims)) in list.iter().zip(&program.parameters) {
             let buffer = &*pointer.cast::<Buffer>();
-            if buffer.deleted.load(Ordering::Acquire)
-                || buffer.ready.load(Ordering::Acquire) == 0
+            if buffer.ready.load(Ordering::Acquire) == 0
                 || buffer.device != device()
                 || buffer.element_type != *element_type
                 || buffer.dims != *dims
             {
                 return refuse();
             }
-            inputs.push(Arc::clone(&buffer.storage));
+            match &*buffer.storage.lock().unwrap() {
+                Some(storage) => inputs.push(Arc::clone(storage)),
+                None => return refuse(),
+            }
         }
         drop(std::hint::black_box(inputs));
         let zeros = Arc::new(Storage::Zeros([0; 16]));

@@ -16,6 +16,7 @@ use crate::attributes::AttributeValue;
 use crate::client::PjrtClient;
 use crate::device::{DeviceDescription, DeviceId, PjrtDevice};
 use crate::error::{Error, Result};
+use crate::ext::profiler::learn_host_version;
 use crate::memory::Memory;
 
 /// A device's description as the host sees it; it lives in its client or topology.
@@ -180,6 +181,7 @@ shims! {
 
     /// Slot 34. Hosts put up with UNIMPLEMENTED.
     device_memory_stats(PJRT_Device_MemoryStats_Args) |args, C| {
+        learn_host_version(args.size());
         let device = handle!(args.device: DeviceHandle<C>)?;
         let client = device.client()?;
         let Some(stats) = client.author_device(device.index)?.memory_stats() else {

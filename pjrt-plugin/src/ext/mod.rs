@@ -10,6 +10,7 @@
 #![allow(clippy::extra_unused_type_parameters)]
 
 mod callbacks;
+mod cross_host;
 mod executable_metadata;
 pub mod ffi;
 mod host_memory_allocator;
@@ -17,6 +18,7 @@ pub(crate) mod layouts;
 mod memory_descriptions;
 mod phase_compile;
 pub(crate) mod profiler;
+mod raw_buffers;
 pub(crate) mod shardings;
 pub mod vendor;
 
@@ -25,11 +27,13 @@ use std::ptr;
 use pjrt_sys::PJRT_Extension_Base;
 
 pub use callbacks::{Callbacks, PrefatalCallbacks};
+pub use cross_host::CrossHostTransfers;
 pub use executable_metadata::ExecutableMetadata;
 pub use ffi::{Ffi, UserData};
 pub use host_memory_allocator::HostMemoryAllocator;
 pub use phase_compile::{PartialProgram, PhaseCompile, PhaseRequest};
 pub use profiler::{Profiler, Timeline, TimelineSpan, layer as profiler_layer};
+pub use raw_buffers::RawBuffers;
 pub use shardings::{Sharding, Shardings};
 pub use vendor::VendorExtension;
 

@@ -41,6 +41,8 @@ pub(crate) struct Dummy {
     /// The queue of readbacks, or 0 for none.
     readbacks: i64,
     panic_in: String,
+    /// Whether the host may write storage.
+    raw: bool,
     /// The start of the host memory that is mapped.
     mapped: Mutex<Vec<usize>>,
 }
@@ -56,6 +58,8 @@ pub(crate) enum Storage {
     Host(HostBuffer),
     /// Bytes whose readback takes its turn in a queue.
     Slow(Vec<u8>, i64),
+    /// Bytes that the host may write.
+    Raw(Mutex<Vec<u8>>),
 }
 
 pub(crate) struct Program {
@@ -71,6 +75,7 @@ impl Storage {
         match self {
             Self::Own(bytes) | Self::Slow(bytes, _) => bytes,
             Self::Host(host) => host.dense_bytes().unwrap(),
+            Self::Raw(_) => panic!("bytes that may change"),
         }
     }
 }
@@ -93,6 +98,7 @@ impl PjrtClient for Dummy {
         OptionSpec::boolean("opaque", true, "whether the host cannot read the memory"),
         OptionSpec::integer("uploads", 0, "the queue of uploads"),
         OptionSpec::integer("readbacks", 0, "the queue of readbacks"),
+        OptionSpec::boolean("raw", false, "whether the host may write storage"),
         OptionSpec::string("panic_in", "", "the method to panic in"),
     ];
 
@@ -132,6 +138,7 @@ impl PjrtClient for Dummy {
             uploads: options.integer("uploads")?,
             readbacks: options.integer("readbacks")?,
             panic_in,
+            raw: options.boolean("raw")?,
             mapped: Mutex::default(),
         })
     }
@@ -159,6 +166,13 @@ impl PjrtClient for Dummy {
         let place = place.ok_or_else(|| Error::invalid_argument("nothing is mapped there"))?;
         mapped.remove(place);
         Ok(())
+    }
+
+    fn process_exit(&self) {
+        if self.panic_in == "process_exit" {
+            eprintln!("the dummy lets its device go");
+        }
+        self.maybe_panic("process_exit");
     }
 
     fn devices(&self) -> &[Device] {
@@ -266,6 +280,8 @@ impl PjrtClient for Dummy {
         assert!(to.device.memories().contains(to.memory));
         let storage = if data.may_alias() && data.is_dense() && to.memory.is_host_accessible() {
             Storage::Host(data)
+        } else if self.raw {
+            Storage::Raw(Mutex::new(data.to_vec()))
         } else if self.readbacks != 0 {
             Storage::Slow(data.to_vec(), self.readbacks)
         } else {
@@ -348,12 +364,16 @@ impl PjrtDevice for Device {
 
 impl PjrtBuffer for Storage {
     fn size_in_bytes(&self) -> usize {
-        self.bytes().len()
+        match self {
+            Self::Raw(bytes) => bytes.lock().unwrap().len(),
+            _ => self.bytes().len(),
+        }
     }
 
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
-        match *self {
-            Self::Slow(_, queue) => enqueue(queue, move || copy.finish_with(self.bytes())),
+        match &*self {
+            Self::Slow(_, queue) => enqueue(*queue, move || copy.finish_with(self.bytes())),
+            Self::Raw(bytes) => copy.finish_with(&bytes.lock().unwrap()),
             _ => copy.finish_with(self.bytes()),
         }
     }

@@ -1,11 +1,11 @@
 //! What the dummy client opts into.
 
 use pjrt_plugin::ext::{
-    Callbacks, ExecutableMetadata, Extension, Ffi, HostMemoryAllocator, PartialProgram, PhaseCompile,
-    PhaseRequest, PrefatalCallbacks, Profiler, Sharding, Shardings, Timeline, TimelineSpan, VendorExtension,
-    vendor,
+    Callbacks, CrossHostTransfers, ExecutableMetadata, Extension, Ffi, HostMemoryAllocator, PartialProgram,
+    PhaseCompile, PhaseRequest, PrefatalCallbacks, Profiler, RawBuffers, Sharding, Shardings, Timeline,
+    TimelineSpan, VendorExtension, vendor,
 };
-use pjrt_plugin::{Error, Result};
+use pjrt_plugin::{Error, Event, HostBuffer, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
@@ -14,16 +14,31 @@ use crate::dummy::{Dummy, Program, Storage};
 
 pub(crate) const ALL: &[Extension] = &[
     Extension::callbacks::<Dummy>(),
+    Extension::cross_host_transfers::<Dummy>(),
     Extension::executable_metadata::<Dummy>(),
     Extension::ffi::<Dummy>(),
     Extension::host_memory_allocator::<Dummy>(),
     Extension::phase_compile::<Dummy>(),
     Extension::profiler::<Dummy>(),
+    Extension::raw_buffers::<Dummy>(),
     Extension::shardings::<Dummy>(),
     Extension::vendor::<Dummy>(),
 ];
 
 impl Ffi for Dummy {}
+
+impl CrossHostTransfers for Dummy {}
+
+impl RawBuffers for Dummy {
+    fn write_raw(storage: &Arc<Storage>, offset: usize, data: HostBuffer) -> Result<Event> {
+        let Storage::Raw(bytes) = &**storage else {
+            return Err(Error::failed_precondition("the storage must not be written"));
+        };
+        let data = data.dense_bytes().unwrap();
+        bytes.lock().unwrap()[offset..offset + data.len()].copy_from_slice(data);
+        Ok(Event::ready())
+    }
+}
 
 /// Of the program "two" the outputs are divided, and of "donate" as many as it does not have; "none" has none.
 impl Shardings for Dummy {

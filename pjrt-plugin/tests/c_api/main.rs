@@ -2,6 +2,7 @@
 
 mod buffers;
 mod canonical_shapes;
+mod cross_host;
 mod dummy;
 mod dummy_extensions;
 mod errors;
@@ -17,6 +18,7 @@ mod observation;
 mod opt_ins;
 mod profiler;
 mod programs;
+mod raw_buffers;
 mod slot_page;
 mod slot_rows;
 mod struct_sizes;

@@ -140,8 +140,10 @@ fn traced(run: impl FnOnce()) -> Vec<u8> {
     profiler!(start(PLUGIN_Profiler_Start_Args { profiler })).unwrap();
     run();
     profiler!(stop(PLUGIN_Profiler_Stop_Args { profiler })).unwrap();
-    let size =
-        profiler!(collect_data(PLUGIN_Profiler_CollectData_Args { profiler })).unwrap().buffer_size_in_bytes;
+    let first = profiler!(collect_data(PLUGIN_Profiler_CollectData_Args { profiler })).unwrap();
+    let size = first.buffer_size_in_bytes;
+    // JAX takes the bytes from here, others ask again.
+    let lent = array(first.buffer.cast_const(), size).to_vec();
     let mut space = vec![0; size];
     profiler!(collect_data(PLUGIN_Profiler_CollectData_Args {
         profiler,
@@ -150,7 +152,34 @@ fn traced(run: impl FnOnce()) -> Vec<u8> {
     }))
     .unwrap();
     profiler!(destroy(PLUGIN_Profiler_Destroy_Args { profiler })).unwrap();
+    assert_eq!(lent, space);
     space
+}
+
+/// Hosts demand a table of exactly the size of their version: 80 bytes in JAX 0.10.2.
+#[test]
+fn the_table_is_as_large_as_the_host_knows_it() {
+    let test = "the_table_is_as_large_as_the_host_knows_it";
+    if std::env::var_os("PJRT_PROFILER_CHILD").is_none() {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let child = child.args(["--exact", &format!("profiler::{test}"), "--nocapture"]);
+        let output = child.env("PJRT_PROFILER_CHILD", "1").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let client = Client::new(&[]);
+    let stats = |struct_size| {
+        call!(PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args {
+            struct_size,
+            device: client.devices()[0]
+        }))
+        .unwrap();
+    };
+    assert_eq!(api().struct_size, 80);
+    stats(185);
+    assert_eq!(api().struct_size, 80);
+    stats(PJRT_Device_MemoryStats_Args::STRUCT_SIZE);
+    assert_eq!(api().struct_size, PLUGIN_Profiler_Api::STRUCT_SIZE);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod xspace;
 
 use std::ffi::c_int;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use pjrt_sys::{
     PJRT_Extension_Base, PJRT_Extension_Type_Profiler, PJRT_Profiler_Extension, PLUGIN_Profiler,
     PLUGIN_Profiler_Api, PLUGIN_Profiler_ConsumeResult, PLUGIN_Profiler_ConsumeResult_Destroy_Args,
     PLUGIN_Profiler_Error, PLUGIN_Profiler_Error_Destroy_Args, PLUGIN_Profiler_Error_Message_Args,
-    SizedStruct,
+    SizedStruct, field_end,
 };
 
 pub use layer::layer;
@@ -25,6 +26,7 @@ use recording::Recording;
 
 use super::Extension;
 use crate::abi::args::{View, bytes, fields_of, handle, input, output, output_str};
+use crate::abi::event::HostPointer;
 use crate::abi::guard;
 use crate::abi::handle::{self, Handle};
 use crate::attributes::AttributeValue;
@@ -99,8 +101,8 @@ impl Extension {
 }
 
 fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
-    let api = Box::new(PLUGIN_Profiler_Api {
-        struct_size: PLUGIN_Profiler_Api::STRUCT_SIZE,
+    let api = Box::into_raw(Box::new(PLUGIN_Profiler_Api {
+        struct_size: declared_size(),
         priv_: ptr::null_mut(),
         error_destroy: Some(error_destroy),
         error_message: Some(error_message),
@@ -113,17 +115,51 @@ fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base
         consume: Some(consume::<C>),
         consume_result_destroy: Some(consume_result_destroy),
         serialize: Some(serialize::<C>),
-    });
+    }));
+    lock(&TABLES).push(HostPointer(api.cast()));
     super::leak(PJRT_Profiler_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_Profiler_Extension::STRUCT_SIZE,
             type_: PJRT_Extension_Type_Profiler,
             next,
         },
-        profiler_api: Box::leak(api),
+        profiler_api: api,
         // The number is for the other direction, where a host passes the extension with a call.
         traceme_context_id: -1,
     })
+}
+
+/// The size of the profiler's table up to C API 0.112, which ended with `collect_data`.
+const OLD_TABLE_SIZE: usize = field_end::PLUGIN_Profiler_Api::collect_data;
+
+/// Whether a host has been seen that knows the larger table.
+static NEW_TABLE: AtomicBool = AtomicBool::new(false);
+
+/// The tables that were handed out.
+static TABLES: Mutex<Vec<HostPointer>> = Mutex::new(Vec::new());
+
+/// Hosts demand a table of exactly the size that they know, and crash without one, but do not say which size that is. So the
+/// table is as large as that of JAX 0.10 until a call shows that the host is newer.
+fn declared_size() -> usize {
+    if NEW_TABLE.load(Ordering::Relaxed) { PLUGIN_Profiler_Api::STRUCT_SIZE } else { OLD_TABLE_SIZE }
+}
+
+/// Learns the host's version from the size of `PJRT_Device_MemoryStats_Args`, which grew with 0.113, as the table did. Hosts call
+/// that function before they compile.
+pub(crate) fn learn_host_version(memory_stats_size: usize) {
+    if memory_stats_size < field_end::PJRT_Device_MemoryStats_Args::peak_allocated_bytes_is_set
+        || NEW_TABLE.swap(true, Ordering::Relaxed)
+    {
+        return;
+    }
+    for table in &*lock(&TABLES) {
+        // SAFETY: the table is one that `link` made, which lives as long as the process; its other fields do not change, and this
+        // one is written atomically.
+        unsafe {
+            let size = &raw mut (*table.get().cast::<PLUGIN_Profiler_Api>()).struct_size;
+            AtomicUsize::from_ptr(size).store(declared_size(), Ordering::Relaxed);
+        }
+    }
 }
 
 /// A host's session.
@@ -274,14 +310,17 @@ profiler_shims! {
         handle!(args.profiler: Session)?.stop::<C>()
     }
 
-    /// The trace: first its size, then its bytes.
+    /// The trace. Hosts that pass no buffer take the bytes from here, where they stay as long as the session, or come again with a
+    /// buffer of the size that they are told.
     collect_data(PLUGIN_Profiler_CollectData_Args) |args, C| {
         let progress = lock(&handle!(args.profiler: Session)?.0);
         let Progress::Stopped(space) = &*progress else {
             return Err(Error::failed_precondition("the session has no trace: start and stop it first"));
         };
         let buffer: *mut u8 = input!(args.buffer);
-        if !buffer.is_null() {
+        if buffer.is_null() {
+            output!(args.buffer = space.as_ptr().cast_mut());
+        } else {
             let room = input!(args.buffer_size_in_bytes);
             if room < space.len() {
                 return Err(Error::invalid_argument(format!("a trace of {} bytes needs more than {room}", space.len())));
