@@ -84,7 +84,9 @@ fn all_waits_for_the_last() {
     let all = Event::all(vec![one, two]);
     all.wait().unwrap();
     assert!(seen_one.is_ready() && seen_two.is_ready());
-    threads.map(|thread| thread.join().unwrap());
+    for thread in threads {
+        thread.join().unwrap();
+    }
 }
 
 fn promise_reaches_receiver() {
