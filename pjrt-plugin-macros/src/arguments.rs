@@ -77,8 +77,25 @@ fn parse_api_minor(input: ParseStream<'_>, name: &Ident) -> Result<LitInt> {
     }
 }
 
-/// The traits that `extensions(...)` can name.
-const EXTENSIONS: &[&str] = &["Shardings"];
+/// The traits that `extensions(...)` can name, each with its constructor among those of `Extension`.
+const EXTENSIONS: &[(&str, &str)] = &[
+    ("Callbacks", "callbacks"),
+    ("CrossHostTransfers", "cross_host_transfers"),
+    ("ExecutableMetadata", "executable_metadata"),
+    ("Ffi", "ffi"),
+    ("HostMemoryAllocator", "host_memory_allocator"),
+    ("PhaseCompile", "phase_compile"),
+    ("Profiler", "profiler"),
+    ("RawBuffers", "raw_buffers"),
+    ("Shardings", "shardings"),
+    ("VendorExtension", "vendor"),
+];
+
+/// The constructor of an extension that [`Arguments::extensions`] names.
+pub(crate) fn constructor(name: &Ident) -> Ident {
+    let known = EXTENSIONS.iter().find(|(extension, _)| name == extension);
+    Ident::new(known.map_or("", |(_, constructor)| constructor), name.span())
+}
 
 /// Reads a list of names of extension traits.
 fn parse_extensions(input: ParseStream<'_>, name: &Ident) -> Result<Vec<Ident>> {
@@ -92,9 +109,10 @@ fn parse_extensions(input: ParseStream<'_>, name: &Ident) -> Result<Vec<Ident>> 
     parenthesized!(list in input);
     let mut names: Vec<Ident> = Vec::new();
     for path in Punctuated::<Path, Token![,]>::parse_terminated(&list)? {
-        let known = path.get_ident().filter(|name| EXTENSIONS.iter().any(|known| name == known));
+        let known = path.get_ident().filter(|name| EXTENSIONS.iter().any(|(known, _)| name == known));
         let Some(known) = known else {
-            let list = EXTENSIONS.join("`, `");
+            let list: Vec<&str> = EXTENSIONS.iter().map(|(name, _)| *name).collect();
+            let list = list.join("`, `");
             return Err(Error::new_spanned(path, format!("unknown extension; the SDK has: `{list}`")));
         };
         if names.contains(known) {

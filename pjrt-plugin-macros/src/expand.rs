@@ -2,9 +2,9 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{Error, Ident, Item, ItemImpl, Result};
+use syn::{Error, Item, ItemImpl, Result};
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, constructor};
 
 /// The impl as it was, followed by the export, or by a compile error that points at what is wrong.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -20,9 +20,8 @@ fn export(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
         Some(minor) => quote! { ::core::option::Option::Some(#minor) },
         None => quote! { ::core::option::Option::None },
     };
-    // The constructor has the trait's name in lower case, and the name's place, so that errors point at it.
-    let extensions =
-        arguments.extensions.iter().map(|name| Ident::new(&name.to_string().to_lowercase(), name.span()));
+    // The constructor has the name's place, so that errors point at it.
+    let extensions = arguments.extensions.iter().map(constructor);
     Ok(quote! {
         const _: () = {
             static API: ::pjrt_plugin::__private::Export = ::pjrt_plugin::__private::Export::new();

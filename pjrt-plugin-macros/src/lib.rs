@@ -28,7 +28,8 @@ use proc_macro::TokenStream;
 ///
 /// * `api_minor = N`: the minor version of the C API that the plugin reports, where the newest that the SDK knows is
 ///   not wanted. Hosts then take the plugin for one built with that version, and see no function added later.
-/// * `extensions(...)`: the optional extension traits that the plugin implements: `Shardings`.
+/// * `extensions(...)`: the optional extension traits that the plugin implements, such as `Shardings` and `Profiler`:
+///   the public traits of `pjrt_plugin::ext`.
 ///
 /// The impl must be one of `PjrtClient`, and for a concrete type: a table of function pointers cannot be generic.
 #[proc_macro_attribute]

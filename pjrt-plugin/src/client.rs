@@ -138,6 +138,11 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
         let _ = processes;
     }
 
+    /// The process ends while the client lives: some hosts, PyTorch/XLA among them, never destroy theirs. The last chance to give
+    /// back what outlives a process, such as a lock on a device. Otherwise dropping the client is the end, and this is not called.
+    /// Other threads may still run, and the host may be in the middle of a call.
+    fn process_exit(&self) {}
+
     /// Compiles a program (`PJRT_Compile`, and the first half of `PJRT_Client_Compile`).
     ///
     /// # Errors

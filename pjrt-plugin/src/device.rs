@@ -43,6 +43,7 @@ pub struct DeviceDescription {
     display: String,
     debug: String,
     attributes: Vec<(String, AttributeValue)>,
+    memories: Vec<Memory>,
 }
 
 impl DeviceDescription {
@@ -52,7 +53,15 @@ impl DeviceDescription {
     pub fn new(id: DeviceId, kind: impl Into<String>) -> Self {
         let kind = kind.into();
         let display = format!("{kind}(id={id})");
-        Self { id, process_index: 0, debug: display.clone(), display, kind, attributes: Vec::new() }
+        Self {
+            id,
+            process_index: 0,
+            debug: display.clone(),
+            display,
+            kind,
+            attributes: Vec::new(),
+            memories: Vec::new(),
+        }
     }
 
     /// The process that owns it.
@@ -83,6 +92,14 @@ impl DeviceDescription {
         let name = name.into();
         self.attributes.retain(|(existing, _)| *existing != name);
         self.attributes.push((name, value.into()));
+        self
+    }
+
+    /// The memories, the default one first, of a device that is only described: of one that is there,
+    /// [`PjrtDevice::memories`] says them.
+    #[must_use]
+    pub fn with_memories(mut self, memories: impl Into<Vec<Memory>>) -> Self {
+        self.memories = memories.into();
         self
     }
 
@@ -120,5 +137,11 @@ impl DeviceDescription {
     #[must_use]
     pub fn attributes(&self) -> &[(String, AttributeValue)] {
         &self.attributes
+    }
+
+    /// The memories, the default one first.
+    #[must_use]
+    pub fn memories(&self) -> &[Memory] {
+        &self.memories
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 macro_rules! element_types {
-    ($($variant:ident $number:literal $name:literal $bits:literal $doc:literal;)*) => {
+    ($($variant:ident $number:literal $xla:literal $name:literal $bits:literal $doc:literal;)*) => {
         /// The type of an array's elements (`PJRT_Buffer_Type`).
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u32)]
@@ -26,44 +26,51 @@ macro_rules! element_types {
             pub const fn bits(self) -> usize {
                 match self { $(Self::$variant => $bits,)* }
             }
+
+            /// The number that XLA's protocol buffers and its FFI have for it (`xla.PrimitiveType`), which is another than
+            /// the C API's.
+            #[must_use]
+            pub(crate) const fn xla_number(self) -> u32 {
+                match self { $(Self::$variant => $xla,)* }
+            }
         }
     };
 }
 
 element_types! {
-    Pred 1 "pred" 8 "A truth value, one byte, 0 or 1.";
-    S8 2 "s8" 8 "A signed integer of 8 bits.";
-    S16 3 "s16" 16 "A signed integer of 16 bits.";
-    S32 4 "s32" 32 "A signed integer of 32 bits.";
-    S64 5 "s64" 64 "A signed integer of 64 bits.";
-    U8 6 "u8" 8 "An unsigned integer of 8 bits.";
-    U16 7 "u16" 16 "An unsigned integer of 16 bits.";
-    U32 8 "u32" 32 "An unsigned integer of 32 bits.";
-    U64 9 "u64" 64 "An unsigned integer of 64 bits.";
-    F16 10 "f16" 16 "IEEE half precision.";
-    F32 11 "f32" 32 "IEEE single precision.";
-    F64 12 "f64" 64 "IEEE double precision.";
-    Bf16 13 "bf16" 16 "The upper half of a single precision number.";
-    C64 14 "c64" 64 "A complex number of two `f32`, real part first.";
-    C128 15 "c128" 128 "A complex number of two `f64`, real part first.";
-    F8E5M2 16 "f8e5m2" 8 "5 bits of exponent, 2 of mantissa, IEEE-like.";
-    F8E4M3FN 17 "f8e4m3fn" 8 "4 bits of exponent, 3 of mantissa, finite only, with NaN.";
-    F8E4M3B11FNUZ 18 "f8e4m3b11fnuz" 8 "As `F8E4M3FNUZ`, with bias 11.";
-    F8E5M2FNUZ 19 "f8e5m2fnuz" 8 "As `F8E5M2`, finite only, one NaN, no negative zero.";
-    F8E4M3FNUZ 20 "f8e4m3fnuz" 8 "4 bits of exponent, 3 of mantissa, finite only, one NaN, no negative zero.";
-    S4 21 "s4" 4 "A signed integer of 4 bits.";
-    U4 22 "u4" 4 "An unsigned integer of 4 bits.";
-    Token 23 "token" 0 "No data: orders side effects.";
-    S2 24 "s2" 2 "A signed integer of 2 bits.";
-    U2 25 "u2" 2 "An unsigned integer of 2 bits.";
-    F8E4M3 26 "f8e4m3" 8 "4 bits of exponent, 3 of mantissa, IEEE-like.";
-    F8E3M4 27 "f8e3m4" 8 "3 bits of exponent, 4 of mantissa, IEEE-like.";
-    F8E8M0FNU 28 "f8e8m0fnu" 8 "8 bits of exponent and nothing else: a scale.";
-    F4E2M1FN 29 "f4e2m1fn" 4 "2 bits of exponent, 1 of mantissa, finite only.";
-    S1 30 "s1" 1 "A signed integer of 1 bit: 0 or -1.";
-    U1 31 "u1" 1 "An unsigned integer of 1 bit.";
-    F6E2M3FN 32 "f6e2m3fn" 6 "2 bits of exponent, 3 of mantissa, finite only.";
-    F6E3M2FN 33 "f6e3m2fn" 6 "3 bits of exponent, 2 of mantissa, finite only.";
+    Pred 1 1 "pred" 8 "A truth value, one byte, 0 or 1.";
+    S8 2 2 "s8" 8 "A signed integer of 8 bits.";
+    S16 3 3 "s16" 16 "A signed integer of 16 bits.";
+    S32 4 4 "s32" 32 "A signed integer of 32 bits.";
+    S64 5 5 "s64" 64 "A signed integer of 64 bits.";
+    U8 6 6 "u8" 8 "An unsigned integer of 8 bits.";
+    U16 7 7 "u16" 16 "An unsigned integer of 16 bits.";
+    U32 8 8 "u32" 32 "An unsigned integer of 32 bits.";
+    U64 9 9 "u64" 64 "An unsigned integer of 64 bits.";
+    F16 10 10 "f16" 16 "IEEE half precision.";
+    F32 11 11 "f32" 32 "IEEE single precision.";
+    F64 12 12 "f64" 64 "IEEE double precision.";
+    Bf16 13 16 "bf16" 16 "The upper half of a single precision number.";
+    C64 14 15 "c64" 64 "A complex number of two `f32`, real part first.";
+    C128 15 18 "c128" 128 "A complex number of two `f64`, real part first.";
+    F8E5M2 16 19 "f8e5m2" 8 "5 bits of exponent, 2 of mantissa, IEEE-like.";
+    F8E4M3FN 17 20 "f8e4m3fn" 8 "4 bits of exponent, 3 of mantissa, finite only, with NaN.";
+    F8E4M3B11FNUZ 18 23 "f8e4m3b11fnuz" 8 "As `F8E4M3FNUZ`, with bias 11.";
+    F8E5M2FNUZ 19 24 "f8e5m2fnuz" 8 "As `F8E5M2`, finite only, one NaN, no negative zero.";
+    F8E4M3FNUZ 20 25 "f8e4m3fnuz" 8 "4 bits of exponent, 3 of mantissa, finite only, one NaN, no negative zero.";
+    S4 21 21 "s4" 4 "A signed integer of 4 bits.";
+    U4 22 22 "u4" 4 "An unsigned integer of 4 bits.";
+    Token 23 17 "token" 0 "No data: orders side effects.";
+    S2 24 26 "s2" 2 "A signed integer of 2 bits.";
+    U2 25 27 "u2" 2 "An unsigned integer of 2 bits.";
+    F8E4M3 26 28 "f8e4m3" 8 "4 bits of exponent, 3 of mantissa, IEEE-like.";
+    F8E3M4 27 29 "f8e3m4" 8 "3 bits of exponent, 4 of mantissa, IEEE-like.";
+    F8E8M0FNU 28 33 "f8e8m0fnu" 8 "8 bits of exponent and nothing else: a scale.";
+    F4E2M1FN 29 32 "f4e2m1fn" 4 "2 bits of exponent, 1 of mantissa, finite only.";
+    S1 30 30 "s1" 1 "A signed integer of 1 bit: 0 or -1.";
+    U1 31 31 "u1" 1 "An unsigned integer of 1 bit.";
+    F6E2M3FN 32 34 "f6e2m3fn" 6 "2 bits of exponent, 3 of mantissa, finite only.";
+    F6E3M2FN 33 35 "f6e3m2fn" 6 "3 bits of exponent, 2 of mantissa, finite only.";
 }
 
 impl ElementType {

@@ -1,15 +1,12 @@
 //! Events: completion of asynchronous work.
 
-use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
 
 use crate::abi::guard;
+use crate::callbacks::{Callback, call_back};
 use crate::error::{Error, Result};
-use crate::sync::{lock, wait};
+use crate::sync::{Arc, AtomicU8, Condvar, Mutex, Ordering, lock, wait};
 
 /// The completion of something, with or without an error. Cloning gives another handle to the same completion.
 ///
@@ -19,8 +16,6 @@ pub struct Event(Option<Arc<State>>);
 
 /// The right and the duty to complete an [`Event`]. Dropping it completes the event with an INTERNAL error.
 pub struct EventSource(Option<Arc<State>>);
-
-type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// `phase` says without a lock whether the event is complete; `error` and `waiting` change under the lock, and `error`
 /// does not change any more once `phase` has left PENDING.
@@ -79,41 +74,6 @@ impl State {
             call_back(waiting, &outcome);
         }
         true
-    }
-}
-
-/// How deep the completion of one event may complete others in its callbacks. A long chain of executions that wait for each
-/// other must not become a deep stack.
-const MAX_DEPTH: usize = 16;
-
-thread_local! {
-    /// How many completions are under way on this thread, one in a callback of the other.
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// Callbacks that wait for the outermost of them, because they came too deep.
-    static DEFERRED: RefCell<Vec<(Vec<Callback>, Result<()>)>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Runs the callbacks of an event. Where that would nest too deep they run soon after, on the same thread.
-fn call_back(waiting: Vec<Callback>, outcome: &Result<()>) {
-    let depth = DEPTH.get();
-    if depth >= MAX_DEPTH {
-        DEFERRED.with_borrow_mut(|deferred| deferred.push((waiting, outcome.clone())));
-        return;
-    }
-    DEPTH.set(depth + 1);
-    call_all(waiting, outcome);
-    if depth == 0 {
-        while let Some((waiting, outcome)) = DEFERRED.with_borrow_mut(Vec::pop) {
-            call_all(waiting, &outcome);
-        }
-    }
-    DEPTH.set(depth);
-}
-
-fn call_all(waiting: Vec<Callback>, outcome: &Result<()>) {
-    for callback in waiting {
-        // One callback that panics must not keep the others from running; the panic hook has reported it.
-        let _ = catch_unwind(AssertUnwindSafe(|| callback(outcome.clone())));
     }
 }
 

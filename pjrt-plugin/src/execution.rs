@@ -1,16 +1,17 @@
 //! Executions: a program's inputs on their way in, the promise of its outputs on the way out.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::abi::guard;
 use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::event::{Event, EventSource, after};
+use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
-use crate::storage::{Held, Slot};
-use crate::sync::lock;
+use crate::launch::{Launch, Outputs};
+use crate::storage::{Held, Taken};
 
 /// One launch of a program on all of its devices (`PJRT_LoadedExecutable_Execute`).
 ///
@@ -19,7 +20,8 @@ use crate::sync::lock;
 /// or a queue. An input that is in error fails it without the author's doing.
 pub struct Execution<C: PjrtClient> {
     launch: Launched<C::Buffer>,
-    inputs: Vec<Vec<Held<C::Buffer>>>,
+    /// Those of the first device, then those of the second, and so on.
+    inputs: Vec<Held<C::Buffer>>,
     /// Whether the data of all inputs was there from the start.
     settled: bool,
     target: Target,
@@ -30,6 +32,7 @@ pub(crate) struct Target {
     pub(crate) devices: Arc<[DeviceId]>,
     pub(crate) launch_id: i32,
     pub(crate) callbacks: HostCallbacks,
+    pub(crate) user_data: UserData,
 }
 
 /// An [`Execution`] whose inputs have storage: it can be run.
@@ -75,16 +78,12 @@ pub struct Completion {
 
 impl<C: PjrtClient> Execution<C> {
     pub(crate) fn new(
-        inputs: Vec<Vec<Held<C::Buffer>>>,
+        inputs: Vec<Held<C::Buffer>>,
         target: Target,
         num_outputs: usize,
     ) -> (Self, Arc<Launch<C::Buffer>>) {
-        let launch = Arc::new(Launch {
-            progress: Mutex::new(Progress::Running),
-            num_devices: inputs.len(),
-            num_outputs,
-        });
-        let settled = inputs.iter().flatten().all(Held::is_settled);
+        let launch = Arc::new(Launch::new(target.devices.len(), num_outputs));
+        let settled = inputs.iter().all(Held::is_settled);
         (Self { launch: Launched(Some(Arc::clone(&launch))), inputs, settled, target }, launch)
     }
 
@@ -106,6 +105,12 @@ impl<C: PjrtClient> Execution<C> {
     #[must_use]
     pub fn host_callbacks(&self) -> &HostCallbacks {
         &self.target.callbacks
+    }
+
+    /// What the host handed to the handlers of custom calls; nothing without the [`Ffi`](crate::ext::Ffi) extension.
+    #[must_use]
+    pub fn user_data(&self) -> &UserData {
+        &self.target.user_data
     }
 
     /// Runs a closure once the data of all inputs is there: now, or on the thread that makes the last of them ready.
@@ -132,7 +137,7 @@ impl<C: PjrtClient> Execution<C> {
             None => run(ReadyExecution::new(execution)),
         };
         let waiting: Vec<Event> =
-            self.inputs.iter().flatten().flat_map(&events).filter(|event| !event.is_ready()).collect();
+            self.inputs.iter().flat_map(&events).filter(|event| !event.is_ready()).collect();
         if waiting.is_empty() {
             start(self);
         } else {
@@ -146,7 +151,7 @@ impl<C: PjrtClient> Execution<C> {
     ///
     /// The execution itself, if some input is not ready or is in error.
     pub fn try_ready(self) -> Result<ReadyExecution<C>, Self> {
-        if self.inputs.iter().flatten().all(|held| matches!(held.outcome(), Some(Ok(())))) {
+        if self.inputs.iter().all(|held| matches!(held.outcome(), Some(Ok(())))) {
             Ok(ReadyExecution::new(self))
         } else {
             Err(self)
@@ -158,18 +163,25 @@ impl<C: PjrtClient> Execution<C> {
         self.launch.finish(Err(error), Event::ready());
     }
 
+    /// The inputs of each device.
+    fn by_device<'a>(&self, inputs: &'a [Held<C::Buffer>]) -> impl Iterator<Item = &'a [Held<C::Buffer>]> {
+        let num_devices = self.target.devices.len();
+        let num_arguments = inputs.len() / num_devices.max(1);
+        (0..num_devices).map(move |device| &inputs[device * num_arguments..(device + 1) * num_arguments])
+    }
+
     /// The error of the first input that has one.
     pub(crate) fn input_error(&self) -> Option<Error> {
         if self.settled {
             return None;
         }
-        self.inputs.iter().flatten().find_map(|held| held.outcome()?.err())
+        self.inputs.iter().find_map(|held| held.outcome()?.err())
     }
 }
 
 impl<C: PjrtClient> ReadyExecution<C> {
     fn new(execution: Execution<C>) -> Self {
-        let pending = execution.inputs.iter().flatten().filter(|held| !held.ready.is_ready());
+        let pending = execution.inputs.iter().filter(|held| !held.ready.is_ready());
         let pending = pending.map(|held| held.ready.clone()).collect();
         Self { execution, pending }
     }
@@ -192,21 +204,43 @@ impl<C: PjrtClient> ReadyExecution<C> {
         self.execution.host_callbacks()
     }
 
+    /// What the host handed to the handlers of custom calls; see [`Execution::user_data`].
+    #[must_use]
+    pub fn user_data(&self) -> &UserData {
+        self.execution.user_data()
+    }
+
     /// When the data of each input is there, by device and argument, until [`take_inputs`](Self::take_inputs). Of use
     /// after [`Execution::when_allocated`] only.
     #[must_use]
     pub fn ready_events(&self) -> Vec<Vec<Event>> {
-        let device = |held: &Vec<Held<C::Buffer>>| held.iter().map(|held| held.ready.clone()).collect();
-        self.execution.inputs.iter().map(device).collect()
+        let ready = |held: &Held<C::Buffer>| held.ready.clone();
+        let by_device = self.execution.by_device(&self.execution.inputs);
+        by_device.map(|inputs| inputs.iter().map(ready).collect()).collect()
     }
 
     /// The inputs, by device and argument; a second call gives none. A donated input of which nobody else holds the storage
     /// comes as [`Input::Donated`].
     #[must_use]
     pub fn take_inputs(&mut self) -> Vec<Vec<Input<C::Buffer>>> {
-        let inputs = std::mem::take(&mut self.execution.inputs);
-        // Every input has storage here, so none is left out.
-        inputs.into_iter().map(|device| device.into_iter().filter_map(Input::of).collect()).collect()
+        let num_devices = self.execution.target.devices.len();
+        let all = std::mem::take(&mut self.execution.inputs);
+        let num_arguments = all.len() / num_devices.max(1);
+        let mut all = all.into_iter();
+        let device = |_| {
+            let mut inputs = Vec::with_capacity(num_arguments);
+            // Every input has storage here, so none is left out.
+            for held in all.by_ref().take(num_arguments) {
+                if held.donated {
+                    inputs.extend(Input::of(held));
+                } else if let Ok(storage) = held.claim.redeem() {
+                    // Nearly all are shared. By the other way each would move the size of whole storage several times.
+                    inputs.push(Input::Shared(storage));
+                }
+            }
+            inputs
+        };
+        (0..num_devices).map(device).collect()
     }
 
     /// The outputs, by device and output, with their data.
@@ -241,11 +275,10 @@ impl<C: PjrtClient> ReadyExecution<C> {
 
 impl<B> Input<B> {
     fn of(held: Held<B>) -> Option<Self> {
-        let storage = held.claim.redeem().ok()?;
-        if !held.donated {
-            return Some(Self::Shared(storage));
-        }
-        Some(Arc::try_unwrap(storage).map_or_else(Self::Shared, Self::Donated))
+        Some(match held.take().ok()? {
+            Taken::Shared(storage) => Self::Shared(storage),
+            Taken::Whole(storage) => Self::Donated(storage),
+        })
     }
 }
 
@@ -259,134 +292,6 @@ impl Completion {
     /// The data of the outputs will never be there.
     pub fn fail(self, error: Error) {
         self.source.complete(Err(error));
-    }
-}
-
-/// What an author gives: by device and output.
-type Outputs<B> = Vec<Vec<B>>;
-
-/// Where an execution and the buffers of its outputs meet. The execution may finish before the host's buffers are made
-/// (then they are made ready, with nothing to wait for) or after (then it fills them).
-pub(crate) struct Launch<B> {
-    progress: Mutex<Progress<B>>,
-    num_devices: usize,
-    num_outputs: usize,
-}
-
-enum Progress<B> {
-    /// Neither has the execution finished nor are there buffers.
-    Running,
-    /// The execution came first.
-    Finished(Finished<B>),
-    /// The buffers came first.
-    Attached(Attached<B>),
-    /// They have met.
-    Over,
-}
-
-/// What an execution ended with: outputs whose data is there once the event is complete, or an error.
-pub(crate) struct Finished<B> {
-    pub(crate) outputs: Result<Outputs<B>>,
-    pub(crate) ready: Event,
-}
-
-struct Attached<B> {
-    slots: Vec<Arc<Slot<B>>>,
-    allocated: EventSource,
-    ready: EventSource,
-}
-
-/// What the host's buffers are made of.
-pub(crate) enum Outcome<B> {
-    Finished(Finished<B>),
-    /// One slot per output, device by device, and what all of them wait for.
-    Pending {
-        slots: Vec<Arc<Slot<B>>>,
-        allocated: Event,
-        ready: Event,
-    },
-}
-
-impl<B> Launch<B> {
-    /// Says how to make the host's buffers. To be called once, when the author's `execute` has returned.
-    pub(crate) fn attach(&self) -> Outcome<B> {
-        let mut progress = lock(&self.progress);
-        match std::mem::replace(&mut *progress, Progress::Over) {
-            Progress::Finished(finished) => Outcome::Finished(finished),
-            Progress::Running | Progress::Attached(_) | Progress::Over => {
-                let slots: Vec<_> = (0..self.num_devices * self.num_outputs).map(|_| Slot::new()).collect();
-                let (allocated_source, allocated) = Event::pending();
-                let (ready_source, ready) = Event::pending();
-                let attached =
-                    Attached { slots: slots.clone(), allocated: allocated_source, ready: ready_source };
-                *progress = Progress::Attached(attached);
-                Outcome::Pending { slots, allocated, ready }
-            }
-        }
-    }
-
-    fn finish(&self, outputs: Result<Outputs<B>>, ready: Event) {
-        let outputs = outputs.and_then(|outputs| self.check(outputs));
-        let mut progress = lock(&self.progress);
-        match std::mem::replace(&mut *progress, Progress::Over) {
-            Progress::Running => *progress = Progress::Finished(Finished { outputs, ready }),
-            Progress::Attached(attached) => {
-                drop(progress);
-                attached.fill(outputs, ready);
-            }
-            Progress::Finished(_) | Progress::Over => {}
-        }
-    }
-
-    /// Puts an error into the outputs, if the execution has not given them yet; what it gives later is dropped.
-    pub(crate) fn poison(&self, error: Error) -> bool {
-        let mut progress = lock(&self.progress);
-        match std::mem::replace(&mut *progress, Progress::Over) {
-            Progress::Attached(attached) => {
-                drop(progress);
-                attached.fill(Err(error), Event::ready());
-                true
-            }
-            other => {
-                *progress = other;
-                false
-            }
-        }
-    }
-
-    fn check(&self, outputs: Outputs<B>) -> Result<Outputs<B>> {
-        if outputs.len() == self.num_devices && outputs.iter().all(|device| device.len() == self.num_outputs)
-        {
-            return Ok(outputs);
-        }
-        Err(Error::internal(format!(
-            "the program has {} outputs on each of {} devices, but the plugin gave {:?}",
-            self.num_outputs,
-            self.num_devices,
-            outputs.iter().map(Vec::len).collect::<Vec<_>>()
-        )))
-    }
-}
-
-impl<B> Attached<B> {
-    fn fill(self, outputs: Result<Outputs<B>>, ready: Event) {
-        match outputs {
-            Ok(outputs) => {
-                for (slot, output) in self.slots.into_iter().zip(outputs.into_iter().flatten()) {
-                    slot.fill(Ok(Arc::new(output)));
-                }
-                self.allocated.complete(Ok(()));
-                let source = self.ready;
-                ready.on_ready(move |outcome| source.complete(outcome));
-            }
-            Err(error) => {
-                for slot in self.slots {
-                    slot.fill(Err(error.clone()));
-                }
-                self.allocated.complete(Err(error.clone()));
-                self.ready.complete(Err(error));
-            }
-        }
     }
 }
 

@@ -147,7 +147,9 @@
 //! * **Callbacks into the host** (JAX's `pure_callback`, `jax.debug.print`): [`Execution::host_callbacks`].
 //! * **Several devices**: [`PjrtClient::devices`]; an execution carries all of its devices at once.
 //! * **Several processes**: [`ClientConfig`] has the process's number and the [`KeyValueStore`] that they share.
-//! * **Options**: [`PjrtClient::CREATE_OPTIONS`].
+//! * **Options**: [`PjrtClient::CREATE_OPTIONS`], and [`CompileOptions::compiler_options`] for those of the compiler.
+//! * **Extensions**, what only some devices have: traits in [`ext`] that a plugin opts into, such as [`ext::Profiler`] and
+//!   [`ext::Ffi`].
 //! * **Tests**: [`api_table`] gives the table without exporting it.
 //!
 //! # Threads
@@ -174,6 +176,7 @@ compile_error!(
 mod abi;
 pub mod attributes;
 pub mod buffer;
+mod callbacks;
 pub mod client;
 pub mod compile_options;
 pub mod device;
@@ -188,6 +191,7 @@ mod fingerprint;
 pub mod host_buffer;
 pub mod host_callback;
 pub mod kv_store;
+mod launch;
 pub mod layout;
 pub mod memory;
 pub mod options;

@@ -144,13 +144,22 @@ impl Options {
     ///
     /// INVALID_ARGUMENT for a name that is not declared, naming the nearest one, and for a value of the wrong type.
     pub fn new(specs: &[OptionSpec], given: Vec<(String, OptionValue)>) -> Result<Self> {
+        Self::read(specs, given, &CREATE)
+    }
+
+    /// [`new`](Self::new) with other words in its errors.
+    pub(crate) fn read(
+        specs: &[OptionSpec],
+        given: Vec<(String, OptionValue)>,
+        words: &Words,
+    ) -> Result<Self> {
         let mut values: Vec<(&'static str, OptionValue)> =
             specs.iter().map(|spec| (spec.name, spec.default.into())).collect();
         for (name, value) in given {
             let Some((spec, slot)) = specs.iter().zip(&mut values).find(|(spec, _)| spec.name == name) else {
-                return Err(unknown_option(&name, specs));
+                return Err(unknown_option(&name, specs, words));
             };
-            slot.1 = convert(spec, value)?;
+            slot.1 = convert(spec, value, words)?;
         }
         Ok(Self { values })
     }
@@ -170,9 +179,27 @@ impl Options {
     }
 }
 
-fn unknown_option(name: &str, specs: &[OptionSpec]) -> Error {
-    let error =
-        Error::invalid_argument(format!("Unexpected option name passed to PJRT_Client_Create: {name}"));
+/// What errors about options say. The texts are those of XLA's plugins, which tests of hosts look for.
+pub(crate) struct Words {
+    /// Before the name of an option that is not there, and after it.
+    unknown: (&'static str, &'static str),
+    /// What the options are for.
+    passed_to: &'static str,
+}
+
+/// Options with which a client is created.
+const CREATE: Words = Words {
+    unknown: ("Unexpected option name passed to PJRT_Client_Create: ", ""),
+    passed_to: "PJRT_Client_Create",
+};
+
+/// Options of the compiler.
+pub(crate) const COMPILE: Words =
+    Words { unknown: ("No such compile option: '", "'"), passed_to: "the compiler" };
+
+fn unknown_option(name: &str, specs: &[OptionSpec], words: &Words) -> Error {
+    let (before, after) = words.unknown;
+    let error = Error::invalid_argument(format!("{before}{name}{after}"));
     if let Some(nearest) = nearest(name, specs.iter().map(|spec| spec.name)) {
         return error.with_hint(format!("did you mean '{nearest}'?"));
     }
@@ -184,7 +211,7 @@ fn unknown_option(name: &str, specs: &[OptionSpec]) -> Error {
     }
 }
 
-fn convert(spec: &OptionSpec, value: OptionValue) -> Result<OptionValue> {
+fn convert(spec: &OptionSpec, value: OptionValue, words: &Words) -> Result<OptionValue> {
     let declared = OptionValue::from(spec.default);
     if std::mem::discriminant(&declared) == std::mem::discriminant(&value) {
         return Ok(value);
@@ -200,8 +227,9 @@ fn convert(spec: &OptionSpec, value: OptionValue) -> Result<OptionValue> {
             other => other.type_name().to_owned(),
         };
         Error::invalid_argument(format!(
-            "Option '{}' passed to PJRT_Client_Create must be {}, not {found}",
+            "Option '{}' passed to {} must be {}, not {found}",
             spec.name,
+            words.passed_to,
             declared.type_name()
         ))
         .with_hint(spec.meaning)

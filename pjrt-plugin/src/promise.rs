@@ -1,12 +1,11 @@
 //! Values now or later.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
 
 use crate::abi::guard;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::sync::lock;
+use crate::sync::{Arc, Mutex, lock};
 
 /// A value that is there, or will be.
 ///

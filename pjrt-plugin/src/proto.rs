@@ -17,8 +17,13 @@ pub(crate) struct CompileOptions {
     pub(crate) build: Option<BuildOptions>,
     #[prost(bool, tag = "4")]
     pub(crate) compile_portable_executable: bool,
+    #[prost(int64, tag = "5")]
+    pub(crate) profile_version: i64,
     #[prost(btree_map = "string, message", tag = "7")]
     pub(crate) overrides: BTreeMap<String, Override>,
+    /// `PrecisionConfig.Precision`.
+    #[prost(int32, tag = "10")]
+    pub(crate) matrix_unit_operand_precision: i32,
 }
 
 /// `ExecutableBuildOptionsProto`.
@@ -26,26 +31,42 @@ pub(crate) struct CompileOptions {
 pub(crate) struct BuildOptions {
     #[prost(int64, tag = "1")]
     pub(crate) device_ordinal: i64,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) result_layout: Option<Shape>,
     #[prost(int64, tag = "4")]
     pub(crate) num_replicas: i64,
     #[prost(int64, tag = "5")]
     pub(crate) num_partitions: i64,
     #[prost(bool, tag = "6")]
     pub(crate) use_spmd_partitioning: bool,
+    #[prost(bool, tag = "7")]
+    pub(crate) use_auto_spmd_partitioning: bool,
     #[prost(message, optional, tag = "9")]
     pub(crate) device_assignment: Option<DeviceAssignment>,
     #[prost(bool, tag = "10")]
     pub(crate) alias_passthrough_params: bool,
     #[prost(bool, repeated, tag = "12")]
     pub(crate) allow_propagation_to_output: Vec<bool>,
+    #[prost(bytes = "vec", tag = "14")]
+    pub(crate) fdo_profile: Vec<u8>,
     #[prost(int64, tag = "15")]
     pub(crate) device_memory_size: i64,
+    #[prost(int64, repeated, tag = "16")]
+    pub(crate) auto_mesh_shape: Vec<i64>,
+    #[prost(int64, repeated, tag = "17")]
+    pub(crate) auto_mesh_ids: Vec<i64>,
     #[prost(bool, repeated, tag = "18")]
     pub(crate) allow_propagation_to_parameters: Vec<bool>,
     #[prost(bool, tag = "19")]
     pub(crate) use_shardy_partitioner: bool,
+    #[prost(int32, tag = "22")]
+    pub(crate) process_index: i32,
+    #[prost(int32, tag = "23")]
+    pub(crate) process_count: i32,
     #[prost(int32, tag = "24")]
     pub(crate) optimization_level: i32,
+    #[prost(int32, tag = "25")]
+    pub(crate) memory_fitting_level: i32,
 }
 
 /// `OptionOverrideProto`.
@@ -71,10 +92,16 @@ pub(crate) enum OverrideValue {
 /// `ShapeProto`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Shape {
+    /// `PrimitiveType`.
+    #[prost(uint32, tag = "2")]
+    pub(crate) element_type: u32,
     #[prost(int64, repeated, tag = "3")]
     pub(crate) dimensions: Vec<i64>,
     #[prost(message, optional, tag = "5")]
     pub(crate) layout: Option<Layout>,
+    /// One for each dimension.
+    #[prost(bool, repeated, tag = "6")]
+    pub(crate) is_dynamic_dimension: Vec<bool>,
 }
 
 /// `LayoutProto`.
@@ -82,6 +109,15 @@ pub(crate) struct Shape {
 pub(crate) struct Layout {
     #[prost(int64, repeated, tag = "1")]
     pub(crate) minor_to_major: Vec<i64>,
+    #[prost(message, repeated, tag = "6")]
+    pub(crate) tiles: Vec<Tile>,
+}
+
+/// `TileProto`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Tile {
+    #[prost(int64, repeated, tag = "1")]
+    pub(crate) dimensions: Vec<i64>,
 }
 
 /// `DeviceAssignmentProto`. A computation is what a partition is elsewhere.
@@ -132,6 +168,21 @@ pub(crate) struct Device {
     pub(crate) debug: String,
     #[prost(message, repeated, tag = "6")]
     pub(crate) attributes: Vec<Attribute>,
+    #[prost(message, repeated, tag = "7")]
+    pub(crate) memories: Vec<Memory>,
+}
+
+/// A memory of a device of a topology.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Memory {
+    #[prost(int32, tag = "1")]
+    pub(crate) id: i32,
+    #[prost(string, tag = "2")]
+    pub(crate) kind: String,
+    #[prost(int32, tag = "3")]
+    pub(crate) kind_id: i32,
+    #[prost(bool, tag = "4")]
+    pub(crate) host_accessible: bool,
 }
 
 /// An attribute of a topology or a device.
@@ -192,4 +243,21 @@ pub(crate) struct OpSharding {
     pub(crate) tile_assignment_devices: Vec<i64>,
     #[prost(bool, tag = "6")]
     pub(crate) replicate_on_last_tile_dim: bool,
+}
+
+/// `PjRtPartialProgramProto`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct PartialProgram {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(crate) program: Vec<u8>,
+    #[prost(string, tag = "2")]
+    pub(crate) program_format: String,
+    #[prost(string, tag = "3")]
+    pub(crate) producer_phase: String,
+    #[prost(string, repeated, tag = "4")]
+    pub(crate) consumer_phases: Vec<String>,
+    #[prost(string, tag = "5")]
+    pub(crate) version: String,
+    #[prost(string, tag = "6")]
+    pub(crate) program_name: String,
 }

@@ -1,11 +1,9 @@
 //! Claims on storage that exists or will exist, and the state of a buffer that is made of them.
 
-use std::sync::{Arc, Mutex};
-
 use crate::error::{Error, Result};
 use crate::event::{Event, EventSource};
 use crate::promise::{Pending, Source};
-use crate::sync::lock;
+use crate::sync::{Arc, Mutex, lock};
 
 /// A share in the storage of a buffer. The storage goes when the last share does; a share that is the only one can be
 /// turned into the storage itself.
@@ -53,8 +51,8 @@ impl<B> Slot<B> {
     }
 
     /// Lets the storage arrive. The slot is given up first, so that a claim that is the only one knows it.
-    pub(crate) fn fill(self: Arc<Self>, storage: Result<Arc<B>>) {
-        *lock(&self.0) = Some(storage);
+    pub(crate) fn fill(slot: Arc<Self>, storage: Result<Arc<B>>) {
+        *lock(&slot.0) = Some(storage);
     }
 }
 
@@ -258,13 +256,13 @@ impl<B> StoragePromise<B> {
     pub(crate) fn deliver_shared(self, value: Result<(Arc<B>, Event)>) {
         match value {
             Ok((storage, ready)) => {
-                self.slot.fill(Ok(storage));
+                Slot::fill(self.slot, Ok(storage));
                 self.allocated.complete(Ok(()));
                 let source = self.ready;
                 ready.on_ready(move |outcome| source.complete(outcome));
             }
             Err(error) => {
-                self.slot.fill(Err(error.clone()));
+                Slot::fill(self.slot, Err(error.clone()));
                 self.allocated.complete(Err(error.clone()));
                 self.ready.complete(Err(error));
             }
@@ -272,7 +270,24 @@ impl<B> StoragePromise<B> {
     }
 }
 
+/// Storage as an execution gets it.
+pub(crate) enum Taken<B> {
+    /// Others may hold it, too.
+    Shared(Arc<B>),
+    /// The execution consumes it: nobody else has it.
+    Whole(B),
+}
+
 impl<B> Held<B> {
+    /// Gives the share up for the storage: for all of it, if it is donated and no other share is left.
+    pub(crate) fn take(self) -> Result<Taken<B>> {
+        let storage = self.claim.redeem()?;
+        if !self.donated {
+            return Ok(Taken::Shared(storage));
+        }
+        Ok(Arc::try_unwrap(storage).map_or_else(Taken::Shared, Taken::Whole))
+    }
+
     /// Whether storage and data were there when this was taken, as they nearly always are.
     pub(crate) fn is_settled(&self) -> bool {
         self.allocated.is_settled() && self.ready.is_settled()

@@ -1,9 +1,13 @@
-//! Locks without poisoning.
+//! What threads share and wait with: the standard library's, with locks that know no poisoning. The models in `loom/` put those of
+//! a model checker in this module's place.
 //!
 //! A panic of an author's code never happens while one of this crate's locks is held, and the guarded states are
 //! consistent between any two statements, so a poisoned lock carries no information here.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
+
+pub(crate) use std::sync::atomic::{AtomicU8, Ordering};
+pub(crate) use std::sync::{Arc, Condvar, Mutex};
 
 /// Locks, ignoring poison.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

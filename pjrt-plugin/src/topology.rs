@@ -6,6 +6,7 @@ use crate::attributes::AttributeValue;
 use crate::device::{DeviceDescription, PjrtDevice};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::memory::Memory;
 use crate::proto;
 
 /// Which devices there are (`PJRT_TopologyDescription`): what a program can be compiled for without having them.
@@ -40,7 +41,8 @@ impl Topology {
         platform_version: impl Into<String>,
         devices: &[D],
     ) -> Self {
-        let devices = devices.iter().map(|device| device.description().clone()).collect();
+        let describe = |device: &D| device.description().clone().with_memories(device.memories());
+        let devices = devices.iter().map(describe).collect();
         Self::new(platform_name, platform_version, devices)
     }
 
@@ -87,6 +89,7 @@ impl Topology {
             display: device.display().to_owned(),
             debug: device.debug().to_owned(),
             attributes: device.attributes().iter().map(attribute_to_proto).collect(),
+            memories: device.memories().iter().map(memory_to_proto).collect(),
         };
         let message = proto::Topology {
             platform_id: Fingerprint::of(&[self.platform_name.as_bytes()]).low(),
@@ -111,7 +114,8 @@ impl Topology {
             let description = DeviceDescription::new(device.id, device.kind)
                 .with_process_index(device.process_index)
                 .with_display(device.display)
-                .with_debug(device.debug);
+                .with_debug(device.debug)
+                .with_memories(device.memories.into_iter().map(memory_from_proto).collect::<Vec<_>>());
             device
                 .attributes
                 .into_iter()
@@ -127,11 +131,38 @@ impl Topology {
         })
     }
 
+    /// The numbers of the memory kinds that its devices have, in the order in which the devices name them
+    /// (`PJRT_TopologyDescription_GetMemorySpaceKindIds`).
+    #[must_use]
+    pub fn memory_kind_ids(&self) -> Vec<i32> {
+        let mut ids = Vec::new();
+        for memory in self.devices.iter().flat_map(DeviceDescription::memories) {
+            if !ids.contains(&memory.kind_id()) {
+                ids.push(memory.kind_id());
+            }
+        }
+        ids
+    }
+
     /// A number that differs between topologies that differ.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         Fingerprint::of(&[&self.serialize()]).low()
     }
+}
+
+fn memory_to_proto(memory: &Memory) -> proto::Memory {
+    proto::Memory {
+        id: memory.id(),
+        kind: memory.kind().to_owned(),
+        kind_id: memory.kind_id(),
+        host_accessible: memory.is_host_accessible(),
+    }
+}
+
+fn memory_from_proto(memory: proto::Memory) -> Memory {
+    let read = Memory::new(memory.id, memory.kind).with_kind_id(memory.kind_id);
+    if memory.host_accessible { read.host_accessible() } else { read }
 }
 
 fn attribute_to_proto((name, value): &(String, AttributeValue)) -> proto::Attribute {
@@ -164,8 +195,12 @@ mod tests {
 
     #[test]
     fn topologies_come_back_as_they_were() {
-        let device =
-            DeviceDescription::new(3, "chip").with_process_index(1).with_attribute("coords", vec![1, 2]);
+        let memories =
+            [Memory::new(0, Memory::DEVICE).with_kind_id(7), Memory::new(1, "near").host_accessible()];
+        let device = DeviceDescription::new(3, "chip")
+            .with_process_index(1)
+            .with_attribute("coords", vec![1, 2])
+            .with_memories(memories);
         let topology = Topology::new("hello", "1.0", vec![device]).with_attribute("slices", 2_i64);
         let copy = Topology::deserialize(&topology.serialize()).unwrap();
         assert_eq!(copy, topology);

@@ -16,9 +16,11 @@ mod differential;
 mod fuzz;
 mod host_matrix;
 mod jax_tests;
+mod loom;
 mod lowerings;
 mod packaged;
 mod run;
+mod sanitize;
 mod test;
 mod venv;
 mod wheel;
@@ -56,6 +58,10 @@ enum Task {
     Differential(differential::Options),
     /// Run a fuzz target of pjrt-stablehlo on one core, from the programs of the folder that PJRT_CORPUS names
     Fuzz(fuzz::Options),
+    /// Run the models of events, buffers and executions in every order of their threads
+    Loom,
+    /// Run the SDK's tests, and the conformance kit on hello, under AddressSanitizer
+    Sanitize,
     /// Regenerate pjrt-sys from its C headers
     Bindgen {
         /// Write nothing; fail when the checked-in files differ
@@ -88,6 +94,8 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::ConformFaults => conform_faults::whole_matrix()?,
         Task::Differential(options) => return differential::run(&options),
         Task::Fuzz(options) => fuzz::fuzz(&options)?,
+        Task::Loom => loom::models()?,
+        Task::Sanitize => sanitize::address()?,
         Task::Bindgen { upstream: true, .. } => bindgen::compare_with_upstream()?,
         Task::Bindgen { check, .. } => bindgen::run(check)?,
     }

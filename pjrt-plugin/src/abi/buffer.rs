@@ -12,6 +12,7 @@ use crate::abi::args::{handle, input, output, output_slice, shims};
 use crate::abi::client_state::ClientState;
 use crate::abi::event::event_to_raw;
 use crate::abi::handle::{self, Handle};
+use crate::abi::upload::Place;
 use crate::buffer::PjrtBuffer;
 use crate::client::PjrtClient;
 use crate::element_type::ElementType;
@@ -30,13 +31,19 @@ pub(crate) struct BufferHandle<C: PjrtClient> {
     pub(crate) state: BufferState<C::Buffer>,
 }
 
+impl<C: PjrtClient> Drop for BufferHandle<C> {
+    fn drop(&mut self) {
+        self.client.holders.buffer_destroyed(self.memory, self.shape.host_size());
+    }
+}
+
 impl<C: PjrtClient> Handle for BufferHandle<C> {
     type Opaque = PJRT_Buffer;
     const KIND: &'static str = "PJRT_Buffer";
 }
 
 /// The type of an array, in a form that C can read. All buffers that one output of a program gives share it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Shape {
     pub(crate) element_type: ElementType,
     pub(crate) dims: Vec<i64>,
@@ -59,6 +66,17 @@ impl Shape {
     }
 }
 
+/// The order of the dimensions follows from their number, so it is not looked at: executions compare every argument.
+impl PartialEq for Shape {
+    fn eq(&self, other: &Self) -> bool {
+        self.element_type == other.element_type
+            && self.dims.len() == other.dims.len()
+            && self.dims.iter().zip(&other.dims).all(|(dim, other)| dim == other)
+    }
+}
+
+impl Eq for Shape {}
+
 impl std::fmt::Display for Shape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}{:?}", self.element_type, self.dims)
@@ -66,6 +84,16 @@ impl std::fmt::Display for Shape {
 }
 
 impl<C: PjrtClient> BufferHandle<C> {
+    pub(crate) fn new(
+        client: Arc<ClientState<C>>,
+        place: Place,
+        shape: Arc<Shape>,
+        state: BufferState<C::Buffer>,
+    ) -> Self {
+        client.holders.buffer_made(place.memory, shape.host_size());
+        Self { client, device: place.device, memory: place.memory, shape, state }
+    }
+
     fn is_host_accessible(&self) -> bool {
         self.client.memories[self.memory].memory.is_host_accessible()
     }

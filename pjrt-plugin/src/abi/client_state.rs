@@ -6,7 +6,9 @@ use pjrt_sys::{PJRT_Client, PJRT_Device, PJRT_Memory};
 
 use crate::abi::device::{DescriptionHandle, DeviceHandle};
 use crate::abi::execute::Unfinished;
+use crate::abi::exit::tell_at_exit;
 use crate::abi::handle::{Handle, registry};
+use crate::abi::holders::Holders;
 use crate::abi::memory::MemoryHandle;
 use crate::abi::topology::TopologyHandle;
 use crate::client::PjrtClient;
@@ -27,6 +29,7 @@ pub(crate) struct ClientState<C: PjrtClient> {
     pub(crate) addressable_memory_pointers: Box<[*mut PJRT_Memory]>,
     pub(crate) topology: TopologyHandle,
     pub(crate) unfinished: Unfinished<C::Buffer>,
+    pub(crate) holders: Holders<C>,
 }
 
 // SAFETY: the pointers point into `devices` and `memories`, which never move or change; the rest is `Send` and `Sync`.
@@ -73,6 +76,7 @@ impl<C: PjrtClient> ClientState<C> {
                 registry::add::<MemoryHandle>((&raw const *memory).cast());
             }
             Self {
+                holders: Holders::new(memories.len()),
                 client,
                 platform_version,
                 process_index,
@@ -86,6 +90,7 @@ impl<C: PjrtClient> ClientState<C> {
             }
         });
         registry::add::<TopologyHandle>((&raw const state.topology).cast());
+        tell_at_exit(&state);
         Ok(state)
     }
 
@@ -217,7 +222,9 @@ fn handles<C: PjrtClient>(
         device_handles.push(DeviceHandle {
             client: Weak::clone(client),
             index,
-            description: DescriptionHandle::new(device.description().clone()),
+            description: DescriptionHandle::new(
+                device.description().clone().with_memories(device.memories()),
+            ),
             addressable: device.is_addressable(),
             local_hardware_id: device.local_hardware_id(),
             memories: memory_indices.iter().map(|index| pointer_to(first_memory, *index)).collect(),

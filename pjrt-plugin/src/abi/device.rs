@@ -3,22 +3,38 @@
 use std::ptr;
 use std::sync::{Arc, Weak};
 
-use pjrt_sys::{PJRT_Device, PJRT_Device_Attributes, PJRT_DeviceDescription, PJRT_Memory};
+use pjrt_sys::{
+    PJRT_Device, PJRT_Device_Attributes, PJRT_DeviceDescription, PJRT_Memory, PJRT_MemoryDescription,
+};
 
 use crate::abi::args::{bytes, handle, input, output, output_slice, output_str, shims};
 use crate::abi::client_state::ClientState;
 use crate::abi::error::{host_error, with_payloads};
-use crate::abi::handle::Handle;
+use crate::abi::handle::{Handle, registry};
 use crate::abi::pinned::NamedValues;
 use crate::attributes::AttributeValue;
 use crate::client::PjrtClient;
 use crate::device::{DeviceDescription, DeviceId, PjrtDevice};
 use crate::error::{Error, Result};
+use crate::ext::profiler::learn_host_version;
+use crate::memory::Memory;
 
 /// A device's description as the host sees it; it lives in its client or topology.
 pub(crate) struct DescriptionHandle {
     pub(crate) description: DeviceDescription,
     attributes: NamedValues,
+    /// The description's memories as the host sees them.
+    pub(crate) memories: Vec<*const PJRT_MemoryDescription>,
+}
+
+// SAFETY: the pointers are to the description's memories, which never change; the rest is `Send` and `Sync`.
+unsafe impl Send for DescriptionHandle {}
+// SAFETY: as above.
+unsafe impl Sync for DescriptionHandle {}
+
+impl Handle for Memory {
+    type Opaque = PJRT_MemoryDescription;
+    const KIND: &'static str = "PJRT_MemoryDescription";
 }
 
 impl Handle for DescriptionHandle {
@@ -34,7 +50,20 @@ impl DescriptionHandle {
             .iter()
             .filter(|(_, value)| !matches!(value, AttributeValue::Float(_) | AttributeValue::Bool(_)));
         let attributes = NamedValues::new(allowed);
-        Self { description, attributes }
+        let memories: Vec<_> =
+            description.memories().iter().map(|memory| (&raw const *memory).cast()).collect();
+        for memory in &memories {
+            registry::add::<Memory>(*memory);
+        }
+        Self { description, attributes, memories }
+    }
+}
+
+impl Drop for DescriptionHandle {
+    fn drop(&mut self) {
+        for memory in &self.memories {
+            let _ = registry::remove::<Memory>(*memory, "memory description");
+        }
     }
 }
 
@@ -152,6 +181,7 @@ shims! {
 
     /// Slot 34. Hosts put up with UNIMPLEMENTED.
     device_memory_stats(PJRT_Device_MemoryStats_Args) |args, C| {
+        learn_host_version(args.size());
         let device = handle!(args.device: DeviceHandle<C>)?;
         let client = device.client()?;
         let Some(stats) = client.author_device(device.index)?.memory_stats() else {

@@ -30,7 +30,7 @@ fn with_data<B: Send + Sync + 'static>(held: Held<B>, run: impl FnOnce(Result<Ar
 }
 
 /// Starts a readback as soon as the data is there.
-fn read_back<C: PjrtClient>(held: Held<C::Buffer>, copy: CopyToHost) {
+pub(crate) fn read_back<C: PjrtClient>(held: Held<C::Buffer>, copy: CopyToHost) {
     with_data(held, move |storage| match storage {
         Ok(storage) => storage.copy_to_host(copy),
         Err(error) => copy.fail(error),
@@ -239,7 +239,7 @@ fn derive<C: PjrtClient>(
             element_type: source.element_type,
             dims: &source.dims,
         };
-        make(&client.client, from, to.placement(&client, None)?)
+        client.explain(make(&client.client, from, to.placement(&client, None)?))
     };
     let state = match held.outcome() {
         Some(Err(error)) => BufferState::failed(error),

@@ -8,7 +8,7 @@ use pjrt_sys::{PJRT_Error_Code_OK, PJRT_Event};
 use crate::abi::args::{handle, input, null, output, shims};
 use crate::abi::error::{host_error, outcome_to_raw};
 use crate::abi::handle::{self, Handle};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::event::{Event, EventSource};
 use crate::sync::lock;
 
@@ -24,12 +24,20 @@ impl Handle for EventHandle {
     const KIND: &'static str = "PJRT_Event";
 }
 
+/// The event of everything that is done when the host gets it. All such events are this one, so that they need no memory; in debug
+/// builds each is one of its own, so that a host that destroys one twice is told.
+static READY: EventHandle = EventHandle { event: Event::ready(), source: Mutex::new(None) };
+
 /// Hands an event to the host.
 pub(crate) fn event_to_raw(event: Event) -> *mut PJRT_Event {
+    if event.is_settled() && !cfg!(debug_assertions) {
+        return handle::lend_into_raw(&READY);
+    }
     handle::into_raw(EventHandle { event, source: Mutex::new(None) })
 }
 
 /// A pointer of the host's, to be handed back to it and not looked at. C callers share such pointers between threads.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct HostPointer(pub(crate) *mut c_void);
 
 // SAFETY: the pointer is only handed back to the host, which the C API allows on any thread.
@@ -44,11 +52,26 @@ impl HostPointer {
     }
 }
 
+/// Takes an event back from the host; nothing if it is null.
+///
+/// # Safety
+///
+/// `event` is null or an event of this plugin that the host gives up.
+pub(crate) unsafe fn take_event(event: *mut PJRT_Event) -> Result<Option<Event>> {
+    if event.cast_const() == (&raw const READY).cast() {
+        handle::take_lent(&READY, "event")?;
+        return Ok(Some(Event::ready()));
+    }
+    // SAFETY: this function's contract; every other event is a box.
+    let handle = unsafe { handle::from_raw::<EventHandle>(event, "event") }?;
+    Ok(handle.map(|handle| handle.event.clone()))
+}
+
 shims! {
     /// Slot 5: frees an event. Legal at any time, in its own callback too; cancels nothing.
     event_destroy(PJRT_Event_Destroy_Args) |args, C| {
         // SAFETY: the host gives the event up.
-        drop(unsafe { handle::from_raw::<EventHandle>(input!(args.event), "event") }?);
+        drop(unsafe { take_event(input!(args.event)) }?);
         Ok(())
     }
 

@@ -35,6 +35,7 @@ pub(crate) struct ExecutableState<C: PjrtClient> {
     pub(crate) outputs: Arrays,
     /// For each parameter, whether its buffers are consumed.
     pub(crate) donated: Vec<bool>,
+    pub(crate) any_donated: bool,
     pub(crate) parameter_shardings: OnceLock<Option<Strings>>,
     pub(crate) output_shardings: OnceLock<Option<Strings>>,
     cost: OnceLock<NamedValues>,
@@ -116,6 +117,7 @@ impl<C: PjrtClient> ExecutableState<C> {
             options,
             parameters,
             outputs,
+            any_donated: donated.contains(&true),
             donated,
             parameter_shardings: OnceLock::new(),
             output_shardings: OnceLock::new(),
@@ -123,6 +125,10 @@ impl<C: PjrtClient> ExecutableState<C> {
             optimized: OnceLock::new(),
             fingerprint: OnceLock::new(),
         }))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// The program after optimisation; asked for once, so that both calls of the protocol see the same.

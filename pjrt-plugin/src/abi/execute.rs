@@ -11,12 +11,15 @@ use crate::abi::event::event_to_raw;
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_callback::{Lease, read_callbacks};
 use crate::abi::loaded::LoadedHandle;
+use crate::abi::upload::Place;
 use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::execution::{Execution, Finished, Launch, Outcome, Target};
+use crate::execution::{Execution, Target};
+use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
+use crate::launch::{Finished, Launch, Outcome};
 use crate::storage::{BufferState, Claim, Held};
 use crate::sync::lock;
 
@@ -26,6 +29,7 @@ struct Options<'a> {
     launch_id: i32,
     non_donatable: &'a [i64],
     callbacks: HostCallbacks,
+    user_data: UserData,
 }
 
 /// # Safety
@@ -42,7 +46,15 @@ unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions, num_devices: usize
     let recvs = (input!(options.recv_callbacks), input!(options.num_recv_ops));
     let (pointer, len) =
         (input!(options.non_donatable_input_indices), input!(options.num_non_donatable_input_indices));
+    let context = input!(options.context);
+    let user_data = if context.is_null() {
+        UserData::default()
+    } else {
+        // SAFETY: the field is a live context, from slot 98.
+        lock(&unsafe { borrow::<ExecuteContext>(context, "context") }?.0).clone()
+    };
     Ok(Options {
+        user_data,
         launch_id: input!(options.launch_id),
         // SAFETY: pointer and length describe an array of the host.
         non_donatable: unsafe { borrowed_slice(pointer, len, "non_donatable_input_indices") }?,
@@ -52,7 +64,15 @@ unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions, num_devices: usize
 }
 
 /// What hosts hang data for custom calls on. They do so through the FFI extension; without it, it stays empty.
-struct ExecuteContext;
+#[derive(Default)]
+pub(crate) struct ExecuteContext(Mutex<UserData>);
+
+impl ExecuteContext {
+    /// Changes the data that later executions with this context take along.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut UserData)) {
+        change(&mut lock(&self.0));
+    }
+}
 
 impl Handle for ExecuteContext {
     type Opaque = PJRT_ExecuteContext;
@@ -105,7 +125,7 @@ struct Targets<'a> {
 shims! {
     /// Slot 98.
     execute_context_create(PJRT_ExecuteContext_Create_Args) |args, C| {
-        output!(args.context = handle::into_raw(ExecuteContext));
+        output!(args.context = handle::into_raw(ExecuteContext::default()));
         Ok(())
     }
 
@@ -154,7 +174,7 @@ shims! {
         if output_lists.iter().any(|list| list.is_null()) {
             return Err(null("an output list"));
         }
-        let mut inputs = Vec::with_capacity(num_devices);
+        let mut inputs = Vec::with_capacity(num_devices.saturating_mul(num_args));
         for (device, place) in targets.places.iter().enumerate() {
             let list: &[*mut PJRT_Buffer] = match lists.get(device) {
                 None => &[],
@@ -162,23 +182,29 @@ shims! {
                 Some(list) => unsafe { borrowed_slice(*list, num_args, "argument_lists") }?,
             };
             // SAFETY: the buffers are null or handles of this client, and live until the call returns.
-            match unsafe { hold(loaded, &options, *place, list) } {
-                Ok(held) => inputs.push(held),
-                Err(error) => {
-                    for (list, held) in lists.iter().zip(inputs) {
-                        // SAFETY: of each list before this one as many buffers were held as it has.
-                        unsafe { give_back::<C>(borrowed_slice(*list, num_args, "argument_lists")?, held) };
+            if let Err(error) = unsafe { hold(loaded, &options, *place, list, &mut inputs) } {
+                let mut held = inputs.into_iter();
+                for list in lists {
+                    // SAFETY: the buffers that are held are the first ones of the lists, one list after the other.
+                    unsafe {
+                        let list = borrowed_slice(*list, num_args, "argument_lists")?;
+                        give_back::<C>(list, held.by_ref().take(num_args));
                     }
-                    return Err(error);
                 }
+                return Err(error);
             }
         }
         let lease = Lease::new(options.callbacks.clone());
-        let target = Target { devices: targets.ids, launch_id: options.launch_id, callbacks: options.callbacks };
+        let target = Target {
+            devices: targets.ids,
+            launch_id: options.launch_id,
+            callbacks: options.callbacks,
+            user_data: options.user_data,
+        };
         let (execution, launch) = Execution::<C>::new(inputs, target, num_outputs);
         match execution.input_error() {
             Some(error) => execution.fail(error),
-            None => loaded.client.client.execute(&author, execution)?,
+            None => loaded.client.explain(loaded.client.client.execute(&author, execution))?,
         }
         let outcome = launch.attach();
         if let Outcome::Pending { .. } = &outcome {
@@ -251,7 +277,7 @@ fn wrong_shape(index: usize, parameter: &Shape, argument: &Shape) -> Error {
 }
 
 /// Takes a share of every argument of one device; the own share of those that are donated. If one does not fit or cannot
-/// be had, none is taken.
+/// be had, those before it are held.
 ///
 /// # Safety
 ///
@@ -261,31 +287,23 @@ unsafe fn hold<C: PjrtClient>(
     options: &Options<'_>,
     place: usize,
     list: &[*mut PJRT_Buffer],
-) -> Result<Vec<Held<C::Buffer>>> {
-    let donated =
-        |index: usize| loaded.executable.donated[index] && !options.non_donatable.contains(&(index as i64));
-    if loaded.executable.donated.contains(&true) {
+    held: &mut Vec<Held<C::Buffer>>,
+) -> Result<()> {
+    let any_donated = loaded.executable.any_donated;
+    let donated = |index: usize| {
+        any_donated && loaded.executable.donated[index] && !options.non_donatable.contains(&(index as i64))
+    };
+    if any_donated {
         refuse_double_use(list, donated)?;
     }
-    let mut held = Vec::with_capacity(list.len());
     for (index, pointer) in list.iter().enumerate() {
-        let take = || {
-            // SAFETY: this function's contract.
-            let buffer = unsafe { borrow::<BufferHandle<C>>(*pointer, "an argument") }?;
-            check(loaded, place, index, buffer)?;
-            let taken = if donated(index) { buffer.state.donate() } else { buffer.state.share() };
-            taken.map_err(|error| error.context(format!("argument {index} of the execution")))
-        };
-        match take() {
-            Ok(taken) => held.push(taken),
-            Err(error) => {
-                // SAFETY: those that are held have been checked.
-                unsafe { give_back::<C>(list, held) };
-                return Err(error);
-            }
-        }
+        // SAFETY: this function's contract.
+        let buffer = unsafe { borrow::<BufferHandle<C>>(*pointer, "an argument") }?;
+        check(loaded, place, index, buffer)?;
+        let taken = if donated(index) { buffer.state.donate() } else { buffer.state.share() };
+        held.push(taken.map_err(|error| error.context(format!("argument {index} of the execution")))?);
     }
-    Ok(held)
+    Ok(())
 }
 
 /// A buffer that is donated cannot be an argument twice.
@@ -312,7 +330,7 @@ fn refuse_double_use(list: &[*mut PJRT_Buffer], donated: impl Fn(usize) -> bool)
 /// # Safety
 ///
 /// As many of `list` as are held are live buffers of this client.
-unsafe fn give_back<C: PjrtClient>(list: &[*mut PJRT_Buffer], held: Vec<Held<C::Buffer>>) {
+unsafe fn give_back<C: PjrtClient>(list: &[*mut PJRT_Buffer], held: impl Iterator<Item = Held<C::Buffer>>) {
     for (pointer, held) in list.iter().zip(held).filter(|(_, held)| held.donated) {
         // SAFETY: this function's contract.
         if let Ok(buffer) = unsafe { borrow::<BufferHandle<C>>(*pointer, "an argument") } {
@@ -342,6 +360,7 @@ impl<C: PjrtClient> Writer<'_, C> {
                 ready
             }
             Outcome::Finished(Finished { outputs: Err(error), .. }) => {
+                let error = self.loaded.client.explain::<()>(Err(error.clone())).err().unwrap_or(error);
                 let failed = Event::failed(error.clone());
                 self.each(|| BufferState::new(Claim::Failed(error.clone()), failed.clone(), failed.clone()));
                 failed
@@ -376,13 +395,8 @@ impl<C: PjrtClient> Writer<'_, C> {
         let memory = client
             .memory_of(place, outputs.memory_kinds[index].as_deref())
             .unwrap_or(client.devices[place].memory_indices[0]);
-        let buffer = handle::into_raw(BufferHandle {
-            client: Arc::clone(client),
-            device: place,
-            memory,
-            shape: Arc::clone(&outputs.shapes[index]),
-            state,
-        });
+        let (shape, place) = (Arc::clone(&outputs.shapes[index]), Place { device: place, memory });
+        let buffer = handle::into_raw(BufferHandle::new(Arc::clone(client), place, shape, state));
         // SAFETY: the host's list for this device has room for as many buffers as the program has outputs, and `Launch::check`
         // lets no more come.
         unsafe { self.lists[device].add(index).write(buffer) };

@@ -6,13 +6,16 @@ use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::ptr;
 use std::sync::Once;
 
-use pjrt_sys::{PJRT_Error, SizedStruct};
+use pjrt_sys::{
+    PJRT_Error, PJRT_Extension_Base, PJRT_Extension_Type_Profiler, PJRT_Profiler_Extension, SizedStruct,
+};
 
 use crate::abi::args::View;
 use crate::abi::error::error_to_raw;
 use crate::abi::float_environment::DefaultFloats;
 use crate::abi::observe::Call;
 use crate::error::{Error, Result};
+use crate::ext::profiler::recording;
 
 /// The key of the payload in which an error made of a panic carries the backtrace.
 pub(crate) const BACKTRACE_PAYLOAD: &str = "pjrt-plugin/backtrace";
@@ -87,17 +90,61 @@ pub(crate) unsafe fn call<T: SizedStruct>(
     args: *mut T,
     body: impl FnOnce(View<'_, T>) -> Result<()>,
 ) -> *mut PJRT_Error {
+    // SAFETY: the caller's contract.
+    match unsafe { run(args, body) } {
+        Ok(()) => ptr::null_mut(),
+        Err(error) => error_to_raw(error),
+    }
+}
+
+/// Runs the body of a function that a host calls; its error names the function.
+///
+/// # Safety
+///
+/// As for [`View::new`].
+pub(crate) unsafe fn run<T: SizedStruct>(
+    args: *mut T,
+    body: impl FnOnce(View<'_, T>) -> Result<()>,
+) -> Result<()> {
     let call = Call::begin(function_name::<T>());
+    // SAFETY: the caller's contract.
+    let _profiled = recording::Call::begin(function_name::<T>(), || unsafe { trace_context(args) });
     // SAFETY: the caller's contract is the callee's.
     let outcome = catch(|| unsafe { View::new(args) }.and_then(body));
     if let Some(call) = &call {
         // SAFETY: the caller's contract, and after success that of the function that the struct is for.
         unsafe { call.returned(args.cast(), T::LAYOUT, outcome.as_ref().err()) };
     }
-    match outcome {
-        Ok(()) => ptr::null_mut(),
-        Err(error) => error_to_raw(error.in_function(function_name::<T>())),
+    outcome.map_err(|error| error.in_function(function_name::<T>()))
+}
+
+/// The number by which a host links a call with its own trace, in an extension of the call's arguments.
+///
+/// # Safety
+///
+/// As for [`View::new`].
+unsafe fn trace_context<T: SizedStruct>(args: *const T) -> Option<i64> {
+    let field = T::LAYOUT.field("extension_start")?;
+    if args.is_null() {
+        return None;
     }
+    // SAFETY: a struct begins with its size, and has the field if it is that long; extensions are a chain of structs that
+    // begin alike, and the type says which one it is.
+    unsafe {
+        if args.cast::<usize>().read_unaligned() < field.end {
+            return None;
+        }
+        let mut next = args.byte_add(field.offset).cast::<*const PJRT_Extension_Base>().read_unaligned();
+        while !next.is_null() {
+            if (*next).type_ == PJRT_Extension_Type_Profiler
+                && (*next).struct_size >= PJRT_Profiler_Extension::STRUCT_SIZE
+            {
+                return Some((*next.cast::<PJRT_Profiler_Extension>()).traceme_context_id);
+            }
+            next = (*next).next;
+        }
+    }
+    None
 }
 
 /// The function whose arguments these are.

@@ -15,10 +15,6 @@ pub(crate) trait Handle {
     /// The opaque type of the C API.
     type Opaque;
     /// Its name.
-    #[cfg_attr(
-        not(debug_assertions),
-        expect(dead_code, reason = "only debug builds register handles by kind")
-    )]
     const KIND: &'static str;
 }
 
@@ -57,6 +53,22 @@ pub(crate) unsafe fn from_raw<H: Handle>(pointer: *mut H::Opaque, name: &str) ->
     observe::handle_taken(pointer.addr(), H::KIND);
     // SAFETY: the pointer came from `Box::into_raw` of a `Box<H>`, and nobody else has it.
     Ok(Some(unsafe { Box::from_raw(pointer.cast::<H>()) }))
+}
+
+/// Hands an object to the host that lives as long as the process.
+pub(crate) fn lend_into_raw<H: Handle>(object: &'static H) -> *mut H::Opaque {
+    let pointer: *mut H::Opaque = (&raw const *object).cast_mut().cast();
+    registry::add::<H>(pointer);
+    observe::handle_made(pointer.addr(), H::KIND);
+    pointer
+}
+
+/// Takes an object back that [`lend_into_raw`] has handed to the host.
+pub(crate) fn take_lent<H: Handle>(object: &'static H, name: &str) -> Result<()> {
+    let pointer: *mut H::Opaque = (&raw const *object).cast_mut().cast();
+    registry::remove::<H>(pointer, name)?;
+    observe::handle_taken(pointer.addr(), H::KIND);
+    Ok(())
 }
 
 /// Hands a share of an object to the host.

@@ -88,7 +88,8 @@ impl<C: PjrtClient> LoadedHandle<C> {
         for kind in &executable.outputs.memory_kinds {
             client.memory_of(devices[0], kind.as_deref())?;
         }
-        let loaded = client.client.load(&executable.executable, &assignment)?;
+        let loaded = client.explain(client.client.load(&executable.executable, &assignment))?;
+        client.holders.loaded(&executable);
         let logical = |index: &usize| {
             let (replica, partition) = assignment.logical_id(client.devices[*index].id()).unwrap_or_default();
             PJRT_LogicalDeviceIds { replica: replica as i32, partition: partition as i32 }

@@ -3,7 +3,7 @@
 //! One file per kind of object, with a generic `extern "C"` function per slot of the table; `table` puts them together.
 //! Around them: `guard` stops panics, `args` reads and writes structs of the host's version, `handle` follows the host's
 //! pointers, `host_callback` calls the host's functions, `pinned` keeps strings and arrays where the host can read them,
-//! `observe` writes traces and lists of leaks.
+//! `observe` writes traces and lists of leaks, `holders` says who holds memory, `exit` tells clients of the process's end.
 
 #![allow(unsafe_code)]
 // The C names stand, also in patterns.
@@ -23,9 +23,11 @@ pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod executable;
 pub(crate) mod execute;
+pub(crate) mod exit;
 pub(crate) mod float_environment;
 pub(crate) mod guard;
 pub(crate) mod handle;
+pub(crate) mod holders;
 pub(crate) mod host_callback;
 pub(crate) mod host_memory;
 pub(crate) mod kv;
@@ -38,5 +40,4 @@ pub(crate) mod plugin;
 pub(crate) mod table;
 pub(crate) mod topology;
 pub(crate) mod transfer;
-pub(crate) mod unimplemented;
 pub(crate) mod upload;

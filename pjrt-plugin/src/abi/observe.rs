@@ -133,7 +133,7 @@ impl Trace {
 }
 
 /// A small number for each thread, in the order of their first calls.
-fn thread_number() -> u64 {
+pub(crate) fn thread_number() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {

@@ -183,3 +183,25 @@ pub(crate) unsafe extern "C" fn delete_serialized<T>(holder: *mut T) {
         drop(unsafe { Box::from_raw(holder.cast::<Vec<u8>>()) });
     }
 }
+
+/// Bytes for the host in memory that [`free_c`] frees, for functions whose deleters get no more than the pointer.
+pub(crate) fn copy_to_c(bytes: &[u8]) -> Result<*const c_char> {
+    // SAFETY: asks for memory, of at least one byte, so that null means that there is none.
+    let place = unsafe { libc::malloc(bytes.len().max(1)) };
+    if place.is_null() {
+        return Err(Error::resource_exhausted(format!("there is no room for {} bytes", bytes.len())));
+    }
+    // SAFETY: the memory is new and large enough.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place.cast(), bytes.len()) };
+    Ok(place.cast_const().cast())
+}
+
+/// Frees what [`copy_to_c`] made.
+///
+/// # Safety
+///
+/// `bytes` is null or came from [`copy_to_c`], and is not used any more.
+pub(crate) unsafe extern "C" fn free_c(bytes: *const c_char) {
+    // SAFETY: the caller's contract.
+    unsafe { libc::free(bytes.cast_mut().cast()) };
+}

@@ -22,7 +22,6 @@ use crate::abi::memory::*;
 use crate::abi::plugin::*;
 use crate::abi::topology::*;
 use crate::abi::transfer::*;
-use crate::abi::unimplemented::*;
 use crate::abi::upload::*;
 use crate::client::PjrtClient;
 use crate::ext::{self, Extension};

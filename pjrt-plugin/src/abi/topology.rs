@@ -2,14 +2,21 @@
 
 use pjrt_sys::{PJRT_DeviceDescription, PJRT_TopologyDescription};
 
-use crate::abi::args::{bytes, handle, input, output, output_slice, output_str, shims, text};
+use prost::Message;
+
+use crate::abi::args::{bytes, handle, input, output, output_slice, output_str, shims, slice, text};
+use crate::abi::buffer::element_type;
 use crate::abi::client_state::ClientState;
 use crate::abi::device::DescriptionHandle;
 use crate::abi::handle::{self, Handle, registry};
-use crate::abi::pinned::{NamedValues, delete_serialized, read_named_values, serialized};
+use crate::abi::layout::{HostLayout, read_layout};
+use crate::abi::pinned::{NamedValues, copy_to_c, delete_serialized, free_c, read_named_values, serialized};
 use crate::client::PjrtClient;
+use crate::element_type::ElementType;
 use crate::error::{Error, Result};
+use crate::layout::{Layout, dense_size};
 use crate::options::{OptionValue, Options};
+use crate::proto;
 use crate::topology::Topology;
 
 /// A topology as the host sees it: its own, or its client's.
@@ -19,6 +26,7 @@ pub(crate) struct TopologyHandle {
     _descriptions: Vec<DescriptionHandle>,
     pointers: Vec<*mut PJRT_DeviceDescription>,
     attributes: NamedValues,
+    memory_kind_ids: Vec<i32>,
 }
 
 // SAFETY: `pointers` point into `_descriptions`, which never changes; the rest is `Send` and `Sync`.
@@ -42,7 +50,8 @@ impl TopologyHandle {
             registry::add::<DescriptionHandle>(*pointer);
         }
         let attributes = NamedValues::new(topology.attributes());
-        Self { topology, _descriptions: descriptions, pointers, attributes }
+        let memory_kind_ids = topology.memory_kind_ids();
+        Self { topology, _descriptions: descriptions, pointers, attributes, memory_kind_ids }
     }
 }
 
@@ -149,5 +158,56 @@ shims! {
     topology_description_fingerprint(PJRT_TopologyDescription_Fingerprint_Args) |args, C| {
         output!(args.fingerprint = handle!(args.topology: TopologyHandle)?.topology.fingerprint());
         Ok(())
+    }
+
+    /// Slot 136: a shape with the layout that arrays of it have in a memory: the one that the host asks for, or else
+    /// row-major.
+    topology_description_make_canonical_shape_for_memory_space(
+        PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args
+    ) |args, C| {
+        output!(args.serialized_shape = std::ptr::null());
+        output!(args.serialized_shape_size = 0);
+        output!(args.serialized_shape_deleter = Some(free_c));
+        let handle = handle!(args.topology: TopologyHandle)?;
+        let kind = input!(args.memory_space_kind_id);
+        if !handle.memory_kind_ids.contains(&kind) {
+            return Err(Error::invalid_argument(format!("no memory of the topology is of the kind with number {kind}"))
+                .with_hint(format!("it has: {:?}", handle.memory_kind_ids)));
+        }
+        let element_type = element_type(input!(args.element_type))?;
+        let dims = slice!(args.dims as i64, num_dims)?;
+        dense_size(dims, element_type.byte_size())?;
+        // SAFETY: the field is null or a layout of the host.
+        let layout = match unsafe { read_layout(input!(args.layout), dims.len()) }? {
+            None => Layout::row_major(dims.len()),
+            Some(HostLayout::Tiled(layout)) => layout,
+            Some(HostLayout::Strides(_)) => {
+                return Err(Error::unimplemented("a shape has no layout of byte strides; give minor_to_major"));
+            }
+        };
+        let shape = canonical_shape(element_type, dims, &layout).encode_to_vec();
+        let place = copy_to_c(&shape)?;
+        output!(args.serialized_shape = place);
+        output!(args.serialized_shape_size = shape.len());
+        Ok(())
+    }
+
+    /// Slot 137.
+    topology_description_get_memory_space_kind_ids(PJRT_TopologyDescription_GetMemorySpaceKindIds_Args) |args, C| {
+        let handle = handle!(args.topology: TopologyHandle)?;
+        output_slice!(args.memory_space_kind_ids, num_memory_space_kind_ids = &handle.memory_kind_ids);
+        Ok(())
+    }
+}
+
+fn canonical_shape(element_type: ElementType, dims: &[i64], layout: &Layout) -> proto::Shape {
+    proto::Shape {
+        element_type: element_type.xla_number(),
+        dimensions: dims.to_vec(),
+        layout: Some(proto::Layout {
+            minor_to_major: layout.minor_to_major().iter().map(|dimension| *dimension as i64).collect(),
+            tiles: layout.tiles().iter().map(|tile| proto::Tile { dimensions: tile.clone() }).collect(),
+        }),
+        is_dynamic_dimension: vec![false; dims.len()],
     }
 }

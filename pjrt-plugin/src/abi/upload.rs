@@ -95,8 +95,7 @@ pub(crate) fn buffer_to_raw<C: PjrtClient>(
     shape: Arc<Shape>,
     state: BufferState<C::Buffer>,
 ) -> Result<*mut pjrt_sys::PJRT_Buffer> {
-    let Place { device, memory } = place;
-    Ok(handle::into_raw(BufferHandle { client: client.share()?, device, memory, shape, state }))
+    Ok(handle::into_raw(BufferHandle::new(client.share()?, place, shape, state)))
 }
 
 /// Uploads an array and hands the buffer to the host.
@@ -107,7 +106,7 @@ fn upload<C: PjrtClient>(
     place: Place,
     layout: Option<&Layout>,
 ) -> Result<*mut pjrt_sys::PJRT_Buffer> {
-    let pending = client.client.buffer_from_host(data, place.placement(client, layout)?)?;
+    let pending = client.explain(client.client.buffer_from_host(data, place.placement(client, layout)?))?;
     buffer_to_raw(client, place, shape, BufferState::from_pending(pending))
 }
 

@@ -1,21 +1,41 @@
 //! Extensions: functions beyond the table, found by hosts in a chain of structs that begins in it.
 //!
-//! Layouts are there for every plugin, since buffers are dense and row-major unless a plugin says otherwise. Everything
-//! else is a trait that an author opts into, with its name in `#[pjrt_plugin(extensions(...))]`.
+//! Layouts and MemoryDescriptions are there for every plugin: buffers are dense and row-major unless a plugin says otherwise,
+//! and devices and topologies say which memories there are. Everything else is a trait that an author opts into, with its
+//! name in `#[pjrt_plugin(extensions(...))]`.
 
 #![allow(unsafe_code)]
 #![allow(non_upper_case_globals)]
 // As in the table, every function is generic in the client, whether it uses the parameter or not.
 #![allow(clippy::extra_unused_type_parameters)]
 
+mod callbacks;
+mod cross_host;
+mod executable_metadata;
+pub mod ffi;
+mod host_memory_allocator;
 pub(crate) mod layouts;
+mod memory_descriptions;
+mod phase_compile;
+pub(crate) mod profiler;
+mod raw_buffers;
 pub(crate) mod shardings;
+pub mod vendor;
 
 use std::ptr;
 
 use pjrt_sys::PJRT_Extension_Base;
 
+pub use callbacks::{Callbacks, PrefatalCallbacks};
+pub use cross_host::CrossHostTransfers;
+pub use executable_metadata::ExecutableMetadata;
+pub use ffi::{Ffi, UserData};
+pub use host_memory_allocator::HostMemoryAllocator;
+pub use phase_compile::{PartialProgram, PhaseCompile, PhaseRequest};
+pub use profiler::{Profiler, Timeline, TimelineSpan, layer as profiler_layer};
+pub use raw_buffers::RawBuffers;
 pub use shardings::{Sharding, Shardings};
+pub use vendor::VendorExtension;
 
 use crate::client::PjrtClient;
 
@@ -28,7 +48,8 @@ pub struct Extension {
 
 /// The head of a client's chain: what every plugin has, and what its author opted into.
 pub(crate) fn chain<C: PjrtClient>(extensions: &[Extension]) -> *mut PJRT_Extension_Base {
-    extensions.iter().fold(layouts::link::<C>(ptr::null_mut()), |next, extension| (extension.link)(next))
+    let always = memory_descriptions::link::<C>(layouts::link::<C>(ptr::null_mut()));
+    extensions.iter().fold(always, |next, extension| (extension.link)(next))
 }
 
 /// Hands the struct of an extension to the process.

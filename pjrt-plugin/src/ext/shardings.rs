@@ -77,7 +77,7 @@ impl Sharding {
 impl Extension {
     /// [`Shardings`] of a client.
     #[must_use]
-    pub fn shardings<C: Shardings>() -> Self {
+    pub const fn shardings<C: Shardings>() -> Self {
         Self { link: link::<C> }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use pjrt_plugin::ext::{Sharding, Shardings};
+use pjrt_plugin::ext::ffi::{Array, ArrayMut, Call, Handler};
 use pjrt_plugin::{
     ArraySpec, AttributeValue, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription,
     ElementType, Error, ErrorCode, Execution, HostBuffer, HostCallbacks, Input, Memory, MemoryStats,
@@ -41,6 +41,8 @@ pub(crate) struct Dummy {
     /// The queue of readbacks, or 0 for none.
     readbacks: i64,
     panic_in: String,
+    /// Whether the host may write storage.
+    raw: bool,
     /// The start of the host memory that is mapped.
     mapped: Mutex<Vec<usize>>,
 }
@@ -56,10 +58,12 @@ pub(crate) enum Storage {
     Host(HostBuffer),
     /// Bytes whose readback takes its turn in a queue.
     Slow(Vec<u8>, i64),
+    /// Bytes that the host may write.
+    Raw(Mutex<Vec<u8>>),
 }
 
 pub(crate) struct Program {
-    word: String,
+    pub(crate) word: String,
     queue: i64,
     parameters: Vec<ArraySpec>,
     outputs: Vec<ArraySpec>,
@@ -71,6 +75,7 @@ impl Storage {
         match self {
             Self::Own(bytes) | Self::Slow(bytes, _) => bytes,
             Self::Host(host) => host.dense_bytes().unwrap(),
+            Self::Raw(_) => panic!("bytes that may change"),
         }
     }
 }
@@ -93,6 +98,7 @@ impl PjrtClient for Dummy {
         OptionSpec::boolean("opaque", true, "whether the host cannot read the memory"),
         OptionSpec::integer("uploads", 0, "the queue of uploads"),
         OptionSpec::integer("readbacks", 0, "the queue of readbacks"),
+        OptionSpec::boolean("raw", false, "whether the host may write storage"),
         OptionSpec::string("panic_in", "", "the method to panic in"),
     ];
 
@@ -132,6 +138,7 @@ impl PjrtClient for Dummy {
             uploads: options.integer("uploads")?,
             readbacks: options.integer("readbacks")?,
             panic_in,
+            raw: options.boolean("raw")?,
             mapped: Mutex::default(),
         })
     }
@@ -159,6 +166,13 @@ impl PjrtClient for Dummy {
         let place = place.ok_or_else(|| Error::invalid_argument("nothing is mapped there"))?;
         mapped.remove(place);
         Ok(())
+    }
+
+    fn process_exit(&self) {
+        if self.panic_in == "process_exit" {
+            eprintln!("the dummy lets its device go");
+        }
+        self.maybe_panic("process_exit");
     }
 
     fn devices(&self) -> &[Device] {
@@ -191,7 +205,7 @@ impl PjrtClient for Dummy {
         let array = || ArraySpec::new(ElementType::F32, [4]);
         let (parameters, outputs, donated) = match word.as_str() {
             "host" | "host_late" | "host_error" | "negate" | "later" | "error" | "fail" | "drop"
-            | "panic" | "panic_later" | "allocated" | "short" => (1, 1, 0),
+            | "panic" | "panic_later" | "allocated" | "short" | "custom_call" => (1, 1, 0),
             "donate" | "donate_later" => (1, 1, 1),
             "donate_first" => (2, 1, 1),
             "two" => (1, 2, 0),
@@ -255,6 +269,7 @@ impl PjrtClient for Dummy {
                     enqueue(program.queue, move || completion.finish());
                 });
             }),
+            "custom_call" => execution.when_ready(call_handler),
             _ => execution.when_ready(run),
         }
         Ok(())
@@ -265,6 +280,8 @@ impl PjrtClient for Dummy {
         assert!(to.device.memories().contains(to.memory));
         let storage = if data.may_alias() && data.is_dense() && to.memory.is_host_accessible() {
             Storage::Host(data)
+        } else if self.raw {
+            Storage::Raw(Mutex::new(data.to_vec()))
         } else if self.readbacks != 0 {
             Storage::Slow(data.to_vec(), self.readbacks)
         } else {
@@ -294,6 +311,27 @@ fn call_host(mut ready: pjrt_plugin::ReadyExecution<Dummy>) {
     }
 }
 
+/// Calls the handler "negate" that the host registered.
+fn call_handler(mut ready: pjrt_plugin::ReadyExecution<Dummy>) {
+    let Some(handler) = Handler::find("DUMMY", "negate") else {
+        return ready.fail(Error::not_found("the custom call 'negate' has no handler"));
+    };
+    let inputs = ready.take_inputs();
+    let mut output = vec![0; 16];
+    let outcome = handler.call(Call {
+        arguments: vec![Array { element_type: ElementType::F32, dims: &[4], data: inputs[0][0].bytes() }],
+        results: vec![ArrayMut { element_type: ElementType::F32, dims: &[4], data: &mut output }],
+        attributes: &[],
+        user_data: ready.user_data(),
+        device_ordinal: 0,
+        run_id: i64::from(ready.launch_id()),
+    });
+    match outcome {
+        Ok(()) => ready.complete(vec![vec![Storage::Own(output)]]),
+        Err(error) => ready.fail(error),
+    }
+}
+
 /// Checks that the host's functions cannot be called any more.
 fn is_over(callbacks: &HostCallbacks) {
     let error = callbacks.send(0, 1, vec![]).unwrap_err();
@@ -308,21 +346,6 @@ fn negate(inputs: &[Input<Storage>]) -> Vec<u8> {
     let number = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());
     let operation = |number: f32| if matches!(input, Input::Donated(_)) { number + 100.0 } else { -number };
     input.bytes().chunks(4).flat_map(|bytes| operation(number(bytes)).to_le_bytes()).collect()
-}
-
-/// Of the program "two" the outputs are divided, and of "donate" as many as it does not have; "none" has none.
-impl Shardings for Dummy {
-    fn parameter_shardings(program: &Program) -> Option<Vec<Sharding>> {
-        (program.word == "two").then(|| vec![Sharding::Replicated])
-    }
-
-    fn output_shardings(program: &Program) -> Option<Vec<Sharding>> {
-        match &*program.word {
-            "two" => Some(vec![Sharding::Maximal(1), Sharding::Manual]),
-            "donate" | "none" => Some(Vec::new()),
-            _ => None,
-        }
-    }
 }
 
 impl PjrtDevice for Device {
@@ -341,12 +364,16 @@ impl PjrtDevice for Device {
 
 impl PjrtBuffer for Storage {
     fn size_in_bytes(&self) -> usize {
-        self.bytes().len()
+        match self {
+            Self::Raw(bytes) => bytes.lock().unwrap().len(),
+            _ => self.bytes().len(),
+        }
     }
 
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
-        match *self {
-            Self::Slow(_, queue) => enqueue(queue, move || copy.finish_with(self.bytes())),
+        match &*self {
+            Self::Slow(_, queue) => enqueue(*queue, move || copy.finish_with(self.bytes())),
+            Self::Raw(bytes) => copy.finish_with(&bytes.lock().unwrap()),
             _ => copy.finish_with(self.bytes()),
         }
     }

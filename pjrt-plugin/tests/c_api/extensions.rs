@@ -7,17 +7,6 @@ use pjrt_sys::*;
 
 use crate::host::*;
 
-/// Calls a function of an extension, as `call!` does one of the table.
-macro_rules! call_extension {
-    ($extension:expr, $function:ident($args:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
-        #[allow(unused_mut, clippy::needless_update)]
-        let mut args = pjrt_sys::$args { $($field $(: $value)?,)* ..pjrt_sys::SizedStruct::zeroed() };
-        // SAFETY: the struct is filled in as the API says, with pointers that the plugin gave or that live here.
-        let error = unsafe { ($extension.$function.unwrap())(&raw mut args) };
-        $crate::host::take_error(error).map(|()| args)
-    }};
-}
-
 fn layouts() -> &'static PJRT_Layouts_Extension {
     extension(PJRT_Extension_Type_Layouts)
 }
@@ -134,6 +123,81 @@ fn shardings_are_what_the_author_says() {
     let error = outputs("donate").unwrap_err();
     assert_eq!(error.code, ErrorCode::Internal as u32);
     assert!(error.message.contains("0 shardings for 1 outputs"), "{error:?}");
+}
+
+#[test]
+fn memory_descriptions_are_the_memories_of_devices_and_topologies() {
+    let client = Client::new(&[]);
+    let described = |description: *mut PJRT_DeviceDescription| {
+        let memories: &PJRT_MemoryDescriptions_Extension = extension(PJRT_Extension_Type_MemoryDescriptions);
+        let args = call_extension!(
+            memories,
+            PJRT_DeviceDescription_MemoryDescriptions(PJRT_DeviceDescription_MemoryDescriptions_Args {
+                device_description: description
+            })
+        )
+        .unwrap();
+        let kind = |memory: &*const PJRT_MemoryDescription| {
+            let args = call_extension!(
+                memories,
+                PJRT_MemoryDescription_Kind(PJRT_MemoryDescription_Kind_Args { memory_description: *memory })
+            )
+            .unwrap();
+            assert_ne!(args.kind_id, 0);
+            text(args.kind, args.kind_size)
+        };
+        let kinds: Vec<String> =
+            array(args.memory_descriptions, args.num_memory_descriptions).iter().map(kind).collect();
+        (kinds, args.default_memory_index)
+    };
+    let device = client.devices()[1];
+    let args = call!(PJRT_Device_GetDescription(PJRT_Device_GetDescription_Args { device })).unwrap();
+    let expected = (vec!["device".to_owned(), "pinned_host".to_owned()], 0);
+    assert_eq!(described(args.device_description), expected);
+    // The client's topology, and a copy of it that went through bytes.
+    let topology =
+        call!(PJRT_Client_TopologyDescription(PJRT_Client_TopologyDescription_Args { client: client.0 }))
+            .unwrap();
+    let bytes = call!(PJRT_TopologyDescription_Serialize(PJRT_TopologyDescription_Serialize_Args {
+        topology: topology.topology
+    }))
+    .unwrap();
+    let copy = call!(PJRT_TopologyDescription_Deserialize(PJRT_TopologyDescription_Deserialize_Args {
+        serialized_topology: bytes.serialized_bytes,
+        serialized_topology_size: bytes.serialized_bytes_size,
+    }))
+    .unwrap();
+    // SAFETY: what the deleter is for, once.
+    unsafe { bytes.serialized_topology_deleter.unwrap()(bytes.serialized_topology) };
+    for topology in [topology.topology, copy.topology] {
+        let args = call!(PJRT_TopologyDescription_GetDeviceDescriptions(
+            PJRT_TopologyDescription_GetDeviceDescriptions_Args { topology }
+        ))
+        .unwrap();
+        for description in array(args.descriptions, args.num_descriptions) {
+            assert_eq!(described(*description), expected);
+        }
+    }
+    call!(PJRT_TopologyDescription_Destroy(PJRT_TopologyDescription_Destroy_Args {
+        topology: copy.topology
+    }))
+    .unwrap();
+    // A topology whose devices have none has no default either.
+    let name = "row";
+    let bare = call!(PJRT_TopologyDescription_Create(PJRT_TopologyDescription_Create_Args {
+        topology_name: name.as_ptr().cast(),
+        topology_name_size: name.len(),
+    }))
+    .unwrap();
+    let args = call!(PJRT_TopologyDescription_GetDeviceDescriptions(
+        PJRT_TopologyDescription_GetDeviceDescriptions_Args { topology: bare.topology }
+    ))
+    .unwrap();
+    assert_eq!(described(array(args.descriptions, args.num_descriptions)[0]), (Vec::new(), usize::MAX));
+    call!(PJRT_TopologyDescription_Destroy(PJRT_TopologyDescription_Destroy_Args {
+        topology: bare.topology
+    }))
+    .unwrap();
 }
 
 #[test]

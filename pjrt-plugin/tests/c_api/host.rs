@@ -6,7 +6,6 @@ use std::slice;
 use std::sync::mpsc::{Receiver, channel};
 
 use pjrt_plugin::CompileOptions;
-use pjrt_plugin::ext::Extension;
 use pjrt_sys::*;
 
 use crate::dummy::Dummy;
@@ -23,7 +22,7 @@ pub(crate) type Result<T> = std::result::Result<T, HostError>;
 
 pub(crate) fn api() -> &'static PJRT_Api {
     static API: std::sync::LazyLock<&Table> = std::sync::LazyLock::new(|| {
-        Box::leak(Box::new(Table(pjrt_plugin::api_table_with::<Dummy>(&[Extension::shardings::<Dummy>()]))))
+        Box::leak(Box::new(Table(pjrt_plugin::api_table_with::<Dummy>(crate::dummy_extensions::ALL))))
     });
     API.0
 }
@@ -61,6 +60,18 @@ macro_rules! call {
     }};
 }
 pub(crate) use call;
+
+/// Calls a function of an extension, as `call!` does one of the table.
+macro_rules! call_extension {
+    ($extension:expr, $function:ident($args:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
+        #[allow(unused_mut, clippy::needless_update)]
+        let mut args = pjrt_sys::$args { $($field $(: $value)?,)* ..pjrt_sys::SizedStruct::zeroed() };
+        // SAFETY: the struct is filled in as the API says, with pointers that the plugin gave or that live here.
+        let error = unsafe { ($extension.$function.unwrap())(&raw mut args) };
+        $crate::host::take_error(error).map(|()| args)
+    }};
+}
+pub(crate) use call_extension;
 
 pub(crate) fn text(pointer: *const c_char, len: usize) -> String {
     // SAFETY: the plugin gave pointer and length of a string.

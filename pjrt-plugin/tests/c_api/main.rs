@@ -1,17 +1,24 @@
 //! A plugin seen from C: a dummy client, called through the function table as a host would.
 
 mod buffers;
+mod canonical_shapes;
+mod cross_host;
 mod dummy;
+mod dummy_extensions;
 mod errors;
 mod events;
 mod executions;
 mod extensions;
+mod ffi;
 mod host;
 mod host_callbacks;
 mod lifetimes;
 mod objects;
 mod observation;
+mod opt_ins;
+mod profiler;
 mod programs;
+mod raw_buffers;
 mod slot_page;
 mod slot_rows;
 mod struct_sizes;

@@ -97,3 +97,17 @@ fn a_trace_that_cannot_be_written_stops_nothing() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("PJRT_PLUGIN_TRACE=/nowhere/at/all.json: "), "{said}");
 }
+
+#[test]
+fn a_client_that_lives_when_the_process_ends_is_told() {
+    let test = "a_client_that_lives_when_the_process_ends_is_told";
+    let Some(output) = observed(test, "PJRT_OBSERVATION_EXIT", "1") else {
+        let options = [text_option("panic_in", "process_exit")];
+        // One that is gone by then, and one that its host forgets. A panic stays inside.
+        drop(Client::new(&options));
+        std::mem::forget(Client::new(&options));
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.matches("the dummy lets its device go").count(), 1, "{said}");
+}

@@ -159,6 +159,6 @@ pub(crate) const ROWS: [Row; 138] = [
     row("0.100 to 0.101", "", "a hash of what slot 87 writes", "XLA's client"),
     row("0.102", "PjrtExecutable::parameters", "the default memory", "XLA's client, from 0.102 on"),
     row("0.106", "PjrtDevice::clear_memory_stats", "does nothing", "XLA's client"),
-    row("0.107 to 0.112", "", "UNIMPLEMENTED", "XLA's client"),
-    row("0.107 to 0.112", "", "UNIMPLEMENTED", "XLA's client"),
+    row("0.107 to 0.112", "", "the layout that the host asks for, otherwise row-major", "XLA's client"),
+    row("0.107 to 0.112", "PjrtDevice::memories", "of a topology by name, those of its `DeviceDescription`s", "XLA's client"),
 ];

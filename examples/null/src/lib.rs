@@ -1,0 +1,215 @@
+//! A plugin that computes nothing: every program runs at once, and all of its outputs are zero.
+//!
+//! What a host and this project's SDK take for a call is what is left, so this is the floor under the times of any plugin:
+//!
+//! ```console
+//! $ export PJRT_NAMES_AND_LIBRARY_PATHS=null:$PWD/target/release/libnull_pjrt.so JAX_PLATFORMS=null
+//! $ python -m timeit -s 'import jax; f = jax.jit(lambda x: x + 1); x = f(1.0)' 'f(x)'
+//! ```
+//!
+//! It reads programs only for the types of their parameters and outputs.
+
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use pjrt_plugin::ext::{Profiler, Sharding, Shardings};
+use pjrt_plugin::{
+    ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, ElementType,
+    Error, Execution, HostBuffer, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable,
+    Placement, Result, pjrt_plugin,
+};
+use pjrt_stablehlo::ir;
+
+/// The plugin.
+pub struct Null {
+    devices: [Device; 1],
+}
+
+/// The only device. The host can read its memory in place, which is the cheapest for it.
+pub struct Device {
+    description: DeviceDescription,
+    memories: [Memory; 1],
+}
+
+/// An array: the host's own, or zeros that all outputs of a program share.
+pub enum Storage {
+    /// What the host lends as long as the buffer lives.
+    Lent(HostBuffer),
+    /// A copy of what it does not.
+    Copied(Vec<u8>),
+    /// An output.
+    Zeros(Arc<[u8]>),
+}
+
+/// The types of a program, and its outputs.
+pub struct Executable {
+    name: String,
+    parameters: Vec<ArraySpec>,
+    outputs: Vec<ArraySpec>,
+    zeros: Vec<Arc<[u8]>>,
+}
+
+#[pjrt_plugin(extensions(Profiler, Shardings))]
+impl PjrtClient for Null {
+    type Device = Device;
+    type Buffer = Storage;
+    type Executable = Executable;
+    type Loaded = Arc<Executable>;
+
+    const PLATFORM_NAME: &'static str = "null";
+
+    fn create(_: ClientConfig) -> Result<Self> {
+        let memories = [Memory::new(0, Memory::DEVICE).host_accessible()];
+        Ok(Self { devices: [Device { description: DeviceDescription::new(0, "null"), memories }] })
+    }
+
+    fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    fn platform_version(&self) -> String {
+        env!("CARGO_PKG_VERSION").to_owned()
+    }
+
+    fn compile(request: CompileRequest<'_, Self>) -> Result<Executable> {
+        let module = pjrt_stablehlo::parse(request.program.code().to_vec())
+            .map_err(|error| Error::invalid_argument(error.to_string()))?;
+        let main =
+            module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
+        let specs = |types: &[ir::Type]| types.iter().map(array_spec).collect::<Result<Vec<_>>>();
+        let outputs = specs(&main.result_types())?;
+        let zeros = |spec: &ArraySpec| {
+            let size = pjrt_plugin::layout::dense_size(spec.dims(), spec.element_type().byte_size())?;
+            Ok(Arc::from(vec![0; size]))
+        };
+        Ok(Executable {
+            name: module.name.as_deref().unwrap_or("main").to_owned(),
+            parameters: specs(&main.argument_types())?,
+            zeros: outputs.iter().map(zeros).collect::<Result<_>>()?,
+            outputs,
+        })
+    }
+
+    fn load(&self, executable: &Arc<Executable>, _: &DeviceAssignment) -> Result<Arc<Executable>> {
+        Ok(Arc::clone(executable))
+    }
+
+    fn execute(&self, loaded: &Arc<Arc<Executable>>, execution: Execution<Self>) -> Result<()> {
+        let executable = Arc::clone(loaded);
+        execution.when_ready(move |ready| {
+            let outputs = || executable.zeros.iter().map(|zeros| Storage::Zeros(Arc::clone(zeros))).collect();
+            let devices = ready.devices().len();
+            ready.complete((0..devices).map(|_| outputs()).collect());
+        });
+        Ok(())
+    }
+
+    fn buffer_from_host(&self, data: HostBuffer, _: Placement<'_, Self>) -> Result<Pending<Storage>> {
+        let lent = data.may_alias() && data.is_dense();
+        Ok(Pending::from(if lent { Storage::Lent(data) } else { Storage::Copied(data.to_vec()) }))
+    }
+}
+
+impl Profiler for Null {}
+
+/// A program of one partition has none.
+impl Shardings for Null {
+    fn parameter_shardings(_: &Executable) -> Option<Vec<Sharding>> {
+        None
+    }
+
+    fn output_shardings(_: &Executable) -> Option<Vec<Sharding>> {
+        None
+    }
+}
+
+impl PjrtDevice for Device {
+    fn description(&self) -> &DeviceDescription {
+        &self.description
+    }
+
+    fn memories(&self) -> &[Memory] {
+        &self.memories
+    }
+}
+
+impl Storage {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            // Only dense memory is kept.
+            Self::Lent(lent) => lent.dense_bytes().unwrap_or_default(),
+            Self::Copied(bytes) => bytes,
+            Self::Zeros(bytes) => bytes,
+        }
+    }
+}
+
+impl PjrtBuffer for Storage {
+    fn size_in_bytes(&self) -> usize {
+        self.bytes().len()
+    }
+
+    fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
+        copy.finish_with(self.bytes());
+    }
+
+    fn host_bytes(&self) -> Option<&[u8]> {
+        Some(self.bytes())
+    }
+}
+
+impl PjrtExecutable for Executable {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn parameters(&self) -> &[ArraySpec] {
+        &self.parameters
+    }
+
+    fn outputs(&self) -> &[ArraySpec] {
+        &self.outputs
+    }
+}
+
+/// The array type of a parameter or an output.
+fn array_spec(ty: &ir::Type) -> Result<ArraySpec> {
+    let unsupported = || Error::unimplemented(format!("null has no arrays of type {ty}"));
+    let tensor = ty.as_tensor().ok_or_else(unsupported)?;
+    let element_type = element_type(&tensor.element_type().to_string()).ok_or_else(unsupported)?;
+    Ok(ArraySpec::new(element_type, tensor.static_dims().ok_or_else(unsupported)?))
+}
+
+/// The element type that MLIR writes like this.
+fn element_type(mlir: &str) -> Option<ElementType> {
+    let name = match mlir {
+        "i1" => "pred".to_owned(),
+        "complex<f32>" => "c64".to_owned(),
+        "complex<f64>" => "c128".to_owned(),
+        unsigned if unsigned.starts_with("ui") => unsigned.replacen("ui", "u", 1),
+        signed if signed.starts_with('i') => signed.replacen('i', "s", 1),
+        float => float.to_lowercase(),
+    };
+    ElementType::ALL.iter().copied().find(|known| known.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_element_type_of_mlir_is_known() {
+        for (mlir, known) in [
+            ("i1", ElementType::Pred),
+            ("i4", ElementType::S4),
+            ("ui64", ElementType::U64),
+            ("bf16", ElementType::Bf16),
+            ("f8E4M3FN", ElementType::F8E4M3FN),
+            ("complex<f64>", ElementType::C128),
+        ] {
+            assert_eq!(element_type(mlir), Some(known), "{mlir}");
+        }
+        assert_eq!(element_type("f7"), None);
+    }
+}

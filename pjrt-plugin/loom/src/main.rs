@@ -1,0 +1,65 @@
+//! Models of what threads do to events, buffers and executions at the same time. The sources are those of `pjrt-plugin`, on the
+//! primitives of loom, which tries every order in which the threads can take turns.
+//!
+//! `cargo xtask loom` runs them.
+
+#![allow(dead_code, unreachable_pub, reason = "the sources have more than the models use")]
+
+#[path = "../../src/error.rs"]
+mod error;
+#[path = "../../src/event.rs"]
+mod event;
+#[path = "../../src/launch.rs"]
+mod launch;
+#[path = "../../src/promise.rs"]
+mod promise;
+#[path = "../../src/storage.rs"]
+mod storage;
+
+mod models;
+
+/// In the place of `pjrt-plugin`'s module: the same names, of loom.
+mod sync {
+    pub(crate) use loom::sync::atomic::{AtomicU8, Ordering};
+    pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap()
+    }
+
+    pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        condition.wait(guard).unwrap()
+    }
+}
+
+/// In the place of `pjrt-plugin`'s module, which runs those that nest too deep a little later on the same thread: no other
+/// thread has a part in that.
+mod callbacks {
+    use crate::error::Result;
+
+    pub(crate) type Callback = Box<dyn FnOnce(Result<()>) + Send>;
+
+    pub(crate) fn call_back(waiting: Vec<Callback>, outcome: &Result<()>) {
+        for callback in waiting {
+            callback(outcome.clone());
+        }
+    }
+}
+
+/// In the place of `pjrt-plugin`'s module, which knows the panic behind something that is lost.
+mod abi {
+    pub(crate) mod guard {
+        use crate::error::Error;
+
+        pub(crate) fn lost(what: &str) -> Error {
+            Error::internal(what)
+        }
+    }
+}
+
+fn main() {
+    for (name, model) in models::ALL {
+        loom::model(model);
+        println!("ok: {name}");
+    }
+}

@@ -1,0 +1,244 @@
+//! The models, each named for what must hold in every order.
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread;
+
+use crate::error::{Error, ErrorCode};
+use crate::event::Event;
+use crate::launch::{Launch, Outcome};
+use crate::promise::promise;
+use crate::storage::{BufferState, Claim, Taken};
+
+type Model = (&'static str, fn());
+
+pub(crate) const ALL: &[Model] = &[
+    ("a callback runs once, whether it comes before or after the completion", callback_runs_once),
+    ("a thread that waits is woken", waiting_thread_is_woken),
+    ("a source that is dropped fails its event", dropped_source_fails),
+    ("an event of several waits for the last of them", all_waits_for_the_last),
+    ("a promise reaches its receiver, whichever comes first", promise_reaches_receiver),
+    ("of two donations of a buffer one wins", one_donation_wins),
+    ("a donation gives the storage away only if nobody reads it", donation_respects_readers),
+    ("storage goes when the last share does, and only then", storage_goes_with_the_last_share),
+    ("storage that is pinned survives the buffer's deletion", pinned_storage_survives),
+    ("storage that arrives reaches whoever waits for it", storage_reaches_waiters),
+    ("outputs reach the buffers, whichever come first", outputs_reach_buffers),
+    ("a launch that is poisoned while it finishes gets one of the two", poison_or_outputs),
+];
+
+/// Storage that counts how often it is dropped.
+struct Storage(Arc<AtomicUsize>);
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn storage() -> (Storage, Arc<AtomicUsize>) {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    (Storage(Arc::clone(&dropped)), dropped)
+}
+
+fn callback_runs_once() {
+    let (source, event) = Event::pending();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let registering = thread::spawn(move || {
+        event.on_ready(move |outcome| {
+            assert!(outcome.is_ok());
+            counted.fetch_add(1, Ordering::SeqCst);
+        });
+    });
+    source.complete(Ok(()));
+    registering.join().unwrap();
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+}
+
+fn waiting_thread_is_woken() {
+    let (source, event) = Event::pending();
+    let waiting = {
+        let event = event.clone();
+        thread::spawn(move || event.wait().unwrap_err().code())
+    };
+    let polled = event.outcome();
+    source.complete(Err(Error::aborted("on purpose")));
+    assert!(polled.is_none());
+    assert_eq!(waiting.join().unwrap(), ErrorCode::Aborted);
+    assert!(event.is_ready());
+}
+
+fn dropped_source_fails() {
+    let (source, event) = Event::pending();
+    let dropping = thread::spawn(move || drop(source));
+    assert_eq!(event.wait().unwrap_err().code(), ErrorCode::Internal);
+    dropping.join().unwrap();
+}
+
+fn all_waits_for_the_last() {
+    let (first, one) = Event::pending();
+    let (second, two) = Event::pending();
+    let threads = [first, second].map(|source| thread::spawn(move || source.complete(Ok(()))));
+    let (seen_one, seen_two) = (one.clone(), two.clone());
+    let all = Event::all(vec![one, two]);
+    all.wait().unwrap();
+    assert!(seen_one.is_ready() && seen_two.is_ready());
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+fn promise_reaches_receiver() {
+    let (promise, pending) = promise::<u32>();
+    let fulfilling = thread::spawn(move || promise.fulfil(7));
+    let (source, event) = Event::pending();
+    pending.receive(move |value| {
+        assert_eq!(value.unwrap().0, 7);
+        source.complete(Ok(()));
+    });
+    event.wait().unwrap();
+    fulfilling.join().unwrap();
+}
+
+fn one_donation_wins() {
+    let (storage, dropped) = storage();
+    let buffer = Arc::new(BufferState::allocated(Arc::new(storage), Event::ready()));
+    let donate = |buffer: &BufferState<Storage>| match buffer.donate() {
+        Ok(held) => {
+            assert!(matches!(held.take().unwrap(), Taken::Whole(_)));
+            1
+        }
+        Err(_) => 0,
+    };
+    let other = {
+        let buffer = Arc::clone(&buffer);
+        thread::spawn(move || donate(&buffer))
+    };
+    let won = donate(&buffer);
+    assert_eq!(won + other.join().unwrap(), 1);
+    assert!(buffer.is_deleted());
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}
+
+fn donation_respects_readers() {
+    let (storage, dropped) = storage();
+    let buffer = Arc::new(BufferState::allocated(Arc::new(storage), Event::ready()));
+    let reading = {
+        let (buffer, dropped) = (Arc::clone(&buffer), Arc::clone(&dropped));
+        thread::spawn(move || {
+            let Ok(held) = buffer.share() else { return };
+            let Ok(Taken::Shared(storage)) = held.take() else { panic!("a reader got the storage") };
+            assert_eq!(dropped.load(Ordering::SeqCst), 0, "the storage went away under a reader");
+            drop(storage);
+        })
+    };
+    match buffer.donate().unwrap().take().unwrap() {
+        // Alone: what the execution does to the storage, no reader sees.
+        Taken::Whole(storage) => drop(storage),
+        Taken::Shared(storage) => {
+            assert_eq!(dropped.load(Ordering::SeqCst), 0);
+            drop(storage);
+        }
+    }
+    reading.join().unwrap();
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}
+
+fn storage_goes_with_the_last_share() {
+    let (storage, dropped) = storage();
+    let buffer = Arc::new(BufferState::allocated(Arc::new(storage), Event::ready()));
+    let deleting = {
+        let buffer = Arc::clone(&buffer);
+        thread::spawn(move || buffer.delete())
+    };
+    if let Ok(held) = buffer.share() {
+        let share = held.claim.redeem().unwrap();
+        assert_eq!(dropped.load(Ordering::SeqCst), 0);
+        drop(share);
+    }
+    deleting.join().unwrap();
+    assert!(buffer.share().is_err() && buffer.is_deleted());
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}
+
+fn pinned_storage_survives() {
+    let (storage, dropped) = storage();
+    let buffer = Arc::new(BufferState::allocated(Arc::new(storage), Event::ready()));
+    let deleting = {
+        let buffer = Arc::clone(&buffer);
+        thread::spawn(move || buffer.delete())
+    };
+    if buffer.pin().is_ok() {
+        assert!(buffer.pinned().is_some());
+        assert_eq!(dropped.load(Ordering::SeqCst), 0);
+        buffer.unpin().unwrap();
+    }
+    deleting.join().unwrap();
+    assert!(buffer.unpin().is_err());
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}
+
+fn storage_reaches_waiters() {
+    let (storage, dropped) = storage();
+    let (buffer, promise) = BufferState::promised();
+    let delivering = thread::spawn(move || promise.deliver(Ok((storage, Event::ready()))));
+    let found = buffer.wait_for_storage().unwrap();
+    buffer.ready_event().wait().unwrap();
+    delivering.join().unwrap();
+    assert_eq!(dropped.load(Ordering::SeqCst), 0);
+    drop((found, buffer));
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}
+
+/// What the host's buffer of a launch with one output ends with.
+fn end(launch: &Launch<Storage>) -> Result<(), ErrorCode> {
+    let claim = match launch.attach() {
+        Outcome::Finished(finished) => {
+            finished.ready.wait().map_err(|error| error.code())?;
+            match finished.outputs {
+                Ok(mut outputs) => Claim::Storage(Arc::new(outputs.remove(0).remove(0))),
+                Err(error) => Claim::Failed(error),
+            }
+        }
+        Outcome::Pending { mut slots, allocated, ready } => {
+            let slot = slots.remove(0);
+            let ended = allocated.wait().and_then(|()| ready.wait());
+            ended.map_err(|error| error.code())?;
+            Claim::Promised(slot)
+        }
+    };
+    claim.redeem().map(drop).map_err(|error| error.code())
+}
+
+fn outputs_reach_buffers() {
+    let (storage, dropped) = storage();
+    let launch = Arc::new(Launch::new(1, 1));
+    let finishing = {
+        let launch = Arc::clone(&launch);
+        thread::spawn(move || launch.finish(Ok(vec![vec![storage]]), Event::ready()))
+    };
+    assert_eq!(end(&launch), Ok(()));
+    finishing.join().unwrap();
+    drop(launch);
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}
+
+fn poison_or_outputs() {
+    let (storage, dropped) = storage();
+    let launch = Arc::new(Launch::new(1, 1));
+    let finishing = {
+        let launch = Arc::clone(&launch);
+        thread::spawn(move || launch.finish(Ok(vec![vec![storage]]), Event::ready()))
+    };
+    let poisoning = {
+        let launch = Arc::clone(&launch);
+        thread::spawn(move || launch.poison(Error::aborted("poisoned")))
+    };
+    let ended = end(&launch);
+    finishing.join().unwrap();
+    let poisoned = poisoning.join().unwrap();
+    assert_eq!(ended, if poisoned { Err(ErrorCode::Aborted) } else { Ok(()) });
+    drop(launch);
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}

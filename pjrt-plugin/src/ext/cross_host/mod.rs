@@ -1,0 +1,373 @@
+//! The CrossHostTransfers extension: buffers that one client sends to another.
+
+mod mailbox;
+
+use std::ffi::{c_char, c_void};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mailbox::{Key, Message};
+use pjrt_sys::{
+    PJRT_Buffer, PJRT_Buffer_Type, PJRT_CrossHostTransfers_Extension, PJRT_Error_Code, PJRT_Extension_Base,
+    PJRT_Extension_Type_CrossHostTransfers, PJRT_Transfers_CrossHostOnCanceledCallback,
+    PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args, SizedStruct,
+};
+
+use super::Extension;
+use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, shims, slice};
+use crate::abi::buffer::{BufferHandle, Shape, element_type};
+use crate::abi::client_state::ClientState;
+use crate::abi::download::read_back;
+use crate::abi::error::{host_error, outcome_to_raw};
+use crate::abi::event::{HostPointer, event_to_raw, take_event};
+use crate::abi::guard;
+use crate::abi::handle::{self, borrow};
+use crate::abi::upload::{Place, buffer_to_raw};
+use crate::client::PjrtClient;
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::host_buffer::{CopyToHost, HostBuffer};
+use crate::storage::{BufferState, Held, StoragePromise};
+
+/// Sends buffers from one client to another of the same process (`PJRT_CrossHostTransfers_Extension`), through the host's memory.
+///
+/// Opt in with `impl CrossHostTransfers for Client {}` and `#[pjrt_plugin(extensions(CrossHostTransfers))]`. Its presence makes
+/// hosts believe that copies between all processes work, so opt in only where every device belongs to one process, as in tests of
+/// distributed programs: what is sent to another process is never received. What is sent and not received is kept until the
+/// process ends.
+pub trait CrossHostTransfers: PjrtClient {}
+
+impl Extension {
+    /// [`CrossHostTransfers`] of a client.
+    #[must_use]
+    pub const fn cross_host_transfers<C: CrossHostTransfers>() -> Self {
+        Self { link: link::<C> }
+    }
+}
+
+fn link<C: CrossHostTransfers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+    super::leak(PJRT_CrossHostTransfers_Extension {
+        base: PJRT_Extension_Base {
+            struct_size: PJRT_CrossHostTransfers_Extension::STRUCT_SIZE,
+            type_: PJRT_Extension_Type_CrossHostTransfers,
+            next,
+        },
+        PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers: Some(make_receive_buffers::<C>),
+        PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice: Some(copy_to_remote_device::<C>),
+        PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers: Some(receive_buffers::<C>),
+        PJRT_Transfers_PJRT_Client_CrossHostSendBuffers: Some(send_buffers::<C>),
+    })
+}
+
+/// Sends a buffer once its data is there; `done` learns whether it was handed over.
+fn send<C: PjrtClient>(
+    held: Held<C::Buffer>,
+    shape: &Shape,
+    key: Key,
+    done: impl FnOnce(Result<()>) + Send + 'static,
+) {
+    let (element_type, dims) = (shape.element_type, shape.dims.clone());
+    let copy = CopyToHost::collected(element_type, dims.clone(), move |bytes| {
+        // A buffer in error becomes one on the other side, too.
+        let failed = bytes.as_ref().err().cloned();
+        let sent = mailbox::send(key, bytes.map(|bytes| Message { element_type, dims, bytes }));
+        done(failed.map_or(sent, Err));
+    });
+    read_back::<C>(held, copy);
+}
+
+/// A buffer that waits for a transfer.
+fn receive<C: PjrtClient>(
+    client: &ClientState<C>,
+    place: Place,
+    shape: Arc<Shape>,
+    key: Key,
+) -> Result<*mut PJRT_Buffer> {
+    let (state, promise) = BufferState::promised();
+    let buffer = buffer_to_raw(client, place, Arc::clone(&shape), state)?;
+    let client = client.share()?;
+    mailbox::receive(key, Box::new(move |message| deliver(&client, place, &shape, message, promise)));
+    Ok(buffer)
+}
+
+/// Uploads what has arrived.
+fn deliver<C: PjrtClient>(
+    client: &ClientState<C>,
+    place: Place,
+    shape: &Shape,
+    message: Result<Message>,
+    promise: StoragePromise<C::Buffer>,
+) {
+    let upload = || {
+        let Message { element_type, dims, bytes } = message?;
+        if (element_type, &dims) != (shape.element_type, &shape.dims) {
+            return Err(Error::invalid_argument(format!(
+                "an array {element_type}{dims:?} was sent to a buffer {shape}"
+            )));
+        }
+        let data = HostBuffer::from_vec(element_type, dims, bytes)?;
+        client.client.buffer_from_host(data, place.placement(client, None)?)
+    };
+    match guard::catch(upload) {
+        Ok(pending) => pending.receive(move |value| promise.deliver(value)),
+        Err(error) => promise.deliver(Err(error)),
+    }
+}
+
+/// The shapes of buffers to be received, from lists with an element for each. Layouts are of no use here.
+///
+/// # Safety
+///
+/// Each list has an element for each of `ranks`; the lists of dimensions are as long as the ranks say.
+unsafe fn shapes(
+    ranks: &[usize],
+    dims: &[*const i64],
+    types: &[PJRT_Buffer_Type],
+) -> Result<Vec<Arc<Shape>>> {
+    let shape = |((rank, dims), ty): ((&usize, &*const i64), &PJRT_Buffer_Type)| {
+        // SAFETY: this function's contract.
+        let dims = unsafe { borrowed_slice(*dims, *rank, "the dimensions of a buffer") }?;
+        Shape::new(element_type(*ty)?, dims.to_vec())
+    };
+    ranks.iter().zip(dims).zip(types).map(shape).collect()
+}
+
+/// Frees buffers that the host does not get, because a later one cannot be made.
+fn give_up<C: PjrtClient>(buffers: Vec<*mut PJRT_Buffer>) {
+    for buffer in buffers {
+        // SAFETY: the buffer was made by `receive`, and nobody else has it.
+        let _ = unsafe { handle::from_raw::<BufferHandle<C>>(buffer, "buffer") };
+    }
+}
+
+/// Makes a buffer for each shape and puts them into the host's array.
+///
+/// # Safety
+///
+/// `place_for` is null or has room for as many buffers as there are shapes.
+unsafe fn receive_all<C: PjrtClient>(
+    client: &ClientState<C>,
+    device: *const pjrt_sys::PJRT_Device,
+    shapes: Vec<Arc<Shape>>,
+    place_for: *mut *mut PJRT_Buffer,
+    key: impl Fn(usize, i32) -> Key,
+) -> Result<()> {
+    if place_for.is_null() && !shapes.is_empty() {
+        return Err(null("buffers"));
+    }
+    let place = Place::of(client, device, ptr::null())?;
+    let to = client.devices[place.device].id();
+    let mut made = Vec::with_capacity(shapes.len());
+    for (index, shape) in shapes.into_iter().enumerate() {
+        match receive(client, place, shape, key(index, to)) {
+            Ok(buffer) => made.push(buffer),
+            Err(error) => {
+                give_up::<C>(made);
+                return Err(error);
+            }
+        }
+    }
+    for (index, buffer) in made.into_iter().enumerate() {
+        // SAFETY: this function's contract.
+        unsafe { place_for.add(index).write(buffer) };
+    }
+    Ok(())
+}
+
+/// A number for each buffer that describes itself.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+shims! {
+    /// Sends buffers, each under a number that the receiver has, too.
+    send_buffers(PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args) |args, C: CrossHostTransfers| {
+        let client = handle!(args.client: ClientState<C>)?;
+        let buffers = slice!(args.buffers as *mut PJRT_Buffer, num_buffers)?;
+        let to = slice!(args.dst_global_device_ids as i32, num_buffers)?;
+        let keys = slice!(args.transfer_keys as i64, num_buffers)?;
+        let place_for = input!(args.send_events);
+        if place_for.is_null() && !buffers.is_empty() {
+            return Err(null("send_events"));
+        }
+        let mut sends = Vec::with_capacity(buffers.len());
+        for buffer in buffers {
+            // SAFETY: each is null or a buffer of this client.
+            let buffer = unsafe { borrow::<BufferHandle<C>>(*buffer, "a buffer") }?;
+            sends.push((buffer, buffer.state.share()?));
+        }
+        for (index, (buffer, held)) in sends.into_iter().enumerate() {
+            let from = client.devices[buffer.device].id();
+            let (source, event) = Event::pending();
+            let key = Key::Numbered(C::PLATFORM_NAME, from, to[index], keys[index]);
+            send::<C>(held, &buffer.shape, key, move |outcome| source.complete(outcome));
+            // SAFETY: the host's array has room for as many events as there are buffers.
+            unsafe { place_for.add(index).write(event_to_raw(event)) };
+        }
+        Ok(())
+    }
+
+    /// Makes buffers that wait for what is sent under their numbers.
+    receive_buffers(PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args) |args, C: CrossHostTransfers| {
+        let client = handle!(args.client: ClientState<C>)?;
+        let ranks = slice!(args.shape_num_dims as usize, num_shapes)?;
+        let dims = slice!(args.num_dims as *const i64, num_shapes)?;
+        let types = slice!(args.element_types as PJRT_Buffer_Type, num_shapes)?;
+        let from = slice!(args.src_global_device_ids as i32, num_shapes)?;
+        let keys = slice!(args.transfer_keys as i64, num_shapes)?;
+        // SAFETY: the lists have an element for each shape.
+        let shapes = unsafe { shapes(ranks, dims, types) }?;
+        let key = |index: usize, to| Key::Numbered(C::PLATFORM_NAME, from[index], to, keys[index]);
+        // SAFETY: the host's array has room for as many buffers as there are shapes.
+        unsafe { receive_all(client, input!(args.device), shapes, input!(args.buffers), key) }
+    }
+
+    /// Makes buffers that wait for what is sent to their descriptions, which the host passes on to the sender.
+    make_receive_buffers(PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args) |args, C: CrossHostTransfers| {
+        let client = handle!(args.client: ClientState<C>)?;
+        let ranks = slice!(args.shape_num_dims as usize, num_shapes)?;
+        let dims = slice!(args.num_dims as *const i64, num_shapes)?;
+        let types = slice!(args.element_types as PJRT_Buffer_Type, num_shapes)?;
+        let notifier = input!(args.notifier);
+        let notify = notifier.notifier.ok_or_else(|| null("notifier"))?;
+        // SAFETY: the lists have an element for each shape.
+        let shapes = unsafe { shapes(ranks, dims, types) }?;
+        let describe = |_: &Arc<Shape>| {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            format!("{}/{}/{number}", C::PLATFORM_NAME, std::process::id()).into_bytes()
+        };
+        let descriptions: Vec<Vec<u8>> = shapes.iter().map(describe).collect();
+        let count = shapes.len();
+        let key = |index: usize, _| Key::Described(descriptions[index].clone());
+        // SAFETY: the host's array has room for as many buffers as there are shapes.
+        unsafe { receive_all(client, input!(args.device), shapes, input!(args.buffers), key) }?;
+        output!(args.num_buffers = count);
+        let mut pointers: Vec<*const c_char> =
+            descriptions.iter().map(|bytes| crate::abi::args::chars(bytes)).collect();
+        let mut sizes: Vec<usize> = descriptions.iter().map(Vec::len).collect();
+        // SAFETY: the host gave the function to be called once with these strings, which live during the call, and with a function
+        // that can be called at any time.
+        unsafe {
+            notify(
+                ptr::null_mut(),
+                pointers.as_mut_ptr(),
+                sizes.as_mut_ptr(),
+                count,
+                notifier.user_arg,
+                Some(cancel),
+                ptr::null_mut(),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Cancels the transfer to a buffer that described itself.
+///
+/// # Safety
+///
+/// The strings can be read; `on_canceled` is null or can be called once with its argument.
+unsafe extern "C" fn cancel(
+    description: *const c_char,
+    description_size: usize,
+    reason: PJRT_Error_Code,
+    message: *const c_char,
+    message_size: usize,
+    on_canceled: PJRT_Transfers_CrossHostOnCanceledCallback,
+    on_canceled_user_arg: *mut c_void,
+    _: *mut c_void,
+) {
+    let body = || {
+        // SAFETY: this function's contract.
+        let description =
+            unsafe { borrowed_slice::<u8>(description.cast(), description_size, "description") }?;
+        // SAFETY: this function's contract.
+        let error = unsafe { host_error(reason, message, message_size) };
+        if mailbox::cancel(&Key::Described(description.to_vec()), error) {
+            return Ok(());
+        }
+        Err(Error::not_found("no buffer waits for this transfer any more"))
+    };
+    let outcome = guard::catch(body);
+    if let Some(on_canceled) = on_canceled {
+        // SAFETY: this function's contract.
+        unsafe { on_canceled(outcome_to_raw(outcome), on_canceled_user_arg) };
+    }
+}
+
+/// Sends a buffer to one that described itself, as soon as the host has the description. What goes wrong is said to the host's
+/// function.
+///
+/// # Safety
+///
+/// `args` is what the PJRT C API says about `PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args`.
+unsafe extern "C" fn copy_to_remote_device<C: CrossHostTransfers>(
+    args: *mut PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args,
+) {
+    fields_of!(PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args);
+    // SAFETY: this function's contract.
+    let Ok(args) = (unsafe { View::new(args) }) else { return };
+    let (on_done, user_arg) = (input!(args.on_done).on_done, HostPointer(input!(args.on_done).user_arg));
+    let tell = move |outcome: Result<()>| {
+        if let Some(on_done) = on_done {
+            let enqueued = outcome.is_ok();
+            // SAFETY: the host gave the function to be called once with its argument, on any thread.
+            unsafe { on_done(outcome_to_raw(outcome), enqueued, user_arg.get()) };
+        }
+    };
+    let start = || {
+        let buffer = handle!(args.buffer: BufferHandle<C>)?;
+        let (shape, held) = (Arc::clone(&buffer.shape), buffer.state.share()?);
+        // SAFETY: the host gives the event up, which slot 126 made.
+        let event = unsafe { take_event(input!(args.event)) }?.unwrap_or_else(Event::ready);
+        Ok((shape, held, event))
+    };
+    let (shape, held, event) = match guard::catch(start) {
+        Ok(started) => started,
+        Err(error) => return tell(Err(error)),
+    };
+    let description = Description {
+        bytes: HostPointer(input!(args.serialized_descriptor).cast()),
+        size: HostPointer(input!(args.serialized_descriptor_size).cast()),
+        destructor: input!(args.descriptor_destructor),
+    };
+    event.on_ready(move |outcome| {
+        let description = outcome.and_then(|()| {
+            // SAFETY: the event says that the description is there.
+            unsafe { description.read() }
+        });
+        match description {
+            Ok(description) => send::<C>(held, &shape, Key::Described(description), tell),
+            Err(error) => tell(Err(error)),
+        }
+    });
+}
+
+/// Where the host puts a receiver's description, and how it is freed.
+struct Description {
+    bytes: HostPointer,
+    size: HostPointer,
+    destructor: pjrt_sys::PJRT_Transfers_DescriptorDestructor,
+}
+
+impl Description {
+    /// Reads the description and frees it.
+    ///
+    /// # Safety
+    ///
+    /// The places are null, or the host has put a description there.
+    unsafe fn read(&self) -> Result<Vec<u8>> {
+        let (bytes, size) = (self.bytes.get().cast::<*mut c_char>(), self.size.get().cast::<usize>());
+        if bytes.is_null() || size.is_null() {
+            return Err(null("serialized_descriptor"));
+        }
+        // SAFETY: this function's contract.
+        unsafe {
+            let read = borrowed_slice::<u8>((*bytes).cast_const().cast(), *size, "serialized_descriptor")
+                .map(<[u8]>::to_vec);
+            if let Some(destructor) = self.destructor {
+                destructor(bytes, size);
+            }
+            read
+        }
+    }
+}

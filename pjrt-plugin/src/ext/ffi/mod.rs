@@ -1,0 +1,105 @@
+//! The FFI extension: custom calls whose handlers are C functions, written against the headers of XLA's FFI.
+
+mod c_api;
+mod call;
+mod registry;
+mod runtime;
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use pjrt_sys::{PJRT_Extension_Base, PJRT_Extension_Type_FFI, PJRT_FFI_Extension, SizedStruct};
+
+pub use call::{Array, ArrayMut, Attribute, Call, Handler};
+
+use super::Extension;
+use crate::abi::args::{bytes, handle, input, null, output, shims, text};
+use crate::abi::event::HostPointer;
+use crate::abi::execute::ExecuteContext;
+use crate::client::PjrtClient;
+
+/// Lets hosts register handlers of custom calls, and hand data to them with an execution (`PJRT_FFI_Extension`).
+///
+/// Opt in with `impl Ffi for Client {}` and `#[pjrt_plugin(extensions(Ffi))]`. The SDK keeps what hosts register; a plugin that
+/// comes to a custom call with the typed FFI asks [`Handler::find`] for it and runs [`Handler::call`] with slices of its
+/// memory, so this is for devices whose memory the host can read and write.
+///
+/// JAX sends handlers to a plugin of its own platform name if the plugin's Python package passes them on, see
+/// [the book](https://github.com/pjrt-plugin/pjrt-plugin/blob/main/docs/writing-a-plugin.md#extensions).
+pub trait Ffi: PjrtClient {}
+
+impl Extension {
+    /// [`Ffi`] of a client.
+    #[must_use]
+    pub const fn ffi<C: Ffi>() -> Self {
+        Self { link: link::<C> }
+    }
+}
+
+fn link<C: Ffi>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+    super::leak(PJRT_FFI_Extension {
+        base: PJRT_Extension_Base {
+            struct_size: PJRT_FFI_Extension::STRUCT_SIZE,
+            type_: PJRT_Extension_Type_FFI,
+            next,
+        },
+        type_register: Some(type_register::<C>),
+        user_data_add: Some(user_data_add::<C>),
+        register_handler: Some(register_handler::<C>),
+    })
+}
+
+/// What a host handed to the handlers of an execution, by type: pointers that only they understand.
+#[derive(Debug, Clone, Default)]
+pub struct UserData(Option<Arc<Vec<(i64, HostPointer)>>>);
+
+impl UserData {
+    /// Whether there is nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Adds a value; of a type that is there already, it replaces the value. Data that executions have taken stays as it is.
+    fn add(&mut self, type_id: i64, data: *mut c_void) {
+        let mut all: Vec<(i64, HostPointer)> = self.0.iter().flat_map(|all| all.iter().copied()).collect();
+        all.retain(|(existing, _)| *existing != type_id);
+        all.push((type_id, HostPointer(data)));
+        self.0 = Some(Arc::new(all));
+    }
+
+    fn get(&self, type_id: i64) -> Option<*mut c_void> {
+        self.0.as_ref()?.iter().find(|(existing, _)| *existing == type_id).map(|(_, data)| data.get())
+    }
+}
+
+shims! {
+    /// The number of a type. What can be done with its values is of no use here: the host keeps those that it adds.
+    type_register(PJRT_FFI_Type_Register_Args) |args, C: Ffi| {
+        let name = text(bytes!(args.type_name, type_name_size)?);
+        output!(args.type_id = registry::register_type(&name, input!(args.type_id))?);
+        Ok(())
+    }
+
+    /// Puts a value into a context, which the next execution with this context takes along. It stays the host's.
+    user_data_add(PJRT_FFI_UserData_Add_Args) |args, C: Ffi| {
+        let context = handle!(args.context: ExecuteContext)?;
+        let value = input!(args.user_data);
+        context.change(|all| all.add(value.type_id, value.data));
+        Ok(())
+    }
+
+    /// Registers a handler for a platform: this one, or any that the host names.
+    register_handler(PJRT_FFI_Register_Handler_Args) |args, C: Ffi| {
+        let target = text(bytes!(args.target_name, target_name_size)?);
+        let platform = text(bytes!(args.platform_name, platform_name_size)?);
+        let handler = input!(args.handler);
+        if handler.is_null() {
+            return Err(null("handler"));
+        }
+        // SAFETY: the field is an `XLA_FFI_Handler*`.
+        let handler = unsafe { Handler::from_raw(handler, input!(args.traits).0) }
+            .map_err(|error| error.context(format!("the handler of '{target}' for the platform '{platform}'")))?;
+        registry::register_handler(&platform, &target, handler)
+    }
+}

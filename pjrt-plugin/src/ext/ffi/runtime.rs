@@ -1,0 +1,369 @@
+//! The runtime's side of XLA's FFI: the table of functions that handlers call.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::num::NonZero;
+use std::ptr;
+use std::sync::Mutex;
+use std::thread;
+
+use super::c_api::*;
+use super::{Handler, UserData, registry};
+use crate::abi::args::text;
+use crate::abi::event::HostPointer;
+use crate::error::{Error, ErrorCode, Result};
+use crate::event::{Event, EventSource};
+use crate::sync::lock;
+
+/// What an execution context is here. It lives on the caller's stack during a call.
+pub(super) struct Context {
+    pub(super) user_data: UserData,
+    pub(super) device_ordinal: i32,
+    pub(super) run_id: i64,
+    /// Memory that the handler has allocated, by address.
+    allocated: Mutex<HashMap<usize, Allocation>>,
+}
+
+/// Memory of a handler, freed when this is dropped.
+struct Allocation(*mut u8, Layout);
+
+// SAFETY: the memory belongs to this value, which only frees it.
+unsafe impl Send for Allocation {}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        // SAFETY: the memory was allocated with this layout, and nobody else frees it.
+        unsafe { dealloc(self.0, self.1) };
+    }
+}
+
+impl Context {
+    pub(super) fn new(user_data: UserData, device_ordinal: i32, run_id: i64) -> Self {
+        Self { user_data, device_ordinal, run_id, allocated: Mutex::default() }
+    }
+}
+
+/// What an error is here: made by a handler, or by a function below.
+struct FfiError {
+    error: Error,
+    message: CString,
+}
+
+/// What a future is here.
+struct Future {
+    source: Mutex<Option<EventSource>>,
+    event: Event,
+}
+
+/// The table.
+pub(super) fn api() -> *const XLA_FFI_Api {
+    &raw const API.0
+}
+
+struct Table(XLA_FFI_Api);
+
+// SAFETY: the pointers in the table are null or functions, and nothing changes it.
+unsafe impl Sync for Table {}
+
+static API: Table = Table(XLA_FFI_Api {
+    struct_size: size_of::<XLA_FFI_Api>(),
+    extension_start: ptr::null_mut(),
+    api_version: XLA_FFI_Api_Version {
+        struct_size: size_of::<XLA_FFI_Api_Version>(),
+        extension_start: ptr::null_mut(),
+        major_version: MAJOR,
+        minor_version: MINOR,
+    },
+    internal_api: ptr::null(),
+    XLA_FFI_Error_Create: error_create,
+    XLA_FFI_Error_GetMessage: error_get_message,
+    XLA_FFI_Error_Destroy: error_destroy,
+    XLA_FFI_Handler_Register: handler_register,
+    XLA_FFI_Stream_Get: stream_get,
+    XLA_FFI_Type_Register: type_register,
+    XLA_FFI_ExecutionContext_Get: execution_context_get,
+    XLA_FFI_State_Set: state,
+    XLA_FFI_State_Get: state,
+    XLA_FFI_DeviceMemory_Allocate: device_memory_allocate,
+    XLA_FFI_DeviceMemory_Free: device_memory_free,
+    XLA_FFI_ThreadPool_Schedule: thread_pool_schedule,
+    XLA_FFI_ThreadPool_NumThreads: thread_pool_num_threads,
+    XLA_FFI_Future_Create: future_create,
+    XLA_FFI_Future_SetAvailable: future_set_available,
+    XLA_FFI_Future_SetError: future_set_error,
+    XLA_FFI_RunId_Get: run_id_get,
+    XLA_FFI_DeviceOrdinal_Get: device_ordinal_get,
+});
+
+fn error_to_raw(error: Error) -> *mut XLA_FFI_Error {
+    // The text is shown to its first NUL, as C would.
+    let end = error.message().find('\0').unwrap_or(error.message().len());
+    let message = CString::new(&error.message()[..end]).unwrap_or_default();
+    Box::into_raw(Box::new(FfiError { error, message })).cast()
+}
+
+fn to_raw(outcome: Result<()>) -> *mut XLA_FFI_Error {
+    outcome.map_or_else(error_to_raw, |()| ptr::null_mut())
+}
+
+/// What a handler returned.
+pub(super) fn outcome(error: *mut XLA_FFI_Error) -> Result<()> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: handlers return errors that `error_create` or another function of the table made, and give them up.
+    Err(unsafe { Box::from_raw(error.cast::<FfiError>()) }.error)
+}
+
+/// Waits for a future of a handler.
+///
+/// # Safety
+///
+/// `future` is null or came from [`future_create`], and is not waited for elsewhere.
+pub(super) unsafe fn wait(future: *mut XLA_FFI_Future) -> Result<()> {
+    if future.is_null() {
+        return Ok(());
+    }
+    // SAFETY: this function's contract.
+    let event = unsafe { &*future.cast::<Future>() }.event.clone();
+    let outcome = event.wait();
+    // SAFETY: this function's contract. Whoever completed the event had taken the source out of the future before, and does
+    // not look at the future any more.
+    drop(unsafe { Box::from_raw(future.cast::<Future>()) });
+    outcome
+}
+
+/// Follows the pointer to a function's arguments.
+///
+/// # Safety
+///
+/// `args` is null or points to a struct of this type.
+unsafe fn arguments<'a, T>(args: *mut T) -> Result<&'a mut T> {
+    // SAFETY: this function's contract.
+    unsafe { args.as_mut() }.ok_or_else(|| Error::invalid_argument("a handler passed no arguments"))
+}
+
+/// Follows the pointer to the context of a call.
+///
+/// # Safety
+///
+/// `context` is null, as in a frame without a call, or the one in the frame of a call that is going on.
+unsafe fn context<'a>(context: *mut XLA_FFI_ExecutionContext) -> Result<&'a Context> {
+    // SAFETY: this function's contract.
+    unsafe { context.cast::<Context>().as_ref() }
+        .ok_or_else(|| Error::failed_precondition("there is no execution context"))
+}
+
+/// # Safety
+///
+/// The span is a string that can be read.
+unsafe fn string(span: XLA_FFI_ByteSpan) -> Result<String> {
+    // SAFETY: this function's contract.
+    unsafe { crate::abi::args::borrowed_slice::<u8>(span.ptr.cast(), span.len, "a name") }.map(text)
+}
+
+/// Declares functions of the table. Each gets a pointer to its arguments and returns null or an error.
+macro_rules! functions {
+    ($($(#[$attribute:meta])* $name:ident($args:ident: $ty:ty) $body:block)*) => {$(
+        $(#[$attribute])*
+        ///
+        /// # Safety
+        ///
+        #[doc = concat!("The arguments are what XLA's FFI says about `", stringify!($ty), "`.")]
+        unsafe extern "C" fn $name(args: *mut $ty) -> *mut XLA_FFI_Error {
+            let run = || -> Result<()> {
+                // SAFETY: this function's contract.
+                let $args = unsafe { arguments(args) }?;
+                $body
+            };
+            to_raw(crate::abi::guard::catch(run))
+        }
+    )*};
+}
+
+/// Makes an error of a handler's.
+///
+/// # Safety
+///
+/// `args` is what XLA's FFI says: the message is a C string.
+unsafe extern "C" fn error_create(args: *mut XLA_FFI_Error_Create_Args) -> *mut XLA_FFI_Error {
+    // SAFETY: this function's contract.
+    let Ok(args) = (unsafe { arguments(args) }) else { return ptr::null_mut() };
+    let message = if args.message.is_null() {
+        String::new()
+    } else {
+        // SAFETY: this function's contract.
+        unsafe { CStr::from_ptr(args.message) }.to_string_lossy().into_owned()
+    };
+    error_to_raw(Error::new(ErrorCode::from_number(args.errc), message))
+}
+
+/// The text of an error, which lives as long as it.
+///
+/// # Safety
+///
+/// `args` is what XLA's FFI says: the error is one of the table's.
+unsafe extern "C" fn error_get_message(args: *mut XLA_FFI_Error_GetMessage_Args) {
+    // SAFETY: this function's contract.
+    let Ok(args) = (unsafe { arguments(args) }) else { return };
+    // SAFETY: this function's contract.
+    let error = unsafe { args.error.cast::<FfiError>().as_ref() };
+    args.message = error.map_or(c"".as_ptr(), |error| error.message.as_ptr());
+}
+
+/// Frees an error.
+///
+/// # Safety
+///
+/// `args` is what XLA's FFI says: the handler gives the error up.
+unsafe extern "C" fn error_destroy(args: *mut XLA_FFI_Error_Destroy_Args) {
+    // SAFETY: this function's contract.
+    if let Ok(args) = unsafe { arguments(args) } {
+        drop(outcome(args.error));
+    }
+}
+
+functions! {
+    /// Registers another handler.
+    handler_register(args: XLA_FFI_Handler_Register_Args) {
+        // SAFETY: the spans are strings of the handler's.
+        let (target, platform) = unsafe { (string(args.name)?, string(args.platform)?) };
+        let bundle = &args.bundle;
+        if bundle.instantiate.is_some() || bundle.prepare.is_some() || bundle.initialize.is_some() {
+            return Err(Error::unimplemented(format!(
+                "the handler '{target}' has stages before its execution, which this plugin does not run"
+            )));
+        }
+        let execute = bundle.execute.ok_or_else(|| Error::invalid_argument("a handler without a function"))?;
+        registry::register_handler(&platform, &target, Handler::from_function(execute, args.traits)?)
+    }
+
+    /// There is no stream: handlers run on the host's memory.
+    stream_get(args: XLA_FFI_Stream_Get_Args) {
+        args.stream = ptr::null_mut();
+        Err(Error::unimplemented("this plugin calls handlers without a stream"))
+    }
+
+    /// The number of a type.
+    type_register(args: XLA_FFI_Type_Register_Args) {
+        // SAFETY: the span is a string of the handler's.
+        let name = unsafe { string(args.name) }?;
+        // SAFETY: the field is null or points to a number.
+        let id = unsafe { arguments(args.type_id) }?;
+        id.type_id = registry::register_type(&name, id.type_id)?;
+        Ok(())
+    }
+
+    /// What the host handed to the execution.
+    execution_context_get(args: XLA_FFI_ExecutionContext_Get_Args) {
+        args.data = ptr::null_mut();
+        // SAFETY: the field is null or points to a number.
+        let id = unsafe { arguments(args.type_id) }?.type_id;
+        // SAFETY: the context is the one of the frame.
+        let data = unsafe { context(args.ctx) }?.user_data.get(id);
+        args.data = data.ok_or_else(|| Error::not_found(format!("the execution has no data of type {id}")))?;
+        Ok(())
+    }
+
+    /// State comes from stages before the execution.
+    state(_args: XLA_FFI_State_Args) {
+        Err(Error::unimplemented("this plugin runs no stage of a handler that could make a state"))
+    }
+
+    /// Memory until the handler gives it back, at most until the call is over.
+    device_memory_allocate(args: XLA_FFI_DeviceMemory_Allocate_Args) {
+        args.data = ptr::null_mut();
+        let layout = Layout::from_size_align(args.size.max(1), args.alignment.max(align_of::<u128>()));
+        let layout = layout.map_err(|error| {
+            Error::invalid_argument(format!("{} bytes aligned to {}: {error}", args.size, args.alignment))
+        })?;
+        // SAFETY: the context is the one of the frame.
+        let context = unsafe { context(args.ctx) }?;
+        // SAFETY: the size is not zero.
+        let data = unsafe { alloc(layout) };
+        if data.is_null() {
+            return Err(Error::resource_exhausted(format!("there is no room for {} bytes", args.size)));
+        }
+        lock(&context.allocated).insert(data.addr(), Allocation(data, layout));
+        args.data = data.cast();
+        Ok(())
+    }
+
+    /// Gives it back.
+    device_memory_free(args: XLA_FFI_DeviceMemory_Free_Args) {
+        // SAFETY: the context is the one of the frame.
+        let known = lock(&unsafe { context(args.ctx) }?.allocated).remove(&args.data.addr());
+        known.map(drop).ok_or_else(|| Error::invalid_argument("the memory to free is not of this call"))
+    }
+
+    /// Runs something on another thread; on this one if there can be no other.
+    thread_pool_schedule(args: XLA_FFI_ThreadPool_Schedule_Args) {
+        let task = args.task.ok_or_else(|| Error::invalid_argument("there is no task to schedule"))?;
+        let data = HostPointer(args.data);
+        // SAFETY: a task can be called once with its data, on any thread.
+        let run = move || unsafe { task(data.get()) };
+        if thread::Builder::new().spawn(run).is_err() {
+            run();
+        }
+        Ok(())
+    }
+
+    /// How many tasks can run at once.
+    thread_pool_num_threads(args: XLA_FFI_ThreadPool_NumThreads_Args) {
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        // SAFETY: the field is null or points to a number.
+        *unsafe { arguments(args.num_threads) }? = threads as i64;
+        Ok(())
+    }
+
+    /// A future, for a handler that returns before it is done.
+    future_create(args: XLA_FFI_Future_Create_Args) {
+        let (source, event) = Event::pending();
+        args.future = Box::into_raw(Box::new(Future { source: Mutex::new(Some(source)), event })).cast();
+        Ok(())
+    }
+
+    /// The work behind a future is done.
+    future_set_available(args: XLA_FFI_Future_SetAvailable_Args) {
+        // SAFETY: the future came from `future_create`, and nobody has waited to its end.
+        unsafe { complete(args.future, Ok(())) }
+    }
+
+    /// The work behind a future has failed.
+    future_set_error(args: XLA_FFI_Future_SetError_Args) {
+        let failure = outcome(args.error);
+        let failure = failure.err().unwrap_or_else(|| Error::unknown("a handler failed without saying why"));
+        // SAFETY: as above.
+        unsafe { complete(args.future, Err(failure)) }
+    }
+
+    /// The number of the launch.
+    run_id_get(args: XLA_FFI_RunId_Get_Args) {
+        // SAFETY: the context is the one of the frame.
+        args.run_id = unsafe { context(args.ctx) }?.run_id;
+        Ok(())
+    }
+
+    /// The number of the device among those of this process.
+    device_ordinal_get(args: XLA_FFI_DeviceOrdinal_Get_Args) {
+        // SAFETY: the context is the one of the frame.
+        args.device_ordinal = unsafe { context(args.ctx) }?.device_ordinal;
+        Ok(())
+    }
+}
+
+/// # Safety
+///
+/// `future` is null or came from [`future_create`], and nobody has waited to its end.
+unsafe fn complete(future: *mut XLA_FFI_Future, outcome: Result<()>) -> Result<()> {
+    // SAFETY: this function's contract. The source is taken out of the future before the event is completed, since the future
+    // may be gone right after.
+    let source = match unsafe { future.cast::<Future>().as_ref() } {
+        Some(future) => lock(&future.source).take(),
+        None => None,
+    };
+    let source = source.ok_or_else(|| Error::failed_precondition("a future is completed once"))?;
+    source.complete(outcome);
+    Ok(())
+}

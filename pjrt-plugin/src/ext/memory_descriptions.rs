@@ -1,0 +1,42 @@
+//! The MemoryDescriptions extension: the memories of devices that may only be described, in a topology.
+
+use pjrt_sys::{
+    PJRT_Extension_Base, PJRT_Extension_Type_MemoryDescriptions, PJRT_MemoryDescriptions_Extension,
+    SizedStruct,
+};
+
+use crate::abi::args::{handle, output, output_slice, output_str, shims};
+use crate::abi::device::DescriptionHandle;
+use crate::client::PjrtClient;
+use crate::memory::Memory;
+
+/// The extension in front of a chain.
+pub(super) fn link<C: PjrtClient>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+    super::leak(PJRT_MemoryDescriptions_Extension {
+        base: PJRT_Extension_Base {
+            struct_size: PJRT_MemoryDescriptions_Extension::STRUCT_SIZE,
+            type_: PJRT_Extension_Type_MemoryDescriptions,
+            next,
+        },
+        PJRT_DeviceDescription_MemoryDescriptions: Some(memory_descriptions::<C>),
+        PJRT_MemoryDescription_Kind: Some(kind::<C>),
+    })
+}
+
+shims! {
+    /// The memories of a device, which its description keeps. The first is the default one.
+    memory_descriptions(PJRT_DeviceDescription_MemoryDescriptions_Args) |args, C| {
+        let memories = &handle!(args.device_description: DescriptionHandle)?.memories;
+        output_slice!(args.memory_descriptions, num_memory_descriptions = memories);
+        output!(args.default_memory_index = if memories.is_empty() { usize::MAX } else { 0 });
+        Ok(())
+    }
+
+    /// Name and number of a memory's kind.
+    kind(PJRT_MemoryDescription_Kind_Args) |args, C| {
+        let memory = handle!(args.memory_description: Memory)?;
+        output_str!(args.kind, kind_size = memory.kind());
+        output!(args.kind_id = memory.kind_id());
+        Ok(())
+    }
+}

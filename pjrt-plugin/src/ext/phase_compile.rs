@@ -1,0 +1,250 @@
+//! The PhaseCompile extension: a compiler whose phases run one by one.
+
+use std::ffi::c_char;
+use std::ptr;
+
+use pjrt_sys::{
+    PJRT_Extension_Base, PJRT_Extension_Type_PhaseCompile, PJRT_PhaseCompile_C_Buffers_Destroy_Args,
+    PJRT_PhaseCompile_Destroy_Compiler_Args, PJRT_PhaseCompile_Extension, PJRT_PhaseCompiler, SizedStruct,
+};
+use prost::Message;
+
+use super::Extension;
+use crate::abi::args::{View, borrowed_slice, bytes, fields_of, handle, input, output, shims, slice, text};
+use crate::abi::handle::{self, Handle};
+use crate::abi::pinned::{copy_to_c, free_c};
+use crate::abi::topology::TopologyHandle;
+use crate::client::PjrtClient;
+use crate::compile_options::CompileOptions;
+use crate::error::{Error, Result};
+use crate::proto;
+use crate::topology::Topology;
+
+/// Lets tools run a compiler's phases one by one, and look at the programs between them (`PJRT_PhaseCompile_Extension`).
+///
+/// Opt in with `#[pjrt_plugin(extensions(PhaseCompile))]`. JAX does not use it.
+pub trait PhaseCompile: PjrtClient {
+    /// The names of the phases, in their order.
+    fn phase_names() -> Vec<String>;
+
+    /// Runs phases, all of them among [`phase_names`](Self::phase_names), on programs.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_ARGUMENT for programs that the first of the phases does not take; those of
+    /// [`compile`](PjrtClient::compile).
+    fn run_phases(request: PhaseRequest<'_>) -> Result<Vec<PartialProgram>>;
+}
+
+/// What [`PhaseCompile::run_phases`] is asked for.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct PhaseRequest<'a> {
+    /// The phases to run, in this order.
+    pub phases: Vec<String>,
+    /// The programs to run them on.
+    pub programs: Vec<PartialProgram>,
+    /// How to compile.
+    pub options: &'a CompileOptions,
+    /// What to compile for.
+    pub topology: &'a Topology,
+}
+
+/// A program between two phases (`PjRtPartialProgramProto`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartialProgram {
+    /// The program.
+    pub program: Vec<u8>,
+    /// Its format, in words of the compiler's.
+    pub format: String,
+    /// The phase that made it; empty at the beginning.
+    pub producer_phase: String,
+    /// The phases that can take it.
+    pub consumer_phases: Vec<String>,
+    /// The version of the compiler that made it.
+    pub version: String,
+    /// The name of the program.
+    pub name: String,
+}
+
+impl Extension {
+    /// [`PhaseCompile`] of a client.
+    #[must_use]
+    pub const fn phase_compile<C: PhaseCompile>() -> Self {
+        Self { link: link::<C> }
+    }
+}
+
+fn link<C: PhaseCompile>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+    super::leak(PJRT_PhaseCompile_Extension {
+        base: PJRT_Extension_Base {
+            struct_size: PJRT_PhaseCompile_Extension::STRUCT_SIZE,
+            type_: PJRT_Extension_Type_PhaseCompile,
+            next,
+        },
+        phase_compile_get_compiler: Some(get_compiler::<C>),
+        phase_compile_destroy_compiler: Some(destroy_compiler),
+        phase_compile_run_phases: Some(run_phases::<C>),
+        phase_compile_get_phase_names: Some(get_phase_names::<C>),
+        phase_compile_c_buffers_destroy: Some(destroy_buffers),
+    })
+}
+
+/// A compiler as the host sees it. There is nothing in it: the phases are the client's type's.
+struct PhaseCompiler(#[expect(dead_code, reason = "a handle needs an address of its own")] u8);
+
+impl Handle for PhaseCompiler {
+    type Opaque = PJRT_PhaseCompiler;
+    const KIND: &'static str = "PJRT_PhaseCompiler";
+}
+
+shims! {
+    /// Makes a compiler.
+    get_compiler(PJRT_PhaseCompile_Get_Compiler_Args) |args, C: PhaseCompile| {
+        output!(args.phase_compiler = handle::into_raw(PhaseCompiler(0)).cast_const());
+        Ok(())
+    }
+
+    /// The names of the phases, each with a NUL at its end that does not count.
+    get_phase_names(PJRT_PhaseCompile_Get_PhaseNames_Args) |args, C: PhaseCompile| {
+        handle!(args.phase_compiler: PhaseCompiler)?;
+        let names = C::phase_names().into_iter().map(String::into_bytes).collect();
+        let (buffers, sizes, count) = to_buffers(names)?;
+        output!(args.phase_names = buffers);
+        output!(args.phase_names_sizes = sizes);
+        output!(args.num_phase_names = count);
+        Ok(())
+    }
+
+    /// Runs some phases on partial programs.
+    run_phases(PJRT_PhaseCompile_Run_Phase_Args) |args, C: PhaseCompile| {
+        output!(args.output_programs = ptr::null_mut());
+        output!(args.output_programs_sizes = ptr::null());
+        output!(args.num_output_programs = 0);
+        handle!(args.phase_compiler: PhaseCompiler)?;
+        let topology = &handle!(args.topology: TopologyHandle)?.topology;
+        let pointers = slice!(args.input_programs as *const c_char, num_input_programs)?;
+        let sizes = slice!(args.input_programs_sizes as usize, num_input_programs)?;
+        // SAFETY: pointers and sizes describe bytes of the host, one after the other.
+        let programs = unsafe { strings(pointers, sizes) }?;
+        let programs = programs.into_iter().map(PartialProgram::decode).collect::<Result<_>>()?;
+        let pointers = slice!(args.phases_to_run as *const c_char, num_phases_to_run)?;
+        let sizes = slice!(args.phases_to_run_sizes as usize, num_phases_to_run)?;
+        // SAFETY: as above.
+        let phases: Vec<String> = unsafe { strings(pointers, sizes) }?.into_iter().map(text).collect();
+        let known = C::phase_names();
+        if let Some(unknown) = phases.iter().find(|phase| !known.contains(phase)) {
+            return Err(Error::invalid_argument(format!("the compiler has no phase '{unknown}'"))
+                .with_hint(format!("its phases are: {}", known.join(", "))));
+        }
+        let options = CompileOptions::decode(bytes!(args.compile_options, compile_options_size)?)?;
+        let outputs = C::run_phases(PhaseRequest { phases, programs, options: &options, topology })?;
+        let (buffers, sizes, count) = to_buffers(outputs.into_iter().map(PartialProgram::encode).collect())?;
+        output!(args.output_programs = buffers);
+        output!(args.output_programs_sizes = sizes);
+        output!(args.num_output_programs = count);
+        Ok(())
+    }
+}
+
+impl PartialProgram {
+    fn decode(bytes: &[u8]) -> Result<Self> {
+        let message = proto::PartialProgram::decode(bytes).map_err(|error| {
+            Error::invalid_argument(format!("failed to deserialize PjRtPartialProgramProto: {error}"))
+        })?;
+        Ok(Self {
+            program: message.program,
+            format: message.program_format,
+            producer_phase: message.producer_phase,
+            consumer_phases: message.consumer_phases,
+            version: message.version,
+            name: message.program_name,
+        })
+    }
+
+    fn encode(self) -> Vec<u8> {
+        let message = proto::PartialProgram {
+            program: self.program,
+            program_format: self.format,
+            producer_phase: self.producer_phase,
+            consumer_phases: self.consumer_phases,
+            version: self.version,
+            program_name: self.name,
+        };
+        message.encode_to_vec()
+    }
+}
+
+/// Strings of the host.
+///
+/// # Safety
+///
+/// Each pointer is null or the start of as many bytes as the size at its place says, which can be read for `'a`.
+unsafe fn strings<'a>(pointers: &[*const c_char], sizes: &[usize]) -> Result<Vec<&'a [u8]>> {
+    // SAFETY: this function's contract.
+    let string = |(pointer, size): (&*const c_char, &usize)| unsafe {
+        borrowed_slice::<u8>(pointer.cast(), *size, "a string of a list")
+    };
+    pointers.iter().zip(sizes).map(string).collect()
+}
+
+/// Strings for the host, which [`destroy_buffers`] frees: pointers, sizes, and how many.
+fn to_buffers(strings: Vec<Vec<u8>>) -> Result<(*mut *const c_char, *const usize, usize)> {
+    let sizes: Box<[usize]> = strings.iter().map(Vec::len).collect();
+    let mut pointers: Vec<*const c_char> = Vec::with_capacity(strings.len());
+    for mut string in strings {
+        string.push(0);
+        match copy_to_c(&string) {
+            Ok(pointer) => pointers.push(pointer),
+            Err(error) => {
+                for pointer in pointers {
+                    // SAFETY: the pointer came from `copy_to_c`.
+                    unsafe { free_c(pointer) };
+                }
+                return Err(error);
+            }
+        }
+    }
+    let count = pointers.len();
+    let pointers = Box::into_raw(pointers.into_boxed_slice()).cast();
+    Ok((pointers, Box::into_raw(sizes).cast::<usize>().cast_const(), count))
+}
+
+/// Frees a compiler.
+///
+/// # Safety
+///
+/// `args` is what the PJRT C API says about `PJRT_PhaseCompile_Destroy_Compiler_Args`.
+unsafe extern "C" fn destroy_compiler(args: *mut PJRT_PhaseCompile_Destroy_Compiler_Args) {
+    fields_of!(PJRT_PhaseCompile_Destroy_Compiler_Args);
+    // SAFETY: this function's contract.
+    if let Ok(args) = unsafe { View::new(args) } {
+        let compiler = input!(args.phase_compiler).cast_mut();
+        // SAFETY: the host gives the compiler up. This function cannot complain about one that is not live.
+        let _ = unsafe { handle::from_raw::<PhaseCompiler>(compiler, "phase_compiler") };
+    }
+}
+
+/// Frees strings.
+///
+/// # Safety
+///
+/// `args` is what the PJRT C API says about `PJRT_PhaseCompile_C_Buffers_Destroy_Args`: strings from a function above.
+unsafe extern "C" fn destroy_buffers(args: *mut PJRT_PhaseCompile_C_Buffers_Destroy_Args) {
+    fields_of!(PJRT_PhaseCompile_C_Buffers_Destroy_Args);
+    // SAFETY: this function's contract.
+    let Ok(args) = (unsafe { View::new(args) }) else { return };
+    let (pointers, sizes) = (input!(args.char_buffers), input!(args.char_buffer_sizes));
+    let count = input!(args.num_char_buffers);
+    if pointers.is_null() || sizes.is_null() {
+        return;
+    }
+    // SAFETY: this function's contract: both arrays came from `to_buffers`, as slices of this length, and the strings in the
+    // first one from `copy_to_c`.
+    unsafe {
+        drop(Box::from_raw(ptr::slice_from_raw_parts_mut(sizes.cast_mut(), count)));
+        for pointer in Box::from_raw(ptr::slice_from_raw_parts_mut(pointers, count)) {
+            free_c(pointer);
+        }
+    }
+}

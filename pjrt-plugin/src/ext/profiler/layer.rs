@@ -1,0 +1,125 @@
+//! Spans of the `tracing` crate on their way into a recording.
+
+#![deny(unsafe_code)]
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Once;
+use std::time::Instant;
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Layer, Registry};
+
+use super::recording::{self, is_active};
+use crate::attributes::AttributeValue;
+
+/// What records spans for the [`Profiler`](crate::ext::Profiler) extension, for a plugin that has a subscriber of its own. It
+/// costs nothing while no host traces.
+pub fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
+    Recorder.with_filter(filter_fn(|_| is_active()))
+}
+
+/// Makes the layer the subscriber of the process's spans, unless the plugin has one.
+pub(super) fn install() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        // An error says that the plugin has a subscriber, to which it adds the layer itself.
+        let _ = tracing::subscriber::set_global_default(Registry::default().with(layer()));
+    });
+}
+
+struct Recorder;
+
+thread_local! {
+    /// The spans that this thread is in, and since when.
+    static ENTERED: RefCell<Vec<(u64, Instant)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The fields of a span.
+#[derive(Default, Clone)]
+struct Fields(recording::Attributes);
+
+impl Fields {
+    fn set(&mut self, field: &Field, value: AttributeValue) {
+        self.0.retain(|(name, _)| name != field.name());
+        self.0.push((Cow::Borrowed(field.name()), value));
+    }
+}
+
+impl Visit for Fields {
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.set(field, AttributeValue::Int64(value));
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        match i64::try_from(value) {
+            Ok(value) => self.set(field, AttributeValue::Int64(value)),
+            Err(_) => self.set(field, AttributeValue::String(value.to_string())),
+        }
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.set(field, AttributeValue::Float(value as f32));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.set(field, AttributeValue::Bool(value));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.set(field, AttributeValue::String(value.to_owned()));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.set(field, AttributeValue::String(format!("{value:?}")));
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Recorder {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else { return };
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        span.extensions_mut().insert(fields);
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else { return };
+        if let Some(fields) = span.extensions_mut().get_mut::<Fields>() {
+            values.record(fields);
+        }
+    }
+
+    fn on_enter(&self, id: &Id, _: Context<'_, S>) {
+        // A thread that is being torn down has no thread-local values any more.
+        let _ = ENTERED.try_with(|entered| entered.borrow_mut().push((id.into_u64(), Instant::now())));
+    }
+
+    fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+        let start = ENTERED.try_with(|entered| {
+            let mut entered = entered.borrow_mut();
+            let place = entered.iter().rposition(|(entered, _)| *entered == id.into_u64())?;
+            Some(entered.remove(place).1)
+        });
+        let (Ok(Some(start)), Some(span)) = (start, context.span(id)) else { return };
+        let fields = span.extensions().get::<Fields>().cloned().unwrap_or_default();
+        recording::record(span.name(), start, fields.0);
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let message = fields.0.iter().position(|(name, _)| name == "message");
+        let name = match message.map(|place| fields.0.remove(place).1) {
+            Some(AttributeValue::String(message)) => Cow::Owned(message),
+            _ => Cow::Borrowed(event.metadata().name()),
+        };
+        recording::record(name, Instant::now(), fields.0);
+    }
+}

@@ -1,0 +1,391 @@
+//! The Profiler extension: what `jax.profiler.trace` shows of a plugin.
+//!
+//! While a host traces, the SDK records the calls that do work and the spans that the author's code opens with the `tracing`
+//! crate, and hands them over as an `XSpace`, the protocol buffer that XLA's profilers share. While no host traces, a call
+//! costs one look at a flag, and a span of `tracing` not more.
+
+mod layer;
+pub(crate) mod recording;
+mod xspace;
+
+use std::ffi::c_int;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use pjrt_sys::{
+    PJRT_Extension_Base, PJRT_Extension_Type_Profiler, PJRT_Profiler_Extension, PLUGIN_Profiler,
+    PLUGIN_Profiler_Api, PLUGIN_Profiler_ConsumeResult, PLUGIN_Profiler_ConsumeResult_Destroy_Args,
+    PLUGIN_Profiler_Error, PLUGIN_Profiler_Error_Destroy_Args, PLUGIN_Profiler_Error_Message_Args,
+    SizedStruct, field_end,
+};
+
+pub use layer::layer;
+use recording::Recording;
+
+use super::Extension;
+use crate::abi::args::{View, bytes, fields_of, handle, input, output, output_str};
+use crate::abi::event::HostPointer;
+use crate::abi::guard;
+use crate::abi::handle::{self, Handle};
+use crate::attributes::AttributeValue;
+use crate::client::PjrtClient;
+use crate::error::{Error, Result};
+use crate::sync::lock;
+
+/// Shows hosts what a plugin did, and when (`PJRT_Profiler_Extension`): `jax.profiler.trace`, TensorBoard, Perfetto.
+///
+/// Opt in with `impl Profiler for Client {}` and `#[pjrt_plugin(extensions(Profiler))]`. The calls of the host that do work
+/// are recorded by the SDK; a plugin's own steps are spans of the `tracing` crate, whose fields become attributes:
+///
+/// ```
+/// fn compile() {
+///     let _span = tracing::info_span!("fuse", operations = 12).entered();
+///     // ...
+/// }
+/// ```
+///
+/// What a device measured with a clock of its own is handed in as [`Timeline`]s.
+///
+/// The SDK installs itself as the global subscriber of `tracing` when a host first traces. A plugin with a subscriber of its
+/// own adds [`profiler_layer`](crate::ext::profiler_layer) to it.
+pub trait Profiler: PjrtClient {
+    /// A host starts to trace.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the device from being traced; the host then goes on without the plugin's part.
+    fn start_tracing() -> Result<()> {
+        Ok(())
+    }
+
+    /// A host stops tracing: what the devices themselves have measured since [`start_tracing`](Self::start_tracing).
+    ///
+    /// # Errors
+    ///
+    /// Whatever went wrong with reading it.
+    fn stop_tracing() -> Result<Vec<Timeline>> {
+        Ok(Vec::new())
+    }
+}
+
+/// Spans that follow each other on one part of a device: a core, a queue, a copy engine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timeline {
+    /// What it is, such as `core 0`.
+    pub name: String,
+    /// What happened on it.
+    pub spans: Vec<TimelineSpan>,
+}
+
+/// Something that took time on a device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimelineSpan {
+    /// What was done.
+    pub name: String,
+    /// When it began, on the host's clock.
+    pub start: Instant,
+    /// How long it took.
+    pub duration: Duration,
+    /// What else is known about it.
+    pub attributes: Vec<(String, AttributeValue)>,
+}
+
+impl Extension {
+    /// [`Profiler`] of a client.
+    #[must_use]
+    pub const fn profiler<C: Profiler>() -> Self {
+        Self { link: link::<C> }
+    }
+}
+
+fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+    let api = Box::into_raw(Box::new(PLUGIN_Profiler_Api {
+        struct_size: declared_size(),
+        priv_: ptr::null_mut(),
+        error_destroy: Some(error_destroy),
+        error_message: Some(error_message),
+        error_get_code: Some(error_get_code::<C>),
+        create: Some(create::<C>),
+        destroy: Some(destroy::<C>),
+        start: Some(start::<C>),
+        stop: Some(stop::<C>),
+        collect_data: Some(collect_data::<C>),
+        consume: Some(consume::<C>),
+        consume_result_destroy: Some(consume_result_destroy),
+        serialize: Some(serialize::<C>),
+    }));
+    lock(&TABLES).push(HostPointer(api.cast()));
+    super::leak(PJRT_Profiler_Extension {
+        base: PJRT_Extension_Base {
+            struct_size: PJRT_Profiler_Extension::STRUCT_SIZE,
+            type_: PJRT_Extension_Type_Profiler,
+            next,
+        },
+        profiler_api: api,
+        // The number is for the other direction, where a host passes the extension with a call.
+        traceme_context_id: -1,
+    })
+}
+
+/// The size of the profiler's table up to C API 0.112, which ended with `collect_data`.
+const OLD_TABLE_SIZE: usize = field_end::PLUGIN_Profiler_Api::collect_data;
+
+/// Whether a host has been seen that knows the larger table.
+static NEW_TABLE: AtomicBool = AtomicBool::new(false);
+
+/// The tables that were handed out.
+static TABLES: Mutex<Vec<HostPointer>> = Mutex::new(Vec::new());
+
+/// Hosts demand a table of exactly the size that they know, and crash without one, but do not say which size that is. So the
+/// table is as large as that of JAX 0.10 until a call shows that the host is newer.
+fn declared_size() -> usize {
+    if NEW_TABLE.load(Ordering::Relaxed) { PLUGIN_Profiler_Api::STRUCT_SIZE } else { OLD_TABLE_SIZE }
+}
+
+/// Learns the host's version from the size of `PJRT_Device_MemoryStats_Args`, which grew with 0.113, as the table did. Hosts call
+/// that function before they compile.
+pub(crate) fn learn_host_version(memory_stats_size: usize) {
+    if memory_stats_size < field_end::PJRT_Device_MemoryStats_Args::peak_allocated_bytes_is_set
+        || NEW_TABLE.swap(true, Ordering::Relaxed)
+    {
+        return;
+    }
+    for table in &*lock(&TABLES) {
+        // SAFETY: the table is one that `link` made, which lives as long as the process; its other fields do not change, and this
+        // one is written atomically.
+        unsafe {
+            let size = &raw mut (*table.get().cast::<PLUGIN_Profiler_Api>()).struct_size;
+            AtomicUsize::from_ptr(size).store(declared_size(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// A host's session.
+struct Session(Mutex<Progress>);
+
+enum Progress {
+    New,
+    Running(Arc<Recording>),
+    /// A serialized `XSpace`.
+    Stopped(Vec<u8>),
+}
+
+impl Handle for Session {
+    type Opaque = PLUGIN_Profiler;
+    const KIND: &'static str = "PLUGIN_Profiler";
+}
+
+/// A trace that was handed over.
+struct Consumed(Vec<u8>);
+
+impl Handle for Consumed {
+    type Opaque = PLUGIN_Profiler_ConsumeResult;
+    const KIND: &'static str = "PLUGIN_Profiler_ConsumeResult";
+}
+
+/// An error of a function below. Its table has errors of its own.
+struct ProfilerError {
+    error: Error,
+    text: String,
+}
+
+impl Handle for ProfilerError {
+    type Opaque = PLUGIN_Profiler_Error;
+    const KIND: &'static str = "PLUGIN_Profiler_Error";
+}
+
+impl Session {
+    fn start<C: Profiler>(&self) -> Result<()> {
+        let mut progress = lock(&self.0);
+        if let Progress::Running(_) = *progress {
+            return Err(Error::failed_precondition("the session is already tracing"));
+        }
+        let recording = Recording::start();
+        if let Err(error) = C::start_tracing() {
+            recording.stop();
+            return Err(error);
+        }
+        *progress = Progress::Running(recording);
+        Ok(())
+    }
+
+    fn stop<C: Profiler>(&self) -> Result<()> {
+        let mut progress = lock(&self.0);
+        let Progress::Running(recording) = &*progress else {
+            return Err(Error::failed_precondition("the session is not tracing"));
+        };
+        recording.stop();
+        let timelines = C::stop_tracing();
+        let space = xspace::encode(C::PLATFORM_NAME, recording, timelines.as_deref().unwrap_or_default());
+        *progress = Progress::Stopped(space);
+        timelines.map(drop)
+    }
+
+    /// Hands the trace over; a second time there is none left.
+    fn take(&self) -> Result<Vec<u8>> {
+        let mut progress = lock(&self.0);
+        match &mut *progress {
+            Progress::Stopped(space) => {
+                let space = std::mem::take(space);
+                *progress = Progress::New;
+                Ok(space)
+            }
+            Progress::Running(_) => {
+                Err(Error::failed_precondition("the session is still tracing: stop it first"))
+            }
+            Progress::New => {
+                Err(Error::failed_precondition("the session has no trace: start and stop it first"))
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Progress::Running(recording) = &*lock(&self.0) {
+            recording.stop();
+        }
+    }
+}
+
+fn to_raw(outcome: Result<()>) -> *mut PLUGIN_Profiler_Error {
+    match outcome {
+        Ok(()) => ptr::null_mut(),
+        Err(error) => {
+            let text = error.to_string();
+            handle::into_raw(ProfilerError { error, text })
+        }
+    }
+}
+
+/// As the macro for functions of the table, for those that return an error of the profiler.
+macro_rules! profiler_shims {
+    ($($(#[$attribute:meta])* $name:ident($args:ident) |$view:ident, $client:ident| $body:block)*) => {$(
+        $(#[$attribute])*
+        ///
+        /// # Safety
+        ///
+        #[doc = concat!("`args` is what the PJRT C API says about `", stringify!($args), "`.")]
+        unsafe extern "C" fn $name<$client: Profiler>(args: *mut pjrt_sys::$args) -> *mut PLUGIN_Profiler_Error {
+            fields_of!($args);
+            let body = |$view: View<'_, Struct>| -> Result<()> { $body };
+            // SAFETY: this function's contract.
+            to_raw(unsafe { guard::run(args, body) })
+        }
+    )*};
+}
+
+profiler_shims! {
+    /// The code of an error.
+    error_get_code(PLUGIN_Profiler_Error_GetCode_Args) |args, C| {
+        output!(args.code = handle!(args.error: ProfilerError)?.error.code() as c_int);
+        Ok(())
+    }
+
+    /// Makes a session. The options of the host are about tracers of XLA's own.
+    create(PLUGIN_Profiler_Create_Args) |args, C| {
+        output!(args.profiler = ptr::null_mut());
+        bytes!(args.options, options_size)?;
+        layer::install();
+        output!(args.profiler = handle::into_raw(Session(Mutex::new(Progress::New))));
+        Ok(())
+    }
+
+    /// Frees a session, which stops tracing.
+    destroy(PLUGIN_Profiler_Destroy_Args) |args, C| {
+        // SAFETY: the host gives the session up, which came from `create`.
+        drop(unsafe { handle::from_raw::<Session>(input!(args.profiler), "profiler") }?);
+        Ok(())
+    }
+
+    /// Starts tracing.
+    start(PLUGIN_Profiler_Start_Args) |args, C| {
+        handle!(args.profiler: Session)?.start::<C>()
+    }
+
+    /// Stops tracing.
+    stop(PLUGIN_Profiler_Stop_Args) |args, C| {
+        handle!(args.profiler: Session)?.stop::<C>()
+    }
+
+    /// The trace. Hosts that pass no buffer take the bytes from here, where they stay as long as the session, or come again with a
+    /// buffer of the size that they are told.
+    collect_data(PLUGIN_Profiler_CollectData_Args) |args, C| {
+        let progress = lock(&handle!(args.profiler: Session)?.0);
+        let Progress::Stopped(space) = &*progress else {
+            return Err(Error::failed_precondition("the session has no trace: start and stop it first"));
+        };
+        let buffer: *mut u8 = input!(args.buffer);
+        if buffer.is_null() {
+            output!(args.buffer = space.as_ptr().cast_mut());
+        } else {
+            let room = input!(args.buffer_size_in_bytes);
+            if room < space.len() {
+                return Err(Error::invalid_argument(format!("a trace of {} bytes needs more than {room}", space.len())));
+            }
+            // SAFETY: the host's buffer has room for `buffer_size_in_bytes` bytes, which is at least what is copied.
+            unsafe { ptr::copy_nonoverlapping(space.as_ptr(), buffer, space.len()) };
+        }
+        output!(args.buffer_size_in_bytes = space.len());
+        Ok(())
+    }
+
+    /// Hands the trace over.
+    consume(PLUGIN_Profiler_Consume_Args) |args, C| {
+        output!(args.result = ptr::null_mut());
+        let space = handle!(args.profiler: Session)?.take()?;
+        output!(args.result = handle::into_raw(Consumed(space)));
+        Ok(())
+    }
+
+    /// The bytes of a trace that was handed over, which it keeps.
+    serialize(PLUGIN_Profiler_Serialize_Args) |args, C| {
+        let space = &handle!(args.consume_result: Consumed)?.0;
+        output!(args.serialized_bytes = space.as_ptr());
+        output!(args.serialized_size = space.len());
+        Ok(())
+    }
+}
+
+/// Frees an error.
+///
+/// # Safety
+///
+/// `args` is what the PJRT C API says about `PLUGIN_Profiler_Error_Destroy_Args`.
+unsafe extern "C" fn error_destroy(args: *mut PLUGIN_Profiler_Error_Destroy_Args) {
+    fields_of!(PLUGIN_Profiler_Error_Destroy_Args);
+    // SAFETY: this function's contract.
+    if let Ok(args) = unsafe { View::new(args) } {
+        // SAFETY: the host gives the error up. This function cannot complain about one that is not live.
+        let _ = unsafe { handle::from_raw::<ProfilerError>(input!(args.error), "error") };
+    }
+}
+
+/// The text of an error, which lives as long as it.
+///
+/// # Safety
+///
+/// `args` is what the PJRT C API says about `PLUGIN_Profiler_Error_Message_Args`.
+unsafe extern "C" fn error_message(args: *mut PLUGIN_Profiler_Error_Message_Args) {
+    fields_of!(PLUGIN_Profiler_Error_Message_Args);
+    // SAFETY: this function's contract.
+    let Ok(args) = (unsafe { View::new(args) }) else { return };
+    let error = handle!(args.error: ProfilerError);
+    output_str!(args.message, message_size = error.map_or("", |error| error.text.as_str()));
+}
+
+/// Frees a trace that was handed over.
+///
+/// # Safety
+///
+/// `args` is what the PJRT C API says about `PLUGIN_Profiler_ConsumeResult_Destroy_Args`.
+unsafe extern "C" fn consume_result_destroy(args: *mut PLUGIN_Profiler_ConsumeResult_Destroy_Args) {
+    fields_of!(PLUGIN_Profiler_ConsumeResult_Destroy_Args);
+    // SAFETY: this function's contract.
+    if let Ok(args) = unsafe { View::new(args) } {
+        // SAFETY: the host gives the trace up. This function cannot complain about one that is not live.
+        let _ = unsafe { handle::from_raw::<Consumed>(input!(args.consume_result), "consume_result") };
+    }
+}

@@ -1,0 +1,306 @@
+//! The RawBuffer extension: the bytes of a buffer, for hosts that transfer them themselves.
+
+mod device_event;
+mod function_table;
+
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+
+use pjrt_sys::{
+    PJRT_Extension_Base, PJRT_Extension_Type_RawBuffer, PJRT_RawBuffer, PJRT_RawBuffer_Extension,
+    PJRT_RawBuffer_FunctionTable, SizedStruct,
+};
+
+use super::Extension;
+use crate::abi::args::{handle, input, null, output, shims};
+use crate::abi::buffer::{BufferHandle, Shape};
+use crate::abi::client_state::ClientState;
+use crate::abi::download::read_back;
+use crate::abi::event::event_to_raw;
+use crate::abi::guard;
+use crate::abi::handle::{self, Handle};
+use crate::abi::host_memory::{HostBytes, HostBytesMut};
+use crate::abi::upload::Place;
+use crate::buffer::PjrtBuffer;
+use crate::client::PjrtClient;
+use crate::element_type::ElementType;
+use crate::error::{Error, Result};
+use crate::event::{Event, EventSource, after};
+use crate::host_buffer::{CopyToHost, HostBuffer};
+use crate::storage::{Claim, Held};
+
+/// Lets hosts read and write the bytes of buffers, whatever the buffers' types (`PJRT_RawBuffer_Extension`): JAX's transfer
+/// library sends arrays between processes in this way.
+///
+/// Opt in with `#[pjrt_plugin(extensions(RawBuffers))]`. The bytes are dense and row-major, as everywhere. Upstream calls the
+/// extension experimental: its structs may change with the version.
+pub trait RawBuffers: PjrtClient {
+    /// Writes bytes into storage, from an offset on; the range lies inside of it. The result is complete when they are there.
+    /// Others may hold the storage, and read it: the host takes care of the order.
+    ///
+    /// # Errors
+    ///
+    /// FAILED_PRECONDITION for storage that must not be written, such as memory that the host lends.
+    fn write_raw(storage: &Arc<Self::Buffer>, offset: usize, data: HostBuffer) -> Result<Event>;
+}
+
+impl Extension {
+    /// [`RawBuffers`] of a client.
+    #[must_use]
+    pub const fn raw_buffers<C: RawBuffers>() -> Self {
+        Self { link: link::<C> }
+    }
+}
+
+fn link<C: RawBuffers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+    super::leak(PJRT_RawBuffer_Extension {
+        base: PJRT_Extension_Base {
+            struct_size: PJRT_RawBuffer_Extension::STRUCT_SIZE,
+            type_: PJRT_Extension_Type_RawBuffer,
+            next,
+        },
+        PJRT_RawBuffer_CreateRawAliasOfBuffer: Some(create_raw_alias_of_buffer::<C>),
+        PJRT_RawBuffer_Destroy: Some(destroy::<C>),
+        PJRT_RawBuffer_GetOnDeviceSizeInBytes: Some(get_on_device_size_in_bytes::<C>),
+        PJRT_RawBuffer_GetMemorySpace: Some(get_memory_space::<C>),
+        PJRT_RawBuffer_CopyRawHostToDevice: Some(copy_raw_host_to_device::<C>),
+        PJRT_RawBuffer_CopyRawDeviceToHost: Some(copy_raw_device_to_host::<C>),
+        PJRT_RawBuffer_GetHostPointer: Some(get_host_pointer::<C>),
+    })
+}
+
+/// A range of the bytes of a buffer, as the host sees it: shares of it are counted.
+#[repr(C)]
+struct RawBuffer<C: RawBuffers> {
+    vtable: *const PJRT_RawBuffer_FunctionTable,
+    client: Arc<ClientState<C>>,
+    place: Place,
+    shape: Arc<Shape>,
+    claim: Claim<C::Buffer>,
+    allocated: Event,
+    ready: Event,
+    range: Range<usize>,
+}
+
+// SAFETY: the first word is a pointer to a table that lives forever; the rest is `Send` and `Sync`.
+unsafe impl<C: RawBuffers> Send for RawBuffer<C> {}
+// SAFETY: as above.
+unsafe impl<C: RawBuffers> Sync for RawBuffer<C> {}
+
+impl<C: RawBuffers> Handle for RawBuffer<C> {
+    type Opaque = PJRT_RawBuffer;
+    const KIND: &'static str = "PJRT_RawBuffer";
+}
+
+impl<C: RawBuffers> RawBuffer<C> {
+    /// The bytes of a whole buffer. They stay when the buffer is deleted.
+    fn of(buffer: &BufferHandle<C>) -> Result<Self> {
+        let Held { claim, allocated, ready, .. } = buffer.state.share()?;
+        Ok(Self {
+            vtable: &raw const *function_table::TableOf::<C>::TABLE,
+            client: Arc::clone(&buffer.client),
+            place: Place { device: buffer.device, memory: buffer.memory },
+            shape: Arc::clone(&buffer.shape),
+            claim,
+            allocated,
+            ready,
+            range: 0..buffer.shape.host_size(),
+        })
+    }
+
+    /// A range of these bytes.
+    fn slice(&self, offset: i64, size: i64) -> Result<Self> {
+        Ok(Self {
+            vtable: self.vtable,
+            client: Arc::clone(&self.client),
+            place: self.place,
+            shape: Arc::clone(&self.shape),
+            claim: self.claim.clone(),
+            allocated: self.allocated.clone(),
+            ready: self.ready.clone(),
+            range: self.part(offset, size)?,
+        })
+    }
+
+    /// Which bytes of the storage a part of these is.
+    fn part(&self, offset: i64, size: i64) -> Result<Range<usize>> {
+        let part = usize::try_from(offset).ok().zip(usize::try_from(size).ok());
+        let part = part.and_then(|(offset, size)| {
+            let end = offset.checked_add(size).filter(|end| *end <= self.range.len())?;
+            Some(self.range.start + offset..self.range.start + end)
+        });
+        part.ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "{size} bytes from offset {offset} on do not lie in a raw buffer of {} bytes",
+                self.range.len()
+            ))
+        })
+    }
+
+    fn held(&self) -> Held<C::Buffer> {
+        Held {
+            claim: self.claim.clone(),
+            allocated: self.allocated.clone(),
+            ready: self.ready.clone(),
+            donated: false,
+        }
+    }
+
+    /// The address of the first byte if the host can read it, waiting until there is storage; null otherwise.
+    fn host_pointer(&self) -> Result<*mut u8> {
+        if !self.client.memories[self.place.memory].memory.is_host_accessible() {
+            return Ok(ptr::null_mut());
+        }
+        self.allocated.wait()?;
+        let storage = self.claim.clone().redeem()?;
+        let bytes = storage.host_bytes().and_then(|bytes| bytes.get(self.range.clone()));
+        bytes
+            .map(|bytes| bytes.as_ptr().cast_mut())
+            .ok_or_else(|| Error::internal("the plugin shows no bytes of a buffer in host-accessible memory"))
+    }
+
+    /// Reads a range of the storage, once the data is there and `dependencies` are complete.
+    fn read(
+        &self,
+        range: Range<usize>,
+        dependencies: Vec<Event>,
+        receive: impl FnOnce(Result<Vec<u8>>) + Send + 'static,
+    ) {
+        let copy = CopyToHost::collected(self.shape.element_type, self.shape.dims.clone(), move |bytes| {
+            receive(bytes.map(|mut bytes| {
+                bytes.truncate(range.end);
+                bytes.split_off(range.start)
+            }));
+        });
+        let held = self.held();
+        after_all(dependencies, move |outcome| match outcome {
+            Ok(()) => read_back::<C>(held, copy),
+            Err(error) => copy.fail(error),
+        });
+    }
+
+    /// Writes into the storage from an offset on, once there is storage and `dependencies` are complete.
+    fn write(&self, offset: usize, data: HostBuffer, mut dependencies: Vec<Event>, done: EventSource) {
+        dependencies.push(self.allocated.clone());
+        let claim = self.claim.clone();
+        after_all(dependencies, move |outcome| {
+            let write = || C::write_raw(&claim.redeem()?, offset, data);
+            match outcome.and_then(|()| guard::catch(write)) {
+                Ok(written) => written.on_ready(move |outcome| done.complete(outcome)),
+                Err(error) => done.complete(Err(error)),
+            }
+        });
+    }
+
+    /// # Safety
+    ///
+    /// `src` is null or the start of that many bytes, which can be read until the event is complete.
+    unsafe fn write_from(
+        &self,
+        src: *const u8,
+        (offset, size): (i64, i64),
+        dependencies: Vec<Event>,
+    ) -> Result<Event> {
+        let range = self.part(offset, size)?;
+        if src.is_null() && !range.is_empty() {
+            return Err(null("src"));
+        }
+        let (done, event) = Event::pending();
+        // The host's memory is released when the data is dropped, which is before or when the event completes.
+        let (released, _) = Event::pending();
+        // SAFETY: this function's contract.
+        let bytes = unsafe { HostBytes::new(src, range.len()) };
+        let data = HostBuffer::lent(bytes, ElementType::U8, vec![size], None, false, released);
+        self.write(range.start, data, dependencies, done);
+        Ok(event)
+    }
+
+    /// # Safety
+    ///
+    /// `dst` is null or the start of that many bytes, which are the plugin's until the event is complete.
+    unsafe fn read_into(
+        &self,
+        dst: *mut u8,
+        (offset, size): (i64, i64),
+        dependencies: Vec<Event>,
+    ) -> Result<Event> {
+        let range = self.part(offset, size)?;
+        if dst.is_null() && !range.is_empty() {
+            return Err(null("dst"));
+        }
+        let (done, event) = Event::pending();
+        // SAFETY: this function's contract.
+        let mut target = unsafe { HostBytesMut::new(dst, range.len()) };
+        self.read(range, dependencies, move |bytes| {
+            done.complete(bytes.map(|bytes| target.bytes().copy_from_slice(&bytes)));
+        });
+        Ok(event)
+    }
+}
+
+/// Runs something when all of these are complete, with the error of the first of them that has one.
+fn after_all(events: Vec<Event>, run: impl FnOnce(Result<()>) + Send + 'static) {
+    let waiting = events.clone();
+    after(waiting, move || {
+        run(events.iter().find_map(|event| event.outcome()?.err()).map_or(Ok(()), Err));
+    });
+}
+
+shims! {
+    /// The bytes of a buffer.
+    create_raw_alias_of_buffer(PJRT_RawBuffer_CreateRawAliasOfBuffer_Args) |args, C: RawBuffers| {
+        output!(args.raw_buffer = ptr::null_mut());
+        let raw = RawBuffer::of(handle!(args.buffer: BufferHandle<C>)?)?;
+        output!(args.raw_buffer = handle::share_into_raw(Arc::new(raw)));
+        Ok(())
+    }
+
+    /// Gives a share up.
+    destroy(PJRT_RawBuffer_Destroy_Args) |args, C: RawBuffers| {
+        // SAFETY: the host gives the share up.
+        drop(unsafe { handle::share_from_raw::<RawBuffer<C>>(input!(args.buffer), "buffer") }?);
+        Ok(())
+    }
+
+    /// How many bytes there are.
+    get_on_device_size_in_bytes(PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args) |args, C: RawBuffers| {
+        output!(args.on_device_size_in_bytes = handle!(args.buffer: RawBuffer<C>)?.range.len());
+        Ok(())
+    }
+
+    /// The memory that they are in.
+    get_memory_space(PJRT_RawBuffer_GetMemorySpace_Args) |args, C: RawBuffers| {
+        let raw = handle!(args.buffer: RawBuffer<C>)?;
+        output!(args.memory_space = raw.client.memory_pointer(raw.place.memory));
+        Ok(())
+    }
+
+    /// Where they are, if the host can read them; null otherwise.
+    get_host_pointer(PJRT_RawBuffer_GetHostPointer_Args) |args, C: RawBuffers| {
+        output!(args.host_pointer = handle!(args.buffer: RawBuffer<C>)?.host_pointer()?.cast());
+        Ok(())
+    }
+
+    /// Writes a range.
+    copy_raw_host_to_device(PJRT_RawBuffer_CopyRawHostToDevice_Args) |args, C: RawBuffers| {
+        output!(args.event = ptr::null_mut());
+        let raw = handle!(args.buffer: RawBuffer<C>)?;
+        let range = (input!(args.offset), input!(args.transfer_size));
+        // SAFETY: the host lends so many bytes until the event is complete.
+        let event = unsafe { raw.write_from(input!(args.src).cast(), range, Vec::new()) }?;
+        output!(args.event = event_to_raw(event));
+        Ok(())
+    }
+
+    /// Reads a range.
+    copy_raw_device_to_host(PJRT_RawBuffer_CopyRawDeviceToHost_Args) |args, C: RawBuffers| {
+        output!(args.event = ptr::null_mut());
+        let raw = handle!(args.buffer: RawBuffer<C>)?;
+        let range = (input!(args.offset), input!(args.transfer_size));
+        // SAFETY: the host lends so many bytes until the event is complete.
+        let event = unsafe { raw.read_into(input!(args.dst).cast(), range, Vec::new()) }?;
+        output!(args.event = event_to_raw(event));
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+//! `cargo xtask sanitize`: the SDK's tests and the conformance kit on hello, under AddressSanitizer.
+
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::run::{output, run};
+use crate::workspace::{cargo, target};
+
+/// Builds and runs everything with the sanitizer, whose runtime comes with the stable compiler.
+pub(crate) fn address() -> Result<()> {
+    let triple = host_triple()?;
+    let folder = target().join("sanitize");
+    let of_cargo = |arguments: &[&str]| sanitized(&triple, &folder, arguments);
+    run(&mut of_cargo(&["test", "--package", "pjrt-plugin", "--lib", "--test", "c_api"]))?;
+    run(&mut of_cargo(&["build", "--package", "hello-pjrt"]))?;
+    let plugin = folder.join(&triple).join("debug").join(format!("{DLL_PREFIX}hello_pjrt{DLL_SUFFIX}"));
+    run(of_cargo(&["run", "--package", "cargo-pjrt", "--", "conform"]).arg(plugin))
+}
+
+fn sanitized(triple: &str, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = cargo();
+    // The flag is one of a nightly compiler; the variable makes the stable one accept it. With a target given, build scripts and
+    // macros are compiled without it.
+    command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "-Zsanitizer=address");
+    // Tables and extensions live as long as the process.
+    command.env("ASAN_OPTIONS", "detect_leaks=0");
+    let (verb, rest) = arguments.split_first().map_or(("", arguments), |(verb, rest)| (*verb, rest));
+    command.args([verb, "--quiet", "--target", triple, "--target-dir"]).arg(folder).args(rest);
+    command
+}
+
+/// The target that the compiler compiles for by itself.
+fn host_triple() -> Result<String> {
+    let version = output(Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("rustc does not say its host")?.to_owned())
+}
