@@ -527,7 +527,7 @@ impl<'m> Rewriter<'m> {
     }
 
     /// Puts the attributes of a replaced operation on the one that computes its results, where that is new.
-    fn keep_attributes(&mut self, op: &Operation, values: &[ValueId], first_new: usize) {
+    pub(super) fn keep_attributes(&mut self, op: &Operation, values: &[ValueId], first_new: usize) {
         let Some(&first) = values.first().filter(|_| !op.attributes.is_empty()) else { return };
         if let Some(id) = self.b.body.defining_op(first)
             && id.index() >= first_new
@@ -538,7 +538,7 @@ impl<'m> Rewriter<'m> {
     }
 
     /// Says what the results of an operation are in the new body.
-    fn bind(&mut self, op: &Operation, values: Vec<ValueId>) {
+    pub(super) fn bind(&mut self, op: &Operation, values: Vec<ValueId>) {
         let activation = self.frame().activation;
         let mut rest = values.into_iter();
         for result in op.results {
