@@ -573,6 +573,32 @@ fn numbers_are_shared_by_what_a_block_is_decomposed_into() {
 }
 
 #[test]
+fn tuples_that_are_kept_have_the_storage_types_of_quantized_tensors() {
+    const TY: &str = "tensor<2x!quant.uniform<i8:f32, 5.0e-1>>";
+    let text = format!(
+        "func.func @main(%x: {TY}) -> {TY} {{
+            %0 = stablehlo.tuple %x : tuple<{TY}>
+            %1 = stablehlo.tuple %0 : tuple<tuple<{TY}>>
+            %2 = stablehlo.get_tuple_element %1[0] : (tuple<tuple<{TY}>>) -> tuple<{TY}>
+            %3 = stablehlo.get_tuple_element %2[0] : (tuple<{TY}>) -> {TY}
+            return %3 : {TY}
+        }}"
+    );
+    let core = CoreOps::default().with(OpCode::Tuple).with(OpCode::GetTupleElement);
+    let module = decompose(&read(&text), &core).unwrap();
+    let main = module.main().unwrap();
+    let types: Vec<String> = main
+        .body
+        .ops()
+        .filter(|(_, op)| !op.results.is_empty())
+        .map(|(_, op)| main.body.ty(op.result()).to_string())
+        .collect();
+    let expected =
+        ["tuple<tensor<2xi8>>", "tuple<tuple<tensor<2xi8>>>", "tuple<tensor<2xi8>>", "tensor<2xi8>"];
+    assert_eq!(types, expected);
+}
+
+#[test]
 fn tuples_in_signatures_become_their_elements() {
     let module = decompose(&read(&sample("stablehlo.tuple")), &CoreOps::default()).unwrap();
     let main = module.main().unwrap();

@@ -662,13 +662,21 @@ impl<'m> Rewriter<'m> {
         while let Some(ty) = work.pop() {
             match ty {
                 Type::Tuple(parts) if self.flattens() => work.extend(parts.iter().rev()),
-                Type::Tensor(tensor) if self.converts(tensor) => {
-                    leaves.push(TensorType::new(tensor.storage_type(), tensor.dims()).into());
-                }
-                other => leaves.push(other.clone()),
+                other => leaves.push(self.stored(other)),
             }
         }
         leaves
+    }
+
+    /// A type with the storage types of quantized ones that are not kept, in tuples too.
+    fn stored(&self, ty: &Type) -> Type {
+        match ty {
+            Type::Tensor(tensor) if self.converts(tensor) => {
+                TensorType::new(tensor.storage_type(), tensor.dims()).into()
+            }
+            Type::Tuple(parts) => Type::Tuple(parts.iter().map(|part| self.stored(part)).collect()),
+            other => other.clone(),
+        }
     }
 
     fn convert_all(&self, types: &[Type]) -> Vec<Type> {
