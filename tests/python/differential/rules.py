@@ -93,7 +93,9 @@ def sums(disagreement):
         with np.errstate(all="ignore"):
             apart = np.abs(found - expected)[mask]
             overflows = ~np.isfinite(expected[mask]) | ~np.isfinite(found[mask])
-            if not np.all(overflows | (apart <= eps * terms * largest)):
+            # Of sums, and of products.
+            is_close = (apart <= eps * terms * largest) | (apart <= eps * terms * np.abs(expected[mask]))
+            if not np.all(overflows | is_close):
                 return False
     return True
 
@@ -315,6 +317,16 @@ RULES = [
         "popcnt|count_leading_zeros",
         r"i\d+->.*",
         "XLA's constant folding and its narrow integers count bits of the sign-extended number",
+    ),
+    Rule(
+        "random narrow integers",
+        "xla",
+        "rng_bit_generator",
+        r".*->(i64,|ui64,|ui32,)*i[24]",
+        "XLA's narrow integers are not extended by their sign before they are widened: the bits are the same",
+        lambda disagreement: all(
+            ((found[mask] - expected[mask]) % 2 ** int(ty.element[1:]) == 0).all() for found, expected, ty, mask in disagreement.results
+        ),
     ),
     Rule(
         "two bits, sorted",
