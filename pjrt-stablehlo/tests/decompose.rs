@@ -461,6 +461,39 @@ fn composites_stay_by_name() {
 }
 
 #[test]
+fn composites_of_chlo_functions_become_what_the_functions_become() {
+    let program = |ty: &str, attributes: &str| {
+        format!(
+            "func.func private @f(%x: {ty}) -> {ty} {{
+               return %x : {ty}
+             }}
+             func.func @main(%x: {ty}) -> {ty} {{
+               %0 = stablehlo.composite \"chlo.lgamma\" %x {{decomposition = @f{attributes}}} : ({ty}) -> {ty}
+               return %0 : {ty}
+             }}"
+        )
+    };
+    let core = CoreOps::default();
+    let direct = "func.func @main(%x: tensor<4xbf16>) -> tensor<4xbf16> {
+        %0 = chlo.lgamma %x : tensor<4xbf16> -> tensor<4xbf16>
+        return %0 : tensor<4xbf16>
+    }";
+    let whole = program("tensor<4xbf16>", "");
+    assert_eq!(decomposed_ops(&whole, &core), decomposed_ops(direct, &core));
+    let kept = core.clone().with_composite("chlo.lgamma");
+    assert_eq!(decomposed_ops(&whole, &kept), ["stablehlo.composite"]);
+    // What the rules are not for is computed as the program says.
+    for other in [
+        program("tensor<4xcomplex<f32>>", ""),
+        program("tensor<4xi32>", ""),
+        program("tensor<?xf32>", ""),
+        program("tensor<4xf32>", ", composite_attributes = {digits = 3 : i64}"),
+    ] {
+        assert_eq!(decomposed_ops(&other, &core), ["func.call"], "{other}");
+    }
+}
+
+#[test]
 fn operations_of_other_dialects_stay_by_name() {
     let text = sample("chlo.erf");
     assert_eq!(decomposed_ops(&text, &CoreOps::default().with_other("chlo.erf")), ["chlo.erf"]);
@@ -537,6 +570,32 @@ fn numbers_are_shared_by_what_a_block_is_decomposed_into() {
     let (once, twice) = (decompose(&read(&once), &core).unwrap(), decompose(&read(text), &core).unwrap());
     assert!(constants(&once) > 10);
     assert_eq!(constants(&once), constants(&twice));
+}
+
+#[test]
+fn tuples_that_are_kept_have_the_storage_types_of_quantized_tensors() {
+    const TY: &str = "tensor<2x!quant.uniform<i8:f32, 5.0e-1>>";
+    let text = format!(
+        "func.func @main(%x: {TY}) -> {TY} {{
+            %0 = stablehlo.tuple %x : tuple<{TY}>
+            %1 = stablehlo.tuple %0 : tuple<tuple<{TY}>>
+            %2 = stablehlo.get_tuple_element %1[0] : (tuple<tuple<{TY}>>) -> tuple<{TY}>
+            %3 = stablehlo.get_tuple_element %2[0] : (tuple<{TY}>) -> {TY}
+            return %3 : {TY}
+        }}"
+    );
+    let core = CoreOps::default().with(OpCode::Tuple).with(OpCode::GetTupleElement);
+    let module = decompose(&read(&text), &core).unwrap();
+    let main = module.main().unwrap();
+    let types: Vec<String> = main
+        .body
+        .ops()
+        .filter(|(_, op)| !op.results.is_empty())
+        .map(|(_, op)| main.body.ty(op.result()).to_string())
+        .collect();
+    let expected =
+        ["tuple<tensor<2xi8>>", "tuple<tuple<tensor<2xi8>>>", "tuple<tensor<2xi8>>", "tensor<2xi8>"];
+    assert_eq!(types, expected);
 }
 
 #[test]
@@ -645,8 +704,9 @@ fn page() -> String {
          of floats where the operation takes them. A device that lacks one of them and cannot have it decomposed in its \
          turn gets an error that names both operations.\n\n\
          Quantized types become their storage types, and operations on them dequantize their operands, compute on floats \
-         and quantize their results; tuples become their elements. A composite is kept by its name, otherwise it is a call \
-         of its decomposition. Operations whose attributes are operands are decomposed where these are constants.\n\n\
+         and quantize their results; tuples become their elements. A composite is kept by its name; otherwise it \
+         becomes the function of CHLO that has its name, if that is one of real numbers, or a call of its decomposition. \
+         Operations whose attributes are operands are decomposed where these are constants.\n\n\
          CHLO's functions of complex numbers become real functions of their parts: those that the table names, and `log`, \
          `log_plus_one`, `sine` and `cosine`.\n\n| Operation | | Needs |\n| --- | --- | --- |\n",
     );

@@ -145,3 +145,16 @@ fn bessel_i1e_is_accurate_where_its_series_ends() {
     assert_close("chlo.bessel_i1e", &[7.5], 0.1380412115485542);
     assert_close("chlo.bessel_i1e", &[-0.25], -0.09811262869736825);
 }
+
+/// From Arb.
+#[test]
+fn bessel_i1e_loses_no_digits_below_the_end_of_its_power_series() {
+    for (element, tolerance) in [("f64", 9e-16), ("f32", 4e-7)] {
+        for (x, expected) in
+            [(3.0, 0.19682671329730085), (7.75, 0.13605110008033911), (8.0, 0.13414249329269818)]
+        {
+            let error = (evaluate("chlo.bessel_i1e", element, &[x]) / expected - 1.0).abs();
+            assert!(error < tolerance, "{x} of {element}: {error}");
+        }
+    }
+}

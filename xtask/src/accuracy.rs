@@ -1,5 +1,6 @@
 //! `cargo xtask accuracy`: the largest errors of refcpu's functions and of XLA's.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -21,16 +22,23 @@ pub(crate) struct Options {
     /// Only this type, such as f32 or `complex<f64>`, printed; may be given several times
     #[arg(long = "type")]
     types: Vec<String>,
+    /// A release build of refcpu to measure, instead of building it
+    #[arg(long, value_name = "FILE")]
+    library: Option<PathBuf>,
 }
 
 /// Builds refcpu, measures its functions and those of XLA's CPU backend, and writes docs/accuracy.md or compares with it.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    run_command(workspace::cargo().args(["build", "--quiet", "--release", "--package", "refcpu"]))?;
+    let library = match &options.library {
+        Some(library) => std::path::absolute(library)?,
+        None => {
+            run_command(workspace::cargo().args(["build", "--quiet", "--release", "--package", "refcpu"]))?;
+            workspace::shared_library("release", "refcpu")
+        }
+    };
     let venv = test_environment()?;
     let mut measure = venv.python();
-    measure
-        .arg(workspace::root().join("tests/python/accuracy/run.py"))
-        .env("TEST_REFCPU", workspace::shared_library("release", "refcpu"));
+    measure.arg(workspace::root().join("tests/python/accuracy/run.py")).env("TEST_REFCPU", library);
     if options.check {
         measure.arg("--check");
     }

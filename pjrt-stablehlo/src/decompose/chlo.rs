@@ -4,7 +4,7 @@ use super::rewriter::Rewriter;
 use super::rules::{Rewrite, mismatch};
 use super::{attributes, bits, complex, hyperbolic, ragged_dot, scan, special, unsupported};
 use crate::Error;
-use crate::ir::ops::{Compare, Sort};
+use crate::ir::ops::{Compare, Composite, Sort};
 use crate::ir::{
     Attribute, ComparisonDirection as Cmp, ComparisonType, ElementType, Op, OpCode, Operation, TensorType,
     ValueId,
@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = {
         rule("chlo.asinh", "`log_plus_one`, `log`, `sqrt`, arithmetic", Value(hyperbolic::asinh)),
         rule("chlo.atan", "`atan2`", Value(hyperbolic::atan)),
         rule("chlo.atanh", "`log_plus_one`, arithmetic", Value(hyperbolic::atanh)),
-        rule("chlo.bessel_i1e", "Chebyshev series", Value(special::bessel_i1e)),
+        rule("chlo.bessel_i1e", "power and Chebyshev series, `exponential`", Value(special::bessel_i1e)),
         rule("chlo.broadcast_add", BROADCAST, Value(|r, op| broadcast(r, op, OpCode::Add))),
         rule("chlo.broadcast_and", BROADCAST, Value(|r, op| broadcast(r, op, OpCode::And))),
         rule("chlo.broadcast_atan2", BROADCAST, Value(|r, op| broadcast(r, op, OpCode::Atan2))),
@@ -95,6 +95,47 @@ pub(super) const RULES: &[Rule] = {
         rule("chlo.zeta", "sums and an asymptotic series", Value(special::zeta)),
     ]
 };
+
+/// Functions of real numbers without attributes, with the number of their operands.
+const FUNCTIONS: &[(&str, usize)] = &[
+    ("chlo.acos", 1),
+    ("chlo.acosh", 1),
+    ("chlo.asin", 1),
+    ("chlo.asinh", 1),
+    ("chlo.atan", 1),
+    ("chlo.atanh", 1),
+    ("chlo.bessel_i1e", 1),
+    ("chlo.cosh", 1),
+    ("chlo.digamma", 1),
+    ("chlo.erf", 1),
+    ("chlo.erf_inv", 1),
+    ("chlo.erfc", 1),
+    ("chlo.lgamma", 1),
+    ("chlo.polygamma", 2),
+    ("chlo.sinh", 1),
+    ("chlo.tan", 1),
+    ("chlo.zeta", 2),
+];
+
+/// The rule for a composite with the name of one of [`FUNCTIONS`]. The rules here are more accurate than the decompositions
+/// that compilers write into programs.
+pub(super) fn rule_for_composite(
+    r: &Rewriter<'_>,
+    op: &Operation,
+    composite: &Composite,
+) -> Option<for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Result<ValueId, Error>> {
+    FUNCTIONS.iter().find(|&&(name, operands)| name == &*composite.name && operands == op.operands.len())?;
+    let ty = r.any_result(op).ok().filter(|ty| ty.element_type().is_float())?;
+    let mut types = op.operands.iter().map(|&operand| r.old_type(operand));
+    let is_plain = composite.composite_attributes.is_empty()
+        && op.results.len() == 1
+        && ty.num_elements().is_some()
+        && types.all(|operand| operand.as_tensor() == Some(&ty));
+    match RULES.iter().find(|rule| rule.name == &*composite.name)?.rewrite {
+        Rewrite::Value(rule) if is_plain => Some(rule),
+        _ => None,
+    }
+}
 
 /// The operands, repeated to the shape of the result as `broadcast_dimensions` says, or with their last dimensions
 /// aligned.

@@ -527,7 +527,7 @@ impl<'m> Rewriter<'m> {
     }
 
     /// Puts the attributes of a replaced operation on the one that computes its results, where that is new.
-    fn keep_attributes(&mut self, op: &Operation, values: &[ValueId], first_new: usize) {
+    pub(super) fn keep_attributes(&mut self, op: &Operation, values: &[ValueId], first_new: usize) {
         let Some(&first) = values.first().filter(|_| !op.attributes.is_empty()) else { return };
         if let Some(id) = self.b.body.defining_op(first)
             && id.index() >= first_new
@@ -538,7 +538,7 @@ impl<'m> Rewriter<'m> {
     }
 
     /// Says what the results of an operation are in the new body.
-    fn bind(&mut self, op: &Operation, values: Vec<ValueId>) {
+    pub(super) fn bind(&mut self, op: &Operation, values: Vec<ValueId>) {
         let activation = self.frame().activation;
         let mut rest = values.into_iter();
         for result in op.results {
@@ -662,13 +662,21 @@ impl<'m> Rewriter<'m> {
         while let Some(ty) = work.pop() {
             match ty {
                 Type::Tuple(parts) if self.flattens() => work.extend(parts.iter().rev()),
-                Type::Tensor(tensor) if self.converts(tensor) => {
-                    leaves.push(TensorType::new(tensor.storage_type(), tensor.dims()).into());
-                }
-                other => leaves.push(other.clone()),
+                other => leaves.push(self.stored(other)),
             }
         }
         leaves
+    }
+
+    /// A type with the storage types of quantized ones that are not kept, in tuples too.
+    fn stored(&self, ty: &Type) -> Type {
+        match ty {
+            Type::Tensor(tensor) if self.converts(tensor) => {
+                TensorType::new(tensor.storage_type(), tensor.dims()).into()
+            }
+            Type::Tuple(parts) => Type::Tuple(parts.iter().map(|part| self.stored(part)).collect()),
+            other => other.clone(),
+        }
     }
 
     fn convert_all(&self, types: &[Type]) -> Vec<Type> {

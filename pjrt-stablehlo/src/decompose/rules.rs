@@ -1,7 +1,9 @@
 //! What becomes of each operation that is not in the set.
 
 use super::rewriter::Rewriter;
-use super::{batch_norm, dynamic, einsum, elementwise, legacy, quantized, select_and_scatter, unsupported};
+use super::{
+    batch_norm, chlo, dynamic, einsum, elementwise, legacy, quantized, select_and_scatter, unsupported,
+};
 use crate::Error;
 use crate::ir::ops::FuncCall;
 use crate::ir::{Op, OpCode, Operation, Type, ValueId};
@@ -96,7 +98,11 @@ pub(super) const RULES: &[Rule] = {
         ),
         always(O::Tuple, "its operands", Values(tuples_are_kept)),
         always(O::GetTupleElement, "an element of the tuple", Values(tuples_are_kept)),
-        always(O::Composite, "`func.call` of its decomposition", Blocks(composite)),
+        always(
+            O::Composite,
+            "CHLO's function of its name, or `func.call` of its decomposition",
+            Blocks(composite),
+        ),
         always(O::UniformQuantize, "arithmetic on floats, `convert`", Value(quantized::types_are_kept)),
         always(O::UniformDequantize, "`convert`, `subtract`, `multiply`", Value(quantized::types_are_kept)),
         on_demand(O::FuncCall, "the function's operations", Blocks(func_call)),
@@ -128,9 +134,16 @@ pub(super) const RULES: &[Rule] = {
     ]
 };
 
-/// `composite`: a call of the function that computes the same.
+/// `composite`: a function of CHLO's by its name, otherwise a call of the function that computes the same.
 fn composite<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
     let Op::Composite(composite) = &op.kind else { return Err(mismatch(op)) };
+    if let Some(rule) = chlo::rule_for_composite(r, op, composite) {
+        let first_new = r.b.body.num_ops();
+        let value = rule(r, op)?;
+        r.keep_attributes(op, &[value], first_new);
+        r.bind(op, vec![value]);
+        return Ok(());
+    }
     if super::inlines_calls(r.core) {
         return r.inline_call(op, &composite.decomposition);
     }

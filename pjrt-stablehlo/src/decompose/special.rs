@@ -10,7 +10,7 @@ use super::elementwise::{at_least_f32, require_real};
 use super::hyperbolic::real_function;
 use super::rewriter::Rewriter;
 use super::special_tables::{
-    DIGAMMA, ERF_INV_CENTRAL, ERF_INV_TAIL, ERF_NEAR_ZERO, ERFC_SCALED, I1E_CENTRAL, I1E_TAIL, LGAMMA,
+    DIGAMMA, ERF_INV_CENTRAL, ERF_INV_TAIL, ERF_NEAR_ZERO, ERFC_SCALED, I1E_TAIL, LGAMMA,
 };
 use crate::Error;
 use crate::ir::ops::{Gather, ReducePrecision};
@@ -196,12 +196,21 @@ pub(super) fn bessel_i1e(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId
     const CENTRAL_LIMIT: f64 = 8.0;
     real_function(r, op, |b, x| {
         let magnitude = b.abs(x);
-        let one = b.number(1.0, x);
-        let t = affine(b, magnitude, 2.0 / CENTRAL_LIMIT, -1.0);
-        let central = chebyshev(b, t, I1E_CENTRAL);
-        let more = b.add(magnitude, one);
-        let slope = b.div(x, more);
-        let central = b.mul(central, slope);
+        let (one, quarter) = (b.number(1.0, x), b.number(0.25, x));
+        // x / 2 sum((x^2 / 4)^k / (k! (k + 1)!)): all terms have one sign, so that no sum cancels.
+        let tolerance = if b.element(x) == ElementType::F64 { f64::EPSILON / 64.0 } else { 1e-10 };
+        let greatest = CENTRAL_LIMIT * CENTRAL_LIMIT / 4.0;
+        let next = |(index, term): &(f64, f64)| Some((index + 1.0, term / ((index + 1.0) * (index + 2.0))));
+        let series = std::iter::successors(Some((0.0, 0.5)), next);
+        let terms = series.take_while(|(index, term)| term * greatest.powf(*index) > tolerance * I1_AT_LIMIT);
+        let terms: Vec<f64> = terms.map(|(_, term)| term).collect();
+        let square = b.mul(x, x);
+        let square = b.mul(square, quarter);
+        let sum = polynomial(b, square, &terms);
+        let negative = b.neg(magnitude);
+        let decay = b.exp(negative);
+        let sum = b.mul(sum, decay);
+        let central = b.mul(sum, x);
         let two_limits = b.number(2.0 * CENTRAL_LIMIT, x);
         let ratio = b.div(two_limits, magnitude);
         let t = b.sub(ratio, one);
@@ -215,6 +224,9 @@ pub(super) fn bessel_i1e(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId
         b.select(is_central, central, tail)
     })
 }
+
+/// The Bessel function of [`bessel_i1e`] at its `CENTRAL_LIMIT`, over that.
+const I1_AT_LIMIT: f64 = 49.0;
 
 /// Below this the gamma functions are reflected.
 const REFLECTION_LIMIT: f64 = 0.5;

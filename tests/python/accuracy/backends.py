@@ -1,7 +1,8 @@
 """Runs programs on refcpu or on XLA's CPU backend.
 
-Real functions go through JAX, which hands those of CHLO to plugins as composites. Functions of complex numbers go to refcpu
-through the C API as they are: JAX rewrites some before a plugin sees them, which then have the figures of XLA's CPU backend.
+Real functions go through JAX: those of CHLO arrive at plugins as composites, some only where JAX itself lowers them, by a rule
+of refcpu's package. Functions of complex numbers go to refcpu through the C API as they are: JAX rewrites some before a plugin
+sees them, which then have the figures of XLA's CPU backend.
 """
 
 import functools
@@ -45,12 +46,24 @@ def run(backend: str, op: str, operands: tuple[np.ndarray, ...], result=None) ->
     if backend == "refcpu" and np.iscomplexobj(operands[0]):
         return run_directly(program, operands, jax.ShapeDtypeStruct(operands[0].shape, result))
     try:
+        dialect, name = op.split(".")
+        if backend == "refcpu" and dialect == "chlo" and hasattr(jax.lax, name):
+            return run_in_jax(backend, lowered(getattr(jax.lax, name), operands), operands)
         return run_in_jax(backend, program, operands)
     except Unsupported:
         if backend != "refcpu":
             raise
         # What JAX cannot hand on.
         return run_directly(program, operands, jax.ShapeDtypeStruct(operands[0].shape, result))
+
+
+def lowered(function, operands) -> str:
+    """The program that JAX makes of a function for refcpu."""
+    jax.devices("refcpu")
+    try:
+        return jax.jit(function).trace(*operands).lower(lowering_platforms=("refcpu",)).as_text()
+    except TypeError as error:
+        raise Unsupported(str(error)) from error
 
 
 def tensor(dtype, shape) -> str:

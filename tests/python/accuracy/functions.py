@@ -40,14 +40,15 @@ def arb(real: Callable, special: Callable) -> Callable:
         with np.errstate(all="ignore"):
             limit = np.asarray(special(*(x.astype(np.float64) for x in operands)), np.float64)
         out = limit.astype(operands[0].dtype)
-        # Poles and zeros that are numbers of a type are whole; elsewhere SciPy may have run out of digits or range.
+        # Poles that are numbers of a type are whole; elsewhere SciPy may have run out of digits or range.
         whole = operands[-1] == np.rint(operands[-1])
-        usable = np.isfinite(limit) & (limit != 0) | ~whole
+        usable = np.isfinite(limit) | ~whole
         for x in operands:
             usable &= np.isfinite(x)
         for i in np.flatnonzero(usable):
             value = evaluated(real, [flint.arb(float(x[i])) for x in operands])
-            if value is not None:
+            # A zero has SciPy's sign, unless it is a number too small for f64.
+            if value is not None and not (limit[i] == 0 and value.contains(0)):
                 out[i] = number(value, out.dtype)
         return out
 

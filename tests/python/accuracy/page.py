@@ -29,6 +29,8 @@ The largest errors of refcpu's functions and of those of XLA's CPU backend, in u
 * **Denormals.** XLA's CPU backend takes denormal numbers for zero and returns zero for them. Points where an operand or the
   result is denormal are therefore not in the first columns; the largest error there has columns of its own, `inf` where zero,
   an infinity or NaN takes the place of another value.
+* **CHLO's functions** of reals are measured as JAX lowers them for refcpu, so that they reach it whole. From a program that was
+  lowered for another platform, jaxlib replaces the special functions (but `erf`) by formulas, which have the errors of XLA's.
 * **Complex numbers.** The modulus of the error, in ulps of the modulus of the true value; and the larger error of both parts,
   in ulps of that part. Programs go to refcpu through the C API as they are: JAX rewrites some of these functions before a
   plugin sees them, and they then have the errors of XLA's.

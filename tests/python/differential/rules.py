@@ -14,6 +14,8 @@ from arrays import COMPLEX, FLOATS, precision
 
 # Operations whose regions or functions may have any other in them.
 CONTROL = "call|case|composite|if|map|while"
+# Operations that compute their results in several steps.
+REGIONS = "reduce|reduce_window|scatter|select_and_scatter|dot|dot_general|einsum|unary_einsum|convolution|dynamic_conv"
 
 
 @dataclasses.dataclass
@@ -85,11 +87,15 @@ def sums(disagreement):
         largest *= max(float(finite.max(initial=0.0)), 1.0)
     terms = max((numbers.size for numbers, _ in disagreement.operands), default=1)
     for found, expected, ty, mask in disagreement.results:
-        eps = precision(ty.element if ty.element in FLOATS else disagreement.operands[0][1].element)[0]
+        # Where the result is wider, the anchors' sums have the operands' type.
+        types = {ty.element, disagreement.operands[0][1].element} & set(FLOATS)
+        eps = max((precision(element)[0] for element in types), default=0.0)
         with np.errstate(all="ignore"):
             apart = np.abs(found - expected)[mask]
             overflows = ~np.isfinite(expected[mask]) | ~np.isfinite(found[mask])
-            if not np.all(overflows | (apart <= eps * terms * largest)):
+            # Of sums, and of products.
+            is_close = (apart <= eps * terms * largest) | (apart <= eps * terms * np.abs(expected[mask]))
+            if not np.all(overflows | is_close):
                 return False
     return True
 
@@ -115,6 +121,38 @@ def vanishes(disagreement):
     return all((found[mask] == 0).all() and np.isnan(expected[mask]).all() for found, expected, _, mask in disagreement.results)
 
 
+def stays_a_number(disagreement):
+    """All that differs is a number on refcpu and none on the anchor."""
+    return all(
+        np.isfinite(found[mask]).all() and not np.isfinite(expected[mask]).any() for found, expected, _, mask in disagreement.results
+    )
+
+
+def is_close(disagreement):
+    """The results differ by what rounding sums in f32 makes of the largest of them."""
+    for found, expected, _, mask in disagreement.results:
+        found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+        if np.abs(found - expected)[mask].max() > 4 * precision("f32")[0] * np.abs(expected).max():
+            return False
+    return True
+
+
+def becomes_largest(disagreement):
+    """What differs is an infinity before the operation, the largest number on refcpu, and zero on the anchor."""
+    [(before, _)] = disagreement.operands
+    return all(
+        np.isinf(before[mask]).all() and (np.abs(found[mask]) == np.abs(found).max()).all() and (expected[mask] == 0).all()
+        for found, expected, _, mask in disagreement.results
+    )
+
+
+def lacks_number(disagreement):
+    """What differs is NaN on refcpu, for a number that the type lacks; or an operation on the way may have had such a result."""
+    if re.fullmatch(f"{CONTROL}|{REGIONS}|batch_norm_\\w+", disagreement.statement["op"].rpartition(".")[2]):
+        return True
+    return all(ty.element == "f8E8M0FNU" and np.isnan(found[mask]).all() for found, _, ty, mask in disagreement.results)
+
+
 NARROW_FLOATS = r"f(16|8\w+|6\w+|4\w+)|bf16"
 TINY_FLOATS = r"f[46]E\w+"
 RULES = [
@@ -132,11 +170,12 @@ RULES = [
         ".*",
         ".*f8E8M0FNU.*",
         "the type has neither zero nor a sign: refcpu and XLA give NaN for what it lacks, the interpreter the smallest or the absolute number",
+        lacks_number,
     ),
     Rule(
         "powers of two, in steps",
         "xla",
-        "batch_norm_.*",
+        "batch_norm_.*|cholesky",
         ".*f8E8M0FNU.*",
         "the operation's intermediate results have signs, which are lost where they are rounded to the type",
     ),
@@ -148,9 +187,17 @@ RULES = [
         "the interpreter rounds by adding a number that these types do not have, and has no rule for quotients by zero",
     ),
     Rule(
+        "rounding in f8E3M4",
+        "xla|interpreter",
+        rf"ceil|floor|round_nearest_\w+|{CONTROL}",
+        ".*->.*f8E3M4",
+        "LLVM's numbers, which the interpreter and XLA's constant folding compute with, are rounded by adding 16, which the type does not have",
+        stays_a_number,
+    ),
+    Rule(
         "sums of narrow floats",
         "xla|interpreter",
-        "reduce|reduce_window|scatter|select_and_scatter|dot|dot_general|einsum|unary_einsum|convolution|dynamic_conv|batch_norm_\\w+",
+        f"{REGIONS}|batch_norm_\\w+",
         f".*({NARROW_FLOATS}).*",
         "the specification leaves the order of sums open; refcpu rounds to the type at the end, the anchors after each step",
         sums,
@@ -161,6 +208,22 @@ RULES = [
         "convolution|dynamic_conv|dot_general",
         r"u?i(2|4|8|16)(,u?i\d+)*->u?i32",
         "the interpreter sums products in the operands' type and converts the sum; refcpu and XLA convert the operands",
+    ),
+    Rule(
+        "sums of quantized numbers",
+        "xla|interpreter",
+        REGIONS,
+        r".*!quant\.uniform<i32:.*",
+        "32 bits are more than f32 has, in which the numbers are summed: the order of sums shows",
+        is_close,
+    ),
+    Rule(
+        "infinities as tiny floats",
+        "interpreter",
+        "convert",
+        f".*->({TINY_FLOATS})",
+        "these types have no infinity: refcpu gives the largest number, as ml_dtypes does, the interpreter zero",
+        becomes_largest,
     ),
     Rule(
         "total order",
@@ -206,8 +269,18 @@ RULES = [
         "interpreter",
         "logistic",
         r".*f8\w+(FN|FNUZ)",
-        "the exponential in the interpreter's formula overflows to NaN where the type has no infinity; the limit is zero",
-        vanishes,
+        "the exponential in the interpreter's formula overflows to NaN where the type has no infinity",
+        stays_a_number,
+    ),
+    Rule(
+        "overflow in between",
+        "interpreter",
+        "logistic",
+        ".*->f8E3M4",
+        "the exponential in the interpreter's formula is an infinity from 15.5 on, the quotient zero",
+        lambda disagreement: all(
+            (np.abs(found[mask]) <= 1 / 15.5).all() and (expected[mask] == 0).all() for found, expected, _, mask in disagreement.results
+        ),
     ),
     Rule(
         "random floats",
@@ -215,6 +288,13 @@ RULES = [
         "rng_bit_generator",
         r".*(\bf\d|bf16).*",
         "the specification does not say what random bits are as floats: XLA converts integers, refcpu takes the bits",
+    ),
+    Rule(
+        "sums of truth values",
+        "xla",
+        "add",
+        "(i1(,i1)?)?->i1",
+        "XLA's constant folding adds bits, the specification's sum is a disjunction; the interpreter agrees with refcpu",
     ),
     Rule(
         "powers of integers",
@@ -229,6 +309,16 @@ RULES = [
         "popcnt|count_leading_zeros",
         r"i\d+->.*",
         "XLA's constant folding and its narrow integers count bits of the sign-extended number",
+    ),
+    Rule(
+        "random narrow integers",
+        "xla",
+        "rng_bit_generator",
+        r".*->(i64,|ui64,|ui32,)*i[24]",
+        "XLA's narrow integers are not extended by their sign before they are widened: the bits are the same",
+        lambda disagreement: all(
+            ((found[mask] - expected[mask]) % 2 ** int(ty.element[1:]) == 0).all() for found, expected, ty, mask in disagreement.results
+        ),
     ),
     Rule(
         "two bits, sorted",

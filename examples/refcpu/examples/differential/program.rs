@@ -69,13 +69,16 @@ impl Program {
     }
 
     /// The program before a statement and from it on. What the second needs of the first becomes results of the one and
-    /// arguments (without data) of the other.
+    /// arguments (without data) of the other; constants, which operations may ask for, are in both.
     pub(crate) fn split(&self, at: usize) -> (Program, Program) {
         let (first, second) = self.statements.split_at(at);
-        let defined: Vec<&Typed> = first.iter().flat_map(|s| &s.defines).collect();
         let is_needed =
             |name: &String| self.results.contains(name) || second.iter().any(|s| s.uses.contains(name));
-        let crossing: Vec<Typed> = defined.into_iter().filter(|v| is_needed(&v.name)).cloned().collect();
+        let (constants, others): (Vec<&Statement>, Vec<&Statement>) =
+            first.iter().partition(|s| s.op == "stablehlo.constant");
+        let repeated = constants.into_iter().filter(|s| s.defines.iter().any(|v| is_needed(&v.name)));
+        let defined = others.into_iter().flat_map(|s| &s.defines);
+        let crossing: Vec<Typed> = defined.filter(|v| is_needed(&v.name)).cloned().collect();
         let before = Program {
             statements: first.to_vec(),
             results: crossing.iter().map(|v| v.name.clone()).collect(),
@@ -84,7 +87,7 @@ impl Program {
         let passed = crossing.into_iter().map(|value| Argument { value, data: String::new() });
         let after = Program {
             arguments: self.arguments.iter().cloned().chain(passed).collect(),
-            statements: second.to_vec(),
+            statements: repeated.chain(second).cloned().collect(),
             ..self.clone()
         };
         (before, after)

@@ -1,18 +1,21 @@
 //! The operations that refcpu compiles itself; others become these first.
 
 use super::error::CompileError;
+use super::lower::composites_with_kernels;
 use pjrt_stablehlo::decompose::{CoreOps, decompose, is_core};
 use pjrt_stablehlo::ir::OpCode;
 use pjrt_stablehlo::{ErrorKind, Module};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// Everything but what is arithmetic in disguise. Composites stay: some have kernels, the others are compiled in place.
+/// Everything but what is arithmetic in disguise. Composites that are one kernel stay, other functions of CHLO become
+/// formulas that are more accurate than their decompositions, and the rest become calls.
 static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
     let disguised = [
         OpCode::BatchNormGrad,
         OpCode::BatchNormInference,
         OpCode::BatchNormTraining,
+        OpCode::Composite,
         OpCode::Dot,
         OpCode::Einsum,
         OpCode::TorchIndexSelect,
@@ -20,7 +23,8 @@ static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
         OpCode::UniformDequantize,
         OpCode::UniformQuantize,
     ];
-    disguised.into_iter().fold(CoreOps::from_ops(OpCode::ALL.iter().copied()), CoreOps::without)
+    let core = disguised.into_iter().fold(CoreOps::from_ops(OpCode::ALL.iter().copied()), CoreOps::without);
+    composites_with_kernels().fold(core, CoreOps::with_composite)
 });
 
 /// The program in operations and types that refcpu compiles. Quantized types become their storage types and arithmetic.

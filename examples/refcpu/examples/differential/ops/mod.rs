@@ -40,6 +40,8 @@ pub(crate) fn emit(g: &mut Generator, code: OpCode, element: Element) -> Option<
         Broadcast => Some(shapes::broadcast(g, element)),
         BroadcastInDim => Some(shapes::broadcast_in_dim(g, element)),
         Concatenate => Some(shapes::concatenate(g, element)),
+        // MLIR's verifier takes it, the specification does not have it.
+        DynamicIota | Iota if element.kind() == ElementKind::Boolean => None,
         DynamicBroadcastInDim => Some(shapes::dynamic_broadcast_in_dim(g, element)),
         DynamicIota => Some(shapes::dynamic_iota(g, element)),
         DynamicPad => Some(shapes::dynamic_pad(g, element)),

@@ -3,7 +3,7 @@
 //! Scalar code: numbers of two f32 come through here too, which costs time but spares them overflow and cancellation.
 
 use super::f64::asinh;
-use std::f64::consts::{FRAC_PI_2, LN_2};
+use std::f64::consts::{FRAC_PI_2, LN_2, PI};
 
 /// A complex number.
 pub(crate) type C = [f64; 2];
@@ -22,6 +22,14 @@ fn times_minus_i([x, y]: C) -> C {
 #[inline]
 pub(crate) fn mul(a: C, b: C) -> C {
     [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
+}
+
+/// The product of numbers that are large together: products of parts may overflow where their sum does not, or has a sign.
+pub(crate) fn mul_large(a: C, b: C) -> C {
+    let down = 2f64.powi(-520);
+    let [a, b] = [a, b].map(|z| [z[0] * down, z[1] * down]);
+    // In steps, as the power of two as a whole is no f64.
+    mul(a, b).map(|v| v / down / down)
 }
 
 /// The quotient; scaled against overflow, infinities and zeros as in Annex G.
@@ -356,10 +364,67 @@ pub(crate) fn atanh([x, y]: C) -> C {
 
 /// The angle of a complex point: -i log((x + i y) / sqrt(x^2 + y^2)).
 pub(crate) fn atan2(y: C, x: C) -> C {
-    let i_y = times_i(y);
-    let root =
-        sqrt([x[0] * x[0] - x[1] * x[1] + y[0] * y[0] - y[1] * y[1], 2.0 * (x[0] * x[1] + y[0] * y[1])]);
-    times_minus_i(log(div([x[0] + i_y[0], x[1] + i_y[1]], root)))
+    let largest = |z: C| z[0].abs().max(z[1].abs());
+    let (height, width) = (largest(y), largest(x));
+    if !(height.is_finite() && width.is_finite()) || height == 0.0 && width == 0.0 {
+        let i_y = times_i(y);
+        let root =
+            sqrt([x[0] * x[0] - x[1] * x[1] + y[0] * y[0] - y[1] * y[1], 2.0 * (x[0] * x[1] + y[0] * y[1])]);
+        return times_minus_i(log(div([x[0] + i_y[0], x[1] + i_y[1]], root)));
+    }
+    // With the quotient z = y / x, x sqrt(1 + z^2) is the root or less the root; it is x + y z / (1 + sqrt(1 + z^2)), of which
+    // nothing underflows. The same with x and y exchanged.
+    let is_opposite = |divisor: C, dividend: C, quotient: C| {
+        let [p, q] = mul(quotient, quotient);
+        let root = sqrt([1.0 + p, q]);
+        // A factor, as a quotient of parts of such different sizes would lose the smaller.
+        let factor = div([1.0, 0.0], [1.0 + root[0], root[1]]);
+        let [excess, height] = mul(mul(dividend, quotient), factor);
+        let (x, y) = (divisor[0] + excess, divisor[1] + height);
+        x < 0.0 || x == 0.0 && y < 0.0
+    };
+    // What brings an angle back to between -pi and pi, by its sign, though it may be too small for a number: the sign of the real
+    // part of y times the conjugate of x.
+    let half_turn = || {
+        let plain = y[0] * x[0] + y[1] * x[1];
+        let scaled = y[0] / height * (x[0] / width) + y[1] / height * (x[1] / width);
+        let product = if plain == 0.0 || plain.is_nan() { scaled } else { plain };
+        if product > 0.0 { -PI } else { PI }
+    };
+    if height < 0.5 * width {
+        let z = div(y, x);
+        let [angle, depth] = atan(z);
+        if !is_opposite(x, y, z) {
+            return [angle, depth];
+        }
+        return [angle + half_turn(), depth];
+    }
+    if width < 0.5 * height {
+        let w = div(x, y);
+        let [angle, depth] = atan(w);
+        let right_angle = if is_opposite(y, x, w) { -FRAC_PI_2 } else { FRAC_PI_2 };
+        return [right_angle - angle, -depth];
+    }
+    // Where they are of one size, so that they could be near a logarithm's pole: half the difference of the logarithms of
+    // x + i y and x - i y, at a size at which sums and squares are in range.
+    let scale = if width > 1e100 {
+        2f64.powi(-600)
+    } else if width < 1e-100 {
+        2f64.powi(600)
+    } else {
+        1.0
+    };
+    let [x, y] = [x, y].map(|z| [z[0] * scale, z[1] * scale]);
+    let (p, q) = ([x[0] - y[1], x[1] + y[0]], [x[0] + y[1], x[1] - y[0]]);
+    let (p_angle, q_angle) = (p[1].atan2(p[0]), q[1].atan2(q[0]));
+    let angle = 0.5 * (p_angle - q_angle);
+    // The sum of the angles is that of the square of the root, unless it is beyond pi: where that is close, the imaginary part
+    // of the square says on which side.
+    let sum = p_angle + q_angle;
+    let is_below = y[0].mul_add(y[1], x[0] * x[1]).is_sign_negative();
+    let is_opposite = sum.abs() > 2.0 && (sum > 0.0) == is_below;
+    let angle = if is_opposite { angle + half_turn() } else { angle };
+    [angle, 0.5 * (log_abs(q) - log_abs(p))]
 }
 
 #[cfg(test)]
@@ -394,6 +459,37 @@ mod tests {
         assert_eq!(div([1e-300, 1e-300], [1e300, 1e300]), [0.0, 0.0]);
         let half = std::f64::consts::FRAC_1_SQRT_2;
         assert!(error(sign([f64::MAX, f64::MAX]), [half, half]) < 2.0);
+    }
+
+    #[test]
+    fn products_overflow_only_where_their_sums_do() {
+        let (max, inf) = (f64::MAX, f64::INFINITY);
+        let [x, y] = mul_large([1.0001, 0.0058], [max, max]);
+        assert!((x / max - 0.9943).abs() < 1e-15 && y == inf, "{x} {y}");
+        assert_eq!(mul_large([1e200, 3e200], [2e200, 1e200]), [-inf, inf]);
+        assert_eq!(mul_large([max, max], [max, max]), [0.0, inf]);
+        assert_eq!(mul_large([inf, 0.0], [1.0, 0.0])[0], inf);
+    }
+
+    #[test]
+    fn complex_angles_keep_their_digits_at_any_size() {
+        // Of numbers on one ray, the angles of reals.
+        for (y, x) in
+            [([1e-100, 0.0], [1e100, 0.0]), ([3.0, 4.0], [-6.0, -8.0]), ([1e300, 0.0], [-1e300, 0.0])]
+        {
+            let [angle, depth] = atan2(y, x);
+            let real = if x[0] < 0.0 && y[0] > 0.0 { y[0].atan2(x[0]) } else { (y[0] / x[0]).atan() };
+            assert!(error([angle, depth], [real, 0.0]) < 2.0, "{y:?} {x:?}: {angle} {depth}");
+        }
+        // A real axis as long as the imaginary one is high: squares overflow, or their sum is on the cut.
+        assert_eq!(atan2([-1e-107, -1.85e212], [-1.0, 10.0])[0].abs(), FRAC_PI_2);
+        assert_eq!(atan2([-1.5e-280, -1.5e248], [-1.2e209, 6.4e-183])[0], FRAC_PI_2);
+        assert_eq!(atan2([-1e-175, 3e157], [-3.6e235, 2.2e-212])[0], -PI);
+        assert_eq!(atan2([-4.9e83, -1.1e-12], [-5.2e-273, -8.3e83])[0], -PI);
+        assert_eq!(atan2([-7e-99, -4.5e9], [-5.6e293, -1.5e-170])[0], -PI);
+        // Both imaginary, but for parts that say on which side of the cut the sum of their squares is.
+        let [angle, depth] = atan2([-1.9e-15, -6.75e12], [-1.7e-37, -5.625e12]);
+        assert!(error([angle, depth], [-2.2655346029915998, 0.0]) < 8.0, "{angle} {depth}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::f64 as wide;
 use super::{fma, horner};
 use crate::isa::Isa;
-use std::f32::consts::{FRAC_PI_2, LOG2_E, PI};
+use std::f32::consts::{FRAC_PI_2, FRAC_PI_4, LOG2_E, PI};
 
 /// 2^23 * 1.5: adding and subtracting it rounds to an integer, which the low mantissa bits then hold.
 const ROUND: f32 = 12_582_912.0;
@@ -285,23 +285,29 @@ fn atan_terms<I: Isa>(x: f32) -> (f32, f32) {
 #[inline(always)]
 pub(crate) fn atan<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
-    let big = a > 1.0;
+    // The tangent of the angle less 0, pi/4 or pi/2, which is at most 1/2.
+    let (middle, big) = (a >= 0.5, a > 2.0);
     // From here on the result is pi/2; an infinity has no quotient with a rest.
     let far = if a > 1e20 { 1e20 } else { a };
-    let inverse = 1.0 / far;
-    let q = if big { inverse } else { a };
-    let (cube, rest) = atan_terms::<I>(q);
-    // What the division lost, by the slope of the arc tangent.
-    let lost = if I::FMA { fma::<I, _>(-inverse, far, 1.0) * inverse } else { 0.0 };
-    let lost = lost * fma::<I, _>(q * q, -0.5, 0.97);
-    // q + first cube + rest, or pi/2 less that; sums in two parts.
-    let complement = FRAC_PI_2 - q;
-    let complement_low = ((FRAC_PI_2 - complement) - q) + (PI_2_LO - lost);
-    let base = if big { complement } else { q };
-    let low = if big { complement_low - rest } else { rest };
-    let first = if big { -ATAN_FIRST } else { ATAN_FIRST };
-    let high = fma::<I, _>(cube, first, base);
-    let v = high + (fma::<I, _>(cube, first, base - high) + low);
+    let sum = far + 1.0;
+    let (top, bottom) = if middle { (far - 1.0, sum) } else { (far, 1.0) };
+    let (top, bottom) = if big { (-1.0, far) } else { (top, bottom) };
+    let (base, base_low) = if middle { (FRAC_PI_4, 0.5 * PI_2_LO) } else { (0.0, 0.0) };
+    let (base, base_low) = if big { (FRAC_PI_2, PI_2_LO) } else { (base, base_low) };
+    let inverse = 1.0 / bottom;
+    let q = top * inverse;
+    let u = q * q;
+    let p = horner::<I, _, 6>(
+        u,
+        [-0.333_333_28, 0.199_995_49, -0.142_728_64, 0.109_455_95, -0.079_963_736, 0.038_844_11],
+    );
+    // What the sum and the division lost, by the slope of the arc tangent.
+    let sum_lost = if middle && !big { far - (sum - 1.0) } else { 0.0 };
+    let lost = (fma::<I, _>(-q, bottom, top) - q * sum_lost) * inverse;
+    let lost = if I::FMA { lost * (1.0 - u) } else { 0.0 };
+    let rest = fma::<I, _>(q * u, p, lost);
+    let high = base + q;
+    let v = high + (((base - high) + q) + (base_low + rest));
     if x.is_nan() { x } else { v.copysign(x) }
 }
 

@@ -85,7 +85,12 @@ pub(super) fn split_float(x: f64) -> (f64, f64) {
 /// log(2^e (1 + f)) for f in the range of [`split_float`], where `lost` is still to be added to f.
 #[inline(always)]
 fn log_of_split<I: Isa>(e: f64, f: f64, lost: f64) -> f64 {
-    let s = f / (2.0 + f);
+    let bottom = 2.0 + f;
+    let inverse = 1.0 / bottom;
+    let s = f * inverse;
+    // What the sum and the quotient lost.
+    let bottom_lost = f - (bottom - 2.0);
+    let s_lost = if I::FMA { (fma::<I, _>(-s, bottom, f) - s * bottom_lost) * inverse } else { 0.0 };
     let z = s * s;
     let r = z * horner::<I, _, 8>(
         z,
@@ -100,15 +105,23 @@ fn log_of_split<I: Isa>(e: f64, f: f64, lost: f64) -> f64 {
             0.132_525_392_792_941_76,
         ],
     );
-    // f - f^2/2 and its sum with e ln 2, each in two parts.
+    // f - f^2/2 + s (f^2/2 + r) and its sum with e ln 2, each in two parts.
     let half_square = 0.5 * f * f;
+    let half_square_lost = 0.5 * lost_by_square::<I>(f, 2.0 * half_square);
     let near = f - half_square;
-    let near_low = ((f - near) - half_square) - 0.5 * lost_by_square::<I>(f, 2.0 * half_square);
+    let near_low = ((f - near) - half_square) - half_square_lost;
+    let factor = half_square + r;
+    let factor_low = (half_square - factor) + r;
+    let product = s * factor;
+    let product_low = if I::FMA { fma::<I, _>(s, factor, -product) } else { 0.0 };
+    let product_low = fma::<I, _>(s_lost, fma::<I, _>(r, 2.0, factor), product_low);
+    let product_low = fma::<I, _>(s, factor_low + half_square_lost, product_low);
     let whole = e * LN_2_HI;
     let sum = whole + near;
     let sum_low = (whole - sum) + near;
-    let tail = fma::<I, _>(s, half_square + r, fma::<I, _>(e, LN_2_LO, lost));
-    sum + (sum_low + (near_low + tail))
+    let high = sum + product;
+    let high_low = (sum - high) + product;
+    high + (fma::<I, _>(e, LN_2_LO, high_low + sum_low) + (near_low + (product_low + lost)))
 }
 
 /// The natural logarithm.
@@ -212,7 +225,7 @@ const SIN: [f64; 7] = [
     -7.595_306_678_125_121e-13,
 ];
 const SIN_0_LO: f64 = -9.251_858_538_542_97e-18;
-/// (cos(r) - 1 + r^2 / 2) / r^4 in powers of r^2.
+/// (cos(r) - 1 + r^2 / 2) / r^4 in powers of r^2; the first coefficient's second part is 2.3e-18.
 const COS: [f64; 7] = [
     0.041_666_666_666_666_664,
     -0.001_388_888_888_888_889,
@@ -222,6 +235,7 @@ const COS: [f64; 7] = [
     -1.147_054_578_186_168_2e-11,
     4.750_658_120_566_325e-14,
 ];
+const COS_0_LO: f64 = 2.312_964_634_635_743e-18;
 
 /// What `r * r` lost when it was rounded to `square`.
 #[inline(always)]
@@ -250,12 +264,22 @@ fn sin_parts<I: Isa>(r: f64, low: f64) -> (f64, f64) {
 #[inline(always)]
 fn cos_parts<I: Isa>(r: f64, low: f64) -> (f64, f64) {
     let u = r * r;
+    let u_lost = lost_by_square::<I>(r, u);
     let h = 0.5 * u;
     let w = 1.0 - h;
-    let lost = fma::<I, _>(lost_by_square::<I>(r, u), -0.5, (1.0 - w) - h);
-    let s = fma::<I, _>(u * u, horner::<I, _, 7>(u, COS), fma::<I, _>(-r, low, lost));
-    let high = w + s;
-    (high, (w - high) + s)
+    // The fourth power in two parts.
+    let v = u * u;
+    let v_low = fma::<I, _>(u + u, u_lost, lost_by_square::<I>(u, v));
+    let [_, higher @ ..] = COS;
+    let p = fma::<I, _>(u, horner::<I, _, 6>(u, higher), COS_0_LO);
+    let slope = r * fma::<I, _>(u, -1.0 / 6.0, 1.0);
+    let lost = fma::<I, _>(u_lost, -0.5, fma::<I, _>(-slope, low, (1.0 - w) - h));
+    let rest = fma::<I, _>(v_low, COS[0], lost);
+    let near = fma::<I, _>(v, COS[0], w);
+    let near_low = fma::<I, _>(v, COS[0], w - near);
+    let s = near_low + fma::<I, _>(v, p, rest);
+    let high = near + s;
+    (high, (near - high) + s)
 }
 
 /// The sine of a number in [-pi/4, pi/4].
@@ -341,7 +365,7 @@ fn erfc_positive<I: Isa>(a: f64) -> f64 {
     // x^2 = z^2 + d, z^2 exact.
     let z = f64::from_bits(a.to_bits() & !0x7ff_ffff);
     let d = (z - a) * (z + a);
-    let correction = d * fma::<I, _>(d, 0.5, 1.0);
+    let correction = d * fma::<I, _>(d, fma::<I, _>(d, 1.0 / 6.0, 0.5), 1.0);
     let p = fma::<I, _>(p, correction, p);
     exp::<I>(-z * z) * p
 }

@@ -13,6 +13,8 @@ trait Part: Copy {
     fn narrow(z: [f64; 2]) -> [Self; 2];
     fn of(x: f64) -> Self;
     fn product(a: [Self; 2], b: [Self; 2]) -> [Self; 2];
+    /// Whether products of parts of these may not be numbers of the type.
+    fn overflows(a: [Self; 2], b: [Self; 2]) -> bool;
     fn add(self, b: Self) -> Self;
     fn sub(self, b: Self) -> Self;
     fn neg(self) -> Self;
@@ -35,6 +37,10 @@ macro_rules! parts {
             #[inline(always)]
             fn product(a: [Self; 2], b: [Self; 2]) -> [Self; 2] {
                 [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
+            }
+            #[inline(always)]
+            fn overflows(a: [Self; 2], b: [Self; 2]) -> bool {
+                a[0].abs().max(a[1].abs()) * b[0].abs().max(b[1].abs()) > 0.25 * <$t>::MAX
             }
             #[inline(always)]
             fn add(self, b: Self) -> Self {
@@ -164,7 +170,25 @@ macro_rules! arithmetic {
 arithmetic! {
     Add |a, b| [a[0].add(b[0]), a[1].add(b[1])];
     Subtract |a, b| [a[0].sub(b[0]), a[1].sub(b[1])];
-    Multiply |a, b| T::product(a, b);
+}
+
+struct Multiply<T>(PhantomData<T>);
+impl<T: Part> Binary for Multiply<T> {
+    type A = [T; 2];
+    type B = [T; 2];
+    type R = [T; 2];
+    const HAS_SLOW: bool = true;
+    #[inline(always)]
+    fn apply<I: Isa>(a: [T; 2], b: [T; 2]) -> [T; 2] {
+        T::product(a, b)
+    }
+    #[inline(always)]
+    fn is_slow(a: [T; 2], b: [T; 2]) -> bool {
+        T::overflows(a, b)
+    }
+    fn slow(a: [T; 2], b: [T; 2]) -> [T; 2] {
+        T::narrow(complex::mul_large(T::widen(a), T::widen(b)))
+    }
 }
 
 struct Join<T>(PhantomData<T>);

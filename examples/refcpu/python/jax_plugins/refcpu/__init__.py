@@ -17,6 +17,9 @@ LIBRARY = pathlib.Path(__file__).with_name("librefcpu.so")
 # former, and who has a GPU wants that. It is also what JAX gives to plugins by default.
 PRIORITY = 400
 
+# What refcpu computes more accurately than by the formulas that jaxlib would put in their place.
+SPECIAL_FUNCTIONS = ("bessel_i1e", "digamma", "erf_inv", "erfc", "lgamma", "polygamma", "zeta")
+
 # JAX keeps this very object and reads it when it creates the client.
 _options: dict[str, int] = {}
 
@@ -51,6 +54,8 @@ def _add_lowerings() -> None:
     _private.call_exported_for("cpu", NAME)
     _private.run_custom_partitioning_whole(NAME)
     _private.allow_sharding_inspection(NAME)
+    for function in SPECIAL_FUNCTIONS:
+        _private.keep_whole(function, NAME)
     linalg.register(NAME)
 
 

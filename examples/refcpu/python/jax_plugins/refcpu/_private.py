@@ -76,6 +76,12 @@ SYMBOLS = (
     ("jaxlib.xla_client", "HloSharding"),
     ("jaxlib.mlir.ir", "InsertionPoint"),
     ("jaxlib.mlir.ir", "StringAttr"),
+    ("jaxlib.mlir.ir", "FlatSymbolRefAttr"),
+    ("jaxlib.mlir.ir", "FunctionType"),
+    ("jaxlib.mlir.ir", "Operation"),
+    ("jaxlib.mlir.ir", "OpView"),
+    ("jaxlib.mlir.ir", "RankedTensorType"),
+    ("jaxlib.mlir.ir", "TypeAttr"),
     ("jax._src.lax.control_flow.conditionals", "cond_p"),
     ("jax._src.lax.control_flow.conditionals", "_cond_lowering"),
     ("jax._src.lax.control_flow.conditionals", "platform_index_p"),
@@ -387,6 +393,73 @@ def _inspect(context: Any, operand: Any, show: Callable[[Any], None]) -> None:
         has_side_effect=True,
         api_version=1,
     )
+
+
+def keep_whole(name: str, platform: str) -> None:
+    """Lets a function of `jax.lax` reach a platform as one operation.
+
+    JAX lowers it to an operation of CHLO, which jaxlib replaces by arithmetic before a plugin sees the program. Here that
+    operation moves into the decomposition of a composite that has its name. Rules of versions that do something else stay.
+    """
+    primitive = getattr(jax.lax, f"{name}_p", None)
+    if primitive is None or primitive not in mlir._lowerings:
+        return
+    usual = mlir._lowerings[primitive]
+    usual = getattr(usual, "rule", usual)
+
+    def rule(context: Any, *operands: Any, **parameters: Any) -> Any:
+        (result,) = usual(context, *operands, **parameters)
+        operation = _operation_of(result)
+        # A sharding may follow the operation.
+        while operation is not None and operation.name != f"chlo.{name}":
+            operation = _operation_of(operation.operands[0]) if len(operation.operands) == 1 else None
+        whole = operation and _composite(context.module_context, operation)
+        if whole:
+            (part,) = operation.results
+            part.replace_all_uses_with(whole)
+            result = whole if result == part else result
+            operation.erase()
+        return [result]
+
+    mlir.register_lowering(primitive, rule, platform=platform)
+
+
+def _operation_of(value: Any) -> Any:
+    """The operation that a value is a result of; None for the argument of a block."""
+    return value.owner if isinstance(value.owner, ir.Operation | ir.OpView) else None
+
+
+def _composite(module_context: Any, operation: Any) -> Any:
+    """The result of a composite that does what an operation does, before it; None where sizes are not known."""
+    types = [operand.type for operand in operation.operands]
+    (result,) = (result.type for result in operation.results)
+    if not ir.RankedTensorType(result).has_static_shape:
+        return None
+    function = f"{operation.name} {result}"
+    symbols = module_context.symbol_table
+    if function not in symbols:
+        attributes = {
+            "sym_name": ir.StringAttr.get(function),
+            "sym_visibility": ir.StringAttr.get("private"),
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [result])),
+        }
+        program = module_context.module
+        with ir.InsertionPoint.at_block_begin(program.body):
+            decomposition = ir.Operation.create("func.func", attributes=attributes, regions=1)
+        symbols.insert(decomposition)
+        block = decomposition.regions[0].blocks.append(*types)
+        with ir.InsertionPoint(block):
+            inner = ir.Operation.create(operation.name, results=[result], operands=list(block.arguments))
+            ir.Operation.create("func.return", operands=list(inner.results))
+    attributes = {
+        "name": ir.StringAttr.get(operation.name),
+        "decomposition": ir.FlatSymbolRefAttr.get(function),
+    }
+    with ir.InsertionPoint(operation):
+        composite = ir.Operation.create(
+            "stablehlo.composite", results=[result], operands=list(operation.operands), attributes=attributes
+        )
+    return composite.results[0]
 
 
 class _Keeping:

@@ -23,6 +23,14 @@ const COMPOSITE_KERNELS: &[(&str, TileOp)] = &[
     ("chlo.tan", TileOp::Tan),
 ];
 
+/// The composite of `jax.lax.top_k`.
+const TOP_K: &str = "chlo.top_k";
+
+/// The names of the composites that [`Scope::composite`] has kernels for, at least on some types.
+pub(in crate::compile) fn composites_with_kernels() -> impl Iterator<Item = &'static str> {
+    COMPOSITE_KERNELS.iter().map(|(name, _)| *name).chain([TOP_K])
+}
+
 impl<'m> Scope<'m> {
     /// Lowers what this file has; None for other operations.
     pub(super) fn control_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
@@ -156,7 +164,7 @@ impl<'m> Scope<'m> {
             let shape = self.result_shape(op)?;
             return Ok(vec![self.b.add(Core::Tile(*tile), &operands, shape)]);
         }
-        if &*composite.name == "chlo.top_k" && real && operands.len() == 1 {
+        if &*composite.name == TOP_K && real && operands.len() == 1 {
             let largest =
                 composite.composite_attributes.get("largest").and_then(Attribute::as_bool).unwrap_or(true);
             let shapes = self.result_shapes(op)?;

@@ -14,6 +14,7 @@ mod manual;
 mod reducer;
 
 pub(super) use array::tile_op;
+pub(super) use control::composites_with_kernels;
 pub(super) use manual::mesh_of;
 
 use super::error::{CompileError, Result};
