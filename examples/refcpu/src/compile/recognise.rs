@@ -318,7 +318,9 @@ mod tests {
 
     #[test]
     fn a_product_of_a_transpose_is_one_of_the_original_unless_that_reorders_the_result() {
-        for (permutation, folds) in [([1, 0, 2], true), ([1, 2, 0], true), ([0, 2, 1], false), ([2, 1, 0], false)] {
+        for (permutation, folds) in
+            [([1, 0, 2], true), ([1, 2, 0], true), ([0, 2, 1], false), ([2, 1, 0], false)]
+        {
             let mut b = Builder::new();
             let x = b.parameter(Shape::new(DType::F32, &[2, 3, 4]));
             let y = b.parameter(Shape::new(DType::F32, &[5, 2]));
