@@ -151,7 +151,7 @@ fn bessel_i1e_is_accurate_where_its_series_ends() {
 fn bessel_i1e_loses_no_digits_below_the_end_of_its_power_series() {
     for (element, tolerance) in [("f64", 9e-16), ("f32", 4e-7)] {
         for (x, expected) in
-            [(3.0, 0.19682671329730085), (7.75, 0.13605110008033911), (8.0, 0.13414249329269818)]
+            [(3.0, 0.19682671329730085), (7.75, 0.136_051_100_080_339_1), (8.0, 0.13414249329269818)]
         {
             let error = (evaluate("chlo.bessel_i1e", element, &[x]) / expected - 1.0).abs();
             assert!(error < tolerance, "{x} of {element}: {error}");

@@ -78,14 +78,14 @@ impl PjrtClient for Null {
         let main =
             module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
         let specs = |types: &[ir::Type]| types.iter().map(array_spec).collect::<Result<Vec<_>>>();
-        let outputs = specs(&main.result_types())?;
+        let outputs = specs(main.result_types())?;
         let zeros = |spec: &ArraySpec| {
             let size = pjrt_plugin::layout::dense_size(spec.dims(), spec.element_type().byte_size())?;
             Ok(Arc::from(vec![0; size]))
         };
         Ok(Executable {
             name: module.name.as_deref().unwrap_or("main").to_owned(),
-            parameters: specs(&main.argument_types())?,
+            parameters: specs(main.argument_types())?,
             zeros: outputs.iter().map(zeros).collect::<Result<_>>()?,
             outputs,
         })

@@ -1,7 +1,7 @@
 //! CHLO operations, which come in text only: portable artifacts have composites or expansions in their place.
 
 use super::rewriter::Rewriter;
-use super::rules::{Rewrite, mismatch};
+use super::rules::{Rewrite, ValueRule, mismatch};
 use super::{attributes, bits, complex, hyperbolic, ragged_dot, scan, special, unsupported};
 use crate::Error;
 use crate::ir::ops::{Compare, Composite, Sort};
@@ -123,7 +123,7 @@ pub(super) fn rule_for_composite(
     r: &Rewriter<'_>,
     op: &Operation,
     composite: &Composite,
-) -> Option<for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Result<ValueId, Error>> {
+) -> Option<ValueRule> {
     FUNCTIONS.iter().find(|&&(name, operands)| name == &*composite.name && operands == op.operands.len())?;
     let ty = r.any_result(op).ok().filter(|ty| ty.element_type().is_float())?;
     let mut types = op.operands.iter().map(|&operand| r.old_type(operand));

@@ -8,11 +8,14 @@ use crate::Error;
 use crate::ir::ops::FuncCall;
 use crate::ir::{Op, OpCode, Operation, Type, ValueId};
 
+/// Gives the value that takes the place of an operation's only result.
+pub(super) type ValueRule = for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Result<ValueId, Error>;
+
 /// How an operation is replaced.
 #[derive(Clone, Copy)]
 pub(super) enum Rewrite {
     /// By the value of its only result.
-    Value(for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Result<ValueId, Error>),
+    Value(ValueRule),
     /// By the values of its results.
     Values(for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Result<Vec<ValueId>, Error>),
     /// By a block of the program, whose end gives the results.

@@ -489,7 +489,7 @@ mod tests {
         assert_eq!(atan2([-7e-99, -4.5e9], [-5.6e293, -1.5e-170])[0], -PI);
         // Both imaginary, but for parts that say on which side of the cut the sum of their squares is.
         let [angle, depth] = atan2([-1.9e-15, -6.75e12], [-1.7e-37, -5.625e12]);
-        assert!(error([angle, depth], [-2.2655346029915998, 0.0]) < 8.0, "{angle} {depth}");
+        assert!(error([angle, depth], [-2.265_534_602_991_6, 0.0]) < 8.0, "{angle} {depth}");
     }
 
     #[test]
