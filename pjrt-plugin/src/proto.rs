@@ -243,6 +243,8 @@ pub(crate) struct OpSharding {
     pub(crate) tile_assignment_devices: Vec<i64>,
     #[prost(bool, tag = "6")]
     pub(crate) replicate_on_last_tile_dim: bool,
+    #[prost(int32, repeated, tag = "8")]
+    pub(crate) last_tile_dims: Vec<i32>,
 }
 
 /// `PjRtPartialProgramProto`.

@@ -79,6 +79,21 @@ def test_a_function_with_a_partitioning_of_its_own_computes_what_it_says():
     np.testing.assert_array_equal(jax.jit(f)(split(-X, "x")), np.sort(-X, axis=0))
 
 
+def test_an_array_that_is_still_to_be_summed_is_what_its_shards_add_up_to():
+    mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+    spec = P("x", None, unreduced={"y"})
+    with jax.set_mesh(mesh):
+        product = jax.jit(lambda x, y: jnp.einsum("ab,bc->ac", x, y, out_sharding=spec))
+        got = product(jax.device_put(X, P("x", "y")), jax.device_put(X.T, P("y", None)))
+        assert got.sharding == NamedSharding(mesh, spec)
+        whole = np.zeros((8, 8))
+        for shard in got.addressable_shards:
+            row = int(np.argwhere(mesh.devices == shard.device)[0][0])
+            whole[4 * row : 4 * row + 4] += shard.data
+        np.testing.assert_allclose(whole, X @ X.T)
+        np.testing.assert_allclose(jax.sharding.reshard(got, P("x", None)), X @ X.T)
+
+
 @pytest.fixture
 def without_shardy():
     before = jax.config.jax_use_shardy_partitioner

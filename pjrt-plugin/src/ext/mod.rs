@@ -34,7 +34,7 @@ pub use host_memory_allocator::HostMemoryAllocator;
 pub use phase_compile::{PartialProgram, PhaseCompile, PhaseRequest};
 pub use profiler::{Profiler, Timeline, TimelineSpan, layer as profiler_layer};
 pub use raw_buffers::RawBuffers;
-pub use shardings::{Sharding, Shardings};
+pub use shardings::{Sharding, Shardings, Subgroup};
 pub use vendor::VendorExtension;
 
 use crate::client::PjrtClient;

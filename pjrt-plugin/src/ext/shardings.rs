@@ -44,8 +44,27 @@ pub enum Sharding {
         /// Whether the last number of the dimensions counts copies.
         replicate_on_last_tile_dim: bool,
     },
+    /// Partitions have parts, and several have a part together.
+    Subgroups {
+        /// Into how many parts each dimension is cut, then how many partitions are in the subgroups of each kind.
+        tile_assignment_dimensions: Vec<i64>,
+        /// The partition of each tile, in row-major order of the tiles.
+        tile_assignment_devices: Vec<i64>,
+        /// What the partitions of a subgroup have of their part: one for each further number of the dimensions.
+        last_tile_dims: Vec<Subgroup>,
+    },
     /// The program takes care of it itself.
     Manual,
+}
+
+/// What several partitions have of one part of an array (`xla.OpSharding.last_tile_dims`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Subgroup {
+    /// Each has all of it.
+    Replicated,
+    /// Each has an addend; the part is their sum.
+    Unreduced,
 }
 
 impl Sharding {
@@ -68,6 +87,18 @@ impl Sharding {
                 replicate_on_last_tile_dim: *replicate_on_last_tile_dim,
                 ..of_type(3)
             },
+            Self::Subgroups { tile_assignment_dimensions, tile_assignment_devices, last_tile_dims } => {
+                let code = |subgroup: &Subgroup| match subgroup {
+                    Subgroup::Replicated => 0,
+                    Subgroup::Unreduced => 6,
+                };
+                proto::OpSharding {
+                    tile_assignment_dimensions: tile_assignment_dimensions.clone(),
+                    tile_assignment_devices: tile_assignment_devices.clone(),
+                    last_tile_dims: last_tile_dims.iter().map(code).collect(),
+                    ..of_type(3)
+                }
+            }
             Self::Manual => of_type(4),
         };
         message.encode_to_vec()
@@ -149,6 +180,12 @@ mod tests {
             replicate_on_last_tile_dim: true,
         };
         assert_eq!(tiled.encode(), [8, 3, 26, 3, 2, 1, 2, 34, 4, 0, 2, 1, 3, 48, 1]);
+        let subgroups = Sharding::Subgroups {
+            tile_assignment_dimensions: vec![1, 1, 2],
+            tile_assignment_devices: vec![0, 1],
+            last_tile_dims: vec![Subgroup::Replicated, Subgroup::Unreduced],
+        };
+        assert_eq!(subgroups.encode(), [8, 3, 26, 3, 1, 1, 2, 34, 2, 0, 1, 66, 2, 0, 6]);
         assert_eq!(Sharding::Replicated.encode(), []);
         assert_eq!(Sharding::Maximal(5).encode(), [8, 1, 26, 1, 1, 34, 1, 5]);
         assert_eq!(Sharding::Manual.encode(), [8, 4]);

@@ -6,7 +6,7 @@
 
 use super::error::{CompileError, Result};
 use super::lower::mesh_of;
-use super::sharding::of_shardy;
+use super::sharding::with_addends;
 use crate::plan::{Plan, Sharding};
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{
@@ -175,7 +175,7 @@ impl<'m> Annotator<'m> {
     fn text_of(&self, ty: &Type, sharding: &TensorSharding) -> Option<String> {
         let sizes = ty.as_tensor().and_then(|tensor| tensor.static_dims())?;
         let dims: Vec<usize> = sizes.iter().map(|n| usize::try_from(*n).ok()).collect::<Option<_>>()?;
-        let sharding = of_shardy(self.module, sharding, &dims, self.partitions).ok()?;
+        let sharding = with_addends(self.module, sharding, &dims, self.partitions).ok()?;
         Some((self.text)(sharding.as_ref()))
     }
 

@@ -91,7 +91,7 @@ pub(super) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
     Ok(if parts.iter().all(|parts| *parts == 1) {
         HloSharding::Replicated
     } else {
-        HloSharding::Tiled(Sharding { parts, position })
+        HloSharding::Tiled(Sharding { parts, position, summed: false })
     })
 }
 

@@ -58,6 +58,7 @@ impl Split {
                     self.dims.iter().map(|cut| cut.as_ref().map_or(0, |cut| cut.of_partition[p])).collect()
                 })
                 .collect(),
+            summed: false,
         })
     }
 
@@ -410,6 +411,7 @@ mod tests {
             position: (0..4)
                 .map(|p| axes.iter().map(|axis| axis.map_or(0, |axis| [p / 2, p % 2][axis])).collect())
                 .collect(),
+            summed: false,
         })
     }
 

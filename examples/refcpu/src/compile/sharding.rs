@@ -123,7 +123,11 @@ pub(super) fn of_main(
         let one = |(i, (value, attributed)): (usize, (&ValueId, Option<Attributed>))| {
             let found = if free(&attributed, allowed, i) { propagated[value.index()].clone() } else { None };
             match attributed.and_then(|attributed| attributed.sharding) {
-                Some(sharding) => found.filter(|found| refines(found, &sharding)).or(Some(sharding)),
+                Some(sharding) => {
+                    let finer = found.filter(|found| refines(found, &sharding));
+                    let finer = finer.map(|found| Sharding { summed: sharding.summed, ..found });
+                    finer.or(Some(sharding))
+                }
                 None => found,
             }
         };
@@ -165,8 +169,13 @@ fn attributed<'m>(
     partitions: usize,
 ) -> Result<Option<Attributed>> {
     if let Some(Attribute::Sharding(sharding)) = attribute("sdy.sharding") {
-        let open = open_dims(sharding, dims);
-        return Ok(Some(Attributed { sharding: of_shardy(module, sharding, dims, partitions)?, open }));
+        let summed = unreduced(module, sharding, partitions)?.is_some();
+        let dims = &dims[usize::from(summed)..];
+        let mut open = open_dims(sharding, dims);
+        if summed {
+            open.insert(0, false);
+        }
+        return Ok(Some(Attributed { sharding: with_addends(module, sharding, dims, partitions)?, open }));
     }
     attribute("mhlo.sharding")
         .and_then(Attribute::as_str)
@@ -214,7 +223,76 @@ fn open_dims(sharding: &TensorSharding, dims: &[usize]) -> Vec<bool> {
     (0..dims.len()).map(|d| sharding.dim_shardings.get(d).is_some_and(|dim| !dim.is_closed)).collect()
 }
 
-/// What a sharding of Shardy says; None if the array is not split.
+/// For an array that is still to be summed over axes of the mesh: how many addends there are, and which each partition has.
+struct Addends {
+    count: usize,
+    of_partition: Vec<usize>,
+}
+
+fn unreduced(module: &Module, sharding: &TensorSharding, partitions: usize) -> Result<Option<Addends>> {
+    if sharding.unreduced_axes.is_empty() {
+        return Ok(None);
+    }
+    if !sharding.reduction.eq_ignore_ascii_case("sum") {
+        return Err(CompileError::unimplemented(format!(
+            "an array that is still to be reduced otherwise than to its sum: {}",
+            &*sharding.reduction
+        )));
+    }
+    let mesh = Positions::new(mesh_of(module, sharding)?, partitions)?;
+    let axes: Vec<Axis> =
+        sharding.unreduced_axes.iter().map(|axis| mesh.axis(axis)).collect::<Result<_>>()?;
+    let count: usize = axes.iter().map(|axis| axis.size).product();
+    let addend = |partition: usize| {
+        axes.iter().fold(0, |index, axis| index * axis.size + mesh.coordinate(partition, axis))
+    };
+    Ok((count > 1).then(|| Addends { count, of_partition: (0..partitions).map(addend).collect() }))
+}
+
+/// How many addends an argument or result of `main` has with these attributes; None if it is no sum that is to be made.
+///
+/// # Errors
+/// If the sharding is of a form that is not supported.
+pub(super) fn addends(
+    module: &Module,
+    sharding: Option<&Attribute>,
+    options: &CompileOptions,
+) -> Result<Option<usize>> {
+    let Some(Attribute::Sharding(sharding)) = sharding.filter(|_| options.use_spmd_partitioning) else {
+        return Ok(None);
+    };
+    if options.num_partitions == 1 {
+        return Ok(None);
+    }
+    Ok(unreduced(module, sharding, options.num_partitions)?.map(|addends| addends.count))
+}
+
+/// What a sharding of Shardy says of an array that has these sizes in the program; None if it is not split. The array has
+/// one more dimension here, the first, if it is still to be summed.
+///
+/// # Errors
+/// If the sharding is of a form that is not supported, or does not fit the array.
+pub(super) fn with_addends(
+    module: &Module,
+    sharding: &TensorSharding,
+    dims: &[usize],
+    partitions: usize,
+) -> Result<Option<Sharding>> {
+    let split = of_shardy(module, sharding, dims, partitions)?;
+    let Some(addends) = unreduced(module, sharding, partitions)? else { return Ok(split) };
+    let Sharding { mut parts, mut position, .. } = split.unwrap_or_else(|| Sharding {
+        parts: vec![1; dims.len()],
+        position: vec![vec![0; dims.len()]; partitions],
+        summed: false,
+    });
+    parts.insert(0, addends.count);
+    for (position, addend) in position.iter_mut().zip(addends.of_partition) {
+        position.insert(0, addend);
+    }
+    Ok(Some(Sharding { parts, position, summed: true }))
+}
+
+/// What a sharding of Shardy says of how an array is split, whether or not it is still to be summed; None if it is not split.
 ///
 /// # Errors
 /// If the sharding is of a form that is not supported, or does not fit the array.
@@ -251,7 +329,7 @@ pub(super) fn of_shardy(
             );
         }
     }
-    Ok(Some(Sharding { parts, position }))
+    Ok(Some(Sharding { parts, position, summed: false }))
 }
 
 /// Where partitions are in a mesh.

@@ -74,6 +74,9 @@ pub struct Sharding {
     pub parts: Vec<usize>,
     /// For each partition, which part it has along each dimension.
     pub position: Vec<Vec<usize>>,
+    /// The first dimension counts addends, of which every partition has one. Hosts do not see it: to them the array is the
+    /// sum, still to be made.
+    pub summed: bool,
 }
 
 /// Straight-line code with jumps for one device.

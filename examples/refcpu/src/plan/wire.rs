@@ -140,8 +140,9 @@ impl Wire for Sharding {
     fn put(&self, out: &mut Vec<u8>) {
         self.parts.put(out);
         self.position.put(out);
+        self.summed.put(out);
     }
     fn get(r: &mut Reader<'_>) -> Result<Self, WireError> {
-        Ok(Sharding { parts: Wire::get(r)?, position: Wire::get(r)? })
+        Ok(Sharding { parts: Wire::get(r)?, position: Wire::get(r)?, summed: Wire::get(r)? })
     }
 }

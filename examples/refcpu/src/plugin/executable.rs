@@ -114,7 +114,7 @@ fn parse(program: &Program) -> Result<Module, pjrt_stablehlo::Error> {
 
 /// A shard of an array, in a memory of its device.
 fn spec(shape: &Shape, cut: &Cut, memory_kind: Option<String>) -> ArraySpec {
-    let dims: Vec<i64> = cut.shard.iter().map(|d| *d as i64).collect();
+    let dims: Vec<i64> = cut.dims().iter().map(|d| *d as i64).collect();
     let spec = ArraySpec::new(to_pjrt(shape.dtype), dims);
     match memory_kind {
         Some(kind) => spec.with_memory_kind(kind),

@@ -94,12 +94,17 @@ fn outputs(
         return Ok(results.into_iter().map(|lane| lane.into_iter().map(buffer).collect()).collect());
     }
     let shard = |partition: usize, array: &Array, cut: &Cut| {
-        buffer(Array::window(array, &cut.starts[partition], &cut.shard))
+        let shard = Array::window(array, &cut.starts[partition], &cut.shard);
+        if !cut.summed {
+            return Ok(buffer(shard));
+        }
+        let shard = shard.dense(allocator).map_err(|e| out_of_memory(&e))?;
+        Ok(buffer(shard.reinterpret(shard.dtype(), cut.dims().into())))
     };
     let of_partition = |lane: &Vec<Array>, p| {
-        lane.iter().zip(&executable.output_cuts).map(|(a, c)| shard(p, a, c)).collect()
+        lane.iter().zip(&executable.output_cuts).map(|(a, c)| shard(p, a, c)).collect::<Result<Vec<_>>>()
     };
-    Ok(results.iter().flat_map(|lane| (0..partitions).map(move |p| of_partition(lane, p))).collect())
+    results.iter().flat_map(|lane| (0..partitions).map(move |p| of_partition(lane, p))).collect()
 }
 
 fn to_engine(input: Input<RefcpuBuffer>) -> exec::Input {
@@ -147,7 +152,11 @@ fn join(shards: &[&Array], cut: &Cut, dims: &[usize], allocator: &Allocator) -> 
             return Ok(parent.clone());
         }
     }
-    let dense = shards.iter().map(|shard| shard.dense(allocator)).collect::<Result<Vec<_>, _>>()?;
+    let dense = |shard: &&Array| {
+        let dense = shard.dense(allocator)?;
+        Ok(if cut.summed { dense.reinterpret(dense.dtype(), cut.shard.as_slice().into()) } else { dense })
+    };
+    let dense = shards.iter().map(dense).collect::<Result<Vec<_>, _>>()?;
     let boxes: Vec<(&Array, &[usize])> = dense.iter().zip(cut.starts.iter().map(Vec::as_slice)).collect();
     Array::assemble(allocator, shards[0].dtype(), dims, &boxes)
 }

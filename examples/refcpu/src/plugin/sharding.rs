@@ -13,18 +13,26 @@ pub(super) struct Cut {
     pub(super) shard: Vec<usize>,
     /// Where each partition's shard begins in the whole array.
     pub(super) starts: Vec<Vec<usize>>,
+    /// The first dimension counts addends; hosts do not see it.
+    pub(super) summed: bool,
 }
 
 impl Cut {
     /// How an array of this shape is split; without a sharding, everyone has it whole.
     pub(super) fn new(sharding: Option<&Sharding>, dims: &[usize], partitions: usize) -> Self {
         let Some(sharding) = sharding else {
-            return Self { shard: dims.to_vec(), starts: vec![vec![0; dims.len()]; partitions] };
+            let starts = vec![vec![0; dims.len()]; partitions];
+            return Self { shard: dims.to_vec(), starts, summed: false };
         };
         let shard: Vec<usize> = dims.iter().zip(&sharding.parts).map(|(size, parts)| size / parts).collect();
         let start =
             |position: &Vec<usize>| position.iter().zip(&shard).map(|(index, part)| index * part).collect();
-        Self { starts: sharding.position.iter().map(start).collect(), shard }
+        Self { starts: sharding.position.iter().map(start).collect(), shard, summed: sharding.summed }
+    }
+
+    /// The sizes that hosts see a shard to have.
+    pub(super) fn dims(&self) -> &[usize] {
+        &self.shard[usize::from(self.summed)..]
     }
 }
 
@@ -50,17 +58,37 @@ fn of_all<'p>(
 
 /// A sharding as XLA describes it: for each tile, the partitions that have it.
 fn of_array(sharding: Option<&Sharding>) -> ext::Sharding {
-    let Some(Sharding { parts, position }) = sharding else { return ext::Sharding::Replicated };
+    let Some(Sharding { parts, position, summed }) = sharding else { return ext::Sharding::Replicated };
+    let (addends, parts) = if *summed { (parts[0], &parts[1..]) } else { (1, &parts[..]) };
     let tiles: usize = parts.iter().product();
-    let copies = position.len() / tiles;
+    let copies = position.len() / (tiles * addends);
     let tile = |position: &Vec<usize>| {
-        position.iter().zip(parts).fold(0, |tile, (index, parts)| tile * parts + index)
+        let of_part = &position[usize::from(*summed)..];
+        of_part.iter().zip(parts).fold(0, |tile, (index, parts)| tile * parts + index)
     };
     let mut devices: Vec<i64> = (0..position.len() as i64).collect();
     devices.sort_by_key(|partition| tile(&position[*partition as usize]));
     let mut dimensions: Vec<i64> = parts.iter().map(|parts| *parts as i64).collect();
     if copies > 1 {
         dimensions.push(copies as i64);
+    }
+    if *summed {
+        // Those of a tile: copy by copy, of each one all addends.
+        let addend = |partition: i64| position[partition as usize][0];
+        for of_tile in devices.chunks_mut(copies * addends) {
+            of_tile.sort_by_key(|partition| addend(*partition));
+            let sorted = of_tile.to_vec();
+            for (i, partition) in of_tile.iter_mut().enumerate() {
+                *partition = sorted[i % addends * copies + i / addends];
+            }
+        }
+        dimensions.push(addends as i64);
+        let replicated = (copies > 1).then_some(ext::Subgroup::Replicated);
+        return ext::Sharding::Subgroups {
+            tile_assignment_dimensions: dimensions,
+            tile_assignment_devices: devices,
+            last_tile_dims: replicated.into_iter().chain([ext::Subgroup::Unreduced]).collect(),
+        };
     }
     ext::Sharding::Tiled {
         tile_assignment_dimensions: dimensions,
@@ -85,6 +113,14 @@ pub(super) fn hlo_text(sharding: Option<&Sharding>) -> String {
                 list(&tile_assignment_devices)
             )
         }
+        ext::Sharding::Subgroups { tile_assignment_dimensions, tile_assignment_devices, last_tile_dims } => {
+            let kinds = if last_tile_dims.len() > 1 { "replicated, unreduced" } else { "unreduced" };
+            format!(
+                "{{devices=[{}]{} last_tile_dims={{{kinds}}}}}",
+                list(&tile_assignment_dimensions),
+                list(&tile_assignment_devices)
+            )
+        }
         _ => "{replicated}".to_owned(),
     }
 }
@@ -97,7 +133,7 @@ mod tests {
     fn hosts_see_which_partitions_have_a_tile() {
         // Two rows of tiles, each on two of four partitions.
         let position = vec![vec![0, 0], vec![1, 0], vec![0, 0], vec![1, 0]];
-        let sharding = Sharding { parts: vec![2, 1], position };
+        let sharding = Sharding { parts: vec![2, 1], position, summed: false };
         let expected = ext::Sharding::Tiled {
             tile_assignment_dimensions: vec![2, 1, 2],
             tile_assignment_devices: vec![0, 2, 1, 3],
@@ -110,8 +146,18 @@ mod tests {
     }
 
     #[test]
+    fn hosts_see_which_partitions_have_addends_of_a_tile() {
+        // A mesh of 2 by 2 by 2: the first axis splits, the last has addends, or the second.
+        let along = |axis: usize| (0..8).map(|p| vec![p >> (2 - axis) & 1, p >> 2]).collect::<Vec<_>>();
+        let text =
+            |axis| hlo_text(Some(&Sharding { parts: vec![2, 2], position: along(axis), summed: true }));
+        assert_eq!(text(2), "{devices=[2,2,2]0,1,2,3,4,5,6,7 last_tile_dims={replicated, unreduced}}");
+        assert_eq!(text(1), "{devices=[2,2,2]0,2,1,3,4,6,5,7 last_tile_dims={replicated, unreduced}}");
+    }
+
+    #[test]
     fn shards_begin_where_their_position_says() {
-        let sharding = Sharding { parts: vec![2, 1], position: vec![vec![1, 0], vec![0, 0]] };
+        let sharding = Sharding { parts: vec![2, 1], position: vec![vec![1, 0], vec![0, 0]], summed: false };
         let cut = Cut::new(Some(&sharding), &[8, 3], 2);
         assert_eq!((cut.shard, cut.starts), (vec![4, 3], vec![vec![4, 0], vec![0, 0]]));
     }

@@ -1,7 +1,7 @@
 //! `sdy.manual_computation`: a body that runs once for each part of a mesh.
 
 use super::{CompileError, Result, Scope, shapes_of, to_usize};
-use crate::graph::{Body, ManualSpec, Op as Core, Shape, ValueId};
+use crate::graph::{Body, Builder, Graph, ManualSpec, Op as Core, Shape, ValueId};
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Mesh, MeshReference, OpId, Operation, TensorSharding, ops};
 
@@ -13,13 +13,13 @@ impl<'m> Scope<'m> {
         manual: &'m ops::ManualComputation,
     ) -> Result<Vec<ValueId>> {
         let block = self.region(id, 0)?;
-        let operands = self.flat(&op.operands)?;
+        let mut operands = self.flat(&op.operands)?;
         let mut arguments: Vec<Shape> = Vec::new();
         for a in &block.arguments {
             arguments.extend(shapes_of(self.function.body.ty(*a))?);
         }
-        let body = self.body(block, &arguments, &[])?;
-        let shapes = self.result_shapes(op)?;
+        let mut body = self.body(block, &arguments, &[])?;
+        let mut shapes = self.result_shapes(op)?;
         let Some(first) = manual.in_shardings.iter().chain(&manual.out_shardings).next() else {
             return Ok(self.b.inline(&body, &operands));
         };
@@ -49,10 +49,40 @@ impl<'m> Scope<'m> {
             };
             shardings.iter().map(one).collect()
         };
+        // What is still to be summed has the addends along one more dimension, the first.
+        let summed = |shardings: &[TensorSharding]| -> Result<Vec<Vec<usize>>> {
+            let one = |s: &TensorSharding| {
+                let all = s.unreduced_axes.iter().map(|a| match (axis(&a.name), a.sub_axis) {
+                    (Some(i), None) => Ok(i),
+                    (Some(_), Some(_)) => Err(CompileError::unimplemented("parts of mesh axes")),
+                    (None, _) => Err(CompileError::invalid(format!("the mesh has no axis {}", &*a.name))),
+                });
+                Ok(all.collect::<Result<Vec<_>>>()?.into_iter().filter(|a| axes.contains(a)).collect())
+            };
+            shardings.iter().map(one).collect()
+        };
+        let (summed_in, summed_out) = (summed(&manual.in_shardings)?, summed(&manual.out_shardings)?);
+        let sizes = mesh.axes.iter().map(|a| to_usize(a.size)).collect::<Result<Vec<usize>>>()?;
+        let (mut inputs, mut outputs) = (cut(&manual.in_shardings)?, cut(&manual.out_shardings)?);
+        if summed_in.iter().chain(&summed_out).any(|axes| !axes.is_empty()) {
+            let count = |axes: &[usize]| axes.iter().map(|a| sizes[*a]).product::<usize>();
+            for (i, axes) in summed_in.iter().enumerate().filter(|(_, axes)| !axes.is_empty()) {
+                let Some(operand) = operands.get_mut(i) else { break };
+                *operand = self.as_addends(*operand, count(axes));
+                arguments[i] = arguments[i].with_dims(&[&[1], &*arguments[i].dims].concat());
+                inputs[i].insert(0, axes.clone());
+            }
+            for (i, axes) in summed_out.iter().enumerate().filter(|(_, axes)| !axes.is_empty()) {
+                let Some(shape) = shapes.get_mut(i) else { break };
+                *shape = shape.with_dims(&[&[count(axes)], &*shape.dims].concat());
+                outputs[i].insert(0, axes.clone());
+            }
+            body = of_addends(&body, &summed_in, &summed_out);
+        }
         let spec = ManualSpec {
-            mesh: mesh.axes.iter().map(|a| to_usize(a.size)).collect::<Result<_>>()?,
-            inputs: cut(&manual.in_shardings)?,
-            outputs: cut(&manual.out_shardings)?,
+            mesh: sizes,
+            inputs,
+            outputs,
             device_ids: mesh.device_ids.iter().map(|d| to_usize(*d)).collect::<Result<_>>()?,
             axes,
         };
@@ -60,8 +90,33 @@ impl<'m> Scope<'m> {
         let results: Vec<Shape> = body.results().iter().map(|r| body.shape(*r).clone()).collect();
         check(&spec, &shapes, &results, &spec.outputs)?;
         let core = Core::Manual { spec: Box::new(spec), body: Body::new(body) };
-        Ok(self.b.node(core, operands, shapes))
+        let mut results = self.b.node(core, operands, shapes);
+        for (result, _) in results.iter_mut().zip(&summed_out).filter(|(_, axes)| !axes.is_empty()) {
+            *result = self.sum_of_addends(*result);
+        }
+        Ok(results)
     }
+}
+
+/// A body whose parameters and results have one more dimension, the first, of size 1 where there are axes to sum over.
+fn of_addends(body: &Graph, parameters: &[Vec<usize>], results: &[Vec<usize>]) -> Graph {
+    let mut b = Builder::new();
+    let mut arguments = Vec::with_capacity(body.parameters().len());
+    for (i, parameter) in body.parameters().iter().enumerate() {
+        let shape = body.shape(*parameter).clone();
+        arguments.push(if parameters.get(i).is_some_and(|axes| !axes.is_empty()) {
+            let addend = b.parameter(shape.with_dims(&[&[1], &*shape.dims].concat()));
+            b.reshape(addend, &shape.dims)
+        } else {
+            b.parameter(shape)
+        });
+    }
+    let mut values = b.inline(body, &arguments);
+    for (value, _) in values.iter_mut().zip(results).filter(|(_, axes)| !axes.is_empty()) {
+        let dims = [&[1], &*b.shape(*value).dims].concat();
+        *value = b.reshape(*value, &dims);
+    }
+    b.finish(values)
 }
 
 /// The mesh that a sharding refers to.

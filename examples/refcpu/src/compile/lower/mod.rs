@@ -20,11 +20,12 @@ pub(super) use manual::mesh_of;
 use super::error::{CompileError, Result};
 use super::options::CompileOptions;
 use super::propagate::{Said, Split};
-use super::sharding::{OfMain, annotation, constraint, of_main};
-use crate::graph::{Builder, Constant, Graph, Op as Core, Shape, ValueId};
+use super::sharding::{OfMain, addends, annotation, constraint, of_main};
+use crate::graph::{Builder, Constant, Graph, Op as Core, Reducer, Shape, ValueId};
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{self, Block, Function, Op, OpId, Operation, TensorType, Type};
 use refcpu_kernels::DType;
+use refcpu_kernels::reduce::ReduceOp;
 use std::collections::{HashMap, HashSet};
 
 /// Calls and regions may be nested this deep.
@@ -42,12 +43,31 @@ pub(super) fn lower(module: &Module, options: &CompileOptions) -> Result<(Graph,
     let entry = main.body.entry().ok_or_else(|| CompileError::invalid("the function main has no body"))?;
     let mut scope = Scope::new(module, options, main, 0);
     let mut arguments = Vec::new();
-    for argument in &main.body.block(entry).arguments {
+    // Attributes are by argument; where tuples were flattened they say nothing about the parts.
+    let are_arrays = |types: &[Type]| types.iter().all(|ty| flat_len(ty) == 1);
+    let attributes = are_arrays(main.argument_types()).then_some(main);
+    for (i, argument) in main.body.block(entry).arguments.iter().enumerate() {
         let shapes = shapes_of(main.body.ty(*argument))?;
-        arguments.push(shapes.into_iter().map(|s| scope.b.parameter(s)).collect::<Vec<_>>());
+        let sharding = attributes.and_then(|main| main.argument_attribute(i, "sdy.sharding"));
+        let count = addends(module, sharding, options)?;
+        let parameter = |s: Shape| match count {
+            Some(count) => {
+                let addends = scope.b.parameter(s.with_dims(&[&[count], &*s.dims].concat()));
+                scope.sum_of_addends(addends)
+            }
+            None => scope.b.parameter(s),
+        };
+        arguments.push(shapes.into_iter().map(parameter).collect::<Vec<_>>());
     }
     scope.bind_all(&main.body.block(entry).arguments, arguments);
-    let results = scope.block(main.body.block(entry))?;
+    let mut results = scope.block(main.body.block(entry))?;
+    if are_arrays(main.result_types()) {
+        for (i, result) in results.iter_mut().enumerate() {
+            if let Some(count) = addends(module, main.result_attribute(i, "sdy.sharding"), options)? {
+                *result = scope.as_addends(*result, count);
+            }
+        }
+    }
     let asked = scope.asked_of(main.body.block(entry));
     // Here, where all values are there that operations said something about.
     let shardings = of_main(module, main, options, scope.b.graph(), &results, &asked, scope.said)?;
@@ -362,6 +382,27 @@ impl<'m> Scope<'m> {
             .constant(value)
             .and_then(|c| c.integers(1024))
             .ok_or_else(|| CompileError::unimplemented(format!("{what} is not constant")))
+    }
+
+    /// The sum along the first dimension.
+    fn sum_of_addends(&mut self, addends: ValueId) -> ValueId {
+        let shape = self.shape(addends);
+        let op = if shape.dtype == DType::Pred { ReduceOp::Or } else { ReduceOp::Add };
+        let nothing = self.b.constant(Constant::zero(Shape::scalar(shape.dtype)));
+        let sum = Core::Reduce { dims: vec![0], reducer: Reducer::Op(op) };
+        self.b.add(sum, &[addends, nothing], shape.with_dims(&shape.dims[1..]))
+    }
+
+    /// So many arrays along a new first dimension whose sum a value is: the value itself, and zeros.
+    fn as_addends(&mut self, value: ValueId, count: usize) -> ValueId {
+        let shape = self.shape(value);
+        let first = self.b.reshape(value, &[&[1], &*shape.dims].concat());
+        let nothing = self.b.constant(Constant::zero(Shape::scalar(shape.dtype)));
+        let mut high = vec![0; shape.rank() + 1];
+        high[0] = count as i64 - 1;
+        let unchanged = vec![0; shape.rank() + 1];
+        let pad = Core::Pad { low: unchanged.clone(), high, interior: unchanged };
+        self.b.add(pad, &[first, nothing], shape.with_dims(&[&[count], &*shape.dims].concat()))
     }
 
     /// The operand, of which an operation says how it is split.
