@@ -20,15 +20,18 @@ struct Buffer {
 }
 
 enum Storage {
-    /// The host's memory, and the event that says that it is not used any more.
-    Lent(*const u8, Arc<AtomicBool>),
+    /// The address of the host's memory, and the event that says that it is not used any more.
+    Lent(usize, Arc<AtomicBool>),
     Zeros([u8; 16]),
 }
 
 impl Drop for Storage {
     fn drop(&mut self) {
         match self {
-            Self::Lent(_, released) => released.store(true, Ordering::Release),
+            Self::Lent(address, released) => {
+                std::hint::black_box(*address);
+                released.store(true, Ordering::Release);
+            }
             Self::Zeros(zeros) => drop(std::hint::black_box(*zeros)),
         }
     }
@@ -93,7 +96,7 @@ unsafe extern "C" fn buffer_from_host(args: *mut PJRT_Client_BufferFromHostBuffe
             return refuse();
         }
         let released = Arc::new(AtomicBool::new(false));
-        let storage = Arc::new(Storage::Lent(args.data.cast(), Arc::clone(&released)));
+        let storage = Arc::new(Storage::Lent(args.data.addr(), Arc::clone(&released)));
         args.buffer = new_buffer(dims, args.type_, storage);
         args.done_with_host_buffer = Box::into_raw(Box::new(Event { done: Some(released) })).cast();
     }

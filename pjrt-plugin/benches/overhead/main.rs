@@ -33,7 +33,6 @@ macro_rules! call {
         args
     }};
 }
-pub(crate) use call;
 
 impl Side {
     fn upload(&self, numbers: &[f32; 4]) -> *mut PJRT_Buffer {

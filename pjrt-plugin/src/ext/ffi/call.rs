@@ -476,7 +476,7 @@ mod tests {
             };
             // Left to the runtime to free.
             assert!((api.XLA_FFI_DeviceMemory_Allocate)(&raw mut memory).is_null());
-            assert!(memory.data.addr() % 64 == 0 && !memory.data.is_null());
+            assert!(memory.data.addr().is_multiple_of(64) && !memory.data.is_null());
             memory.data.cast::<u8>().write_bytes(1, 100);
             let input = &*(*frame.args.args).cast::<XLA_FFI_Buffer>();
             let output = &*(*frame.rets.rets).cast::<XLA_FFI_Buffer>();
