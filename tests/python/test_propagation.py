@@ -89,7 +89,7 @@ def test_an_array_that_is_still_to_be_summed_is_what_its_shards_add_up_to():
         whole = np.zeros((8, 8))
         for shard in got.addressable_shards:
             row = int(np.argwhere(mesh.devices == shard.device)[0][0])
-            whole[4 * row : 4 * row + 4] += shard.data
+            whole[4 * row : 4 * row + 4] += np.asarray(shard.data)
         np.testing.assert_allclose(whole, X @ X.T)
         np.testing.assert_allclose(jax.sharding.reshard(got, P("x", None)), X @ X.T)
 

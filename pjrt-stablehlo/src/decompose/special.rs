@@ -13,7 +13,7 @@ use super::special_tables::{
     DIGAMMA, ERF_INV_CENTRAL, ERF_INV_TAIL, ERF_NEAR_ZERO, ERFC_SCALED, I1E_TAIL, LGAMMA,
 };
 use crate::Error;
-use crate::ir::ops::{Gather, ReducePrecision};
+use crate::ir::ops::Gather;
 use crate::ir::{
     ComparisonDirection as Cmp, ElementType, GatherDimensionNumbers, Op, OpCode, Operation, TensorType,
     ValueId,
@@ -98,10 +98,12 @@ fn erf_near_zero(b: &mut Builder, x: ValueId) -> ValueId {
 /// `erfc(x)` from [`ERF_LIMIT`] on.
 fn erfc_tail(b: &mut Builder, x: ValueId) -> ValueId {
     // exp(-x^2) with the rounding error of the square: x = head + rest, the square of the head is exact.
-    let mantissa_bits = if b.element(x) == ElementType::F64 { 25 } else { 10 };
-    let exponent_bits = i64::from(b.element(x).exponent_bits());
-    let ty = b.ty(x);
-    let head = b.op(Op::ReducePrecision(ReducePrecision { exponent_bits, mantissa_bits }), &[x], ty);
+    // Dekker's splitting keeps the upper half of the digits, with operations that every device has.
+    let splitter = if b.element(x) == ElementType::F64 { 134_217_729.0 } else { 8193.0 };
+    let splitter = b.number(splitter, x);
+    let large = b.mul(x, splitter);
+    let lower = b.sub(large, x);
+    let head = b.sub(large, lower);
     let rest = b.sub(x, head);
     let sum = b.add(x, head);
     let square = b.mul(head, head);
