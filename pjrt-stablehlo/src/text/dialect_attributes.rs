@@ -496,9 +496,9 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A text with line breaks and indents replaced by spaces, where it has no strings.
+/// A text with line breaks and indents replaced by spaces, where it has no strings, and no comments, which end with their line.
 fn one_line(text: &str) -> String {
-    if text.contains('"') || !text.contains('\n') {
+    if text.contains('"') || text.contains("//") || !text.contains('\n') {
         return text.to_owned();
     }
     let line = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");

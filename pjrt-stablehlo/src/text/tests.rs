@@ -656,7 +656,9 @@ fn numbers_are_written_in_the_way_of_their_type() {
 
 #[test]
 fn attributes_of_other_dialects_keep_their_tokens() {
-    let text = function("return %a {x.y = #other.thing<[]-\n>, x.z = #other.thing<\n  1\n>} : tensor<4xf32>");
+    let text = function(
+        "return %a {x.y = #other.thing<[]-\n>, x.z = #other.thing<\n  1\n>, x.c = #other.thing<\n 2 // two\n>} : tensor<4xf32>",
+    );
     let printed = module(&text).to_string();
     assert!(printed.contains("#other.thing<1>"), "{printed}");
     assert_eq!(module(&printed).to_string(), printed);
