@@ -74,12 +74,12 @@ macro_rules! struct_table {
         ///
         /// One module per struct, one constant per field: a host that passes `PJRT_ExecuteOptions` has the field
         /// `call_location` if `struct_size >= field_end::PJRT_ExecuteOptions::call_location`.
-        #[allow(non_snake_case, non_upper_case_globals)]
+        #[allow(non_snake_case, non_upper_case_globals, reason = "modules and constants are named as the structs and fields are")]
         pub mod field_end {
             $(
                 #[doc = concat!("Ends of the fields of [`", stringify!($name), "`](crate::", stringify!($name), ").")]
                 pub mod $name {
-                    #[allow(unused_imports)]
+                    #[allow(unused_imports, reason = "a struct may have fields of basic types only")]
                     use crate::bindings::*;
                     $(
                         #[doc = concat!("The smallest `struct_size` with which the struct has `", stringify!($field), "`.")]

@@ -12,8 +12,13 @@
 //! The declarations are generated from the headers in `include/` and checked in; building this crate needs no C
 //! compiler and no libclang. Layout assertions make sure that rustc lays every struct out as clang does.
 
-// The C names stand, and bindgen's output is not ours to style.
-#[allow(non_camel_case_types, non_snake_case, non_upper_case_globals, clippy::all)]
+#[allow(
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    clippy::all,
+    reason = "the C names stand, and the output of bindgen is not ours to style"
+)]
 mod bindings;
 mod layout;
 mod slot_table;

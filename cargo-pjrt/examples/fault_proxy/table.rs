@@ -577,7 +577,7 @@ fn exported() -> PJRT_Api {
 
 /// The one function that hosts look for.
 #[unsafe(no_mangle)]
-#[allow(non_snake_case)]
+#[allow(non_snake_case, reason = "hosts look for this name")]
 extern "C" fn GetPjrtApi() -> *const PJRT_Api {
     static TABLE: OnceLock<usize> = OnceLock::new();
     let fresh = || Box::into_raw(Box::new(exported()));

@@ -7,5 +7,8 @@ pub mod exec;
 pub mod graph;
 pub mod plan;
 pub mod plugin;
-#[allow(unsafe_code)]
+#[allow(
+    unsafe_code,
+    reason = "kernels write into memory that arrays share; the module says why that is sound"
+)]
 pub mod storage;

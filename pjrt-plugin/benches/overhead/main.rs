@@ -25,7 +25,7 @@ pub(crate) struct Side {
 /// Calls a function of a table, which must succeed.
 macro_rules! call {
     ($api:expr, $function:ident($args:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
-        #[allow(clippy::needless_update)]
+        #[allow(clippy::needless_update, reason = "some calls give every field")]
         let mut args = $args { $($field $(: $value)?,)* ..SizedStruct::zeroed() };
         // SAFETY: the struct is filled in as the API says, with pointers that the plugin gave or that live here.
         let error = unsafe { ($api.$function.unwrap())(&raw mut args) };

@@ -83,9 +83,13 @@ impl<'a, T: SizedStruct> View<'a, T> {
 /// Gives a function or a closure's body the names that [`input!`] and its kind need: the struct, and its fields' ends.
 macro_rules! fields_of {
     ($name:ident) => {
-        #[allow(unused_imports, clippy::unsafe_removed_from_name)]
+        #[allow(
+            unused_imports,
+            clippy::unsafe_removed_from_name,
+            reason = "not every function reads a field"
+        )]
         use pjrt_sys::field_end::$name as field_ends;
-        #[allow(dead_code)]
+        #[allow(dead_code, reason = "not every function reads a field")]
         type Struct = pjrt_sys::$name;
     };
 }
@@ -97,7 +101,7 @@ macro_rules! input {
         let like = |like: &Struct| like.$field;
         let (offset, end) = (std::mem::offset_of!(Struct, $field), field_ends::$field);
         // SAFETY: offset, end and type are those of the field, and zero is a valid value of every field (`SizedStruct`).
-        #[allow(unused_unsafe)]
+        #[allow(unused_unsafe, reason = "some callers are in an unsafe block")]
         let value = $crate::abi::args::same_type(like, unsafe { $view.read(offset, end) });
         value
     }};

@@ -5,9 +5,8 @@
 //! pointers, `host_callback` calls the host's functions, `pinned` keeps strings and arrays where the host can read them,
 //! `observe` writes traces and lists of leaks, `holders` says who holds memory, `exit` tells clients of the process's end.
 
-#![allow(unsafe_code)]
-// The C names stand, also in patterns.
-#![allow(non_upper_case_globals)]
+#![allow(unsafe_code, reason = "the C interface is spoken here")]
+#![allow(non_upper_case_globals, reason = "the C names stand, also in patterns")]
 // The table is generic in the client, and so is every function in it, whether it uses the parameter or not.
 #![allow(clippy::extra_unused_type_parameters)]
 

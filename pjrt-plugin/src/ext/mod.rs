@@ -4,8 +4,8 @@
 //! and devices and topologies say which memories there are. Everything else is a trait that an author opts into, with its
 //! name in `#[pjrt_plugin(extensions(...))]`.
 
-#![allow(unsafe_code)]
-#![allow(non_upper_case_globals)]
+#![allow(unsafe_code, reason = "the C interface is spoken here")]
+#![allow(non_upper_case_globals, reason = "the C names stand, also in patterns")]
 // As in the table, every function is generic in the client, whether it uses the parameter or not.
 #![allow(clippy::extra_unused_type_parameters)]
 

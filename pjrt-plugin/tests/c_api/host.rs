@@ -52,7 +52,7 @@ unsafe impl Sync for Table {}
 /// Calls a function of the table: `call!(PJRT_Buffer_Delete(PJRT_Buffer_Delete_Args { buffer }))`; gives the struct back.
 macro_rules! call {
     ($function:ident($args:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
-        #[allow(unused_mut, clippy::needless_update)]
+        #[allow(unused_mut, clippy::needless_update, reason = "some calls give every field")]
         let mut args = pjrt_sys::$args { $($field $(: $value)?,)* ..pjrt_sys::SizedStruct::zeroed() };
         // SAFETY: the struct is filled in as the API says, with pointers that the plugin gave or that live here.
         let error = unsafe { ($crate::host::api().$function.unwrap())(&raw mut args) };
@@ -64,7 +64,7 @@ pub(crate) use call;
 /// Calls a function of an extension, as `call!` does one of the table.
 macro_rules! call_extension {
     ($extension:expr, $function:ident($args:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
-        #[allow(unused_mut, clippy::needless_update)]
+        #[allow(unused_mut, clippy::needless_update, reason = "some calls give every field")]
         let mut args = pjrt_sys::$args { $($field $(: $value)?,)* ..pjrt_sys::SizedStruct::zeroed() };
         // SAFETY: the struct is filled in as the API says, with pointers that the plugin gave or that live here.
         let error = unsafe { ($extension.$function.unwrap())(&raw mut args) };

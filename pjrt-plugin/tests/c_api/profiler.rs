@@ -21,7 +21,7 @@ fn api() -> &'static PLUGIN_Profiler_Api {
 /// Calls a function of the profiler's table; gives the struct back, or the error's code and text.
 macro_rules! profiler {
     ($function:ident($args:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
-        #[allow(clippy::needless_update)]
+        #[allow(clippy::needless_update, reason = "some calls give every field")]
         let mut args = $args { $($field $(: $value)?,)* ..SizedStruct::zeroed() };
         // SAFETY: the struct is filled in as the API says.
         let error = unsafe { (api().$function.unwrap())(&raw mut args) };

@@ -168,7 +168,7 @@ static PROMISES: PJRT_DeviceEventPromise_FunctionTable_ =
         set_ready: Some(set_ready),
     });
 
-#[allow(non_camel_case_types)]
+#[allow(non_camel_case_types, reason = "named after the table that it wraps")]
 struct PJRT_DeviceEventPromise_FunctionTable_(PJRT_DeviceEventPromise_FunctionTable);
 // SAFETY: the table's only pointer is null.
 unsafe impl Sync for PJRT_DeviceEventPromise_FunctionTable_ {}

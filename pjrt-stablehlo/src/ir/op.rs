@@ -188,7 +188,7 @@ macro_rules! define_ops {
             }
 
             const _: () = {
-                #[allow(non_camel_case_types, dead_code)]
+                #[allow(non_camel_case_types, dead_code, reason = "only the positions of the operands by name are used")]
                 enum Groups { $($operand),* }
 
                 impl $name {

@@ -2,7 +2,7 @@
 //!
 //! Handlers are compiled against XLA's headers, so names, order and types of the fields are given.
 
-#![allow(non_camel_case_types, non_snake_case)]
+#![allow(non_camel_case_types, non_snake_case, reason = "the names are those of the headers")]
 
 use std::ffi::{c_char, c_int, c_void};
 
