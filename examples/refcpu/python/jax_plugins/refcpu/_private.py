@@ -40,6 +40,7 @@ except ImportError:  # JAX 0.4
     from jax._src.extend import ffi
 
 from jax_plugins.refcpu import buffer_callback
+from jax_plugins.refcpu import ffi as plugin_ffi
 
 # (module, attribute): what the functions below need.
 SYMBOLS = (
@@ -51,6 +52,7 @@ SYMBOLS = (
     ("jax._src.xla_bridge", "_backend_lock"),
     ("jax._src.xla_bridge", "_backends"),
     ("jax._src.xla_bridge", "_init_backend"),
+    ("jax._src.xla_bridge", "_backend_factories"),
     ("jax._src.compilation_cache", "is_cache_used"),
     ("jax._src.array", "ArrayImpl"),
     ("jax._src.compiler", "backend_compile_and_load"),
@@ -74,6 +76,8 @@ SYMBOLS = (
     ("jax._src.callback", "emit_python_callback"),
     ("jax._src.buffer_callback", "buffer_callback_p"),
     ("jaxlib.xla_client", "HloSharding"),
+    ("jaxlib.xla_client", "register_custom_call_handler"),
+    ("jaxlib.xla_client", "register_custom_type_handler"),
     ("jaxlib.mlir.ir", "InsertionPoint"),
     ("jaxlib.mlir.ir", "StringAttr"),
     ("jaxlib.mlir.ir", "FlatSymbolRefAttr"),
@@ -512,6 +516,17 @@ def _start_cpu_backend() -> None:
     with xla_bridge._backend_lock:
         if "cpu" not in xla_bridge._backends:
             xla_bridge._backends["cpu"] = xla_bridge._init_backend("cpu")
+
+
+def pass_on_handlers(platform: str) -> None:
+    """Hands what `jax.ffi` registers for a platform to its plugin, also what it has registered before."""
+    c_api = getattr(xla_bridge._backend_factories.get(platform), "c_api", None)
+    if c_api is None or not hasattr(xla_client, "register_custom_call_handler"):  # older versions of JAX
+        return
+    plugin = plugin_ffi.Plugin(c_api)
+    xla_client.register_custom_call_handler(platform, plugin.register_handler)
+    if hasattr(xla_client, "register_custom_type_handler"):
+        xla_client.register_custom_type_handler(platform, plugin.register_type)
 
 
 def linalg_primitive(name: str) -> Any:
