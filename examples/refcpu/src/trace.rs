@@ -33,7 +33,8 @@ pub(crate) fn step(program: &Program, at: usize) -> EnteredSpan {
 
 /// The last part of an operation's name, which is what the framework calls it; without a name what the step does.
 fn operation(program: &Program, at: usize) -> String {
-    let name = op_name(&program.locations[at]).and_then(|name| name.rsplit('/').find(|part| !part.is_empty()));
+    let name = op_name(&program.locations[at]).map(|name| name.trim_end_matches(':'));
+    let name = name.and_then(|name| name.rsplit('/').find(|part| !part.is_empty()));
     name.map_or_else(|| program.steps[at].name(), str::to_owned)
 }
 
