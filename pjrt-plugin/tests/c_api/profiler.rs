@@ -166,7 +166,8 @@ fn a_session_does_not_depend_on_the_sizes_that_the_host_writes() {
         assert!(!profiler.is_null());
         profiler!(start(PLUGIN_Profiler_Start_Args { struct_size, profiler })).unwrap();
         profiler!(stop(PLUGIN_Profiler_Stop_Args { struct_size, profiler })).unwrap();
-        let trace = profiler!(collect_data(PLUGIN_Profiler_CollectData_Args { struct_size, profiler })).unwrap();
+        let trace =
+            profiler!(collect_data(PLUGIN_Profiler_CollectData_Args { struct_size, profiler })).unwrap();
         let space = array(trace.buffer.cast_const(), trace.buffer_size_in_bytes);
         assert_eq!(events(space, "negate on the device").len(), 1);
         profiler!(destroy(PLUGIN_Profiler_Destroy_Args { struct_size, profiler })).unwrap();

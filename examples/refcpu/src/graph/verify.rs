@@ -462,7 +462,8 @@ pub(crate) fn verify_node(g: &Graph, node: &Node) -> Check {
         }
         Op::Foreign(call) => {
             counts(call.operand_dims.len(), call.result_dims.len())?;
-            let size = |dims: &[i64]| dims.iter().try_fold(1i64, |n, d| n.checked_mul(*d).filter(|_| *d >= 0));
+            let size =
+                |dims: &[i64]| dims.iter().try_fold(1i64, |n, d| n.checked_mul(*d).filter(|_| *d >= 0));
             let told = call.operand_dims.iter().chain(&call.result_dims);
             need(
                 x.iter().chain(&y).zip(told).all(|(s, dims)| size(dims) == i64::try_from(s.len()).ok()),

@@ -4,8 +4,8 @@
 //! What the bytes say is then checked by [`super::verify`].
 
 use super::{
-    Body, Collective, CollectiveKind, Constant, Definition, ForeignAttribute, ForeignCall, GatherDims, Graph, Groups,
-    ManualSpec, Node, Op, Reducer, ScatterDims, Shape, ValueId, verify,
+    Body, Collective, CollectiveKind, Constant, Definition, ForeignAttribute, ForeignCall, GatherDims, Graph,
+    Groups, ManualSpec, Node, Op, Reducer, ScatterDims, Shape, ValueId, verify,
 };
 use pjrt_stablehlo::ir::Location;
 use refcpu_kernels::DType;

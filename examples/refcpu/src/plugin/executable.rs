@@ -190,13 +190,18 @@ impl PjrtExecutable for RefcpuExecutable {
         let stats = self.plan.stats();
         let (argument_size, output_size) = (bytes(&self.parameters), bytes(&self.outputs));
         let (temp_size, code) = (stats.arena_bytes as i64, stats.constant_bytes as i64);
+        // Donated arguments are cut as the results that may take their memory.
+        let donors = self.outputs.iter().zip(&self.plan.program.donors);
+        let alias_size = donors.filter(|(_, donor)| donor.is_some()).map(|(spec, _)| size_in_bytes(spec)).sum();
+        let peak_memory = argument_size + output_size - alias_size + temp_size;
         Some(CompiledMemoryStats {
             generated_code_size: code,
             argument_size,
             output_size,
+            alias_size,
             temp_size,
-            peak_memory: argument_size + output_size + temp_size,
-            total_size: argument_size + output_size + temp_size + code,
+            peak_memory,
+            total_size: peak_memory + code,
             ..CompiledMemoryStats::default()
         })
     }

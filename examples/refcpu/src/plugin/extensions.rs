@@ -8,8 +8,8 @@ use super::executable::{RefcpuExecutable, engine_options};
 use crate::compile::{compile, to_core_ops};
 use crate::storage::Array;
 use pjrt_plugin::ext::{
-    Callbacks, CrossHostTransfers, ExecutableMetadata, Ffi, HostMemoryAllocator, PartialProgram, PhaseCompile,
-    PhaseRequest, PrefatalCallbacks, Profiler, RawBuffers,
+    Callbacks, CrossHostTransfers, ExecutableMetadata, Ffi, HostMemoryAllocator, PartialProgram,
+    PhaseCompile, PhaseRequest, PrefatalCallbacks, Profiler, RawBuffers,
 };
 use pjrt_plugin::{Error, Event, HostBuffer, Result};
 use refcpu_kernels::DType;

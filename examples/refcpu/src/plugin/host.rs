@@ -97,11 +97,17 @@ impl ForeignHandlers for Host<'_> {
         let results = results.iter_mut().zip(&call.result_dims);
         let outcome = handler.call(Call {
             arguments: arguments
-                .map(|(array, dims)| Array { element_type: to_pjrt(array.dtype()), dims, data: array.bytes() })
+                .map(|(array, dims)| Array {
+                    element_type: to_pjrt(array.dtype()),
+                    dims,
+                    data: array.bytes(),
+                })
                 .collect(),
             results: results
-                .map(|(array, dims)| {
-                    ArrayMut { element_type: to_pjrt(array.dtype()), dims, data: array.bytes_mut() }
+                .map(|(array, dims)| ArrayMut {
+                    element_type: to_pjrt(array.dtype()),
+                    dims,
+                    data: array.bytes_mut(),
                 })
                 .collect(),
             attributes: &call.attributes.iter().map(entry).collect::<Vec<_>>(),

@@ -61,6 +61,7 @@ SYMBOLS = (
     ("jax._src.debugging", "inspect_sharding_p"),
     ("jax._src.debugging", "_inspect_sharding_lowering_rule"),
     ("jax._src.dlpack", "to_dlpack"),
+    ("jax._src.dlpack", "from_dlpack"),
     ("jax._src.dlpack", "DLDeviceType"),
     ("jax._src.interpreters.mlir", "_platforms_with_donation"),
     ("jax._src.export._export", "call_exported_p"),
@@ -143,9 +144,11 @@ class _Renamed:
 def allow_dlpack(platform: str) -> None:
     """Lets others see a platform's arrays through DLPack, as arrays of JAX's CPU backend. JAX exports only its own.
 
-    The memory stays the same where the host can read the platform's and its alignment is what the CPU backend asks for.
+    The memory stays the same where the host can read the platform's and its alignment is what the CPU backend asks for. What
+    JAX imports is on its CPU backend, which is started for that.
     """
     to_dlpack, device_of = dlpack.to_dlpack, array.ArrayImpl.__dlpack_device__
+    from_dlpack = dlpack.from_dlpack
 
     @functools.wraps(to_dlpack)
     def export(x: Any, stream: Any = None, src_device: Any = None, *arguments: Any, copy: Any = None, **options: Any) -> Any:
@@ -162,7 +165,15 @@ def allow_dlpack(platform: str) -> None:
             return dlpack.DLDeviceType.kDLCPU, 0
         return device_of(self)
 
+    @functools.wraps(from_dlpack)
+    def import_(external_array: Any, *arguments: Any, **options: Any) -> Any:
+        device = getattr(external_array, "__dlpack_device__", lambda: (None, 0))
+        if device()[0] == dlpack.DLDeviceType.kDLCPU and platform in xla_bridge.backends():
+            _start_cpu_backend()
+        return from_dlpack(external_array, *arguments, **options)
+
     dlpack.to_dlpack = export
+    dlpack.from_dlpack = jax.dlpack.from_dlpack = import_
     array.ArrayImpl.__dlpack_device__ = device
 
 

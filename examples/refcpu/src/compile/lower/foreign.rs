@@ -17,7 +17,9 @@ impl Scope<'_> {
     ) -> Result<Vec<ValueId>> {
         let mut arrays = op.operands.iter().copied().chain(op.results);
         if arrays.any(|v| !matches!(self.function.body.ty(v), Type::Tensor(_))) {
-            return Err(CompileError::unimplemented("a handler whose operands or results are not all arrays"));
+            return Err(CompileError::unimplemented(
+                "a handler whose operands or results are not all arrays",
+            ));
         }
         let order = |layouts: &Option<Box<[Box<[i64]>]>>, array: usize, rank: usize| match layouts {
             Some(layouts) => major_to_minor(layouts.get(array).map_or(&[], |layout| layout), rank),
@@ -28,7 +30,8 @@ impl Scope<'_> {
             let order = order(&call.operand_layouts, i, self.b.shape(*operand).rank())?;
             arranged.push(if order.is_sorted() { *operand } else { self.b.transpose(*operand, &order) });
         }
-        let orders = results.iter().enumerate().map(|(i, shape)| order(&call.result_layouts, i, shape.rank()));
+        let orders =
+            results.iter().enumerate().map(|(i, shape)| order(&call.result_layouts, i, shape.rank()));
         let orders: Vec<Vec<usize>> = orders.collect::<Result<_>>()?;
         let shapes = results.iter().zip(&orders).map(|(shape, order)| {
             shape.with_dims(&order.iter().map(|dim| shape.dims[*dim]).collect::<Vec<_>>())
