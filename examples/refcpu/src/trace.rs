@@ -2,8 +2,8 @@
 
 use crate::plan::Program;
 use pjrt_stablehlo::ir::{Location, LocationKind};
-use tracing::info_span;
 use tracing::span::EnteredSpan;
+use tracing::{Level, enabled, info_span};
 
 /// Runs a pass of the compiler.
 pub(crate) fn pass<T>(name: &'static str, run: impl FnOnce() -> T) -> T {
@@ -16,10 +16,13 @@ pub(crate) fn program(name: &str) -> EnteredSpan {
     info_span!("program", otel.name = name).entered()
 }
 
+/// Whether a host traces, to be asked once for many steps.
+pub(crate) fn is_on() -> bool {
+    enabled!(Level::INFO)
+}
+
 /// A step of a program runs until the span is dropped. Its name is that of the operation in the program, if it has one.
-#[inline]
 pub(crate) fn step(program: &Program, at: usize) -> EnteredSpan {
-    // The values are only computed for hosts that trace.
     info_span!(
         "operation",
         otel.name = operation(program, at),

@@ -173,7 +173,7 @@ def allow_dlpack(platform: str) -> None:
         return from_dlpack(external_array, *arguments, **options)
 
     dlpack.to_dlpack = export
-    dlpack.from_dlpack = jax.dlpack.from_dlpack = import_
+    dlpack.from_dlpack = importlib.import_module("jax.dlpack").from_dlpack = import_
     array.ArrayImpl.__dlpack_device__ = device
 
 
