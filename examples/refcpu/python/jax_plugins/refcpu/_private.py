@@ -21,7 +21,6 @@ from jax._src import (
     compilation_cache,
     compiler,
     core,
-    custom_partitioning,
     debugging,
     dlpack,
     op_shardings,
@@ -33,6 +32,11 @@ from jax._src.lib import xla_client
 from jax._src.lib.mlir import ir
 from jax._src.lax import linalg
 from jax._src.lax.control_flow import conditionals
+
+try:
+    from jax._src import custom_partitioning
+except ImportError:  # JAX before 0.4.36
+    from jax.experimental import custom_partitioning
 
 try:
     from jax._src import ffi
@@ -120,6 +124,8 @@ def allow_donation(platform: str) -> None:
 @functools.cache
 def allow_compilation_cache(platform: str) -> None:
     """Lets JAX keep a platform's programs in its persistent compilation cache, which it does on platforms that it knows."""
+    if not hasattr(compilation_cache, "is_cache_used"):  # JAX before 0.4.31
+        return
     is_cache_used = compilation_cache.is_cache_used
 
     @functools.wraps(is_cache_used)
