@@ -133,8 +133,10 @@ impl<C: PjrtClient> ExecutableState<C> {
 
     /// The program after optimisation; asked for once, so that both calls of the protocol see the same.
     fn optimized(&self) -> &Program {
-        self.optimized
-            .get_or_init(|| self.executable.optimized_program().unwrap_or_else(|| self.program.clone()))
+        self.optimized.get_or_init(|| {
+            let optimized = self.executable.optimized_program();
+            optimized.as_ref().unwrap_or(&self.program).as_optimized()
+        })
     }
 
     fn fingerprint(&self) -> &str {

@@ -2,7 +2,7 @@
 
 use super::element_type::to_pjrt;
 use super::errors::compile_error;
-use super::sharding::{Cut, hlo_text};
+use super::sharding::{Cut, hlo_text, shardings};
 use crate::compile::{self, CompileOptions};
 use crate::dump::Dump;
 use crate::graph::Shape;
@@ -157,8 +157,12 @@ impl PjrtExecutable for RefcpuExecutable {
     }
 
     fn optimized_program(&self) -> Option<Program> {
-        if self.program.format() != ProgramFormat::Mlir || self.plan.num_partitions == 1 {
+        if self.plan.num_partitions == 1 {
             return None;
+        }
+        if self.program.format() != ProgramFormat::Mlir {
+            let [parameters, outputs] = shardings(&self.plan)?;
+            return Some(self.program.with_shardings(&parameters, &outputs));
         }
         let module = compile::annotated(&parse(&self.program).ok()?, &self.plan, hlo_text).ok()?;
         Some(Program::new(ProgramFormat::Mlir, module.to_string().into_bytes()))

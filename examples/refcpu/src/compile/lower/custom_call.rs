@@ -21,6 +21,24 @@ fn unspecified_dims(config: &str) -> Vec<usize> {
     list.map_or(vec![], |list| list.split(',').filter_map(|dim| dim.trim().parse().ok()).collect())
 }
 
+/// Which triangle a call of `Eigh` reads, from its configuration: `lower,sort_eigenvalues,max_iter,tol`. The eigenvalues are
+/// always sorted here, and as exact as they can be.
+fn eigh_lower(config: &BackendConfig) -> Result<bool> {
+    let text = match config {
+        BackendConfig::Bytes(bytes) => &**bytes,
+        _ => b"",
+    };
+    match text.split(|byte| *byte == b',').next() {
+        Some(b"0") => Ok(false),
+        Some(b"1") => Ok(true),
+        _ => Err(CompileError::invalid(
+            "Eigh needs a backend_config such as \"1,1,100,1e-6\": whether it reads the lower triangle, whether it sorts, and \
+             when its iterations end"
+                .to_owned(),
+        )),
+    }
+}
+
 impl Scope<'_> {
     /// Lowers a custom call by the name of its target.
     pub(super) fn custom_call(&mut self, op: &Operation, call: &ops::CustomCall) -> Result<Vec<ValueId>> {
@@ -57,6 +75,10 @@ impl Scope<'_> {
             }
             "ProductOfElementaryHouseholderReflectors" if operands.len() == 2 && shapes.len() == 1 => {
                 Ok(self.b.node(Core::QrProduct, operands, shapes))
+            }
+            // What XLA's builder makes, which PyTorch/XLA uses: eigenvectors, eigenvalues.
+            "Eigh" if operands.len() == 1 => {
+                self.linalg(LinalgOp::Eigh { lower: eigh_lower(&call.backend_config)? }, operands, &shapes)
             }
             "ApproxTopK" if operands.len() == 4 && shapes.len() == 2 => {
                 self.approx_top_k(op, call, &operands, shapes)
