@@ -34,7 +34,7 @@ pub struct CoreOps {
 impl Default for CoreOps {
     /// Every operation of the table but those that older programs have, that only name a computation, or that are
     /// made of others without a loss of accuracy or speed that matters. The page "Core operations" of the
-    /// documentation lists them. Quantized types and tuples are not kept.
+    /// documentation lists them. Quantized types, tuples and futures are not kept.
     fn default() -> Self {
         let mut core = CoreOps::from_ops(OpCode::ALL.iter().copied());
         for rule in rules::RULES {
@@ -120,6 +120,11 @@ impl CoreOps {
     /// Whether tuples stay in programs.
     pub fn keeps_tuples(&self) -> bool {
         self.contains(OpCode::Tuple) || self.contains(OpCode::GetTupleElement)
+    }
+
+    /// Whether futures stay in programs.
+    pub fn keeps_futures(&self) -> bool {
+        self.contains(OpCode::AsyncStart) || self.contains(OpCode::AsyncDone)
     }
 
     /// The operations of the table that are in the set, in the table's order.
