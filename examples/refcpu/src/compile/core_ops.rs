@@ -31,7 +31,7 @@ static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
 ///
 /// # Errors
 /// If an operation cannot be expressed in others.
-pub(super) fn to_core_ops(module: &Module) -> Result<Cow<'_, Module>, CompileError> {
+pub(crate) fn to_core_ops(module: &Module) -> Result<Cow<'_, Module>, CompileError> {
     if is_core(module, &CORE_OPS) {
         return Ok(Cow::Borrowed(module));
     }

@@ -316,7 +316,8 @@ fn factors_of(graph: &Graph, node: &Node, factors: &mut Vec<Factor>) {
         | Op::ReplicaId
         | Op::Manual { .. }
         | Op::HostSend { .. }
-        | Op::HostReceive { .. } => {}
+        | Op::HostReceive { .. }
+        | Op::Foreign(_) => {}
     }
 }
 

@@ -19,6 +19,20 @@ pub(super) const CREATE_OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
+/// The options of the compiler, which JAX gives with `jax.jit(..., compiler_options={...})`.
+pub(super) const COMPILE_OPTIONS: &[OptionSpec] = &[
+    OptionSpec::boolean(
+        "refcpu_fusion",
+        true,
+        "whether operations may share a pass over memory (REFCPU_FUSION=0: in no program)",
+    ),
+    OptionSpec::string(
+        "refcpu_dump",
+        "",
+        "the folder in which to put what happens to the program (REFCPU_DUMP: to every program)",
+    ),
+];
+
 /// More devices than this are a mistake.
 const MAX_DEVICES: i64 = 4096;
 

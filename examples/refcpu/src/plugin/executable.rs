@@ -1,5 +1,7 @@
 //! Compiled programs.
 
+use super::client::RefcpuClient;
+use super::config::COMPILE_OPTIONS;
 use super::element_type::to_pjrt;
 use super::errors::compile_error;
 use super::sharding::{Cut, hlo_text, shardings};
@@ -7,9 +9,11 @@ use crate::compile::{self, CompileOptions};
 use crate::dump::Dump;
 use crate::graph::Shape;
 use crate::plan::{Donation, Plan};
+use crate::trace::pass;
+use pjrt_plugin::ext::ffi::Handler;
 use pjrt_plugin::{
-    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, PjrtClient, PjrtExecutable,
-    Program, ProgramFormat, Result,
+    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, Options, PjrtClient,
+    PjrtExecutable, Program, ProgramFormat, Result,
 };
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::Attribute;
@@ -36,12 +40,14 @@ impl RefcpuExecutable {
     /// If the program cannot be read or is wrong, needs something that refcpu does not have, or is sharded in a form
     /// that is not supported.
     pub(super) fn compile<C: PjrtClient>(request: CompileRequest<'_, C>) -> Result<Self> {
-        let dump = Dump::new().map(Arc::new);
+        let options = request.options.compiler_options(COMPILE_OPTIONS)?;
+        let dump = Dump::new(&options.string("refcpu_dump")?).map(Arc::new);
         if let Some(dump) = &dump {
             let (program, options) = (request.program, request.options);
             dump.request(program.code(), program.format().name(), &options.encode());
         }
-        let compiled = Self::compile_dumped(request, dump.clone());
+        let options = engine_options(request.options, &options, dump.clone())?;
+        let compiled = Self::compile_dumped(request, options);
         if let (Some(dump), Err(error)) = (&dump, &compiled) {
             dump.error(error);
         }
@@ -50,26 +56,12 @@ impl RefcpuExecutable {
 
     fn compile_dumped<C: PjrtClient>(
         request: CompileRequest<'_, C>,
-        dump: Option<Arc<Dump>>,
+        options: CompileOptions,
     ) -> Result<Self> {
-        if let Some((name, _)) = request.options.overrides.iter().find(|(name, _)| !is_ignored_override(name))
-        {
-            return Err(Error::invalid_argument(format!("No such compile option: '{name}'"))
-                .with_hint("refcpu takes XLA's xla_* options and ignores them"));
-        }
-        let module = parse(request.program)
+        let module = pass("parse", || parse(request.program))
             .map_err(|error| Error::invalid_argument(format!("the program cannot be read: {error}")))?;
         let main =
             module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
-        let options = CompileOptions {
-            num_replicas: request.options.num_replicas,
-            num_partitions: request.options.num_partitions,
-            use_spmd_partitioning: request.options.use_spmd_partitioning,
-            fuse: std::env::var_os("REFCPU_FUSION").is_none_or(|value| value != "0"),
-            propagate_to_parameters: request.options.allow_spmd_sharding_propagation_to_parameters.clone(),
-            propagate_to_results: request.options.allow_spmd_sharding_propagation_to_output.clone(),
-            dump: dump.clone(),
-        };
         let plan = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
         let kind = |attribute: Option<&Attribute>| attribute.and_then(Attribute::as_str).map(str::to_owned);
         let (mut parameters, mut parameter_cuts) = (Vec::new(), Vec::new());
@@ -99,7 +91,7 @@ impl RefcpuExecutable {
             outputs,
             parameter_cuts,
             output_cuts,
-            dump,
+            dump: options.dump,
         })
     }
 }
@@ -126,9 +118,23 @@ fn size_in_bytes(spec: &ArraySpec) -> i64 {
     spec.dims().iter().product::<i64>() * spec.element_type().byte_size() as i64
 }
 
-/// Options that mean something to XLA only. JAX sends some of them with every program.
-fn is_ignored_override(name: &str) -> bool {
-    name.starts_with("xla_")
+/// The host's options, those by name among them, as the engine takes them.
+pub(super) fn engine_options(
+    options: &pjrt_plugin::CompileOptions,
+    by_name: &Options,
+    dump: Option<Arc<Dump>>,
+) -> Result<CompileOptions> {
+    Ok(CompileOptions {
+        num_replicas: options.num_replicas,
+        num_partitions: options.num_partitions,
+        use_spmd_partitioning: options.use_spmd_partitioning,
+        fuse: by_name.boolean("refcpu_fusion")?
+            && std::env::var_os("REFCPU_FUSION").is_none_or(|value| value != "0"),
+        propagate_to_parameters: options.allow_spmd_sharding_propagation_to_parameters.clone(),
+        propagate_to_results: options.allow_spmd_sharding_propagation_to_output.clone(),
+        has_handler: |target| Handler::find(RefcpuClient::PLATFORM_NAME, target).is_some(),
+        dump,
+    })
 }
 
 impl PjrtExecutable for RefcpuExecutable {
@@ -188,13 +194,18 @@ impl PjrtExecutable for RefcpuExecutable {
         let stats = self.plan.stats();
         let (argument_size, output_size) = (bytes(&self.parameters), bytes(&self.outputs));
         let (temp_size, code) = (stats.arena_bytes as i64, stats.constant_bytes as i64);
+        // Donated arguments are cut as the results that may take their memory.
+        let donors = self.outputs.iter().zip(&self.plan.program.donors);
+        let alias_size = donors.filter(|(_, donor)| donor.is_some()).map(|(spec, _)| size_in_bytes(spec)).sum();
+        let peak_memory = argument_size + output_size - alias_size + temp_size;
         Some(CompiledMemoryStats {
             generated_code_size: code,
             argument_size,
             output_size,
+            alias_size,
             temp_size,
-            peak_memory: argument_size + output_size + temp_size,
-            total_size: argument_size + output_size + temp_size + code,
+            peak_memory,
+            total_size: peak_memory + code,
             ..CompiledMemoryStats::default()
         })
     }

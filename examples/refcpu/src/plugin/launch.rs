@@ -8,7 +8,8 @@ use super::host::Host;
 use super::sharding::Cut;
 use crate::exec::{self, RunOptions, Runtime};
 use crate::storage::{Allocator, Array, OutOfMemory};
-use pjrt_plugin::{Error, HostCallbacks, Input, PjrtExecutable, ReadyExecution, Result};
+use crate::trace;
+use pjrt_plugin::{Error, Input, PjrtExecutable, ReadyExecution, Result};
 use std::sync::Arc;
 
 /// Programs estimated to run at most this long run on the caller's thread: handing one over and waiting for it costs
@@ -28,7 +29,7 @@ pub(super) enum WhereToRun {
     Caller,
     /// The device's.
     Queue,
-    /// The device's for programs that call the host, which may block, or may run other programs.
+    /// The device's for programs that call the host or its handlers, which may block, or may run other programs.
     HostQueue,
 }
 
@@ -53,8 +54,9 @@ impl Loaded {
 
 /// Runs the program and completes the execution.
 pub(super) fn run(runtime: &Runtime, loaded: &Loaded, mut ready: ReadyExecution<RefcpuClient>) {
+    let _span = trace::program(loaded.executable.name());
     let inputs = ready.take_inputs();
-    match outputs(runtime, &loaded.executable, inputs, ready.host_callbacks()) {
+    match outputs(runtime, &loaded.executable, inputs, &ready) {
         Ok(outputs) => ready.complete(outputs),
         Err(error) => ready.fail(error),
     }
@@ -66,7 +68,7 @@ fn outputs(
     runtime: &Runtime,
     executable: &RefcpuExecutable,
     inputs: PerDevice<Input<RefcpuBuffer>>,
-    callbacks: &HostCallbacks,
+    ready: &ReadyExecution<RefcpuClient>,
 ) -> Result<PerDevice<RefcpuBuffer>> {
     let allocator = &runtime.allocator;
     let partitions = executable.num_partitions();
@@ -75,8 +77,8 @@ fn outputs(
     } else {
         whole(executable, inputs, allocator)?
     };
-    let host = Host::new(callbacks, partitions);
-    let options = RunOptions { host: Some(&host), ..RunOptions::default() };
+    let host = Host::new(ready, partitions);
+    let options = RunOptions { host: Some(&host), foreign: Some(&host), ..RunOptions::default() };
     let arguments =
         lanes.iter().map(|lane: &Vec<exec::Input>| lane.iter().map(|input| &input.array).collect());
     let noted = executable.dump.as_ref().and_then(|dump| dump.run(arguments, allocator));
@@ -109,7 +111,7 @@ fn outputs(
 
 fn to_engine(input: Input<RefcpuBuffer>) -> exec::Input {
     match input {
-        Input::Shared(buffer) => exec::Input { array: buffer.array().clone(), donatable: false },
+        Input::Shared(buffer) => exec::Input { array: buffer.array(), donatable: false },
         Input::Donated(buffer) => exec::Input { array: buffer.into_array(), donatable: true },
     }
 }
@@ -123,7 +125,8 @@ fn whole(
     let partitions = executable.num_partitions();
     let replica = |shards: &[Vec<Input<RefcpuBuffer>>]| {
         let parameter = |(i, cut): (usize, &Cut)| {
-            let shards: Vec<&Array> = shards.iter().map(|device| device[i].array()).collect();
+            let shards: Vec<Array> = shards.iter().map(|device| device[i].array()).collect();
+            let shards: Vec<&Array> = shards.iter().collect();
             let dims: Vec<usize> = executable.plan.parameters[i].shape.dims.to_vec();
             let array = join(&shards, cut, &dims, allocator).map_err(|e| out_of_memory(&e))?;
             Ok(exec::Input { array, donatable: false })

@@ -3,7 +3,9 @@
 use super::linalg::linalg_op;
 use super::{CompileError, Result, Scope, annotation};
 use crate::graph::{Body, Op as Core, Shape, ValueId};
-use pjrt_stablehlo::ir::{Attribute, BackendConfig, DictionaryAttribute, Operation, ops};
+use pjrt_stablehlo::ir::{
+    Attribute, BackendConfig, CustomCallApiVersion, DictionaryAttribute, Operation, ops,
+};
 use refcpu_kernels::linalg::LinalgOp;
 
 /// The dictionary with a call's parameters. JAX has it in an attribute of its own where the program is to be read by
@@ -44,6 +46,10 @@ impl Scope<'_> {
     pub(super) fn custom_call(&mut self, op: &Operation, call: &ops::CustomCall) -> Result<Vec<ValueId>> {
         let operands = self.flat(&op.operands)?;
         let shapes = self.result_shapes(op)?;
+        let typed = call.api_version == CustomCallApiVersion::TypedFfi || parameters(op, call).is_some();
+        if typed && (self.options.has_handler)(&call.call_target_name) {
+            return self.foreign_call(op, call, parameters(op, call), &operands, &shapes);
+        }
         match &*call.call_target_name {
             "Sharding" if self.are_first(&operands, &shapes) => {
                 self.annotated(op, call, &operands[..shapes.len()]);
@@ -86,7 +92,9 @@ impl Scope<'_> {
             target => match linalg_op(target, parameters(op, call))? {
                 Some(linalg) => self.linalg(linalg, operands, &shapes),
                 None => self.lapack(call, parameters(op, call), &operands, &shapes)?.ok_or_else(|| {
-                    CompileError::unimplemented(format!("there is no custom call target {target:?}"))
+                    CompileError::unimplemented(format!(
+                        "there is no custom call target {target:?}, and the host has registered no handler of that name"
+                    ))
                 }),
             },
         }

@@ -6,6 +6,7 @@ mod control;
 mod custom_call;
 mod dynamic;
 mod elementwise;
+mod foreign;
 mod host;
 mod indexing;
 mod lapack;
