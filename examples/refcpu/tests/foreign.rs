@@ -143,7 +143,8 @@ fn a_failing_or_missing_handler_is_the_error_of_the_run() {
     let error = run_on(&plan, None).unwrap_err();
     assert_eq!(error.kind, RunErrorKind::FailedPrecondition);
     assert!(error.message.contains("\"add_ten\""), "{error}");
-    let (kind, message) = compiled(&program("backend_config = {}").replace("@add_ten", "@other")).err().unwrap();
+    let (kind, message) =
+        compiled(&program("backend_config = {}").replace("@add_ten", "@other")).err().unwrap();
     assert_eq!(kind, CompileErrorKind::Unimplemented);
     assert!(message.contains("no handler of that name"), "{message}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::rules;
+use super::{chlo, rules};
 use crate::ir::{Op, OpCode, Str, Trait};
 
 /// The operations that a device implements itself: what [`decompose`](super::decompose) may leave in a program.
@@ -101,13 +101,17 @@ impl CoreOps {
     }
 
     /// Whether an operation can stay in a program: by its code, or a composite or an operation outside of the table
-    /// by its name.
+    /// by its name. A custom call that stands for one of CHLO's functions, such as `mhlo.erf`, has that function's name.
     pub fn contains_op(&self, op: &Op) -> bool {
         match op {
             Op::Other(other) => self.others.contains(&other.name),
             Op::Composite(composite) => {
                 self.contains(OpCode::Composite) || self.composites.contains(&composite.name)
             }
+            Op::CustomCall(call) => match chlo::rule_of_call(call) {
+                Some(rule) => self.others.contains(rule.name),
+                None => self.contains(OpCode::CustomCall),
+            },
             op => self.contains(op.code()),
         }
     }

@@ -736,6 +736,7 @@ pub(super) fn rewrite_of(kind: &Op) -> Result<Rewrite, Error> {
         Op::Other(other) => {
             chlo::RULES.iter().find(|rule| rule.name == &*other.name).map(|rule| rule.rewrite)
         }
+        Op::CustomCall(call) => chlo::rule_of_call(call).map(|_| Rewrite::Values(chlo::custom_call)),
         kind => rules::RULES.iter().find(|rule| rule.op == kind.code()).map(|rule| rule.rewrite),
     };
     rule.ok_or_else(|| unsupported("not one of the core operations, and not expressible in others"))

@@ -508,3 +508,43 @@ fn selecting_of_nothing_gives_zeros() {
     assert!(decomposed_ops(&text("3x0", "3x2"), &CoreOps::default()).is_empty());
     assert_eq!(decomposed_ops(&text("0x3", "0x2"), &CoreOps::default()), ["stablehlo.gather"]);
 }
+
+#[test]
+fn calls_in_place_of_chlos_functions_become_what_these_do() {
+    let erf = |target: &str, result: &str| {
+        format!(
+            "func.func @main(%x: tensor<3xf32>) -> tensor<{result}> {{
+               %0 = stablehlo.custom_call @{target}(%x) {{mhlo.attributes = {{}}, mhlo.version = 1 : i64}}
+                   : (tensor<3xf32>) -> tensor<{result}>
+               return %0 : tensor<{result}>
+             }}"
+        )
+    };
+    let chlo = "func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+      %0 = chlo.erf %x : tensor<3xf32> -> tensor<3xf32>
+      return %0 : tensor<3xf32>
+    }";
+    let core = CoreOps::default();
+    assert_eq!(decomposed_ops(&erf("mhlo.erf", "3xf32"), &core), decomposed_ops(chlo, &core));
+    assert_eq!(
+        decomposed_ops(&erf("mhlo.erf", "3xf32"), &core.clone().with_other("chlo.erf")),
+        ["stablehlo.custom_call"]
+    );
+    assert_eq!(decomposed_ops(&erf("vendor.erf", "3xf32"), &core), ["stablehlo.custom_call"]);
+    for wrong in ["4xf32", "3xf64"] {
+        let error = decompose(&read(&erf("mhlo.erf", wrong)), &core).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Unsupported, "{error}");
+    }
+    let top_k = |largest: bool, k: usize| {
+        format!(
+            "func.func @main(%x: tensor<2x5xf32>) -> (tensor<2x{k}xf32>, tensor<2x{k}xi32>) {{
+               %0:2 = stablehlo.custom_call @mhlo.topk(%x) {{mhlo.attributes = {{k = 3 : i64, largest = {largest}}}}}
+                   : (tensor<2x5xf32>) -> (tensor<2x{k}xf32>, tensor<2x{k}xi32>)
+               return %0#0, %0#1 : tensor<2x{k}xf32>, tensor<2x{k}xi32>
+             }}"
+        )
+    };
+    assert!(decomposed_ops(&top_k(true, 3), &core).contains(&"stablehlo.sort".to_owned()));
+    assert!(decompose(&read(&top_k(false, 3)), &core).is_err());
+    assert!(decompose(&read(&top_k(true, 4)), &core).is_err());
+}

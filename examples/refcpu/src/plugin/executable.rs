@@ -196,7 +196,8 @@ impl PjrtExecutable for RefcpuExecutable {
         let (temp_size, code) = (stats.arena_bytes as i64, stats.constant_bytes as i64);
         // Donated arguments are cut as the results that may take their memory.
         let donors = self.outputs.iter().zip(&self.plan.program.donors);
-        let alias_size = donors.filter(|(_, donor)| donor.is_some()).map(|(spec, _)| size_in_bytes(spec)).sum();
+        let alias_size =
+            donors.filter(|(_, donor)| donor.is_some()).map(|(spec, _)| size_in_bytes(spec)).sum();
         let peak_memory = argument_size + output_size - alias_size + temp_size;
         Some(CompiledMemoryStats {
             generated_code_size: code,
