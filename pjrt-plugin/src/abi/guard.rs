@@ -60,6 +60,7 @@ fn last_panic() -> Error {
 }
 
 /// Runs the plugin's code; a panic in it becomes an INTERNAL error.
+#[inline]
 pub(crate) fn catch<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     let _floats = DefaultFloats::enter();
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| Err(caught(payload)))
@@ -82,6 +83,7 @@ fn caught(payload: Box<dyn Any + Send>) -> Error {
 /// # Safety
 ///
 /// As for [`View::new`].
+#[inline]
 pub(crate) unsafe fn call<T: SizedStruct>(
     args: *mut T,
     body: impl FnOnce(View<'_, T>) -> Result<()>,
@@ -98,6 +100,7 @@ pub(crate) unsafe fn call<T: SizedStruct>(
 /// # Safety
 ///
 /// As for [`View::new`].
+#[inline]
 pub(crate) unsafe fn run<T: SizedStruct>(
     args: *mut T,
     body: impl FnOnce(View<'_, T>) -> Result<()>,
