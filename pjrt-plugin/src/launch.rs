@@ -52,13 +52,13 @@ pub(crate) enum Outcome<B> {
 }
 
 impl<B> Launch<B> {
-#[inline]
+    #[inline]
     pub(crate) fn new(num_devices: usize, num_outputs: usize) -> Self {
         Self { progress: Mutex::new(Progress::Running), num_devices, num_outputs }
     }
 
     /// Says how to make the host's buffers. To be called once, when the author's `execute` has returned.
-#[inline]
+    #[inline]
     pub(crate) fn attach(&self) -> Outcome<B> {
         let mut progress = lock(&self.progress);
         match std::mem::replace(&mut *progress, Progress::Over) {
@@ -76,7 +76,7 @@ impl<B> Launch<B> {
     }
 
     /// The execution has finished: fills the buffers, or leaves what it gives to them. Only the first time counts.
-#[inline]
+    #[inline]
     pub(crate) fn finish(&self, outputs: Result<Outputs<B>>, ready: Event) {
         let outputs = outputs.and_then(|outputs| self.check(outputs));
         let mut progress = lock(&self.progress);
@@ -106,7 +106,7 @@ impl<B> Launch<B> {
         }
     }
 
-#[inline]
+    #[inline]
     fn check(&self, outputs: Outputs<B>) -> Result<Outputs<B>> {
         if outputs.len() == self.num_devices && outputs.iter().all(|device| device.len() == self.num_outputs)
         {

@@ -17,7 +17,7 @@ use crate::abi::error::{host_error, with_payloads};
 use crate::abi::event::{HostPointer, event_to_raw};
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_memory::HostBytes;
-use crate::abi::layout::{HostLayout, check_strides, place, read_layout};
+use crate::abi::layout::{HostLayout, Placed, check_strides, place, read_layout};
 use crate::client::{PjrtClient, Placement};
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -132,7 +132,10 @@ shims! {
         let place = Place::of(client, input!(args.device), input!(args.memory))?;
         // SAFETY: the field is null or a layout of the host.
         let layout = unsafe { device_layout(input!(args.device_layout), dims.len()) }?;
-        let placed = self::place(dims, strides, shape.element_type.byte_size())?;
+        let placed = match strides {
+            None => Placed::dense(shape.host_size()),
+            Some(_) => self::place(dims, strides, shape.element_type.byte_size())?,
+        };
         let data: *const u8 = input!(args.data).cast();
         let len = placed.below + placed.above;
         if data.is_null() && shape.host_size() > 0 {
