@@ -176,6 +176,7 @@ compile_error!(
 mod abi;
 pub mod attributes;
 pub mod buffer;
+mod by_device;
 mod callbacks;
 pub mod client;
 pub mod compile_options;
@@ -199,6 +200,7 @@ pub mod program;
 pub mod promise;
 mod proto;
 mod serialized;
+mod shape;
 pub mod stats;
 mod storage;
 mod strided;
@@ -208,6 +210,7 @@ pub mod topology;
 pub use crate::abi::table::{api_table, api_table_with};
 pub use crate::attributes::{AttributeValue, PluginAttributes};
 pub use crate::buffer::PjrtBuffer;
+pub use crate::by_device::ByDevice;
 pub use crate::client::{
     BufferRef, ClientConfig, CompileRequest, DeserializeRequest, PjrtClient, Placement, ProcessInfo,
     ProcessState,

@@ -9,7 +9,7 @@ use super::sharding::Cut;
 use crate::exec::{self, RunOptions, Runtime};
 use crate::storage::{Allocator, Array, OutOfMemory};
 use crate::trace;
-use pjrt_plugin::{Error, Input, PjrtExecutable, ReadyExecution, Result};
+use pjrt_plugin::{ByDevice, Error, Input, PjrtExecutable, ReadyExecution, Result};
 use std::sync::Arc;
 
 /// Programs estimated to run at most this long run on the caller's thread: handing one over and waiting for it costs
@@ -62,7 +62,7 @@ pub(super) fn run(runtime: &Runtime, loaded: &Loaded, mut ready: ReadyExecution<
     }
 }
 
-type PerDevice<T> = Vec<Vec<T>>;
+type PerDevice<T> = ByDevice<Vec<T>>;
 
 fn outputs(
     runtime: &Runtime,
@@ -110,9 +110,9 @@ fn outputs(
 }
 
 fn to_engine(input: Input<RefcpuBuffer>) -> exec::Input {
-    match input {
-        Input::Shared(buffer) => exec::Input { array: buffer.array(), donatable: false },
-        Input::Donated(buffer) => exec::Input { array: buffer.into_array(), donatable: true },
+    match input.into_donated() {
+        Ok(buffer) => exec::Input { array: buffer.into_array(), donatable: true },
+        Err(shared) => exec::Input { array: shared.array(), donatable: false },
     }
 }
 
@@ -121,7 +121,7 @@ fn whole(
     executable: &RefcpuExecutable,
     inputs: PerDevice<Input<RefcpuBuffer>>,
     allocator: &Allocator,
-) -> Result<PerDevice<exec::Input>> {
+) -> Result<Vec<Vec<exec::Input>>> {
     let partitions = executable.num_partitions();
     let replica = |shards: &[Vec<Input<RefcpuBuffer>>]| {
         let parameter = |(i, cut): (usize, &Cut)| {
