@@ -10,18 +10,18 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// How a dimension is split: the part that each partition has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Cut {
-    parts: usize,
-    of_partition: Rc<[usize]>,
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Cut {
+    pub(super) parts: usize,
+    pub(super) of_partition: Rc<[usize]>,
 }
 
 /// What is known about an array.
 #[derive(Clone, Debug)]
 pub(super) struct Split {
-    dims: Vec<Option<Cut>>,
+    pub(super) dims: Vec<Option<Cut>>,
     /// Dimensions whose split may not change.
-    closed: Vec<bool>,
+    pub(super) closed: Vec<bool>,
 }
 
 impl Split {
@@ -358,7 +358,7 @@ fn kept_by_reduction(
 
 /// The pairs of dimensions whose parts stay where they are: equal ones, and the major-most of those that are split up or
 /// put together.
-fn kept_by_reshape(from: &[usize], to: &[usize]) -> Vec<(usize, usize)> {
+pub(super) fn kept_by_reshape(from: &[usize], to: &[usize]) -> Vec<(usize, usize)> {
     let (mut i, mut j, mut pairs) = (0, 0, Vec::new());
     if from.contains(&0) {
         return pairs;

@@ -1,5 +1,6 @@
 //! Compiled programs.
 
+use super::config::runs_partitioned;
 use super::element_type::to_pjrt;
 use super::errors::compile_error;
 use super::sharding::{Cut, hlo_text};
@@ -20,6 +21,9 @@ pub struct RefcpuExecutable {
     name: String,
     program: Program,
     pub(super) plan: Arc<Plan>,
+    /// The plan of the program of one partition, where that is what runs.
+    pub(super) of_partition: Option<Plan>,
+    options: CompileOptions,
     parameters: Vec<ArraySpec>,
     outputs: Vec<ArraySpec>,
     donated: Vec<usize>,
@@ -71,6 +75,7 @@ impl RefcpuExecutable {
             dump: dump.clone(),
         };
         let plan = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
+        let of_partition = if runs_partitioned()? { of_partition(&module, &plan, &options)? } else { None };
         let kind = |attribute: Option<&Attribute>| attribute.and_then(Attribute::as_str).map(str::to_owned);
         let (mut parameters, mut parameter_cuts) = (Vec::new(), Vec::new());
         for (i, parameter) in plan.parameters.iter().enumerate() {
@@ -95,6 +100,8 @@ impl RefcpuExecutable {
             program: request.program.clone(),
             donated: (0..plan.parameters.len()).filter(is_donated).collect(),
             plan: Arc::new(plan),
+            of_partition,
+            options,
             parameters,
             outputs,
             parameter_cuts,
@@ -102,6 +109,23 @@ impl RefcpuExecutable {
             dump,
         })
     }
+}
+
+/// The plan of the program of one partition. `None` of a program that is for one device anyhow, or that calls the host, which
+/// it does once and with whole arrays.
+fn of_partition(module: &Module, plan: &Plan, options: &CompileOptions) -> Result<Option<Plan>> {
+    if !plan.global_view || plan.num_partitions == 1 || plan.uses_host() {
+        return Ok(None);
+    }
+    let partitioned = |error: compile::CompileError| {
+        compile_error(&error).with_hint("without REFCPU_PARTITIONED the program runs on whole arrays")
+    };
+    let module = compile::partitioned(module, plan, options, hlo_text).map_err(partitioned)?;
+    if let Some(dump) = &options.dump {
+        dump.pass("partitioned.mlir", &module);
+    }
+    let options = CompileOptions { use_spmd_partitioning: false, ..options.clone() };
+    compile::compile(&module, &options).map(Some).map_err(partitioned)
 }
 
 fn parse(program: &Program) -> Result<Module, pjrt_stablehlo::Error> {
@@ -160,7 +184,8 @@ impl PjrtExecutable for RefcpuExecutable {
         if self.program.format() != ProgramFormat::Mlir || self.plan.num_partitions == 1 {
             return None;
         }
-        let module = compile::annotated(&parse(&self.program).ok()?, &self.plan, hlo_text).ok()?;
+        let module = parse(&self.program).ok()?;
+        let module = compile::partitioned(&module, &self.plan, &self.options, hlo_text).ok()?;
         Some(Program::new(ProgramFormat::Mlir, module.to_string().into_bytes()))
     }
 
