@@ -2,7 +2,8 @@
 
 use super::emit::ints;
 use super::layout::{Layout, refines};
-use super::rule::{Rule, is_reduction, linear_in, rule};
+use super::hints::{Hints, shapes};
+use super::rule::{Rule, linear_in, reducer, rule};
 use super::{Part, Partitioner};
 use crate::compile::error::{CompileError, Result};
 use crate::compile::propagate::Cut;
@@ -11,16 +12,9 @@ use pjrt_stablehlo::ir::{ElementKind, Op, OpCode, Operation, Type, ValueId};
 impl<'m> Partitioner<'m> {
     /// Runs an operation on parts if there is a rule for it, else on whole arrays.
     pub(super) fn by_rule(&mut self, op: &'m Operation) -> Result<()> {
-        let sizes = |values: &mut dyn Iterator<Item = ValueId>| -> Option<Vec<Vec<usize>>> {
-            values
-                .map(|value| match self.function.body.ty(value) {
-                    Type::Tensor(_) => self.dims(value),
-                    _ => Some(vec![]),
-                })
-                .collect()
-        };
-        let shapes = (sizes(&mut op.operands.iter().copied()), sizes(&mut op.results.iter()));
-        let reducer = self.reducer(op);
+        let body = &self.function.body;
+        let shapes = (shapes(body, op.operands.iter().copied()), shapes(body, op.results));
+        let reducer = reducer(body, op);
         let (Some(operands), Some(results)) = shapes else {
             return self.on_whole_arrays(op).map(drop);
         };
@@ -64,20 +58,6 @@ impl<'m> Partitioner<'m> {
         let parts = values.into_iter().zip(layouts).map(|(value, layout)| Part { value, layout });
         self.bind(op, parts.collect::<Vec<_>>());
         Ok(())
-    }
-
-    /// The operation that a region is of which one operation combines the two arguments.
-    fn reducer(&self, op: &Operation) -> Option<OpCode> {
-        let body = &self.function.body;
-        let [region] = op.regions[..] else { return None };
-        let [block] = body.region(region).blocks[..] else { return None };
-        let block = body.block(block);
-        let [combine, end] = block.ops[..] else { return None };
-        let (combine, end) = (body.op(combine), body.op(end));
-        let mut used = combine.operands.to_vec();
-        used.sort_unstable();
-        let is_all = used == block.arguments && *end.operands == [combine.results.get(0)?];
-        Some(combine.kind.code()).filter(|code| is_all && is_reduction(*code))
     }
 
     /// Whether the first value of a reduction may be combined in more than once.
@@ -217,12 +197,13 @@ impl<'m> Partitioner<'m> {
                     function.ok_or_else(|| CompileError::invalid("a composite without decomposition"))?;
                 let name = format!("{}.{}", &*o.decomposition, self.functions.len());
                 let devices = self.emit.devices.clone();
-                let none = super::Hints::new();
+                let none = Hints::new();
                 let mut inner = Partitioner::new(self.module, function, devices, &none);
+                inner.functions = std::mem::take(&mut self.functions);
                 let parameters: Vec<Layout> =
                     function.argument_types().iter().map(|_| layouts[0].clone()).collect();
                 let function = inner.function(name.as_str().into(), &parameters, layouts)?;
-                self.functions.extend(inner.functions);
+                self.functions = inner.functions;
                 self.functions.push(function);
                 composite.decomposition = name.as_str().into();
                 Op::Composite(composite)

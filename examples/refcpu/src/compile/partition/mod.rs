@@ -10,6 +10,7 @@
 mod by_rule;
 mod control;
 mod emit;
+mod hints;
 mod layout;
 mod manual;
 mod reshard;
@@ -22,6 +23,7 @@ use super::lower;
 use super::options::CompileOptions;
 use crate::plan::{Plan, Sharding};
 use emit::{Emitter, ints};
+use hints::{Hints, hints};
 use layout::{Devices, Layout};
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{
@@ -45,10 +47,10 @@ pub fn partitioned(module: &Module, plan: &Plan, options: &CompileOptions, text:
     {
         return Err(CompileError::unimplemented("a partitioned program with tuples as arguments or results"));
     }
-    let hints = lower::splits(module, options)?;
     let partitions = plan.num_partitions;
     let array = if plan.global_view { vec![0; partitions] } else { (0..partitions).collect() };
     let devices = Devices { array, replicas: plan.num_replicas };
+    let hints = hints(main, &devices, &lower::splits(module, options)?);
     let shardings = |i: usize| plan.parameters[i].sharding.as_ref();
     let of_parameters: Vec<Layout> = (main.argument_types().iter().enumerate())
         .map(|(i, ty)| Layout::of(shardings(i), rank(ty)))
@@ -107,9 +109,6 @@ struct Part {
     value: ValueId,
     layout: Layout,
 }
-
-/// How the values of `main` are split, as far as is known.
-type Hints = HashMap<ValueId, Option<Sharding>>;
 
 /// A function that is being partitioned.
 struct Partitioner<'m> {
@@ -276,8 +275,7 @@ impl<'m> Partitioner<'m> {
 
     /// The sizes of a value of the whole program; `None` of what is no tensor of known sizes.
     fn dims(&self, value: ValueId) -> Option<Vec<usize>> {
-        let dims = self.function.body.ty(value).as_tensor()?.static_dims()?;
-        dims.iter().map(|dim| usize::try_from(*dim).ok()).collect()
+        hints::dims(&self.function.body, value)
     }
 
     /// The type of a partition's part of a value.
@@ -293,7 +291,7 @@ impl<'m> Partitioner<'m> {
     /// How a value is to lie, as far as is known and can be.
     fn hint(&self, value: ValueId) -> Option<Layout> {
         let dims = self.dims(value)?;
-        let layout = Layout::of(self.hints.get(&value)?.as_ref(), dims.len());
+        let layout = self.hints.get(&value)?.clone();
         let cuts: Vec<_> = layout.cuts().collect();
         (layout.local_dims(&dims).is_some() && self.emit.devices.spread_evenly(&cuts)).then_some(layout)
     }

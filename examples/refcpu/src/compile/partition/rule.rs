@@ -2,7 +2,7 @@
 
 use crate::compile::lower::{is_along_the_last_dimension, parameters};
 use crate::compile::propagate::kept_by_reshape;
-use pjrt_stablehlo::ir::{Attribute, Op, OpCode, Operation, Trait, ops};
+use pjrt_stablehlo::ir::{Attribute, Body, Op, OpCode, Operation, Trait, ops};
 
 /// How an operation may run on parts: dimensions that belong to one factor are cut alike, and those without one are not cut.
 pub(super) struct Rule {
@@ -189,8 +189,20 @@ pub(super) fn rule(
     Some(rule)
 }
 
-/// What a region's only operation is, if it combines the region's two arguments in a way that parts can be reduced by.
-pub(super) fn is_reduction(code: OpCode) -> bool {
+/// What an operation's region does to its two arguments, if that is one operation that parts can be reduced by.
+pub(super) fn reducer(body: &Body, op: &Operation) -> Option<OpCode> {
+    let [region] = op.regions[..] else { return None };
+    let [block] = body.region(region).blocks[..] else { return None };
+    let block = body.block(block);
+    let [combine, end] = block.ops[..] else { return None };
+    let (combine, end) = (body.op(combine), body.op(end));
+    let mut used = combine.operands.to_vec();
+    used.sort_unstable();
+    let is_all = used == block.arguments && *end.operands == [combine.results.get(0)?];
+    Some(combine.kind.code()).filter(|code| is_all && is_reduction(*code))
+}
+
+fn is_reduction(code: OpCode) -> bool {
     use OpCode::{Add, And, Maximum, Minimum, Multiply, Or};
     matches!(code, Add | And | Maximum | Minimum | Multiply | Or)
 }
