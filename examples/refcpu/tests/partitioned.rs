@@ -8,8 +8,14 @@ use refcpu::storage::{Allocator, AllocatorOptions, Array};
 use refcpu_kernels::{DType, Pool};
 
 /// The collective operations that are counted.
-const COLLECTIVES: [&str; 6] =
-    ["all_gather", "all_reduce", "all_to_all", "collective_permute", "reduce_scatter", "collective_broadcast"];
+const COLLECTIVES: [&str; 6] = [
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "collective_permute",
+    "reduce_scatter",
+    "collective_broadcast",
+];
 
 /// Small whole numbers, of which sums are exact.
 fn numbers(runtime: &Runtime, dtype: DType, dims: &[usize], seed: usize) -> Array {
@@ -71,8 +77,7 @@ fn same_results(whole: &Plan, of_partition: &Plan, program: &str) {
         };
         arguments.iter().zip(&whole.parameters).map(cut).collect()
     };
-    let got =
-        run(of_partition, &runtime, (0..4).map(lane).collect(), &RunOptions::default()).unwrap();
+    let got = run(of_partition, &runtime, (0..4).map(lane).collect(), &RunOptions::default()).unwrap();
     for (k, result) in whole.results.iter().enumerate() {
         let summed = result.sharding.as_ref().is_some_and(|sharding| sharding.summed);
         assert!(!summed, "what is still to be summed is compared by its sum");
@@ -172,7 +177,9 @@ fn a_sum_whose_parts_are_wanted_where_its_addends_are_is_scattered() {
 
 #[test]
 fn reductions_over_split_dimensions_combine_parts() {
-    for (name, init) in [("add", "0"), ("maximum", "-2147483648"), ("minimum", "5"), ("or", "0"), ("multiply", "1")] {
+    for (name, init) in
+        [("add", "0"), ("maximum", "-2147483648"), ("minimum", "5"), ("or", "0"), ("multiply", "1")]
+    {
         let text = partitioned_text(&format!(
             "({}) -> tensor<6xi32> {{
                %z = stablehlo.constant dense<{init}> : tensor<i32>

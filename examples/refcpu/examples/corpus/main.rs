@@ -123,6 +123,9 @@ fn main() -> Result<ExitCode> {
         }
     }
     report(&table);
+    if arguments.split {
+        println!("{} programs communicate", COMMUNICATING.load(Ordering::Relaxed));
+    }
     println!("{} programs fared other than expected", known.surprises);
     Ok(if known.surprises > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -223,11 +226,15 @@ fn outcome(runtime: &Runtime, job: &Job<'_>, how: &Arguments) -> Result<(), (Fat
     Ok(())
 }
 
+/// How many programs have collective operations once they are split.
+static COMMUNICATING: AtomicUsize = AtomicUsize::new(0);
+
 /// The same in parts. Every name has a way of its own to split arguments.
 fn split_outcome(runtime: &Runtime, job: &Job<'_>, module: &Module) -> Result<(), (Fate, String)> {
     let Job { group, record, .. } = job;
     let error = |e: anyhow::Error| (Fate::Error, format!("{e:#}"));
     let split = Split::new(module, record.name.len()).map_err(error)?;
+    COMMUNICATING.fetch_add(usize::from(split.communicates()), Ordering::Relaxed);
     for device in record.devices() {
         let inputs = device.inputs.iter().map(|a| input(runtime, group, a));
         let inputs = inputs.collect::<Result<Vec<_>>>().map_err(error)?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use pjrt_stablehlo::Module;
-use pjrt_stablehlo::ir::{Attribute, DictionaryAttribute};
+use pjrt_stablehlo::ir::{Attribute, DictionaryAttribute, Operation, Trait};
 use refcpu::compile::{CompileOptions, compile, partitioned};
 use refcpu::exec::{Input, RunOptions, Runtime, run};
 use refcpu::plan::{Plan, Sharding};
@@ -14,6 +14,7 @@ const PARTITIONS: usize = 4;
 pub(crate) struct Split {
     whole: Plan,
     part: Plan,
+    communicates: bool,
 }
 
 impl Split {
@@ -28,13 +29,22 @@ impl Split {
         };
         let module = with_shardings(module, variant)?;
         let whole = compile(&module, &options)?;
-        let part = partitioned(&module, &whole, &options, |_| "{replicated}".to_owned())?;
+        let program = partitioned(&module, &whole, &options, |_| "{replicated}".to_owned())?;
         // What hosts get is text.
-        let part = pjrt_stablehlo::parse(part.to_string())
-            .with_context(|| format!("the partitioned program cannot be read:\n{part}"))?;
+        let program = pjrt_stablehlo::parse(program.to_string())
+            .with_context(|| format!("the partitioned program cannot be read:\n{program}"))?;
+        let is_collective = |op: &Operation| op.info().has(Trait::Collective);
+        let mut functions = program.functions().iter();
+        let communicates = functions.any(|function| function.body.ops().any(|(_, op)| is_collective(op)));
         let options = CompileOptions { use_spmd_partitioning: false, ..options };
-        let part = compile(&part, &options).with_context(|| format!("the partitioned program is\n{part}"))?;
-        Ok(Self { whole, part })
+        let part =
+            compile(&program, &options).with_context(|| format!("the partitioned program is\n{program}"))?;
+        Ok(Self { whole, part, communicates })
+    }
+
+    /// Whether partitions need something of each other.
+    pub(crate) fn communicates(&self) -> bool {
+        self.communicates
     }
 
     /// Runs it; arguments and results are whole.

@@ -259,7 +259,11 @@ fn factors_of(graph: &Graph, node: &Node, factors: &mut Vec<Factor>) {
             }
             let batch = (0..result.len()).filter(|j| !gather.offset_dims.contains(j));
             for (i, j) in (0..dims(indices).len()).filter(|d| *d != gather.index_vector_dim).zip(batch) {
-                add(vec![(indices, i), (first, j)], false);
+                // A batching dimension of the indices is one of the operand too, and nothing is gathered across it.
+                let at = gather.start_indices_batching_dims.iter().position(|dim| *dim == i);
+                let batching = at.map(|at| (operand, gather.operand_batching_dims[at]));
+                let members = batching.into_iter().chain([(indices, i), (first, j)]);
+                add(members.collect(), at.is_some());
             }
         }
         // The first elements of a dimension that is sorted are not those that were there.

@@ -75,7 +75,11 @@ impl RefcpuExecutable {
             dump: dump.clone(),
         };
         let plan = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
-        let of_partition = if runs_partitioned()? { of_partition(&module, &plan, &options)? } else { None };
+        // Which addends devices have of an array that is to be summed is seen by hosts.
+        let of_partition = match runs_partitioned()? || has_addends(&plan) {
+            true => of_partition(&module, &plan, &options)?,
+            false => None,
+        };
         let kind = |attribute: Option<&Attribute>| attribute.and_then(Attribute::as_str).map(str::to_owned);
         let (mut parameters, mut parameter_cuts) = (Vec::new(), Vec::new());
         for (i, parameter) in plan.parameters.iter().enumerate() {
@@ -111,6 +115,13 @@ impl RefcpuExecutable {
     }
 }
 
+/// Whether devices have addends of a parameter or result.
+fn has_addends(plan: &Plan) -> bool {
+    let parameters = plan.parameters.iter().map(|parameter| &parameter.sharding);
+    let mut all = parameters.chain(plan.results.iter().map(|result| &result.sharding)).flatten();
+    all.any(|sharding| sharding.summed)
+}
+
 /// The plan of the program of one partition. `None` of a program that is for one device anyhow, or that calls the host, which
 /// it does once and with whole arrays.
 fn of_partition(module: &Module, plan: &Plan, options: &CompileOptions) -> Result<Option<Plan>> {
@@ -118,7 +129,7 @@ fn of_partition(module: &Module, plan: &Plan, options: &CompileOptions) -> Resul
         return Ok(None);
     }
     let partitioned = |error: compile::CompileError| {
-        compile_error(&error).with_hint("without REFCPU_PARTITIONED the program runs on whole arrays")
+        compile_error(&error).with_hint("this is of the program of one partition")
     };
     let module = compile::partitioned(module, plan, options, hlo_text).map_err(partitioned)?;
     if let Some(dump) = &options.dump {

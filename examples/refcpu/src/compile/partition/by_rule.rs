@@ -1,8 +1,8 @@
 //! Operations that run on parts as a rule says.
 
 use super::emit::ints;
-use super::layout::{Layout, refines};
 use super::hints::{Hints, shapes};
+use super::layout::{Layout, refines};
 use super::rule::{Rule, linear_in, reducer, rule};
 use super::{Part, Partitioner};
 use crate::compile::error::{CompileError, Result};

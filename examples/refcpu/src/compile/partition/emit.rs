@@ -4,8 +4,8 @@ use super::layout::Devices;
 use crate::compile::error::{CompileError, Result};
 use pjrt_stablehlo::ir::ops;
 use pjrt_stablehlo::ir::{
-    BlockId, Body, ChannelHandle, ElementType, Literal, LiteralData, Location, Op, OpCode, ReplicaGroups,
-    TensorType, Type, ValueId,
+    BlockId, Body, ChannelHandle, ElementType, Literal, LiteralData, Location, Op, OpCode, OpId,
+    ReplicaGroups, TensorType, Type, ValueId,
 };
 
 /// A body, the block that operations are added to, and the location that they get.
@@ -172,15 +172,27 @@ impl Emitter {
         by: OpCode,
         groups: &[Vec<usize>],
     ) -> Result<ValueId> {
+        Ok(self.all_reduce_together(&[value], by, groups)?[0])
+    }
+
+    /// The same for several values of one element type, at least one.
+    pub(super) fn all_reduce_together(
+        &mut self,
+        values: &[ValueId],
+        by: OpCode,
+        groups: &[Vec<usize>],
+    ) -> Result<Vec<ValueId>> {
         let reduce = ops::AllReduce {
             replica_groups: Self::groups(&self.devices.of_devices(groups)),
             channel_handle: self.channel(),
             use_global_device_ids: true,
         };
-        let ty = self.tensor(value)?;
-        let result = self.op(Op::AllReduce(reduce.into()), &[value], ty.clone());
-        self.reducer(result, by, &ty)?;
-        Ok(result)
+        let types = values.iter().map(|value| self.tensor(*value)).collect::<Result<Vec<_>>>()?;
+        let results: Vec<Type> = types.iter().map(|ty| ty.clone().into()).collect();
+        let kind = Op::AllReduce(reduce.into());
+        let op = self.body.add_op(self.block, kind, values, results, self.location.clone());
+        self.reducer(op, by, &types[0])?;
+        Ok(self.body.op(op).results.collect())
     }
 
     /// The sum over a group, of which each member gets its part along a dimension.
@@ -199,15 +211,15 @@ impl Emitter {
             use_global_device_ids: true,
         };
         let ty = self.tensor(value)?;
-        let result = self.op(Op::ReduceScatter(scatter.into()), &[value], ty.with_dims(ints(&dims)));
-        self.reducer(result, OpCode::Add, &ty)?;
-        Ok(result)
+        let (kind, result) = (Op::ReduceScatter(scatter.into()), ty.with_dims(ints(&dims)));
+        let op = self.body.add_op(self.block, kind, [value], [result.into()], self.location.clone());
+        self.reducer(op, OpCode::Add, &ty)?;
+        Ok(self.body.op(op).result())
     }
 
-    /// Gives the operation of a value a region that combines two scalars.
-    fn reducer(&mut self, value: ValueId, by: OpCode, ty: &TensorType) -> Result<()> {
-        let op = self.body.defining_op(value);
-        let region = self.body.add_region(op);
+    /// Gives an operation a region that combines two scalars.
+    fn reducer(&mut self, op: OpId, by: OpCode, ty: &TensorType) -> Result<()> {
+        let region = self.body.add_region(Some(op));
         let outer = std::mem::replace(&mut self.block, self.body.add_block(region));
         let scalar = ty.with_dims([]);
         let operands = [(); 2].map(|()| self.body.add_argument(self.block, scalar.clone().into()));
@@ -225,6 +237,26 @@ impl Emitter {
         self.body.add_op(self.block, end, [result], [] as [Type; 0], self.location.clone());
         self.block = outer;
         Ok(())
+    }
+
+    /// Zeros of these sizes, but for the value, which begins where the running partition's number says along a dimension.
+    pub(super) fn place(
+        &mut self,
+        value: ValueId,
+        dim: usize,
+        starts: &[usize],
+        sizes: &[usize],
+    ) -> Result<ValueId> {
+        let ty = self.tensor(value)?.with_dims(ints(sizes));
+        let mut operands = vec![self.zeros(ty.clone())?, value];
+        for d in 0..sizes.len() {
+            operands.push(if d == dim {
+                self.of_partition(starts)?
+            } else {
+                self.zeros(TensorType::new(ElementType::I64, []))?
+            });
+        }
+        Ok(self.op(Op::DynamicUpdateSlice(ops::DynamicUpdateSlice {}), &operands, ty))
     }
 
     /// The value on partitions where `keep` says so, zeros on others.

@@ -184,12 +184,14 @@ impl<'m> Partitioner<'m> {
     /// Partitions the operations of a block of the whole program; gives what its terminator returns, still of that.
     fn block(&mut self, block: BlockId) -> Result<Vec<ValueId>> {
         let function = self.function;
-        for id in &function.body.block(block).ops {
+        let ops = &function.body.block(block).ops;
+        for (i, id) in ops.iter().enumerate() {
             let op = function.body.op(*id);
             if op.info().has(Trait::Terminator) {
                 return Ok(op.operands.to_vec());
             }
             self.emit.location = op.location.clone();
+            self.sum_together(&ops[i..])?;
             self.operation(*id, op).map_err(|mut error| {
                 if error.op.is_empty() {
                     error.op = op.kind.name().to_string();

@@ -16,6 +16,9 @@ impl Emitter {
             return Ok(value);
         }
         let mut now = from.clone();
+        if now.addends.is_none() {
+            value = self.parts_as_addends(value, &mut now, to)?;
+        }
         if now.addends != to.addends {
             value = self.summed(value, &mut now, Some(to))?;
         }
@@ -59,6 +62,20 @@ impl Emitter {
             return self.reduce_scatter(value, dim, &groups);
         }
         self.all_reduce(value, OpCode::Add, &groups)
+    }
+
+    /// Where a dimension is cut as addends are to be spread, a part between zeros is an addend.
+    fn parts_as_addends(&mut self, value: ValueId, now: &mut Layout, to: &Layout) -> Result<ValueId> {
+        let Some(addends) = &to.addends else { return Ok(value) };
+        let Some(dim) = now.dims.iter().position(|cut| cut.as_ref() == Some(addends)) else {
+            return Ok(value);
+        };
+        let mut sizes = self.dims(value)?;
+        let starts: Vec<usize> = addends.of_partition.iter().map(|part| part * sizes[dim]).collect();
+        sizes[dim] *= addends.parts;
+        now.dims[dim] = None;
+        now.addends = Some(addends.clone());
+        self.place(value, dim, &starts, &sizes)
     }
 
     /// Has cuts change from one dimension to another where that is all that they have to do.

@@ -7,28 +7,40 @@ use crate::compile::error::{CompileError, Result};
 use crate::compile::lower::unspecified_dims;
 use crate::compile::sharding::{annotation, with_addends};
 use pjrt_stablehlo::ir::{
-    Attribute, BackendConfig, ElementType, Literal, LiteralData, Op, Operation, TensorSharding, TensorType,
-    ops,
+    Attribute, BackendConfig, ElementType, Literal, LiteralData, Op, OpCode, OpId, Operation, TensorSharding,
+    TensorType, ops,
 };
 
 impl<'m> Partitioner<'m> {
     /// A value that is split as an operation says; unless it cannot be.
     pub(super) fn constraint(&mut self, op: &Operation, sharding: &TensorSharding) -> Result<()> {
-        let Some(dims) = self.dims(op.operand(0)) else { return self.unchanged(op) };
-        let Ok(said) = with_addends(self.module, sharding, &dims, self.emit.devices.count()) else {
-            return self.unchanged(op);
-        };
-        let open = |dim: usize| sharding.dim_shardings.get(dim).is_some_and(|dim| !dim.is_closed);
-        let wanted = Layout::of(said.as_ref(), dims.len());
-        self.split_so(op, wanted, open)
+        match self.wanted(op, sharding)? {
+            Some(wanted) => self.split_so(op, wanted),
+            None => self.unchanged(op),
+        }
     }
 
-    /// Moves an operation's operand to where it is to be; along dimensions that are left open it may be cut as it is.
-    fn split_so(&mut self, op: &Operation, mut wanted: Layout, open: impl Fn(usize) -> bool) -> Result<()> {
+    /// How an operation says that its operand is to lie; `None` if it cannot.
+    fn wanted(&self, op: &Operation, sharding: &TensorSharding) -> Result<Option<Layout>> {
+        let Some(dims) = self.dims(op.operand(0)) else { return Ok(None) };
+        let Ok(said) = with_addends(self.module, sharding, &dims, self.emit.devices.count()) else {
+            return Ok(None);
+        };
+        let open = |dim: usize| sharding.dim_shardings.get(dim).is_some_and(|dim| !dim.is_closed);
+        self.with_open(op, Layout::of(said.as_ref(), dims.len()), open)
+    }
+
+    /// A layout of an operation's operand, which may be cut as it is along dimensions that are left open.
+    fn with_open(
+        &self,
+        op: &Operation,
+        mut wanted: Layout,
+        open: impl Fn(usize) -> bool,
+    ) -> Result<Option<Layout>> {
         let part = self.part(op.operand(0))?;
         let devices = &self.emit.devices;
         if !devices.spread_evenly(&wanted.cuts().collect::<Vec<_>>()) {
-            return self.unchanged(op);
+            return Ok(None);
         }
         for dim in (0..wanted.dims.len()).filter(|dim| open(*dim)) {
             let mut finer = wanted.clone();
@@ -37,8 +49,50 @@ impl<'m> Partitioner<'m> {
                 wanted = finer;
             }
         }
-        let value = self.moved_part(&part, &wanted)?;
+        Ok(Some(wanted))
+    }
+
+    /// Moves an operation's operand to where it is to be.
+    fn split_so(&mut self, op: &Operation, wanted: Layout) -> Result<()> {
+        let value = self.moved(op.operand(0), &wanted)?;
         self.bind(op, [Part { value, layout: wanted }]);
+        Ok(())
+    }
+
+    /// Sums that the next operations all ask for are made in one exchange.
+    pub(super) fn sum_together(&mut self, ops: &[OpId]) -> Result<()> {
+        // Of one element type, within the same groups.
+        let mut alike: Vec<(ElementType, Vec<Vec<usize>>, Vec<(Part, Layout)>)> = vec![];
+        for id in ops {
+            let op = self.function.body.op(*id);
+            let sharding = match &op.kind {
+                Op::ShardingConstraint(o) => &o.sharding,
+                Op::Reshard(o) => &o.sharding,
+                _ => break,
+            };
+            let Some(part) = self.parts.get(&op.operand(0)).cloned() else { break };
+            let Some(addends) = part.layout.addends.clone() else { continue };
+            let summed = Layout { addends: None, ..part.layout.clone() };
+            let scatters = |to: &Layout| to.dims.iter().flatten().any(|cut| *cut == addends);
+            let known = self.moved.iter().any(|moved| moved.contains_key(&(part.value, summed.clone())));
+            match self.wanted(op, sharding)? {
+                Some(to) if to.addends.is_none() && !scatters(&to) && !known => {}
+                _ => continue,
+            }
+            let element = self.emit.tensor(part.value)?.element_type();
+            let groups = self.emit.devices.groups(&addends, &summed.cuts().collect::<Vec<_>>());
+            match alike.iter_mut().find(|(e, g, _)| *e == element && *g == groups) {
+                Some((_, _, sums)) if sums.iter().any(|(other, _)| other.value == part.value) => {}
+                Some((_, _, sums)) => sums.push((part, summed)),
+                None => alike.push((element, groups, vec![(part, summed)])),
+            }
+        }
+        for (_, groups, sums) in alike.into_iter().filter(|(_, _, sums)| sums.len() > 1) {
+            let values: Vec<_> = sums.iter().map(|(part, _)| part.value).collect();
+            let results = self.emit.all_reduce_together(&values, OpCode::Add, &groups)?;
+            let here = self.moved.last_mut().expect("a function has a block");
+            here.extend(sums.into_iter().zip(results).map(|((part, to), sum)| ((part.value, to), sum)));
+        }
         Ok(())
     }
 
@@ -67,7 +121,10 @@ impl<'m> Partitioner<'m> {
                 match annotation(text, &open, &dims, self.emit.devices.count()) {
                     Some(split) => {
                         let wanted = Layout { dims: split.dims.clone(), addends: None };
-                        self.split_so(op, wanted, |dim| !split.closed[dim])
+                        match self.with_open(op, wanted, |dim| !split.closed[dim])? {
+                            Some(wanted) => self.split_so(op, wanted),
+                            None => self.unchanged(op),
+                        }
                     }
                     None => self.unchanged(op),
                 }
