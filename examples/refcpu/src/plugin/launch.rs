@@ -72,7 +72,9 @@ fn outputs(
 ) -> Result<PerDevice<RefcpuBuffer>> {
     let allocator = &runtime.allocator;
     let partitions = executable.num_partitions();
-    let lanes = if partitions == 1 {
+    let are_lanes = partitions == 1 || executable.of_partition.is_some();
+    let plan = executable.of_partition.as_ref().unwrap_or(&executable.plan);
+    let lanes = if are_lanes {
         inputs.into_iter().map(|device| device.into_iter().map(to_engine).collect()).collect()
     } else {
         whole(executable, inputs, allocator)?
@@ -82,7 +84,7 @@ fn outputs(
     let arguments =
         lanes.iter().map(|lane: &Vec<exec::Input>| lane.iter().map(|input| &input.array).collect());
     let noted = executable.dump.as_ref().and_then(|dump| dump.run(arguments, allocator));
-    let results = exec::run(&executable.plan, runtime, lanes, &options).map_err(|error| {
+    let results = exec::run(plan, runtime, lanes, &options).map_err(|error| {
         host.take_failure().unwrap_or_else(|| run_error(&error, executable.name(), &executable.plan))
     });
     match (noted, &results) {
@@ -92,7 +94,7 @@ fn outputs(
     }
     let results = results?;
     let buffer = |array| RefcpuBuffer::new(array, allocator);
-    if partitions == 1 {
+    if are_lanes {
         return Ok(results.into_iter().map(|lane| lane.into_iter().map(buffer).collect()).collect());
     }
     let shard = |partition: usize, array: &Array, cut: &Cut| {

@@ -10,7 +10,10 @@ use refcpu_kernels::linalg::LinalgOp;
 
 /// The dictionary with a call's parameters. JAX has it in an attribute of its own where the program is to be read by
 /// versions of StableHLO whose `backend_config` is text.
-fn parameters<'a>(op: &'a Operation, call: &'a ops::CustomCall) -> Option<&'a DictionaryAttribute> {
+pub(in crate::compile) fn parameters<'a>(
+    op: &'a Operation,
+    call: &'a ops::CustomCall,
+) -> Option<&'a DictionaryAttribute> {
     match &call.backend_config {
         BackendConfig::Dictionary(entries) => Some(entries),
         _ => op.attributes.get("mhlo.backend_config").and_then(Attribute::as_dictionary),
@@ -18,7 +21,7 @@ fn parameters<'a>(op: &'a Operation, call: &'a ops::CustomCall) -> Option<&'a Di
 }
 
 /// The dimensions that a call of `Sharding` leaves open, from its configuration `unspecified_dims=[0,1]`.
-fn unspecified_dims(config: &str) -> Vec<usize> {
+pub(in crate::compile) fn unspecified_dims(config: &str) -> Vec<usize> {
     let list = config.strip_prefix("unspecified_dims=[").and_then(|rest| rest.strip_suffix(']'));
     list.map_or(vec![], |list| list.split(',').filter_map(|dim| dim.trim().parse().ok()).collect())
 }
