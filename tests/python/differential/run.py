@@ -1,6 +1,7 @@
 """Compares refcpu with XLA's CPU backend and the StableHLO reference interpreter on random programs.
 
-    python run.py GENERATOR [--programs N] [--seed S] [--only OP] [--element TYPE] [--failures FOLDER] [--at-least N]
+    python run.py GENERATOR [--programs N] [--seed S] [--start N] [--only OP] [--element TYPE] [--failures FOLDER]
+        [--at-least N] [--counts FILE]
 
 GENERATOR is refcpu's example `differential`, built. `cargo xtask differential` does all that. A program whose results differ is
 taken apart: each of its operations runs alone on all sides, from the operands that it had on refcpu. So what is reported is an
@@ -251,9 +252,12 @@ def main():
     parser.add_argument("--only", help="programs about this operation")
     parser.add_argument("--element", help="programs about this element type")
     parser.add_argument("--failures", type=pathlib.Path, help="folder for programs that fail")
+    parser.add_argument("--counts", type=pathlib.Path, help="counts of operations in earlier parts of a run, to add to")
     parser.add_argument("--at-least", type=int, default=0, help="fail when an operation on a type is in fewer programs")
     options = parser.parse_args()
     comparison = Comparison(options)
+    if options.counts and options.counts.exists():
+        comparison.counts.update({(op, element): count for op, element, count in json.loads(options.counts.read_text())})
     known = comparison.refcpu.table()
     started = time.time()
     for start in range(options.start, options.start + options.programs, CHUNK):
@@ -262,6 +266,8 @@ def main():
         done = start + count - options.start
         if done % (20 * CHUNK) == 0:
             print(f"{done} programs, {time.time() - started:.0f} s, {len(comparison.failures)} kinds of failures", flush=True)
+    if options.counts:
+        options.counts.write_text(json.dumps([[*pair, count] for pair, count in comparison.counts.items()]))
     rare = table(comparison.counts, known, options.at_least)
     print("\nreasons why an anchor did not take a program:")
     for (name, kind, reason), count in comparison.reasons.most_common(SHOWN):
