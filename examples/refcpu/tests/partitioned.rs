@@ -337,3 +337,37 @@ fn arguments_that_are_still_to_be_summed_are_summed_once() {
     );
     assert_eq!(collectives(&text), [("all_reduce", 1)]);
 }
+
+#[test]
+fn partitions_make_the_updates_that_they_have() {
+    for name in ["add", "maximum"] {
+        let text = partitioned_text(&format!(
+            "(%a: tensor<6xi32>, {}, {}) -> tensor<6xi32> {{
+               %0 = \"stablehlo.scatter\"(%a, %i, %u) <{{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}> ({{
+               ^bb0(%x: tensor<i32>, %y: tensor<i32>):
+                 %z = stablehlo.{name} %x, %y : tensor<i32>
+                 stablehlo.return %z : tensor<i32>
+               }}) : (tensor<6xi32>, tensor<8x1xi32>, tensor<8xi32>) -> tensor<6xi32>
+               return %0 : tensor<6xi32> }}",
+            split("i", "8x1xi32", r#"{"x"}, {}"#),
+            split("u", "8xi32", r#"{"x"}"#)
+        ));
+        assert_eq!(collectives(&text), [("all_reduce", 1)], "{text}");
+    }
+}
+
+#[test]
+fn sums_that_are_asked_for_at_once_are_made_at_once() {
+    let text = partitioned_text(&format!(
+        "({}, {}) -> (tensor<6xf32>, tensor<6xf32>) {{
+           %z = stablehlo.constant dense<0.0> : tensor<f32>
+           %0 = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [0] : (tensor<8x6xf32>, tensor<f32>) -> tensor<6xf32>
+           %1 = stablehlo.reduce(%b init: %z) applies stablehlo.add across dimensions = [0] : (tensor<8x6xf32>, tensor<f32>) -> tensor<6xf32>
+           %2 = sdy.sharding_constraint %0 <@mesh, [{{}}]> : tensor<6xf32>
+           %3 = sdy.sharding_constraint %1 <@mesh, [{{}}]> : tensor<6xf32>
+           return %2, %3 : tensor<6xf32>, tensor<6xf32> }}",
+        split("a", "8x6xf32", r#"{"x"}, {}"#),
+        split("b", "8x6xf32", r#"{"x"}, {}"#)
+    ));
+    assert_eq!(collectives(&text), [("all_reduce", 1)], "{text}");
+}

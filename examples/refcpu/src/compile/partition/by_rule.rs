@@ -30,15 +30,19 @@ impl<'m> Partitioner<'m> {
             dims: factors.iter().map(|factor| cuts[(*factor)?].clone()).collect(),
             addends: None,
         };
+        let reduced: Vec<&Cut> = rule.reduced.iter().filter_map(|factor| cuts[*factor].as_ref()).collect();
         let mut inputs = Vec::with_capacity(operands.len());
         for (i, value) in op.operands.iter().enumerate() {
             let mut to = layout(&rule.operands[i]);
             if let Some((linear, cut)) = &addends {
                 to.addends = linear.contains(&i).then(|| cut.clone());
             }
+            if matches!(op.kind, Op::Scatter(_)) && i == 0 && rule.by == OpCode::Add {
+                // What updates are added to counts once.
+                to.addends = product(&reduced);
+            }
             inputs.push(self.moved(*value, &to)?);
         }
-        let reduced: Vec<&Cut> = rule.reduced.iter().filter_map(|factor| cuts[*factor].as_ref()).collect();
         let mut layouts: Vec<Layout> = rule.results.iter().map(layout).collect();
         let types = (op.results.zip(&layouts))
             .map(|(result, layout)| self.local_type(result, layout))

@@ -139,7 +139,7 @@ pub(super) fn rule(
             }
         }
         Op::Gather(o) => gather(&mut rule, o, operands, results),
-        Op::Scatter(o) => scatter(&mut rule, o, operands)?,
+        Op::Scatter(o) => scatter(&mut rule, o, operands, reducer)?,
         Op::Sort(o) => {
             let dim = if o.dimension < 0 { o.dimension + rank as i64 } else { o.dimension };
             rule.alike(rank, |d| d as i64 != dim);
@@ -283,7 +283,7 @@ fn gather(rule: &mut Rule, o: &ops::Gather, operands: Shapes<'_>, results: Shape
     }
 }
 
-fn scatter(rule: &mut Rule, o: &ops::Scatter, operands: Shapes<'_>) -> Option<()> {
+fn scatter(rule: &mut Rule, o: &ops::Scatter, operands: Shapes<'_>, reducer: Option<OpCode>) -> Option<()> {
     let numbers = &o.scatter_dimension_numbers;
     let inputs = (operands.len() - 1) / 2;
     let (windows, vector) = (list(&numbers.update_window_dims), numbers.index_vector_dim as usize);
@@ -291,10 +291,17 @@ fn scatter(rule: &mut Rule, o: &ops::Scatter, operands: Shapes<'_>) -> Option<()
     let indices_batching = list(&numbers.scatter_indices_batching_dims);
     let inserted = list(&numbers.inserted_window_dims);
     let updates = operands.last()?;
-    // An update may not move from one partition's part to another's, so of what indices say only batching is cut.
     let of_updates = (0..updates.len()).filter(|j| !windows.contains(j));
     for (i, j) in (0..operands[inputs].len()).filter(|dim| *dim != vector).zip(of_updates) {
-        let Some(at) = indices_batching.iter().position(|dim| *dim == i) else { continue };
+        let Some(at) = indices_batching.iter().position(|dim| *dim == i) else {
+            // Each partition makes some of the updates; what these give is reduced.
+            if let Some(by) = reducer.filter(|by| inputs == 1 && *by != OpCode::Multiply) {
+                let factor = rule.factor([(1, i), (2, j)], []);
+                rule.reduced.push(factor);
+                rule.by = by;
+            }
+            continue;
+        };
         let arrays = (0..inputs).flat_map(|k| [(k, batching[at]), (inputs + 1 + k, j)]);
         rule.factor(arrays.chain([(inputs, i)]), (0..inputs).map(|k| (k, batching[at])));
     }
