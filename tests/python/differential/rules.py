@@ -9,7 +9,7 @@ import dataclasses
 import re
 
 import numpy as np
-from arrays import COMPLEX, FLOATS, precision
+from arrays import COMPLEX, FLOATS, difference, precision
 
 
 # Operations whose regions or functions may have any other in them.
@@ -27,6 +27,10 @@ class Disagreement:
     # (values, type) of each operand, and (values of refcpu, of the anchor, type, mask of wrong elements) of each wrong result.
     operands: list
     results: list
+    # The operations that the operands come from, if they are not the program's arguments.
+    sources: tuple = ()
+    # Whether the other anchor takes the operation and gives what refcpu does.
+    other_agrees: bool = False
 
     @property
     def types(self):
@@ -128,6 +132,81 @@ def stays_a_number(disagreement):
     )
 
 
+def is_nan_instead(disagreement):
+    """All that differs is NaN on the anchor alone."""
+    return all(np.isnan(expected[mask]).all() and not np.isnan(found[mask]).any() for found, expected, _, mask in disagreement.results)
+
+
+def is_nan_on_refcpu(disagreement):
+    """All that differs is NaN on refcpu, as the operand is."""
+    [(before, _)] = disagreement.operands
+    return all(np.isnan(found[mask]).all() and np.isnan(before[mask]).all() for found, _, _, mask in disagreement.results)
+
+
+def saturates(disagreement):
+    """All that differs is the largest or least integer on the anchor."""
+    limits = [np.iinfo(expected.dtype) for _, expected, _, _ in disagreement.results]
+    return all(
+        np.isin(expected[mask], [limit.min, limit.max]).all() for (_, expected, _, mask), limit in zip(disagreement.results, limits)
+    )
+
+
+def other_agrees(disagreement):
+    return disagreement.other_agrees
+
+
+def exceeds_index_type(disagreement):
+    """An operand has more elements along some dimension than the type of the indices can count."""
+    largest = max((max(ty.dims, default=0) for _, ty in disagreement.operands), default=0)
+    limits = [np.iinfo(numbers.dtype).max for numbers, _ in disagreement.operands[1:] if numbers.dtype.kind in "iu"]
+    return disagreement.other_agrees and bool(limits) and largest > min(limits)
+
+
+# Complex functions in long double, with the branch cuts of ISO C, Annex G.
+COMPLEX_FUNCTIONS = {
+    "add": np.add,
+    "cosine": np.cos,
+    "divide": np.divide,
+    "exponential": np.exp,
+    "exponential_minus_one": np.expm1,
+    "log": np.log,
+    "log_plus_one": np.log1p,
+    "logistic": lambda z: 1 / (1 + np.exp(-z)),
+    "multiply": np.multiply,
+    "power": np.power,
+    "rsqrt": lambda z: 1 / np.sqrt(z),
+    "sine": np.sin,
+    "sqrt": np.sqrt,
+    "subtract": np.subtract,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "atan2": lambda y, x: -1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y)),
+}
+
+
+def is_right(disagreement):
+    """What differs is on refcpu what long double arithmetic gives."""
+    function = COMPLEX_FUNCTIONS.get(disagreement.statement["op"].rpartition(".")[2])
+    if function is None or any(ty.element not in COMPLEX for _, ty in disagreement.operands):
+        return False
+    wide = [complex_numbers(numbers) for numbers, _ in disagreement.operands]
+    with np.errstate(all="ignore"):
+        true = function(*wide)
+        for found, _, ty, mask in disagreement.results:
+            largest = np.finfo(np.float32 if COMPLEX[ty.element] == "f32" else np.float64).max
+            exact = np.stack([true.real, true.imag], axis=-1)
+            exact = np.where(np.abs(exact) > largest, np.copysign(np.inf, exact), exact).astype(np.float64)
+            if difference(found, exact.ravel(), ty) is not None and (difference(found, exact.ravel(), ty) & mask).any():
+                return False
+    return True
+
+
+def complex_numbers(parts):
+    numbers = np.empty(parts.size // 2, np.clongdouble)
+    numbers.real, numbers.imag = parts[0::2], parts[1::2]
+    return numbers
+
+
 def is_close(disagreement):
     """The results differ by what rounding sums in f32 makes of the largest of them."""
     for found, expected, _, mask in disagreement.results:
@@ -173,9 +252,25 @@ RULES = [
         lacks_number,
     ),
     Rule(
+        "powers of two, folded",
+        "xla",
+        ".*",
+        ".*f8E8M0FNU.*",
+        "XLA's constant folding gives the absolute number where the type lacks a negative one",
+        lambda disagreement: "stablehlo.constant" in disagreement.sources and lacks_number(disagreement),
+    ),
+    Rule(
+        "NaN among powers of two",
+        "interpreter",
+        "convert",
+        "f8E8M0FNU->(bf16|f\\d+.*)",
+        "the interpreter makes another number of the type's NaN",
+        is_nan_on_refcpu,
+    ),
+    Rule(
         "powers of two, in steps",
         "xla",
-        "batch_norm_.*|cholesky",
+        "batch_norm_.*|cholesky|triangular_solve",
         ".*f8E8M0FNU.*",
         "the operation's intermediate results have signs, which are lost where they are rounded to the type",
     ),
@@ -192,7 +287,7 @@ RULES = [
         rf"ceil|floor|round_nearest_\w+|{CONTROL}",
         ".*->.*f8E3M4",
         "LLVM's numbers, which the interpreter and XLA's constant folding compute with, are rounded by adding 16, which the type does not have",
-        stays_a_number,
+        is_nan_instead,
     ),
     Rule(
         "sums of narrow floats",
@@ -203,6 +298,13 @@ RULES = [
         sums,
     ),
     Rule(
+        "systems of narrow floats",
+        "xla|interpreter",
+        "cholesky|triangular_solve",
+        f".*({NARROW_FLOATS}).*",
+        "refcpu computes in f32 and rounds the result, the anchors round after each step",
+    ),
+    Rule(
         "wider results",
         "interpreter",
         "convolution|dynamic_conv|dot_general",
@@ -210,12 +312,71 @@ RULES = [
         "the interpreter sums products in the operands' type and converts the sum; refcpu and XLA convert the operands",
     ),
     Rule(
-        "sums of quantized numbers",
+        "quantized numbers of 32 bits",
         "xla|interpreter",
-        REGIONS,
+        ".*",
         r".*!quant\.uniform<i32:.*",
-        "32 bits are more than f32 has, in which the numbers are summed: the order of sums shows",
+        "32 bits are more than f32 has, which the anchors convert to and back even to move elements, and in which all sides sum",
         is_close,
+    ),
+    Rule(
+        "functions of quantized numbers",
+        "xla|interpreter",
+        "atan2|cbrt|cosine|divide|exponential|exponential_minus_one|log|log_plus_one|logistic|power|rsqrt|sine|sqrt|tan|tanh",
+        ".*!quant.*",
+        "a value nearly half way between two quantized numbers falls on either side with an error of f32's last place",
+        lambda disagreement: all(
+            (np.abs(found.astype(np.int64) - expected)[mask] == 1).all() for found, expected, _, mask in disagreement.results
+        ),
+    ),
+    Rule(
+        "windows with padding",
+        "xla",
+        "reduce_window",
+        ".*!quant.*",
+        "XLA leaves padding out of windows, though the initial value is not neutral; the interpreter agrees with refcpu",
+        other_agrees,
+    ),
+    Rule(
+        "windows partly outside",
+        "interpreter",
+        "scatter",
+        ".*",
+        "the interpreter writes the part of a window that lies within the operand; XLA and refcpu leave it out as a whole",
+        lambda disagreement: disagreement.other_agrees and "update_window_dims = []" not in disagreement.statement["text"],
+    ),
+    Rule(
+        "narrow indices",
+        "xla",
+        "dynamic_slice|dynamic_update_slice|gather|scatter|dynamic_gather",
+        ".*",
+        "XLA clamps indices in their own type, in which the bound is another number; the interpreter agrees with refcpu",
+        exceeds_index_type,
+    ),
+    Rule(
+        "inverse real transforms",
+        "interpreter",
+        "fft",
+        r"complex<f\d\d>->f\d\d",
+        "the interpreter leaves out the second half of the spectrum; XLA agrees with refcpu",
+        lambda disagreement: "IRFFT" in disagreement.statement["text"] and disagreement.other_agrees,
+    ),
+    Rule(
+        "bits of narrow elements",
+        "xla",
+        "bitcast_convert",
+        f".*({TINY_FLOATS}|u?i[24]\\b).*",
+        "XLA's constant folding takes each element of these types for a byte; the interpreter agrees with refcpu",
+        other_agrees,
+    ),
+    Rule(
+        "precision of 8-bit floats",
+        "xla",
+        "reduce_precision",
+        r"f8\w+->f8\w+",
+        "XLA's CPU backend computes in f16, whose exponents reach further than those of the type: as many exponent bits as the type has "
+        "take numbers away, and its denormal numbers have too many bits; the interpreter agrees with refcpu",
+        other_agrees,
     ),
     Rule(
         "infinities as tiny floats",
@@ -234,6 +395,22 @@ RULES = [
         is_total_order,
     ),
     Rule(
+        "convolutions, folded",
+        "xla",
+        "convolution|dynamic_conv",
+        r"u?i\d+,.*->u?i\d+",
+        "XLA's constant folding sums products of integers as floats, which are too large",
+        lambda disagreement: "stablehlo.constant" in disagreement.sources and saturates(disagreement),
+    ),
+    Rule(
+        "total order, folded",
+        "xla",
+        f"compare|sort|{CONTROL}",
+        ".*",
+        "XLA's constant folding compares like FLOAT where TOTALORDER is asked for",
+        lambda disagreement: is_total_order(disagreement) and "stablehlo.constant" in disagreement.sources,
+    ),
+    Rule(
         "overflow of reduce_precision",
         "interpreter",
         "reduce_precision",
@@ -247,6 +424,14 @@ RULES = [
         ".*complex.*",
         "the interpreter computes them from formulas whose intermediate results overflow or are not numbers",
         has_extremes,
+    ),
+    Rule(
+        "complex functions that lose digits",
+        "xla|interpreter",
+        ".*",
+        ".*complex.*",
+        "formulas with intermediate results that cancel or overflow; refcpu has the value of long double arithmetic",
+        is_right,
     ),
     Rule(
         "branch cuts",

@@ -1,6 +1,7 @@
 """Compares refcpu with XLA's CPU backend and the StableHLO reference interpreter on random programs.
 
-    python run.py GENERATOR [--programs N] [--seed S] [--only OP] [--element TYPE] [--failures FOLDER] [--at-least N]
+    python run.py GENERATOR [--programs N] [--seed S] [--start N] [--only OP] [--element TYPE] [--failures FOLDER]
+        [--at-least N] [--counts FILE]
 
 GENERATOR is refcpu's example `differential`, built. `cargo xtask differential` does all that. A program whose results differ is
 taken apart: each of its operations runs alone on all sides, from the operands that it had on refcpu. So what is reported is an
@@ -9,6 +10,7 @@ operation with its operands, small enough to look at, and errors that only grew 
 
 import argparse
 import collections
+import dataclasses
 import json
 import pathlib
 import re
@@ -53,6 +55,18 @@ class Refcpu:
         return json.loads(subprocess.run([self.generator, "table"], stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
+@dataclasses.dataclass
+class Single:
+    """A statement of a program as a program of its own, with what refcpu makes of it."""
+
+    program: dict
+    outcome: dict
+    # Its operands, constants among them.
+    operands: list
+    # Its results within the whole program.
+    within: list
+
+
 class Comparison:
     """The run: what is found, and how often."""
 
@@ -73,13 +87,19 @@ class Comparison:
 
     def check(self, records):
         jobs = [(record["program"], record["outcome"]["text"]) for record in records]
+        differing = []
         for record, answers in zip(records, self.answers(jobs)):
             for name, element, count in record["outcome"]["counts"]:
                 self.counts[name, element] += count
-            self.fates[self.fate(record, answers)] += 1
+            fate = self.fate(record, answers)
+            if fate == "to be taken apart":
+                differing.append(record)
+            else:
+                self.fates[fate] += 1
+        self.fates.update(self.take_apart(differing))
 
     def fate(self, record, answers):
-        program, outcome = record["program"], record["outcome"]
+        outcome = record["outcome"]
         results = {name: answer for name, (kind, answer) in answers.items() if kind == "results"}
         for name, (kind, answer) in answers.items():
             if kind != "results":
@@ -90,15 +110,10 @@ class Comparison:
                 return "taken by nobody"
             self.fail(f"refcpu: {error[:110]}", record, {"error": error, "taken by": sorted(results)})
             return "error"
-        failed = self.check_variants(record, outcome)
-        differing = [name for name, result in results.items() if wrong_results(outcome["outputs"], result)]
-        if differing:
-            fate = self.take_apart(record)
-            failed = failed or fate == "different"
-            if not failed:
-                return fate
-        if failed:
+        if self.check_variants(record, outcome):
             return "different"
+        if any(wrong_results(outcome["outputs"], result) for result in results.values()):
+            return "to be taken apart"
         return f"agrees with {' and '.join(sorted(results))}" if results else "no anchor takes it"
 
     def check_variants(self, record, outcome):
@@ -117,37 +132,40 @@ class Comparison:
                 failed = True
         return failed
 
-    def take_apart(self, record):
-        """Runs each statement alone. Reports those that differ without a rule that accepts it."""
-        program = record["program"]
-        singles, whole = self.singles(program)
-        fate, found = "errors that grew", False
-        jobs = [(single, outcome["text"]) for single, outcome in singles]
-        for (single, outcome), answers in zip(singles, self.answers(jobs)):
+    def take_apart(self, records):
+        """Runs each statement of these programs alone; gives the programs' fates. Reports statements that differ without a
+        rule that accepts it."""
+        singles = [self.singles(record["program"]) for record in records]
+        # All at once: anchors take less time for many.
+        answers = iter(self.answers([(single.program, single.outcome["text"]) for group in singles for single in group]))
+        return [self.judge(record, [(single, next(answers)) for single in group]) for record, group in zip(records, singles)]
+
+    def judge(self, record, singles):
+        """The fate of a program from what becomes of its statements alone."""
+        fate = "errors that grew"
+        for single, answers in singles:
+            program, outcome, statement = single.program, single.outcome, single.program["statements"][-1]
             if outcome.get("error"):
-                self.fail(f"refcpu alone: {outcome['error'][:100]}", {"program": single, "outcome": outcome, "about": [""]}, {})
+                self.fail(f"refcpu alone: {outcome['error'][:100]}", {"program": program, "outcome": outcome, "about": [""]}, {})
                 return "different"
-            if self.inconsistent(single, outcome, whole):
-                self.fail(f"fused {single['statements'][-1]['op']}", record, {"statement": single["statements"][-1]["text"]})
+            if wrong_results(outcome["outputs"], single.within):
+                self.fail(f"fused {statement['op']}", record, {"statement": statement["text"]})
                 return "different"
             results = {name: answer for name, (kind, answer) in answers.items() if kind == "results"}
-            for name, result in results.items():
-                wrong = wrong_results(outcome["outputs"], result)
-                if not wrong:
-                    continue
-                found = True
-                operands = [(values(a["data"], Type.parse(a["type"])), Type.parse(a["type"])) for a in single["arguments"]]
-                disagreement = rules.Disagreement(single["statements"][-1], name, operands, wrong)
+            agreeing = [name for name, result in results.items() if not wrong_results(outcome["outputs"], result)]
+            for name in results.keys() - set(agreeing):
+                wrong = wrong_results(outcome["outputs"], results[name])
+                operands = [(values(a["data"], Type.parse(a["type"])), Type.parse(a["type"])) for a in single.operands]
+                sources = tuple(s["op"] for s in program["statements"][:-1])
+                disagreement = rules.Disagreement(statement, name, operands, wrong, sources, bool(agreeing))
                 rule = rules.accepting(disagreement)
                 if rule:
                     self.accepted[rule.name] += 1
                     fate = "accepted by a rule" if fate != "different" else fate
                     continue
-                others = [n for n, r in results.items() if n != name]
-                agreeing = [n for n in others if not wrong_results(outcome["outputs"], results[n])]
-                against = f"{name}" + (f" (not {agreeing[0]})" if agreeing else "" if others else " (alone)")
-                signature = f"{single['statements'][-1]['op'].removeprefix('stablehlo.')} {disagreement.types} against {against}"
-                single_record = {"program": single, "outcome": outcome, "about": record["about"], "number": record["number"]}
+                against = name + (f" (not {agreeing[0]})" if agreeing else "" if len(results) > 1 else " (alone)")
+                signature = f"{statement['op'].removeprefix('stablehlo.')} {disagreement.types} against {against}"
+                single_record = {"program": program, "outcome": outcome, "about": record["about"], "number": record["number"]}
                 self.fail(signature, single_record, {"difference": show(wrong), "anchor": name}, results)
                 fate = "different"
         return fate
@@ -167,14 +185,10 @@ class Comparison:
                 continue
             needed, statements = collect(statement, whole, by_definition, tensors)
             single = program | {"arguments": [whole[name] for name in needed], "statements": statements, "results": results}
-            singles.append((single, self.refcpu.run(single)))
-        return singles, whole
-
-    @staticmethod
-    def inconsistent(single, outcome, whole):
-        """Whether a statement alone gives something else than within the program, though it has the same operands."""
-        expected = [whole[name] for name in single["results"]]
-        return bool(wrong_results(outcome["outputs"], expected))
+            direct = [name for name in statement["uses"] if name in whole]
+            operands = [whole[name] for name in direct + [name for name in needed if name not in direct]]
+            singles.append(Single(single, self.refcpu.run(single), operands, [whole[name] for name in results]))
+        return singles
 
     def fail(self, signature, record, details, results=None):
         self.failures[signature].append(details)
@@ -238,9 +252,12 @@ def main():
     parser.add_argument("--only", help="programs about this operation")
     parser.add_argument("--element", help="programs about this element type")
     parser.add_argument("--failures", type=pathlib.Path, help="folder for programs that fail")
+    parser.add_argument("--counts", type=pathlib.Path, help="counts of operations in earlier parts of a run, to add to")
     parser.add_argument("--at-least", type=int, default=0, help="fail when an operation on a type is in fewer programs")
     options = parser.parse_args()
     comparison = Comparison(options)
+    if options.counts and options.counts.exists():
+        comparison.counts.update({(op, element): count for op, element, count in json.loads(options.counts.read_text())})
     known = comparison.refcpu.table()
     started = time.time()
     for start in range(options.start, options.start + options.programs, CHUNK):
@@ -249,6 +266,8 @@ def main():
         done = start + count - options.start
         if done % (20 * CHUNK) == 0:
             print(f"{done} programs, {time.time() - started:.0f} s, {len(comparison.failures)} kinds of failures", flush=True)
+    if options.counts:
+        options.counts.write_text(json.dumps([[*pair, count] for pair, count in comparison.counts.items()]))
     rare = table(comparison.counts, known, options.at_least)
     print("\nreasons why an anchor did not take a program:")
     for (name, kind, reason), count in comparison.reasons.most_common(SHOWN):

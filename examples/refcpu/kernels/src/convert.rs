@@ -29,6 +29,21 @@ impl Format {
         Self { exponent, mantissa, bias, top }
     }
 
+    /// Bits of the exponent.
+    pub(crate) const fn exponent_bits(self) -> u32 {
+        self.exponent
+    }
+
+    /// Bits of the mantissa.
+    pub(crate) const fn mantissa_bits(self) -> u32 {
+        self.mantissa
+    }
+
+    /// The smallest normal number; it is one of f32 too.
+    pub(crate) const fn smallest_normal(self) -> f32 {
+        Self::power(self.min_exponent())
+    }
+
     const fn sign_bit(self) -> u32 {
         1 << (self.exponent + self.mantissa)
     }
@@ -76,7 +91,7 @@ pub(crate) trait Narrow: 'static {
             let magic = Format::power(23 + f.min_exponent() - f.mantissa as i32);
             (f32::from_bits(magnitude) + magic).to_bits().wrapping_sub(magic.to_bits())
         };
-        let is_subnormal = magnitude < Format::power(f.min_exponent()).to_bits();
+        let is_subnormal = magnitude < f.smallest_normal().to_bits();
         let code = if is_subnormal { subnormal } else { normal };
         let is_nan = magnitude > 0x7f80_0000;
         let sign = (bits >> 31) * f.sign_bit();
@@ -102,7 +117,8 @@ pub(crate) trait Narrow: 'static {
         }
     }
 
-    /// The value of these bits.
+    /// The value of these bits. A NaN keeps its sign and its other bits, by which total order places it: that of formats
+    /// without negative zero has the bits of one.
     #[inline(always)]
     fn decode(bits: u32) -> f32 {
         let f = Self::FORMAT;
@@ -114,16 +130,13 @@ pub(crate) trait Narrow: 'static {
         let limit = f.limit();
         let value = match f.top {
             Top::Ieee if code == limit => f32::INFINITY,
-            Top::Ieee if code > limit => f32::NAN,
+            Top::Ieee if code > limit => f32::from_bits(0x7f80_0000 | code << (23 - f.mantissa)),
             Top::Nan if code == limit => f32::NAN,
             _ => value,
         };
-        let signed = f32::from_bits(value.to_bits() | sign);
-        if f.top == Top::Unsigned && bits & (2 * f.sign_bit() - 1) == f.sign_bit() {
-            f32::NAN
-        } else {
-            signed
-        }
+        let is_nan = f.top == Top::Unsigned && bits & (2 * f.sign_bit() - 1) == f.sign_bit();
+        let value = if is_nan { f32::NAN } else { value };
+        f32::from_bits(value.to_bits() | sign)
     }
 }
 
@@ -216,6 +229,16 @@ macro_rules! with_narrow {
 }
 pub(crate) use with_narrow;
 
+/// The format of a narrow float, or `None` if `dtype` is none.
+pub(crate) fn format(dtype: DType) -> Option<Format> {
+    macro_rules! format {
+        ($n:ty, $b:ty) => {
+            <$n>::FORMAT
+        };
+    }
+    with_narrow!(dtype, format)
+}
+
 /// The f32 value of the bits of a narrow float, or `None` if `dtype` is none.
 pub fn narrow_to_f32(dtype: DType, bits: u16) -> Option<f32> {
     macro_rules! decode {
@@ -258,6 +281,18 @@ mod tests {
                     assert_eq!(f32_to_narrow(d, value), Some(code as u16), "{d:?} {code:#x} = {value}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn bits_are_in_the_total_order_of_their_values() {
+        let key = |bits: u32, top: u32| if bits & top != 0 { -i64::from(bits) } else { i64::from(bits) };
+        for d in [DType::F16, DType::BF16, DType::F8E3M4, DType::F8E4M3, DType::F8E4M3FN, DType::F8E5M2] {
+            let top = 1u32 << (d.bits() - 1);
+            let mut codes: Vec<u32> = (0..2 * top).collect();
+            codes.sort_by_key(|c| key(*c, top));
+            let values: Vec<f32> = codes.iter().map(|c| narrow_to_f32(d, *c as u16).unwrap()).collect();
+            assert!(values.is_sorted_by(|a, b| a.total_cmp(b).is_lt()), "{d:?}");
         }
     }
 

@@ -1,6 +1,5 @@
 //! From a StableHLO module to a plan.
 
-mod annotated;
 mod assign;
 mod control;
 mod core_ops;
@@ -10,6 +9,7 @@ mod fuse;
 mod hlo_sharding;
 mod lower;
 mod options;
+mod partition;
 mod propagate;
 mod recognise;
 mod region;
@@ -17,10 +17,10 @@ mod sharding;
 mod small_loop;
 mod units;
 
-pub(crate) use annotated::annotated;
 pub(crate) use core_ops::to_core_ops;
 pub use error::{CompileError, CompileErrorKind};
 pub use options::CompileOptions;
+pub use partition::{HloText, partitioned};
 pub(crate) use units::padded_dims;
 
 use crate::graph::Graph;

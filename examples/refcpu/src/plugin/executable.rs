@@ -1,10 +1,10 @@
 //! Compiled programs.
 
 use super::client::RefcpuClient;
-use super::config::COMPILE_OPTIONS;
+use super::config::{COMPILE_OPTIONS, runs_partitioned};
 use super::element_type::to_pjrt;
 use super::errors::compile_error;
-use super::sharding::{Cut, hlo_text};
+use super::sharding::{Cut, hlo_text, shardings};
 use crate::compile::{self, CompileOptions};
 use crate::dump::Dump;
 use crate::graph::Shape;
@@ -24,6 +24,9 @@ pub struct RefcpuExecutable {
     name: String,
     program: Program,
     pub(super) plan: Arc<Plan>,
+    /// The plan of the program of one partition, where that is what runs.
+    pub(super) of_partition: Option<Plan>,
+    options: CompileOptions,
     parameters: Vec<ArraySpec>,
     outputs: Vec<ArraySpec>,
     donated: Vec<usize>,
@@ -66,6 +69,11 @@ impl RefcpuExecutable {
         let main =
             module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
         let plan = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
+        // Which addends devices have of an array that is to be summed is seen by hosts.
+        let of_partition = match runs_partitioned()? || has_addends(&plan) {
+            true => of_partition(&module, &plan, &options)?,
+            false => None,
+        };
         let kind = |attribute: Option<&Attribute>| attribute.and_then(Attribute::as_str).map(str::to_owned);
         let (mut parameters, mut parameter_cuts) = (Vec::new(), Vec::new());
         for (i, parameter) in plan.parameters.iter().enumerate() {
@@ -90,13 +98,39 @@ impl RefcpuExecutable {
             program: request.program.clone(),
             donated: (0..plan.parameters.len()).filter(is_donated).collect(),
             plan: Arc::new(plan),
+            of_partition,
             parameters,
             outputs,
             parameter_cuts,
             output_cuts,
-            dump: options.dump,
+            dump: options.dump.clone(),
+            options,
         })
     }
+}
+
+/// Whether devices have addends of a parameter or result.
+fn has_addends(plan: &Plan) -> bool {
+    let parameters = plan.parameters.iter().map(|parameter| &parameter.sharding);
+    let mut all = parameters.chain(plan.results.iter().map(|result| &result.sharding)).flatten();
+    all.any(|sharding| sharding.summed)
+}
+
+/// The plan of the program of one partition. `None` of a program that is for one device anyhow, or that calls the host, which
+/// it does once and with whole arrays.
+fn of_partition(module: &Module, plan: &Plan, options: &CompileOptions) -> Result<Option<Plan>> {
+    if !plan.global_view || plan.num_partitions == 1 || plan.uses_host() {
+        return Ok(None);
+    }
+    let partitioned = |error: compile::CompileError| {
+        compile_error(&error).with_hint("this is of the program of one partition")
+    };
+    let module = compile::partitioned(module, plan, options, hlo_text).map_err(partitioned)?;
+    if let Some(dump) = &options.dump {
+        dump.pass("partitioned.mlir", &module);
+    }
+    let options = CompileOptions { use_spmd_partitioning: false, ..options.clone() };
+    compile::compile(&module, &options).map(Some).map_err(partitioned)
 }
 
 fn parse(program: &Program) -> Result<Module, pjrt_stablehlo::Error> {
@@ -166,10 +200,15 @@ impl PjrtExecutable for RefcpuExecutable {
     }
 
     fn optimized_program(&self) -> Option<Program> {
-        if self.program.format() != ProgramFormat::Mlir || self.plan.num_partitions == 1 {
+        if self.plan.num_partitions == 1 {
             return None;
         }
-        let module = compile::annotated(&parse(&self.program).ok()?, &self.plan, hlo_text).ok()?;
+        if self.program.format() != ProgramFormat::Mlir {
+            let [parameters, outputs] = shardings(&self.plan)?;
+            return Some(self.program.with_shardings(&parameters, &outputs));
+        }
+        let module = parse(&self.program).ok()?;
+        let module = compile::partitioned(&module, &self.plan, &self.options, hlo_text).ok()?;
         Some(Program::new(ProgramFormat::Mlir, module.to_string().into_bytes()))
     }
 

@@ -10,8 +10,11 @@ use crate::view::SyncPtr;
 const LANES: usize = 16;
 /// Columns whose accumulators stay in the first-level cache while rows are added to them.
 const TILE: usize = 512;
-/// Longest sequential sum; longer ones are cut and the parts added pairwise.
+/// Longest sequential sum of neighbouring results; longer ones are cut into parts.
 const SEGMENT: usize = 1 << 14;
+/// Longest part of a sum along a row. Parts are so short that they are off by little, and what adding them up loses is
+/// made up for.
+const PART: usize = 1 << 10;
 /// Elements of the matrix per chunk, for some microseconds of reading.
 const CHUNK: usize = 1 << 16;
 
@@ -45,8 +48,7 @@ pub(crate) unsafe fn multiply<U: Accumulator, T: Load<U>>(
         return;
     }
     let (tile, segment) = if matrix.depth_adjacent {
-        let segment = depth.clamp(1, SEGMENT);
-        ((CHUNK / segment).clamp(4, 1 << 12), segment)
+        ((CHUNK / depth.clamp(1, SEGMENT)).clamp(4, 1 << 12), depth.clamp(1, PART))
     } else {
         let tiles = count.div_ceil(TILE);
         // Few columns are shared out by depth instead.
@@ -54,30 +56,34 @@ pub(crate) unsafe fn multiply<U: Accumulator, T: Load<U>>(
         (TILE, if tiles < 8 { shared.min(SEGMENT) } else { depth.clamp(1, SEGMENT) })
     };
     let (tiles, segments) = (count.div_ceil(tile), depth.div_ceil(segment).max(1));
+    let per_chunk = (CHUNK / (segment * tile.min(count))).max(1);
     let mut parts = (segments > 1).then(|| Scratch::new::<U>(segments * count));
     let target = SyncPtr::from_raw(parts.as_mut().map_or(y, Scratch::ptr).cast());
     let shared = (SyncPtr::from_raw(matrix.ptr.cast_mut().cast()), SyncPtr::from_raw(x.cast_mut().cast()));
     let chunk_body = |chunk: usize| {
-        let (s, t) = (chunk / tiles, chunk % tiles);
-        let (from, first) = (s * segment, t * tile);
-        let (k, n) = (depth.min(from + segment) - from, count.min(first + tile) - first);
+        let (first_segment, first) = (chunk / tiles * per_chunk, chunk % tiles * tile);
         let stride = matrix.stride;
         let ptr = shared.0.get().cast::<T>().cast_const();
-        // SAFETY: the part of the matrix and the vector lie in what the caller vouches for; each chunk has results of its own.
-        unsafe {
-            let x = shared.1.get().cast::<U>().cast_const().add(from);
-            let y = target.get().cast::<U>().add(s * count + first);
-            if matrix.depth_adjacent {
-                dots::<U, T>(ptr.wrapping_add(first * stride + from), stride, n, k, x, y);
-            } else {
-                axpys::<U, T>(ptr.wrapping_add(from * stride + first), stride, n, k, x, y);
+        for s in first_segment..segments.min(first_segment + per_chunk) {
+            let from = s * segment;
+            let (k, n) = (depth.min(from + segment) - from, count.min(first + tile) - first);
+            // SAFETY: the part of the matrix and the vector lie in what the caller vouches for; each chunk has results of its own.
+            unsafe {
+                let x = shared.1.get().cast::<U>().cast_const().add(from);
+                let y = target.get().cast::<U>().add(s * count + first);
+                if matrix.depth_adjacent {
+                    dots::<U, T>(ptr.wrapping_add(first * stride + from), stride, n, k, x, y);
+                } else {
+                    axpys::<U, T>(ptr.wrapping_add(from * stride + first), stride, n, k, x, y);
+                }
             }
         }
     };
+    let chunks = tiles * segments.div_ceil(per_chunk);
     if count.saturating_mul(depth) < CHUNK / 2 {
-        (0..tiles * segments).for_each(chunk_body);
+        (0..chunks).for_each(chunk_body);
     } else {
-        pool.run(tiles * segments, &chunk_body);
+        pool.run(chunks, &chunk_body);
     }
     if let Some(parts) = &mut parts {
         // SAFETY: every part was written above, and `y` is ours.
@@ -85,26 +91,24 @@ pub(crate) unsafe fn multiply<U: Accumulator, T: Load<U>>(
     }
 }
 
-/// Adds `parts` rows of `count` values pairwise into `y`; the rows are overwritten.
+/// Adds `parts` rows of `count` values into `y`, with what rounding loses on the way.
 ///
 /// # Safety
-/// All of that must be valid and ours.
-unsafe fn add_parts<U: Accumulator>(rows: *mut U, parts: usize, count: usize, y: *mut U) {
-    let mut gap = 1;
-    while gap < parts {
-        for i in (0..parts - gap).step_by(2 * gap) {
-            for j in 0..count {
-                // SAFETY: `i + gap` is below `parts` and `j` below `count`.
-                unsafe {
-                    let to = rows.add(i * count + j);
-                    *to = (*to).plus(*rows.add((i + gap) * count + j));
-                }
+/// The rows must be readable and `y` writable by us alone; they do not overlap.
+unsafe fn add_parts<U: Accumulator>(rows: *const U, parts: usize, count: usize, y: *mut U) {
+    for j in 0..count {
+        // SAFETY: `i` stays below `parts` and `j` below `count`.
+        unsafe {
+            let (mut sum, mut lost) = (*rows.add(j), U::ZERO);
+            for i in 1..parts {
+                let part = *rows.add(i * count + j);
+                let next = sum.plus(part);
+                lost = lost.plus(sum.lost_by_plus(part, next));
+                sum = next;
             }
+            *y.add(j) = sum.plus(lost);
         }
-        gap *= 2;
     }
-    // SAFETY: the first row and `y` hold `count` values and are different memory.
-    unsafe { std::ptr::copy_nonoverlapping(rows, y, count) };
 }
 
 multiversion! {

@@ -174,6 +174,48 @@ fn long_vectors_are_cut_into_segments() {
 }
 
 #[test]
+fn long_products_of_vectors_are_rounded_nearly_once() {
+    let n = 100_003;
+    for seed in 0..8 {
+        // Numbers from 0 to 1 with all the bits of f64.
+        let whole = |side: u64, i: usize| noise(2 * seed + side, i, 1 << 53) as u64;
+        let vector = |side| {
+            let values: Vec<f64> = (0..n).map(|i| whole(side, i) as f64 / (1u64 << 53) as f64).collect();
+            crate::copy::test_array::Array::of(DType::F64, &[n], &values)
+        };
+        let (x, y) = (vector(0), vector(1));
+        let mut out = crate::copy::test_array::Array::new(DType::F64, &[]);
+        let dims = DotDims { lhs_contract: vec![0], rhs_contract: vec![0], ..DotDims::default() };
+        dot_general(&Pool::inline(), x.src(), y.src(), out.dst(), &dims);
+        let found = out.values::<f64>()[0];
+        // In units of 2^-106.
+        let exact: u128 = (0..n).map(|i| u128::from(whole(0, i)) * u128::from(whole(1, i))).sum();
+        let unit = f64::from_bits(found.to_bits() + 1) - found;
+        let error = (found * 2f64.powi(106)) as u128 as i128 - exact as i128;
+        let ulps = (error as f64 / 2f64.powi(106) / unit).abs();
+        assert!(ulps < 0.55, "{ulps} ulps");
+    }
+}
+
+#[test]
+fn infinite_parts_of_long_sums_are_infinite_or_nan() {
+    let n = 5000;
+    let mut values = vec![1.0f32; n];
+    values[100] = f32::INFINITY;
+    let ones = crate::copy::test_array::Array::of(DType::F32, &[n], &vec![1.0f32; n]);
+    let dims = DotDims { lhs_contract: vec![0], rhs_contract: vec![0], ..DotDims::default() };
+    let product = |values: &[f32]| {
+        let x = crate::copy::test_array::Array::of(DType::F32, &[n], values);
+        let mut out = crate::copy::test_array::Array::new(DType::F32, &[]);
+        dot_general(&Pool::inline(), x.src(), ones.src(), out.dst(), &dims);
+        out.values::<f32>()[0]
+    };
+    assert_eq!(product(&values), f32::INFINITY);
+    values[4000] = f32::NEG_INFINITY;
+    assert!(product(&values).is_nan());
+}
+
+#[test]
 fn a_contraction_over_nothing_gives_zeros() {
     check([DType::F32; 3], &[3, 0], &[0, 5], &DotDims::matmul(), 4);
     check([DType::F32; 3], &[1, 0], &[0, 5], &DotDims::matmul(), 4);

@@ -3,6 +3,7 @@
 //! Scalar code: numbers of two f32 come through here too, which costs time but spares them overflow and cancellation.
 
 use super::f64::asinh;
+use crate::number::Accumulator;
 use std::f64::consts::{FRAC_PI_2, LN_2, PI};
 
 /// A complex number.
@@ -89,6 +90,10 @@ pub(crate) fn exp([x, y]: C) -> C {
     if y == 0.0 {
         return [x.exp(), y];
     }
+    if x.is_infinite() && !y.is_finite() {
+        // The angle does not matter to zero, and only the modulus of an infinity is known.
+        return if x < 0.0 { [0.0, 0.0f64.copysign(y)] } else { [x, f64::NAN] };
+    }
     let (s, c) = y.sin_cos();
     if x.abs() < 700.0 {
         let e = x.exp();
@@ -119,9 +124,15 @@ fn log_abs([x, y]: C) -> f64 {
     }
     let (a, b) = (x.abs().max(y.abs()), x.abs().min(y.abs()));
     if (0.5..=2.0).contains(&a) && b < 2.0 {
-        // (a - 1)(a + 1) + b^2 is the modulus squared less one, which does not cancel badly.
-        let d = (a - 1.0) * (a + 1.0);
-        return 0.5 * b.mul_add(b, d).ln_1p();
+        // (a - 1)(a + 1) + b^2 is the modulus squared less one. Both terms and their sum in two parts: near the unit circle
+        // only the second ones are left.
+        let sum = a + 1.0;
+        let (p, q) = ((a - 1.0) * sum, b * b);
+        let p_low = (a - 1.0).mul_add(sum, -p) + (a - 1.0) * (a - (sum - 1.0));
+        let q_low = b.mul_add(b, -q);
+        let high = p + q;
+        let low = p.lost_by_plus(q, high) + (p_low + q_low);
+        return 0.5 * (high + low).ln_1p();
     }
     if a > 1e150 || b < 1e-150 {
         let r = b / a;

@@ -255,6 +255,35 @@ fn erfc_keeps_its_digits_where_it_is_smallest() {
     }
 }
 
+#[test]
+fn the_complex_logarithm_keeps_its_digits_near_the_unit_circle() {
+    // Parts of a number, and the logarithm of its modulus.
+    for (x, y, want) in [
+        (0.9950041652780258, 0.09983341664682815, 5.443865135752469e-17),
+        (0.7071067811865476, 0.7071067811865475, -1.014653635756952e-17),
+        (9.632679474766714e-05, 0.9999999953605743, -2.853604266163864e-17),
+        (-0.8, 0.6, 2.2204460492503132e-17),
+        (1.0, 1e-9, 5e-19),
+        (0.9999999, 0.0001, -9.50000039723646e-08),
+        (0.6493866421536486, 4.250415652751145e-07, -0.43172698904483037),
+    ] {
+        let got = super::complex::log([x, y])[0];
+        assert!(ulps_f64(got, want) <= 2.0, "log({x} + {y}i) = {got:e} not {want:e}");
+    }
+}
+
+#[test]
+fn the_exponential_of_an_infinite_real_part_has_its_modulus() {
+    use super::complex::{exp, pow};
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    for y in [inf, -inf, nan] {
+        assert_eq!(exp([-inf, y]), [0.0, 0.0], "{y}");
+        assert_eq!(exp([inf, y])[0], inf, "{y}");
+        assert!(exp([inf, y])[1].is_nan(), "{y}");
+    }
+    assert_eq!(pow([-5.0, -inf], [-5.0, -inf]), [0.0, 0.0]);
+}
+
 /// x, erf(x), erfc(x), to 17 digits.
 const ERF_TABLE: &[(f64, f64, f64)] = &[
     (0.0, 0.0, 1.0),

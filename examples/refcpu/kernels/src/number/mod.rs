@@ -40,6 +40,11 @@ pub(crate) trait Accumulator: Number<Acc = Self> + PartialEq + Load<Self> {
     fn plus(self, other: Self) -> Self;
     /// The product, wrapping.
     fn times(self, other: Self) -> Self;
+    /// What rounding `self + other` to `sum` lost: zero where the sum is not finite, and of types that do not round.
+    #[inline(always)]
+    fn lost_by_plus(self, _other: Self, _sum: Self) -> Self {
+        Self::ZERO
+    }
     /// `self + a * b`, rounded once for floats: only where that is one instruction.
     #[inline(always)]
     fn plus_product(self, a: Self, b: Self) -> Self {
@@ -113,6 +118,12 @@ macro_rules! floats {
             #[inline(always)]
             fn times(self, other: Self) -> Self { self * other }
             #[inline(always)]
+            fn lost_by_plus(self, other: Self, sum: Self) -> Self {
+                let added = sum - self;
+                let lost = (self - (sum - added)) + (other - added);
+                if lost.is_nan() { 0.0 } else { lost }
+            }
+            #[inline(always)]
             fn plus_product(self, a: Self, b: Self) -> Self { a.mul_add(b, self) }
             // A select on one comparison with the first operand, then on whether it is a NaN: if only `other` is a NaN, both tests fail.
             #[inline(always)]
@@ -142,6 +153,10 @@ macro_rules! floats {
             const ALL_ONES: Self = [0.0; 2];
             #[inline(always)]
             fn plus(self, other: Self) -> Self { [self[0] + other[0], self[1] + other[1]] }
+            #[inline(always)]
+            fn lost_by_plus(self, other: Self, sum: Self) -> Self {
+                [self[0].lost_by_plus(other[0], sum[0]), self[1].lost_by_plus(other[1], sum[1])]
+            }
             #[inline(always)]
             fn times(self, other: Self) -> Self {
                 [self[0] * other[0] - self[1] * other[1], self[0] * other[1] + self[1] * other[0]]

@@ -3,7 +3,7 @@
 use super::node::{Code, Direction, Node, Order, ReduceOp, raw_type};
 use super::{Access, InputSpec, OutputSpec, Region, RegionError, lower};
 use crate::tile::{self, TileOp};
-use crate::{ComputeType, DType};
+use crate::{ComputeType, DType, convert};
 use std::collections::HashMap;
 
 /// A value of a region under construction: one element for each point of the iteration space.
@@ -317,7 +317,8 @@ impl Builder {
         Ok(Val { id, dtype: x.dtype })
     }
 
-    /// `v` rounded to a float with that many exponent and mantissa bits, in the type of `v`.
+    /// `v` rounded to a float with that many exponent and mantissa bits, in the type of `v`: as many as that has, or more,
+    /// leave what they stand for as it is.
     ///
     /// # Errors
     /// If `v` is no float, or there are no exponent bits.
@@ -334,7 +335,21 @@ impl Builder {
                 v.dtype.mlir_name()
             ));
         }
-        let format = u128::from(exponent_bits.min(255) | mantissa_bits.min(255) << 8);
+        let (mut exponent, mut mantissa, mut gradual) = (exponent_bits.min(255), mantissa_bits.min(255), 0);
+        if let Some(own) = convert::format(v.dtype) {
+            // Registers have more than the type, in which its denormal numbers are no longer any.
+            if mantissa >= own.mantissa_bits() {
+                mantissa = 255;
+            }
+            if exponent >= own.exponent_bits() {
+                exponent = 255;
+                gradual = own.smallest_normal().to_bits() >> 23;
+            }
+            if (exponent, mantissa) == (255, 255) {
+                return Ok(v);
+            }
+        }
+        let format = u128::from(exponent | mantissa << 8 | gradual << 16);
         let format = self.const_node(ComputeType::U32, format)?;
         let id = self.op_node(Code::ReducePrecision, v.dtype.compute(), &[v.id, format])?;
         let id = self.fitted(id, v.dtype)?;

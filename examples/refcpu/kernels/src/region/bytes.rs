@@ -234,7 +234,7 @@ fn read_node(r: &mut Reader<'_>, b: &Builder) -> Result<Node, RegionError> {
             }
             // The format of reduce_precision is read as a scalar that the loop trusts.
             if code == Code::ReducePrecision
-                && !matches!(b.nodes[args[1] as usize], Node::Const { bits, .. } if bits & 0xff != 0 && bits < 1 << 16)
+                && !matches!(b.nodes[args[1] as usize], Node::Const { bits, .. } if bits & 0xff != 0 && bits < 1 << 24)
             {
                 return Err(bad("float format"));
             }

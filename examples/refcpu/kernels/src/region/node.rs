@@ -93,7 +93,8 @@ pub(crate) enum Code {
     FromBits(DType),
     /// An S8 or U8 wrapped to the range of a sub-byte integer.
     Wrap(DType),
-    /// First operand rounded to a float format; second is U32: exponent bits + 256 * mantissa bits.
+    /// First operand rounded to a float format; second is U32: exponent bits + 2^8 * mantissa bits + 2^16 * the biased
+    /// exponent of the number below which all numbers have the last place of those above it (0: there is none).
     ReducePrecision,
     /// a * b, rounded, + c.
     MulAdd,

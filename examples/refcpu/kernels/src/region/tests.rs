@@ -274,6 +274,118 @@ fn mistakes_are_errors() {
     assert!(b.finish().is_err());
 }
 
+/// What becomes of all bit patterns of a narrow float type.
+fn reduced(dtype: DType, exponent: u32, mantissa: u32) -> Vec<u16> {
+    let patterns: Vec<u16> = (0..1u32 << dtype.bits()).map(|p| p as u16).collect();
+    let mut b = Builder::new(&[patterns.len()]);
+    let x = b.linear_input(dtype).unwrap();
+    let y = b.reduce_precision(x, exponent, mantissa).unwrap();
+    b.output(y).unwrap();
+    let region = b.finish().unwrap();
+    if dtype.size() == 2 {
+        let mut out = vec![0u16; patterns.len()];
+        run_one(&region, &[(bytes_of(&patterns), dtype, patterns.len())], &mut out);
+        return out;
+    }
+    let bytes: Vec<u8> = patterns.iter().map(|p| *p as u8).collect();
+    let mut out = vec![0u8; bytes.len()];
+    run_one(&region, &[(&bytes, dtype, bytes.len())], &mut out);
+    out.into_iter().map(u16::from).collect()
+}
+
+const NARROW: [(DType, u32, u32); 13] = [
+    (DType::F16, 5, 10),
+    (DType::BF16, 8, 7),
+    (DType::F8E3M4, 3, 4),
+    (DType::F8E4M3, 4, 3),
+    (DType::F8E4M3FN, 4, 3),
+    (DType::F8E4M3FNUZ, 4, 3),
+    (DType::F8E4M3B11FNUZ, 4, 3),
+    (DType::F8E5M2, 5, 2),
+    (DType::F8E5M2FNUZ, 5, 2),
+    (DType::F8E8M0FNU, 8, 0),
+    (DType::F6E2M3FN, 2, 3),
+    (DType::F6E3M2FN, 3, 2),
+    (DType::F4E2M1FN, 2, 1),
+];
+
+#[test]
+fn a_precision_of_as_many_bits_changes_nothing() {
+    for (dtype, exponent, mantissa) in NARROW {
+        for (e, m) in [(exponent, mantissa), (exponent + 1, mantissa), (exponent, mantissa + 1), (11, 52)] {
+            for (pattern, found) in reduced(dtype, e, m).into_iter().enumerate() {
+                assert_eq!(usize::from(found), pattern, "{dtype:?} e{e}m{m}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mantissa_of_fewer_bits_is_rounded_in_the_types_own_bits() {
+    for (dtype, exponent, mantissa) in NARROW {
+        for m in 1..mantissa {
+            let last = 1u32 << (mantissa - m);
+            for (pattern, found) in reduced(dtype, exponent, m).into_iter().enumerate() {
+                let value = |p: u32| crate::convert::narrow_to_f32(dtype, p as u16).unwrap();
+                let pattern = pattern as u32;
+                let sign = pattern & 1 << (exponent + mantissa);
+                let code = pattern ^ sign;
+                let rounded = (code + (last / 2 - 1) + u32::from(code & last != 0)) / last * last;
+                let unrounded = !value(pattern).is_finite();
+                // Beyond the largest number lies whatever the type has there, and zero has no sign in all of them.
+                if !unrounded
+                    && value(rounded).is_finite()
+                    && rounded < 1 << (exponent + mantissa)
+                    && rounded > 0
+                {
+                    assert_eq!(u32::from(found), sign | rounded, "{dtype:?} m{m} {pattern:#x}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn fewer_exponent_bits_have_no_denormal_numbers() {
+    // Of 4 bits the smallest normal number is 2^-6; f16's have exponents down to -14.
+    let found = reduced(DType::F16, 4, 10);
+    assert_eq!(found[(9 << 10) - 1], 0);
+    assert_eq!(found[9 << 10], 9 << 10);
+    assert_eq!(found[(9 << 10) + 1], (9 << 10) + 1);
+    // 2^8 is too large.
+    assert_eq!(found[(23 << 10) - 1], (23 << 10) - 1);
+    assert_eq!(found[23 << 10], 0x7c00);
+}
+
+#[test]
+fn the_nan_with_the_bits_of_negative_zero_comes_first_in_total_order() {
+    for dtype in [DType::F8E4M3FNUZ, DType::F8E4M3B11FNUZ, DType::F8E5M2FNUZ] {
+        let x: Vec<u8> = (0..=255).collect();
+        let mut b = Builder::new(&[256]);
+        let v = b.linear_input(dtype).unwrap();
+        let nan = b.constant(dtype, 0x80).unwrap();
+        // Arithmetic may make NaNs of the other sign, which the type does not have.
+        let other = b.op(TileOp::Abs, &[nan]).unwrap();
+        for nan in [nan, other] {
+            let less = b.compare(Direction::Lt, Order::Total, nan, v).unwrap();
+            b.output(less).unwrap();
+        }
+        let region = b.finish().unwrap();
+        let (mut p, mut q) = ([7u8; 256], [7u8; 256]);
+        let len = [256];
+        run(
+            &Pool::inline(),
+            &region,
+            &[Src::new(&x, dtype, &len)],
+            &mut [Dst::new(&mut p, DType::Pred, &len), Dst::new(&mut q, DType::Pred, &len)],
+        );
+        for pattern in 0..256 {
+            assert_eq!(p[pattern], u8::from(pattern != 0x80), "{dtype:?} {pattern:#x}");
+        }
+        assert_eq!(p, q);
+    }
+}
+
 /// A region that uses every kind of value.
 fn varied() -> Region {
     let mut b = Builder::new(&[6, 70]);

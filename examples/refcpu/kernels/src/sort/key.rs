@@ -7,9 +7,10 @@ use crate::isa::{Isa, multiversion};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyOrder {
     /// By value: -0 equals 0, and all NaNs are equal and the greatest. What JAX's comparators compute by replacing -0
-    /// and NaN before a TOTALORDER comparison.
+    /// and NaN before a TOTALORDER comparison. The only NaN of the FNUZ types is the least, as in [`Self::Total`].
     Numeric,
-    /// IEEE totalOrder: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN (StableHLO's TOTALORDER).
+    /// IEEE totalOrder: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN (StableHLO's TOTALORDER). The only NaN of the FNUZ
+    /// types has its sign bit set.
     Total,
 }
 
@@ -136,9 +137,9 @@ impl KeyCodec {
                 };
                 let negative = bits & sign != 0;
                 match (nan, self.order) {
-                    // No pattern stands for -0 here, so its place is free to make room for NaN at the end.
-                    (Nan::Only(_), _) if is_nan => self.mask,
-                    (Nan::Only(_), _) if !negative => sign + magnitude - 1,
+                    // No pattern stands for -0 here, so its place is free to make room for NaN at the start.
+                    (Nan::Only(_), _) if is_nan => 0,
+                    (Nan::Only(_), _) if negative => sign - magnitude,
                     (_, KeyOrder::Numeric) if is_nan => self.mask,
                     (_, KeyOrder::Numeric) if magnitude == 0 => sign,
                     _ if negative => sign - 1 - magnitude,
@@ -156,9 +157,9 @@ impl KeyCodec {
         match self.encoding {
             Encoding::Unsigned => key,
             Encoding::Signed => key ^ ((self.mask >> 1) + 1),
-            Encoding::Float { nan: Nan::Only(pattern), .. } if key == self.mask => pattern,
-            Encoding::Float { sign, nan: Nan::Only(_) } if key >= sign - 1 => key + 1 - sign,
+            Encoding::Float { nan: Nan::Only(pattern), .. } if key == 0 => pattern,
             Encoding::Float { sign, .. } if key >= sign => key - sign,
+            Encoding::Float { sign, nan: Nan::Only(_) } => sign | (sign - key),
             Encoding::Float { sign, .. } => sign | (sign - 1 - key),
         }
     }
@@ -166,6 +167,7 @@ impl KeyCodec {
     /// True for keys that elements of different bits have.
     pub(super) fn is_shared(&self, key: u64) -> bool {
         match self.encoding {
+            Encoding::Float { nan: Nan::Only(_), .. } => false,
             Encoding::Float { sign, .. } if self.order == KeyOrder::Numeric => {
                 let key = key ^ self.flip();
                 key == sign || key == self.mask

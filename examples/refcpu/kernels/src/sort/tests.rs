@@ -201,11 +201,9 @@ fn complex_numbers_sort_by_real_then_imaginary_part() {
 #[test]
 fn small_floats_sort_by_value() {
     // -1, 1, 0, NaN, largest; in each format's own encoding.
-    for (dtype, patterns) in [
-        (DType::F8E4M3FN, [0xb8u8, 0x38, 0x00, 0xff, 0x7e]),
-        (DType::F8E5M2, [0xbc, 0x3c, 0x00, 0xfe, 0x7b]),
-        (DType::F8E4M3FNUZ, [0xc0, 0x40, 0x00, 0x80, 0x7f]),
-    ] {
+    for (dtype, patterns) in
+        [(DType::F8E4M3FN, [0xb8u8, 0x38, 0x00, 0xff, 0x7e]), (DType::F8E5M2, [0xbc, 0x3c, 0x00, 0xfe, 0x7b])]
+    {
         let want = [patterns[0], patterns[2], patterns[1], patterns[4], patterns[3]];
         assert_eq!(sorted(dtype, &patterns, &SortKey::ascending(0, KeyOrder::Numeric)), want, "{dtype:?}");
     }
@@ -213,6 +211,27 @@ fn small_floats_sort_by_value() {
         sorted(DType::F4E2M1FN, &[0x7u8, 0xf, 0x2, 0xa], &SortKey::ascending(0, KeyOrder::Total)),
         [0xf, 0xa, 0x2, 0x7]
     );
+}
+
+#[test]
+fn the_nan_with_the_bits_of_negative_zero_is_the_least() {
+    // -1, 0, 1, the largest, NaN, the smallest, the least and the greatest negative number.
+    let patterns = [0xc0u8, 0x00, 0x40, 0x7f, 0x80, 0x01, 0xff, 0x81];
+    let want = [0x80, 0xff, 0xc0, 0x81, 0x00, 0x01, 0x40, 0x7f];
+    for dtype in [DType::F8E4M3FNUZ, DType::F8E4M3B11FNUZ, DType::F8E5M2FNUZ] {
+        for order in [KeyOrder::Total, KeyOrder::Numeric] {
+            // Many times over, for other algorithms.
+            for times in [1, 100] {
+                let input: Vec<u8> = patterns.repeat(times);
+                let want: Vec<u8> = want.iter().flat_map(|p| vec![*p; times]).collect();
+                let key = SortKey::ascending(0, order);
+                assert_eq!(sorted(dtype, &input, &key), want, "{dtype:?} {order:?}");
+                let reversed: Vec<u8> = want.into_iter().rev().collect();
+                let key = SortKey { descending: true, ..key };
+                assert_eq!(sorted(dtype, &input, &key), reversed, "{dtype:?} {order:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -370,9 +370,13 @@ macro_rules! reduce_precision {
             /// smallest normal number is zero (XLA's rule: the reduced format has no subnormals).
             #[inline(always)]
             fn apply<I: Isa>(x: $t, format: u32) -> $t {
-                let (e, m) = (format & 0xff, format >> 8);
+                let (e, m, gradual) = (format & 0xff, format >> 8 & 0xff, <$u>::from(format >> 16));
                 let mut bits = x.to_bits();
                 let sign = bits & (1 << (<$u>::BITS - 1));
+                // Adding a power of two rounds to whole units of its last place.
+                let magic =
+                    <$t>::from_bits(gradual.wrapping_add($mantissa).wrapping_sub(<$u>::from(m)) << $mantissa);
+                let small = ((x.abs() + magic) - magic).to_bits() | sign;
                 if m < $mantissa {
                     let shift = $mantissa - m;
                     let odd = bits >> shift & 1;
@@ -390,6 +394,9 @@ macro_rules! reduce_precision {
                     } else if exponent <= smallest {
                         bits = sign;
                     }
+                }
+                if m < $mantissa && x.abs() < <$t>::from_bits(gradual << $mantissa) {
+                    bits = small;
                 }
                 if x.is_nan() { x } else { <$t>::from_bits(bits) }
             }
