@@ -143,7 +143,7 @@
 //!   that order work themselves, and [`promise`](promise::promise()) for uploads that take time.
 //! * **Memory that the host can read**: [`Memory::host_accessible`] and [`PjrtBuffer::host_bytes`]; uploads then need not
 //!   copy either ([`HostBuffer::may_alias`]).
-//! * **Donation**: [`PjrtExecutable::donated_parameters`] and [`Input::Donated`].
+//! * **Donation**: [`PjrtExecutable::donated_parameters`] and [`Input::into_donated`].
 //! * **Callbacks into the host** (JAX's `pure_callback`, `jax.debug.print`): [`Execution::host_callbacks`].
 //! * **Several devices**: [`PjrtClient::devices`]; an execution carries all of its devices at once.
 //! * **Several processes**: [`ClientConfig`] has the process's number and the [`KeyValueStore`] that they share.

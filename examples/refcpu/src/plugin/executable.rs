@@ -43,14 +43,17 @@ impl RefcpuExecutable {
     /// If the program cannot be read or is wrong, needs something that refcpu does not have, or is sharded in a form
     /// that is not supported.
     pub(super) fn compile<C: PjrtClient>(request: CompileRequest<'_, C>) -> Result<Self> {
-        let options = request.options.compiler_options(COMPILE_OPTIONS)?;
-        let dump = Dump::new(&options.string("refcpu_dump")?).map(Arc::new);
+        let by_name = request.options.compiler_options(COMPILE_OPTIONS);
+        // What is refused for its options is written down, too.
+        let folder = by_name.as_ref().map_or(Ok(String::new()), |options| options.string("refcpu_dump"))?;
+        let dump = Dump::new(&folder).map(Arc::new);
         if let Some(dump) = &dump {
             let (program, options) = (request.program, request.options);
             dump.request(program.code(), program.format().name(), &options.encode());
         }
-        let options = engine_options(request.options, &options, dump.clone())?;
-        let compiled = Self::compile_dumped(request, options);
+        let compiled = by_name
+            .and_then(|by_name| engine_options(request.options, &by_name, dump.clone()))
+            .and_then(|options| Self::compile_dumped(request, options));
         if let (Some(dump), Err(error)) = (&dump, &compiled) {
             dump.error(error);
         }
