@@ -59,11 +59,14 @@ impl<'m> Partitioner<'m> {
         Ok(())
     }
 
-    /// Sums that the next operations all ask for are made in one exchange.
+    /// Where the next operation asks for a sum, those that the ones right after it ask for are made in the same exchange.
     pub(super) fn sum_together(&mut self, ops: &[OpId]) -> Result<()> {
         // Of one element type, within the same groups.
         let mut alike: Vec<(ElementType, Vec<Vec<usize>>, Vec<(Part, Layout)>)> = vec![];
-        for id in ops {
+        for (i, id) in ops.iter().enumerate() {
+            if i > 0 && alike.is_empty() {
+                return Ok(());
+            }
             let op = self.function.body.op(*id);
             let sharding = match &op.kind {
                 Op::ShardingConstraint(o) => &o.sharding,
