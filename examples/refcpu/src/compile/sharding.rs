@@ -49,6 +49,7 @@ impl Attributed {
 ///
 /// # Errors
 /// If a sharding is of a form that is not supported, or does not fit the array.
+#[allow(clippy::too_many_arguments, reason = "the one caller has all of them in its hands")]
 pub(super) fn of_main(
     module: &Module,
     main: &Function,

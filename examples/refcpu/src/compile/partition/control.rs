@@ -32,12 +32,12 @@ impl<'m> Partitioner<'m> {
         let location = op.location.clone();
         let new = self.emit.body.add_op(self.emit.block, op.kind.clone(), inputs, types, location);
         self.emit.body.op_mut(new).attributes = super::without_shardings(&op.attributes);
-        self.into_region(new, |this| {
+        self.within_region(new, |this| {
             let condition = this.region(id, 0, &carried)?;
             let whole: Vec<Layout> = condition.iter().map(|_| Layout::whole(0)).collect();
             this.yielded(&condition, &whole)
         })?;
-        self.into_region(new, |this| {
+        self.within_region(new, |this| {
             let next = this.region(id, 1, &carried)?;
             this.yielded(&next, &carried)
         })?;
@@ -77,7 +77,7 @@ impl<'m> Partitioner<'m> {
         let new = self.emit.body.add_op(self.emit.block, op.kind.clone(), [index], types, location);
         self.emit.body.op_mut(new).attributes = super::without_shardings(&op.attributes);
         for branch in 0..op.regions.len() {
-            self.into_region(new, |this| {
+            self.within_region(new, |this| {
                 let results = this.region(id, branch, &[])?;
                 this.yielded(&results, &layouts)
             })?;
@@ -129,7 +129,7 @@ impl<'m> Partitioner<'m> {
     }
 
     /// Adds a region to an operation and does something in it.
-    fn into_region<T>(&mut self, op: OpId, inside: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    fn within_region<T>(&mut self, op: OpId, inside: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let region = self.emit.body.add_region(Some(op));
         let outer = std::mem::replace(&mut self.emit.block, self.emit.body.add_block(region));
         self.moved.push(Default::default());

@@ -94,9 +94,9 @@ pub(super) fn rule(
         Op::Constant(_) | Op::Iota(_) => rule.alike(rank, |_| true),
         Op::BroadcastInDim(o) => {
             let to = list(&o.broadcast_dimensions);
-            for dim in 0..rank {
+            for (dim, size) in results[0].iter().enumerate() {
                 let from = to.iter().position(|j| *j == dim);
-                let from = from.filter(|i| operands[0][*i] == results[0][dim]);
+                let from = from.filter(|i| operands[0][*i] == *size);
                 rule.factor(from.map(|i| (0, i)), [(0, dim)]);
             }
         }

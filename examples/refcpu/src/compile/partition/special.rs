@@ -11,6 +11,9 @@ use pjrt_stablehlo::ir::{
     TensorType, ops,
 };
 
+/// Sums of arrays of one element type within the same groups, each with the layout that it is to have.
+type SumsAlike = (ElementType, Vec<Vec<usize>>, Vec<(Part, Layout)>);
+
 impl<'m> Partitioner<'m> {
     /// A value that is split as an operation says; unless it cannot be.
     pub(super) fn constraint(&mut self, op: &Operation, sharding: &TensorSharding) -> Result<()> {
@@ -61,8 +64,7 @@ impl<'m> Partitioner<'m> {
 
     /// Where the next operation asks for a sum, those that the ones right after it ask for are made in the same exchange.
     pub(super) fn sum_together(&mut self, ops: &[OpId]) -> Result<()> {
-        // Of one element type, within the same groups.
-        let mut alike: Vec<(ElementType, Vec<Vec<usize>>, Vec<(Part, Layout)>)> = vec![];
+        let mut alike: Vec<SumsAlike> = vec![];
         for (i, id) in ops.iter().enumerate() {
             if i > 0 && alike.is_empty() {
                 return Ok(());
