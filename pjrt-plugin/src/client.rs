@@ -22,6 +22,7 @@ use crate::memory::Memory;
 use crate::options::{OptionSpec, Options};
 use crate::program::{Program, ProgramFormat};
 use crate::promise::{Pending, promise};
+use crate::shape::Shape;
 use crate::topology::Topology;
 
 /// A plugin: options, devices, compilation, execution, upload (`PJRT_Client`).
@@ -387,7 +388,7 @@ fn through_host<C: PjrtClient>(
 ) -> Result<Pending<C::Buffer>> {
     let (client, place, layout) = (to.client.share()?, to.place, to.layout.cloned());
     let (promise, pending) = promise();
-    let copy = CopyToHost::collected(from.element_type, from.dims.to_vec(), move |bytes| {
+    let copy = CopyToHost::collected(Shape::new(from.element_type, from.dims)?, move |bytes| {
         let upload = |bytes| {
             let data = HostBuffer::from_vec(element_type, dims, bytes)?;
             client.client.buffer_from_host(data, place.placement(&client, layout.as_ref())?)

@@ -99,12 +99,14 @@ impl Event {
 
     /// Whether it is complete, with or without an error. Never waits.
     #[must_use]
+    #[inline]
     pub fn is_ready(&self) -> bool {
         self.0.as_ref().is_none_or(|state| state.phase.load(Ordering::Acquire) != PENDING)
     }
 
     /// The same event; one that is complete without an error costs nothing to keep.
     #[must_use]
+    #[inline]
     pub(crate) fn settled(&self) -> Self {
         match &self.0 {
             Some(state) if state.phase.load(Ordering::Acquire) != OK => Self(Some(Arc::clone(state))),
@@ -112,7 +114,14 @@ impl Event {
         }
     }
 
+    /// Whether it is complete without an error.
+    #[inline]
+    pub(crate) fn is_ok(&self) -> bool {
+        self.0.as_ref().is_none_or(|state| state.phase.load(Ordering::Acquire) == OK)
+    }
+
     /// Whether it is known to be complete without an error, without looking far.
+    #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         self.0.is_none()
     }

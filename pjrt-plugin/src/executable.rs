@@ -47,8 +47,8 @@ pub trait PjrtExecutable: Send + Sync + 'static {
         None
     }
 
-    /// The program after optimisation, in a format that hosts read (`PJRT_Executable_OptimizedProgram`). `None`: the
-    /// program as it came.
+    /// The program after optimisation (`PJRT_Executable_OptimizedProgram`). `None`: the program as it came. Hosts read `mlir`
+    /// and `hlo_with_config`; of `hlo` the SDK makes the latter.
     fn optimized_program(&self) -> Option<Program> {
         None
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::abi::guard;
+use crate::by_device::ByDevice;
 use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
@@ -11,7 +12,7 @@ use crate::event::{Event, EventSource, after};
 use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
 use crate::launch::{Launch, Outputs};
-use crate::storage::{Held, Taken};
+use crate::storage::{BufferState, Claim, Held};
 
 /// One launch of a program on all of its devices (`PJRT_LoadedExecutable_Execute`).
 ///
@@ -20,11 +21,99 @@ use crate::storage::{Held, Taken};
 /// or a queue. An input that is in error fails it without the author's doing.
 pub struct Execution<C: PjrtClient> {
     launch: Launched<C::Buffer>,
-    /// Those of the first device, then those of the second, and so on.
-    inputs: Vec<Held<C::Buffer>>,
-    /// Whether the data of all inputs was there from the start.
-    settled: bool,
+    inputs: Inputs<C::Buffer>,
     target: Target,
+}
+
+/// What an execution reads: the inputs of the first device, then those of the second, and so on.
+pub(crate) enum Inputs<B> {
+    /// Storage and data of all are there, as they nearly always are.
+    Ready(Vec<Input<B>>),
+    /// Some wait.
+    Held(Vec<Held<B>>),
+}
+
+impl<B> Inputs<B> {
+    #[inline]
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
+        Self::Ready(Vec::with_capacity(capacity))
+    }
+
+    /// Takes a share of a buffer; its own, if it is donated.
+    ///
+    /// # Errors
+    ///
+    /// If the buffer is deleted or donated.
+    #[inline]
+    pub(crate) fn push(&mut self, buffer: &BufferState<B>, donated: bool) -> Result<()> {
+        if !donated
+            && let Self::Ready(inputs) = self
+            && let Some(storage) = buffer.share_if_ready()
+        {
+            inputs.push(Input { storage, donated });
+            return Ok(());
+        }
+        self.push_other(buffer, donated)
+    }
+
+    #[cold]
+    fn push_other(&mut self, buffer: &BufferState<B>, donated: bool) -> Result<()> {
+        if let Self::Ready(inputs) = self {
+            if let Some(storage) = buffer.take_if_ready(donated)? {
+                inputs.push(Input { storage, donated });
+                return Ok(());
+            }
+            *self = Self::Held(self.take().into_held());
+        }
+        if let Self::Held(inputs) = self {
+            inputs.push(if donated { buffer.donate() } else { buffer.share() }?);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::Ready(Vec::new()))
+    }
+
+    /// As they are held where some wait.
+    pub(crate) fn into_held(self) -> Vec<Held<B>> {
+        let held = |Input { storage, donated }| Held {
+            claim: Claim::Storage(storage),
+            allocated: Event::ready(),
+            ready: Event::ready(),
+            donated,
+        };
+        match self {
+            Self::Ready(inputs) => inputs.into_iter().map(held).collect(),
+            Self::Held(inputs) => inputs,
+        }
+    }
+
+    /// Those that have storage. By the time that this is called, all have.
+    #[inline]
+    fn into_inputs(self) -> Vec<Input<B>> {
+        let input = |held: Held<B>| Some(Input { storage: held.claim.redeem().ok()?, donated: held.donated });
+        match self {
+            Self::Ready(inputs) => inputs,
+            Self::Held(inputs) => inputs.into_iter().filter_map(input).collect(),
+        }
+    }
+
+    /// Those of which some wait; none if none does.
+    #[inline]
+    fn held(&self) -> &[Held<B>] {
+        match self {
+            Self::Ready(_) => &[],
+            Self::Held(inputs) => inputs,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Ready(inputs) => inputs.len(),
+            Self::Held(inputs) => inputs.len(),
+        }
+    }
 }
 
 /// Where and how an execution runs.
@@ -42,22 +131,43 @@ pub struct ReadyExecution<C: PjrtClient> {
     pending: Vec<Event>,
 }
 
-/// An input of an execution.
-pub enum Input<B> {
-    /// Storage that others may hold too: to be read only.
-    Shared(Arc<B>),
-    /// Storage that the execution consumes: results may be written into it.
-    Donated(B),
+/// An input of an execution: storage to be read, or to be consumed.
+pub struct Input<B> {
+    storage: Arc<B>,
+    donated: bool,
 }
 
 impl<B> Input<B> {
     /// The storage, for reading.
     #[must_use]
     pub fn get(&self) -> &B {
-        match self {
-            Self::Shared(storage) => storage,
-            Self::Donated(storage) => storage,
+        &self.storage
+    }
+
+    /// Whether the execution consumes it: the host has donated it, and nobody else holds it.
+    #[must_use]
+    pub fn is_donated(&self) -> bool {
+        // The buffer has given its share up, so there can be fewer others from now on, but not more.
+        self.donated && Arc::strong_count(&self.storage) == 1
+    }
+
+    /// The storage itself, into which results may be written, if the execution consumes it.
+    ///
+    /// # Errors
+    ///
+    /// The input, if others may hold its storage too.
+    pub fn into_donated(self) -> Result<B, Self> {
+        let Self { storage, donated } = self;
+        if !donated {
+            return Err(Self { storage, donated });
         }
+        Arc::try_unwrap(storage).map_err(|storage| Self { storage, donated })
+    }
+
+    /// A share of the storage, for reading.
+    #[must_use]
+    pub fn into_shared(self) -> Arc<B> {
+        self.storage
     }
 }
 
@@ -77,17 +187,17 @@ pub struct Completion {
 }
 
 impl<C: PjrtClient> Execution<C> {
+    #[inline]
     pub(crate) fn new(
-        inputs: Vec<Held<C::Buffer>>,
+        inputs: Inputs<C::Buffer>,
         target: Target,
         num_outputs: usize,
     ) -> (Self, Arc<Launch<C::Buffer>>) {
         let launch = Arc::new(Launch::new(target.devices.len(), num_outputs));
-        let settled = inputs.iter().all(Held::is_settled);
-        (Self { launch: Launched(Some(Arc::clone(&launch))), inputs, settled, target }, launch)
+        (Self { launch: Launched(Some(Arc::clone(&launch))), inputs, target }, launch)
     }
 
-    /// The devices that it runs on, in the order of the outer vectors of inputs and outputs: as a rule all of those that the
+    /// The devices that it runs on, in the order of the lists of inputs and outputs: as a rule all of those that the
     /// program was loaded for and this process has; one of them if the host launches them one by one.
     #[must_use]
     pub fn devices(&self) -> &[DeviceId] {
@@ -124,12 +234,13 @@ impl<C: PjrtClient> Execution<C> {
         self.when(|held| [held.allocated.clone(), Event::ready()], run);
     }
 
+    #[inline]
     fn when(
         self,
         events: impl Fn(&Held<C::Buffer>) -> [Event; 2],
         run: impl FnOnce(ReadyExecution<C>) + Send + 'static,
     ) {
-        if self.settled {
+        if let Inputs::Ready(_) = self.inputs {
             return run(ReadyExecution { execution: self, pending: Vec::new() });
         }
         let start = move |execution: Self| match execution.input_error() {
@@ -137,7 +248,7 @@ impl<C: PjrtClient> Execution<C> {
             None => run(ReadyExecution::new(execution)),
         };
         let waiting: Vec<Event> =
-            self.inputs.iter().flat_map(&events).filter(|event| !event.is_ready()).collect();
+            self.inputs.held().iter().flat_map(&events).filter(|event| !event.is_ready()).collect();
         if waiting.is_empty() {
             start(self);
         } else {
@@ -151,7 +262,7 @@ impl<C: PjrtClient> Execution<C> {
     ///
     /// The execution itself, if some input is not ready or is in error.
     pub fn try_ready(self) -> Result<ReadyExecution<C>, Self> {
-        if self.inputs.iter().all(|held| matches!(held.outcome(), Some(Ok(())))) {
+        if self.inputs.held().iter().all(|held| matches!(held.outcome(), Some(Ok(())))) {
             Ok(ReadyExecution::new(self))
         } else {
             Err(self)
@@ -163,25 +274,27 @@ impl<C: PjrtClient> Execution<C> {
         self.launch.finish(Err(error), Event::ready());
     }
 
-    /// The inputs of each device.
-    fn by_device<'a>(&self, inputs: &'a [Held<C::Buffer>]) -> impl Iterator<Item = &'a [Held<C::Buffer>]> {
-        let num_devices = self.target.devices.len();
-        let num_arguments = inputs.len() / num_devices.max(1);
-        (0..num_devices).map(move |device| &inputs[device * num_arguments..(device + 1) * num_arguments])
-    }
-
     /// The error of the first input that has one.
+    #[inline]
     pub(crate) fn input_error(&self) -> Option<Error> {
-        if self.settled {
-            return None;
-        }
-        self.inputs.iter().find_map(|held| held.outcome()?.err())
+        self.inputs.held().iter().find_map(|held| held.outcome()?.err())
     }
+}
+
+/// Deals elements out to devices, the same number to each.
+#[inline]
+fn deal<T>(elements: Vec<T>, num_devices: usize) -> ByDevice<Vec<T>> {
+    if num_devices == 1 {
+        return ByDevice::one(elements);
+    }
+    let each = elements.len() / num_devices.max(1);
+    let mut elements = elements.into_iter();
+    (0..num_devices).map(|_| elements.by_ref().take(each).collect()).collect()
 }
 
 impl<C: PjrtClient> ReadyExecution<C> {
     fn new(execution: Execution<C>) -> Self {
-        let pending = execution.inputs.iter().filter(|held| !held.ready.is_ready());
+        let pending = execution.inputs.held().iter().filter(|held| !held.ready.is_ready());
         let pending = pending.map(|held| held.ready.clone()).collect();
         Self { execution, pending }
     }
@@ -213,40 +326,27 @@ impl<C: PjrtClient> ReadyExecution<C> {
     /// When the data of each input is there, by device and argument, until [`take_inputs`](Self::take_inputs). Of use
     /// after [`Execution::when_allocated`] only.
     #[must_use]
-    pub fn ready_events(&self) -> Vec<Vec<Event>> {
-        let ready = |held: &Held<C::Buffer>| held.ready.clone();
-        let by_device = self.execution.by_device(&self.execution.inputs);
-        by_device.map(|inputs| inputs.iter().map(ready).collect()).collect()
+    pub fn ready_events(&self) -> ByDevice<Vec<Event>> {
+        let Execution { inputs, target, .. } = &self.execution;
+        let events = match inputs {
+            Inputs::Ready(_) => vec![Event::ready(); inputs.len()],
+            Inputs::Held(inputs) => inputs.iter().map(|held| held.ready.clone()).collect(),
+        };
+        deal(events, target.devices.len())
     }
 
-    /// The inputs, by device and argument; a second call gives none. A donated input of which nobody else holds the storage
-    /// comes as [`Input::Donated`].
+    /// The inputs, by device and argument; a second call gives none.
     #[must_use]
-    pub fn take_inputs(&mut self) -> Vec<Vec<Input<C::Buffer>>> {
-        let num_devices = self.execution.target.devices.len();
-        let all = std::mem::take(&mut self.execution.inputs);
-        let num_arguments = all.len() / num_devices.max(1);
-        let mut all = all.into_iter();
-        let device = |_| {
-            let mut inputs = Vec::with_capacity(num_arguments);
-            // Every input has storage here, so none is left out.
-            for held in all.by_ref().take(num_arguments) {
-                if held.donated {
-                    inputs.extend(Input::of(held));
-                } else if let Ok(storage) = held.claim.redeem() {
-                    // Nearly all are shared. By the other way each would move the size of whole storage several times.
-                    inputs.push(Input::Shared(storage));
-                }
-            }
-            inputs
-        };
-        (0..num_devices).map(device).collect()
+    #[inline]
+    pub fn take_inputs(&mut self) -> ByDevice<Vec<Input<C::Buffer>>> {
+        deal(self.execution.inputs.take().into_inputs(), self.execution.target.devices.len())
     }
 
     /// The outputs, by device and output, with their data.
     ///
     /// If their number is wrong, all outputs get an INTERNAL error.
-    pub fn complete(mut self, outputs: Vec<Vec<C::Buffer>>) {
+    #[inline]
+    pub fn complete(mut self, outputs: ByDevice<Vec<C::Buffer>>) {
         // The inputs of a device that orders its work itself can turn out to be in error only now.
         let pending = std::mem::take(&mut self.pending);
         if pending.is_empty() {
@@ -260,7 +360,7 @@ impl<C: PjrtClient> ReadyExecution<C> {
     ///
     /// `enqueue` takes the completion to where the work is done. It runs before anyone learns of the outputs, so that a
     /// device that works in order gets this program before those that read what it makes.
-    pub fn allocated(mut self, outputs: Vec<Vec<C::Buffer>>, enqueue: impl FnOnce(Completion)) {
+    pub fn allocated(mut self, outputs: ByDevice<Vec<C::Buffer>>, enqueue: impl FnOnce(Completion)) {
         let (source, ready) = Event::pending();
         let inputs = std::mem::take(&mut self.pending);
         enqueue(Completion { source, inputs });
@@ -270,15 +370,6 @@ impl<C: PjrtClient> ReadyExecution<C> {
     /// Puts an error into the outputs.
     pub fn fail(self, error: Error) {
         self.execution.fail(error);
-    }
-}
-
-impl<B> Input<B> {
-    fn of(held: Held<B>) -> Option<Self> {
-        Some(match held.take().ok()? {
-            Taken::Shared(storage) => Self::Shared(storage),
-            Taken::Whole(storage) => Self::Donated(storage),
-        })
     }
 }
 
@@ -299,6 +390,7 @@ impl Completion {
 struct Launched<B>(Option<Arc<Launch<B>>>);
 
 impl<B> Launched<B> {
+    #[inline]
     fn finish(&mut self, outputs: Result<Outputs<B>>, ready: Event) {
         if let Some(launch) = self.0.take() {
             launch.finish(outputs, ready);
@@ -329,7 +421,7 @@ impl<C: PjrtClient> fmt::Debug for ReadyExecution<C> {
 
 impl<B> fmt::Debug for Input<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if matches!(self, Self::Shared(_)) { "Input::Shared" } else { "Input::Donated" })
+        write!(f, "Input({})", if self.donated { "donated" } else { "shared" })
     }
 }
 

@@ -1,13 +1,14 @@
 //! Host memory that a plugin reads from or writes to, and gives back.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::abi::guard;
 use crate::abi::host_memory::{HostBytes, HostBytesMut};
 use crate::element_type::ElementType;
 use crate::error::{Error, Result};
 use crate::event::EventSource;
-use crate::layout::dense_size;
+use crate::shape::Shape;
 use crate::strided::Strided;
 
 /// Host memory to read, for an upload (`PJRT_Client_BufferFromHostBuffer`): an array with an element type, dimensions
@@ -17,8 +18,7 @@ use crate::strided::Strided;
 /// that the host lends only for the duration of the call has been copied before.
 pub struct HostBuffer {
     bytes: Bytes,
-    element_type: ElementType,
-    dims: Vec<i64>,
+    shape: Arc<Shape>,
     /// `None` if the array is dense and row-major.
     strided: Option<Strided>,
     may_alias: bool,
@@ -31,16 +31,15 @@ enum Bytes {
 }
 
 impl HostBuffer {
-    /// `bytes` spans exactly the array: `strided`'s extent, or the dense size. Dimensions are not negative.
+    /// `bytes` spans exactly the array: `strided`'s extent, or the dense size.
     pub(crate) fn lent(
         bytes: HostBytes,
-        element_type: ElementType,
-        dims: Vec<i64>,
+        shape: Arc<Shape>,
         strided: Option<Strided>,
         may_alias: bool,
         released: EventSource,
     ) -> Self {
-        Self { bytes: Bytes::Lent(bytes), element_type, dims, strided, may_alias, released: Some(released) }
+        Self { bytes: Bytes::Lent(bytes), shape, strided, may_alias, released: Some(released) }
     }
 
     /// An array in memory of the plugin's own; `dense` is row-major.
@@ -49,21 +48,19 @@ impl HostBuffer {
     ///
     /// INVALID_ARGUMENT if `dense` has not the size of the array.
     pub fn from_vec(element_type: ElementType, dims: Vec<i64>, dense: Vec<u8>) -> Result<Self> {
-        let size = dense_size(&dims, element_type.byte_size())?;
+        Self::dense(Shape::new(element_type, &dims)?, dense)
+    }
+
+    /// As [`from_vec`](Self::from_vec).
+    pub(crate) fn dense(shape: Arc<Shape>, dense: Vec<u8>) -> Result<Self> {
+        let size = shape.host_size();
         if dense.len() != size {
             return Err(Error::invalid_argument(format!(
-                "{} bytes are not an array {element_type}{dims:?}, which has {size}",
+                "{} bytes are not an array {shape}, which has {size}",
                 dense.len()
             )));
         }
-        Ok(Self {
-            bytes: Bytes::Copied(dense),
-            element_type,
-            dims,
-            strided: None,
-            may_alias: true,
-            released: None,
-        })
+        Ok(Self { bytes: Bytes::Copied(dense), shape, strided: None, may_alias: true, released: None })
     }
 
     fn bytes(&self) -> &[u8] {
@@ -76,19 +73,19 @@ impl HostBuffer {
     /// The type of the elements. Types of less than a byte are unpacked: one byte per element.
     #[must_use]
     pub fn element_type(&self) -> ElementType {
-        self.element_type
+        self.shape.element_type
     }
 
     /// The dimensions, none of them negative.
     #[must_use]
     pub fn dims(&self) -> &[i64] {
-        &self.dims
+        self.shape.dims()
     }
 
     /// How many bytes the array takes when it is dense.
     #[must_use]
     pub fn dense_size(&self) -> usize {
-        self.dims.iter().map(|dim| *dim as usize).product::<usize>() * self.element_type.byte_size()
+        self.shape.host_size()
     }
 
     /// Whether it is row-major without gaps.
@@ -112,9 +109,8 @@ impl HostBuffer {
         let size = self.dense_size();
         if dense.len() != size {
             return Err(Error::invalid_argument(format!(
-                "an array {}{:?} of {size} bytes does not fit into {} bytes",
-                self.element_type,
-                self.dims,
+                "an array {} of {size} bytes does not fit into {} bytes",
+                self.shape,
                 dense.len()
             )));
         }
@@ -170,7 +166,7 @@ impl Drop for HostBuffer {
 
 impl fmt::Debug for HostBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HostBuffer({}{:?})", self.element_type, self.dims)
+        write!(f, "HostBuffer({})", self.shape)
     }
 }
 
@@ -178,8 +174,7 @@ impl fmt::Debug for HostBuffer {
 /// fails it with an INTERNAL error.
 pub struct CopyToHost {
     target: Target,
-    element_type: ElementType,
-    dims: Vec<i64>,
+    shape: Arc<Shape>,
     /// `None` if the host wants the array dense and row-major.
     strided: Option<Strided>,
     done: Option<Done>,
@@ -202,25 +197,21 @@ impl CopyToHost {
     /// `bytes` spans exactly the array: `strided`'s extent, or the dense size.
     pub(crate) fn lent(
         bytes: HostBytesMut,
-        element_type: ElementType,
-        dims: Vec<i64>,
+        shape: Arc<Shape>,
         strided: Option<Strided>,
         done: EventSource,
     ) -> Self {
-        Self { target: Target::Lent(bytes), element_type, dims, strided, done: Some(Done::Event(done)) }
+        Self { target: Target::Lent(bytes), shape, strided, done: Some(Done::Event(done)) }
     }
 
     /// A copy into memory of the SDK's own: `receiver` gets the dense row-major bytes.
     pub(crate) fn collected(
-        element_type: ElementType,
-        dims: Vec<i64>,
+        shape: Arc<Shape>,
         receiver: impl FnOnce(Result<Vec<u8>>) + Send + 'static,
     ) -> Self {
-        let size = dense_size(&dims, element_type.byte_size()).unwrap_or(0);
         Self {
-            target: Target::Collected(vec![0; size]),
-            element_type,
-            dims,
+            target: Target::Collected(vec![0; shape.host_size()]),
+            shape,
             strided: None,
             done: Some(Done::Receiver(Box::new(receiver))),
         }
@@ -229,19 +220,19 @@ impl CopyToHost {
     /// The type of the elements. Types of less than a byte are wanted unpacked: one byte per element.
     #[must_use]
     pub fn element_type(&self) -> ElementType {
-        self.element_type
+        self.shape.element_type
     }
 
     /// The dimensions.
     #[must_use]
     pub fn dims(&self) -> &[i64] {
-        &self.dims
+        self.shape.dims()
     }
 
     /// How many bytes the array takes when it is dense.
     #[must_use]
     pub fn dense_size(&self) -> usize {
-        self.dims.iter().map(|dim| *dim as usize).product::<usize>() * self.element_type.byte_size()
+        self.shape.host_size()
     }
 
     /// The memory to fill, if the host wants the array dense and row-major. What it holds before is unspecified.
@@ -266,10 +257,9 @@ impl CopyToHost {
         let size = self.dense_size();
         if dense_row_major.len() != size {
             let error = Error::internal(format!(
-                "the device gave {} bytes for an array {}{:?}, which has {size}",
+                "the device gave {} bytes for an array {}, which has {size}",
                 dense_row_major.len(),
-                self.element_type,
-                self.dims
+                self.shape
             ));
             return self.fail(error);
         }
@@ -315,6 +305,6 @@ impl Drop for CopyToHost {
 
 impl fmt::Debug for CopyToHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CopyToHost({}{:?})", self.element_type, self.dims)
+        write!(f, "CopyToHost({})", self.shape)
     }
 }

@@ -1,12 +1,13 @@
 //! A launch, where an execution and the buffers of its outputs meet.
 
+use crate::by_device::ByDevice;
 use crate::error::{Error, Result};
 use crate::event::{Event, EventSource};
 use crate::storage::Slot;
 use crate::sync::{Arc, Mutex, lock};
 
 /// What an author gives: by device and output.
-pub(crate) type Outputs<B> = Vec<Vec<B>>;
+pub(crate) type Outputs<B> = ByDevice<Vec<B>>;
 
 /// Where an execution and the buffers of its outputs meet. The execution may finish before the host's buffers are made
 /// (then they are made ready, with nothing to wait for) or after (then it fills them).
@@ -51,11 +52,13 @@ pub(crate) enum Outcome<B> {
 }
 
 impl<B> Launch<B> {
+    #[inline]
     pub(crate) fn new(num_devices: usize, num_outputs: usize) -> Self {
         Self { progress: Mutex::new(Progress::Running), num_devices, num_outputs }
     }
 
     /// Says how to make the host's buffers. To be called once, when the author's `execute` has returned.
+    #[inline]
     pub(crate) fn attach(&self) -> Outcome<B> {
         let mut progress = lock(&self.progress);
         match std::mem::replace(&mut *progress, Progress::Over) {
@@ -73,6 +76,7 @@ impl<B> Launch<B> {
     }
 
     /// The execution has finished: fills the buffers, or leaves what it gives to them. Only the first time counts.
+    #[inline]
     pub(crate) fn finish(&self, outputs: Result<Outputs<B>>, ready: Event) {
         let outputs = outputs.and_then(|outputs| self.check(outputs));
         let mut progress = lock(&self.progress);
@@ -102,6 +106,7 @@ impl<B> Launch<B> {
         }
     }
 
+    #[inline]
     fn check(&self, outputs: Outputs<B>) -> Result<Outputs<B>> {
         if outputs.len() == self.num_devices && outputs.iter().all(|device| device.len() == self.num_outputs)
         {
@@ -111,7 +116,7 @@ impl<B> Launch<B> {
             "the program has {} outputs on each of {} devices, but the plugin gave {:?}",
             self.num_outputs,
             self.num_devices,
-            outputs.iter().map(Vec::len).collect::<Vec<_>>()
+            outputs.iter().map(Vec::len).collect::<ByDevice<_>>()
         )))
     }
 }

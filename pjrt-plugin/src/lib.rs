@@ -143,7 +143,7 @@
 //!   that order work themselves, and [`promise`](promise::promise()) for uploads that take time.
 //! * **Memory that the host can read**: [`Memory::host_accessible`] and [`PjrtBuffer::host_bytes`]; uploads then need not
 //!   copy either ([`HostBuffer::may_alias`]).
-//! * **Donation**: [`PjrtExecutable::donated_parameters`] and [`Input::Donated`].
+//! * **Donation**: [`PjrtExecutable::donated_parameters`] and [`Input::into_donated`].
 //! * **Callbacks into the host** (JAX's `pure_callback`, `jax.debug.print`): [`Execution::host_callbacks`].
 //! * **Several devices**: [`PjrtClient::devices`]; an execution carries all of its devices at once.
 //! * **Several processes**: [`ClientConfig`] has the process's number and the [`KeyValueStore`] that they share.
@@ -176,6 +176,7 @@ compile_error!(
 mod abi;
 pub mod attributes;
 pub mod buffer;
+mod by_device;
 mod callbacks;
 pub mod client;
 pub mod compile_options;
@@ -199,6 +200,7 @@ pub mod program;
 pub mod promise;
 mod proto;
 mod serialized;
+mod shape;
 pub mod stats;
 mod storage;
 mod strided;
@@ -208,6 +210,7 @@ pub mod topology;
 pub use crate::abi::table::{api_table, api_table_with};
 pub use crate::attributes::{AttributeValue, PluginAttributes};
 pub use crate::buffer::PjrtBuffer;
+pub use crate::by_device::ByDevice;
 pub use crate::client::{
     BufferRef, ClientConfig, CompileRequest, DeserializeRequest, PjrtClient, Placement, ProcessInfo,
     ProcessState,

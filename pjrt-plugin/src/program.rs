@@ -3,6 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use prost::Message;
+
+use crate::ext::Sharding;
+use crate::proto::{HloModule, HloModuleConfig, HloModuleWithConfig, OpSharding, ProgramShape, Shape};
+
 /// How the bytes of a program are to be read (`PJRT_Program`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProgramFormat {
@@ -60,10 +65,103 @@ impl Program {
     pub fn code(&self) -> &[u8] {
         &self.code
     }
+
+    /// The same program, saying how its parameters and outputs are divided among its partitions. PyTorch/XLA does not know
+    /// the [Shardings](crate::ext::Shardings) extension and looks for this in the optimised program
+    /// ([`optimized_program`](crate::PjrtExecutable::optimized_program)); without it, it takes what one partition has
+    /// of an output for the whole. Programs of another format than `hlo` stay as they are.
+    #[must_use]
+    pub fn with_shardings(&self, parameters: &[Sharding], outputs: &[Sharding]) -> Self {
+        if self.format != ProgramFormat::Hlo {
+            return self.clone();
+        }
+        let Ok(module) = HloModule::decode(self.code()) else { return self.clone() };
+        let shape = ProgramShape::decode(&*module.host_program_shape).unwrap_or_default();
+        let [whole] = &of_shapes(std::slice::from_ref(&shape.result.unwrap_or_default()), outputs)[..] else {
+            return self.clone();
+        };
+        let shardings = HloModule {
+            host_program_shape: Vec::new(),
+            spmd_output_sharding: Some(whole.clone()),
+            spmd_parameters_shardings: of_shapes(&shape.parameters, parameters),
+        };
+        // A message's encoding, continued by that of others of its fields, is that of a message with all of them.
+        let mut code = self.code.to_vec();
+        shardings.encode(&mut code).expect("a vector grows");
+        Self::new(self.format, code)
+    }
+
+    /// The same program in a format that hosts read as an optimised one: they send `hlo`, but do not take it back.
+    pub(crate) fn as_optimized(&self) -> Self {
+        if self.format != ProgramFormat::Hlo {
+            return self.clone();
+        }
+        // The configuration of a program that was not configured is the layouts in which it says that it has its arrays.
+        let shape = HloModule::decode(self.code()).map(|module| module.host_program_shape);
+        let config = shape.ok().map(|entry_computation_layout| HloModuleConfig { entry_computation_layout });
+        let with_config = HloModuleWithConfig { hlo_module: self.code.to_vec(), config };
+        Self::new(ProgramFormat::HloWithConfig, with_config.encode_to_vec())
+    }
+}
+
+/// The shardings of arrays as those of these shapes, which may be tuples of them.
+fn of_shapes(shapes: &[Shape], arrays: &[Sharding]) -> Vec<OpSharding> {
+    /// `PrimitiveType` and `OpSharding.Type`.
+    const TUPLE_SHAPE: u32 = 13;
+    const TUPLE_SHARDING: i32 = 2;
+    let all = || arrays.iter().map(Sharding::to_proto).collect();
+    match shapes {
+        [shape] if shape.element_type == TUPLE_SHAPE => {
+            vec![OpSharding { r#type: TUPLE_SHARDING, tuple_shardings: all(), ..OpSharding::default() }]
+        }
+        _ => all(),
+    }
 }
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Program({}, {} bytes)", self.format.name(), self.code.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_get_hlo_back_with_its_configuration() {
+        let shape = vec![0x12, 0x00];
+        let module = HloModule { host_program_shape: shape.clone(), ..HloModule::default() }.encode_to_vec();
+        let sent = Program::new(ProgramFormat::Hlo, module.clone());
+        let optimized = sent.as_optimized();
+        assert_eq!(optimized.format(), ProgramFormat::HloWithConfig);
+        let read = HloModuleWithConfig::decode(optimized.code()).unwrap();
+        assert_eq!(read.hlo_module, module);
+        assert_eq!(read.config.unwrap().entry_computation_layout, shape);
+        assert_eq!(optimized.as_optimized(), optimized);
+    }
+    #[test]
+    fn shardings_of_a_tuple_are_a_tuple_of_shardings() {
+        let array = Shape { element_type: 11, dimensions: vec![4], ..Shape::default() };
+        let sent = |result: Shape| {
+            let shape = ProgramShape { parameters: vec![array.clone()], result: Some(result) };
+            let module = HloModule { host_program_shape: shape.encode_to_vec(), ..HloModule::default() };
+            Program::new(ProgramFormat::Hlo, module.encode_to_vec())
+        };
+        let halves = Sharding::Tiled {
+            tile_assignment_dimensions: vec![2],
+            tile_assignment_devices: vec![0, 1],
+            replicate_on_last_tile_dim: false,
+        };
+        let read = |program: &Program| {
+            let said = program.with_shardings(&[Sharding::Replicated], std::slice::from_ref(&halves));
+            HloModule::decode(said.code()).unwrap()
+        };
+        let of_array = read(&sent(array.clone()));
+        assert_eq!(of_array.spmd_output_sharding, Some(halves.to_proto()));
+        assert_eq!(of_array.spmd_parameters_shardings, [Sharding::Replicated.to_proto()]);
+        let of_tuple = read(&sent(Shape { element_type: 13, ..Shape::default() }));
+        assert_eq!(of_tuple.spmd_output_sharding.unwrap().tuple_shardings, [halves.to_proto()]);
+        assert!(!of_tuple.host_program_shape.is_empty());
     }
 }

@@ -241,6 +241,8 @@ pub(crate) struct OpSharding {
     pub(crate) tile_assignment_dimensions: Vec<i64>,
     #[prost(int64, repeated, tag = "4")]
     pub(crate) tile_assignment_devices: Vec<i64>,
+    #[prost(message, repeated, tag = "5")]
+    pub(crate) tuple_shardings: Vec<OpSharding>,
     #[prost(bool, tag = "6")]
     pub(crate) replicate_on_last_tile_dim: bool,
     #[prost(int32, repeated, tag = "8")]
@@ -262,4 +264,43 @@ pub(crate) struct PartialProgram {
     pub(crate) version: String,
     #[prost(string, tag = "6")]
     pub(crate) program_name: String,
+}
+
+/// `HloModuleProto`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct HloModule {
+    /// An encoded [`ProgramShape`].
+    #[prost(bytes = "vec", tag = "4")]
+    pub(crate) host_program_shape: Vec<u8>,
+    #[prost(message, optional, tag = "12")]
+    pub(crate) spmd_output_sharding: Option<OpSharding>,
+    #[prost(message, repeated, tag = "14")]
+    pub(crate) spmd_parameters_shardings: Vec<OpSharding>,
+}
+
+/// `ProgramShapeProto`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ProgramShape {
+    #[prost(message, repeated, tag = "1")]
+    pub(crate) parameters: Vec<Shape>,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) result: Option<Shape>,
+}
+
+/// `HloModuleProtoWithConfig`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct HloModuleWithConfig {
+    /// An encoded [`HloModule`], with the fields that are left out there.
+    #[prost(bytes = "vec", tag = "1")]
+    pub(crate) hlo_module: Vec<u8>,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) config: Option<HloModuleConfig>,
+}
+
+/// `HloModuleConfigProto`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct HloModuleConfig {
+    /// A `ProgramShapeProto`.
+    #[prost(bytes = "vec", tag = "1")]
+    pub(crate) entry_computation_layout: Vec<u8>,
 }

@@ -156,6 +156,45 @@ impl<B> BufferState<B> {
         }
     }
 
+    /// A share for a reader, if storage and data are known to be there. Executions ask for those of all their arguments.
+    #[inline]
+    pub(crate) fn share_if_ready(&self) -> Option<Arc<B>> {
+        if !self.ready.is_ok() {
+            return None;
+        }
+        match &lock(&self.content).claim {
+            Ok(Claim::Storage(storage)) => Some(Arc::clone(storage)),
+            _ => None,
+        }
+    }
+
+    /// What an execution gets if storage and data are there: a share, or the buffer's own, which is donated from now on. Nothing
+    /// if they are not, or never will be.
+    #[cold]
+    pub(crate) fn take_if_ready(&self, donate: bool) -> Result<Option<Arc<B>>> {
+        if !(self.allocated.is_ok() && self.ready.is_ok()) {
+            return Ok(None);
+        }
+        let mut content = lock(&self.content);
+        if let Ok(claim @ Claim::Promised(_)) = &mut content.claim
+            && let Some(Ok(storage)) = claim.storage()
+        {
+            // It has arrived, so the way there is not needed any more.
+            *claim = Claim::Storage(storage);
+        }
+        match &content.claim {
+            Ok(Claim::Storage(storage)) => {
+                let storage = Arc::clone(storage);
+                if donate {
+                    content.claim = Err(Gone::Donated);
+                }
+                Ok(Some(storage))
+            }
+            Ok(Claim::Promised(_) | Claim::Failed(_)) => Ok(None),
+            Err(gone) => Err(gone.error()),
+        }
+    }
+
     /// A share for a reader.
     pub(crate) fn share(&self) -> Result<Held<B>> {
         match &lock(&self.content).claim {
@@ -270,29 +309,7 @@ impl<B> StoragePromise<B> {
     }
 }
 
-/// Storage as an execution gets it.
-pub(crate) enum Taken<B> {
-    /// Others may hold it, too.
-    Shared(Arc<B>),
-    /// The execution consumes it: nobody else has it.
-    Whole(B),
-}
-
 impl<B> Held<B> {
-    /// Gives the share up for the storage: for all of it, if it is donated and no other share is left.
-    pub(crate) fn take(self) -> Result<Taken<B>> {
-        let storage = self.claim.redeem()?;
-        if !self.donated {
-            return Ok(Taken::Shared(storage));
-        }
-        Ok(Arc::try_unwrap(storage).map_or_else(Taken::Shared, Taken::Whole))
-    }
-
-    /// Whether storage and data were there when this was taken, as they nearly always are.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.allocated.is_settled() && self.ready.is_settled()
-    }
-
     /// How the data came to be: nothing while it is not there.
     pub(crate) fn outcome(&self) -> Option<Result<()>> {
         match self.allocated.outcome()? {

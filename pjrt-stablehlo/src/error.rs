@@ -60,12 +60,26 @@ pub enum ErrorKind {
     TooLarge,
 }
 
+/// Bytes of a message, and of the name of an operation in front of it: programs have names and types of any length.
+const MAX_MESSAGE: usize = 1000;
+const MAX_NAME: usize = 100;
+
+/// A text without its middle where it has more than so many bytes.
+fn cut(text: String, most: usize) -> String {
+    if text.len() <= most {
+        return text;
+    }
+    let boundary =
+        |from: usize| (from..text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len());
+    format!("{} [...] {}", &text[..boundary(most * 2 / 3)], &text[boundary(text.len() - most / 3)..])
+}
+
 impl Error {
-    /// An error of this kind without place.
+    /// An error of this kind without place. A message that is too long to be read is cut in its middle.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Error {
             kind,
-            message: message.into(),
+            message: cut(message.into(), MAX_MESSAGE),
             offset: None,
             op: None,
             constraint: None,
@@ -82,7 +96,9 @@ impl Error {
     /// The same error with an operation and its location, unless it has one.
     pub fn in_op(mut self, op: impl Into<Str>, location: &Location) -> Self {
         if self.op.is_none() {
-            self.op = Some(op.into());
+            let op: Str = op.into();
+            let is_long = op.len() > MAX_NAME;
+            self.op = Some(if is_long { cut(op.to_string(), MAX_NAME).into() } else { op });
             self.location = location.clone();
         }
         self

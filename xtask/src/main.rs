@@ -22,6 +22,7 @@ mod packaged;
 mod run;
 mod sanitize;
 mod test;
+mod torch;
 mod venv;
 mod wheel;
 mod workspace;
@@ -44,6 +45,8 @@ enum Task {
     Wheel,
     /// Run a smoke test on refcpu under many releases of JAX, each in a virtual environment of its own
     TestHosts(host_matrix::Options),
+    /// Run programs of PyTorch/XLA on refcpu, and compare with PyTorch's own CPU device
+    TestTorch(torch::Options),
     /// Run JAX's own tests on refcpu, and compare with their outcomes on XLA's CPU backend
     JaxTests(jax_tests::Options),
     /// Measure the errors of refcpu's functions and of XLA's, and write docs/accuracy.md
@@ -60,7 +63,7 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Run the models of events, buffers and executions in every order of their threads
     Loom,
-    /// Run the SDK's tests, and the conformance kit on hello, under AddressSanitizer
+    /// Run the SDK's tests, and the conformance kit on hello and the accelerator, under AddressSanitizer
     Sanitize,
     /// Regenerate pjrt-sys from its C headers
     Bindgen {
@@ -87,6 +90,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Test(options) => return Ok(test::run(&options)),
         Task::Wheel => drop(wheel::build(wheel::Profile::Release, &workspace::root().join("dist"))?),
         Task::TestHosts(options) => return host_matrix::run(&options),
+        Task::TestTorch(options) => return torch::run(&options),
         Task::JaxTests(options) => return jax_tests::run(&options),
         Task::Accuracy(options) => return accuracy::run(&options),
         Task::TestLowerings(options) => return lowerings::run(&options),

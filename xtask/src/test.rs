@@ -181,14 +181,14 @@ fn conform() -> Result<Outcome> {
     Ok(total)
 }
 
-/// `cargo xtask corpus` in every form, and decomposed: only programs that are known to fail may.
+/// `cargo xtask corpus` in every form, decomposed, and split among devices: only programs that are known to fail may.
 fn corpus_programs() -> Result<Outcome> {
     if corpus::folder().is_none() && std::env::var_os("CI").is_some_and(|ci| ci == "true") {
         bail!("PJRT_CORPUS is not set: in CI it names the folder of the program corpus");
     }
     let known = workspace::root().join("examples/refcpu/examples/corpus/known_failures.txt");
     let mut outcome = Outcome::default();
-    for more in [&[][..], &["--decompose"]] {
+    for more in [&[][..], &["--decompose"], &["--split"]] {
         let (status, text) = watch(corpus::runner()?.arg("--known").arg(&known).args(more))?;
         // The table has a row per form and category: both, programs, passed, and how the others fared.
         let cell = |line: &str| line.split_whitespace().nth(3)?.parse::<u64>().ok();

@@ -2,9 +2,11 @@
 
 use pjrt_sys::{FieldLayout, SLOTS, STRUCTS, StructLayout};
 
+use super::functions::EXTENSION_FUNCTIONS;
+
 /// A fault.
 pub(crate) struct Fault {
-    /// The slot of the function, or `None` for `GetPjrtApi`.
+    /// The number of the function, or `None` for `GetPjrtApi`.
     pub(crate) slot: Option<usize>,
     pub(crate) conditions: Vec<Condition>,
     pub(crate) actions: Vec<Action>,
@@ -109,7 +111,7 @@ impl Fault {
             return Ok(Self { slot: None, conditions: Vec::new(), actions: vec![action] });
         }
         let slot = slot(function)?;
-        let args = SLOTS[slot].args;
+        let args = args_of(slot);
         let (mut conditions, mut actions) = (Vec::new(), Vec::new());
         while let Some(word) = words.next() {
             match word {
@@ -165,7 +167,19 @@ impl Fault {
 }
 
 fn slot(name: &str) -> Result<usize, String> {
-    SLOTS.iter().position(|slot| slot.name == name).ok_or_else(|| format!("there is no function {name}"))
+    (0..SLOTS.len() + EXTENSION_FUNCTIONS.len())
+        .find(|slot| name_of(*slot) == name)
+        .ok_or_else(|| format!("there is no function {name}"))
+}
+
+/// The name of a function: those of extensions are numbered after those of the table.
+pub(crate) fn name_of(slot: usize) -> &'static str {
+    SLOTS.get(slot).map_or_else(|| EXTENSION_FUNCTIONS[slot - SLOTS.len()].name, |slot| slot.name)
+}
+
+/// The struct that a function takes.
+pub(crate) fn args_of(slot: usize) -> &'static StructLayout {
+    SLOTS.get(slot).map_or_else(|| EXTENSION_FUNCTIONS[slot - SLOTS.len()].args, |slot| slot.args)
 }
 
 fn slot_of(word: Option<&str>) -> Result<usize, String> {

@@ -14,7 +14,13 @@
 
 #![allow(missing_docs, reason = "nobody depends on this library")]
 
+#[allow(unsafe_code, reason = "with `table`, what calls the foreign library")]
+mod extension;
 mod fault;
+/// What the language of faults knows.
+mod functions {
+    pub(crate) use cargo_pjrt::host::EXTENSION_FUNCTIONS;
+}
 #[allow(unsafe_code, reason = "with `table`, what calls the foreign library")]
 mod special;
 #[allow(unsafe_code, reason = "what calls the foreign library")]

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use pjrt_sys::*;
 
+use crate::fault::args_of;
 use crate::table::{FAULT, INNER, Mode, event, field, inner, on_ready, own_error, place, read, state, write};
 
 /// What happens in place of the call; `None` if the good plugin is asked after all.
@@ -116,7 +117,7 @@ pub(crate) unsafe fn after(
         // A host's struct of another version may lack the field.
         let has = |name: &str| place(args, &field(slot, name)).is_some();
         let lacks = matches!(name, "fresh" | "repeat" | "other_first" | "attribute")
-            && (words.iter().take(2).any(|word| SLOTS[slot].args.field(word).is_some() && !has(word))
+            && (words.iter().take(2).any(|word| args_of(slot).field(word).is_some() && !has(word))
                 || name == "attribute" && !has("num_attributes"));
         if lacks {
             return error;
@@ -129,8 +130,8 @@ pub(crate) unsafe fn after(
         };
         match name {
             // A plugin that was built with a later header: it writes a field that this struct does not have.
-            "write_past" if args.cast::<usize>().read() > SLOTS[slot].args.struct_size => {
-                args.add(SLOTS[slot].args.struct_size).write(1);
+            "write_past" if args.cast::<usize>().read() > args_of(slot).struct_size => {
+                args.add(args_of(slot).struct_size).write(1);
             }
             "fresh" if error.is_null() => {
                 let size = get(&words[1]) as usize * words[2].parse::<usize>().expect("a size");

@@ -10,10 +10,10 @@ use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pjrt_sys::*;
 
-use crate::fault::{Action, Condition, Fault, Path, Then, Value};
-use crate::special;
+use crate::fault::{Action, Condition, Fault, Path, Then, Value, args_of, name_of};
+use crate::{extension, special};
 
-type Function = unsafe extern "C" fn(*mut u8) -> *mut PJRT_Error;
+pub(crate) type Function = unsafe extern "C" fn(*mut u8) -> *mut PJRT_Error;
 
 pub(crate) struct Inner(pub(crate) *const PJRT_Api);
 // SAFETY: the table lives until the process ends, and does not change.
@@ -88,8 +88,11 @@ pub(crate) fn own_error(code: u32, message: impl Into<String>) -> *mut PJRT_Erro
 unsafe fn forward(slot: usize, args: *mut u8) -> *mut PJRT_Error {
     // SAFETY: the slot is a function of this type, or one that returns nothing, whose result is not used; see `call`.
     unsafe {
-        let function = INNER.0.byte_add(SLOTS[slot].offset).cast::<Option<Function>>().read();
-        function.expect("a slot of the good plugin")(args)
+        let function = match SLOTS.get(slot) {
+            Some(slot) => INNER.0.byte_add(slot.offset).cast::<Option<Function>>().read(),
+            None => extension::good(slot - SLOTS.len()),
+        };
+        function.expect("a function of the good plugin")(args)
     }
 }
 
@@ -148,7 +151,7 @@ const ERROR_FOR_EACH_PAYLOAD: usize = 132;
 /// # Safety
 ///
 /// The struct is that of the slot.
-unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
+pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
     // SAFETY: as the host calls.
     let object = unsafe { object_of(args) };
     let fault = FAULT.as_ref().filter(|fault| fault.slot == Some(slot));
@@ -169,7 +172,7 @@ unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
         }
         state.since.insert(slot);
         state.called.insert((slot, object));
-        if SLOTS[slot].name.ends_with("_Destroy") {
+        if name_of(slot).ends_with("_Destroy") {
             state.called.retain(|(_, of)| *of != object);
         }
         if slot == EVENT_DESTROY {
@@ -468,7 +471,7 @@ unsafe fn parts(error: *mut PJRT_Error) -> (u32, String) {
 }
 
 pub(crate) fn field(slot: usize, name: &str) -> Path {
-    let field = SLOTS[slot].args.field(name).copied().expect("a field of the struct");
+    let field = args_of(slot).field(name).copied().expect("a field of the struct");
     Path { field, then: Then::Nothing }
 }
 
@@ -543,6 +546,10 @@ unsafe extern "C" fn called_back(error: *mut PJRT_Error, user_arg: *mut c_void) 
 fn exported() -> PJRT_Api {
     // SAFETY: the good plugin's table.
     let mut table = table(unsafe { &*INNER.0 });
+    if FAULT.as_ref().and_then(|fault| fault.slot).is_some_and(|slot| slot >= SLOTS.len()) {
+        // SAFETY: the good plugin's chain.
+        table.extension_start = unsafe { extension::copies(table.extension_start, None) };
+    }
     let Some(Fault { slot: None, actions, .. }) = FAULT.as_ref() else { return table };
     let Some(Action::Special(name, words)) = actions.first() else { return table };
     let number = |word: &str| {
@@ -560,6 +567,11 @@ fn exported() -> PJRT_Api {
             let slot = SLOTS.iter().find(|slot| slot.name == words[0]).expect("a function");
             // SAFETY: the slot is a nullable function of the table.
             unsafe { (&raw mut table).byte_add(slot.offset).cast::<usize>().write(0) };
+        }
+        "extension_null" => {
+            // SAFETY: the good plugin's chain.
+            table.extension_start =
+                unsafe { extension::copies(table.extension_start, Some((&words[0], &words[1]))) };
         }
         "extension" => {
             let size = if words[0] == "small" { 8 } else { size_of::<PJRT_Extension_Base>() };

@@ -97,10 +97,15 @@ impl std::error::Error for Error {}
 
 /// Reads an error that the plugin gave, and destroys it. Null is no error.
 pub(crate) fn take(plugin: Plugin, slot: usize, error: *mut PJRT_Error) -> Option<Error> {
+    take_of(plugin, SLOTS[slot].name, error)
+}
+
+/// As [`take`], of a function with this name.
+pub(super) fn take_of(plugin: Plugin, function: &'static str, error: *mut PJRT_Error) -> Option<Error> {
     if error.is_null() {
         return None;
     }
-    let read = read(plugin, SLOTS[slot].name, error);
+    let read = read(plugin, function, error);
     let mut destroy = PJRT_Error_Destroy_Args { error, ..PJRT_Error_Destroy_Args::zeroed() };
     // Without the function the error leaks; the kit reports that.
     let _ = plugin.call_raw(&mut destroy);

@@ -137,12 +137,6 @@ impl Event {
         Ok(through_own_table.zip(error::take(self.plugin, EVENT_ERROR, raw)))
     }
 
-    /// Whether both are the same object, which would then be destroyed twice.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.raw == other.raw
-    }
-
     /// Asks for the payloads of the event's error, and gives the code with which that failed
     /// (`PJRT_Error_ForEachPayload`).
     ///

@@ -14,6 +14,7 @@ mod client;
 mod error;
 mod event;
 mod executable;
+mod extension;
 mod fence;
 mod objects;
 mod plugin;
@@ -30,6 +31,7 @@ pub use event::{Event, Outcome};
 pub use executable::{
     CompiledMemory, Executable, ExecuteOptions, Launched, LoadedExecutable, Program, Refused, Serialized,
 };
+pub use extension::{EXTENSION_FUNCTIONS, ExtensionFunction};
 pub use fence::{Fence, fenced};
 pub use objects::{Device, DeviceDescription, Memory, MemoryStats, Topology, UserData};
 pub use plugin::{ExtensionInfo, LoadError, Plugin, SlotState};

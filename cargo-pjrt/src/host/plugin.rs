@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pjrt_sys::*;
 
 use super::error::{self, Error, Result};
-use super::fence;
 use super::values::{NamedValue, named_values};
+use super::{extension, fence};
 
 /// A loaded plugin. It stays loaded until the process ends, as with every host that has run a program of it: plugins have
 /// threads and exit handlers.
@@ -108,7 +108,7 @@ static CALLED: [AtomicBool; SLOTS.len()] = [const { AtomicBool::new(false) }; SL
 /// The functions that were called since this was last asked, by any thread and of any plugin.
 pub(crate) fn take_called() -> Vec<&'static str> {
     let called = SLOTS.iter().zip(&CALLED).filter(|(_, called)| called.swap(false, Ordering::Relaxed));
-    called.map(|(slot, _)| slot.name).collect()
+    called.map(|(slot, _)| slot.name).chain(extension::take_called()).collect()
 }
 
 /// The longest chain of extensions that is believed; a longer one is a cycle.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pjrt_plugin::{Event, Input, PjrtExecutable, ReadyExecution, Result};
+use pjrt_plugin::{ByDevice, Event, Input, PjrtExecutable, ReadyExecution, Result};
 
 use crate::Accelerator;
 use crate::array::Array;
@@ -53,9 +53,9 @@ impl Prepared {
         let arguments = inputs.iter().map(|input| input.array.clone()).collect();
         let (mut shared, mut donated) = (Vec::new(), Vec::new());
         for input in inputs {
-            match input {
-                Input::Donated(buffer) => donated.push(buffer),
-                Input::Shared(_) => shared.push(input),
+            match input.into_donated() {
+                Ok(buffer) => donated.push(buffer),
+                Err(input) => shared.push(input),
             }
         }
         let mut outputs = Vec::new();
@@ -87,7 +87,7 @@ pub(crate) fn launch(
         Ok(prepared) => prepared,
         Err(error) => return ready.fail(error),
     };
-    let outputs: Vec<Vec<Buffer>> =
+    let outputs: ByDevice<Vec<Buffer>> =
         prepared.iter_mut().map(|prepared| std::mem::take(&mut prepared.outputs)).collect();
     let runs: Vec<Run> = prepared
         .iter()

@@ -27,8 +27,12 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// A new folder, if the environment asks for one. Folders are numbered in the order of compilation.
-    pub fn new() -> Option<Self> {
+    /// A new folder in `parent` or, where that is empty, in the one that the environment names, if it does. Folders are numbered
+    /// in the order of compilation.
+    pub fn new(parent: &str) -> Option<Self> {
+        if !parent.is_empty() {
+            return Self::in_folder(Path::new(parent));
+        }
         let parent = std::env::var_os("REFCPU_DUMP").filter(|parent| !parent.is_empty())?;
         Self::in_folder(Path::new(&parent))
     }

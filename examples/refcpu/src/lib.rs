@@ -12,3 +12,4 @@ pub mod plugin;
     reason = "kernels write into memory that arrays share; the module says why that is sound"
 )]
 pub mod storage;
+mod trace;

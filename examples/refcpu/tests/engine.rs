@@ -651,3 +651,27 @@ fn fusion_makes_no_difference_to_what_is_computed() {
     };
     assert!(steps(true) < steps(false));
 }
+
+/// What PyTorch/XLA's `torch.linalg.eigh` becomes; the other triangle is not read.
+#[test]
+fn xlas_call_for_eigenvalues_reads_the_triangle_that_its_configuration_names() {
+    let program = |config: &str| {
+        format!(
+            "func.func @main(%a: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2xf32>) {{
+               %0:2 = stablehlo.custom_call @Eigh(%a) {{backend_config = {config:?}}}
+                   : (tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2xf32>)
+               return %0#0, %0#1 : tensor<2x2xf32>, tensor<2xf32>
+             }}"
+        )
+    };
+    let rt = runtime();
+    for (config, expected) in [("1,1,100,1e-6", [1., 3.]), ("0,1,100,1e-6", [-6., 10.])] {
+        let results = run_one(&program(config), &rt, vec![f32s(&rt, &[2, 2], &[2., 8., 1., 2.])]);
+        for (found, expected) in to_f32s(&results[1]).iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-5, "{config}: {found} {expected}");
+        }
+    }
+    let module = pjrt_stablehlo::parse(program("").as_str()).unwrap();
+    let error = compile(&module, &CompileOptions::default()).err().unwrap();
+    assert!(error.to_string().contains("backend_config"), "{error}");
+}

@@ -5,6 +5,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "the sources have more than the models use")]
 
+#[path = "../../src/by_device.rs"]
+mod by_device;
 #[path = "../../src/error.rs"]
 mod error;
 #[path = "../../src/event.rs"]

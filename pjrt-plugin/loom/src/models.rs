@@ -4,11 +4,12 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
+use crate::by_device::ByDevice;
 use crate::error::{Error, ErrorCode};
 use crate::event::Event;
 use crate::launch::{Launch, Outcome};
 use crate::promise::promise;
-use crate::storage::{BufferState, Claim, Taken};
+use crate::storage::{BufferState, Claim};
 
 type Model = (&'static str, fn());
 
@@ -106,7 +107,7 @@ fn one_donation_wins() {
     let buffer = Arc::new(BufferState::allocated(Arc::new(storage), Event::ready()));
     let donate = |buffer: &BufferState<Storage>| match buffer.donate() {
         Ok(held) => {
-            assert!(matches!(held.take().unwrap(), Taken::Whole(_)));
+            assert!(Arc::try_unwrap(held.claim.redeem().unwrap()).is_ok());
             1
         }
         Err(_) => 0,
@@ -128,15 +129,15 @@ fn donation_respects_readers() {
         let (buffer, dropped) = (Arc::clone(&buffer), Arc::clone(&dropped));
         thread::spawn(move || {
             let Ok(held) = buffer.share() else { return };
-            let Ok(Taken::Shared(storage)) = held.take() else { panic!("a reader got the storage") };
+            let storage = held.claim.redeem().unwrap();
             assert_eq!(dropped.load(Ordering::SeqCst), 0, "the storage went away under a reader");
             drop(storage);
         })
     };
-    match buffer.donate().unwrap().take().unwrap() {
+    match Arc::try_unwrap(buffer.donate().unwrap().claim.redeem().unwrap()) {
         // Alone: what the execution does to the storage, no reader sees.
-        Taken::Whole(storage) => drop(storage),
-        Taken::Shared(storage) => {
+        Ok(storage) => drop(storage),
+        Err(storage) => {
             assert_eq!(dropped.load(Ordering::SeqCst), 0);
             drop(storage);
         }
@@ -197,7 +198,7 @@ fn end(launch: &Launch<Storage>) -> Result<(), ErrorCode> {
         Outcome::Finished(finished) => {
             finished.ready.wait().map_err(|error| error.code())?;
             match finished.outputs {
-                Ok(mut outputs) => Claim::Storage(Arc::new(outputs.remove(0).remove(0))),
+                Ok(mut outputs) => Claim::Storage(Arc::new(outputs[0].remove(0))),
                 Err(error) => Claim::Failed(error),
             }
         }
@@ -216,7 +217,7 @@ fn outputs_reach_buffers() {
     let launch = Arc::new(Launch::new(1, 1));
     let finishing = {
         let launch = Arc::clone(&launch);
-        thread::spawn(move || launch.finish(Ok(vec![vec![storage]]), Event::ready()))
+        thread::spawn(move || launch.finish(Ok(ByDevice::one(vec![storage])), Event::ready()))
     };
     assert_eq!(end(&launch), Ok(()));
     finishing.join().unwrap();
@@ -229,7 +230,7 @@ fn poison_or_outputs() {
     let launch = Arc::new(Launch::new(1, 1));
     let finishing = {
         let launch = Arc::clone(&launch);
-        thread::spawn(move || launch.finish(Ok(vec![vec![storage]]), Event::ready()))
+        thread::spawn(move || launch.finish(Ok(ByDevice::one(vec![storage])), Event::ready()))
     };
     let poisoning = {
         let launch = Arc::clone(&launch);

@@ -25,6 +25,7 @@ impl<'a, T: SizedStruct> View<'a, T> {
     /// `args` is null, or points to a struct of the type that its name says, of any version, which is laid out as the C API
     /// says: `struct_size` bytes of it can be read and written while the view lives, and every pointer among its inputs is
     /// null or points to what the API says, for as long as the API says.
+    #[inline]
     pub(crate) unsafe fn new(args: *mut T) -> Result<Self> {
         let Some(start) = NonNull::new(args.cast::<u8>()) else {
             return Err(Error::invalid_argument(format!("the pointer to {} is null", T::NAME)));
@@ -199,6 +200,7 @@ pub(crate) use {bytes, fields_of, handle, input, output, output_slice, output_st
 /// # Safety
 ///
 /// `pointer` is null or the start of `len` elements that can be read for `'a`.
+#[inline]
 pub(crate) unsafe fn borrowed_slice<'a, T>(pointer: *const T, len: usize, name: &str) -> Result<&'a [T]> {
     if len == 0 {
         return Ok(&[]);

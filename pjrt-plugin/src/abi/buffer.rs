@@ -17,7 +17,7 @@ use crate::buffer::PjrtBuffer;
 use crate::client::PjrtClient;
 use crate::element_type::ElementType;
 use crate::error::{Error, Result};
-use crate::layout::dense_size;
+use crate::shape::Shape;
 use crate::storage::BufferState;
 
 /// A buffer as the host sees it.
@@ -40,47 +40,6 @@ impl<C: PjrtClient> Drop for BufferHandle<C> {
 impl<C: PjrtClient> Handle for BufferHandle<C> {
     type Opaque = PJRT_Buffer;
     const KIND: &'static str = "PJRT_Buffer";
-}
-
-/// The type of an array, in a form that C can read. All buffers that one output of a program gives share it.
-#[derive(Debug)]
-pub(crate) struct Shape {
-    pub(crate) element_type: ElementType,
-    pub(crate) dims: Vec<i64>,
-    /// The dimensions' numbers from the last to the first: row-major.
-    minor_to_major: Vec<i64>,
-}
-
-impl Shape {
-    /// Refuses dimensions that no array can have.
-    pub(crate) fn new(element_type: ElementType, dims: Vec<i64>) -> Result<Arc<Self>> {
-        dense_size(&dims, element_type.byte_size())?;
-        let minor_to_major = (0..dims.len() as i64).rev().collect();
-        Ok(Arc::new(Self { element_type, dims, minor_to_major }))
-    }
-
-    /// How many bytes the array takes on the host, where elements of less than a byte take one.
-    pub(crate) fn host_size(&self) -> usize {
-        // `new` has computed it before.
-        dense_size(&self.dims, self.element_type.byte_size()).unwrap_or(0)
-    }
-}
-
-/// The order of the dimensions follows from their number, so it is not looked at: executions compare every argument.
-impl PartialEq for Shape {
-    fn eq(&self, other: &Self) -> bool {
-        self.element_type == other.element_type
-            && self.dims.len() == other.dims.len()
-            && self.dims.iter().zip(&other.dims).all(|(dim, other)| dim == other)
-    }
-}
-
-impl Eq for Shape {}
-
-impl std::fmt::Display for Shape {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{:?}", self.element_type, self.dims)
-    }
 }
 
 impl<C: PjrtClient> BufferHandle<C> {
@@ -145,13 +104,13 @@ shims! {
 
     /// Slot 60. The dimensions stay readable after the buffer is deleted.
     buffer_dimensions(PJRT_Buffer_Dimensions_Args) |args, C| {
-        output_slice!(args.dims, num_dims = &handle!(args.buffer: BufferHandle<C>)?.shape.dims);
+        output_slice!(args.dims, num_dims = handle!(args.buffer: BufferHandle<C>)?.shape.dims());
         Ok(())
     }
 
     /// Slot 61. Nothing is padded.
     buffer_unpadded_dimensions(PJRT_Buffer_UnpaddedDimensions_Args) |args, C| {
-        output_slice!(args.unpadded_dims, num_dims = &handle!(args.buffer: BufferHandle<C>)?.shape.dims);
+        output_slice!(args.unpadded_dims, num_dims = handle!(args.buffer: BufferHandle<C>)?.shape.dims());
         Ok(())
     }
 
@@ -165,7 +124,7 @@ shims! {
 
     /// Slot 63. Hosts older than C API 0.55 abort without it.
     buffer_get_memory_layout(PJRT_Buffer_GetMemoryLayout_Args) |args, C| {
-        let order = &handle!(args.buffer: BufferHandle<C>)?.shape.minor_to_major;
+        let order = handle!(args.buffer: BufferHandle<C>)?.shape.minor_to_major();
         let tiled = PJRT_Buffer_MemoryLayout_Tiled {
             minor_to_major: order.as_ptr(),
             minor_to_major_size: order.len(),

@@ -127,6 +127,7 @@ impl<C: PjrtClient> ClientState<C> {
     }
 
     /// The place of a device's memory of a kind; of its default memory if no kind is named.
+    #[inline]
     pub(crate) fn memory_of(&self, device: usize, kind: Option<&str>) -> Result<usize> {
         let device = &self.devices[device];
         let mut indices = device.memory_indices.iter().copied();

@@ -10,7 +10,7 @@ use pjrt_sys::{
 };
 
 use crate::abi::args::{View, fields_of, handle, input, output, shims};
-use crate::abi::buffer::{BufferHandle, Shape};
+use crate::abi::buffer::BufferHandle;
 use crate::abi::download::{copy_range, raw_range};
 use crate::abi::error::host_error;
 use crate::abi::event::event_to_raw;
@@ -19,6 +19,7 @@ use crate::abi::upload::{Place, buffer_to_raw};
 use crate::client::PjrtClient;
 use crate::error::Result;
 use crate::event::{Event, EventSource};
+use crate::shape::Shape;
 use crate::storage::{BufferState, Held};
 
 /// A raw copy that does not know yet where to.
@@ -85,7 +86,7 @@ unsafe extern "C" fn destination_known<C: PjrtClient>(
         let FutureCopy { held, shape, range, done } = *copy;
         match range {
             // SAFETY: the host lends memory for the range until the event is complete.
-            Ok(range) => unsafe { copy_range::<C>(held, &shape, range, input!(args.dst).cast(), done) },
+            Ok(range) => unsafe { copy_range::<C>(held, shape, range, input!(args.dst).cast(), done) },
             Err(error) => done.complete(Err(error)),
         }
         Ok(())

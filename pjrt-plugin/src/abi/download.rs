@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::abi::args::{handle, input, null, output, shims, slice};
-use crate::abi::buffer::{BufferHandle, Shape, element_type};
+use crate::abi::buffer::{BufferHandle, element_type};
 use crate::abi::event::event_to_raw;
 use crate::abi::guard;
 use crate::abi::host_memory::HostBytesMut;
@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::event::{Event, EventSource, after};
 use crate::host_buffer::CopyToHost;
 use crate::promise::Pending;
+use crate::shape::Shape;
 use crate::storage::{BufferState, Held};
 
 /// Runs something with the storage of a buffer once the data is there: now, or on the thread that completes it. An error of
@@ -57,11 +58,11 @@ shims! {
         }
         let element_size = shape.element_type.byte_size();
         // SAFETY: the field is null or a layout of the host.
-        let strides = match unsafe { read_layout(input!(args.host_layout), shape.dims.len()) }? {
+        let strides = match unsafe { read_layout(input!(args.host_layout), shape.dims().len()) }? {
             None => None,
             Some(HostLayout::Strides(strides)) => Some(strides),
             Some(HostLayout::Tiled(layout)) if layout.tiles().is_empty() => {
-                Some(layout.byte_strides(&shape.dims, element_size))
+                Some(layout.byte_strides(shape.dims(), element_size))
             }
             Some(HostLayout::Tiled(layout)) => {
                 return Err(Error::unimplemented(format!(
@@ -70,7 +71,7 @@ shims! {
                 )));
             }
         };
-        let placed = place(&shape.dims, strides.as_deref(), element_size)?;
+        let placed = place(shape.dims(), strides.as_deref(), element_size)?;
         let needed = if size == 0 { 0 } else { placed.above };
         let given = input!(args.dst_size);
         if placed.below > 0 || given < needed {
@@ -85,7 +86,7 @@ shims! {
         // SAFETY: the host lends `dst_size` bytes, of which these are the first, until the event is complete, which it is when
         // the copy made here is finished or dropped.
         let bytes = unsafe { HostBytesMut::new(dst, needed) };
-        let copy = CopyToHost::lent(bytes, shape.element_type, shape.dims.clone(), placed.strided, done);
+        let copy = CopyToHost::lent(bytes, Arc::clone(shape), placed.strided, done);
         read_back::<C>(held, copy);
         output!(args.event = raw(event));
         Ok(())
@@ -105,7 +106,7 @@ shims! {
         let held = buffer.state.share()?;
         let (done, event) = Event::pending();
         // SAFETY: the host lends `transfer_size` bytes until the event is complete.
-        unsafe { copy_range::<C>(held, &buffer.shape, range, input!(args.dst).cast(), done) };
+        unsafe { copy_range::<C>(held, Arc::clone(&buffer.shape), range, input!(args.dst).cast(), done) };
         output!(args.event = raw(event));
         Ok(())
     }
@@ -144,7 +145,7 @@ shims! {
         output!(args.out_buffer = ptr::null_mut());
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
         let dims = slice!(args.dims as i64, num_dims)?;
-        let shape = Shape::new(element_type(input!(args.element_type))?, dims.to_vec())?;
+        let shape = Shape::new(element_type(input!(args.element_type))?, dims)?;
         check_bitcast(&buffer.shape, &shape)?;
         // SAFETY: the field is null or a layout of the host.
         match unsafe { read_layout(input!(args.device_layout), dims.len()) }? {
@@ -155,7 +156,7 @@ shims! {
         let to = Place { device: buffer.device, memory: buffer.memory };
         let wanted = Arc::clone(&shape);
         let bitcast = move |client: &C, from: BufferRef<'_, C>, to: Placement<'_, C>| {
-            client.bitcast_buffer(from, to, wanted.element_type, &wanted.dims)
+            client.bitcast_buffer(from, to, wanted.element_type, wanted.dims())
         };
         output!(args.out_buffer = derive(buffer, to, shape, bitcast)?);
         Ok(())
@@ -200,7 +201,7 @@ pub(crate) fn raw_range(shape: &Shape, offset: i64, transfer_size: i64) -> Resul
 /// `dst` is null or the start of as many bytes as the range has, which are the plugin's until `done` is complete.
 pub(crate) unsafe fn copy_range<C: PjrtClient>(
     held: Held<C::Buffer>,
-    shape: &Shape,
+    shape: Arc<Shape>,
     range: Range<usize>,
     dst: *mut u8,
     done: EventSource,
@@ -210,7 +211,7 @@ pub(crate) unsafe fn copy_range<C: PjrtClient>(
     }
     // SAFETY: this function's contract; the closure below, which owns the memory, completes the event when it is done with it.
     let mut target = unsafe { HostBytesMut::new(dst, range.len()) };
-    let copy = CopyToHost::collected(shape.element_type, shape.dims.clone(), move |bytes| {
+    let copy = CopyToHost::collected(shape, move |bytes| {
         done.complete(bytes.map(|bytes| target.bytes().copy_from_slice(&bytes[range])));
     });
     read_back::<C>(held, copy);
@@ -237,7 +238,7 @@ fn derive<C: PjrtClient>(
             device: client.author_device(place.device)?,
             memory: &client.memories[place.memory].memory,
             element_type: source.element_type,
-            dims: &source.dims,
+            dims: source.dims(),
         };
         client.explain(make(&client.client, from, to.placement(&client, None)?))
     };

@@ -29,6 +29,7 @@ impl Handle for EventHandle {
 static READY: EventHandle = EventHandle { event: Event::ready(), source: Mutex::new(None) };
 
 /// Hands an event to the host.
+#[inline]
 pub(crate) fn event_to_raw(event: Event) -> *mut PJRT_Event {
     if event.is_settled() && !cfg!(debug_assertions) {
         return handle::lend_into_raw(&READY);
@@ -57,6 +58,7 @@ impl HostPointer {
 /// # Safety
 ///
 /// `event` is null or an event of this plugin that the host gives up.
+#[inline]
 pub(crate) unsafe fn take_event(event: *mut PJRT_Event) -> Result<Option<Event>> {
     if event.cast_const() == (&raw const READY).cast() {
         handle::take_lent(&READY, "event")?;

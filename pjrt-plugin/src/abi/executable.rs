@@ -9,7 +9,6 @@ use pjrt_sys::{PJRT_Buffer_Type, PJRT_Executable, PJRT_Program};
 use crate::abi::args::{
     View, chars, fields_of, handle, input, null, output, output_slice, output_str, shims,
 };
-use crate::abi::buffer::Shape;
 use crate::abi::handle::{self, Handle};
 use crate::abi::loaded::LoadedHandle;
 use crate::abi::pinned::{NamedValues, Strings, delete_serialized, serialized};
@@ -23,6 +22,7 @@ use crate::fingerprint::Fingerprint;
 use crate::memory::Memory;
 use crate::program::Program;
 use crate::serialized::SerializedExecutable;
+use crate::shape::Shape;
 use crate::stats::CompiledMemoryStats;
 
 /// A compiled program as the host sees it, with everything that its getters hand out.
@@ -56,18 +56,16 @@ pub(crate) struct Arrays {
 
 impl Arrays {
     fn new(specs: &[ArraySpec], default_kind: &str) -> Result<Self> {
-        let shapes: Vec<Arc<Shape>> = specs
-            .iter()
-            .map(|spec| Shape::new(spec.element_type(), spec.dims().to_vec()))
-            .collect::<Result<_>>()?;
+        let shapes: Vec<Arc<Shape>> =
+            specs.iter().map(|spec| Shape::new(spec.element_type(), spec.dims())).collect::<Result<_>>()?;
         // Hosts before jaxlib 0.9 compare these with the kinds of buffers, so the default memory's has to be spelt out.
         let kinds = specs.iter().map(|spec| spec.memory_kind().unwrap_or(default_kind));
         Ok(Self {
             memory_kinds: specs.iter().map(|spec| spec.memory_kind().map(str::to_owned)).collect(),
             kinds: Strings::new(kinds),
             types: shapes.iter().map(|shape| PJRT_Buffer_Type(shape.element_type as u32)).collect(),
-            dims: shapes.iter().flat_map(|shape| shape.dims.iter().copied()).collect(),
-            ranks: shapes.iter().map(|shape| shape.dims.len()).collect(),
+            dims: shapes.iter().flat_map(|shape| shape.dims().iter().copied()).collect(),
+            ranks: shapes.iter().map(|shape| shape.dims().len()).collect(),
             shapes,
             layouts: OnceLock::new(),
         })
@@ -133,8 +131,10 @@ impl<C: PjrtClient> ExecutableState<C> {
 
     /// The program after optimisation; asked for once, so that both calls of the protocol see the same.
     fn optimized(&self) -> &Program {
-        self.optimized
-            .get_or_init(|| self.executable.optimized_program().unwrap_or_else(|| self.program.clone()))
+        self.optimized.get_or_init(|| {
+            let optimized = self.executable.optimized_program();
+            optimized.as_ref().unwrap_or(&self.program).as_optimized()
+        })
     }
 
     fn fingerprint(&self) -> &str {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use pjrt_sys::{PJRT_Buffer, PJRT_ExecuteContext, PJRT_ExecuteOptions};
 
 use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, shims, slice};
-use crate::abi::buffer::{BufferHandle, Shape};
+use crate::abi::buffer::BufferHandle;
 use crate::abi::event::event_to_raw;
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_callback::{Lease, read_callbacks};
@@ -16,10 +16,11 @@ use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::execution::{Execution, Target};
+use crate::execution::{Execution, Inputs, Target};
 use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
 use crate::launch::{Finished, Launch, Outcome};
+use crate::shape::Shape;
 use crate::storage::{BufferState, Claim, Held};
 use crate::sync::lock;
 
@@ -35,6 +36,7 @@ struct Options<'a> {
 /// # Safety
 ///
 /// `options` is null or points to options of the host's version for so many devices, which live for `'a`.
+#[inline]
 unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions, num_devices: usize) -> Result<Options<'a>> {
     fields_of!(PJRT_ExecuteOptions);
     if options.is_null() {
@@ -58,8 +60,12 @@ unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions, num_devices: usize
         launch_id: input!(options.launch_id),
         // SAFETY: pointer and length describe an array of the host.
         non_donatable: unsafe { borrowed_slice(pointer, len, "non_donatable_input_indices") }?,
-        // SAFETY: the lists and numbers describe the callbacks of the host, by device.
-        callbacks: unsafe { read_callbacks(sends, recvs, num_devices) }?,
+        callbacks: if sends.1 == 0 && recvs.1 == 0 {
+            HostCallbacks::default()
+        } else {
+            // SAFETY: the lists and numbers describe the callbacks of the host, by device.
+            unsafe { read_callbacks(sends, recvs, num_devices) }?
+        },
     })
 }
 
@@ -174,7 +180,7 @@ shims! {
         if output_lists.iter().any(|list| list.is_null()) {
             return Err(null("an output list"));
         }
-        let mut inputs = Vec::with_capacity(num_devices.saturating_mul(num_args));
+        let mut inputs = Inputs::with_capacity(num_devices.saturating_mul(num_args));
         for (device, place) in targets.places.iter().enumerate() {
             let list: &[*mut PJRT_Buffer] = match lists.get(device) {
                 None => &[],
@@ -183,7 +189,7 @@ shims! {
             };
             // SAFETY: the buffers are null or handles of this client, and live until the call returns.
             if let Err(error) = unsafe { hold(loaded, &options, *place, list, &mut inputs) } {
-                let mut held = inputs.into_iter();
+                let mut held = inputs.into_held().into_iter();
                 for list in lists {
                     // SAFETY: the buffers that are held are the first ones of the lists, one list after the other.
                     unsafe {
@@ -237,13 +243,13 @@ fn named_target<'a, C: PjrtClient>(loaded: &LoadedHandle<C>, place: &'a [usize; 
 }
 
 /// Checks one argument against its parameter and the device.
+#[inline]
 fn check<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
     place: usize,
-    index: usize,
+    (index, parameter): (usize, &Arc<Shape>),
     buffer: &BufferHandle<C>,
 ) -> Result<()> {
-    let parameter = &loaded.executable.parameters.shapes[index];
     if !Arc::ptr_eq(&buffer.shape, parameter) && buffer.shape != *parameter {
         return Err(wrong_shape(index, parameter, &buffer.shape));
     }
@@ -287,7 +293,7 @@ unsafe fn hold<C: PjrtClient>(
     options: &Options<'_>,
     place: usize,
     list: &[*mut PJRT_Buffer],
-    held: &mut Vec<Held<C::Buffer>>,
+    inputs: &mut Inputs<C::Buffer>,
 ) -> Result<()> {
     let any_donated = loaded.executable.any_donated;
     let donated = |index: usize| {
@@ -296,12 +302,12 @@ unsafe fn hold<C: PjrtClient>(
     if any_donated {
         refuse_double_use(list, donated)?;
     }
-    for (index, pointer) in list.iter().enumerate() {
+    for ((index, parameter), pointer) in loaded.executable.parameters.shapes.iter().enumerate().zip(list) {
         // SAFETY: this function's contract.
         let buffer = unsafe { borrow::<BufferHandle<C>>(*pointer, "an argument") }?;
-        check(loaded, place, index, buffer)?;
-        let taken = if donated(index) { buffer.state.donate() } else { buffer.state.share() };
-        held.push(taken.map_err(|error| error.context(format!("argument {index} of the execution")))?);
+        check(loaded, place, (index, parameter), buffer)?;
+        let pushed = inputs.push(&buffer.state, donated(index));
+        pushed.map_err(|error| error.context(format!("argument {index} of the execution")))?;
     }
     Ok(())
 }
@@ -348,6 +354,7 @@ struct Writer<'a, C: PjrtClient> {
 
 impl<C: PjrtClient> Writer<'_, C> {
     /// Writes a buffer for every output, and gives the event that all of them wait for.
+    #[inline]
     fn write(&self, outcome: Outcome<C::Buffer>) -> Event {
         match outcome {
             Outcome::Finished(Finished { outputs: Ok(outputs), ready }) => {
@@ -388,6 +395,7 @@ impl<C: PjrtClient> Writer<'_, C> {
         }
     }
 
+    #[inline]
     fn put(&self, device: usize, index: usize, state: BufferState<C::Buffer>) {
         let (client, outputs) = (&self.loaded.client, &self.loaded.executable.outputs);
         let place = self.places[device];

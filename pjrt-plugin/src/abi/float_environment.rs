@@ -79,6 +79,7 @@ pub(crate) struct DefaultFloats {
 
 impl DefaultFloats {
     /// Reading the settings takes about a nanosecond; they are written only where they differ.
+    #[inline]
     pub(crate) fn enter() -> Self {
         let before = register::read();
         if before != register::DEFAULT {
@@ -90,6 +91,7 @@ impl DefaultFloats {
 }
 
 impl Drop for DefaultFloats {
+    #[inline]
     fn drop(&mut self) {
         if self.before != register::DEFAULT {
             // SAFETY: `enter` read this on the same thread (the type holds it on a stack frame of `guard`), and what runs

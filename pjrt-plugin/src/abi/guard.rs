@@ -1,5 +1,6 @@
 //! Panics stop here: every function of the table runs in [`call`], with the floating-point settings that Rust relies on.
 
+use std::any::Any;
 use std::backtrace::Backtrace;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
@@ -13,7 +14,7 @@ use pjrt_sys::{
 use crate::abi::args::View;
 use crate::abi::error::error_to_raw;
 use crate::abi::float_environment::DefaultFloats;
-use crate::abi::observe::Call;
+use crate::abi::observe::{self, Call};
 use crate::error::{Error, Result};
 use crate::ext::profiler::recording;
 
@@ -59,25 +60,21 @@ fn last_panic() -> Error {
 }
 
 /// Runs the plugin's code; a panic in it becomes an INTERNAL error.
+#[inline]
 pub(crate) fn catch<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
-    let mut run = Some(run);
-    let mut result = None;
-    match catch_erased(&mut || result = run.take().map(|run| run())) {
-        Some(panic) => Err(panic),
-        None => result.unwrap_or_else(|| Err(last_panic())),
-    }
+    let _floats = DefaultFloats::enter();
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| Err(caught(payload)))
 }
 
-/// The one `catch_unwind`, whatever it guards, so that its landing code exists once.
-fn catch_erased(run: &mut dyn FnMut()) -> Option<Error> {
-    let _floats = DefaultFloats::enter();
-    let payload = catch_unwind(AssertUnwindSafe(run)).err()?;
+/// The error that a panic becomes.
+#[cold]
+fn caught(payload: Box<dyn Any + Send>) -> Error {
     let error = last_panic();
     // Dropping the payload runs code of whoever panicked; a panic there must not get out either.
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);
     }
-    Some(error)
+    error
 }
 
 /// Runs the body of a function of the table and turns its result into what C expects. Should a panic get past this (in
@@ -86,6 +83,7 @@ fn catch_erased(run: &mut dyn FnMut()) -> Option<Error> {
 /// # Safety
 ///
 /// As for [`View::new`].
+#[inline]
 pub(crate) unsafe fn call<T: SizedStruct>(
     args: *mut T,
     body: impl FnOnce(View<'_, T>) -> Result<()>,
@@ -102,20 +100,50 @@ pub(crate) unsafe fn call<T: SizedStruct>(
 /// # Safety
 ///
 /// As for [`View::new`].
+#[inline]
 pub(crate) unsafe fn run<T: SizedStruct>(
     args: *mut T,
     body: impl FnOnce(View<'_, T>) -> Result<()>,
 ) -> Result<()> {
-    let call = Call::begin(function_name::<T>());
     // SAFETY: the caller's contract.
-    let _profiled = recording::Call::begin(function_name::<T>(), || unsafe { trace_context(args) });
+    let watched = observe::is_watched().then(|| unsafe { Watched::begin(args) });
     // SAFETY: the caller's contract is the callee's.
     let outcome = catch(|| unsafe { View::new(args) }.and_then(body));
-    if let Some(call) = &call {
+    if let Some(watched) = watched {
         // SAFETY: the caller's contract, and after success that of the function that the struct is for.
-        unsafe { call.returned(args.cast(), T::LAYOUT, outcome.as_ref().err()) };
+        unsafe { watched.returned(args, outcome.as_ref().err()) };
     }
     outcome.map_err(|error| error.in_function(function_name::<T>()))
+}
+
+/// A call that somebody may want to see.
+struct Watched {
+    call: Option<Call>,
+    _profiled: Option<recording::Call>,
+}
+
+impl Watched {
+    /// # Safety
+    ///
+    /// As for [`View::new`].
+    #[cold]
+    unsafe fn begin<T: SizedStruct>(args: *const T) -> Self {
+        let function = function_name::<T>();
+        let call = Call::begin(function);
+        // SAFETY: this function's contract.
+        Self { call, _profiled: recording::Call::begin(function, || unsafe { trace_context(args) }) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Call::returned`].
+    #[cold]
+    unsafe fn returned<T: SizedStruct>(self, args: *const T, error: Option<&Error>) {
+        if let Some(call) = &self.call {
+            // SAFETY: this function's contract.
+            unsafe { call.returned(args.cast(), T::LAYOUT, error) };
+        }
+    }
 }
 
 /// The number by which a host links a call with its own trace, in an extension of the call's arguments.

@@ -23,6 +23,7 @@ pub(crate) trait Handle {
 /// # Safety
 ///
 /// `pointer` is null or a handle to an `H` that lives for `'a`.
+#[inline]
 pub(crate) unsafe fn borrow<'a, H: Handle>(pointer: *const H::Opaque, name: &str) -> Result<&'a H> {
     if pointer.is_null() {
         return Err(null(name));
@@ -33,6 +34,7 @@ pub(crate) unsafe fn borrow<'a, H: Handle>(pointer: *const H::Opaque, name: &str
 }
 
 /// Hands an object to the host.
+#[inline]
 pub(crate) fn into_raw<H: Handle>(object: H) -> *mut H::Opaque {
     let pointer = Box::into_raw(Box::new(object)).cast();
     registry::add::<H>(pointer);
@@ -45,6 +47,7 @@ pub(crate) fn into_raw<H: Handle>(object: H) -> *mut H::Opaque {
 /// # Safety
 ///
 /// `pointer` is null or came from [`into_raw`] for the same type, and the host does not use it any more.
+#[inline]
 pub(crate) unsafe fn from_raw<H: Handle>(pointer: *mut H::Opaque, name: &str) -> Result<Option<Box<H>>> {
     if pointer.is_null() {
         return Ok(None);
@@ -56,6 +59,7 @@ pub(crate) unsafe fn from_raw<H: Handle>(pointer: *mut H::Opaque, name: &str) ->
 }
 
 /// Hands an object to the host that lives as long as the process.
+#[inline]
 pub(crate) fn lend_into_raw<H: Handle>(object: &'static H) -> *mut H::Opaque {
     let pointer: *mut H::Opaque = (&raw const *object).cast_mut().cast();
     registry::add::<H>(pointer);
@@ -64,6 +68,7 @@ pub(crate) fn lend_into_raw<H: Handle>(object: &'static H) -> *mut H::Opaque {
 }
 
 /// Takes an object back that [`lend_into_raw`] has handed to the host.
+#[inline]
 pub(crate) fn take_lent<H: Handle>(object: &'static H, name: &str) -> Result<()> {
     let pointer: *mut H::Opaque = (&raw const *object).cast_mut().cast();
     registry::remove::<H>(pointer, name)?;

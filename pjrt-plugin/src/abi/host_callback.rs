@@ -115,6 +115,13 @@ impl Callbacks {
         })
     }
 
+    /// Closes the gate when the outputs are ready, and says when no call is under way any more.
+    fn close_after(self: Arc<Self>, ready: &Event) -> Event {
+        let (source, over) = Event::pending();
+        ready.on_ready(move |outcome| self.gate.close().on_ready(move |_| source.complete(outcome)));
+        over
+    }
+
     /// Sends a chunk, which belongs to the host from then on, whatever comes of it.
     pub(crate) fn send(
         &self,
@@ -175,9 +182,6 @@ pub(crate) unsafe fn read_callbacks(
     recvs: (*mut *mut PJRT_RecvCallbackInfo, usize),
     num_devices: usize,
 ) -> Result<HostCallbacks> {
-    if sends.1 == 0 && recvs.1 == 0 {
-        return Ok(HostCallbacks(None));
-    }
     // SAFETY: this function's contract.
     let sends = unsafe { per_device(sends, num_devices, "send_callbacks") }?;
     // SAFETY: this function's contract.
@@ -222,20 +226,23 @@ unsafe fn per_device<'a, T>(
 pub(crate) struct Lease(HostCallbacks);
 
 impl Lease {
+    #[inline]
     pub(crate) fn new(callbacks: HostCallbacks) -> Self {
         Self(callbacks)
     }
 
     /// What to tell the host is the end, given when the outputs are ready.
+    #[inline]
     pub(crate) fn end_with(mut self, ready: Event) -> Event {
-        let Some(callbacks) = self.0.0.take() else { return ready };
-        let (source, over) = Event::pending();
-        ready.on_ready(move |outcome| callbacks.gate.close().on_ready(move |_| source.complete(outcome)));
-        over
+        match self.0.0.take() {
+            None => ready,
+            Some(callbacks) => callbacks.close_after(&ready),
+        }
     }
 }
 
 impl Drop for Lease {
+    #[inline]
     fn drop(&mut self) {
         if let Some(callbacks) = &self.0.0 {
             // The host takes its callbacks back when the call fails, so those that the author has begun must end first.

@@ -9,7 +9,7 @@ use pjrt_sys::{
 
 use crate::abi::args::borrowed_slice;
 use crate::error::{Error, Result};
-use crate::layout::{Layout, row_major_strides};
+use crate::layout::{Layout, dense_size, row_major_strides};
 use crate::strided::{Strided, extent};
 
 /// A layout as the host describes it.
@@ -97,10 +97,17 @@ pub(crate) struct Placed {
     pub(crate) above: usize,
 }
 
+impl Placed {
+    /// A dense and row-major array of so many bytes.
+    pub(crate) fn dense(size: usize) -> Self {
+        Self { strided: None, below: 0, above: size }
+    }
+}
+
 /// Works out where the elements of an array with these strides are. `dims` has a size in memory.
 pub(crate) fn place(dims: &[i64], strides: Option<&[i64]>, element_size: usize) -> Result<Placed> {
+    let Some(strides) = strides else { return Ok(Placed::dense(dense_size(dims, element_size)?)) };
     let dense = row_major_strides(dims, element_size);
-    let strides = strides.unwrap_or(&dense);
     let (below, above) = extent(dims, strides, element_size)
         .ok_or_else(|| Error::invalid_argument(format!("the strides {strides:?} reach outside of memory")))?;
     let matters = |index: &usize| dims[*index] != 1;

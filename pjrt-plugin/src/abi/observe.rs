@@ -1,13 +1,14 @@
 //! What people ask to see through the environment: a trace of the host's calls, and what was alive at the end.
 //!
-//! Both watch the same two places, the beginning and end of a call and the making and taking back of a handle. Where
-//! neither is asked for, each of these is one look at a flag.
+//! Both watch the same two places, the beginning and end of a call and the making and taking back of a handle. So does the
+//! profiler. Where none of them is asked for, each of these is one look at a number.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,8 +38,31 @@ static OBSERVER: LazyLock<Option<Observer>> = LazyLock::new(|| {
         unsafe { libc::atexit(report_at_exit) };
         Mutex::default()
     });
-    (trace.is_some() || handles.is_some()).then_some(Observer { trace, handles })
+    let observer = (trace.is_some() || handles.is_some()).then_some(Observer { trace, handles });
+    if observer.is_none() {
+        unwatch();
+    }
+    observer
 });
+
+/// How many reasons there are to look at calls and handles; one from the start, that nobody has looked at the environment yet.
+static WATCHERS: AtomicUsize = AtomicUsize::new(1);
+
+/// Whether anyone may want to see a call or a handle.
+#[inline]
+pub(crate) fn is_watched() -> bool {
+    WATCHERS.load(Ordering::Relaxed) != 0
+}
+
+/// From now on somebody wants to see calls.
+pub(crate) fn watch() {
+    WATCHERS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Takes a [`watch`] back.
+pub(crate) fn unwatch() {
+    WATCHERS.fetch_sub(1, Ordering::Relaxed);
+}
 
 thread_local! {
     /// The function that the host is calling on this thread.
@@ -134,7 +158,7 @@ impl Trace {
 
 /// A small number for each thread, in the order of their first calls.
 pub(crate) fn thread_number() -> u64 {
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
         static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -157,7 +181,15 @@ struct Site {
 }
 
 /// Notes that the host got a handle.
+#[inline]
 pub(crate) fn handle_made(address: usize, kind: &'static str) {
+    if is_watched() {
+        note_made(address, kind);
+    }
+}
+
+#[cold]
+fn note_made(address: usize, kind: &'static str) {
     let Some(handles) = OBSERVER.as_ref().and_then(|observer| observer.handles.as_ref()) else { return };
     let thread = thread::current();
     let thread = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
@@ -169,7 +201,15 @@ pub(crate) fn handle_made(address: usize, kind: &'static str) {
 }
 
 /// Notes that the host gave a handle back.
+#[inline]
 pub(crate) fn handle_taken(address: usize, kind: &'static str) {
+    if is_watched() {
+        note_taken(address, kind);
+    }
+}
+
+#[cold]
+fn note_taken(address: usize, kind: &'static str) {
     let Some(handles) = OBSERVER.as_ref().and_then(|observer| observer.handles.as_ref()) else { return };
     let mut handles = lock(handles);
     if let Some(sites) = handles.alive.get_mut(&(address, kind)) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use pjrt_sys::{PJRT_AsyncHostToDeviceTransferManager, PJRT_Buffer_MemoryLayout, PJRT_ShapeSpec};
 
 use crate::abi::args::{bytes, handle, input, null, output, shims, slice};
-use crate::abi::buffer::{Shape, element_type};
+use crate::abi::buffer::element_type;
 use crate::abi::client_state::ClientState;
 use crate::abi::download::raw_range;
 use crate::abi::error::host_error;
@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::host_buffer::HostBuffer;
 use crate::layout::Layout;
+use crate::shape::Shape;
 use crate::storage::{BufferState, StoragePromise};
 use crate::sync::lock;
 
@@ -90,7 +91,7 @@ impl<C: PjrtClient> TransferManager<C> {
     ) -> Result<()> {
         let shape = &transfer.shape;
         let upload = || {
-            let data = HostBuffer::from_vec(shape.element_type, shape.dims.clone(), dense)?;
+            let data = HostBuffer::dense(Arc::clone(shape), dense)?;
             let to = self.place.placement(&self.client, transfer.layout.as_ref())?;
             self.client.client.buffer_from_host(data, to)
         };
@@ -145,7 +146,7 @@ impl<C: PjrtClient> Transfer<C> {
     /// Turns bytes in the layout of the pieces into dense row-major ones.
     fn dense(&self, bytes: Vec<u8>) -> Result<Vec<u8>> {
         let Some(layout) = &self.layout else { return Ok(bytes) };
-        let (dims, element_size) = (&self.shape.dims, self.shape.element_type.byte_size());
+        let (dims, element_size) = (self.shape.dims(), self.shape.element_type.byte_size());
         let strides = layout.byte_strides(dims, element_size);
         let Some(strided) = place(dims, Some(&strides), element_size)?.strided else { return Ok(bytes) };
         let mut dense = zeros(bytes.len())?;
@@ -204,7 +205,7 @@ shims! {
         for (index, spec) in specs.iter().enumerate() {
             // SAFETY: pointer and length in the host's struct describe an array.
             let dims = unsafe { crate::abi::args::borrowed_slice(spec.dims, spec.num_dims, "dims") }?;
-            let shape = Shape::new(element_type(spec.element_type)?, dims.to_vec())?;
+            let shape = Shape::new(element_type(spec.element_type)?, dims)?;
             let layout = layouts.get(index).copied().unwrap_or(ptr::null_mut());
             // SAFETY: the element is null or a layout of the host.
             let layout = unsafe { piece_layout(layout, dims.len()) }?;
@@ -252,7 +253,7 @@ shims! {
         let manager = handle!(args.transfer_manager: TransferManager<C>)?;
         let transfer = manager.transfer(input!(args.buffer_index))?;
         let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
-        let literal = Shape::new(element_type(input!(args.shape_element_type))?, dims.to_vec())?;
+        let literal = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
         if literal != transfer.shape {
             return Err(Error::invalid_argument(format!(
                 "a literal {literal} does not fit a buffer {}",
@@ -273,7 +274,7 @@ shims! {
         let lent = unsafe { HostBytes::new(data, size) };
         let (released, _) = Event::pending();
         let mut lent =
-            HostBuffer::lent(lent, literal.element_type, dims.to_vec(), placed.strided, false, released);
+            HostBuffer::lent(lent, literal, placed.strided, false, released);
         lent.detach();
         let promise = transfer.take_promise().ok_or_else(complete)?;
         manager.upload(transfer, promise, lent.to_vec())?;

@@ -11,18 +11,19 @@ use pjrt_sys::{
 };
 
 use crate::abi::args::{handle, input, null, output, shims, slice};
-use crate::abi::buffer::{BufferHandle, Shape, element_type};
+use crate::abi::buffer::{BufferHandle, element_type};
 use crate::abi::client_state::ClientState;
 use crate::abi::error::{host_error, with_payloads};
 use crate::abi::event::{HostPointer, event_to_raw};
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_memory::HostBytes;
-use crate::abi::layout::{HostLayout, check_strides, place, read_layout};
+use crate::abi::layout::{HostLayout, Placed, check_strides, place, read_layout};
 use crate::client::{PjrtClient, Placement};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::host_buffer::HostBuffer;
 use crate::layout::Layout;
+use crate::shape::Shape;
 use crate::storage::{BufferState, StoragePromise};
 
 /// Where a buffer goes: places among the client's devices and memories.
@@ -81,6 +82,9 @@ impl Place {
 ///
 /// As for [`read_layout`].
 unsafe fn device_layout(layout: *const PJRT_Buffer_MemoryLayout, rank: usize) -> Result<Option<Layout>> {
+    if layout.is_null() {
+        return Ok(None);
+    }
     // SAFETY: this function's contract.
     Ok(match unsafe { read_layout(layout, rank) }? {
         Some(HostLayout::Tiled(layout)) if !layout.is_row_major() => Some(layout),
@@ -117,7 +121,7 @@ shims! {
         output!(args.buffer = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
         let dims = slice!(args.dims as i64, num_dims)?;
-        let shape = Shape::new(element_type(input!(args.type_))?, dims.to_vec())?;
+        let shape = Shape::new(element_type(input!(args.type_))?, dims)?;
         let strides = slice!(args.byte_strides as i64, num_byte_strides)?;
         let strides = if input!(args.byte_strides).is_null() || (strides.is_empty() && !dims.is_empty()) {
             None
@@ -128,7 +132,10 @@ shims! {
         let place = Place::of(client, input!(args.device), input!(args.memory))?;
         // SAFETY: the field is null or a layout of the host.
         let layout = unsafe { device_layout(input!(args.device_layout), dims.len()) }?;
-        let placed = self::place(dims, strides, shape.element_type.byte_size())?;
+        let placed = match strides {
+            None => Placed::dense(shape.host_size()),
+            Some(_) => self::place(dims, strides, shape.element_type.byte_size())?,
+        };
         let data: *const u8 = input!(args.data).cast();
         let len = placed.below + placed.above;
         if data.is_null() && shape.host_size() > 0 {
@@ -147,7 +154,7 @@ shims! {
         // between its lowest and its highest element, `below` bytes before `data` and `above` after.
         let bytes = unsafe { HostBytes::new(data.wrapping_sub(placed.below), len) };
         let mut lent =
-            HostBuffer::lent(bytes, shape.element_type, dims.to_vec(), placed.strided, may_alias, released);
+            HostBuffer::lent(bytes, Arc::clone(&shape), placed.strided, may_alias, released);
         if only_during_call {
             lent.detach();
         }
@@ -164,7 +171,7 @@ shims! {
         output!(args.buffer = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
         let dims = slice!(args.dims as i64, num_dims)?;
-        let shape = Shape::new(element_type(input!(args.element_type))?, dims.to_vec())?;
+        let shape = Shape::new(element_type(input!(args.element_type))?, dims)?;
         let place = Place::of(client, input!(args.device), input!(args.memory))?;
         if !client.memories[place.memory].memory.is_host_accessible() {
             return Err(Error::unimplemented("this plugin makes views of host-accessible memory only"));
@@ -182,7 +189,7 @@ shims! {
         // SAFETY: the host lends the array until the callback tells it that the buffer is gone, which is when the value made
         // here is dropped.
         let bytes = unsafe { HostBytes::new(data.cast(), size) };
-        let lent = HostBuffer::lent(bytes, shape.element_type, dims.to_vec(), None, true, released);
+        let lent = HostBuffer::lent(bytes, Arc::clone(&shape), None, true, released);
         let buffer = upload(client, lent, shape, place, None)?;
         // Only a view that was made is reported as deleted.
         if let Some(callback) = input!(args.on_delete_callback) {
@@ -201,11 +208,11 @@ shims! {
         output!(args.buffer = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
         let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
-        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims.to_vec())?;
+        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
         let place = Place::of(client, input!(args.device), input!(args.memory))?;
         // SAFETY: the field is null or a layout of the host.
         let layout = unsafe { device_layout(input!(args.shape_layout), dims.len()) }?;
-        let data = HostBuffer::from_vec(shape.element_type, dims.to_vec(), zeros(shape.host_size())?)?;
+        let data = HostBuffer::dense(Arc::clone(&shape), zeros(shape.host_size())?)?;
         output!(args.buffer = upload(client, data, shape, place, layout.as_ref())?);
         Ok(())
     }
@@ -215,7 +222,7 @@ shims! {
         output!(args.buffer = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
         let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
-        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims.to_vec())?;
+        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
         let place = Place::of(client, ptr::null(), input!(args.memory))?;
         // SAFETY: message and size describe a string of the host.
         let error =
@@ -232,7 +239,7 @@ shims! {
         output!(args.fulfill_alias_buffer_cb = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
         let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
-        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims.to_vec())?;
+        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
         let place = Place::of(client, ptr::null(), input!(args.memory))?;
         let (state, promise) = BufferState::promised();
         output!(args.alias_buffer = buffer_to_raw(client, place, Arc::clone(&shape), state)?);

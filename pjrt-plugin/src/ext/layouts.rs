@@ -106,7 +106,7 @@ shims! {
     /// The layout of a buffer.
     buffer_memory_layout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args) |args, C| {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        output!(args.layout = handle::into_raw(Layout::row_major(buffer.shape.dims.len())));
+        output!(args.layout = handle::into_raw(Layout::row_major(buffer.shape.dims().len())));
         Ok(())
     }
 

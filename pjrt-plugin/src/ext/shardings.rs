@@ -68,9 +68,9 @@ pub enum Subgroup {
 }
 
 impl Sharding {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn to_proto(&self) -> proto::OpSharding {
         let of_type = |type_| proto::OpSharding { r#type: type_, ..proto::OpSharding::default() };
-        let message = match self {
+        match self {
             Self::Replicated => of_type(0),
             Self::Maximal(partition) => proto::OpSharding {
                 tile_assignment_dimensions: vec![1],
@@ -100,8 +100,11 @@ impl Sharding {
                 }
             }
             Self::Manual => of_type(4),
-        };
-        message.encode_to_vec()
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        self.to_proto().encode_to_vec()
     }
 }
 

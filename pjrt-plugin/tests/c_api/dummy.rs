@@ -5,9 +5,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use pjrt_plugin::ext::ffi::{Array, ArrayMut, Call, Handler};
 use pjrt_plugin::{
-    ArraySpec, AttributeValue, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription,
-    ElementType, Error, ErrorCode, Execution, HostBuffer, HostCallbacks, Input, Memory, MemoryStats,
-    OptionSpec, Options, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement,
+    ArraySpec, AttributeValue, ByDevice, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment,
+    DeviceDescription, ElementType, Error, ErrorCode, Execution, HostBuffer, HostCallbacks, Input, Memory,
+    MemoryStats, OptionSpec, Options, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement,
     PluginAttributes, ProcessInfo, Promise, Result, Topology, promise,
 };
 
@@ -260,12 +260,12 @@ impl PjrtClient for Dummy {
                 return Err(Error::resource_exhausted("no room"));
             }
             "panic_later" => execution.when_ready(|_| panic!("asked to panic later")),
-            "short" => execution.when_ready(|ready| ready.complete(vec![])),
+            "short" => execution.when_ready(|ready| ready.complete(Vec::new().into())),
             "later" | "donate_later" => enqueue(program.queue, move || execution.when_ready(run)),
             "allocated" => execution.when_allocated(move |mut ready| {
                 assert_eq!(ready.ready_events().len(), 1);
                 let inputs = ready.take_inputs();
-                ready.allocated(vec![vec![Storage::Own(negate(&inputs[0]))]], |completion| {
+                ready.allocated(ByDevice::one(vec![Storage::Own(negate(&inputs[0]))]), |completion| {
                     enqueue(program.queue, move || completion.finish());
                 });
             }),
@@ -327,7 +327,7 @@ fn call_handler(mut ready: pjrt_plugin::ReadyExecution<Dummy>) {
         run_id: i64::from(ready.launch_id()),
     });
     match outcome {
-        Ok(()) => ready.complete(vec![vec![Storage::Own(output)]]),
+        Ok(()) => ready.complete(ByDevice::one(vec![Storage::Own(output)])),
         Err(error) => ready.fail(error),
     }
 }
@@ -344,7 +344,7 @@ fn is_over(callbacks: &HostCallbacks) {
 fn negate(inputs: &[Input<Storage>]) -> Vec<u8> {
     let Some(input) = inputs.first() else { return vec![0; 16] };
     let number = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());
-    let operation = |number: f32| if matches!(input, Input::Donated(_)) { number + 100.0 } else { -number };
+    let operation = |number: f32| if input.is_donated() { number + 100.0 } else { -number };
     input.bytes().chunks(4).flat_map(|bytes| operation(number(bytes)).to_le_bytes()).collect()
 }
 

@@ -156,6 +156,24 @@ fn traced(run: impl FnOnce()) -> Vec<u8> {
     space
 }
 
+/// XLA's own hosts do not set it in these structs.
+#[test]
+fn a_session_does_not_depend_on_the_sizes_that_the_host_writes() {
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for struct_size in [0, 8, usize::MAX] {
+        let created = profiler!(create(PLUGIN_Profiler_Create_Args { struct_size })).unwrap();
+        let profiler = created.profiler;
+        assert!(!profiler.is_null());
+        profiler!(start(PLUGIN_Profiler_Start_Args { struct_size, profiler })).unwrap();
+        profiler!(stop(PLUGIN_Profiler_Stop_Args { struct_size, profiler })).unwrap();
+        let trace =
+            profiler!(collect_data(PLUGIN_Profiler_CollectData_Args { struct_size, profiler })).unwrap();
+        let space = array(trace.buffer.cast_const(), trace.buffer_size_in_bytes);
+        assert_eq!(events(space, "negate on the device").len(), 1);
+        profiler!(destroy(PLUGIN_Profiler_Destroy_Args { struct_size, profiler })).unwrap();
+    }
+}
+
 /// Hosts demand a table of exactly the size of their version: 80 bytes in JAX 0.10.2.
 #[test]
 fn the_table_is_as_large_as_the_host_knows_it() {
@@ -201,6 +219,8 @@ fn a_trace_has_calls_spans_of_the_author_and_timelines_of_the_device() {
                 );
                 span.record("late", 5);
                 span.in_scope(|| tracing::info!(number = 3, "inside"));
+                let name = format!("operation {}", 7);
+                drop(tracing::info_span!("operation", otel.name = name, elements = 4).entered());
             });
             // What is not traced leaves nothing behind.
             drop(tracing::info_span!("never").entered());
@@ -227,6 +247,8 @@ fn a_trace_has_calls_spans_of_the_author_and_timelines_of_the_device() {
     assert!((step.offset_ps..=step.offset_ps + step.duration_ps).contains(&inside.offset_ps));
     let [device] = &events(&space, "negate on the device")[..] else { panic!("not one timeline") };
     assert_eq!((&*device.line, device.duration_ps, device.stats["cycles"].0), ("core 0", 1_500_000, 7));
+    let [named] = &events(&space, "operation 7")[..] else { panic!("not one span with a name of its own") };
+    assert_eq!((named.stats.len(), named.stats["elements"].0), (1, 4));
     assert!(events(&space, "never").is_empty());
     assert!(events(&space, "PJRT_Client_Devices").is_empty());
 }

@@ -71,7 +71,7 @@ pub(crate) const ROWS: [Row; 138] = [
     row("before 0.29", "PjrtExecutable::generated_code_size_in_bytes", "-1, unknown", "JAX: memory profiles"),
     row("before 0.29", "PjrtExecutable::cost_analysis", "nothing", "JAX: `cost_analysis()`"),
     row("before 0.29", "PjrtExecutable::outputs", "the default memory", "JAX, which puts up with an error"),
-    row("before 0.29", "PjrtExecutable::optimized_program", "the program as the host sent it", "JAX, which puts up with an error"),
+    row("before 0.29", "PjrtExecutable::optimized_program", "the program as the host sent it", "JAX, which puts up with an error; PyTorch/XLA, which does not"),
     row("before 0.29", "PjrtExecutable::serialize", "stores the program and its options", "JAX"),
     row("before 0.29", "", "frees it once executions have finished", "JAX; an error ends it"),
     row("before 0.29", "", "another share", "JAX; an error ends it"),

@@ -1,13 +1,14 @@
-//! Attributes of CHLO operations, which are not in the op table.
+//! Attributes of CHLO operations, which are not in the op table, and of custom calls in place of them.
 
 use super::unsupported;
 use crate::Error;
 use crate::ir::{Attribute, ComparisonDirection, ComparisonType, EnumValue, Op, Operation};
 
-/// An attribute of an operation outside of the table.
+/// An attribute of an operation outside of the table, or of a custom call for one.
 pub(super) fn get<'a>(op: &'a Operation, name: &str) -> Option<&'a Attribute> {
     match &op.kind {
         Op::Other(other) => other.properties.get(name).or_else(|| op.attributes.get(name)),
+        Op::CustomCall(_) => op.attributes.get("mhlo.attributes")?.as_dictionary()?.get(name),
         _ => None,
     }
 }

@@ -187,6 +187,11 @@ impl Builder {
         self.splat_bytes(bytes, ty)
     }
 
+    /// A tensor of zeros of any type of elements.
+    pub(super) fn splat_zero(&mut self, ty: TensorType) -> ValueId {
+        self.splat_bytes(vec![0; ty.storage_type().byte_width()], ty)
+    }
+
     /// A tensor of one integer everywhere.
     pub(super) fn integer(&mut self, value: i64, ty: TensorType) -> ValueId {
         let bytes = value.to_le_bytes()[..ty.element_type().byte_width().min(8)].to_vec();

@@ -4,10 +4,10 @@ use super::rewriter::Rewriter;
 use super::rules::{Rewrite, ValueRule, mismatch};
 use super::{attributes, bits, complex, hyperbolic, ragged_dot, scan, special, unsupported};
 use crate::Error;
-use crate::ir::ops::{Compare, Composite, Sort};
+use crate::ir::ops::{Compare, Composite, CustomCall, Sort};
 use crate::ir::{
     Attribute, ComparisonDirection as Cmp, ComparisonType, ElementType, Op, OpCode, Operation, TensorType,
-    ValueId,
+    Type, ValueId,
 };
 
 /// How a CHLO operation is replaced.
@@ -135,6 +135,40 @@ pub(super) fn rule_for_composite(
         Rewrite::Value(rule) if is_plain => Some(rule),
         _ => None,
     }
+}
+
+/// The rule of the function that a custom call stands for: XLA's exporter to StableHLO writes `mhlo.erf` and others that
+/// StableHLO has no operation for as calls.
+pub(super) fn rule_of_call(call: &CustomCall) -> Option<&'static Rule> {
+    let name = match call.call_target_name.strip_prefix("mhlo.")? {
+        "topk" => "top_k",
+        name if FUNCTIONS.iter().any(|(function, _)| function.strip_prefix("chlo.") == Some(name)) => name,
+        _ => return None,
+    };
+    RULES.iter().find(|rule| rule.name.strip_prefix("chlo.") == Some(name))
+}
+
+/// A custom call that [`rule_of_call`] has a rule for. Nobody has verified its types.
+pub(super) fn custom_call<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<ValueId>, Error> {
+    let Op::CustomCall(call) = &op.kind else { return Err(mismatch(op)) };
+    let rewrite = rule_of_call(call).ok_or_else(|| mismatch(op))?.rewrite;
+    let operands: Option<Vec<_>> =
+        op.operands.iter().map(|&operand| r.old_type(operand).as_tensor()).collect();
+    let Some([first, others @ ..]) = operands.as_deref() else { return Err(mismatch(op)) };
+    if first.num_elements().is_none() || others.iter().any(|other| other != first) {
+        return Err(mismatch(op));
+    }
+    let is_largest = attributes::get(op, "largest").is_none_or(|largest| largest.as_bool() == Some(true));
+    let values = match rewrite {
+        Rewrite::Value(rule) if first.element_type().is_float() => vec![rule(r, op)?],
+        Rewrite::Values(rule) if is_largest => rule(r, op)?,
+        _ => return Err(mismatch(op)),
+    };
+    let types = values.iter().map(|&value| Type::from(r.b.ty(value)));
+    if !types.eq(r.result_types(op)) {
+        return Err(mismatch(op));
+    }
+    Ok(values)
 }
 
 /// The operands, repeated to the shape of the result as `broadcast_dimensions` says, or with their last dimensions

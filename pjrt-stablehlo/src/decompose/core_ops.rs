@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::rules;
+use super::{chlo, rules};
 use crate::ir::{Op, OpCode, Str, Trait};
 
 /// The operations that a device implements itself: what [`decompose`](super::decompose) may leave in a program.
@@ -34,7 +34,7 @@ pub struct CoreOps {
 impl Default for CoreOps {
     /// Every operation of the table but those that older programs have, that only name a computation, or that are
     /// made of others without a loss of accuracy or speed that matters. The page "Core operations" of the
-    /// documentation lists them. Quantized types and tuples are not kept.
+    /// documentation lists them. Quantized types, tuples and futures are not kept.
     fn default() -> Self {
         let mut core = CoreOps::from_ops(OpCode::ALL.iter().copied());
         for rule in rules::RULES {
@@ -101,13 +101,17 @@ impl CoreOps {
     }
 
     /// Whether an operation can stay in a program: by its code, or a composite or an operation outside of the table
-    /// by its name.
+    /// by its name. A custom call that stands for one of CHLO's functions, such as `mhlo.erf`, has that function's name.
     pub fn contains_op(&self, op: &Op) -> bool {
         match op {
             Op::Other(other) => self.others.contains(&other.name),
             Op::Composite(composite) => {
                 self.contains(OpCode::Composite) || self.composites.contains(&composite.name)
             }
+            Op::CustomCall(call) => match chlo::rule_of_call(call) {
+                Some(rule) => self.others.contains(rule.name),
+                None => self.contains(OpCode::CustomCall),
+            },
             op => self.contains(op.code()),
         }
     }
@@ -120,6 +124,11 @@ impl CoreOps {
     /// Whether tuples stay in programs.
     pub fn keeps_tuples(&self) -> bool {
         self.contains(OpCode::Tuple) || self.contains(OpCode::GetTupleElement)
+    }
+
+    /// Whether futures stay in programs.
+    pub fn keeps_futures(&self) -> bool {
+        self.contains(OpCode::AsyncStart) || self.contains(OpCode::AsyncDone)
     }
 
     /// The operations of the table that are in the set, in the table's order.

@@ -68,10 +68,14 @@ pub(super) fn torch_index_select(r: &mut Rewriter<'_>, op: &Operation) -> Result
     if !(0..rank).contains(&dim) || !(0..=dim.min(indices)).contains(&batch) {
         return Err(mismatch(op));
     }
+    if dims[dim as usize] == 0 {
+        // There is nothing that an index could select.
+        return Ok(r.b.splat_zero(result));
+    }
     let free = indices - batch;
     let mut slice_sizes = dims;
     slice_sizes[dim as usize] = 1;
-    slice_sizes[..batch as usize].fill(1);
+    slice_sizes[..batch as usize].iter_mut().for_each(|size| *size = 1.min(*size));
     let batching: Box<[i64]> = (0..batch).collect();
     let dimension_numbers = GatherDimensionNumbers {
         offset_dims: (batch..dim).chain(dim + free..rank + free - 1).collect(),

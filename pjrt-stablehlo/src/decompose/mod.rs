@@ -37,8 +37,8 @@
 //!
 //! # What changes
 //!
-//! * The signature, where it has tuples (each element becomes a value of its own) or quantized types (their storage
-//!   types take their place), unless the set keeps them.
+//! * The signature, where it has tuples (each element becomes a value of its own), futures (they become what they hold) or
+//!   quantized types (their storage types take their place), unless the set keeps them.
 //! * Operations without effects whose results nothing uses go away, and so do private functions whose calls are inlined.
 
 mod attributes;
@@ -68,6 +68,7 @@ mod special;
 mod special_tables;
 
 pub use core_ops::CoreOps;
+pub(crate) use ragged_dot::dimensions as ragged_dimensions;
 pub use refine::{Argument, refine_shapes};
 
 use crate::ir::{Module, OpCode, OpId, Operation, Type};
@@ -151,6 +152,7 @@ fn needs_types(module: &Module, core: &CoreOps) -> bool {
     let is_foreign = |ty: &Type| match ty {
         Type::Tensor(tensor) => tensor.quantization().is_some() && !core.keeps_quantized_types(),
         Type::Tuple(_) => !core.keeps_tuples(),
+        Type::Future(_) => !core.keeps_futures(),
         _ => false,
     };
     module.functions().iter().any(|function| {

@@ -146,6 +146,13 @@ pub(super) fn replacement(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<Va
         return Err(unsupported("operations with regions are not supported on quantized elements"));
     }
     let values = r.tensors(op)?;
+    if let Op::UniformQuantize(_) = op.kind
+        && quantization(r.old_type(op.operand(0)))
+            == op.results.get(0).and_then(|result| quantization(r.old_type(result)))
+    {
+        // Quantized in this way already.
+        return Ok(values);
+    }
     let mut operands = Vec::with_capacity(values.len());
     for (&old, value) in op.operands.iter().zip(values) {
         operands.push(match quantization(r.old_type(old)) {

@@ -1,6 +1,6 @@
-//! Quantized values keep their parameters on their way in and out of regions and functions.
+//! Quantized values keep their parameters on their way in and out of regions and futures.
 //!
-//! The type rules of StableHLO let scales and zero points differ there. Once quantized types have become their storage
+//! The type rules of StableHLO let scales and zero points differ there, though not in calls of functions. Once quantized types have become their storage
 //! types nothing would notice, and the program would compute something else.
 
 use super::unsupported;
@@ -13,8 +13,7 @@ pub(super) fn check(module: &Module) -> Result<(), Error> {
         let body = &function.body;
         for (_, op) in body.ops() {
             let carried = match &op.kind {
-                Op::FuncCall(call) => function_boundary(module, body, op, &call.callee),
-                Op::Composite(composite) => function_boundary(module, body, op, &composite.decomposition),
+                Op::AsyncStart(_) | Op::AsyncDone(_) => future_boundaries(body, op),
                 _ => region_boundaries(body, op),
             };
             carried.map_err(|error| error.in_op(op.kind.name(), &op.location))?;
@@ -23,12 +22,21 @@ pub(super) fn check(module: &Module) -> Result<(), Error> {
     Ok(())
 }
 
-fn function_boundary(module: &Module, body: &Body, op: &Operation, callee: &str) -> Result<(), Error> {
-    let Some(function) = module.function(callee) else { return Ok(()) };
-    let operands = op.operands.iter().map(|&value| body.ty(value));
-    let results = op.results.map(|value| body.ty(value));
-    operands.zip(function.argument_types()).try_for_each(|(given, taken)| same(given, taken))?;
-    results.zip(function.result_types()).try_for_each(|(given, taken)| same(given, taken))
+/// Compares what a future holds with what the operation gives that makes it, or with the results that it becomes.
+fn future_boundaries(body: &Body, op: &Operation) -> Result<(), Error> {
+    let types = |values: &[ValueId]| values.iter().map(|&value| body.ty(value).clone()).collect::<Vec<_>>();
+    let results: Vec<ValueId> = op.results.collect();
+    let (future, values) = match op.regions.first().and_then(|&region| body.region(region).blocks.first()) {
+        Some(&block) => {
+            let block = body.block(block);
+            let pairs = types(&op.operands).into_iter().zip(types(&block.arguments));
+            pairs.into_iter().try_for_each(|(given, taken)| same(&given, &taken))?;
+            (results.first(), types(block.ops.last().map_or(&[], |&last| &*body.op(last).operands)))
+        }
+        None => (op.operands.first(), types(&results)),
+    };
+    let Some(Type::Future(parts)) = future.map(|&value| body.ty(value)) else { return Ok(()) };
+    parts.iter().zip(&values).try_for_each(|(part, value)| same(part, value))
 }
 
 /// Compares everything that goes in and out of an operation's regions with the result that it is a part of.

@@ -21,7 +21,7 @@ use crate::{Error, ErrorKind};
 /// What a pass over a module does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Replaces quantized types and tuples; keeps all other operations.
+    /// Replaces quantized types, tuples and futures; keeps all other operations.
     Types,
     /// Replaces operations that are not in the set.
     Ops,
@@ -311,8 +311,11 @@ impl<'m> Rewriter<'m> {
         let values = match self.mode {
             Mode::Types => match quantized::replaces(self, op) {
                 true => quantized::replacement(self, op)?,
-                false => match rules::tuple_parts(self, op)? {
+                false => match rules::parts(self, op)? {
                     Some(parts) => parts,
+                    None if self.replaces_futures() && matches!(op.kind, Op::AsyncStart(_)) => {
+                        return self.start(op);
+                    }
                     None => {
                         quantized::check_move(self, op)?;
                         return self.copy(op);
@@ -412,6 +415,13 @@ impl<'m> Rewriter<'m> {
         let block = self.region_block(op, 0)?;
         let target = self.b.block;
         self.begin_block(block, arguments, target, End::Results(op), Some(dims.into()))
+    }
+
+    /// Replaces an `async_start` by the operation that it starts, which its region has.
+    fn start(&mut self, op: &'m Operation) -> Result<(), Error> {
+        let block = self.region_block(op, 0)?;
+        let (arguments, target) = (self.flat(&op.operands), self.b.block);
+        self.begin_block(block, arguments, target, End::Results(op), None)
     }
 
     fn region_block(&self, op: &Operation, index: usize) -> Result<BlockId, Error> {
@@ -662,6 +672,7 @@ impl<'m> Rewriter<'m> {
         while let Some(ty) = work.pop() {
             match ty {
                 Type::Tuple(parts) if self.flattens() => work.extend(parts.iter().rev()),
+                Type::Future(parts) if self.replaces_futures() => work.extend(parts.iter().rev()),
                 other => leaves.push(self.stored(other)),
             }
         }
@@ -675,6 +686,7 @@ impl<'m> Rewriter<'m> {
                 TensorType::new(tensor.storage_type(), tensor.dims()).into()
             }
             Type::Tuple(parts) => Type::Tuple(parts.iter().map(|part| self.stored(part)).collect()),
+            Type::Future(parts) => Type::Future(parts.iter().map(|part| self.stored(part)).collect()),
             other => other.clone(),
         }
     }
@@ -687,6 +699,7 @@ impl<'m> Rewriter<'m> {
     pub(super) fn leaf_count(&self, ty: &Type) -> usize {
         match ty {
             Type::Tuple(_) if self.flattens() => self.convert(ty).len(),
+            Type::Future(_) if self.replaces_futures() => self.convert(ty).len(),
             _ => 1,
         }
     }
@@ -694,6 +707,11 @@ impl<'m> Rewriter<'m> {
     /// Whether tuples are replaced by their parts.
     pub(super) fn flattens(&self) -> bool {
         self.mode == Mode::Types && !self.core.keeps_tuples()
+    }
+
+    /// Whether futures are replaced by what they hold.
+    pub(super) fn replaces_futures(&self) -> bool {
+        self.mode == Mode::Types && !self.core.keeps_futures()
     }
 
     /// Attributes of arguments or results, repeated for each part of a tuple.
@@ -718,6 +736,7 @@ pub(super) fn rewrite_of(kind: &Op) -> Result<Rewrite, Error> {
         Op::Other(other) => {
             chlo::RULES.iter().find(|rule| rule.name == &*other.name).map(|rule| rule.rewrite)
         }
+        Op::CustomCall(call) => chlo::rule_of_call(call).map(|_| Rewrite::Values(chlo::custom_call)),
         kind => rules::RULES.iter().find(|rule| rule.op == kind.code()).map(|rule| rule.rewrite),
     };
     rule.ok_or_else(|| unsupported("not one of the core operations, and not expressible in others"))

@@ -99,6 +99,8 @@ pub(super) const RULES: &[Rule] = {
             "its operand, for the dimension's own size",
             Value(dynamic::set_dimension_size),
         ),
+        always(O::AsyncStart, "the operation that it starts", Values(futures_are_kept)),
+        always(O::AsyncDone, "the results of that operation", Values(futures_are_kept)),
         always(O::Tuple, "its operands", Values(tuples_are_kept)),
         always(O::GetTupleElement, "an element of the tuple", Values(tuples_are_kept)),
         always(
@@ -160,12 +162,12 @@ fn func_call<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
     r.inline_call(op, &call.callee)
 }
 
-/// The parts that the result of `tuple` or `get_tuple_element` is, where tuples are replaced.
-pub(super) fn tuple_parts(r: &Rewriter<'_>, op: &Operation) -> Result<Option<Vec<ValueId>>, Error> {
-    if !r.flattens() {
-        return Ok(None);
-    }
+/// The parts that the result of `tuple` or `get_tuple_element` is, where tuples are replaced, and what the future of an
+/// `async_done` holds, where futures are.
+pub(super) fn parts(r: &Rewriter<'_>, op: &Operation) -> Result<Option<Vec<ValueId>>, Error> {
     match &op.kind {
+        Op::AsyncDone(_) if r.replaces_futures() => Ok(Some(r.flat(&op.operands))),
+        _ if !r.flattens() => Ok(None),
         Op::Tuple(_) => Ok(Some(r.flat(&op.operands))),
         Op::GetTupleElement(get) => {
             let Type::Tuple(parts) = r.old_type(op.operand(0)) else { return Err(mismatch(op)) };
@@ -190,6 +192,14 @@ pub(super) fn tuple_parts(r: &Rewriter<'_>, op: &Operation) -> Result<Option<Vec
 fn tuples_are_kept(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>, Error> {
     Err(unsupported(
         "tuples are kept because either 'stablehlo.tuple' or 'stablehlo.get_tuple_element' is a core operation; have \
+         both, or neither",
+    ))
+}
+
+/// `async_start` or `async_done` without the other.
+fn futures_are_kept(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>, Error> {
+    Err(unsupported(
+        "futures are kept because either 'stablehlo.async_start' or 'stablehlo.async_done' is a core operation; have \
          both, or neither",
     ))
 }

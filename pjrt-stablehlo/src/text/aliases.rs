@@ -65,6 +65,11 @@ impl<'a> Parser<'a> {
     pub(super) fn alias_definition(&mut self) -> Result<(), Error> {
         let name_token = self.token;
         let name = self.advance();
+        if name.contains('.') {
+            let message =
+                format!("alias '{name}': names with a '.' are those of a dialect's attributes and types");
+            return Err(self.error_at(name_token.start, message));
+        }
         let start = self.token.end;
         self.expect("=")?;
         let alias = self.aliases.entry(name).or_insert(Alias { start, state: State::Unread });

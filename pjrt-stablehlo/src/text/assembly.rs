@@ -1,11 +1,12 @@
 //! Custom assembly of operations without regions.
 //!
 //! Most operations are written in one way: operands, fields such as `dims = [0, 1]`, a dictionary, types. Which fields
-//! there are is in [`fields`]; the others have a function of their own.
+//! there are is in [`fields`], how the types are written in [`TypeForm`]; the others have a function of their own.
 
+use super::assembly_types::TypeForm;
 use super::lexer::{self, Kind};
 use super::operations::{Pending, Types};
-use super::parser::Parser;
+use super::parser::{Parser, shortened};
 use super::regions::Frame;
 use crate::Error;
 use crate::ir::{
@@ -44,7 +45,7 @@ const PROPAGATION_DIRECTIONS: &[&str] = &["NONE", "FORWARD", "BACKWARD", "BOTH"]
 /// A field: its keyword, the attribute that it stands for, its form.
 type Field = (&'static str, &'static str, Form);
 
-/// The fields of an operation.
+/// The fields of an operation in their order.
 fn fields(code: OpCode) -> &'static [Field] {
     match code {
         OpCode::Broadcast => &[("sizes", "broadcast_sizes", Form::Integers)],
@@ -84,6 +85,15 @@ fn fields(code: OpCode) -> &'static [Field] {
     }
 }
 
+/// Whether a field may be left out.
+fn is_optional(code: OpCode, keyword: &str) -> bool {
+    match code {
+        OpCode::Cholesky | OpCode::Dot => true,
+        OpCode::DotGeneral => keyword != "contracting_dims",
+        _ => false,
+    }
+}
+
 impl<'a> Parser<'a> {
     /// Reads an operation in its custom assembly, or its part before its first region.
     pub(super) fn custom(
@@ -98,7 +108,7 @@ impl<'a> Parser<'a> {
             (Some(OpCode::ManualComputation), _) => return self.manual_computation(pending, block).map(Some),
             (_, "chlo.scan") => return self.scan(pending, block).map(Some),
             (_, "sdy.named_computation") => return self.named_computation(pending, block).map(Some),
-            (Some(OpCode::Constant), _) | (_, "sdy.constant" | "arith.constant") => {
+            (Some(OpCode::Constant), _) | (_, "sdy.constant" | "arith.constant" | "chlo.constant") => {
                 self.constant(&mut pending, block)?;
                 pending
             }
@@ -110,7 +120,7 @@ impl<'a> Parser<'a> {
                 let sharding = self.sharding()?;
                 pending.set("sharding", Attribute::Sharding(sharding.into()));
                 self.begin(&mut pending, operands, block);
-                self.rest(&mut pending)?;
+                self.rest(&mut pending, TypeForm::One)?;
                 pending
             }
             (Some(OpCode::ShardingGroup), _) => self.shardy(pending, block)?,
@@ -125,17 +135,22 @@ impl<'a> Parser<'a> {
     /// `%a, %b, dims = [0, 1] {x.y = 1} : (tensor<f32>, tensor<f32>) -> tensor<f32>`.
     fn standard(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Pending<'a>, Error> {
         let code = pending.code.unwrap_or(OpCode::Other);
+        let Some(form) = TypeForm::of(code) else { return Err(self.no_assembly(&pending)) };
+        // These have their attributes in front of the operands.
+        let is_dictionary_first =
+            matches!(code, OpCode::FuncReturn | OpCode::SdyReturn | OpCode::OptimizationBarrier);
+        if is_dictionary_first {
+            pending.dictionary = self.optional_dictionary()?;
+        }
         if code == OpCode::Compare {
             let direction = self.case("comparison_direction")?;
             pending.set("comparison_direction", Attribute::Enum(direction));
             self.expect(",")?;
         }
-        let operands = if self.at("(") && lexer::next(self.text, self.token.end).kind != Kind::Value {
-            // `()` stands for no operands in some operations.
-            self.list("(", ")", Self::value)?
-        } else {
-            self.values()?
-        };
+        let no_operands = code == OpCode::OptimizationBarrier
+            && self.at("(")
+            && lexer::next(self.text, self.token.end).kind != Kind::Value;
+        let operands = if no_operands { self.list("(", ")", Self::value)? } else { self.values()? };
         match code {
             OpCode::Slice => self.slice_indices(&mut pending)?,
             OpCode::GetTupleElement => {
@@ -146,46 +161,76 @@ impl<'a> Parser<'a> {
             }
             _ => {}
         }
+        self.fields_of(&mut pending, code, operands.is_empty())?;
+        self.begin(&mut pending, operands, block);
+        if is_dictionary_first {
+            self.types_of(&mut pending, form)?;
+        } else {
+            self.rest(&mut pending, form)?;
+        }
+        Ok(pending)
+    }
+
+    /// `, dims = [0, 1], sizes = [2]`: the fields that an operation has, separated by commas, from the operands as well.
+    fn fields_of(
+        &mut self,
+        pending: &mut Pending<'a>,
+        code: OpCode,
+        mut is_first: bool,
+    ) -> Result<(), Error> {
+        if code == OpCode::Compare {
+            if self.eat(",") {
+                let value = self.case(ComparisonType::MLIR_NAME)?;
+                pending.set("compare_type", Attribute::Enum(value));
+            }
+            return Ok(());
+        }
         let mut dot = DotDimensionNumbers::default();
-        let mut is_first = operands.is_empty();
+        let mut rest = fields(code);
         loop {
-            // Fields are separated by commas, from the operands as well.
-            let has_field =
-                if is_first { self.token.kind == Kind::Bare && !self.at("loc") } else { self.eat(",") };
-            if !has_field {
+            let required = rest.iter().position(|(keyword, ..)| !is_optional(code, keyword));
+            if !is_first && !self.at(",") {
+                match required {
+                    Some(index) => return Err(self.expected(&format!("', {} ='", rest[index].0))),
+                    None => break,
+                }
+            }
+            if is_first && rest.is_empty() {
                 break;
             }
+            if !is_first {
+                self.advance();
+            }
             is_first = false;
-            self.field(&mut pending, code, &mut dot)?;
+            let keyword = self.found();
+            // Fields up to the next one that has to be there.
+            let next = &rest[..required.map_or(rest.len(), |index| index + 1)];
+            let Some(index) = next.iter().position(|(known, ..)| *known == keyword) else {
+                let known: Vec<_> = next.iter().map(|(known, ..)| format!("'{known}'")).collect();
+                let what =
+                    if known.is_empty() { "the end of the operands".to_owned() } else { known.join(" or ") };
+                return Err(self.expected(&what));
+            };
+            let (_, attribute, form) = rest[index];
+            rest = &rest[index + 1..];
+            self.advance();
+            self.expect("=")?;
+            self.field(pending, attribute, form, &mut dot)?;
         }
         if code == OpCode::DotGeneral {
             pending.set("dot_dimension_numbers", Attribute::DotDimensionNumbers(dot.into()));
         }
-        self.begin(&mut pending, operands, block);
-        self.rest(&mut pending)?;
-        Ok(pending)
+        Ok(())
     }
 
+    /// The value of a field.
     fn field(
         &mut self,
         pending: &mut Pending<'a>,
-        code: OpCode,
+        attribute: &str,
+        form: Form,
         dot: &mut DotDimensionNumbers,
     ) -> Result<(), Error> {
-        if code == OpCode::Compare {
-            let value = self.case(ComparisonType::MLIR_NAME)?;
-            pending.set("compare_type", Attribute::Enum(value));
-            return Ok(());
-        }
-        let keyword = self.found();
-        let Some(&(_, attribute, form)) = fields(code).iter().find(|(known, _, _)| *known == keyword) else {
-            let known: Vec<_> = fields(code).iter().map(|(known, _, _)| format!("'{known}'")).collect();
-            let what =
-                if known.is_empty() { "the end of the operands".to_owned() } else { known.join(" or ") };
-            return Err(self.expected(&what));
-        };
-        self.advance();
-        self.expect("=")?;
         let value = match form {
             Form::Integer => Attribute::from(self.integer()?),
             Form::Integers => {
@@ -251,44 +296,15 @@ impl<'a> Parser<'a> {
     }
 
     /// `{x.y = 1} : types`, the end of operations in custom assembly.
-    pub(super) fn rest(&mut self, pending: &mut Pending<'a>) -> Result<(), Error> {
+    pub(super) fn rest(&mut self, pending: &mut Pending<'a>, form: TypeForm) -> Result<(), Error> {
         pending.dictionary = self.optional_dictionary()?;
-        let count = self.function.body.op(pending.op).operands.len();
-        // Terminators and barriers without operands have no types.
-        let types =
-            if count == 0 && !self.at(":") { Types::default() } else { self.assembly_types(pending, count)? };
-        pending.types = Some(types);
-        Ok(())
+        self.types_of(pending, form)
     }
 
-    /// `: (A, B) -> C`, or shorter where types follow from each other.
-    fn assembly_types(&mut self, pending: &Pending<'a>, count: usize) -> Result<Types, Error> {
-        self.expect(":")?;
-        if self.at("(") {
-            let ty = self.function_type()?;
-            return Ok(Types { operands: Some(ty.inputs), results: ty.results });
-        }
-        let at = self.token.start;
-        let types = self.types()?;
-        if self.eat("->") || self.eat("to") {
-            return Ok(Types { operands: Some(types), results: self.result_types()? });
-        }
-        Ok(match (pending.code, &*types) {
-            (Some(OpCode::Return | OpCode::FuncReturn | OpCode::SdyReturn), _) => {
-                Types { operands: Some(types), results: Vec::new() }
-            }
-            (Some(OpCode::OptimizationBarrier), _) => Types { operands: Some(types.clone()), results: types },
-            (Some(OpCode::Complex), [_]) => Types { operands: None, results: types },
-            (Some(OpCode::Select), [pred, branch]) => Types {
-                operands: Some(vec![pred.clone(), branch.clone(), branch.clone()]),
-                results: vec![branch.clone()],
-            },
-            (Some(OpCode::Tuple), [Type::Tuple(parts)]) => {
-                Types { operands: Some(parts.to_vec()), results: types }
-            }
-            (_, [ty]) => Types { operands: Some(vec![ty.clone(); count]), results: types },
-            _ => return Err(self.error_at(at, "expected one type or the type of a function")),
-        })
+    /// An error: an operation has a generic form only.
+    pub(super) fn no_assembly(&self, pending: &Pending<'a>) -> Error {
+        let name = shortened(pending.name);
+        self.error_at(pending.start, format!("operation '{name}' has only its generic form, \"{name}\"(...)"))
     }
 
     /// `dense<1> : tensor<2xi32>`, after a dictionary if there is one.
@@ -299,7 +315,7 @@ impl<'a> Parser<'a> {
             self.expect("(")?;
             self.expect(")")?;
             pending.properties = self.optional_properties()?.entries().to_vec();
-            return self.rest(pending);
+            return self.rest(pending, TypeForm::Function);
         }
         pending.dictionary = self.optional_dictionary()?;
         let at = self.token.start;
@@ -330,7 +346,7 @@ impl<'a> Parser<'a> {
             .set(target, if is_symbol { Attribute::Symbol([name].into()) } else { Attribute::String(name) });
         let operands = self.list("(", ")", Self::value)?;
         self.begin(&mut pending, operands, block);
-        self.rest(&mut pending)?;
+        self.rest(&mut pending, TypeForm::Function)?;
         Ok(pending)
     }
 
@@ -376,7 +392,7 @@ impl<'a> Parser<'a> {
             Ok(())
         })?;
         self.begin(&mut pending, operands, block);
-        self.rest(&mut pending)?;
+        self.rest(&mut pending, TypeForm::Function)?;
         Ok(pending)
     }
 
@@ -399,6 +415,11 @@ impl<'a> Parser<'a> {
 
     /// `%a, %b {x.y = 1} : A, B -> C`, or `(%a, k = 8) : A -> (B, C)`.
     fn chlo(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Pending<'a>, Error> {
+        let form = match pending.name {
+            "chlo.constant_like" | "chlo.ragged_dot" => return Err(self.no_assembly(&pending)),
+            name if name.starts_with("chlo.broadcast_") => TypeForm::Function,
+            _ => TypeForm::Arrow,
+        };
         let operands: Vec<ValueId> = if pending.name == "chlo.top_k" {
             self.expect("(")?;
             let operand = self.value()?;
@@ -413,7 +434,7 @@ impl<'a> Parser<'a> {
             self.values()?
         };
         self.begin(&mut pending, operands, block);
-        self.rest(&mut pending)?;
+        self.rest(&mut pending, form)?;
         Ok(pending)
     }
 
@@ -460,7 +481,7 @@ impl<'a> Parser<'a> {
             };
             pending.set(keyword, value);
         }
-        self.rest(&mut pending)?;
+        self.rest(&mut pending, TypeForm::One)?;
         if mnemonic == "sharding_group"
             && let Some(types) = &mut pending.types
         {

@@ -1,6 +1,7 @@
 //! Custom assembly of the few operations of `arith`, `builtin`, `shape` and `tensor` that accompany StableHLO in programs
 //! with dynamic shapes.
 
+use super::assembly_types::TypeForm;
 use super::operations::{Pending, Types};
 use super::parser::{Parser, shortened};
 use crate::Error;
@@ -24,7 +25,7 @@ impl<'a> Parser<'a> {
             | "shape.shape_of" => {
                 let operands = self.values()?;
                 self.begin(&mut pending, operands, block);
-                self.rest(&mut pending)?;
+                self.rest(&mut pending, TypeForm::Any)?;
             }
             "shape.const_shape" => {
                 self.begin(&mut pending, Vec::new(), block);
@@ -35,7 +36,7 @@ impl<'a> Parser<'a> {
                 let shape = Literal::new(ty, LiteralData::Dense(bytes.into()))
                     .map_err(|error| self.error_at(at, error.to_string()))?;
                 pending.set("shape", Attribute::Elements(shape));
-                self.rest(&mut pending)?;
+                self.rest(&mut pending, TypeForm::Any)?;
             }
             "tensor.dim" => {
                 let operands = self.values()?;

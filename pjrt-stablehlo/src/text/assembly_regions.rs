@@ -192,16 +192,17 @@ impl<'a> Parser<'a> {
     ) -> Result<Frame<'a>, Error> {
         let operands = self.list("(", ")", Self::value)?;
         self.begin(&mut pending, operands, block);
-        while self.token.kind == Kind::Bare {
-            let at = self.token.start;
-            let keyword = self.bare("a keyword")?;
+        for keyword in ["in_shardings", "out_shardings"] {
+            self.expect(keyword)?;
             self.expect("=")?;
-            let value = match keyword {
-                "in_shardings" | "out_shardings" => self.shardings()?,
-                "manual_axes" => self.manual_axes()?,
-                other => return Err(self.error_at(at, format!("unexpected keyword '{other}'"))),
-            };
-            pending.set(keyword, value);
+            let shardings = self.shardings()?;
+            pending.set(keyword, shardings);
+        }
+        if pending.code == Some(OpCode::ManualComputation) {
+            self.expect("manual_axes")?;
+            self.expect("=")?;
+            let axes = self.manual_axes()?;
+            pending.set("manual_axes", axes);
         }
         self.region_with_arguments(pending)
     }

@@ -118,11 +118,15 @@ impl<'a> Parser<'a> {
     }
 
     fn entry(&mut self) -> Result<(Str, Attribute), Error> {
-        let name = match self.token.kind {
+        let start = self.token.start;
+        let name: Str = match self.token.kind {
             Kind::Bare => self.advance().into(),
             Kind::String => self.string()?,
             _ => return Err(self.expected("the name of an attribute")),
         };
+        if name.is_empty() {
+            return Err(self.error_at(start, "expected the name of an attribute, found an empty one"));
+        }
         let value = if self.eat("=") { self.attribute()? } else { Attribute::Unit };
         Ok((name, value))
     }
@@ -188,8 +192,11 @@ impl<'a> Parser<'a> {
         self.expect("<")?;
         let at = self.token.start;
         let ty = match self.ty()? {
-            Type::Scalar(ty) if !ty.is_complex() => ty,
-            other => return Err(self.error_at(at, format!("expected the type of a number, found {other}"))),
+            Type::Scalar(ty) if is_array_element(ty) => ty,
+            other => {
+                let message = format!("expected 'i1', or the type of a number of whole bytes, found {other}");
+                return Err(self.error_at(at, message));
+            }
         };
         let mut raws = Vec::new();
         if self.eat(":") {
@@ -222,4 +229,10 @@ impl<'a> Parser<'a> {
         let text = self.advance();
         Element { text, negative }.bits(ty).map_err(|message| self.error_at(start, message))
     }
+}
+
+/// Whether `array<...>` has elements of a type.
+fn is_array_element(ty: ElementType) -> bool {
+    let whole_bytes = ty.bits().is_multiple_of(8) && !ty.is_complex() && ty != ElementType::Index;
+    ty == ElementType::I1 || whole_bytes
 }

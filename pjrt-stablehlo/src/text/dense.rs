@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::elements::Elements;
-use super::lexer::{Kind, string_end};
+use super::lexer::{Kind, comment_end, string_end};
 use super::parser::Parser;
 use crate::bytecode::blob_literal;
 use crate::ir::{Attribute, ElementType, Literal, LiteralData, Str, TensorType, Type};
@@ -205,10 +205,12 @@ impl<'a> Parser<'a> {
 fn elements_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     loop {
-        at += bytes[at..].iter().position(|byte| matches!(byte, b'>' | b'"'))?;
-        if bytes[at] == b'>' {
-            return Some(at);
-        }
-        at = string_end(bytes, at)?;
+        at += bytes[at..].iter().position(|byte| matches!(byte, b'>' | b'"' | b'/'))?;
+        at = match bytes[at] {
+            b'>' => return Some(at),
+            b'"' => string_end(bytes, at)?,
+            _ if bytes[at..].starts_with(b"//") => comment_end(bytes, at),
+            _ => at + 1,
+        };
     }
 }

@@ -78,7 +78,7 @@ impl<'a> Parser<'a> {
             "scatter" => Attribute::ScatterDimensionNumbers(self.scatter()?.into()),
             "channel_handle" => {
                 let mut channel = ChannelHandle::default();
-                self.fields(|parser, field| {
+                let given = self.fields(|parser, field| {
                     match field {
                         "handle" => channel.handle = parser.integer()?,
                         "type" => channel.channel_type = parser.integer()?,
@@ -86,6 +86,9 @@ impl<'a> Parser<'a> {
                     }
                     Ok(true)
                 })?;
+                if given != 2 {
+                    return Err(self.error_at(start, "expected the fields 'handle' and 'type' of a channel"));
+                }
                 Attribute::ChannelHandle(channel)
             }
             "result_accuracy" => Attribute::ResultAccuracy(self.result_accuracy()?.into()),
@@ -131,11 +134,12 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `<name = value, ...>`. `read` reads the value of a field; it says whether there is such a field.
+    /// `<name = value, ...>`. `read` reads the value of a field; it says whether there is such a field. Gives the number of
+    /// fields.
     fn fields(
         &mut self,
         mut read: impl FnMut(&mut Self, &'a str) -> Result<bool, Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<usize, Error> {
         let mut seen: Vec<&str> = Vec::new();
         self.expect("<")?;
         while !self.eat(">") {
@@ -154,7 +158,7 @@ impl<'a> Parser<'a> {
                 self.expect(",")?;
             }
         }
-        Ok(())
+        Ok(seen.len())
     }
 
     fn ints(&mut self) -> Result<Ints, Error> {
@@ -194,8 +198,7 @@ impl<'a> Parser<'a> {
             allow_imprecise_accumulation: false,
         };
         let start = self.token.start;
-        let mut given = 0;
-        self.fields(|parser, field| {
+        let given = self.fields(|parser, field| {
             match field {
                 "lhs_precision_type" => algorithm.lhs_precision_type = parser.ty()?,
                 "rhs_precision_type" => algorithm.rhs_precision_type = parser.ty()?,
@@ -208,7 +211,6 @@ impl<'a> Parser<'a> {
                 }
                 _ => return Ok(false),
             }
-            given += 1;
             Ok(true)
         })?;
         match given {
@@ -296,7 +298,8 @@ impl<'a> Parser<'a> {
 
     fn output_operand_alias(&mut self) -> Result<OutputOperandAlias, Error> {
         let mut alias = OutputOperandAlias::default();
-        self.fields(|parser, field| {
+        let start = self.token.start;
+        let given = self.fields(|parser, field| {
             match field {
                 "output_tuple_indices" => alias.output_tuple_indices = parser.ints()?,
                 "operand_index" => alias.operand_index = parser.integer()?,
@@ -305,7 +308,13 @@ impl<'a> Parser<'a> {
             }
             Ok(true)
         })?;
-        Ok(alias)
+        match given {
+            3 => Ok(alias),
+            _ => Err(self.error_at(
+                start,
+                "expected the fields 'output_tuple_indices', 'operand_index' and 'operand_tuple_indices'",
+            )),
+        }
     }
 
     /// `<[b, 0, f]x[0, i, o]->[b, 0, f]>`, or with the name of each number after `raw`.

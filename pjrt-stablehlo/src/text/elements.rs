@@ -1,6 +1,7 @@
 //! Numbers as constants have them, and their bits.
 
 use super::floats::float_bits;
+use super::lexer::skip_space;
 use super::parser::shortened;
 use crate::ir::{ElementKind, ElementType};
 
@@ -19,7 +20,8 @@ impl Element<'_> {
         let bits = if ty.is_float() { self.float_bits(ty) } else { self.integer_bits(ty) };
         bits.ok_or_else(|| {
             let sign = if self.negative { "-" } else { "" };
-            format!("expected a number of type {ty}, found '{sign}{}'", shortened(self.text))
+            let form = if ty.is_float() { ", with a point or in hexadecimal" } else { "" };
+            format!("expected a number of type {ty}{form}, found '{sign}{}'", shortened(self.text))
         })
     }
 
@@ -29,7 +31,8 @@ impl Element<'_> {
             let fits = ty.bits() >= 64 || raw >> ty.bits() == 0;
             return (fits && !self.negative).then_some(raw);
         }
-        if !self.text.starts_with(|c: char| c.is_ascii_digit()) {
+        // MLIR's floats have a point.
+        if !self.text.starts_with(|c: char| c.is_ascii_digit()) || !self.text.contains('.') {
             return None;
         }
         let value: f64 = self.text.parse().ok()?;
@@ -172,10 +175,7 @@ impl<'a> Elements<'a> {
     }
 
     fn space(&mut self) {
-        let bytes = self.text.as_bytes();
-        while bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
-            self.at += 1;
-        }
+        self.at = skip_space(self.text.as_bytes(), self.at);
     }
 
     fn expected(&self, what: &str) -> Fault {

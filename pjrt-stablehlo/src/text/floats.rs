@@ -36,7 +36,9 @@ pub(crate) fn float_bits(ty: ElementType, value: f64) -> u64 {
         _ if value.is_sign_negative() => sign_bit,
         _ => 0,
     };
-    let magnitude = if value.is_nan() {
+    // A type without a sign has no negative numbers.
+    let is_number = !value.is_nan() && (ty != T::F8E8M0FNU || value >= 0.0);
+    let magnitude = if !is_number {
         nan
     } else if value.is_infinite() {
         overflow
@@ -81,5 +83,6 @@ mod tests {
         assert_eq!(float_bits(ElementType::F4E2M1FN, -1e9), 0xf);
         assert_eq!(float_bits(ElementType::F8E4M3FNUZ, -0.0), 0);
         assert_eq!(float_bits(ElementType::F16, 1e-30), 0);
+        assert_eq!(float_bits(ElementType::F8E8M0FNU, -1.0), 0xff);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::lexer::Kind;
 use super::module::without;
-use super::parser::Parser;
+use super::parser::{Parser, shortened};
 use super::scopes::Scopes;
 use crate::ir::{Attribute, Body, DictionaryAttribute, Function, FunctionType, Location, Type, Visibility};
 use crate::{Error, ErrorKind};
@@ -10,6 +10,9 @@ use crate::{Error, ErrorKind};
 /// Attributes that are a function's own.
 const FUNCTION_ATTRIBUTES: &[&str] =
     &["arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"];
+
+/// An attribute that is a function's own, and means nothing to programs.
+const NO_INLINE: &str = "no_inline";
 
 /// An argument in a function's signature.
 struct Argument<'a> {
@@ -38,7 +41,12 @@ impl<'a> Parser<'a> {
             self.advance();
         }
         self.function.name = self.symbol()?;
+        let at = self.token.start;
         let arguments = self.list("(", ")", Self::argument)?;
+        let named = arguments.iter().filter(|argument| argument.name.is_some()).count();
+        if named != 0 && named != arguments.len() {
+            return Err(self.error_at(at, "expected names of all arguments or of none"));
+        }
         let (mut results, mut result_attributes) = (Vec::new(), Vec::new());
         if self.eat("->") {
             let parts = if self.at("(") {
@@ -49,7 +57,14 @@ impl<'a> Parser<'a> {
             (results, result_attributes) = parts.into_iter().unzip();
         }
         if self.eat("attributes") {
+            let at = self.token.start;
             self.function.attributes = self.dictionary()?;
+            let entries = self.function.attributes.entries();
+            if let Some((name, _)) = entries.iter().find(|(name, _)| FUNCTION_ATTRIBUTES.contains(&&**name)) {
+                return Err(
+                    self.error_at(at, format!("attribute '{name}' is part of the function's signature"))
+                );
+            }
         }
         let inputs = arguments.iter().map(|argument| argument.ty.clone()).collect();
         self.function.ty = FunctionType { inputs, results };
@@ -104,6 +119,11 @@ impl<'a> Parser<'a> {
         let dictionary = self.optional_dictionary()?;
         self.empty_signature()?;
         self.function.location = self.location_or_place(start)?;
+        let is_own = |name: &str| FUNCTION_ATTRIBUTES.contains(&name) || name == NO_INLINE;
+        if let Some((unknown, _)) = properties.entries().iter().find(|(name, _)| !is_own(name)) {
+            let message = format!("there is no attribute '{}' of functions", shortened(unknown));
+            return Err(self.other_error_at(ErrorKind::Invalid, start, message));
+        }
         let get = |name: &str| properties.get(name).or_else(|| dictionary.get(name));
         let invalid = |message: String| -> Error { self.other_error_at(ErrorKind::Invalid, start, message) };
         let name = match get("sym_name") {

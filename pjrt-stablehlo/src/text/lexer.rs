@@ -25,8 +25,8 @@ pub(super) enum Kind {
     Caret,
     /// A character or a few with a meaning of their own: `(`, `->`, `{-#`.
     Punctuation,
-    /// A string without its closing quote.
-    Unterminated,
+    /// A string without its closing quote, or with an escape that MLIR does not have.
+    Damaged,
     /// A character that no token begins with.
     Unknown,
 }
@@ -47,20 +47,41 @@ fn is_suffix(byte: u8) -> bool {
     is_bare(byte) || byte == b'-'
 }
 
+/// The end of what follows `%`, `^`, `#` or `!`: digits, or a name.
+fn suffix(bytes: &[u8], from: usize) -> usize {
+    match bytes.get(from) {
+        Some(b'0'..=b'9') => run(bytes, from, |byte| byte.is_ascii_digit()),
+        _ => run(bytes, from, is_suffix),
+    }
+}
+
+/// The end of what follows `@`.
+fn symbol(bytes: &[u8], from: usize) -> usize {
+    match bytes.get(from) {
+        Some(byte) if byte.is_ascii_alphabetic() || *byte == b'_' => run(bytes, from, is_bare),
+        _ => from,
+    }
+}
+
 fn run(bytes: &[u8], from: usize, accept: impl Fn(u8) -> bool) -> usize {
     bytes[from..].iter().position(|&byte| !accept(byte)).map_or(bytes.len(), |len| from + len)
 }
 
 /// The first byte from `at` on that is neither space nor part of a comment. NUL is space, as in MLIR: hosts send the one that
 /// ends their strings.
-fn skip_space(bytes: &[u8], mut at: usize) -> usize {
+pub(super) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     loop {
-        at = run(bytes, at, |byte| byte.is_ascii_whitespace() || byte == 0);
+        at = run(bytes, at, |byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0));
         if !bytes[at..].starts_with(b"//") {
             return at;
         }
-        at = run(bytes, at, |byte| byte != b'\n');
+        at = comment_end(bytes, at);
     }
+}
+
+/// The end of the line, which is that of the comment in it.
+pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
+    run(bytes, at, |byte| byte != b'\n')
 }
 
 /// The bytes that a quoted text stands for.
@@ -95,21 +116,47 @@ pub(crate) fn unquoted(quoted: &str) -> Vec<u8> {
     bytes
 }
 
-/// The end of the string that begins with the quote at `start`; `None` when the line ends before.
+/// The end of the string that begins with the quote at `start`; `None` when the line ends before, or something is escaped
+/// that MLIR does not know.
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
         at = run(bytes, at, |byte| !matches!(byte, b'"' | b'\\' | b'\n'));
         match bytes.get(at)? {
             b'"' => return Some(at + 1),
-            // Whatever is escaped does not end the string.
-            b'\\' if at + 2 <= bytes.len() => at += 2,
+            b'\\' => at += escape(bytes, at)?,
             _ => return None,
         }
-        if at > bytes.len() {
-            return None;
+    }
+}
+
+/// Bytes of the escape that begins with a backslash: a quote, a backslash, `n`, `t`, or two hexadecimal digits.
+fn escape(bytes: &[u8], at: usize) -> Option<usize> {
+    match *bytes.get(at + 1..)? {
+        [b'"' | b'\\' | b'n' | b't', ..] => Some(2),
+        [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => Some(3),
+        _ => None,
+    }
+}
+
+/// What is wrong with a string that [`string_end`] finds no end of: `line` is the rest of its line.
+pub(super) fn string_problem(line: &str) -> &'static str {
+    let bytes = line.as_bytes();
+    let escaped = bytes.iter().enumerate().filter(|&(_, &byte)| byte == b'\\').map(|(at, _)| at);
+    let mut next = 0;
+    for at in escaped {
+        if at < next {
+            continue;
+        }
+        match escape(bytes, at) {
+            Some(len) => next = at + len,
+            None if at + 1 < bytes.len() => {
+                return "a string with an escape other than \\n, \\t, \\\\, \\\" and two hexadecimal digits";
+            }
+            None => break,
         }
     }
+    "a string without closing quote"
 }
 
 /// The end of the number that begins at `start`.
@@ -119,11 +166,10 @@ fn number(bytes: &[u8], start: usize) -> (Kind, usize) {
     }
     let digits = |from: usize| run(bytes, from, |byte| byte.is_ascii_digit());
     let mut end = digits(start);
-    let mut kind = Kind::Integer;
-    if bytes.get(end) == Some(&b'.') {
-        kind = Kind::Float;
-        end = digits(end + 1);
+    if bytes.get(end) != Some(&b'.') {
+        return (Kind::Integer, end);
     }
+    end = digits(end + 1);
     if let Some(b'e' | b'E') = bytes.get(end) {
         let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
         let exponent = digits(end + 1 + sign);
@@ -131,7 +177,7 @@ fn number(bytes: &[u8], start: usize) -> (Kind, usize) {
             return (Kind::Float, exponent);
         }
     }
-    (kind, end)
+    (Kind::Float, end)
 }
 
 /// The next token from byte `at` on.
@@ -142,7 +188,7 @@ pub(super) fn next(text: &str, at: usize) -> Token {
         return Token { kind: Kind::End, start, end: start };
     };
     let sigil = |kind| {
-        let end = run(bytes, start + 1, is_suffix);
+        let end = suffix(bytes, start + 1);
         if end > start + 1 { (kind, end) } else { (Kind::Punctuation, end) }
     };
     let (kind, end) = match first {
@@ -150,15 +196,18 @@ pub(super) fn next(text: &str, at: usize) -> Token {
         b'0'..=b'9' => number(bytes, start),
         b'"' => match string_end(bytes, start) {
             Some(end) => (Kind::String, end),
-            None => (Kind::Unterminated, run(bytes, start, |byte| byte != b'\n')),
+            None => (Kind::Damaged, run(bytes, start, |byte| byte != b'\n')),
         },
         b'%' => sigil(Kind::Value),
         b'^' => sigil(Kind::Caret),
         b'@' if bytes.get(start + 1) == Some(&b'"') => match string_end(bytes, start + 1) {
             Some(end) => (Kind::Symbol, end),
-            None => (Kind::Unterminated, run(bytes, start, |byte| byte != b'\n')),
+            None => (Kind::Damaged, run(bytes, start, |byte| byte != b'\n')),
         },
-        b'@' => sigil(Kind::Symbol),
+        b'@' => match symbol(bytes, start + 1) {
+            end if end > start + 1 => (Kind::Symbol, end),
+            end => (Kind::Punctuation, end),
+        },
         b'#' if bytes[start..].starts_with(b"#-}") => (Kind::Punctuation, start + 3),
         b'#' => sigil(Kind::Hash),
         b'!' => sigil(Kind::Exclamation),
@@ -223,8 +272,25 @@ mod tests {
 
     #[test]
     fn strings_end_on_their_line() {
-        assert_eq!(tokens("\"abc\nd"), [(Kind::Unterminated, "\"abc"), (Kind::Bare, "d")]);
-        assert_eq!(tokens("\"abc\\"), [(Kind::Unterminated, "\"abc\\")]);
+        assert_eq!(tokens("\"abc\nd"), [(Kind::Damaged, "\"abc"), (Kind::Bare, "d")]);
+        assert_eq!(tokens("\"abc\\"), [(Kind::Damaged, "\"abc\\")]);
         assert_eq!(tokens("é"), [(Kind::Unknown, "é")]);
+    }
+
+    #[test]
+    fn escapes_are_those_of_mlir() {
+        assert_eq!(tokens(r#""\n\t\\\"\C3\a9""#), [(Kind::String, r#""\n\t\\\"\C3\a9""#)]);
+        for text in [r#""\x41""#, r#""\0""#, r#""\r""#, r#"@"\q""#] {
+            assert_eq!(tokens(text), [(Kind::Damaged, text)]);
+            assert!(string_problem(text).contains("escape"), "{text}");
+        }
+        assert_eq!(string_problem(r#""a\\"#), "a string without closing quote");
+    }
+
+    #[test]
+    fn names_begin_as_in_mlir() {
+        let found = |text| tokens(text).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        assert_eq!(found("%0a @f-g #1x %-a"), ["%0", "a", "@f", "-", "g", "#1", "x", "%-a"]);
+        assert_eq!(found("@0 1e5 1.e5 \x0c"), ["@", "0", "1", "e5", "1.e5", "\x0c"]);
     }
 }

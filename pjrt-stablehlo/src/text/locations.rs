@@ -138,8 +138,7 @@ impl Parser<'_> {
         let name = self.lossy_string()?;
         if self.eat(":") {
             let line = self.position()?;
-            self.expect(":")?;
-            let column = self.position()?;
+            let column = if self.eat(":") { self.position()? } else { 0 };
             let (mut end_line, mut end_column) = (line, column);
             if self.eat("to") {
                 if !self.at(":") {
@@ -158,8 +157,14 @@ impl Parser<'_> {
         Ok(Some((Location::new(LocationKind::Name { name, child: Location::UNKNOWN }), 2)))
     }
 
-    /// A line or column; what does not fit into 32 bits is unknown.
+    /// A line or column.
     fn position(&mut self) -> Result<u32, Error> {
-        Ok(u32::try_from(self.integer()?).unwrap_or(0))
+        let start = self.token.start;
+        let what = "a line or column of up to 32 bits";
+        if self.token.kind != Kind::Integer {
+            return Err(self.expected(what));
+        }
+        let found = self.integer().ok().and_then(|number| u32::try_from(number).ok());
+        found.ok_or_else(|| self.error_at(start, format!("expected {what}")))
     }
 }

@@ -9,6 +9,7 @@ mod aliases;
 mod assembly;
 mod assembly_others;
 mod assembly_regions;
+mod assembly_types;
 mod attributes;
 mod dense;
 mod dialect_attributes;
@@ -26,6 +27,8 @@ mod scopes;
 mod shardy;
 mod types;
 
+#[cfg(test)]
+mod refusal_tests;
 #[cfg(test)]
 mod tests;
 

@@ -263,6 +263,13 @@ impl<'a> Parser<'a> {
             let message = format!("there is no attribute '{}'", shortened(unknown));
             return Err(Error::new(ErrorKind::Invalid, message));
         }
+        for (index, (name, _)) in properties.iter().enumerate() {
+            let is_again = properties[..index].iter().any(|(before, _)| before == name);
+            if is_again || dictionary.get(name).is_some() {
+                let message = format!("attribute '{}' is given twice", shortened(name));
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
+        }
         let get = |wanted: &str| {
             let own = properties.iter().find(|(key, _)| *key == wanted).map(|(_, attribute)| attribute);
             own.or_else(|| dictionary.get(wanted))

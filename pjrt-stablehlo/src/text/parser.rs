@@ -146,7 +146,7 @@ impl<'a> Parser<'a> {
         let found = self.found();
         self.error(match self.token.kind {
             Kind::End => format!("expected {what}, found the end of the text"),
-            Kind::Unterminated => format!("expected {what}, found a string without closing quote"),
+            Kind::Damaged => format!("expected {what}, found {}", lexer::string_problem(found)),
             _ => format!("expected {what}, found '{}'", shortened(found)),
         })
     }
@@ -244,7 +244,7 @@ impl<'a> Parser<'a> {
                 "[" => closers.push("]"),
                 "{" => closers.push("}"),
                 "<" => closers.push(">"),
-                _ if matches!(self.token.kind, Kind::End | Kind::Unterminated) => {
+                _ if matches!(self.token.kind, Kind::End | Kind::Damaged) => {
                     let closer = closers.last().copied().unwrap_or("a bracket");
                     return Err(self.expected(&format!("'{closer}'")));
                 }

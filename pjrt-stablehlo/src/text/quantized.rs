@@ -62,6 +62,9 @@ impl Parser<'_> {
                 pairs
             }
         };
+        if pairs.is_empty() {
+            return Err(self.expected("a scale"));
+        }
         self.expect(">")?;
         let (scales, zero_points): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         Ok(QuantizedType {
@@ -128,10 +131,10 @@ impl Parser<'_> {
     fn scale(&mut self) -> Result<(f64, i64), Error> {
         let negative = self.eat("-");
         let scale = match self.token.kind {
-            Kind::Float | Kind::Integer => self.found().parse::<f64>().ok(),
+            Kind::Float => self.found().parse::<f64>().ok(),
             _ => None,
         };
-        let Some(scale) = scale else { return Err(self.expected("a scale")) };
+        let Some(scale) = scale else { return Err(self.expected("a scale such as 1.0")) };
         self.advance();
         let zero_point = if self.eat(":") { self.integer()? } else { 0 };
         Ok((if negative { -scale } else { scale }, zero_point))

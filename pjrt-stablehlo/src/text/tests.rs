@@ -316,8 +316,8 @@ fn quantized_types_of_every_kind_read_as_printed() {
     for (text, printed) in [
         ("i8:f32, 2.0:-5", "i8:f32, 2.0e0:-5"),
         ("ui8:f32, 0.5:128", "u8:f32, 5.0e-1:128"),
-        ("u8<1:254>:f32, 0.5", "u8<1:254>:f32, 5.0e-1"),
-        ("i8:f32:1, {2.0:10, 3.0}", "i8:f32:1, {2.0e0:10, 3.0e0}"),
+        ("u8<1:254>:f32, 0.5:7", "u8<1:254>:f32, 5.0e-1:7"),
+        ("i8:f32:0, {2.0:10, 3.0, 4.0, 5.0}", "i8:f32:0, {2.0e0:10, 3.0e0, 4.0e0, 5.0e0}"),
         ("i8:f32:{}, {{2.0}}", "i8:f32:{}, {{2.0e0}}"),
         (
             "i8:f32:{0:2, 1:3}, {{2.0:10, 3.0:20}, {4.0:30, 5.0}}",
@@ -657,7 +657,7 @@ fn numbers_are_written_in_the_way_of_their_type() {
 #[test]
 fn attributes_of_other_dialects_keep_their_tokens() {
     let text = function(
-        "return %a {x.y = #other.thing<[]-\n>, x.z = #other.thing<\n  1\n>, x.c = #other.thing<\n 2 // two\n>} : tensor<4xf32>",
+        "return {x.y = #other.thing<[]-\n>, x.z = #other.thing<\n  1\n>, x.c = #other.thing<\n 2 // two\n>} %a : tensor<4xf32>",
     );
     let printed = module(&text).to_string();
     assert!(printed.contains("#other.thing<1>"), "{printed}");

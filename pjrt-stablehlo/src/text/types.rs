@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::lexer::Kind;
 use super::parser::{Parser, shortened};
-use crate::Error;
 use crate::ir::{Attribute, DYNAMIC, ElementType, FunctionType, QuantizedType, Str, TensorType, Type};
+use crate::limits::MAX_RANK;
+use crate::{Error, ErrorKind};
 
 /// Sizes of a shape, and what is attached to it.
 struct Shape {
@@ -78,9 +79,14 @@ impl<'a> Parser<'a> {
                 Ok(Type::None)
             }
             _ => {
-                let Some(ty) = scalar(name) else { return Err(self.expected("a type")) };
-                self.advance();
-                Ok(Type::Scalar(ty))
+                if let Some(ty) = ElementType::from_name(name) {
+                    self.advance();
+                    return Ok(Type::Scalar(ty));
+                }
+                match unsupported(name) {
+                    Some(message) => Err(self.unsupported_at(start, message)),
+                    None => Err(self.expected("a type")),
+                }
             }
         }
     }
@@ -197,6 +203,7 @@ impl<'a> Parser<'a> {
             self.seek(at + 1);
             return Ok(Shape { dims: None, element: self.ty()? });
         }
+        let start = self.token.start;
         let mut dims = Vec::new();
         let bytes = self.text.as_bytes();
         while self.at("?") || self.token.kind == Kind::Integer || self.token.kind == Kind::Float {
@@ -215,6 +222,11 @@ impl<'a> Parser<'a> {
                 return Err(self.expected("'x' after a size"));
             }
             self.seek(self.token.start + 1);
+        }
+        if dims.len() > MAX_RANK {
+            let message =
+                format!("a tensor of {} dimensions has more than the supported {MAX_RANK}", dims.len());
+            return Err(self.other_error_at(ErrorKind::TooLarge, start, message));
         }
         Ok(Shape { dims: Some(dims), element: self.ty()? })
     }
@@ -262,11 +274,21 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// `f32`, `i8`, `si8`, `index`.
-fn scalar(name: &str) -> Option<ElementType> {
-    // StableHLO's plain integers are signed, so `si8` and `i8` are the same.
-    let plain = if name == "si1" { name } else { name.strip_prefix("s").unwrap_or(name) };
-    ElementType::from_name(plain)
+/// Why a type of MLIR is not one of a program; `None` where there is no such type.
+fn unsupported(name: &str) -> Option<String> {
+    let is_integer = |prefix: &str| {
+        let digits = name.strip_prefix(prefix);
+        digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    if is_integer("si") {
+        let plain = shortened(&name[1..]);
+        return Some(format!(
+            "type '{}' is not supported: StableHLO's signed integers are '{plain}'",
+            shortened(name)
+        ));
+    }
+    let is_known = ["i", "ui"].into_iter().any(is_integer) || ["vector", "f80", "f128"].contains(&name);
+    is_known.then(|| format!("type '{}' is not supported", shortened(name)))
 }
 
 /// The end of a `<...>` that begins at a byte and has neither quotes nor line breaks.

@@ -94,6 +94,10 @@ pub(super) fn check(cx: &Context<'_>, op: &OtherOp) -> Result<(), Error> {
             broadcast(cx, op, Elements::Float, Gives::Same)
         }
         _ if name.starts_with("broadcast_") => broadcast(cx, op, Elements::Any, Gives::Same),
+        "ragged_dot" => {
+            counts(cx, 3, 1)?;
+            super::ragged_dot::check(cx)
+        }
         "top_k" => top_k(cx, op),
         "constant" => constant(cx, op),
         "constant_like" => constant_like(cx, op),

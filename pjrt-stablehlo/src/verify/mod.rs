@@ -3,6 +3,7 @@
 mod chlo;
 mod declared;
 mod interface;
+mod ragged_dot;
 mod sharding;
 mod structure;
 mod types;
@@ -45,9 +46,13 @@ pub fn verify(module: &Module) -> Result<(), Error> {
     structure::calls(module)
 }
 
-/// Checks the types of all values.
+/// Checks the types of a function, and of all values in it.
 fn types(function: &Function) -> Result<(), Error> {
     let body = &function.body;
+    let signature = function.ty.inputs.iter().chain(&function.ty.results);
+    if let Some(problem) = signature.filter_map(types::problem).next() {
+        return Err(invalid_function(function, problem));
+    }
     for (_, value) in body.values() {
         let Some(problem) = types::problem(&value.ty) else { continue };
         let error = Error::new(ErrorKind::Invalid, problem);
@@ -71,7 +76,42 @@ fn operation(cx: &Context<'_>) -> Result<(), Error> {
     let rules = results(cx)?;
     declared::check(cx)?;
     declared_types(cx, &rules)?;
+    equal_types(cx)?;
     interface::results(cx)
+}
+
+/// Checks that operations which hand values on do not change their types, not even to compatible ones.
+fn equal_types(cx: &Context<'_>) -> Result<(), Error> {
+    if !matches!(cx.op.kind, Op::Composite(_) | Op::FuncCall(_) | Op::OptimizationBarrier(_)) {
+        return Ok(());
+    }
+    let operands = cx.operand_types();
+    let signature = |name: &str| {
+        let function = cx.module.function(name);
+        function.map_or((&*operands, &[][..]), |function| (&*function.ty.inputs, &*function.ty.results))
+    };
+    let (takes, gives) = match &cx.op.kind {
+        Op::OptimizationBarrier(_) => (&*operands, &*operands),
+        Op::FuncCall(op) => signature(&op.callee),
+        Op::Composite(op) => signature(&op.decomposition),
+        _ => return Ok(()),
+    };
+    let constraints = match cx.op.kind {
+        Op::Composite(_) => [Some(C(3)), Some(C(4))],
+        Op::OptimizationBarrier(_) => [None, Some(C(1))],
+        _ => [None; 2],
+    };
+    let results: Vec<Type> = cx.op.results.map(|value| cx.body.ty(value).clone()).collect();
+    for (what, constraint, expected, found) in
+        [("operand", constraints[0], takes, &*operands), ("result", constraints[1], gives, &*results)]
+    {
+        for (index, (expected, found)) in expected.iter().zip(found).enumerate() {
+            cx.require(constraint, expected == found, || {
+                format!("{what} {index}: expected {expected}, found {found}")
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks the declared types of results against the inferred ones.

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use super::invalid_function;
-use crate::infer::types_compatible;
 use crate::ir::{
     Body, Function, GroupSpec, Location, Module, Op, OpId, Operation, RegionId, Trait, Type, Variadicity,
     Visibility,
@@ -207,7 +206,7 @@ fn terminator(
     }
     for (index, (&value, expected)) in op.operands.iter().zip(types).enumerate() {
         let found = body.ty(value);
-        if !types_compatible(found, expected) {
+        if found != expected {
             return Err(invalid(op, format!("value {index}: expected {expected}, found {found}")));
         }
     }

@@ -6,7 +6,7 @@ use crate::conform::{
     Context, Finding, Verdict, add_program, compile_add, ensure, equal, numbers, refused, refused_with,
     upload_four,
 };
-use crate::host::{Client, Code, ElementType, Executable, Program};
+use crate::host::{Client, Code, ElementType, Executable, LoadedExecutable, Program};
 use crate::profile::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -171,6 +171,14 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .needed_by(&[Profile::TorchXla]),
     check(
+        "compile/optimized_program_of_hlo",
+        "A program that came as hlo is given back as hlo_with_config or mlir: PyTorch/XLA reads no other.",
+        optimized_of_hlo,
+        "PJRT_Executable_OptimizedProgram set program>format_size=3",
+    )
+    .needed_by(&[Profile::TorchXla])
+    .also(&["compile/optimized_program"]),
+    check(
         "compile/serialized_has_a_deleter",
         "PJRT_Executable_Serialize gives bytes, and a function to delete them with.",
         serialize,
@@ -262,16 +270,20 @@ fn stablehlo(context: &Context) -> Verdict {
 
 fn hlo(context: &Context) -> Verdict {
     let client = context.client()?;
-    let program = hlo_add(&[4]);
-    let program = Program { code: &program, format: "hlo" };
-    let executable = match client.compile(&program, &options()) {
-        Err(error) if error.code == Code::INVALID_ARGUMENT && error.message.contains("hlo") => {
-            return Err(Finding::Unsupported(error.to_string()));
-        }
-        other => other?,
-    };
+    let executable = compile_hlo(&client)?;
     let launched = executable.run(&[&upload_four(&client, &[1.0; 4])?, &upload_four(&client, &[2.0; 4])?])?;
     equal("the sum", numbers(&launched.outputs[0][0])?, vec![3.0; 4])
+}
+
+/// A program that adds, as HLO; unsupported if the plugin reads none.
+fn compile_hlo(client: &Client) -> Result<LoadedExecutable, Finding> {
+    let program = hlo_add(&[4]);
+    match client.compile(&Program { code: &program, format: "hlo" }, &options()) {
+        Err(error) if error.code == Code::INVALID_ARGUMENT && error.message.contains("hlo") => {
+            Err(Finding::Unsupported(error.to_string()))
+        }
+        other => Ok(other?),
+    }
 }
 
 fn unknown_format(context: &Context) -> Verdict {
@@ -422,7 +434,21 @@ fn optimized(context: &Context) -> Verdict {
     let client = context.client()?;
     let (code, format) = executable(&client)?.optimized_program()?;
     ensure!(!code.is_empty(), "the program is empty");
-    ensure!(["mlir", "hlo", "hlo_with_config"].contains(&format.as_str()), "the format is {format:?}");
+    is_read_by_hosts(&format)
+}
+
+fn optimized_of_hlo(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (code, format) = compile_hlo(&client)?.executable()?.optimized_program()?;
+    ensure!(!code.is_empty(), "the program is empty");
+    is_read_by_hosts(&format)
+}
+
+fn is_read_by_hosts(format: &str) -> Verdict {
+    ensure!(
+        ["mlir", "hlo_with_config"].contains(&format),
+        "the format is {format:?}; hosts read mlir and hlo_with_config, and PyTorch/XLA stops at another"
+    );
     Ok(())
 }
 
@@ -434,7 +460,7 @@ fn serialize(context: &Context) -> Verdict {
     Ok(())
 }
 
-fn sum(client: &Client, executable: &crate::host::LoadedExecutable) -> Verdict {
+fn sum(client: &Client, executable: &LoadedExecutable) -> Verdict {
     let launched = executable.run(&[&upload_four(client, &[1.0; 4])?, &upload_four(client, &[2.0; 4])?])?;
     equal("the sum", numbers(&launched.outputs[0][0])?, vec![3.0; 4])
 }

@@ -1,5 +1,11 @@
 //! The checks, by area.
 
+/// What the language of the fault plugin knows.
+#[cfg(test)]
+mod functions {
+    pub(super) use crate::host::EXTENSION_FUNCTIONS;
+}
+
 /// The language of the fault plugin.
 #[cfg(test)]
 #[path = "../../../examples/fault_proxy/fault.rs"]
@@ -11,6 +17,7 @@ mod client;
 mod compile;
 mod event;
 mod execute;
+mod extension;
 mod lifetime;
 mod memory;
 mod plugin;
@@ -110,10 +117,12 @@ pub(super) fn all() -> Vec<Check> {
         compile::CHECKS,
         execute::CHECKS,
         lifetime::CHECKS,
+        extension::CHECKS,
     ];
     let mut checks: Vec<Check> = tables.into_iter().flatten().map(Check::from).collect();
     checks.extend(upload::by_type());
     checks.extend(struct_size::by_function());
+    checks.extend(extension::by_extension());
     checks
 }
 

@@ -5,15 +5,18 @@
 
 mod compare;
 mod record;
+mod split;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use pjrt_stablehlo::Module;
 use pjrt_stablehlo::decompose::CoreOps;
-use record::{ArrayRecord, Group, Record};
+use record::{ArrayRecord, Device, Group, Record};
 use refcpu::compile::{CompileErrorKind, CompileOptions, compile};
 use refcpu::exec::{Input, RunOptions, Runtime, run};
 use refcpu::storage::{Allocator, AllocatorOptions, Array};
 use refcpu_kernels::{DType, Pool};
+use split::Split;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -33,6 +36,9 @@ struct Arguments {
     /// Rewrite programs to the default core operations of pjrt-stablehlo first
     #[arg(long)]
     decompose: bool,
+    /// Run the programs for one device in the form that they have for each of four, with their arguments split among these
+    #[arg(long)]
+    split: bool,
     /// Only these categories
     #[arg(long)]
     category: Vec<String>,
@@ -75,6 +81,7 @@ fn main() -> Result<ExitCode> {
         .flat_map(|g| g.records.iter().map(move |r| (g, r)))
         .filter(|(_, r)| r.kind == "exec")
         .filter(|(_, r)| arguments.category.is_empty() || arguments.category.contains(&r.category))
+        .filter(|(_, r)| !arguments.split || r.num_replicas * r.num_partitions == 1)
         .filter(|(_, r)| arguments.name.as_ref().is_none_or(|n| r.name.contains(n.as_str())))
         .collect();
     let of_form = |form| {
@@ -91,7 +98,7 @@ fn main() -> Result<ExitCode> {
                 loop {
                     let i = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = work.get(i) else { break };
-                    let fate = attempt(&runtime, job, arguments.decompose);
+                    let fate = attempt(&runtime, job, &arguments);
                     fates.lock().expect("no worker panics").push((i, fate));
                 }
             };
@@ -116,6 +123,9 @@ fn main() -> Result<ExitCode> {
         }
     }
     report(&table);
+    if arguments.split {
+        println!("{} programs communicate", COMMUNICATING.load(Ordering::Relaxed));
+    }
     println!("{} programs fared other than expected", known.surprises);
     Ok(if known.surprises > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -169,8 +179,8 @@ fn report(table: &BTreeMap<(&str, &str), [usize; 6]>) {
 }
 
 /// Runs one program.
-fn attempt(runtime: &Runtime, job: &Job<'_>, decompose: bool) -> (Fate, String) {
-    match std::panic::catch_unwind(AssertUnwindSafe(|| outcome(runtime, job, decompose))) {
+fn attempt(runtime: &Runtime, job: &Job<'_>, how: &Arguments) -> (Fate, String) {
+    match std::panic::catch_unwind(AssertUnwindSafe(|| outcome(runtime, job, how))) {
         Ok(Ok(())) => (Fate::Pass, String::new()),
         Ok(Err(failure)) => failure,
         Err(payload) => {
@@ -181,12 +191,12 @@ fn attempt(runtime: &Runtime, job: &Job<'_>, decompose: bool) -> (Fate, String) 
     }
 }
 
-fn outcome(runtime: &Runtime, job: &Job<'_>, decompose: bool) -> Result<(), (Fate, String)> {
+fn outcome(runtime: &Runtime, job: &Job<'_>, how: &Arguments) -> Result<(), (Fate, String)> {
     let Job { form, group, record } = job;
     let piece = &record.programs[*form];
     let program = group.blob[piece.off..piece.off + piece.len].to_vec();
     let mut module = pjrt_stablehlo::parse(program).map_err(|e| (Fate::Unreadable, e.to_string()))?;
-    if decompose {
+    if how.decompose {
         module = pjrt_stablehlo::decompose::decompose(&module, &CoreOps::default())
             .map_err(|e| (Fate::Unimplemented, e.to_string()))?;
     }
@@ -195,6 +205,9 @@ fn outcome(runtime: &Runtime, job: &Job<'_>, decompose: bool) -> Result<(), (Fat
         num_partitions: record.num_partitions,
         ..CompileOptions::default()
     };
+    if how.split {
+        return split_outcome(runtime, job, &module);
+    }
     let plan = compile(&module, &options).map_err(|e| {
         let missing = e.kind == CompileErrorKind::Unimplemented;
         (if missing { Fate::Unimplemented } else { Fate::Error }, e.to_string())
@@ -208,26 +221,44 @@ fn outcome(runtime: &Runtime, job: &Job<'_>, decompose: bool) -> Result<(), (Fat
     }
     let results = run(&plan, runtime, inputs, &RunOptions::default()).map_err(|e| error(&e))?;
     for (d, (device, results)) in devices.iter().zip(&results).enumerate() {
-        if device.outputs.len() != results.len() {
-            return Err((
-                Fate::Wrong,
-                format!("{} results instead of {}", results.len(), device.outputs.len()),
-            ));
+        check(group, device, results).map_err(|what| (Fate::Wrong, format!("device {d} {what}")))?;
+    }
+    Ok(())
+}
+
+/// How many programs have collective operations once they are split.
+static COMMUNICATING: AtomicUsize = AtomicUsize::new(0);
+
+/// The same in parts. Every name has a way of its own to split arguments.
+fn split_outcome(runtime: &Runtime, job: &Job<'_>, module: &Module) -> Result<(), (Fate, String)> {
+    let Job { group, record, .. } = job;
+    let error = |e: anyhow::Error| (Fate::Error, format!("{e:#}"));
+    let split = Split::new(module, record.name.len()).map_err(error)?;
+    COMMUNICATING.fetch_add(usize::from(split.communicates()), Ordering::Relaxed);
+    for device in record.devices() {
+        let inputs = device.inputs.iter().map(|a| input(runtime, group, a));
+        let inputs = inputs.collect::<Result<Vec<_>>>().map_err(error)?;
+        let results = split.run(runtime, &inputs).map_err(error)?;
+        check(group, &device, &results).map_err(|what| (Fate::Wrong, what))?;
+    }
+    Ok(())
+}
+
+/// Compares a device's results with what they should be.
+fn check(group: &Group, device: &Device, results: &[Array]) -> Result<(), String> {
+    if device.outputs.len() != results.len() {
+        return Err(format!("{} results instead of {}", results.len(), device.outputs.len()));
+    }
+    for (k, (result, output)) in results.iter().zip(&device.outputs).enumerate() {
+        let Some(output) = output else { continue };
+        if result.dtype().mlir_name() != output.dtype || result.dims() != output.shape {
+            return Err(format!("result {k} is {result:?}, should be {}{:?}", output.dtype, output.shape));
         }
-        for (k, (result, output)) in results.iter().zip(&device.outputs).enumerate() {
-            let Some(output) = output else { continue };
-            if result.dtype().mlir_name() != output.dtype || result.dims() != output.shape {
-                return Err((
-                    Fate::Wrong,
-                    format!("result {k} is {result:?}, should be {}{:?}", output.dtype, output.shape),
-                ));
-            }
-            let expected = &group.blob[output.piece.off..output.piece.off + output.piece.len];
-            let expected = canonical(result.dtype(), expected);
-            let actual = canonical(result.dtype(), result.bytes().expect("results are dense"));
-            if let Some(what) = compare::mismatch(result.dtype(), &actual, &expected, &output.tol) {
-                return Err((Fate::Wrong, format!("device {d} result {k} {}: {what}", output.dtype)));
-            }
+        let expected = &group.blob[output.piece.off..output.piece.off + output.piece.len];
+        let expected = canonical(result.dtype(), expected);
+        let actual = canonical(result.dtype(), result.bytes().expect("results are dense"));
+        if let Some(what) = compare::mismatch(result.dtype(), &actual, &expected, &output.tol) {
+            return Err(format!("result {k} {}: {what}", output.dtype));
         }
     }
     Ok(())

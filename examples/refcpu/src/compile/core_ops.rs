@@ -27,15 +27,30 @@ static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
     composites_with_kernels().fold(core, CoreOps::with_composite)
 });
 
+/// The same without calls: functions run in the place of their calls.
+static WITHOUT_CALLS: LazyLock<CoreOps> = LazyLock::new(|| CORE_OPS.clone().without(OpCode::FuncCall));
+
 /// The program in operations and types that refcpu compiles. Quantized types become their storage types and arithmetic.
 ///
 /// # Errors
 /// If an operation cannot be expressed in others.
-pub(super) fn to_core_ops(module: &Module) -> Result<Cow<'_, Module>, CompileError> {
-    if is_core(module, &CORE_OPS) {
+pub(crate) fn to_core_ops(module: &Module) -> Result<Cow<'_, Module>, CompileError> {
+    in_ops(module, &CORE_OPS)
+}
+
+/// The same with functions in the place of their calls.
+///
+/// # Errors
+/// If an operation cannot be expressed in others.
+pub(super) fn to_core_ops_without_calls(module: &Module) -> Result<Cow<'_, Module>, CompileError> {
+    in_ops(module, &WITHOUT_CALLS)
+}
+
+fn in_ops<'m>(module: &'m Module, core: &CoreOps) -> Result<Cow<'m, Module>, CompileError> {
+    if is_core(module, core) {
         return Ok(Cow::Borrowed(module));
     }
-    decompose(module, &CORE_OPS).map(Cow::Owned).map_err(|error| {
+    decompose(module, core).map(Cow::Owned).map_err(|error| {
         let mut wrong = match error.kind {
             ErrorKind::Unsupported | ErrorKind::TooLarge => CompileError::unimplemented(error.message),
             _ => CompileError::invalid(error.message),

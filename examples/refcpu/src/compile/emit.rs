@@ -437,8 +437,8 @@ impl Emitter {
             taken.push(buffer);
             writes.push(View::new(buffer, 0, shape.dtype, &shape.dims));
         }
-        let empty = writes.iter().all(|w| w.byte_len() == 0);
-        if !empty {
+        let needed = node.op.has_effect() || writes.iter().any(|w| w.byte_len() > 0);
+        if needed {
             self.call(kernel, views, writes.clone());
         }
         for place in places.into_iter().flatten() {

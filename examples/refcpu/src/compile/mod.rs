@@ -1,6 +1,5 @@
 //! From a StableHLO module to a plan.
 
-mod annotated;
 mod assign;
 mod control;
 mod core_ops;
@@ -10,6 +9,7 @@ mod fuse;
 mod hlo_sharding;
 mod lower;
 mod options;
+mod partition;
 mod propagate;
 mod recognise;
 mod region;
@@ -17,13 +17,15 @@ mod sharding;
 mod small_loop;
 mod units;
 
-pub(crate) use annotated::annotated;
+pub(crate) use core_ops::to_core_ops;
 pub use error::{CompileError, CompileErrorKind};
 pub use options::CompileOptions;
+pub use partition::{HloText, partitioned};
 pub(crate) use units::padded_dims;
 
 use crate::graph::Graph;
 use crate::plan::{Donation, Interface, Parameter, Plan, ResultInfo};
+use crate::trace::pass;
 use error::Result;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Attribute, Function};
@@ -42,16 +44,16 @@ pub fn compile(module: &Module, options: &CompileOptions) -> Result<Plan> {
         }
     };
     dump("program.mlir", module);
-    let module = &*core_ops::to_core_ops(module)?;
+    let module = &*pass("core_ops", || to_core_ops(module))?;
     dump("core_ops.mlir", module);
-    let (graph, mut shardings) = lower::lower(module, options)?;
+    let (graph, mut shardings) = pass("lower", || lower::lower(module, options))?;
     dump("lower.graph", &graph);
-    let graph = recognise::recognise(&graph);
+    let graph = pass("recognise", || recognise::recognise(&graph));
     dump("recognise.graph", &graph);
     let inspected = std::mem::take(&mut shardings.inspected);
     let interface = Interface::of(module, &graph, shardings)?;
     debug_assert_eq!(crate::graph::verify(&graph), Ok(()));
-    let mut plan = plan_from_graph(graph, interface, options.fuse)?;
+    let mut plan = pass("plan", || plan_from_graph(graph, interface, options.fuse))?;
     plan.num_replicas = options.num_replicas;
     plan.num_partitions = options.num_partitions;
     plan.global_view = options.use_spmd_partitioning;

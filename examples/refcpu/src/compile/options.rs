@@ -20,6 +20,9 @@ pub struct CompileOptions {
     pub propagate_to_parameters: Vec<bool>,
     /// The same for results.
     pub propagate_to_results: Vec<bool>,
+    /// Whether there is a handler for custom calls of a name ([`ForeignHandlers`](crate::exec::ForeignHandlers)). It goes before
+    /// what refcpu has by that name.
+    pub has_handler: fn(&str) -> bool,
     /// Where to write what each pass made.
     pub dump: Option<Arc<Dump>>,
 }
@@ -33,6 +36,7 @@ impl Default for CompileOptions {
             fuse: true,
             propagate_to_parameters: Vec::new(),
             propagate_to_results: Vec::new(),
+            has_handler: |_| false,
             dump: None,
         }
     }

@@ -10,18 +10,18 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// How a dimension is split: the part that each partition has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Cut {
-    parts: usize,
-    of_partition: Rc<[usize]>,
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Cut {
+    pub(super) parts: usize,
+    pub(super) of_partition: Rc<[usize]>,
 }
 
 /// What is known about an array.
 #[derive(Clone, Debug)]
 pub(super) struct Split {
-    dims: Vec<Option<Cut>>,
+    pub(super) dims: Vec<Option<Cut>>,
     /// Dimensions whose split may not change.
-    closed: Vec<bool>,
+    pub(super) closed: Vec<bool>,
 }
 
 impl Split {
@@ -259,7 +259,11 @@ fn factors_of(graph: &Graph, node: &Node, factors: &mut Vec<Factor>) {
             }
             let batch = (0..result.len()).filter(|j| !gather.offset_dims.contains(j));
             for (i, j) in (0..dims(indices).len()).filter(|d| *d != gather.index_vector_dim).zip(batch) {
-                add(vec![(indices, i), (first, j)], false);
+                // A batching dimension of the indices is one of the operand too, and nothing is gathered across it.
+                let at = gather.start_indices_batching_dims.iter().position(|dim| *dim == i);
+                let batching = at.map(|at| (operand, gather.operand_batching_dims[at]));
+                let members = batching.into_iter().chain([(indices, i), (first, j)]);
+                add(members.collect(), at.is_some());
             }
         }
         // The first elements of a dimension that is sorted are not those that were there.
@@ -316,7 +320,8 @@ fn factors_of(graph: &Graph, node: &Node, factors: &mut Vec<Factor>) {
         | Op::ReplicaId
         | Op::Manual { .. }
         | Op::HostSend { .. }
-        | Op::HostReceive { .. } => {}
+        | Op::HostReceive { .. }
+        | Op::Foreign(_) => {}
     }
 }
 
@@ -358,7 +363,7 @@ fn kept_by_reduction(
 
 /// The pairs of dimensions whose parts stay where they are: equal ones, and the major-most of those that are split up or
 /// put together.
-fn kept_by_reshape(from: &[usize], to: &[usize]) -> Vec<(usize, usize)> {
+pub(super) fn kept_by_reshape(from: &[usize], to: &[usize]) -> Vec<(usize, usize)> {
     let (mut i, mut j, mut pairs) = (0, 0, Vec::new());
     if from.contains(&0) {
         return pairs;

@@ -17,6 +17,8 @@ pub(super) struct OfMain {
     pub(super) results: Vec<Option<Sharding>>,
     /// The arrays whose split the program asks to see.
     pub(super) inspected: Vec<(String, Option<Sharding>)>,
+    /// How every value of the graph is split, where that was asked for.
+    pub(super) values: Vec<Option<Sharding>>,
 }
 
 /// An attribute of one of a function's parameters or results.
@@ -43,7 +45,7 @@ impl Attributed {
 /// suits the arrays that they are computed with or from.
 ///
 /// `said` is what operations say. `results` are the values of `graph` that are to be its results, `asked` how those are to be
-/// split that constraints give.
+/// split that constraints give. With `of_all_values`, how all other values are split is found too.
 ///
 /// # Errors
 /// If a sharding is of a form that is not supported, or does not fit the array.
@@ -55,12 +57,14 @@ pub(super) fn of_main(
     results: &[ValueId],
     asked: &[Option<Split>],
     mut said: Said,
+    of_all_values: bool,
 ) -> Result<OfMain> {
     let parameters = graph.parameters();
     let none = OfMain {
         parameters: vec![None; parameters.len()],
         results: vec![None; results.len()],
         inspected: vec![],
+        values: vec![None; if of_all_values { graph.num_values() } else { 0 }],
     };
     let partitions = if options.use_spmd_partitioning { options.num_partitions } else { 1 };
     if partitions == 1 {
@@ -112,6 +116,7 @@ pub(super) fn of_main(
     let propagated = if any_free(&of_parameters, &options.propagate_to_parameters)
         || any_free(&of_results, &options.propagate_to_results)
         || !inspected.is_empty()
+        || of_all_values
     {
         propagate(graph, said, partitions)
     } else {
@@ -147,6 +152,7 @@ pub(super) fn of_main(
         parameters: chosen(parameters, of_parameters, &options.propagate_to_parameters),
         results: of_results,
         inspected,
+        values: if of_all_values { propagated } else { vec![] },
     })
 }
 

@@ -424,7 +424,8 @@ impl Lowering {
                 self.inner_loop(graph, node, *carried, condition, body, &locs)
             }
             Op::Case { branches } => self.case(graph, node, branches, &locs),
-            Op::Collective(_) | Op::HostSend { .. } | Op::HostReceive { .. } | Op::Manual { .. } => None,
+            Op::Collective(_) | Op::HostSend { .. } | Op::HostReceive { .. } => None,
+            Op::Manual { .. } | Op::Foreign(_) => None,
             op if node.results == 1 && is_elementwise(op, &shapes, result) => {
                 let args = locs
                     .iter()

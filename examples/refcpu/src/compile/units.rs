@@ -229,6 +229,7 @@ pub(super) fn kernel(graph: &Graph, node: &Node) -> Result<(UnitKind, Vec<ValueI
             Kernel::Region(Box::new(region_of_body(body, dims, &scalar)?))
         }
         Op::PartitionId => Kernel::PartitionId,
+        Op::Foreign(call) => Kernel::Foreign(call.clone()),
         Op::ReplicaId => Kernel::ReplicaId,
         Op::Iota { .. } => return Err(CompileError::unimplemented("iota of truth values")),
         other => return Err(CompileError::internal(format!("no kernel for {other:?}"))),

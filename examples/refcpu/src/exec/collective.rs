@@ -5,6 +5,7 @@ use super::{Cx, Result, RunError, RunErrorKind};
 use crate::graph::{CollectiveKind, Groups};
 use crate::plan::{CollectiveStep, Program, Step};
 use crate::storage::Array;
+use crate::trace;
 use refcpu_kernels::{Src, copy, region};
 
 /// Runs all lanes to the end.
@@ -25,7 +26,9 @@ pub(super) fn drive(program: &Program, lanes: &mut [Lane], cx: &Cx<'_>) -> Resul
                 "devices wait for each other in different collectives, or one has ended",
             ));
         };
+        let span = trace::step(program, at);
         meet(step, lanes, cx)?;
+        drop(span);
         for lane in lanes.iter_mut() {
             lane.pc += 1;
         }

@@ -1,7 +1,7 @@
 //! Instructions to kernels.
 
 use super::lane::Lane;
-use super::{Cx, Result, RunError, bitcast, generic};
+use super::{Cx, Process, Result, RunError, bitcast, foreign, generic};
 use crate::graph::{GatherDims, ScatterDims};
 use crate::plan::{Call, Kernel};
 use refcpu_kernels::index::{GatherSpec, ScatterSpec};
@@ -108,6 +108,7 @@ fn kernel(
                 return Err(RunError::cancelled());
             }
         }
+        Kernel::Foreign(call) => foreign::call(Process { replica, partition }, call, r, w, cx)?,
         Kernel::PartitionId => w[0].bytes_mut().copy_from_slice(&(partition as u32).to_le_bytes()),
         Kernel::ReplicaId => w[0].bytes_mut().copy_from_slice(&(replica as u32).to_le_bytes()),
     }

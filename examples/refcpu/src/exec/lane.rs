@@ -4,6 +4,7 @@ use super::kernels::call;
 use super::{Cx, Input, Result, RunError, host, is_computed, manual};
 use crate::plan::{Home, Program, ResultSource, Step};
 use crate::storage::{Array, Frame};
+use crate::trace;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -83,9 +84,11 @@ impl Lane {
 
     /// Goes on until the program ends or a collective comes.
     pub(super) fn advance(&mut self, program: &Program, cx: &Cx<'_>) -> Result<Stop> {
+        let traced = trace::is_on();
         while let Some(step) = program.steps.get(self.pc) {
             match step {
                 Step::Run(c) => {
+                    let _span = traced.then(|| trace::step(program, self.pc));
                     call(c, self, cx)?;
                     self.pc += 1;
                 }
@@ -114,14 +117,17 @@ impl Lane {
                 }
                 Step::Collective(_) => return Ok(Stop::Collective),
                 Step::Send { channel, read } => {
+                    let _span = traced.then(|| trace::step(program, self.pc));
                     host::send(self, *channel, read, cx)?;
                     self.pc += 1;
                 }
                 Step::Receive { channel, write } => {
+                    let _span = traced.then(|| trace::step(program, self.pc));
                     host::receive(self, *channel, write, cx)?;
                     self.pc += 1;
                 }
                 Step::Manual(m) => {
+                    let _span = traced.then(|| trace::step(program, self.pc));
                     manual::run(m, self, cx)?;
                     self.pc += 1;
                 }

@@ -6,12 +6,14 @@
 
 mod bitcast;
 mod collective;
+mod foreign;
 mod generic;
 mod host;
 mod kernels;
 mod lane;
 mod manual;
 
+pub use foreign::ForeignHandlers;
 pub use host::{HostTransfer, Process};
 
 use crate::plan::{Plan, Program, ResultSource};
@@ -53,6 +55,8 @@ pub struct RunOptions<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// The host, for programs that communicate with it.
     pub host: Option<&'a dyn HostTransfer>,
+    /// The handlers of the program's custom calls.
+    pub foreign: Option<&'a dyn ForeignHandlers>,
 }
 
 /// What kind of failure it is; PJRT's error codes follow from it.
@@ -108,6 +112,7 @@ struct Cx<'a> {
     runtime: &'a Runtime,
     cancel: Option<&'a AtomicBool>,
     host: Option<&'a dyn HostTransfer>,
+    foreign: Option<&'a dyn ForeignHandlers>,
 }
 
 /// Runs a plan: one list of arguments for each lane of the plan ([`Plan::lanes`]), one list of results for each.
@@ -133,7 +138,7 @@ pub fn run(
             plan.lanes()
         )));
     }
-    let cx = Cx { runtime, cancel: options.cancel, host: options.host };
+    let cx = Cx { runtime, cancel: options.cancel, host: options.host, foreign: options.foreign };
     let partitions = plan.lanes() / plan.num_replicas.max(1);
     let ids = |lane: usize| (lane / partitions.max(1), lane % partitions.max(1));
     run_program(&plan.program, inputs, &ids, &cx)

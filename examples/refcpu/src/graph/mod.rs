@@ -10,6 +10,7 @@ mod collective;
 mod constant;
 mod dump;
 mod elementwise;
+mod foreign;
 mod op;
 mod spec;
 mod verify;
@@ -19,6 +20,7 @@ pub use builder::Builder;
 pub use collective::{Collective, CollectiveKind, Groups};
 pub use constant::Constant;
 pub use elementwise::{emit, fold, iota, is_elementwise};
+pub use foreign::{ForeignAttribute, ForeignCall};
 pub use op::{Body, Op, Reducer};
 pub use spec::{GatherDims, ManualSpec, ScatterDims};
 pub use verify::verify;
@@ -256,9 +258,10 @@ impl Graph {
         Uses { starts, users, is_result }
     }
 
-    /// True if the graph or one of its bodies communicates with the host.
+    /// True if the graph or one of its bodies communicates with the host, or runs code of the host's.
     pub fn uses_host(&self) -> bool {
-        self.nodes.iter().any(|n| n.op.is_host_transfer() || n.op.bodies().iter().any(|b| b.uses_host()))
+        let uses = |op: &Op| op.is_host_transfer() || matches!(op, Op::Foreign(_));
+        self.nodes.iter().any(|n| uses(&n.op) || n.op.bodies().iter().any(|b| b.uses_host()))
     }
 
     /// Number of nodes, those of bodies included.

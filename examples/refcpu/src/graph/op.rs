@@ -1,6 +1,6 @@
 //! What nodes compute.
 
-use super::{Collective, Constant, GatherDims, Graph, ManualSpec, ScatterDims};
+use super::{Collective, Constant, ForeignCall, GatherDims, Graph, ManualSpec, ScatterDims};
 use refcpu_kernels::conv::ConvSpec;
 use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::fft::FftKind;
@@ -258,6 +258,8 @@ pub enum Op {
         /// The number by which the host knows what to send.
         channel: i64,
     },
+    /// Runs a handler that the host has registered; operands and results are the call's.
+    Foreign(Box<ForeignCall>),
 }
 
 impl Op {
@@ -290,6 +292,7 @@ impl Op {
         match self {
             Op::RngUniform | Op::RngNormal | Op::Collective(_) | Op::Manual { .. } => false,
             Op::HostSend { .. } | Op::HostReceive { .. } => false,
+            Op::Foreign(call) => !call.has_side_effect,
             _ => self.bodies().iter().all(|b| b.nodes().iter().all(|n| n.op.is_pure())),
         }
     }
@@ -299,6 +302,7 @@ impl Op {
     pub fn has_effect(&self) -> bool {
         match self {
             Op::Collective(_) => true,
+            Op::Foreign(call) => call.has_side_effect,
             _ if self.is_host_transfer() => true,
             _ => self.bodies().iter().any(|b| b.nodes().iter().any(|n| n.op.has_effect())),
         }

@@ -460,6 +460,20 @@ pub(crate) fn verify_node(g: &Graph, node: &Node) -> Check {
             counts(1, 2)?;
             need(is_token(x[0]) && is_token(y[1]), "no token")
         }
+        Op::Foreign(call) => {
+            counts(call.operand_dims.len(), call.result_dims.len())?;
+            let size =
+                |dims: &[i64]| dims.iter().try_fold(1i64, |n, d| n.checked_mul(*d).filter(|_| *d >= 0));
+            let told = call.operand_dims.iter().chain(&call.result_dims);
+            need(
+                x.iter().chain(&y).zip(told).all(|(s, dims)| size(dims) == i64::try_from(s.len()).ok()),
+                "a handler that is told other dimensions",
+            )?;
+            need(
+                call.aliases.iter().all(|(i, k)| *i < x.len() && *k < y.len() && x[*i] == y[*k]),
+                "a result of a handler that is not as the operand whose memory it has",
+            )
+        }
         Op::PartitionId | Op::ReplicaId => {
             counts(0, 1)?;
             same(y[0], &Shape::scalar(DType::U32))

@@ -4,8 +4,8 @@
 //! What the bytes say is then checked by [`super::verify`].
 
 use super::{
-    Body, Collective, CollectiveKind, Constant, Definition, GatherDims, Graph, Groups, ManualSpec, Node, Op,
-    Reducer, ScatterDims, Shape, ValueId, verify,
+    Body, Collective, CollectiveKind, Constant, Definition, ForeignAttribute, ForeignCall, GatherDims, Graph,
+    Groups, ManualSpec, Node, Op, Reducer, ScatterDims, Shape, ValueId, verify,
 };
 use pjrt_stablehlo::ir::Location;
 use refcpu_kernels::DType;
@@ -130,6 +130,18 @@ impl Wire for bool {
             1 => Ok(true),
             _ => r.fail("neither true nor false"),
         }
+    }
+}
+
+impl Wire for String {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.len().put(out);
+        out.extend_from_slice(self.as_bytes());
+    }
+    fn get(r: &mut Reader<'_>) -> Result<Self, WireError> {
+        let len = usize::get(r)?;
+        let bytes = r.take(len)?;
+        std::str::from_utf8(bytes).map(str::to_owned).or_else(|_| r.fail("text that is not UTF-8"))
     }
 }
 
@@ -265,6 +277,7 @@ wire_structs! {
     TriangularSolve { left_side, lower, unit_diagonal, transpose_a }
     ManualSpec { mesh, axes, inputs, outputs, device_ids }
     Collective { kind, groups }
+    ForeignCall { target, attributes, has_side_effect, operand_dims, result_dims, aliases }
 }
 
 wire_enums! {
@@ -352,6 +365,7 @@ wire_enums! {
         HostSend { channel },
         HostReceive { channel },
         Linalg(op),
+        Foreign(call),
     }
 }
 
@@ -394,6 +408,59 @@ impl Wire for Body {
         let graph = Graph::get(r)?;
         r.depth -= 1;
         Ok(Body::new(graph))
+    }
+}
+
+impl Wire for ForeignAttribute {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            ForeignAttribute::Scalar(dtype, bytes) => {
+                out.push(0);
+                dtype.put(out);
+                bytes.put(out);
+            }
+            ForeignAttribute::Array(dtype, bytes) => {
+                out.push(1);
+                dtype.put(out);
+                bytes.put(out);
+            }
+            ForeignAttribute::String(text) => {
+                out.push(2);
+                text.put(out);
+            }
+            ForeignAttribute::Dictionary(entries) => {
+                out.push(3);
+                entries.put(out);
+            }
+        }
+    }
+
+    fn get(r: &mut Reader<'_>) -> Result<Self, WireError> {
+        Ok(match u8::get(r)? {
+            0 => {
+                let (dtype, bytes) = <(DType, Vec<u8>)>::get(r)?;
+                if bytes.len() != dtype.size() {
+                    return r.fail("a number of another size than its type's");
+                }
+                ForeignAttribute::Scalar(dtype, bytes)
+            }
+            1 => {
+                let (dtype, bytes) = <(DType, Vec<u8>)>::get(r)?;
+                if !bytes.len().is_multiple_of(dtype.size()) {
+                    return r.fail("numbers of another size than their type's");
+                }
+                ForeignAttribute::Array(dtype, bytes)
+            }
+            2 => ForeignAttribute::String(String::get(r)?),
+            3 if r.depth < verify::MAX_DEPTH => {
+                r.depth += 1;
+                let entries = Vec::get(r)?;
+                r.depth -= 1;
+                ForeignAttribute::Dictionary(entries)
+            }
+            3 => return r.fail("dictionaries are nested too deep"),
+            case => return r.fail(format!("case {case} of 4 of ForeignAttribute")),
+        })
     }
 }
 

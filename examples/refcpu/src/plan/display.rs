@@ -66,6 +66,34 @@ impl Display for Program {
     }
 }
 
+impl Step {
+    /// What the step does, without its arrays.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Step::Run(call) => name(&call.kernel),
+            Step::Collective(step) => format!("{:?}", step.collective),
+            Step::Manual(_) => "manual computation".to_owned(),
+            Step::Send { channel, .. } => format!("send to channel {channel}"),
+            Step::Receive { channel, .. } => format!("receive from channel {channel}"),
+            Step::Jump(_) | Step::JumpIfNot { .. } | Step::Branch { .. } => "jump".to_owned(),
+            Step::Swap(..) | Step::Settle(_) => "swap".to_owned(),
+        }
+    }
+
+    /// The types of the arrays that the step makes.
+    pub(crate) fn results(&self) -> String {
+        let views = match self {
+            Step::Run(call) => &call.writes[..],
+            Step::Manual(step) => &step.writes,
+            Step::Collective(step) => std::slice::from_ref(&step.write),
+            Step::Receive { write, .. } => std::slice::from_ref(write),
+            _ => &[],
+        };
+        let types: Vec<_> = views.iter().map(|v| format!("{}{:?}", v.dtype.mlir_name(), v.dims)).collect();
+        types.join(", ")
+    }
+}
+
 fn views(f: &mut Formatter<'_>, views: &[View]) -> fmt::Result {
     for (i, v) in views.iter().enumerate() {
         write!(f, "{}{}", if i == 0 { "" } else { ", " }, v.slot)?;
@@ -85,6 +113,7 @@ pub(super) fn name(kernel: &Kernel) -> String {
         Kernel::Loop(l) => format!("loop of {} instructions", l.code.instructions()),
         Kernel::SortBy { dim, .. } => format!("SortBy {dim}"),
         Kernel::ScatterBy { dims, .. } => format!("ScatterBy {dims:?}"),
+        Kernel::Foreign(call) => format!("handler {}", call.target),
         other => format!("{other:?}"),
     }
 }

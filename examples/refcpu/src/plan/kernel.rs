@@ -1,6 +1,6 @@
 //! What an instruction does.
 
-use crate::graph::{GatherDims, ScatterDims};
+use crate::graph::{ForeignCall, GatherDims, ScatterDims};
 use refcpu_kernels::conv::ConvSpec;
 use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::fft::FftKind;
@@ -181,6 +181,8 @@ pub enum Kernel {
     PartitionId,
     /// Number of this device's replica.
     ReplicaId,
+    /// A handler of the host's.
+    Foreign(Box<ForeignCall>),
     /// A whole loop over small values. Operands are what it captures; results are the carried values, which hold the
     /// initial ones before.
     Loop(Box<SmallLoop>),

@@ -10,6 +10,7 @@ use super::launch::{Loaded, WhereToRun, run};
 use crate::exec::Runtime;
 use crate::storage::Allocator;
 use pjrt_plugin::attributes::StablehloVersion;
+use pjrt_plugin::ext::PrefatalCallbacks;
 use pjrt_plugin::{
     BufferRef, ClientConfig, CompileRequest, DeviceAssignment, Error, Execution, HostBuffer, OptionSpec,
     Pending, PjrtClient, Placement, PluginAttributes, ProgramFormat, Result, pjrt_plugin,
@@ -26,7 +27,9 @@ pub struct RefcpuClient {
     /// Likewise, for programs that call the host. Programs that the host runs in such a call go to `executors`, so that nothing
     /// waits for itself.
     host_executors: Vec<Arc<Executor>>,
-    runtime: Arc<Runtime>,
+    pub(super) runtime: Arc<Runtime>,
+    /// Whom to tell of an error that ends the process.
+    pub(super) prefatal_callbacks: PrefatalCallbacks,
 }
 
 impl RefcpuClient {
@@ -44,7 +47,17 @@ fn components(version: Version) -> StablehloVersion {
     [version.major, version.minor, version.patch].map(i64::from)
 }
 
-#[pjrt_plugin(extensions(Shardings))]
+#[pjrt_plugin(extensions(
+    Shardings,
+    Profiler,
+    Ffi,
+    RawBuffers,
+    CrossHostTransfers,
+    HostMemoryAllocator,
+    ExecutableMetadata,
+    PhaseCompile,
+    Callbacks
+))]
 impl PjrtClient for RefcpuClient {
     type Device = RefcpuDevice;
     type Buffer = RefcpuBuffer;
@@ -74,6 +87,7 @@ impl PjrtClient for RefcpuClient {
             executors: executors("refcpu"),
             host_executors: executors("refcpu-host"),
             runtime: Arc::new(Runtime::new(Pool::new(config.num_threads), allocator)),
+            prefatal_callbacks: PrefatalCallbacks::new(),
         })
     }
 
@@ -132,6 +146,6 @@ impl PjrtClient for RefcpuClient {
         _to: Placement<'_, Self>,
     ) -> Result<Pending<RefcpuBuffer>> {
         // All devices have the same memory, and nobody writes into an array that is shared.
-        Ok(Pending::from(RefcpuBuffer::new(from.storage.array().clone(), &self.runtime.allocator)))
+        Ok(Pending::from(RefcpuBuffer::new(from.storage.array(), &self.runtime.allocator)))
     }
 }

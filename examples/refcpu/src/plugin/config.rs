@@ -19,6 +19,20 @@ pub(super) const CREATE_OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
+/// The options of the compiler, which JAX gives with `jax.jit(..., compiler_options={...})`.
+pub(super) const COMPILE_OPTIONS: &[OptionSpec] = &[
+    OptionSpec::boolean(
+        "refcpu_fusion",
+        true,
+        "whether operations may share a pass over memory (REFCPU_FUSION=0: in no program)",
+    ),
+    OptionSpec::string(
+        "refcpu_dump",
+        "",
+        "the folder in which to put what happens to the program (REFCPU_DUMP: to every program)",
+    ),
+];
+
 /// More devices than this are a mistake.
 const MAX_DEVICES: i64 = 4096;
 
@@ -38,6 +52,7 @@ impl Config {
     /// If an option or a variable is out of range or not a number, or there is a variable that refcpu does not have.
     pub(super) fn new(options: &Options) -> Result<Self> {
         check_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
+        runs_partitioned()?;
         let integer = |option, variable, max| integer(options.integer(option)?, option, variable, max);
         let threads = integer("num_threads", "REFCPU_NUM_THREADS", MAX_THREADS)?;
         let mut allocator = AllocatorOptions::default();
@@ -62,6 +77,7 @@ const VARIABLES: &[&str] = &[
     "REFCPU_OPAQUE",
     "REFCPU_DUMP",
     "REFCPU_FUSION",
+    "REFCPU_PARTITIONED",
     "REFCPU_ISA",
 ];
 
@@ -97,6 +113,14 @@ fn integer(option: i64, name: &str, variable: &str, max: i64) -> Result<Option<i
         return Ok(Some(value));
     }
     Err(Error::invalid_argument(format!("{from} is {value}; it must be from 1 to {max}")))
+}
+
+/// Whether programs in the global view run in the form that they have for each device, instead of on whole arrays.
+///
+/// # Errors
+/// If the variable is neither yes nor no.
+pub(super) fn runs_partitioned() -> Result<bool> {
+    flag("REFCPU_PARTITIONED")
 }
 
 fn flag(variable: &str) -> Result<bool> {

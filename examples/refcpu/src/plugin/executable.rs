@@ -1,15 +1,19 @@
 //! Compiled programs.
 
+use super::client::RefcpuClient;
+use super::config::{COMPILE_OPTIONS, runs_partitioned};
 use super::element_type::to_pjrt;
 use super::errors::compile_error;
-use super::sharding::{Cut, hlo_text};
+use super::sharding::{Cut, hlo_text, shardings};
 use crate::compile::{self, CompileOptions};
 use crate::dump::Dump;
 use crate::graph::Shape;
 use crate::plan::{Donation, Plan};
+use crate::trace::pass;
+use pjrt_plugin::ext::ffi::Handler;
 use pjrt_plugin::{
-    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, PjrtClient, PjrtExecutable,
-    Program, ProgramFormat, Result,
+    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, Options, PjrtClient,
+    PjrtExecutable, Program, ProgramFormat, Result,
 };
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::Attribute;
@@ -20,6 +24,9 @@ pub struct RefcpuExecutable {
     name: String,
     program: Program,
     pub(super) plan: Arc<Plan>,
+    /// The plan of the program of one partition, where that is what runs.
+    pub(super) of_partition: Option<Plan>,
+    options: CompileOptions,
     parameters: Vec<ArraySpec>,
     outputs: Vec<ArraySpec>,
     donated: Vec<usize>,
@@ -36,12 +43,17 @@ impl RefcpuExecutable {
     /// If the program cannot be read or is wrong, needs something that refcpu does not have, or is sharded in a form
     /// that is not supported.
     pub(super) fn compile<C: PjrtClient>(request: CompileRequest<'_, C>) -> Result<Self> {
-        let dump = Dump::new().map(Arc::new);
+        let by_name = request.options.compiler_options(COMPILE_OPTIONS);
+        // What is refused for its options is written down, too.
+        let folder = by_name.as_ref().map_or(Ok(String::new()), |options| options.string("refcpu_dump"))?;
+        let dump = Dump::new(&folder).map(Arc::new);
         if let Some(dump) = &dump {
             let (program, options) = (request.program, request.options);
             dump.request(program.code(), program.format().name(), &options.encode());
         }
-        let compiled = Self::compile_dumped(request, dump.clone());
+        let compiled = by_name
+            .and_then(|by_name| engine_options(request.options, &by_name, dump.clone()))
+            .and_then(|options| Self::compile_dumped(request, options));
         if let (Some(dump), Err(error)) = (&dump, &compiled) {
             dump.error(error);
         }
@@ -50,27 +62,18 @@ impl RefcpuExecutable {
 
     fn compile_dumped<C: PjrtClient>(
         request: CompileRequest<'_, C>,
-        dump: Option<Arc<Dump>>,
+        options: CompileOptions,
     ) -> Result<Self> {
-        if let Some((name, _)) = request.options.overrides.iter().find(|(name, _)| !is_ignored_override(name))
-        {
-            return Err(Error::invalid_argument(format!("No such compile option: '{name}'"))
-                .with_hint("refcpu takes XLA's xla_* options and ignores them"));
-        }
-        let module = parse(request.program)
+        let module = pass("parse", || parse(request.program))
             .map_err(|error| Error::invalid_argument(format!("the program cannot be read: {error}")))?;
         let main =
             module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
-        let options = CompileOptions {
-            num_replicas: request.options.num_replicas,
-            num_partitions: request.options.num_partitions,
-            use_spmd_partitioning: request.options.use_spmd_partitioning,
-            fuse: std::env::var_os("REFCPU_FUSION").is_none_or(|value| value != "0"),
-            propagate_to_parameters: request.options.allow_spmd_sharding_propagation_to_parameters.clone(),
-            propagate_to_results: request.options.allow_spmd_sharding_propagation_to_output.clone(),
-            dump: dump.clone(),
-        };
         let plan = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
+        // Which addends devices have of an array that is to be summed is seen by hosts.
+        let of_partition = match runs_partitioned()? || has_addends(&plan) {
+            true => of_partition(&module, &plan, &options)?,
+            false => None,
+        };
         let kind = |attribute: Option<&Attribute>| attribute.and_then(Attribute::as_str).map(str::to_owned);
         let (mut parameters, mut parameter_cuts) = (Vec::new(), Vec::new());
         for (i, parameter) in plan.parameters.iter().enumerate() {
@@ -95,13 +98,39 @@ impl RefcpuExecutable {
             program: request.program.clone(),
             donated: (0..plan.parameters.len()).filter(is_donated).collect(),
             plan: Arc::new(plan),
+            of_partition,
             parameters,
             outputs,
             parameter_cuts,
             output_cuts,
-            dump,
+            dump: options.dump.clone(),
+            options,
         })
     }
+}
+
+/// Whether devices have addends of a parameter or result.
+fn has_addends(plan: &Plan) -> bool {
+    let parameters = plan.parameters.iter().map(|parameter| &parameter.sharding);
+    let mut all = parameters.chain(plan.results.iter().map(|result| &result.sharding)).flatten();
+    all.any(|sharding| sharding.summed)
+}
+
+/// The plan of the program of one partition. `None` of a program that is for one device anyhow, or that calls the host, which
+/// it does once and with whole arrays.
+fn of_partition(module: &Module, plan: &Plan, options: &CompileOptions) -> Result<Option<Plan>> {
+    if !plan.global_view || plan.num_partitions == 1 || plan.uses_host() {
+        return Ok(None);
+    }
+    let partitioned = |error: compile::CompileError| {
+        compile_error(&error).with_hint("this is of the program of one partition")
+    };
+    let module = compile::partitioned(module, plan, options, hlo_text).map_err(partitioned)?;
+    if let Some(dump) = &options.dump {
+        dump.pass("partitioned.mlir", &module);
+    }
+    let options = CompileOptions { use_spmd_partitioning: false, ..options.clone() };
+    compile::compile(&module, &options).map(Some).map_err(partitioned)
 }
 
 fn parse(program: &Program) -> Result<Module, pjrt_stablehlo::Error> {
@@ -126,9 +155,23 @@ fn size_in_bytes(spec: &ArraySpec) -> i64 {
     spec.dims().iter().product::<i64>() * spec.element_type().byte_size() as i64
 }
 
-/// Options that mean something to XLA only. JAX sends some of them with every program.
-fn is_ignored_override(name: &str) -> bool {
-    name.starts_with("xla_")
+/// The host's options, those by name among them, as the engine takes them.
+pub(super) fn engine_options(
+    options: &pjrt_plugin::CompileOptions,
+    by_name: &Options,
+    dump: Option<Arc<Dump>>,
+) -> Result<CompileOptions> {
+    Ok(CompileOptions {
+        num_replicas: options.num_replicas,
+        num_partitions: options.num_partitions,
+        use_spmd_partitioning: options.use_spmd_partitioning,
+        fuse: by_name.boolean("refcpu_fusion")?
+            && std::env::var_os("REFCPU_FUSION").is_none_or(|value| value != "0"),
+        propagate_to_parameters: options.allow_spmd_sharding_propagation_to_parameters.clone(),
+        propagate_to_results: options.allow_spmd_sharding_propagation_to_output.clone(),
+        has_handler: |target| Handler::find(RefcpuClient::PLATFORM_NAME, target).is_some(),
+        dump,
+    })
 }
 
 impl PjrtExecutable for RefcpuExecutable {
@@ -157,10 +200,15 @@ impl PjrtExecutable for RefcpuExecutable {
     }
 
     fn optimized_program(&self) -> Option<Program> {
-        if self.program.format() != ProgramFormat::Mlir || self.plan.num_partitions == 1 {
+        if self.plan.num_partitions == 1 {
             return None;
         }
-        let module = compile::annotated(&parse(&self.program).ok()?, &self.plan, hlo_text).ok()?;
+        if self.program.format() != ProgramFormat::Mlir {
+            let [parameters, outputs] = shardings(&self.plan)?;
+            return Some(self.program.with_shardings(&parameters, &outputs));
+        }
+        let module = parse(&self.program).ok()?;
+        let module = compile::partitioned(&module, &self.plan, &self.options, hlo_text).ok()?;
         Some(Program::new(ProgramFormat::Mlir, module.to_string().into_bytes()))
     }
 
@@ -184,13 +232,19 @@ impl PjrtExecutable for RefcpuExecutable {
         let stats = self.plan.stats();
         let (argument_size, output_size) = (bytes(&self.parameters), bytes(&self.outputs));
         let (temp_size, code) = (stats.arena_bytes as i64, stats.constant_bytes as i64);
+        // Donated arguments are cut as the results that may take their memory.
+        let donors = self.outputs.iter().zip(&self.plan.program.donors);
+        let alias_size =
+            donors.filter(|(_, donor)| donor.is_some()).map(|(spec, _)| size_in_bytes(spec)).sum();
+        let peak_memory = argument_size + output_size - alias_size + temp_size;
         Some(CompiledMemoryStats {
             generated_code_size: code,
             argument_size,
             output_size,
+            alias_size,
             temp_size,
-            peak_memory: argument_size + output_size + temp_size,
-            total_size: argument_size + output_size + temp_size + code,
+            peak_memory,
+            total_size: peak_memory + code,
             ..CompiledMemoryStats::default()
         })
     }

@@ -1,7 +1,12 @@
-//! The host's callbacks as the engine wants them.
+//! The host's callbacks and handlers as the engine wants them.
 
-use crate::exec::{HostTransfer, Process, RunError, RunErrorKind};
-use pjrt_plugin::{Error, HostCallbacks};
+use super::client::RefcpuClient;
+use super::element_type::to_pjrt;
+use crate::exec::{ForeignHandlers, HostTransfer, Process, RunError, RunErrorKind};
+use crate::graph::{ForeignAttribute, ForeignCall};
+use pjrt_plugin::ext::ffi::{Array, ArrayMut, Attribute, Call, Handler};
+use pjrt_plugin::{Error, PjrtClient, ReadyExecution};
+use refcpu_kernels::{Dst, Src};
 use std::cell::{Cell, RefCell};
 
 thread_local! {
@@ -30,17 +35,17 @@ impl Drop for Inside {
     }
 }
 
-/// The callbacks of one execution.
+/// The host during one execution.
 pub(super) struct Host<'a> {
-    callbacks: &'a HostCallbacks,
+    execution: &'a ReadyExecution<RefcpuClient>,
     /// Partitions of each replica.
     partitions: usize,
     failure: RefCell<Option<Error>>,
 }
 
 impl<'a> Host<'a> {
-    pub(super) fn new(callbacks: &'a HostCallbacks, partitions: usize) -> Self {
-        Self { callbacks, partitions, failure: RefCell::new(None) }
+    pub(super) fn new(execution: &'a ReadyExecution<RefcpuClient>, partitions: usize) -> Self {
+        Self { execution, partitions, failure: RefCell::new(None) }
     }
 
     /// The host's own error, with its code and payloads, once a run has failed because of it.
@@ -62,12 +67,65 @@ impl<'a> Host<'a> {
 impl HostTransfer for Host<'_> {
     fn send(&self, process: Process, channel: i64, array: Vec<u8>) -> Result<(), RunError> {
         let _inside = Inside::enter();
-        self.callbacks.send(self.device(process), channel, array).map_err(|error| self.failed(error))
+        let callbacks = self.execution.host_callbacks();
+        callbacks.send(self.device(process), channel, array).map_err(|error| self.failed(error))
     }
 
     fn receive(&self, process: Process, channel: i64, bytes: usize) -> Result<Vec<u8>, RunError> {
         let _inside = Inside::enter();
-        let stream = self.callbacks.receive(self.device(process), channel, bytes, 1);
+        let stream = self.execution.host_callbacks().receive(self.device(process), channel, bytes, 1);
         stream.and_then(|stream| stream.wait()).map_err(|error| self.failed(error))
     }
+}
+
+impl ForeignHandlers for Host<'_> {
+    fn call(
+        &self,
+        process: Process,
+        call: &ForeignCall,
+        operands: &[Src<'_>],
+        results: &mut [Dst<'_>],
+    ) -> Result<(), RunError> {
+        let Some(handler) = Handler::find(RefcpuClient::PLATFORM_NAME, &call.target) else {
+            return Err(RunError::new(
+                RunErrorKind::FailedPrecondition,
+                format!("the host has registered no handler {:?}, which the program calls", call.target),
+            ));
+        };
+        let _inside = Inside::enter();
+        let arguments = operands.iter().zip(&call.operand_dims);
+        let results = results.iter_mut().zip(&call.result_dims);
+        let outcome = handler.call(Call {
+            arguments: arguments
+                .map(|(array, dims)| Array {
+                    element_type: to_pjrt(array.dtype()),
+                    dims,
+                    data: array.bytes(),
+                })
+                .collect(),
+            results: results
+                .map(|(array, dims)| ArrayMut {
+                    element_type: to_pjrt(array.dtype()),
+                    dims,
+                    data: array.bytes_mut(),
+                })
+                .collect(),
+            attributes: &call.attributes.iter().map(entry).collect::<Vec<_>>(),
+            user_data: self.execution.user_data(),
+            // Devices are numbered from 0, all of them in this process.
+            device_ordinal: self.execution.devices().get(self.device(process)).copied().unwrap_or(0),
+            run_id: i64::from(self.execution.launch_id()),
+        });
+        outcome.map_err(|error| self.failed(error.context(format!("in the handler {:?}", call.target))))
+    }
+}
+
+fn entry((name, attribute): &(String, ForeignAttribute)) -> (String, Attribute) {
+    let attribute = match attribute {
+        ForeignAttribute::Scalar(dtype, bytes) => Attribute::Scalar(to_pjrt(*dtype), bytes.clone()),
+        ForeignAttribute::Array(dtype, bytes) => Attribute::Array(to_pjrt(*dtype), bytes.clone()),
+        ForeignAttribute::String(text) => Attribute::String(text.clone()),
+        ForeignAttribute::Dictionary(entries) => Attribute::Dictionary(entries.iter().map(entry).collect()),
+    };
+    (name.clone(), attribute)
 }

@@ -8,7 +8,8 @@ use super::host::Host;
 use super::sharding::Cut;
 use crate::exec::{self, RunOptions, Runtime};
 use crate::storage::{Allocator, Array, OutOfMemory};
-use pjrt_plugin::{Error, HostCallbacks, Input, PjrtExecutable, ReadyExecution, Result};
+use crate::trace;
+use pjrt_plugin::{ByDevice, Error, Input, PjrtExecutable, ReadyExecution, Result};
 use std::sync::Arc;
 
 /// Programs estimated to run at most this long run on the caller's thread: handing one over and waiting for it costs
@@ -28,7 +29,7 @@ pub(super) enum WhereToRun {
     Caller,
     /// The device's.
     Queue,
-    /// The device's for programs that call the host, which may block, or may run other programs.
+    /// The device's for programs that call the host or its handlers, which may block, or may run other programs.
     HostQueue,
 }
 
@@ -53,34 +54,37 @@ impl Loaded {
 
 /// Runs the program and completes the execution.
 pub(super) fn run(runtime: &Runtime, loaded: &Loaded, mut ready: ReadyExecution<RefcpuClient>) {
+    let _span = trace::program(loaded.executable.name());
     let inputs = ready.take_inputs();
-    match outputs(runtime, &loaded.executable, inputs, ready.host_callbacks()) {
+    match outputs(runtime, &loaded.executable, inputs, &ready) {
         Ok(outputs) => ready.complete(outputs),
         Err(error) => ready.fail(error),
     }
 }
 
-type PerDevice<T> = Vec<Vec<T>>;
+type PerDevice<T> = ByDevice<Vec<T>>;
 
 fn outputs(
     runtime: &Runtime,
     executable: &RefcpuExecutable,
     inputs: PerDevice<Input<RefcpuBuffer>>,
-    callbacks: &HostCallbacks,
+    ready: &ReadyExecution<RefcpuClient>,
 ) -> Result<PerDevice<RefcpuBuffer>> {
     let allocator = &runtime.allocator;
     let partitions = executable.num_partitions();
-    let lanes = if partitions == 1 {
+    let are_lanes = partitions == 1 || executable.of_partition.is_some();
+    let plan = executable.of_partition.as_ref().unwrap_or(&executable.plan);
+    let lanes = if are_lanes {
         inputs.into_iter().map(|device| device.into_iter().map(to_engine).collect()).collect()
     } else {
         whole(executable, inputs, allocator)?
     };
-    let host = Host::new(callbacks, partitions);
-    let options = RunOptions { host: Some(&host), ..RunOptions::default() };
+    let host = Host::new(ready, partitions);
+    let options = RunOptions { host: Some(&host), foreign: Some(&host), ..RunOptions::default() };
     let arguments =
         lanes.iter().map(|lane: &Vec<exec::Input>| lane.iter().map(|input| &input.array).collect());
     let noted = executable.dump.as_ref().and_then(|dump| dump.run(arguments, allocator));
-    let results = exec::run(&executable.plan, runtime, lanes, &options).map_err(|error| {
+    let results = exec::run(plan, runtime, lanes, &options).map_err(|error| {
         host.take_failure().unwrap_or_else(|| run_error(&error, executable.name(), &executable.plan))
     });
     match (noted, &results) {
@@ -90,7 +94,7 @@ fn outputs(
     }
     let results = results?;
     let buffer = |array| RefcpuBuffer::new(array, allocator);
-    if partitions == 1 {
+    if are_lanes {
         return Ok(results.into_iter().map(|lane| lane.into_iter().map(buffer).collect()).collect());
     }
     let shard = |partition: usize, array: &Array, cut: &Cut| {
@@ -108,9 +112,9 @@ fn outputs(
 }
 
 fn to_engine(input: Input<RefcpuBuffer>) -> exec::Input {
-    match input {
-        Input::Shared(buffer) => exec::Input { array: buffer.array().clone(), donatable: false },
-        Input::Donated(buffer) => exec::Input { array: buffer.into_array(), donatable: true },
+    match input.into_donated() {
+        Ok(buffer) => exec::Input { array: buffer.into_array(), donatable: true },
+        Err(shared) => exec::Input { array: shared.array(), donatable: false },
     }
 }
 
@@ -119,11 +123,12 @@ fn whole(
     executable: &RefcpuExecutable,
     inputs: PerDevice<Input<RefcpuBuffer>>,
     allocator: &Allocator,
-) -> Result<PerDevice<exec::Input>> {
+) -> Result<Vec<Vec<exec::Input>>> {
     let partitions = executable.num_partitions();
     let replica = |shards: &[Vec<Input<RefcpuBuffer>>]| {
         let parameter = |(i, cut): (usize, &Cut)| {
-            let shards: Vec<&Array> = shards.iter().map(|device| device[i].array()).collect();
+            let shards: Vec<Array> = shards.iter().map(|device| device[i].array()).collect();
+            let shards: Vec<&Array> = shards.iter().collect();
             let dims: Vec<usize> = executable.plan.parameters[i].shape.dims.to_vec();
             let array = join(&shards, cut, &dims, allocator).map_err(|e| out_of_memory(&e))?;
             Ok(exec::Input { array, donatable: false })

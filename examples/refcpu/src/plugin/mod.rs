@@ -8,6 +8,7 @@ mod element_type;
 mod errors;
 mod executable;
 mod executor;
+mod extensions;
 mod host;
 mod launch;
 mod sharding;

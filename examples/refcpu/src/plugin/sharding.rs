@@ -38,22 +38,23 @@ impl Cut {
 
 impl ext::Shardings for super::client::RefcpuClient {
     fn parameter_shardings(executable: &Self::Executable) -> Option<Vec<ext::Sharding>> {
-        let plan = &executable.plan;
-        of_all(plan, plan.parameters.iter().map(|parameter| parameter.sharding.as_ref()))
+        shardings(&executable.plan).map(|[parameters, _]| parameters)
     }
 
     fn output_shardings(executable: &Self::Executable) -> Option<Vec<ext::Sharding>> {
-        let plan = &executable.plan;
-        of_all(plan, plan.results.iter().map(|result| result.sharding.as_ref()))
+        shardings(&executable.plan).map(|[_, outputs]| outputs)
     }
 }
 
-/// How the arrays of a program in the global view are split; of others, and where nothing is split, there is nothing to say.
-fn of_all<'p>(
-    plan: &Plan,
-    shardings: impl Iterator<Item = Option<&'p Sharding>>,
-) -> Option<Vec<ext::Sharding>> {
-    (plan.global_view && plan.num_partitions > 1).then(|| shardings.map(of_array).collect())
+/// How the parameters and the outputs of a program in the global view are split; of others, and where nothing is split, there is
+/// nothing to say.
+pub(super) fn shardings(plan: &Plan) -> Option<[Vec<ext::Sharding>; 2]> {
+    (plan.global_view && plan.num_partitions > 1).then(|| {
+        [
+            plan.parameters.iter().map(|parameter| of_array(parameter.sharding.as_ref())).collect(),
+            plan.results.iter().map(|result| of_array(result.sharding.as_ref())).collect(),
+        ]
+    })
 }
 
 /// A sharding as XLA describes it: for each tile, the partitions that have it.

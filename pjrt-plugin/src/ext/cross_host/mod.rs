@@ -16,7 +16,7 @@ use pjrt_sys::{
 
 use super::Extension;
 use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, shims, slice};
-use crate::abi::buffer::{BufferHandle, Shape, element_type};
+use crate::abi::buffer::{BufferHandle, element_type};
 use crate::abi::client_state::ClientState;
 use crate::abi::download::read_back;
 use crate::abi::error::{host_error, outcome_to_raw};
@@ -28,6 +28,7 @@ use crate::client::PjrtClient;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::host_buffer::{CopyToHost, HostBuffer};
+use crate::shape::Shape;
 use crate::storage::{BufferState, Held, StoragePromise};
 
 /// Sends buffers from one client to another of the same process (`PJRT_CrossHostTransfers_Extension`), through the host's memory.
@@ -63,12 +64,12 @@ fn link<C: CrossHostTransfers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Exte
 /// Sends a buffer once its data is there; `done` learns whether it was handed over.
 fn send<C: PjrtClient>(
     held: Held<C::Buffer>,
-    shape: &Shape,
+    shape: Arc<Shape>,
     key: Key,
     done: impl FnOnce(Result<()>) + Send + 'static,
 ) {
-    let (element_type, dims) = (shape.element_type, shape.dims.clone());
-    let copy = CopyToHost::collected(element_type, dims.clone(), move |bytes| {
+    let (element_type, dims) = (shape.element_type, shape.dims().to_vec());
+    let copy = CopyToHost::collected(shape, move |bytes| {
         // A buffer in error becomes one on the other side, too.
         let failed = bytes.as_ref().err().cloned();
         let sent = mailbox::send(key, bytes.map(|bytes| Message { element_type, dims, bytes }));
@@ -101,7 +102,7 @@ fn deliver<C: PjrtClient>(
 ) {
     let upload = || {
         let Message { element_type, dims, bytes } = message?;
-        if (element_type, &dims) != (shape.element_type, &shape.dims) {
+        if (element_type, dims.as_slice()) != (shape.element_type, shape.dims()) {
             return Err(Error::invalid_argument(format!(
                 "an array {element_type}{dims:?} was sent to a buffer {shape}"
             )));
@@ -128,7 +129,7 @@ unsafe fn shapes(
     let shape = |((rank, dims), ty): ((&usize, &*const i64), &PJRT_Buffer_Type)| {
         // SAFETY: this function's contract.
         let dims = unsafe { borrowed_slice(*dims, *rank, "the dimensions of a buffer") }?;
-        Shape::new(element_type(*ty)?, dims.to_vec())
+        Shape::new(element_type(*ty)?, dims)
     };
     ranks.iter().zip(dims).zip(types).map(shape).collect()
 }
@@ -199,7 +200,7 @@ shims! {
             let from = client.devices[buffer.device].id();
             let (source, event) = Event::pending();
             let key = Key::Numbered(C::PLATFORM_NAME, from, to[index], keys[index]);
-            send::<C>(held, &buffer.shape, key, move |outcome| source.complete(outcome));
+            send::<C>(held, Arc::clone(&buffer.shape), key, move |outcome| source.complete(outcome));
             // SAFETY: the host's array has room for as many events as there are buffers.
             unsafe { place_for.add(index).write(event_to_raw(event)) };
         }
@@ -336,7 +337,7 @@ unsafe extern "C" fn copy_to_remote_device<C: CrossHostTransfers>(
             unsafe { description.read() }
         });
         match description {
-            Ok(description) => send::<C>(held, &shape, Key::Described(description), tell),
+            Ok(description) => send::<C>(held, shape, Key::Described(description), tell),
             Err(error) => tell(Err(error)),
         }
     });

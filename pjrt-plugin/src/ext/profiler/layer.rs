@@ -36,6 +36,9 @@ pub(super) fn install() {
 
 struct Recorder;
 
+/// The field whose text is the name of a span: names in the code are constants. Other layers know it by this name, too.
+const NAME: &str = "otel.name";
+
 thread_local! {
     /// The spans that this thread is in, and since when.
     static ENTERED: RefCell<Vec<(u64, Instant)>> = const { RefCell::new(Vec::new()) };
@@ -49,6 +52,15 @@ impl Fields {
     fn set(&mut self, field: &Field, value: AttributeValue) {
         self.0.retain(|(name, _)| name != field.name());
         self.0.push((Cow::Borrowed(field.name()), value));
+    }
+
+    /// Takes the value of a field out, if it is text.
+    fn take_text(&mut self, name: &str) -> Option<String> {
+        let place = self.0.iter().position(|(field, _)| field == name)?;
+        let AttributeValue::String(text) = &mut self.0[place].1 else { return None };
+        let text = std::mem::take(text);
+        self.0.remove(place);
+        Some(text)
     }
 }
 
@@ -108,18 +120,15 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Recorder {
             Some(entered.remove(place).1)
         });
         let (Ok(Some(start)), Some(span)) = (start, context.span(id)) else { return };
-        let fields = span.extensions().get::<Fields>().cloned().unwrap_or_default();
-        recording::record(span.name(), start, fields.0);
+        let mut fields = span.extensions().get::<Fields>().cloned().unwrap_or_default();
+        let name = fields.take_text(NAME).map_or(Cow::Borrowed(span.name()), Cow::Owned);
+        recording::record(name, start, fields.0);
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let message = fields.0.iter().position(|(name, _)| name == "message");
-        let name = match message.map(|place| fields.0.remove(place).1) {
-            Some(AttributeValue::String(message)) => Cow::Owned(message),
-            _ => Cow::Borrowed(event.metadata().name()),
-        };
+        let name = fields.take_text("message").map_or(Cow::Borrowed(event.metadata().name()), Cow::Owned);
         recording::record(name, Instant::now(), fields.0);
     }
 }

@@ -46,6 +46,9 @@ use crate::sync::lock;
 /// }
 /// ```
 ///
+/// A name that is only known when the program runs goes into the field `otel.name`, which takes the place of the span's:
+/// `tracing::info_span!("operation", otel.name = name)`.
+///
 /// What a device measured with a clock of its own is handed in as [`Timeline`]s.
 ///
 /// The SDK installs itself as the global subscriber of `tracing` when a host first traces. A plugin with a subscriber of its
@@ -260,6 +263,17 @@ fn to_raw(outcome: Result<()>) -> *mut PLUGIN_Profiler_Error {
     }
 }
 
+/// A view of all fields of a struct of the profiler's, whatever size it says: XLA's own hosts leave that field unset, and none of
+/// these structs has ever grown.
+///
+/// # Safety
+///
+/// The struct is one of the profiler's, as its header has them.
+unsafe fn whole<'v, T: SizedStruct>(view: &'v View<'_, T>) -> View<'v, T> {
+    // SAFETY: this function's contract.
+    unsafe { view.with_size(T::STRUCT_SIZE) }
+}
+
 /// As the macro for functions of the table, for those that return an error of the profiler.
 macro_rules! profiler_shims {
     ($($(#[$attribute:meta])* $name:ident($args:ident) |$view:ident, $client:ident| $body:block)*) => {$(
@@ -270,7 +284,11 @@ macro_rules! profiler_shims {
         #[doc = concat!("`args` is what the PJRT C API says about `", stringify!($args), "`.")]
         unsafe extern "C" fn $name<$client: Profiler>(args: *mut pjrt_sys::$args) -> *mut PLUGIN_Profiler_Error {
             fields_of!($args);
-            let body = |$view: View<'_, Struct>| -> Result<()> { $body };
+            let body = |view: View<'_, Struct>| -> Result<()> {
+                // SAFETY: this function's contract, and `whole`'s.
+                let $view = unsafe { whole(&view) };
+                $body
+            };
             // SAFETY: this function's contract.
             to_raw(unsafe { guard::run(args, body) })
         }
@@ -358,6 +376,8 @@ unsafe extern "C" fn error_destroy(args: *mut PLUGIN_Profiler_Error_Destroy_Args
     fields_of!(PLUGIN_Profiler_Error_Destroy_Args);
     // SAFETY: this function's contract.
     if let Ok(args) = unsafe { View::new(args) } {
+        // SAFETY: as above.
+        let args = unsafe { whole(&args) };
         // SAFETY: the host gives the error up. This function cannot complain about one that is not live.
         let _ = unsafe { handle::from_raw::<ProfilerError>(input!(args.error), "error") };
     }
@@ -372,6 +392,8 @@ unsafe extern "C" fn error_message(args: *mut PLUGIN_Profiler_Error_Message_Args
     fields_of!(PLUGIN_Profiler_Error_Message_Args);
     // SAFETY: this function's contract.
     let Ok(args) = (unsafe { View::new(args) }) else { return };
+    // SAFETY: as above.
+    let args = unsafe { whole(&args) };
     let error = handle!(args.error: ProfilerError);
     output_str!(args.message, message_size = error.map_or("", |error| error.text.as_str()));
 }
@@ -385,6 +407,8 @@ unsafe extern "C" fn consume_result_destroy(args: *mut PLUGIN_Profiler_ConsumeRe
     fields_of!(PLUGIN_Profiler_ConsumeResult_Destroy_Args);
     // SAFETY: this function's contract.
     if let Ok(args) = unsafe { View::new(args) } {
+        // SAFETY: as above.
+        let args = unsafe { whole(&args) };
         // SAFETY: the host gives the trace up. This function cannot complain about one that is not live.
         let _ = unsafe { handle::from_raw::<Consumed>(input!(args.consume_result), "consume_result") };
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Instant, SystemTime};
 
-use crate::abi::observe::thread_number;
+use crate::abi::observe::{self, thread_number};
 use crate::attributes::AttributeValue;
 use crate::sync::lock;
 
@@ -62,6 +62,7 @@ impl Recording {
         });
         lock(&RECORDINGS).push(Arc::clone(&recording));
         ACTIVE.fetch_add(1, Ordering::Relaxed);
+        observe::watch();
         // Places in the code that were found to be of no interest are asked again.
         tracing::callsite::rebuild_interest_cache();
         recording
@@ -76,6 +77,7 @@ impl Recording {
         drop(recordings);
         if stopped > 0 {
             ACTIVE.fetch_sub(stopped, Ordering::Relaxed);
+            observe::unwatch();
             tracing::callsite::rebuild_interest_cache();
         }
     }

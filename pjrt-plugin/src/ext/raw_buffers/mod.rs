@@ -14,7 +14,7 @@ use pjrt_sys::{
 
 use super::Extension;
 use crate::abi::args::{handle, input, null, output, shims};
-use crate::abi::buffer::{BufferHandle, Shape};
+use crate::abi::buffer::BufferHandle;
 use crate::abi::client_state::ClientState;
 use crate::abi::download::read_back;
 use crate::abi::event::event_to_raw;
@@ -28,6 +28,7 @@ use crate::element_type::ElementType;
 use crate::error::{Error, Result};
 use crate::event::{Event, EventSource, after};
 use crate::host_buffer::{CopyToHost, HostBuffer};
+use crate::shape::Shape;
 use crate::storage::{Claim, Held};
 
 /// Lets hosts read and write the bytes of buffers, whatever the buffers' types (`PJRT_RawBuffer_Extension`): JAX's transfer
@@ -167,7 +168,7 @@ impl<C: RawBuffers> RawBuffer<C> {
         dependencies: Vec<Event>,
         receive: impl FnOnce(Result<Vec<u8>>) + Send + 'static,
     ) {
-        let copy = CopyToHost::collected(self.shape.element_type, self.shape.dims.clone(), move |bytes| {
+        let copy = CopyToHost::collected(Arc::clone(&self.shape), move |bytes| {
             receive(bytes.map(|mut bytes| {
                 bytes.truncate(range.end);
                 bytes.split_off(range.start)
@@ -211,7 +212,7 @@ impl<C: RawBuffers> RawBuffer<C> {
         let (released, _) = Event::pending();
         // SAFETY: this function's contract.
         let bytes = unsafe { HostBytes::new(src, range.len()) };
-        let data = HostBuffer::lent(bytes, ElementType::U8, vec![size], None, false, released);
+        let data = HostBuffer::lent(bytes, Shape::new(ElementType::U8, &[size])?, None, false, released);
         self.write(range.start, data, dependencies, done);
         Ok(event)
     }

@@ -49,6 +49,7 @@ def initialize() -> None:
 def _add_lowerings() -> None:
     """What JAX lowers on its own platforms only."""
     _private.allow_callbacks(NAME)
+    _private.pass_on_handlers(NAME)
     _private.take_branches_for("cpu", NAME)
     _private.take_rules_of("cpu", NAME)
     _private.call_exported_for("cpu", NAME)

@@ -40,6 +40,7 @@ except ImportError:  # JAX 0.4
     from jax._src.extend import ffi
 
 from jax_plugins.refcpu import buffer_callback
+from jax_plugins.refcpu import ffi as plugin_ffi
 
 # (module, attribute): what the functions below need.
 SYMBOLS = (
@@ -51,6 +52,7 @@ SYMBOLS = (
     ("jax._src.xla_bridge", "_backend_lock"),
     ("jax._src.xla_bridge", "_backends"),
     ("jax._src.xla_bridge", "_init_backend"),
+    ("jax._src.xla_bridge", "_backend_factories"),
     ("jax._src.compilation_cache", "is_cache_used"),
     ("jax._src.array", "ArrayImpl"),
     ("jax._src.compiler", "backend_compile_and_load"),
@@ -59,6 +61,7 @@ SYMBOLS = (
     ("jax._src.debugging", "inspect_sharding_p"),
     ("jax._src.debugging", "_inspect_sharding_lowering_rule"),
     ("jax._src.dlpack", "to_dlpack"),
+    ("jax._src.dlpack", "from_dlpack"),
     ("jax._src.dlpack", "DLDeviceType"),
     ("jax._src.interpreters.mlir", "_platforms_with_donation"),
     ("jax._src.export._export", "call_exported_p"),
@@ -74,6 +77,8 @@ SYMBOLS = (
     ("jax._src.callback", "emit_python_callback"),
     ("jax._src.buffer_callback", "buffer_callback_p"),
     ("jaxlib.xla_client", "HloSharding"),
+    ("jaxlib.xla_client", "register_custom_call_handler"),
+    ("jaxlib.xla_client", "register_custom_type_handler"),
     ("jaxlib.mlir.ir", "InsertionPoint"),
     ("jaxlib.mlir.ir", "StringAttr"),
     ("jaxlib.mlir.ir", "FlatSymbolRefAttr"),
@@ -139,9 +144,11 @@ class _Renamed:
 def allow_dlpack(platform: str) -> None:
     """Lets others see a platform's arrays through DLPack, as arrays of JAX's CPU backend. JAX exports only its own.
 
-    The memory stays the same where the host can read the platform's and its alignment is what the CPU backend asks for.
+    The memory stays the same where the host can read the platform's and its alignment is what the CPU backend asks for. What
+    JAX imports is on its CPU backend, which is started for that.
     """
     to_dlpack, device_of = dlpack.to_dlpack, array.ArrayImpl.__dlpack_device__
+    from_dlpack = dlpack.from_dlpack
 
     @functools.wraps(to_dlpack)
     def export(x: Any, stream: Any = None, src_device: Any = None, *arguments: Any, copy: Any = None, **options: Any) -> Any:
@@ -158,7 +165,15 @@ def allow_dlpack(platform: str) -> None:
             return dlpack.DLDeviceType.kDLCPU, 0
         return device_of(self)
 
+    @functools.wraps(from_dlpack)
+    def import_(external_array: Any, *arguments: Any, **options: Any) -> Any:
+        device = getattr(external_array, "__dlpack_device__", lambda: (None, 0))
+        if device()[0] == dlpack.DLDeviceType.kDLCPU and platform in xla_bridge.backends():
+            _start_cpu_backend()
+        return from_dlpack(external_array, *arguments, **options)
+
     dlpack.to_dlpack = export
+    dlpack.from_dlpack = importlib.import_module("jax.dlpack").from_dlpack = import_
     array.ArrayImpl.__dlpack_device__ = device
 
 
@@ -512,6 +527,17 @@ def _start_cpu_backend() -> None:
     with xla_bridge._backend_lock:
         if "cpu" not in xla_bridge._backends:
             xla_bridge._backends["cpu"] = xla_bridge._init_backend("cpu")
+
+
+def pass_on_handlers(platform: str) -> None:
+    """Hands what `jax.ffi` registers for a platform to its plugin, also what it has registered before."""
+    c_api = getattr(xla_bridge._backend_factories.get(platform), "c_api", None)
+    if c_api is None or not hasattr(xla_client, "register_custom_call_handler"):  # older versions of JAX
+        return
+    plugin = plugin_ffi.Plugin(c_api)
+    xla_client.register_custom_call_handler(platform, plugin.register_handler)
+    if hasattr(xla_client, "register_custom_type_handler"):
+        xla_client.register_custom_type_handler(platform, plugin.register_type)
 
 
 def linalg_primitive(name: str) -> Any:

@@ -31,6 +31,11 @@ pub(in crate::compile) fn composites_with_kernels() -> impl Iterator<Item = &'st
     COMPOSITE_KERNELS.iter().map(|(name, _)| *name).chain([TOP_K])
 }
 
+/// Whether a composite of these works along the last dimension of its arrays; the others are elementwise.
+pub(in crate::compile) fn is_along_the_last_dimension(composite: &str) -> bool {
+    composite == TOP_K
+}
+
 impl<'m> Scope<'m> {
     /// Lowers what this file has; None for other operations.
     pub(super) fn control_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {

@@ -3,12 +3,17 @@
 use super::linalg::linalg_op;
 use super::{CompileError, Result, Scope, annotation};
 use crate::graph::{Body, Op as Core, Shape, ValueId};
-use pjrt_stablehlo::ir::{Attribute, BackendConfig, DictionaryAttribute, Operation, ops};
+use pjrt_stablehlo::ir::{
+    Attribute, BackendConfig, CustomCallApiVersion, DictionaryAttribute, Operation, ops,
+};
 use refcpu_kernels::linalg::LinalgOp;
 
 /// The dictionary with a call's parameters. JAX has it in an attribute of its own where the program is to be read by
 /// versions of StableHLO whose `backend_config` is text.
-fn parameters<'a>(op: &'a Operation, call: &'a ops::CustomCall) -> Option<&'a DictionaryAttribute> {
+pub(in crate::compile) fn parameters<'a>(
+    op: &'a Operation,
+    call: &'a ops::CustomCall,
+) -> Option<&'a DictionaryAttribute> {
     match &call.backend_config {
         BackendConfig::Dictionary(entries) => Some(entries),
         _ => op.attributes.get("mhlo.backend_config").and_then(Attribute::as_dictionary),
@@ -16,9 +21,27 @@ fn parameters<'a>(op: &'a Operation, call: &'a ops::CustomCall) -> Option<&'a Di
 }
 
 /// The dimensions that a call of `Sharding` leaves open, from its configuration `unspecified_dims=[0,1]`.
-fn unspecified_dims(config: &str) -> Vec<usize> {
+pub(in crate::compile) fn unspecified_dims(config: &str) -> Vec<usize> {
     let list = config.strip_prefix("unspecified_dims=[").and_then(|rest| rest.strip_suffix(']'));
     list.map_or(vec![], |list| list.split(',').filter_map(|dim| dim.trim().parse().ok()).collect())
+}
+
+/// Which triangle a call of `Eigh` reads, from its configuration: `lower,sort_eigenvalues,max_iter,tol`. The eigenvalues are
+/// always sorted here, and as exact as they can be.
+fn eigh_lower(config: &BackendConfig) -> Result<bool> {
+    let text = match config {
+        BackendConfig::Bytes(bytes) => &**bytes,
+        _ => b"",
+    };
+    match text.split(|byte| *byte == b',').next() {
+        Some(b"0") => Ok(false),
+        Some(b"1") => Ok(true),
+        _ => Err(CompileError::invalid(
+            "Eigh needs a backend_config such as \"1,1,100,1e-6\": whether it reads the lower triangle, whether it sorts, and \
+             when its iterations end"
+                .to_owned(),
+        )),
+    }
 }
 
 impl Scope<'_> {
@@ -26,6 +49,10 @@ impl Scope<'_> {
     pub(super) fn custom_call(&mut self, op: &Operation, call: &ops::CustomCall) -> Result<Vec<ValueId>> {
         let operands = self.flat(&op.operands)?;
         let shapes = self.result_shapes(op)?;
+        let typed = call.api_version == CustomCallApiVersion::TypedFfi || parameters(op, call).is_some();
+        if typed && (self.options.has_handler)(&call.call_target_name) {
+            return self.foreign_call(op, call, parameters(op, call), &operands, &shapes);
+        }
         match &*call.call_target_name {
             "Sharding" if self.are_first(&operands, &shapes) => {
                 self.annotated(op, call, &operands[..shapes.len()]);
@@ -58,13 +85,19 @@ impl Scope<'_> {
             "ProductOfElementaryHouseholderReflectors" if operands.len() == 2 && shapes.len() == 1 => {
                 Ok(self.b.node(Core::QrProduct, operands, shapes))
             }
+            // What XLA's builder makes, which PyTorch/XLA uses: eigenvectors, eigenvalues.
+            "Eigh" if operands.len() == 1 => {
+                self.linalg(LinalgOp::Eigh { lower: eigh_lower(&call.backend_config)? }, operands, &shapes)
+            }
             "ApproxTopK" if operands.len() == 4 && shapes.len() == 2 => {
                 self.approx_top_k(op, call, &operands, shapes)
             }
             target => match linalg_op(target, parameters(op, call))? {
                 Some(linalg) => self.linalg(linalg, operands, &shapes),
                 None => self.lapack(call, parameters(op, call), &operands, &shapes)?.ok_or_else(|| {
-                    CompileError::unimplemented(format!("there is no custom call target {target:?}"))
+                    CompileError::unimplemented(format!(
+                        "there is no custom call target {target:?}, and the host has registered no handler of that name"
+                    ))
                 }),
             },
         }

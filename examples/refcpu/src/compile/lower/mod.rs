@@ -6,6 +6,7 @@ mod control;
 mod custom_call;
 mod dynamic;
 mod elementwise;
+mod foreign;
 mod host;
 mod indexing;
 mod lapack;
@@ -14,7 +15,8 @@ mod manual;
 mod reducer;
 
 pub(super) use array::tile_op;
-pub(super) use control::composites_with_kernels;
+pub(super) use control::{composites_with_kernels, is_along_the_last_dimension};
+pub(super) use custom_call::{parameters, unspecified_dims};
 pub(super) use manual::mesh_of;
 
 use super::error::{CompileError, Result};
@@ -22,6 +24,7 @@ use super::options::CompileOptions;
 use super::propagate::{Said, Split};
 use super::sharding::{OfMain, addends, annotation, constraint, of_main};
 use crate::graph::{Builder, Constant, Graph, Op as Core, Reducer, Shape, ValueId};
+use crate::plan::Sharding;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{self, Block, Function, Op, OpId, Operation, TensorType, Type};
 use refcpu_kernels::DType;
@@ -39,6 +42,32 @@ const MAX_NODES: usize = 4_000_000;
 /// # Errors
 /// If the program has no `main`, or needs something that refcpu does not have.
 pub(super) fn lower(module: &Module, options: &CompileOptions) -> Result<(Graph, OfMain)> {
+    let (scope, results, shardings) = lower_main(module, options, false)?;
+    Ok((scope.b.finish(results), shardings))
+}
+
+/// How the values of `main` are split: what the program says of some, spread over all. Without what is no array.
+///
+/// # Errors
+/// As [`lower`].
+pub(super) fn splits(
+    module: &Module,
+    options: &CompileOptions,
+) -> Result<HashMap<ir::ValueId, Option<Sharding>>> {
+    let (scope, _, shardings) = lower_main(module, options, true)?;
+    let arrays = scope.values.into_iter().filter_map(|(value, arrays)| match arrays[..] {
+        [array] => Some((value, shardings.values.get(array.index())?.clone())),
+        _ => None,
+    });
+    Ok(arrays.collect())
+}
+
+/// Lowers the function `main`: what there is then, its results, and how arrays are split.
+fn lower_main<'m>(
+    module: &'m Module,
+    options: &'m CompileOptions,
+    of_all_values: bool,
+) -> Result<(Scope<'m>, Vec<ValueId>, OfMain)> {
     let main = module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
     let entry = main.body.entry().ok_or_else(|| CompileError::invalid("the function main has no body"))?;
     let mut scope = Scope::new(module, options, main, 0);
@@ -70,8 +99,9 @@ pub(super) fn lower(module: &Module, options: &CompileOptions) -> Result<(Graph,
     }
     let asked = scope.asked_of(main.body.block(entry));
     // Here, where all values are there that operations said something about.
-    let shardings = of_main(module, main, options, scope.b.graph(), &results, &asked, scope.said)?;
-    Ok((scope.b.finish(results), shardings))
+    let said = std::mem::take(&mut scope.said);
+    let shardings = of_main(module, main, options, scope.b.graph(), &results, &asked, said, of_all_values)?;
+    Ok((scope, results, shardings))
 }
 
 /// The arrays that a value of this type consists of. A token is an array without elements.

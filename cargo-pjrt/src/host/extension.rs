@@ -1,0 +1,461 @@
+//! Functions of extensions.
+
+use std::collections::BTreeSet;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::{mem, ptr};
+
+use pjrt_sys::*;
+
+use super::buffer::Buffer;
+use super::client::Client;
+use super::error::{self, Error, Result};
+use super::event::Event;
+use super::executable::Executable;
+use super::fence;
+use super::objects::DeviceDescription;
+use super::plugin::Plugin;
+use super::upload::HostMemory;
+use super::values::{ElementType, array, bytes, text};
+
+/// A function of an extension that takes a struct with its size, and returns an error or null.
+#[derive(Debug)]
+pub struct ExtensionFunction {
+    /// Its name in the C header.
+    pub name: &'static str,
+    /// The number of the extension's type.
+    pub extension: u32,
+    /// Where it lies in the extension's struct.
+    pub offset: usize,
+    /// The struct that it takes.
+    pub args: &'static StructLayout,
+    /// Whether it has an input that it cannot do without.
+    pub has_inputs: bool,
+    /// Calls it with a struct that ends after `extension_start`, before a page that nobody may touch; whether it refused.
+    small: fn(Plugin) -> Result<bool>,
+}
+
+/// The Args struct of a function of an extension.
+pub(crate) trait ExtensionArgs: SizedStruct {
+    const FUNCTION: ExtensionFunction;
+}
+
+macro_rules! extension_functions {
+    ($($extension:ident $type:ident { $($field:ident $args:ident $has_inputs:literal;)* })*) => {
+        $($(impl ExtensionArgs for $args {
+            const FUNCTION: ExtensionFunction = ExtensionFunction {
+                name: function_name(<$args as SizedStruct>::NAME),
+                extension: $type.0,
+                offset: mem::offset_of!($extension, $field),
+                args: <$args as SizedStruct>::LAYOUT,
+                has_inputs: $has_inputs,
+                small: |plugin| plugin.call_small::<$args>(),
+            };
+        })*)*
+
+        /// The functions of extensions that hosts may call, with any plugin.
+        pub static EXTENSION_FUNCTIONS: &[ExtensionFunction] =
+            &[$($(<$args as ExtensionArgs>::FUNCTION,)*)*];
+    };
+}
+
+/// The function's name, from that of its struct.
+const fn function_name(args: &'static str) -> &'static str {
+    args.split_at(args.len() - "_Args".len()).0
+}
+
+extension_functions! {
+    PJRT_Layouts_Extension PJRT_Extension_Type_Layouts {
+        PJRT_Layouts_MemoryLayout_Destroy PJRT_Layouts_MemoryLayout_Destroy_Args false;
+        PJRT_Layouts_MemoryLayout_Serialize PJRT_Layouts_MemoryLayout_Serialize_Args true;
+        PJRT_Layouts_PJRT_Client_GetDefaultLayout PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args true;
+        PJRT_Layouts_PJRT_Buffer_MemoryLayout PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args true;
+        PJRT_Layouts_PJRT_Topology_GetDefaultLayout PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args true;
+        PJRT_Layouts_PJRT_Executable_GetOutputLayouts PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args true;
+        PJRT_Layouts_PJRT_Executable_GetParameterLayouts
+            PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args true;
+    }
+    PJRT_MemoryDescriptions_Extension PJRT_Extension_Type_MemoryDescriptions {
+        PJRT_DeviceDescription_MemoryDescriptions PJRT_DeviceDescription_MemoryDescriptions_Args true;
+        PJRT_MemoryDescription_Kind PJRT_MemoryDescription_Kind_Args true;
+    }
+    PJRT_Shardings_Extension PJRT_Extension_Type_Shardings {
+        PJRT_Shardings_PJRT_Executable_ParameterShardings
+            PJRT_Shardings_PJRT_Executable_ParameterShardings_Args true;
+        PJRT_Shardings_PJRT_Executable_OutputShardings PJRT_Shardings_PJRT_Executable_OutputShardings_Args true;
+    }
+    PJRT_FFI_Extension PJRT_Extension_Type_FFI {
+        type_register PJRT_FFI_Type_Register_Args false;
+        user_data_add PJRT_FFI_UserData_Add_Args true;
+        register_handler PJRT_FFI_Register_Handler_Args true;
+    }
+    PJRT_RawBuffer_Extension PJRT_Extension_Type_RawBuffer {
+        PJRT_RawBuffer_CreateRawAliasOfBuffer PJRT_RawBuffer_CreateRawAliasOfBuffer_Args true;
+        PJRT_RawBuffer_Destroy PJRT_RawBuffer_Destroy_Args false;
+        PJRT_RawBuffer_GetOnDeviceSizeInBytes PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args true;
+        PJRT_RawBuffer_GetMemorySpace PJRT_RawBuffer_GetMemorySpace_Args true;
+        PJRT_RawBuffer_CopyRawHostToDevice PJRT_RawBuffer_CopyRawHostToDevice_Args true;
+        PJRT_RawBuffer_CopyRawDeviceToHost PJRT_RawBuffer_CopyRawDeviceToHost_Args true;
+        PJRT_RawBuffer_GetHostPointer PJRT_RawBuffer_GetHostPointer_Args true;
+    }
+    PJRT_CrossHostTransfers_Extension PJRT_Extension_Type_CrossHostTransfers {
+        PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers
+            PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args true;
+        PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers
+            PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args true;
+        PJRT_Transfers_PJRT_Client_CrossHostSendBuffers
+            PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args true;
+    }
+    PJRT_HostMemoryAllocator_Extension PJRT_Extension_Type_HostMemoryAllocator {
+        allocate PJRT_HostMemoryAllocator_Allocate_Args true;
+    }
+    PJRT_PhaseCompile_Extension PJRT_Extension_Type_PhaseCompile {
+        phase_compile_get_compiler PJRT_PhaseCompile_Get_Compiler_Args false;
+        phase_compile_run_phases PJRT_PhaseCompile_Run_Phase_Args true;
+        phase_compile_get_phase_names PJRT_PhaseCompile_Get_PhaseNames_Args true;
+    }
+    PJRT_Callback_Extension PJRT_Extension_Type_Callback {
+        register_callback PJRT_Callback_RegisterCallback_Args true;
+        invoke_callback PJRT_Callback_InvokeCallback_Args true;
+    }
+}
+
+/// The functions of extensions that were called since [`take_called`] was last asked.
+static CALLED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+
+pub(super) fn take_called() -> BTreeSet<&'static str> {
+    mem::take(&mut *CALLED.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+type Function<A> = unsafe extern "C" fn(*mut A) -> *mut PJRT_Error;
+
+/// The size of a struct that has no inputs.
+const SMALL: usize = 16;
+
+/// Fills in the struct of a function of an extension and calls it.
+macro_rules! call {
+    ($plugin:expr, $args:ident { $($field:ident $(: $value:expr)?),* $(,)? }) => {
+        $plugin.call_extension($args { $($field $(: $value)?,)* ..SizedStruct::zeroed() })
+    };
+}
+
+impl Plugin {
+    /// The extension of this type.
+    fn extension(self, type_: u32) -> Option<*const PJRT_Extension_Base> {
+        // SAFETY: the table has the field; the chain's elements begin with this struct. That the chain ends is for
+        // `extensions` to find out, which is asked before.
+        unsafe {
+            self.extensions()?;
+            let mut next = (&raw const (*self.table).extension_start).read().cast_const();
+            while !next.is_null() {
+                if (*next).type_.0 == type_ {
+                    return Some(next);
+                }
+                next = (*next).next;
+            }
+        }
+        None
+    }
+
+    /// The size that an extension says, and the fields of its struct that lie within it and are null, of `layout`'s but for the
+    /// base; `None` if the plugin does not have it.
+    #[must_use]
+    pub fn null_fields_of(self, type_: u32, layout: &StructLayout) -> Option<(usize, Vec<&'static str>)> {
+        let extension = self.extension(type_)?;
+        // SAFETY: the extension has as many bytes as it says; its fields after the base are pointers.
+        let (size, is_null) = unsafe {
+            let size = (*extension).struct_size;
+            (size, move |offset| extension.byte_add(offset).cast::<*const c_void>().read().is_null())
+        };
+        let fields = layout.fields.iter().filter(|field| field.name != "base" && field.end <= size);
+        Some((size, fields.filter(|field| is_null(field.offset)).map(|field| field.name).collect()))
+    }
+
+    fn extension_function<A: ExtensionArgs>(self) -> Result<Function<A>> {
+        let of_type = A::FUNCTION;
+        let missing = || Error {
+            message: "the plugin has no such extension, or one without this function".to_owned(),
+            ..Error::missing(of_type.name)
+        };
+        let extension = self.extension(of_type.extension).ok_or_else(missing)?;
+        // SAFETY: the extension has as many bytes as it says; this place in it holds a nullable function of this type.
+        unsafe {
+            if (*extension).struct_size < of_type.offset + size_of::<usize>() {
+                return Err(missing());
+            }
+            extension.byte_add(of_type.offset).cast::<Option<Function<A>>>().read().ok_or_else(missing)
+        }
+    }
+
+    /// Calls a function of an extension and gives the struct back as the plugin left it.
+    pub(crate) fn call_extension<A: ExtensionArgs>(self, mut args: A) -> Result<A> {
+        let function = self.extension_function::<A>()?;
+        CALLED.lock().unwrap_or_else(PoisonError::into_inner).insert(A::FUNCTION.name);
+        // SAFETY: the wrappers of this module fill the struct in as the interface wants it.
+        let error = unsafe { function(&raw mut args) };
+        error::take_of(self, A::FUNCTION.name, error).map_or(Ok(args), Err)
+    }
+
+    fn call_small<A: ExtensionArgs>(self) -> Result<bool> {
+        let function = self.extension_function::<A>()?;
+        CALLED.lock().unwrap_or_else(PoisonError::into_inner).insert(A::FUNCTION.name);
+        let mut args = A::zeroed();
+        // SAFETY: a struct of this size, which its first word says.
+        let error = fence::with_guarded(&mut args, SMALL, |args| unsafe { function(args) });
+        Ok(error::take_of(self, A::FUNCTION.name, error).is_some())
+    }
+
+    /// Calls a function of an extension with a struct that ends before its inputs; whether it refused.
+    ///
+    /// # Errors
+    ///
+    /// UNIMPLEMENTED if the plugin does not have the function.
+    pub fn refuses_small_struct(self, function: &ExtensionFunction) -> Result<bool> {
+        (function.small)(self)
+    }
+
+    /// A number for a type of values that handlers of custom calls get (`PJRT_FFI_Type_Register`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn register_type(self, name: &str) -> Result<i64> {
+        let mut info = PJRT_FFI_Type_Info { deleter: None, ..INFO };
+        let (type_name, type_name_size) = (name.as_ptr().cast(), name.len());
+        let type_info = &raw mut info;
+        Ok(call!(self, PJRT_FFI_Type_Register_Args { type_name, type_name_size, type_info })?.type_id)
+    }
+
+    /// The phases in which it compiles (`PJRT_PhaseCompile_Get_PhaseNames`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn compile_phases(self) -> Result<Vec<String>> {
+        let phase_compiler = call!(self, PJRT_PhaseCompile_Get_Compiler_Args {})?.phase_compiler;
+        let args = call!(self, PJRT_PhaseCompile_Get_PhaseNames_Args { phase_compiler });
+        let names = args.map(|args| {
+            // SAFETY: the plugin gave as many pointers and sizes as it says.
+            unsafe {
+                let starts = array(args.phase_names.cast_const(), args.num_phase_names);
+                let sizes = array(args.phase_names_sizes, args.num_phase_names);
+                let names = starts.iter().zip(sizes).map(|(start, size)| text(*start, *size));
+                (names.collect::<Vec<String>>(), args)
+            }
+        });
+        let extension = self.extension(PJRT_Extension_Type_PhaseCompile.0);
+        if let Some(extension) = extension.map(<*const _>::cast::<PJRT_PhaseCompile_Extension>) {
+            // SAFETY: the functions lie before one that was called, or within the size; they free what was made above.
+            unsafe {
+                if let (Ok((_, args)), Some(free)) = (&names, (*extension).phase_compile_c_buffers_destroy) {
+                    let mut free_args = PJRT_PhaseCompile_C_Buffers_Destroy_Args {
+                        char_buffers: args.phase_names,
+                        char_buffer_sizes: args.phase_names_sizes,
+                        num_char_buffers: args.num_phase_names,
+                        ..SizedStruct::zeroed()
+                    };
+                    free(&raw mut free_args);
+                }
+                if let Some(destroy) = (*extension).phase_compile_destroy_compiler {
+                    let mut args =
+                        PJRT_PhaseCompile_Destroy_Compiler_Args { phase_compiler, ..SizedStruct::zeroed() };
+                    destroy(&raw mut args);
+                }
+            }
+        }
+        Ok(names?.0)
+    }
+
+    fn layout_text(self, layout: *mut PJRT_Layouts_MemoryLayout, destroy: bool) -> Result<String> {
+        let args = call!(self, PJRT_Layouts_MemoryLayout_Serialize_Args { layout });
+        let read = args.map(|args| {
+            // SAFETY: the plugin gave pointer and size, and a function that frees them.
+            unsafe {
+                let read = text(args.serialized_bytes, args.serialized_bytes_size);
+                if let Some(free) = args.serialized_layout_deleter {
+                    free(args.serialized_layout);
+                }
+                read
+            }
+        });
+        if destroy {
+            call!(self, PJRT_Layouts_MemoryLayout_Destroy_Args { layout })?;
+        }
+        read
+    }
+}
+
+/// Nothing said about a type.
+// SAFETY: the struct consists of nullable pointers.
+const INFO: PJRT_FFI_Type_Info = unsafe { mem::zeroed() };
+
+impl Client {
+    /// The layout of an array for which nobody asks for one, as text (`PJRT_Layouts_PJRT_Client_GetDefaultLayout`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn default_layout(&self, element_type: ElementType, dims: &[i64]) -> Result<String> {
+        let (type_, client) = (PJRT_Buffer_Type(element_type.0), self.raw);
+        let (dims, num_dims) = (dims.as_ptr(), dims.len());
+        let args = call!(
+            self.plugin,
+            PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args { client, type_, dims, num_dims }
+        )?;
+        self.plugin.layout_text(args.layout, true)
+    }
+
+    /// Allocates memory of the host's, writes to all of it and frees it (`PJRT_HostMemoryAllocator_Allocate`); whether there was
+    /// any, and a function that frees it.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn use_host_memory(&self, size: usize) -> Result<(bool, bool)> {
+        let args = PJRT_HostMemoryAllocator_Allocate_Args {
+            client: self.raw,
+            size,
+            numa_node: -1,
+            ..SizedStruct::zeroed()
+        };
+        let args = self.plugin.call_extension(args)?;
+        // SAFETY: the plugin gave memory of this size, and the function that frees it.
+        unsafe {
+            if !args.ptr.is_null() {
+                args.ptr.write_bytes(0x5a, size);
+            }
+            if let Some(free) = args.deleter {
+                free(args.ptr.cast(), args.deleter_arg);
+            }
+        }
+        Ok((!args.ptr.is_null(), args.deleter.is_some()))
+    }
+
+    /// Registers a function to be told of a fatal error, and has it told (`PJRT_Callback_InvokeCallback`); how often it was.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn tell_of_fatal_error(&self) -> Result<usize> {
+        unsafe extern "C" fn hear(_: *mut c_void, heard: *mut c_void) {
+            // SAFETY: the argument is the number below, which is never freed.
+            unsafe { &*heard.cast::<AtomicUsize>() }.fetch_add(1, Ordering::SeqCst);
+        }
+        let heard: &'static AtomicUsize = Box::leak(Box::default());
+        let (client, type_) = (self.raw, PJRT_Callback_Type_Prefatal);
+        let user_arg = ptr::from_ref(heard).cast_mut().cast();
+        call!(
+            self.plugin,
+            PJRT_Callback_RegisterCallback_Args { client, type_, callback: Some(hear), user_arg }
+        )?;
+        let message = "a test of callbacks";
+        let mut prefatal = PJRT_Callback_PrefatalArgs {
+            error_code: PJRT_Error_Code_INTERNAL,
+            error_message: message.as_ptr().cast(),
+            error_message_size: message.len(),
+            ..SizedStruct::zeroed()
+        };
+        let args = (&raw mut prefatal).cast();
+        call!(self.plugin, PJRT_Callback_InvokeCallback_Args { client, type_, args })?;
+        Ok(heard.load(Ordering::SeqCst))
+    }
+}
+
+impl Buffer {
+    /// The layout, as text (`PJRT_Layouts_PJRT_Buffer_MemoryLayout`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn layout_text(&self) -> Result<String> {
+        let args = call!(self.plugin, PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args { buffer: self.raw })?;
+        self.plugin.layout_text(args.layout, true)
+    }
+
+    /// Makes a raw buffer of the same memory, and gives its size and some of its bytes
+    /// (`PJRT_RawBuffer_CreateRawAliasOfBuffer`, `PJRT_RawBuffer_CopyRawDeviceToHost`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn read_as_raw_buffer(&self, offset: i64, transfer_size: i64) -> Result<(usize, Vec<u8>)> {
+        let raw = call!(self.plugin, PJRT_RawBuffer_CreateRawAliasOfBuffer_Args { buffer: self.raw })?;
+        let buffer = raw.raw_buffer;
+        let destination = HostMemory::new(&vec![0xEE; usize::try_from(transfer_size).unwrap_or(0)], 0);
+        let read = || {
+            let size = call!(self.plugin, PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args { buffer })?;
+            let dst = ptr::with_exposed_provenance_mut(destination.exposed());
+            let copied = call!(
+                self.plugin,
+                PJRT_RawBuffer_CopyRawDeviceToHost_Args { buffer, dst, offset, transfer_size }
+            )?;
+            Event::from_raw(self.plugin, copied.event, "PJRT_RawBuffer_CopyRawDeviceToHost")?.wait()?;
+            Ok((size.on_device_size_in_bytes, destination.bytes()))
+        };
+        let read = read();
+        call!(self.plugin, PJRT_RawBuffer_Destroy_Args { buffer })?;
+        read
+    }
+}
+
+impl Executable {
+    /// The layouts of the outputs, as text (`PJRT_Layouts_PJRT_Executable_GetOutputLayouts`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn output_layouts(&self) -> Result<Vec<String>> {
+        let args =
+            call!(self.plugin, PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args { executable: self.raw })?;
+        // SAFETY: the plugin gave so many layouts, which belong to the executable.
+        let layouts = unsafe { array(args.layouts.cast_const(), args.num_outputs) };
+        layouts.iter().map(|layout| self.plugin.layout_text(*layout, false)).collect()
+    }
+
+    /// The shardings of the outputs, as messages `OpSharding`; `None` if it says none
+    /// (`PJRT_Shardings_PJRT_Executable_OutputShardings`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn output_shardings(&self) -> Result<Option<Vec<Vec<u8>>>> {
+        let args =
+            call!(self.plugin, PJRT_Shardings_PJRT_Executable_OutputShardings_Args { executable: self.raw })?;
+        if args.shardings.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the plugin gave as many pointers and sizes as it says.
+        unsafe {
+            let starts = array(args.shardings, args.num_outputs);
+            let sizes = array(args.sharding_sizes, args.num_outputs);
+            Ok(Some(
+                starts.iter().zip(sizes).map(|(start, size)| bytes(start.cast(), *size).to_vec()).collect(),
+            ))
+        }
+    }
+}
+
+impl DeviceDescription<'_> {
+    /// The kinds of the device's memories, and which of them is the default one
+    /// (`PJRT_DeviceDescription_MemoryDescriptions`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn memory_kinds(&self) -> Result<(Vec<String>, usize)> {
+        let args = PJRT_DeviceDescription_MemoryDescriptions_Args {
+            device_description: self.raw,
+            ..SizedStruct::zeroed()
+        };
+        let args = self.plugin.call_extension(args)?;
+        // SAFETY: the plugin gave so many descriptions, which live as long as the device.
+        let memories = unsafe { array(args.memory_descriptions, args.num_memory_descriptions) };
+        let kind = |memory: &*const PJRT_MemoryDescription| {
+            let args = call!(self.plugin, PJRT_MemoryDescription_Kind_Args { memory_description: *memory })?;
+            // SAFETY: the plugin gave pointer and size.
+            Ok(unsafe { text(args.kind, args.kind_size) })
+        };
+        Ok((memories.iter().map(kind).collect::<Result<_>>()?, args.default_memory_index))
+    }
+}

@@ -1,0 +1,119 @@
+//! The type of an array, in a form that C can read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::element_type::ElementType;
+use crate::error::Result;
+use crate::layout::dense_size;
+
+/// Element type and dimensions of an array. All buffers that one output of a program gives share theirs, and so do a buffer
+/// and the host memory that it is made of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) element_type: ElementType,
+    dims: Dims,
+    size: usize,
+}
+
+/// The usual rank needs no allocation of its own.
+const FEW: usize = 6;
+/// The dimensions' numbers from the last to the first, for arrays of few dimensions.
+static FEW_DESCENDING: [i64; FEW] = [5, 4, 3, 2, 1, 0];
+
+#[derive(Debug)]
+enum Dims {
+    /// Those after the last are zero.
+    Few {
+        dims: [i64; FEW],
+        rank: usize,
+    },
+    Many {
+        dims: Box<[i64]>,
+        minor_to_major: Box<[i64]>,
+    },
+}
+
+impl PartialEq for Dims {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            // Executions compare every argument: all at once, without looking where they differ.
+            (Self::Few { dims, rank }, Self::Few { dims: others, rank: other }) => {
+                let differ = dims.iter().zip(others).fold(0, |differ, (dim, other)| differ | (dim ^ other));
+                rank == other && differ == 0
+            }
+            (Self::Many { dims, .. }, Self::Many { dims: others, .. }) => dims == others,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Dims {}
+
+impl Shape {
+    /// Refuses dimensions that no array can have.
+    pub(crate) fn new(element_type: ElementType, dims: &[i64]) -> Result<Arc<Self>> {
+        let size = dense_size(dims, element_type.byte_size())?;
+        let dims = if dims.len() <= FEW {
+            let mut few = [0; FEW];
+            few[..dims.len()].copy_from_slice(dims);
+            Dims::Few { dims: few, rank: dims.len() }
+        } else {
+            Dims::Many { dims: dims.into(), minor_to_major: (0..dims.len() as i64).rev().collect() }
+        };
+        Ok(Arc::new(Self { element_type, dims, size }))
+    }
+
+    /// The dimensions, none of them negative.
+    pub(crate) fn dims(&self) -> &[i64] {
+        match &self.dims {
+            Dims::Few { dims, rank } => &dims[..*rank],
+            Dims::Many { dims, .. } => dims,
+        }
+    }
+
+    /// The dimensions' numbers from the last to the first: row-major.
+    pub(crate) fn minor_to_major(&self) -> &[i64] {
+        match &self.dims {
+            Dims::Few { rank, .. } => &FEW_DESCENDING[FEW - rank..],
+            Dims::Many { minor_to_major, .. } => minor_to_major,
+        }
+    }
+
+    /// How many bytes the array takes on the host, where elements of less than a byte take one.
+    pub(crate) fn host_size(&self) -> usize {
+        self.size
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.element_type, self.dims())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_and_their_order_are_there_for_every_rank() {
+        for rank in 0..10 {
+            let dims: Vec<i64> = (1..=rank).collect();
+            let shape = Shape::new(ElementType::F32, &dims).unwrap();
+            assert_eq!(shape.dims(), dims);
+            assert_eq!(shape.minor_to_major(), (0..rank).rev().collect::<Vec<i64>>());
+            assert_eq!(shape.host_size() as i64, 4 * dims.iter().product::<i64>());
+        }
+    }
+
+    #[test]
+    fn shapes_differ_in_type_rank_or_a_dimension() {
+        let shape = |dims: &[i64]| Shape::new(ElementType::F32, dims).unwrap();
+        assert_eq!(shape(&[2, 3]), shape(&[2, 3]));
+        assert_ne!(shape(&[2, 3]), shape(&[2, 3, 1]));
+        assert_ne!(shape(&[2, 3]), shape(&[3, 2]));
+        assert_ne!(shape(&[2, 3]), Shape::new(ElementType::S32, &[2, 3]).unwrap());
+    }
+}

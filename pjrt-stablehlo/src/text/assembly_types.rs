@@ -1,0 +1,194 @@
+//! How custom assembly writes the types of operands and results.
+
+use super::operations::{Pending, Types};
+use super::parser::Parser;
+use crate::Error;
+use crate::ir::{OpCode, Type};
+
+/// What follows the colon of an operation in custom assembly.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TypeForm {
+    /// `(A, B) -> C`
+    Function,
+    /// `A, B -> C`
+    Arrow,
+    /// `A`, the type of all operands and of the result.
+    One,
+    /// The same, or a function's type where they differ.
+    Same,
+    /// `A, B`, the types of the operands and of the results.
+    Pairwise,
+    /// `A, B`, the types of the operands of an operation without results.
+    Operands,
+    /// `A`, the type of the result of an operation without operands.
+    Result,
+    /// `P, A`: of the predicate, and of the branches and the result; or a function's type.
+    Select,
+    /// `A`, the type of the result, from which those of the operands follow; or a function's type.
+    Complex,
+    /// `tuple<A, B>`, the type of the result, from which those of the operands follow.
+    Tuple,
+    /// `A, B -> C`, `A to B`, `A` or a function's type: in dialects of which few operations are known.
+    Any,
+}
+
+impl TypeForm {
+    /// How an operation of the op table writes types; `None` when it has no custom assembly.
+    pub(super) fn of(code: OpCode) -> Option<TypeForm> {
+        use OpCode as O;
+        Some(match code {
+            O::BitcastConvert
+            | O::Broadcast
+            | O::BroadcastInDim
+            | O::Compare
+            | O::Concatenate
+            | O::Dot
+            | O::DotGeneral
+            | O::DynamicBroadcastInDim
+            | O::DynamicIota
+            | O::DynamicPad
+            | O::DynamicReshape
+            | O::DynamicSlice
+            | O::DynamicUpdateSlice
+            | O::Einsum
+            | O::Fft
+            | O::GetDimensionSize
+            | O::GetTupleElement
+            | O::IsFinite
+            | O::Pad
+            | O::RealDynamicSlice
+            | O::Reshape
+            | O::Rng
+            | O::RngBitGenerator
+            | O::SetDimensionSize
+            | O::Slice
+            | O::Transpose
+            | O::UnaryEinsum => TypeForm::Function,
+            O::Complex => TypeForm::Complex,
+            O::CreateToken | O::Iota | O::PartitionId | O::ReplicaId => TypeForm::Result,
+            O::FuncReturn | O::Return | O::SdyReturn => TypeForm::Operands,
+            O::OptimizationBarrier => TypeForm::Pairwise,
+            O::Select => TypeForm::Select,
+            O::Tuple => TypeForm::Tuple,
+            O::AfterAll | O::Cholesky | O::Clamp | O::ReducePrecision | O::Reverse => TypeForm::Same,
+            code if is_elementwise(code) => TypeForm::Same,
+            _ => return None,
+        })
+    }
+}
+
+/// Whether an operation takes one or two tensors of a shape and gives one of that shape.
+fn is_elementwise(code: OpCode) -> bool {
+    use OpCode as O;
+    matches!(
+        code,
+        O::Abs
+            | O::Add
+            | O::And
+            | O::Atan2
+            | O::Cbrt
+            | O::Ceil
+            | O::Convert
+            | O::Cosine
+            | O::CountLeadingZeros
+            | O::Divide
+            | O::Exponential
+            | O::ExponentialMinusOne
+            | O::Floor
+            | O::Imag
+            | O::Log
+            | O::LogPlusOne
+            | O::Logistic
+            | O::Maximum
+            | O::Minimum
+            | O::Multiply
+            | O::Negate
+            | O::Not
+            | O::Or
+            | O::PopulationCount
+            | O::Power
+            | O::Real
+            | O::Remainder
+            | O::RoundNearestAfz
+            | O::RoundNearestEven
+            | O::Rsqrt
+            | O::ShiftLeft
+            | O::ShiftRightArithmetic
+            | O::ShiftRightLogical
+            | O::Sign
+            | O::Sine
+            | O::Sqrt
+            | O::Subtract
+            | O::Tan
+            | O::Tanh
+            | O::UniformDequantize
+            | O::UniformQuantize
+            | O::Xor
+    )
+}
+
+impl<'a> Parser<'a> {
+    /// `: types`, the end of operations in custom assembly.
+    pub(super) fn types_of(&mut self, pending: &mut Pending<'a>, form: TypeForm) -> Result<(), Error> {
+        let count = self.function.body.op(pending.op).operands.len();
+        let has_none = matches!(form, TypeForm::Operands | TypeForm::Pairwise) && count == 0;
+        let types = if has_none && !self.at(":") {
+            Types::default()
+        } else {
+            self.expect(":")?;
+            self.types_after_colon(form, count)?
+        };
+        pending.types = Some(types);
+        Ok(())
+    }
+
+    fn types_after_colon(&mut self, form: TypeForm, count: usize) -> Result<Types, Error> {
+        let one = |ty: Type| Types { operands: Some(vec![ty.clone(); count]), results: vec![ty] };
+        let has_function = match form {
+            TypeForm::Function => true,
+            TypeForm::Any | TypeForm::Complex | TypeForm::Same | TypeForm::Select => self.at("("),
+            _ => false,
+        };
+        if has_function {
+            let ty = self.function_type()?;
+            return Ok(Types { operands: Some(ty.inputs), results: ty.results });
+        }
+        let at = self.token.start;
+        match form {
+            TypeForm::One | TypeForm::Same => return self.ty().map(one),
+            TypeForm::Complex | TypeForm::Result => {
+                return Ok(Types { operands: None, results: vec![self.ty()?] });
+            }
+            TypeForm::Tuple => {
+                return match self.ty()? {
+                    Type::Tuple(parts) => {
+                        Ok(Types { operands: Some(parts.to_vec()), results: vec![Type::Tuple(parts)] })
+                    }
+                    other => Err(self.error_at(at, format!("expected the type of a tuple, found {other}"))),
+                };
+            }
+            _ => {}
+        }
+        let types = self.types()?;
+        match (form, &*types) {
+            (TypeForm::Arrow, _) => {
+                self.expect("->")?;
+                Ok(Types { operands: Some(types), results: self.result_types()? })
+            }
+            (TypeForm::Any, _) if self.eat("->") || self.eat("to") => {
+                Ok(Types { operands: Some(types), results: self.result_types()? })
+            }
+            (TypeForm::Operands, _) => Ok(Types { operands: Some(types), results: Vec::new() }),
+            (TypeForm::Pairwise, _) => Ok(Types { operands: Some(types.clone()), results: types }),
+            (TypeForm::Select, [pred, branch]) => Ok(Types {
+                operands: Some(vec![pred.clone(), branch.clone(), branch.clone()]),
+                results: vec![branch.clone()],
+            }),
+            (TypeForm::Select, _) => {
+                Err(self.error_at(at, "expected the types of predicate and branches, or that of a function"))
+            }
+            (_, [ty]) => Ok(one(ty.clone())),
+            _ => Err(self.error_at(at, "expected one type or the type of a function")),
+        }
+    }
+}
