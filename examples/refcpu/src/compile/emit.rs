@@ -270,7 +270,7 @@ impl Emitter {
         };
         let bytes = constant.shape.bytes();
         let buffer = if constant.splat && bytes > STORED_SPLAT {
-            let wanted = cx.hints[v.index()].filter(|b| self.is_free(*b, &[], &|_| false));
+            let wanted = cx.hints[v.index()].filter(|b| self.claim(*b, &[], &|_| false));
             let buffer = wanted.unwrap_or_else(|| self.buffer(bytes, None));
             self.fill(constant, buffer);
             buffer

@@ -138,13 +138,20 @@ impl Lane {
 
     /// The results.
     pub(super) fn finish(mut self, program: &Program, cx: &Cx<'_>) -> Result<Vec<Array>> {
-        let mut results: Vec<Array> = Vec::with_capacity(program.results.len());
+        let mut results: Vec<Option<Array>> = Vec::with_capacity(program.results.len());
+        for (k, source) in program.results.iter().enumerate() {
+            let ResultSource::Computed { slot } = source else {
+                results.push(None);
+                continue;
+            };
+            results.push(Some(self.frame.take_result(*slot, k).expect("bound at the start, taken once")));
+        }
+        // The frame holds arguments too, of which a donated one may itself be a result.
+        program.frames.give(self.frame);
         for (k, source) in program.results.iter().enumerate() {
             let shape = &program.result_shapes[k];
             let array = match source {
-                ResultSource::Computed { slot } => {
-                    self.frame.take_result(*slot, k).expect("bound at the start, taken once")
-                }
+                ResultSource::Computed { .. } => continue,
                 ResultSource::Parameter(p) => {
                     let array = self.inputs[*p as usize]
                         .as_mut()
@@ -162,12 +169,11 @@ impl Lane {
                     let constants = program.constant_arrays(&cx.runtime.allocator)?;
                     constants[*c as usize].reinterpret(shape.dtype, Arc::clone(&shape.dims))
                 }
-                ResultSource::Same(j) => results[*j as usize].clone(),
+                ResultSource::Same(j) => results[*j as usize].clone().expect("an earlier result"),
             };
-            results.push(array);
+            results[k] = Some(array);
         }
-        program.frames.give(self.frame);
-        Ok(results)
+        Ok(results.into_iter().flatten().collect())
     }
 }
 

@@ -288,6 +288,8 @@ impl Builder {
             TileOp::Multiply if is(b, Constant::is_one) => Some(a),
             TileOp::Multiply if is(a, Constant::is_one) => Some(b),
             TileOp::Divide if is(b, Constant::is_one) => Some(a),
+            // What JAX makes of an arc tangent, whose own kernel has the smaller error.
+            TileOp::Atan2 if is(b, Constant::is_one) => Some(self.tile(TileOp::Atan, &[a])),
             TileOp::And | TileOp::Or if a == b => Some(a),
             TileOp::And if self.shape(a).dtype == DType::Pred && is(b, Constant::is_one) => Some(a),
             TileOp::And if self.shape(a).dtype == DType::Pred && is(a, Constant::is_one) => Some(b),

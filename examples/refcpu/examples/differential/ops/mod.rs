@@ -19,6 +19,10 @@ pub(crate) fn emit(g: &mut Generator, code: OpCode, element: Element) -> Option<
     let info = code.info();
     let is_plain = info.operands.iter().all(|group| group.variadicity == Variadicity::One);
     let has_own_attributes = info.attributes.iter().any(|a| a.required);
+    if code == Remainder && element.kind() == ElementKind::Complex {
+        // The specification leaves it open.
+        return None;
+    }
     if info.has(Trait::Elementwise) && info.has(Trait::SameType) && is_plain && !has_own_attributes {
         return Some(elementwise::same_type(g, info.name, info.operands.len(), element));
     }

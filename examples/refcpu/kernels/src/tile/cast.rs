@@ -398,7 +398,9 @@ macro_rules! reduce_precision {
                 if m < $mantissa && x.abs() < <$t>::from_bits(gradual << $mantissa) {
                     bits = small;
                 }
-                if x.is_nan() { x } else { <$t>::from_bits(bits) }
+                // Without a mantissa there is no NaN beside infinity.
+                let nan = if m == 0 { <$t>::INFINITY.copysign(x) } else { x };
+                if x.is_nan() { nan } else { <$t>::from_bits(bits) }
             }
         }
     };

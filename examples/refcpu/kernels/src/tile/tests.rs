@@ -274,4 +274,6 @@ fn precision_is_reduced_as_the_format_says() {
     }
     assert_eq!(reduce(1e-8, 5, 10), 0.0);
     assert!(reduce(f32::NAN, 5, 2).is_nan());
+    assert_eq!(reduce(f32::NAN, 5, 0), f32::INFINITY);
+    assert_eq!(reduce(-f32::NAN, 8, 0), f32::NEG_INFINITY);
 }
