@@ -1,5 +1,6 @@
 //! The entry point: finds out the format of a program and reads it.
 
+use crate::verify::HandedOn;
 use crate::{Bytes, Error, ErrorKind, Module};
 
 /// First bytes of MLIR bytecode.
@@ -18,7 +19,7 @@ pub fn parse(program: impl Into<Bytes>) -> Result<Module, Error> {
     let program = program.into();
     if program.starts_with(BYTECODE_MAGIC) {
         let module = crate::bytecode::read(program)?;
-        crate::verify(&module)?;
+        crate::verify::check(&module, HandedOn::Equal)?;
         return Ok(module);
     }
     if let Some(text) = crate::text::recognise(&program) {
@@ -45,7 +46,7 @@ pub fn parse(program: impl Into<Bytes>) -> Result<Module, Error> {
 /// StableHLO. Errors name the instruction.
 pub fn parse_hlo(program: impl Into<Bytes>) -> Result<Module, Error> {
     let module = crate::hlo::read(&program.into())?;
-    crate::verify(&module)?;
+    crate::verify::check(&module, HandedOn::Equal)?;
     Ok(module)
 }
 
@@ -59,6 +60,6 @@ pub fn parse_hlo(program: impl Into<Bytes>) -> Result<Module, Error> {
 /// As those of [`parse_hlo`].
 pub fn parse_hlo_with_config(program: impl Into<Bytes>) -> Result<Module, Error> {
     let module = crate::hlo::read_with_config(&program.into())?;
-    crate::verify(&module)?;
+    crate::verify::check(&module, HandedOn::Equal)?;
     Ok(module)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::CoreOps;
-use crate::ir::{Body, Function, Module, Op, OpId, Operation, Trait, Visibility};
+use crate::ir::{Body, Function, Module, Op, OpId, Operation, Str, Trait, Visibility};
 
 /// Which operations have an effect or results that are used, by the index of their [`OpId`].
 pub(super) fn live_ops(body: &Body) -> Vec<bool> {
@@ -38,6 +38,18 @@ fn is_root(op: &Operation) -> bool {
         _ => false,
     };
     has_effect || is_unknown || !op.regions.is_empty()
+}
+
+/// The names of functions that operations of the program call.
+pub(super) fn called_functions(module: &Module) -> BTreeSet<Str> {
+    let ops = module.functions().iter().flat_map(|function| function.body.ops());
+    let names = ops.filter_map(|(_, op)| match &op.kind {
+        Op::FuncCall(call) => Some(std::slice::from_ref(&call.callee)),
+        Op::Composite(composite) => Some(std::slice::from_ref(&composite.decomposition)),
+        Op::CustomCall(call) => Some(&*call.called_computations),
+        _ => None,
+    });
+    names.flatten().cloned().collect()
 }
 
 /// Which functions of a module stay once calls are inlined as `core` says, by their index: those that others can call,

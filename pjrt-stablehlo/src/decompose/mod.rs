@@ -38,7 +38,8 @@
 //! # What changes
 //!
 //! * The signature, where it has tuples (each element becomes a value of its own), futures (they become what they hold) or
-//!   quantized types (their storage types take their place), unless the set keeps them.
+//!   quantized types (their storage types take their place), unless the set keeps them. Sizes of results that become known
+//!   are known in the signature of a function that nothing calls; where one is called, they are known on one side only.
 //! * Operations without effects whose results nothing uses go away, and so do private functions whose calls are inlined.
 
 mod attributes;

@@ -67,13 +67,17 @@ pub(super) fn rewrite(
         Mode::Types | Mode::Refine => vec![true; module.functions().len()],
         Mode::Ops => liveness::kept_functions(module, core),
     };
+    let called = liveness::called_functions(module);
     let mut live = vec![None; module.functions().len()];
     let mut functions = Vec::new();
     for (index, function) in module.functions().iter().enumerate() {
         if kept[index] {
             let mut rewriter = Rewriter::new(module, core, mode, live);
             rewriter.origins = std::mem::take(origins);
-            let function = rewriter.function(index, function)?;
+            let mut function = rewriter.function(index, function)?;
+            if mode == Mode::Ops && !called.contains(&function.name) {
+                give_what_is_returned(&mut function);
+            }
             (live, *origins) = (rewriter.live, rewriter.origins);
             functions.push(rewriter.new_origins);
             result.add_function(function).map_err(|function| {
@@ -719,6 +723,15 @@ impl<'m> Rewriter<'m> {
         let each = attributes.iter().zip(types);
         each.flat_map(|(attributes, ty)| std::iter::repeat_n(attributes.clone(), self.leaf_count(ty)))
             .collect()
+    }
+}
+
+/// Makes the types of a function's results those of the values that it returns, of which more sizes may be known.
+fn give_what_is_returned(function: &mut Function) {
+    let returned = function.returned().iter().map(|&value| function.body.ty(value).clone());
+    let returned: Vec<Type> = returned.collect();
+    if returned.len() == function.ty.results.len() {
+        function.ty.results = returned;
     }
 }
 

@@ -35,6 +35,7 @@ mod tests;
 pub(crate) use floats::float_bits;
 
 use crate::ir::DictionaryAttribute;
+use crate::verify::HandedOn;
 use crate::{Error, ErrorKind, Module};
 
 /// Bytes at the start of a program that decide whether it is text.
@@ -76,11 +77,13 @@ pub(crate) fn damage(program: &[u8]) -> Option<Error> {
 /// Reads and verifies a program.
 pub(crate) fn parse(text: &str) -> Result<Module, Error> {
     let module = read(text, false)?;
-    match crate::verify(&module) {
+    match crate::verify::check(&module, HandedOn::Equal) {
         Ok(()) => Ok(module),
         // Says where in the text the operation is, unless its location says something better.
-        Err(error) if error.location.is_unknown() => crate::verify(&read(text, true)?)
-            .and_then(|()| Err(Error::new(ErrorKind::Invalid, error.message))),
+        Err(error) if error.location.is_unknown() => {
+            crate::verify::check(&read(text, true)?, HandedOn::Equal)
+                .and_then(|()| Err(Error::new(ErrorKind::Invalid, error.message)))
+        }
         Err(error) => Err(error),
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::invalid_function;
+use super::{HandedOn, invalid_function};
+use crate::infer::types_compatible;
 use crate::ir::{
     Body, Function, GroupSpec, Location, Module, Op, OpId, Operation, RegionId, Trait, Type, Variadicity,
     Visibility,
@@ -14,7 +15,7 @@ fn invalid(op: &Operation, message: impl Into<String>) -> Error {
 }
 
 /// Checks a function's signature, numbers of operands, scopes and terminators.
-pub(super) fn function(function: &Function) -> Result<(), Error> {
+pub(super) fn function(function: &Function, handed_on: HandedOn) -> Result<(), Error> {
     let body = &function.body;
     for (what, dictionaries) in
         [("argument", &function.argument_attributes), ("result", &function.result_attributes)]
@@ -48,7 +49,7 @@ pub(super) fn function(function: &Function) -> Result<(), Error> {
             format!("argument {index}: expected {expected}, found {found}"),
         ));
     }
-    scopes(function)
+    scopes(function, handed_on)
 }
 
 /// Checks an operation against its entry in the op table.
@@ -105,7 +106,7 @@ enum Work {
 }
 
 /// Checks that values are defined before they are used and in scope, and that blocks end as they have to.
-fn scopes(function: &Function) -> Result<(), Error> {
+fn scopes(function: &Function, handed_on: HandedOn) -> Result<(), Error> {
     let body = &function.body;
     // For each value the number of regions around its definition while it is in scope, otherwise 0.
     let mut depths = vec![0u32; body.num_values()];
@@ -154,7 +155,7 @@ fn scopes(function: &Function) -> Result<(), Error> {
             }
         }
         let parent = region.parent.map(|parent| body.op(parent));
-        terminator(function, parent, op, index + 1 == block.ops.len())?;
+        terminator(function, parent, op, index + 1 == block.ops.len(), handed_on)?;
         if op.regions.is_empty() {
             op.results.for_each(|result| depths[result.index()] = depth);
             continue;
@@ -174,6 +175,7 @@ fn terminator(
     parent: Option<&Operation>,
     op: &Operation,
     is_last: bool,
+    handed_on: HandedOn,
 ) -> Result<(), Error> {
     let is_terminator = op.info().has(Trait::Terminator);
     if !is_last {
@@ -206,7 +208,9 @@ fn terminator(
     }
     for (index, (&value, expected)) in op.operands.iter().zip(types).enumerate() {
         let found = body.ty(value);
-        if found != expected {
+        let fits =
+            found == expected || handed_on == HandedOn::Compatible && types_compatible(found, expected);
+        if !fits {
             return Err(invalid(op, format!("value {index}: expected {expected}, found {found}")));
         }
     }

@@ -548,3 +548,20 @@ fn calls_in_place_of_chlos_functions_become_what_these_do() {
     assert!(decompose(&read(&top_k(false, 3)), &core).is_err());
     assert!(decompose(&read(&top_k(true, 4)), &core).is_err());
 }
+
+#[test]
+fn sizes_of_results_that_become_known_are_in_the_signature() {
+    let module = decompose(
+        &read(
+            "func.func @main(%x: tensor<3xf32>) -> tensor<?x?xf32> {
+               %shape = stablehlo.constant dense<[2, 3]> : tensor<2xi64>
+               %0 = stablehlo.dynamic_broadcast_in_dim %x, %shape, dims = [1] : (tensor<3xf32>, tensor<2xi64>) -> tensor<?x?xf32>
+               return %0 : tensor<?x?xf32>
+             }",
+        ),
+        &CoreOps::default(),
+    );
+    let module = module.unwrap();
+    assert_eq!(module.main().unwrap().result_types()[0].to_string(), F32);
+    pjrt_stablehlo::verify(&module).unwrap();
+}
