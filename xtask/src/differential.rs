@@ -1,5 +1,6 @@
 //! `cargo xtask differential`: random programs on refcpu, on XLA's CPU backend and on StableHLO's reference interpreter.
 
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::Result;
@@ -30,6 +31,9 @@ pub(crate) struct Options {
     /// Fail when an operation was tested on an element type less often
     #[arg(long, default_value_t = 0)]
     at_least: u64,
+    /// How often earlier parts of a run tested each operation, to which this part adds: for runs in parts, by --start
+    #[arg(long, value_name = "FILE")]
+    counts: Option<PathBuf>,
 }
 
 /// Runs the programs, and prints what differs and how often each operation was tested.
@@ -40,6 +44,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         if let Some(value) = value {
             command.args([name, value.as_str()]);
         }
+    }
+    if let Some(file) = &options.counts {
+        command.arg("--counts").arg(std::path::absolute(file)?);
     }
     let (status, _) = watch(&mut command)?;
     Ok(ExitCode::from(u8::from(!status.success())))
