@@ -96,7 +96,7 @@ def tolerance(element):
 
 
 def difference(found, expected, ty, exact=False):
-    """Places where arrays of a type (as `values` gives them) do not agree, as a mask over elements, or None."""
+    """Places where arrays of a type (as `values` gives them) do not agree, as a mask over their numbers, or None."""
     ty = ty.storage
     if found.shape != expected.shape:
         return np.ones(max(found.size, 1), bool)
@@ -113,13 +113,11 @@ def difference(found, expected, ty, exact=False):
                     magnitude = np.repeat(np.hypot(pairs[:, 0], pairs[:, 1]), 2)
                 same |= np.isfinite(expected) & np.isfinite(found) & (np.abs(found - expected) <= absolute + relative * magnitude)
         wrong = ~same
-        if ty.element in COMPLEX:
-            wrong = wrong.reshape(-1, 2).any(axis=1)
     return wrong if wrong.any() else None
 
 
 def wrong_results(found, expected, exact=False):
-    """(values, expected values, type, wrong elements) of each result that differs."""
+    """(values, expected values, type, wrong numbers) of each result that differs."""
     wrong = []
     for one, other in zip(found, expected, strict=True):
         ty = Type.parse(one["type"])
@@ -134,10 +132,11 @@ def show(wrong):
     """The first elements that differ, for people."""
     lines = []
     for found, expected, ty, mask in wrong:
-        parts = found.size // max(mask.size, 1) or 1
-        place = int(mask.argmax())
+        parts = 2 if ty.storage.element in COMPLEX else 1
+        place = int(mask.argmax()) // parts
         at = slice(place * parts, (place + 1) * parts)
-        lines.append(f"{ty} element {place}: {found[at].tolist()}, not {expected[at].tolist()} ({int(mask.sum())} of {mask.size})")
+        count = int(mask.reshape(-1, parts).any(axis=1).sum())
+        lines.append(f"{ty} element {place}: {found[at].tolist()}, not {expected[at].tolist()} ({count} of {mask.size // parts})")
     return "; ".join(lines)
 
 

@@ -24,7 +24,7 @@ class Disagreement:
 
     statement: dict
     anchor: str
-    # (values, type) of each operand, and (values of refcpu, of the anchor, type, mask of wrong elements) of each wrong result.
+    # (values, type) of each operand, and (values of refcpu, of the anchor, type, mask of wrong numbers) of each wrong result.
     operands: list
     results: list
     # The operations that the operands come from, if they are not the program's arguments.
