@@ -112,7 +112,7 @@ macro_rules! multiversion {
         }
     };
 }
-#[allow(unused_imports)]
+#[allow(unused_imports, reason = "not every set of features has kernels in several versions")]
 pub(crate) use multiversion;
 
 #[cfg(test)]

@@ -90,10 +90,6 @@ pub(crate) fn exp([x, y]: C) -> C {
     if y == 0.0 {
         return [x.exp(), y];
     }
-    if x.is_infinite() && !y.is_finite() {
-        // The angle does not matter to zero, and only the modulus of an infinity is known.
-        return if x < 0.0 { [0.0, 0.0f64.copysign(y)] } else { [x, f64::NAN] };
-    }
     let (s, c) = y.sin_cos();
     if x.abs() < 700.0 {
         let e = x.exp();
@@ -298,7 +294,12 @@ pub(crate) fn pow(a: C, b: C) -> C {
     if b == [2.0, 0.0] {
         return mul(a, a);
     }
-    exp(mul(b, log(a)))
+    let [x, y] = mul(b, log(a));
+    if x.is_infinite() && !y.is_finite() {
+        // Whatever the angle is, the modulus is known.
+        return if x < 0.0 { [0.0, 0.0f64.copysign(y)] } else { [x, f64::NAN] };
+    }
+    exp([x, y])
 }
 
 /// From here on, 1 is nothing beside a number's square.
