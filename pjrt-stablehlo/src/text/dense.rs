@@ -175,12 +175,15 @@ impl<'a> Parser<'a> {
                 parser.list("{", "}", |parser| {
                     let key = parser.resource_key()?;
                     parser.expect(":")?;
+                    let (start, end) = (parser.token.start, parser.token.end);
                     let Kind::String = parser.token.kind else {
-                        // Booleans and such, for tools.
-                        parser.attribute()?;
-                        return Ok(());
+                        // For tools. Attributes could name resources, which are looked for here.
+                        return match parser.bare("a string or a boolean")?.as_ref() {
+                            "true" | "false" => Ok(()),
+                            _ => Err(parser.error_at(start, "expected a string or a boolean")),
+                        };
                     };
-                    let place = Resource::Place(parser.token.start, parser.token.end);
+                    let place = Resource::Place(start, end);
                     found.insert(key.to_string(), place);
                     parser.advance();
                     Ok(())

@@ -142,6 +142,14 @@ fn resources_come_from_the_end_of_the_text() {
 }
 
 #[test]
+fn resources_are_not_made_of_resources() {
+    let text = "module attributes {a.b = dense_resource<x> : tensor<1xi32>} {}
+        {-# dialect_resources: { builtin: { x: dense_resource<x> : tensor<1xi32> } } #-}";
+    let error = parse(text).unwrap_err();
+    assert!(error.to_string().contains("expected a string or a boolean"), "{error}");
+}
+
+#[test]
 fn aliases_may_be_defined_after_their_use() {
     let text = "#map = [1 : i64, 2 : i64]
         !t = tensor<4xf32>
