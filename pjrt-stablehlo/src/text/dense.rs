@@ -178,7 +178,7 @@ impl<'a> Parser<'a> {
                     let (start, end) = (parser.token.start, parser.token.end);
                     let Kind::String = parser.token.kind else {
                         // For tools. Attributes could name resources, which are looked for here.
-                        return match parser.bare("a string or a boolean")?.as_ref() {
+                        return match parser.bare("a string or a boolean")? {
                             "true" | "false" => Ok(()),
                             _ => Err(parser.error_at(start, "expected a string or a boolean")),
                         };
