@@ -140,7 +140,10 @@ def is_nan_instead(disagreement):
 def is_nan_on_refcpu(disagreement):
     """All that differs is NaN on refcpu, as the operand is."""
     [(before, _)] = disagreement.operands
-    return all(np.isnan(found[mask]).all() and np.isnan(before[mask]).all() for found, _, _, mask in disagreement.results)
+    return all(
+        before.shape == mask.shape and np.isnan(found[mask]).all() and np.isnan(before[mask]).all()
+        for found, _, _, mask in disagreement.results
+    )
 
 
 def saturates(disagreement):
@@ -220,7 +223,10 @@ def becomes_largest(disagreement):
     """What differs is an infinity before the operation, the largest number on refcpu, and zero on the anchor."""
     [(before, _)] = disagreement.operands
     return all(
-        np.isinf(before[mask]).all() and (np.abs(found[mask]) == np.abs(found).max()).all() and (expected[mask] == 0).all()
+        before.shape == mask.shape
+        and np.isinf(before[mask]).all()
+        and (np.abs(found[mask]) == np.abs(found).max()).all()
+        and (expected[mask] == 0).all()
         for found, expected, _, mask in disagreement.results
     )
 
@@ -487,6 +493,14 @@ RULES = [
         "power",
         r"u?i\d+.*->.*",
         "XLA's CPU backend does not raise to powers of as many bits as the type has; the interpreter agrees with refcpu",
+    ),
+    Rule(
+        "powers of infinities",
+        "xla",
+        "power",
+        "complex.*",
+        "XLA's CPU backend multiplies a modulus of zero with the angle of an infinity; the interpreter agrees with refcpu",
+        lambda disagreement: disagreement.other_agrees and is_nan_instead(disagreement),
     ),
     Rule(
         "bits of narrow integers",
