@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
-use crate::run::{run as run_command, watch};
+use crate::run::watch;
 use crate::test::test_environment;
 use crate::workspace;
 
@@ -29,13 +29,7 @@ pub(crate) struct Options {
 
 /// Builds refcpu, measures its functions and those of XLA's CPU backend, and writes docs/accuracy.md or compares with it.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let library = match &options.library {
-        Some(library) => std::path::absolute(library)?,
-        None => {
-            run_command(workspace::cargo().args(["build", "--quiet", "--release", "--package", "refcpu"]))?;
-            workspace::shared_library("release", "refcpu")
-        }
-    };
+    let library = workspace::release_refcpu(options.library.as_deref())?;
     let venv = test_environment()?;
     let mut measure = venv.python();
     measure.arg(workspace::root().join("tests/python/accuracy/run.py")).env("TEST_REFCPU", library);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
-use crate::run::{run as run_command, watch};
+use crate::run::watch;
 use crate::venv::Venv;
 use crate::workspace;
 
@@ -24,13 +24,7 @@ pub(crate) struct Options {
 /// Builds refcpu, and runs each file of `tests/python/torch_xla` in a process of its own, as PyTorch chooses its devices once;
 /// then the programs again, sent as StableHLO.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let library = match &options.library {
-        Some(library) => std::path::absolute(library)?,
-        None => {
-            run_command(workspace::cargo().args(["build", "--quiet", "--release", "--package", "refcpu"]))?;
-            workspace::shared_library("release", "refcpu")
-        }
-    };
+    let library = workspace::release_refcpu(options.library.as_deref())?;
     let venv = Venv::with_requirements("torch", REQUIREMENTS)?;
     let folder = workspace::root().join("tests/python/torch_xla");
     let mut all_passed = true;

@@ -26,6 +26,15 @@ pub(crate) fn shared_library(folder: &str, crate_name: &str) -> PathBuf {
     target().join(folder).join(format!("{DLL_PREFIX}{crate_name}{DLL_SUFFIX}"))
 }
 
+/// A release build of refcpu: the one that is given, or a new one.
+pub(crate) fn release_refcpu(given: Option<&Path>) -> Result<PathBuf> {
+    if let Some(library) = given {
+        return Ok(std::path::absolute(library)?);
+    }
+    run(cargo().args(["build", "--quiet", "--release", "--package", "refcpu"]))?;
+    Ok(shared_library("release", "refcpu"))
+}
+
 /// A program that cargo builds, in a folder of `target()` such as `debug`.
 pub(crate) fn program(folder: &str, name: &str) -> PathBuf {
     target().join(folder).join(format!("{name}{EXE_SUFFIX}"))
