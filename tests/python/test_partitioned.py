@@ -119,6 +119,16 @@ def test_manual_computations_in_a_partitioned_program(partitioned, axes):
     np.testing.assert_allclose(got, np.concatenate([both, both + 1]).sum(axis=1), rtol=1e-5)
 
 
+def test_copies_of_a_result_that_differ_are_each_device_s_own():
+    mapped = jax.shard_map(
+        lambda x: x + jax.lax.axis_index("x"), mesh=MESH, in_specs=P(), out_specs=P(), check_vma=False
+    )
+    got = jax.jit(mapped)(split(X))
+    for shard in got.addressable_shards:
+        row = np.argwhere(MESH.devices == shard.device)[0][0]
+        np.testing.assert_array_equal(shard.data, X + np.float32(row))
+
+
 def test_a_callback_runs_once_whatever_the_form_is(partitioned):
     calls = []
 

@@ -16,7 +16,7 @@ use pjrt_plugin::{
     PjrtExecutable, Program, ProgramFormat, Result,
 };
 use pjrt_stablehlo::Module;
-use pjrt_stablehlo::ir::Attribute;
+use pjrt_stablehlo::ir::{Attribute, Op};
 use std::sync::Arc;
 
 /// A plan, and how its arrays lie on devices.
@@ -69,8 +69,7 @@ impl RefcpuExecutable {
         let main =
             module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
         let plan = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
-        // Which addends devices have of an array that is to be summed is seen by hosts.
-        let of_partition = match runs_partitioned()? || has_addends(&plan) {
+        let of_partition = match runs_partitioned()? || has_addends(&plan) || is_manual(&module) {
             true => of_partition(&module, &plan, &options)?,
             false => None,
         };
@@ -109,11 +108,18 @@ impl RefcpuExecutable {
     }
 }
 
-/// Whether devices have addends of a parameter or result.
+/// Whether devices have addends of a parameter or result: hosts see which of them has which.
 fn has_addends(plan: &Plan) -> bool {
     let parameters = plan.parameters.iter().map(|parameter| &parameter.sharding);
     let mut all = parameters.chain(plan.results.iter().map(|result| &result.sharding)).flatten();
     all.any(|sharding| sharding.summed)
+}
+
+/// Whether the program says itself what each device computes. Results that it calls replicated may then differ between
+/// devices, and hosts want each device's own; it is faster so, too.
+fn is_manual(module: &Module) -> bool {
+    let mut operations = module.functions().iter().flat_map(|function| function.body.ops());
+    operations.any(|(_, op)| matches!(op.kind, Op::ManualComputation(_)))
 }
 
 /// The plan of the program of one partition. `None` of a program that is for one device anyhow, or that calls the host, which
