@@ -56,13 +56,13 @@ impl QuantizationBlocks {
 }
 
 impl QuantizedType {
-    /// Least and greatest value of the storage type.
+    /// Least and greatest value of the storage type; the greatest is at most that of 64 bits with a sign.
     pub(crate) fn full_range(storage_type: ElementType) -> (i64, i64) {
-        let bits = storage_type.bits().clamp(1, 63);
+        let bits = storage_type.bits().clamp(1, 64);
         if storage_type.kind() == ElementKind::UnsignedInteger {
-            (0, (1 << bits) - 1)
+            (0, i64::MAX >> 63_u32.saturating_sub(bits as u32))
         } else {
-            (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+            (i64::MIN >> (64 - bits), i64::MAX >> (64 - bits))
         }
     }
 

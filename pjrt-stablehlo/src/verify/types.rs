@@ -58,11 +58,11 @@ fn tensor_problem(tensor: &TensorType) -> Option<String> {
 fn quantization_problem(quantization: &QuantizedType) -> Option<String> {
     let (least, greatest) = QuantizedType::full_range(quantization.storage_type);
     let (min, max) = (quantization.storage_min, quantization.storage_max);
-    let is_storage =
-        quantization.storage_type.is_integer() && quantization.storage_type != ElementType::Index;
+    let storage = quantization.storage_type;
+    let is_storage = storage.is_integer() && storage != ElementType::Index && storage.bits() <= 32;
     let zero_points_fit = quantization.zero_points.iter().all(|zero| (min..=max).contains(zero));
     let rules = [
-        (is_storage && quantization.expressed_type.is_float(), ": expected integers that stand for floats"),
+        (is_storage && quantization.expressed_type.is_float(), ": expected integers of at most 32 bits that stand for floats"),
         (
             least <= min && min < max && max <= greatest,
             "(C3 of quantized types): expected storage limits in the storage type",
@@ -119,5 +119,29 @@ mod tests {
         assert!(bounded(4, &[4]));
         assert!(bounded(DYNAMIC, &[-1]));
         assert!(bounded(DYNAMIC, &[4, 4]));
+    }
+
+    #[test]
+    fn quantized_values_are_stored_in_at_most_32_bits() {
+        let stored = |storage_type| {
+            let (storage_min, storage_max) = QuantizedType::full_range(storage_type);
+            let quantized = QuantizedType {
+                storage_type,
+                expressed_type: ElementType::F32,
+                storage_min,
+                storage_max,
+                scales: [0.5].into(),
+                zero_points: [0].into(),
+                axis: None,
+                blocks: None,
+            };
+            quantization_problem(&quantized)
+        };
+        for fits in [ElementType::I2, ElementType::Ui8, ElementType::I32, ElementType::Ui32] {
+            assert_eq!(stored(fits), None, "{fits}");
+        }
+        for refused in [ElementType::I64, ElementType::Ui64, ElementType::F64] {
+            assert!(stored(refused).is_some(), "{refused}");
+        }
     }
 }
