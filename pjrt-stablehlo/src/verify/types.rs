@@ -62,7 +62,10 @@ fn quantization_problem(quantization: &QuantizedType) -> Option<String> {
     let is_storage = storage.is_integer() && storage != ElementType::Index && storage.bits() <= 32;
     let zero_points_fit = quantization.zero_points.iter().all(|zero| (min..=max).contains(zero));
     let rules = [
-        (is_storage && quantization.expressed_type.is_float(), ": expected integers of at most 32 bits that stand for floats"),
+        (
+            is_storage && quantization.expressed_type.is_float(),
+            ": expected integers of at most 32 bits that stand for floats",
+        ),
         (
             least <= min && min < max && max <= greatest,
             "(C3 of quantized types): expected storage limits in the storage type",
