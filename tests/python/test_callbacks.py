@@ -328,3 +328,11 @@ def test_a_library_that_the_environment_names_may_call_too():
     library = plugins.library("TEST_REFCPU")
     code = PROGRAM + "print(float(y), jax.default_backend())"
     assert plugins.run_python(code, PJRT_NAMES_AND_LIBRARY_PATHS=f"refcpu:{library}") == "2.0 refcpu"
+
+
+def test_lowerings_that_call_through_the_public_interface_work():
+    from jax.experimental.sparse.linalg import spsolve
+
+    data, indices, rows = np.array([2.0, 4.0], np.float32), np.array([0, 1], np.int32), np.array([0, 1, 2], np.int32)
+    got = jax.jit(spsolve)(data, indices, rows, np.array([2.0, 2.0], np.float32))
+    np.testing.assert_allclose(got, [1.0, 0.5])

@@ -6,7 +6,7 @@
 
 use crate::graph::{Graph, ManualSpec, Node, Op, ValueId};
 use crate::plan::Sharding;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 /// How a dimension is split: the part that each partition has.
@@ -309,6 +309,7 @@ fn factors_of(graph: &Graph, node: &Node, factors: &mut Vec<Factor>) {
             let arrays: Vec<ValueId> = arrays.iter().copied().filter(|v| !dims(*v).is_empty()).collect();
             alike(graph, &arrays, |d| window.size[d] == 1, &mut add);
         }
+        Op::Manual { spec, body } => kept_by_body(node, spec, body, &mut add),
         Op::Constant(_)
         | Op::Iota { .. }
         | Op::Case { .. }
@@ -318,7 +319,6 @@ fn factors_of(graph: &Graph, node: &Node, factors: &mut Vec<Factor>) {
         | Op::Collective(_)
         | Op::PartitionId
         | Op::ReplicaId
-        | Op::Manual { .. }
         | Op::HostSend { .. }
         | Op::HostReceive { .. }
         | Op::Foreign(_) => {}
@@ -359,6 +359,58 @@ fn kept_by_reduction(
         let of_inputs = inputs.iter().map(|v| (*v, i));
         add(of_inputs.chain(node.results().map(|v| (v, j))).collect(), true);
     }
+}
+
+/// Relates the dimensions of the arrays of a manual computation that its body relates and that it does not cut itself.
+fn kept_by_body(
+    node: &Node,
+    spec: &ManualSpec,
+    body: &Graph,
+    add: &mut impl FnMut(Vec<(ValueId, usize)>, bool),
+) {
+    let mut factors = Vec::new();
+    for node in body.nodes() {
+        factors_of(body, node, &mut factors);
+    }
+    // Each dimension of a value in the body belongs to the set of the first one that it is found to be related to.
+    let mut sets: HashMap<(ValueId, usize), usize> = HashMap::new();
+    let mut merged: Vec<usize> = Vec::new();
+    for factor in &factors {
+        let known = factor.members.iter().filter_map(|member| sets.get(member));
+        let known: Vec<usize> = known.map(|set| root(&merged, *set)).collect();
+        let set = known.first().copied().unwrap_or(merged.len());
+        if set == merged.len() {
+            merged.push(set);
+        }
+        for other in known {
+            merged[other] = set;
+        }
+        sets.extend(factor.members.iter().map(|member| (*member, set)));
+    }
+    let outside = (node.operands.iter().copied().chain(node.results()))
+        .zip(body.parameters().iter().chain(body.results()))
+        .zip(spec.inputs.iter().chain(&spec.outputs));
+    let mut related: BTreeMap<usize, Vec<(ValueId, usize)>> = BTreeMap::new();
+    for ((value, inside), cuts) in outside {
+        for (dim, _) in cuts.iter().enumerate().filter(|(_, axes)| axes.is_empty()) {
+            // What no operation touches is related to itself, as an argument is to a result that it is.
+            let set = *sets.entry((*inside, dim)).or_insert_with(|| {
+                merged.push(merged.len());
+                merged.len() - 1
+            });
+            related.entry(root(&merged, set)).or_default().push((value, dim));
+        }
+    }
+    for members in related.into_values() {
+        add(members, false);
+    }
+}
+
+fn root(merged: &[usize], mut set: usize) -> usize {
+    while merged[set] != set {
+        set = merged[set];
+    }
+    set
 }
 
 /// The pairs of dimensions whose parts stay where they are: equal ones, and the major-most of those that are split up or
@@ -431,6 +483,21 @@ mod tests {
                return %r : tensor<8x2xf32> }}"
         );
         assert_eq!(results(&program), [along(&[Some(0), Some(1)])]);
+    }
+
+    #[test]
+    fn a_manual_computation_passes_splits_along_other_axes_on() {
+        let program = format!(
+            "(%a: tensor<8x2xf32> {XY}) -> tensor<2x8xf32> {{
+               %r = sdy.manual_computation(%a) in_shardings=[<@mesh, [{{?}}, {{\"y\"}}]>]
+                   out_shardings=[<@mesh, [{{\"y\"}}, {{?}}]>] manual_axes={{\"y\"}} (%b: tensor<8x1xf32>) {{
+                 %t = stablehlo.transpose %b, dims = [1, 0] : (tensor<8x1xf32>) -> tensor<1x8xf32>
+                 %s = stablehlo.add %t, %t : tensor<1x8xf32>
+                 sdy.return %s : tensor<1x8xf32>
+               }} : (tensor<8x2xf32>) -> tensor<2x8xf32>
+               return %r : tensor<2x8xf32> }}"
+        );
+        assert_eq!(results(&program), [along(&[Some(1), Some(0)])]);
     }
 
     #[test]

@@ -221,7 +221,10 @@ def allow_callbacks(platform: str) -> None:
         on_tpu = context.replace(module_context=_ModuleOn("tpu", context.module_context))
         return emit(on_tpu, callback, token, operands, *arguments, **options)
 
-    module.emit_python_callback = emit_python_callback
+    # The public module has it by that name, too.
+    for holder in (module, importlib.import_module("jax.interpreters.mlir")):
+        if getattr(holder, "emit_python_callback", None) is emit:
+            holder.emit_python_callback = emit_python_callback
     for module_name, primitive, rule in CALLBACKS:
         module = importlib.import_module(module_name)
         if hasattr(module, primitive):
