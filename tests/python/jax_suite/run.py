@@ -71,7 +71,8 @@ def run_pytest(records: pathlib.Path, log: pathlib.Path, folder: pathlib.Path, o
     os.chdir(folder)
     os.environ["JAX_SUITE_RECORDS"] = str(records)
     os.environ |= {"REFCPU_OPAQUE": "1"} if opaque else {}
-    sys.path.insert(0, str(HERE))
+    # Processes that a test starts look for its module as `tests.NAME`.
+    sys.path[:0] = [str(HERE), str(folder)]
     import pytest
 
     # JAX's tests capture the file that is `sys.stdout` when JAX is imported, so pytest must not put another in its place.
