@@ -60,7 +60,7 @@ impl QuantizedType {
     pub(crate) fn full_range(storage_type: ElementType) -> (i64, i64) {
         let bits = storage_type.bits().clamp(1, 64);
         if storage_type.kind() == ElementKind::UnsignedInteger {
-            (0, i64::MAX >> 63_u32.saturating_sub(bits as u32))
+            (0, i64::MAX >> 63_u32.saturating_sub(bits))
         } else {
             (i64::MIN >> (64 - bits), i64::MAX >> (64 - bits))
         }
