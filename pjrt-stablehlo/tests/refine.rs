@@ -116,6 +116,24 @@ fn arguments_that_contradict_each_other_are_an_error() {
 }
 
 #[test]
+fn custom_calls_lose_the_shapes_of_their_results() {
+    let text = "func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+        %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x4xf32>) -> tensor<i32>
+        %r = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+        %four = stablehlo.constant dense<4> : tensor<1xi32>
+        %s = stablehlo.concatenate %r, %four, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+        %0 = stablehlo.custom_call @foo(%x, %s) {indices_of_shape_operands = dense<1> : tensor<1xi64>, mark, operand_layouts = [dense<[1, 0]> : tensor<2xindex>, dense<[0]> : tensor<1xindex>], result_layouts = [dense<[1, 0]> : tensor<2xindex>]} : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<?x4xf32>
+        return %0 : tensor<?x4xf32>
+    }";
+    let module = refined(text, &[&[5, 4]]).unwrap();
+    let printed = module.to_string();
+    assert!(printed.contains("operand_layouts = [dense<[1, 0]> : tensor<2xindex>], result"), "{module}");
+    assert!(printed.contains("{mark} : (tensor<5x4xf32>) -> tensor<5x4xf32>"), "{module}");
+    assert_eq!(ops(&module), ["stablehlo.custom_call"]);
+    assert_eq!(results(&module), ["tensor<5x4xf32>"]);
+}
+
+#[test]
 fn regions_follow() {
     let text = "func.func @main(%x: tensor<?x4xf32>, %p: tensor<i1>) -> (tensor<?xf32>, tensor<?x4xf32>) {
         %zero = stablehlo.constant dense<0.0> : tensor<f32>

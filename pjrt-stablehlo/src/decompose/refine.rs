@@ -9,8 +9,8 @@ use super::rules::Rewrite;
 use super::{CoreOps, chlo, dynamic, dynamic_calls, fold, liveness};
 use crate::infer::{Context, Inferred, Shape, results, types_compatible};
 use crate::ir::{
-    Attribute, BlockId, Body, Function, FunctionType, Literal, LiteralData, Location, Module, Op, OpCode,
-    OpId, Operation, Str, TensorType, Type, ValueId, Visibility,
+    Attribute, BlockId, Body, DictionaryAttribute, Function, FunctionType, Literal, LiteralData, Location,
+    Module, Op, OpCode, OpId, Operation, Str, TensorType, Type, ValueId, Visibility,
 };
 use crate::{Error, ErrorKind};
 
@@ -53,6 +53,7 @@ impl From<Literal> for Argument {
 /// * `shape_assertion`s, the custom calls by which JAX checks shapes, are checked and go away;
 /// * the custom calls `stablehlo.dynamic_reduce_window`, `stablehlo.dynamic_rng_bit_generator` and
 ///   `stablehlo.dynamic_top_k` become the operations that they name;
+/// * custom calls whose results have definite shapes lose the operands that say those (`indices_of_shape_operands`);
 /// * calls of functions to which this applies are inlined.
 ///
 /// Sizes that depend on the data of the arguments stay unknown. Functions that `main` does not call stay as they are.
@@ -86,8 +87,10 @@ pub fn refine_shapes(module: &Module, arguments: &[Argument]) -> Result<Module, 
     crate::verify(module)?;
     let main = module.main().ok_or_else(|| invalid("expected a function 'main', found none"))?;
     check_arguments(main, arguments)?;
+    let mut refined_once = refined_main(module, main, arguments)?;
+    drop_shape_operands(&mut refined_once.body);
     // What is left of the computation of shapes goes away when the result is copied once more.
-    let refined = with_main(module, main, refined_main(module, main, arguments)?)?;
+    let refined = with_main(module, main, refined_once)?;
     let main = refined.main().ok_or_else(|| invalid("expected a function 'main', found none"))?;
     let types: Vec<Argument> = main.argument_types().iter().cloned().map(Argument::Type).collect();
     let refined = with_main(&refined, main, refined_main(&refined, main, &types)?)?;
@@ -439,12 +442,7 @@ fn shape_of_declared(
             Some(declared.with_dims(dims))
         }
         Op::CustomCall(_) => {
-            // The operands that are the shapes of the results, as in JAX's calls.
-            let shapes = match op.attributes.get("indices_of_shape_operands")? {
-                Attribute::Elements(indices) => indices.to_i64s(op.operands.len())?,
-                Attribute::IntegerArray { values, .. } => values.to_vec(),
-                _ => return None,
-            };
+            let shapes = shape_operands(op)?;
             let operand = *op.operands.get(usize::try_from(*shapes.get(index)?).ok()?)?;
             let dims = fold::known(&r.b, operand)?;
             dims.iter().all(|&size| size >= 0).then(|| declared.with_dims(&*dims))
@@ -465,6 +463,42 @@ fn shape_of_declared(
             }
         }
         _ => None,
+    }
+}
+
+/// The attribute by which JAX's custom calls say which operands are the shapes of their results.
+const SHAPE_OPERANDS: &str = "indices_of_shape_operands";
+
+/// The operands of a custom call that are the shapes of its results, by their index.
+fn shape_operands(op: &Operation) -> Option<Vec<i64>> {
+    match op.attributes.get(SHAPE_OPERANDS)? {
+        Attribute::Elements(indices) => indices.to_i64s(op.operands.len()),
+        Attribute::IntegerArray { values, .. } => Some(values.to_vec()),
+        _ => None,
+    }
+}
+
+/// Takes the shapes of results from custom calls where the types say them: the target does not expect them then.
+fn drop_shape_operands(body: &mut Body) {
+    let ids: Vec<OpId> = body.ops().map(|(id, _)| id).collect();
+    for id in ids {
+        let op = body.op(id);
+        let Op::CustomCall(call) = &op.kind else { continue };
+        let Some(shapes) = shape_operands(op) else { continue };
+        if op.results.iter().any(|value| is_dynamic(body.ty(value))) {
+            continue;
+        }
+        let stays = |index: &usize| !shapes.contains(&(*index as i64));
+        let mut call = call.clone();
+        if let Some(layouts) = &mut call.operand_layouts {
+            let kept = std::mem::take(layouts).into_iter().enumerate();
+            *layouts = kept.filter(|(index, _)| stays(index)).map(|(_, layout)| layout).collect();
+        }
+        let operands = (0..op.operands.len()).filter(stays).map(|index| op.operands[index]).collect();
+        let attributes = op.attributes.entries().iter().filter(|(name, _)| &**name != SHAPE_OPERANDS);
+        let attributes = DictionaryAttribute::new(attributes.cloned().collect());
+        let op = body.op_mut(id);
+        (op.kind, op.operands, op.attributes) = (Op::CustomCall(call), operands, attributes);
     }
 }
 

@@ -5,7 +5,10 @@ use super::instruction::Instruction;
 use super::reader::Reader;
 use super::shape::Shape;
 use crate::Error;
-use crate::ir::{Op, ReplicaGroups, Type, ValueId, ops};
+use crate::ir::{
+    Attribute, BackendConfig, CustomCallApiVersion, DictionaryAttribute, ElementType, Literal, LiteralData,
+    Op, ReplicaGroups, Str, TensorType, Type, ValueId, ops,
+};
 
 /// The shape of what an operation gives: where its start is an instruction of its own, the second part of its shape.
 fn gathered(at: &Instruction) -> &Shape {
@@ -98,6 +101,35 @@ impl Reader {
             channel_handle: channel(at),
         };
         Ok(self.code.values(Op::AllToAll(op.into()), &operands, [at.result()?]))
+    }
+
+    /// StableHLO has it as a custom call.
+    pub(super) fn ragged_all_to_all(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
+        let ReplicaGroups::Dense { group_size, ids } = self.replica_groups(at)? else {
+            return Err(at.unsupported("groups that depend on a mesh are not supported here"));
+        };
+        let rows = ids.len().checked_div(group_size).unwrap_or(0);
+        let ty = TensorType::new(ElementType::I64, [rows as i64, group_size as i64]);
+        let ids: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+        let groups = Literal::new(ty, LiteralData::Dense(ids.into()));
+        let groups = groups.map_err(|error| at.invalid(error.to_string()))?;
+        let mut config = vec![(Str::from("replica_groups"), Attribute::Elements(groups))];
+        if let Some(channel) = channel(at) {
+            let number = Attribute::Integer { value: channel.handle, ty: ElementType::I64 };
+            config.push(("channel_id".into(), number));
+        }
+        let op = ops::CustomCall {
+            call_target_name: "ragged_all_to_all".into(),
+            has_side_effect: false,
+            backend_config: BackendConfig::Dictionary(DictionaryAttribute::new(config)),
+            api_version: CustomCallApiVersion::TypedFfi,
+            called_computations: Box::default(),
+            operand_layouts: None,
+            result_layouts: None,
+            output_operand_aliases: Box::default(),
+            result_tilings: None,
+        };
+        Ok(self.code.values(Op::CustomCall(op.into()), &at.arrays()?, [at.result()?]))
     }
 
     /// The form where operand `i` goes to process `i` of the group: the operands become parts of one array.

@@ -74,6 +74,7 @@ impl Reader {
             "all-reduce" | "all-reduce-start" => self.all_reduce(at),
             "all-gather" | "all-gather-start" => self.all_gather(at),
             "all-to-all" => self.all_to_all(at),
+            "ragged-all-to-all" => self.ragged_all_to_all(at),
             "reduce-scatter" => self.reduce_scatter(at),
             "collective-broadcast" => self.collective_broadcast(at),
             "collective-permute" | "collective-permute-start" => self.collective_permute(at),

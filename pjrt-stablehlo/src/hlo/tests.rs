@@ -404,6 +404,25 @@ fn operands_of_all_to_all_become_parts_of_one_array() {
 }
 
 #[test]
+fn a_ragged_exchange_is_the_call_that_jax_makes() {
+    let (array, numbers) = (shape(F32, &[3]), shape(S32, &[2]));
+    let exchange = proto::Instruction {
+        replica_groups: vec![proto::ReplicaGroup { replica_ids: vec![0, 1] }],
+        channel_id: 3,
+        ..instruction(3, "ragged-all-to-all", array.clone(), &[0, 1, 2, 2, 2, 2])
+    };
+    let operands = [parameter(0, 0, array.clone()), parameter(1, 1, array), parameter(2, 2, numbers)];
+    let module = read_entry(&[&operands[..], &[exchange]].concat()).unwrap();
+    assert_contains(
+        &module,
+        &[
+            "(%arg0, %arg1, %arg2, %arg2, %arg2, %arg2) <{call_target_name = \"ragged_all_to_all\"",
+            "{channel_id = 3 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}",
+        ],
+    );
+}
+
+#[test]
 fn composites_keep_their_name_and_attributes() {
     let array = shape(F32, &[2]);
     let attributes = [

@@ -207,6 +207,11 @@ impl<'a> Parser<'a> {
         let mut dims = Vec::new();
         let bytes = self.text.as_bytes();
         while self.at("?") || self.token.kind == Kind::Integer || self.token.kind == Kind::Float {
+            // Here and not behind the loop: each step looks at the whole word that the sizes are in.
+            if dims.len() == MAX_RANK {
+                let message = format!("a tensor has more dimensions than the supported {MAX_RANK}");
+                return Err(self.other_error_at(ErrorKind::TooLarge, start, message));
+            }
             let mut at = self.token.start;
             let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
             if digits == 0 {
@@ -222,11 +227,6 @@ impl<'a> Parser<'a> {
                 return Err(self.expected("'x' after a size"));
             }
             self.seek(self.token.start + 1);
-        }
-        if dims.len() > MAX_RANK {
-            let message =
-                format!("a tensor of {} dimensions has more than the supported {MAX_RANK}", dims.len());
-            return Err(self.other_error_at(ErrorKind::TooLarge, start, message));
         }
         Ok(Shape { dims: Some(dims), element: self.ty()? })
     }
