@@ -231,6 +231,15 @@ def becomes_largest(disagreement):
     )
 
 
+def is_zero_as_operand(disagreement):
+    """What differs is zero on refcpu, as is the first operand there."""
+    (before, _) = disagreement.operands[0]
+    return all(
+        before.shape == mask.shape and (before[mask] == 0).all() and (found[mask] == 0).all()
+        for found, _, _, mask in disagreement.results
+    )
+
+
 def lacks_number(disagreement):
     """What differs is NaN on refcpu, for a number that the type lacks; or an operation on the way may have had such a result."""
     if re.fullmatch(f"{CONTROL}|{REGIONS}|batch_norm_\\w+", disagreement.statement["op"].rpartition(".")[2]):
@@ -495,12 +504,13 @@ RULES = [
         "XLA's CPU backend does not raise to powers of as many bits as the type has; the interpreter agrees with refcpu",
     ),
     Rule(
-        "powers of infinities",
+        "powers of infinities and zero",
         "xla",
         "power",
         "complex.*",
-        "XLA's CPU backend multiplies a modulus of zero with the angle of an infinity; the interpreter agrees with refcpu",
-        lambda disagreement: disagreement.other_agrees and is_nan_instead(disagreement),
+        "XLA's CPU backend multiplies a modulus of zero with the angle of an infinity; powers of zero are zero, and otherwise the "
+        "interpreter agrees with refcpu",
+        lambda disagreement: is_nan_instead(disagreement) and (disagreement.other_agrees or is_zero_as_operand(disagreement)),
     ),
     Rule(
         "bits of narrow integers",

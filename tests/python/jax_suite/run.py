@@ -76,7 +76,7 @@ def run_pytest(records: pathlib.Path, log: pathlib.Path, folder: pathlib.Path, o
     import pytest
 
     # JAX's tests capture the file that is `sys.stdout` when JAX is imported, so pytest must not put another in its place.
-    status = pytest.main(["-q", "-p", "recorder", "-p", "no:cacheprovider", "-s", "--tb=short", *options])
+    status = pytest.main(["-q", "-p", "recorder", "-p", "no:cacheprovider", "-s", "--tb=short", "--continue-on-collection-errors", *options])
     sys.stdout.flush()
     os._exit(status)  # Threads of the plugin, or of the tests, do not keep the process.
 
