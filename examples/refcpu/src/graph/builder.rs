@@ -368,8 +368,13 @@ impl Builder {
                 }
                 match inner {
                     Some((Op::Slice { start: s, stride: t }, Some(v))) => {
-                        let start = (0..start.len()).map(|d| s[d] + start[d] * t[d]).collect();
-                        let stride = (0..stride.len()).map(|d| t[d] * stride[d]).collect();
+                        // What no element comes from may lie outside of the array that the inner slice is of.
+                        let along = |d: usize| match shape.dims[d] {
+                            0 => (0, 1),
+                            1 => (s[d] + start[d] * t[d], 1),
+                            _ => (s[d] + start[d] * t[d], t[d] * stride[d]),
+                        };
+                        let (start, stride) = (0..start.len()).map(along).unzip();
                         Some(self.add(Op::Slice { start, stride }, &[v], shape.clone()))
                     }
                     _ => None,
@@ -481,6 +486,18 @@ mod tests {
         let node = b.graph().node_of(s).unwrap();
         assert_eq!(node.op, Op::Slice { start: vec![1, 2], stride: vec![1, 1] });
         assert_eq!(node.operands, [x]);
+    }
+
+    #[test]
+    fn an_empty_slice_of_a_slice_stays_inside() {
+        let mut b = Builder::new();
+        let x = b.parameter(f32s(&[5, 33]));
+        let steps = Op::Slice { start: vec![4, 2], stride: vec![4, 1] };
+        let s = b.add(steps, &[x], f32s(&[1, 31]));
+        let wide = Op::Slice { start: vec![1, 6], stride: vec![usize::MAX, usize::MAX] };
+        let e = b.add(wide, &[s], f32s(&[0, 1]));
+        assert_eq!(b.graph().node_of(e).unwrap().op, Op::Slice { start: vec![0, 8], stride: vec![1, 1] });
+        assert_eq!(crate::graph::verify(&b.finish(vec![e])), Ok(()));
     }
 
     #[test]
