@@ -4,10 +4,10 @@
 //! A panic of an author's code never happens while one of this crate's locks is held, and the guarded states are
 //! consistent between any two statements, so a poisoned lock carries no information here.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
-pub(crate) use std::sync::atomic::{AtomicU8, Ordering};
-pub(crate) use std::sync::{Arc, Condvar, Mutex};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// Locks, ignoring poison.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -22,7 +22,7 @@ mod models;
 
 /// In the place of `pjrt-plugin`'s module: the same names, of loom.
 mod sync {
-    pub(crate) use loom::sync::atomic::{AtomicU8, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, Ordering};
     pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

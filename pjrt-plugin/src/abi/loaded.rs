@@ -186,14 +186,8 @@ shims! {
     client_load(PJRT_Client_Load_Args) |args, C| {
         output!(args.loaded_executable = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
-        let pointer = input!(args.executable);
-        handle!(args.executable: ExecutableState<C>)?;
-        // SAFETY: the handle is live, so the host has a share; this makes another, which the loaded executable keeps.
-        let executable = unsafe {
-            let state = pointer.cast::<ExecutableState<C>>().cast_const();
-            Arc::increment_strong_count(state);
-            Arc::from_raw(state)
-        };
+        // SAFETY: the host has a share of the executable; this makes another, which the loaded executable keeps.
+        let executable = unsafe { handle::share_of::<ExecutableState<C>>(input!(args.executable), "executable") }?;
         let given = bytes!(args.compile_options, compile_options_size)?;
         let options = if given.is_empty() {
             executable.options.clone()
