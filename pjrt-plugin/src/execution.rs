@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::event::{Event, EventSource, after};
 use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
-use crate::launch::{Launch, Outputs};
+use crate::launch::{Launch, Outputs, Running, launch};
 use crate::storage::{BufferState, Claim, Held};
 
 /// One launch of a program on all of its devices (`PJRT_LoadedExecutable_Execute`).
@@ -118,7 +118,7 @@ impl<B> Inputs<B> {
 
 /// Where and how an execution runs.
 pub(crate) struct Target {
-    pub(crate) devices: Arc<[DeviceId]>,
+    pub(crate) devices: ByDevice<DeviceId>,
     pub(crate) launch_id: i32,
     pub(crate) callbacks: HostCallbacks,
     pub(crate) user_data: UserData,
@@ -192,9 +192,9 @@ impl<C: PjrtClient> Execution<C> {
         inputs: Inputs<C::Buffer>,
         target: Target,
         num_outputs: usize,
-    ) -> (Self, Arc<Launch<C::Buffer>>) {
-        let launch = Arc::new(Launch::new(target.devices.len(), num_outputs));
-        (Self { launch: Launched(Some(Arc::clone(&launch))), inputs, target }, launch)
+    ) -> (Self, Launch<C::Buffer>) {
+        let (running, launch) = launch(target.devices.len(), num_outputs);
+        (Self { launch: Launched(Some(running)), inputs, target }, launch)
     }
 
     /// The devices that it runs on, in the order of the lists of inputs and outputs: as a rule all of those that the
@@ -387,13 +387,13 @@ impl Completion {
 }
 
 /// The execution's end of a launch.
-struct Launched<B>(Option<Arc<Launch<B>>>);
+struct Launched<B>(Option<Running<B>>);
 
 impl<B> Launched<B> {
     #[inline]
     fn finish(&mut self, outputs: Result<Outputs<B>>, ready: Event) {
-        if let Some(launch) = self.0.take() {
-            launch.finish(outputs, ready);
+        if let Some(running) = self.0.take() {
+            running.finish(outputs, ready);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Host memory that a plugin reads from or writes to, and gives back.
 
 use std::fmt;
-use std::sync::Arc;
 
 use crate::abi::guard;
 use crate::abi::host_memory::{HostBytes, HostBytesMut};
@@ -18,9 +17,9 @@ use crate::strided::Strided;
 /// that the host lends only for the duration of the call has been copied before.
 pub struct HostBuffer {
     bytes: Bytes,
-    shape: Arc<Shape>,
+    shape: Shape,
     /// `None` if the array is dense and row-major.
-    strided: Option<Strided>,
+    strided: Option<Box<Strided>>,
     may_alias: bool,
     released: Option<EventSource>,
 }
@@ -34,12 +33,18 @@ impl HostBuffer {
     /// `bytes` spans exactly the array: `strided`'s extent, or the dense size.
     pub(crate) fn lent(
         bytes: HostBytes,
-        shape: Arc<Shape>,
+        shape: Shape,
         strided: Option<Strided>,
         may_alias: bool,
         released: EventSource,
     ) -> Self {
-        Self { bytes: Bytes::Lent(bytes), shape, strided, may_alias, released: Some(released) }
+        Self {
+            bytes: Bytes::Lent(bytes),
+            shape,
+            strided: strided.map(Box::new),
+            may_alias,
+            released: Some(released),
+        }
     }
 
     /// An array in memory of the plugin's own; `dense` is row-major.
@@ -52,7 +57,7 @@ impl HostBuffer {
     }
 
     /// As [`from_vec`](Self::from_vec).
-    pub(crate) fn dense(shape: Arc<Shape>, dense: Vec<u8>) -> Result<Self> {
+    pub(crate) fn dense(shape: Shape, dense: Vec<u8>) -> Result<Self> {
         let size = shape.host_size();
         if dense.len() != size {
             return Err(Error::invalid_argument(format!(
@@ -174,7 +179,7 @@ impl fmt::Debug for HostBuffer {
 /// fails it with an INTERNAL error.
 pub struct CopyToHost {
     target: Target,
-    shape: Arc<Shape>,
+    shape: Shape,
     /// `None` if the host wants the array dense and row-major.
     strided: Option<Strided>,
     done: Option<Done>,
@@ -197,7 +202,7 @@ impl CopyToHost {
     /// `bytes` spans exactly the array: `strided`'s extent, or the dense size.
     pub(crate) fn lent(
         bytes: HostBytesMut,
-        shape: Arc<Shape>,
+        shape: Shape,
         strided: Option<Strided>,
         done: EventSource,
     ) -> Self {
@@ -205,10 +210,7 @@ impl CopyToHost {
     }
 
     /// A copy into memory of the SDK's own: `receiver` gets the dense row-major bytes.
-    pub(crate) fn collected(
-        shape: Arc<Shape>,
-        receiver: impl FnOnce(Result<Vec<u8>>) + Send + 'static,
-    ) -> Self {
+    pub(crate) fn collected(shape: Shape, receiver: impl FnOnce(Result<Vec<u8>>) + Send + 'static) -> Self {
         Self {
             target: Target::Collected(vec![0; shape.host_size()]),
             shape,

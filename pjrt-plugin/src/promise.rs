@@ -3,9 +3,9 @@
 use std::fmt;
 
 use crate::abi::guard;
+use crate::abi::meeting::{Giver, Taker, meeting};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::sync::{Arc, Mutex, lock};
 
 /// A value that is there, or will be.
 ///
@@ -15,28 +15,20 @@ pub struct Pending<T>(pub(crate) Source<T>);
 /// Where a pending value comes from.
 pub(crate) enum Source<T> {
     Now(T, Event),
-    Later(Arc<Shared<T>>),
+    Later(Taker<Delivered<T>, Receiver<T>>),
 }
 
 /// The duty to deliver a value. Dropping it delivers an INTERNAL error.
-pub struct Promise<T>(Option<Arc<Shared<T>>>);
+pub struct Promise<T>(Option<Giver<Delivered<T>, Receiver<T>>>);
 
-type Receiver<T> = Box<dyn FnOnce(Result<(T, Event)>) + Send>;
-
-/// Whichever of value and receiver comes first waits here for the other.
-pub(crate) struct Shared<T>(Mutex<Rendezvous<T>>);
-
-enum Rendezvous<T> {
-    Empty,
-    Value(Result<(T, Event)>),
-    Receiver(Receiver<T>),
-}
+type Delivered<T> = Result<(T, Event)>;
+type Receiver<T> = Box<dyn FnOnce(Delivered<T>) + Send>;
 
 /// A promise, and the value that it will deliver.
 #[must_use]
 pub fn promise<T>() -> (Promise<T>, Pending<T>) {
-    let shared = Arc::new(Shared(Mutex::new(Rendezvous::Empty)));
-    (Promise(Some(Arc::clone(&shared))), Pending(Source::Later(shared)))
+    let (giver, taker) = meeting();
+    (Promise(Some(giver)), Pending(Source::Later(taker)))
 }
 
 impl<T> From<T> for Pending<T> {
@@ -58,31 +50,16 @@ impl<T: Send + 'static> Pending<T> {
     pub(crate) fn receive(self, receiver: impl FnOnce(Result<(T, Event)>) + Send + 'static) {
         match self.0 {
             Source::Now(value, ready) => receiver(Ok((value, ready))),
-            Source::Later(shared) => {
-                let mut state = lock(&shared.0);
-                match std::mem::replace(&mut *state, Rendezvous::Empty) {
-                    Rendezvous::Value(value) => {
-                        drop(state);
+            Source::Later(taker) => match taker.try_take() {
+                Ok(Some(value)) => receiver(value),
+                // A promise is never dropped without a value.
+                Ok(None) => {}
+                Err(taker) => {
+                    if let Some((value, receiver)) = taker.leave(Box::new(receiver)) {
                         receiver(value);
                     }
-                    Rendezvous::Empty | Rendezvous::Receiver(_) => {
-                        *state = Rendezvous::Receiver(Box::new(receiver));
-                    }
                 }
-            }
-        }
-    }
-}
-
-impl<T> Shared<T> {
-    fn deliver(&self, value: Result<(T, Event)>) {
-        let mut state = lock(&self.0);
-        match std::mem::replace(&mut *state, Rendezvous::Empty) {
-            Rendezvous::Receiver(receiver) => {
-                drop(state);
-                receiver(value);
-            }
-            Rendezvous::Empty | Rendezvous::Value(_) => *state = Rendezvous::Value(value),
+            },
         }
     }
 }
@@ -104,16 +81,22 @@ impl<T> Promise<T> {
     }
 
     pub(crate) fn deliver(mut self, value: Result<(T, Event)>) {
-        if let Some(shared) = self.0.take() {
-            shared.deliver(value);
+        if let Some(giver) = self.0.take() {
+            give(giver, value);
         }
+    }
+}
+
+fn give<T>(giver: Giver<Delivered<T>, Receiver<T>>, value: Delivered<T>) {
+    if let Some((value, receiver)) = giver.give(value) {
+        receiver(value);
     }
 }
 
 impl<T> Drop for Promise<T> {
     fn drop(&mut self) {
-        if let Some(shared) = self.0.take() {
-            shared.deliver(Err(guard::lost("a promise was dropped before it was kept")));
+        if let Some(giver) = self.0.take() {
+            give(giver, Err(guard::lost("a promise was dropped before it was kept")));
         }
     }
 }

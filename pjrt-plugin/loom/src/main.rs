@@ -13,6 +13,9 @@ mod error;
 mod event;
 #[path = "../../src/launch.rs"]
 mod launch;
+#[allow(unsafe_code, reason = "the source is of the part of the crate that is unsafe")]
+#[path = "../../src/abi/meeting.rs"]
+mod meeting;
 #[path = "../../src/promise.rs"]
 mod promise;
 #[path = "../../src/storage.rs"]
@@ -22,6 +25,7 @@ mod models;
 
 /// In the place of `pjrt-plugin`'s module: the same names, of loom.
 mod sync {
+    pub(crate) use loom::cell::UnsafeCell;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, Ordering};
     pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -48,8 +52,10 @@ mod callbacks {
     }
 }
 
-/// In the place of `pjrt-plugin`'s module, which knows the panic behind something that is lost.
+/// In the place of `pjrt-plugin`'s module: `guard` knows the panic behind something that is lost.
 mod abi {
+    pub(crate) use crate::meeting;
+
     pub(crate) mod guard {
         use crate::error::Error;
 

@@ -1,5 +1,6 @@
 //! `PJRT_Buffer`: slots 58 to 68, 71 to 76.
 
+use std::ops::Deref;
 use std::ptr;
 use std::sync::Arc;
 
@@ -20,20 +21,34 @@ use crate::error::{Error, Result};
 use crate::shape::Shape;
 use crate::storage::BufferState;
 
-/// A buffer as the host sees it.
-pub(crate) struct BufferHandle<C: PjrtClient> {
+/// What a buffer is, whatever becomes of its data.
+pub(crate) struct Spec<C: PjrtClient> {
     pub(crate) client: Arc<ClientState<C>>,
     /// Its place among the client's devices.
     pub(crate) device: usize,
     /// Its place among the client's memories.
     pub(crate) memory: usize,
-    pub(crate) shape: Arc<Shape>,
+    pub(crate) shape: Shape,
+}
+
+/// All buffers that one output of a program gives on a device have the same, and share it.
+enum SpecOf<C: PjrtClient> {
+    Own(Spec<C>),
+    Output(Arc<Spec<C>>),
+}
+
+/// A buffer as the host sees it.
+pub(crate) struct BufferHandle<C: PjrtClient> {
+    spec: SpecOf<C>,
     pub(crate) state: BufferState<C::Buffer>,
 }
 
 impl<C: PjrtClient> Drop for BufferHandle<C> {
+    #[inline]
     fn drop(&mut self) {
-        self.client.holders.buffer_destroyed(self.memory, self.shape.host_size());
+        if let SpecOf::Own(spec) = &self.spec {
+            spec.client.holders.buffer_destroyed(spec.memory, spec.shape.host_size());
+        }
     }
 }
 
@@ -42,15 +57,36 @@ impl<C: PjrtClient> Handle for BufferHandle<C> {
     const KIND: &'static str = "PJRT_Buffer";
 }
 
+/// So that a buffer has the fields of what it is.
+impl<C: PjrtClient> Deref for BufferHandle<C> {
+    type Target = Spec<C>;
+
+    #[inline]
+    fn deref(&self) -> &Spec<C> {
+        match &self.spec {
+            SpecOf::Own(spec) => spec,
+            SpecOf::Output(spec) => spec,
+        }
+    }
+}
+
 impl<C: PjrtClient> BufferHandle<C> {
+    #[inline]
     pub(crate) fn new(
         client: Arc<ClientState<C>>,
         place: Place,
-        shape: Arc<Shape>,
+        shape: Shape,
         state: BufferState<C::Buffer>,
     ) -> Self {
         client.holders.buffer_made(place.memory, shape.host_size());
-        Self { client, device: place.device, memory: place.memory, shape, state }
+        let spec = Spec { client, device: place.device, memory: place.memory, shape };
+        Self { spec: SpecOf::Own(spec), state }
+    }
+
+    /// A buffer of an output.
+    #[inline]
+    pub(crate) fn of_output(spec: Arc<Spec<C>>, state: BufferState<C::Buffer>) -> Self {
+        Self { spec: SpecOf::Output(spec), state }
     }
 
     fn is_host_accessible(&self) -> bool {

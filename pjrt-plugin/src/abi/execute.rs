@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, Weak};
 use pjrt_sys::{PJRT_Buffer, PJRT_ExecuteContext, PJRT_ExecuteOptions};
 
 use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, shims, slice};
-use crate::abi::buffer::BufferHandle;
+use crate::abi::buffer::{BufferHandle, Spec};
 use crate::abi::event::event_to_raw;
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_callback::{Lease, read_callbacks};
 use crate::abi::loaded::LoadedHandle;
-use crate::abi::upload::Place;
+use crate::by_device::ByDevice;
 use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
@@ -19,7 +19,7 @@ use crate::event::Event;
 use crate::execution::{Execution, Inputs, Target};
 use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
-use crate::launch::{Finished, Launch, Outcome};
+use crate::launch::{Finished, Outcome, Unfilled};
 use crate::shape::Shape;
 use crate::storage::{BufferState, Claim, Held};
 use crate::sync::lock;
@@ -93,7 +93,7 @@ struct UnfinishedLaunch<B> {
     /// Places among the client's devices.
     devices: Box<[usize]>,
     /// Held by the execution until it finishes.
-    launch: Weak<Launch<B>>,
+    unfilled: Weak<Unfilled<B>>,
 }
 
 impl<B> Unfinished<B> {
@@ -101,31 +101,31 @@ impl<B> Unfinished<B> {
         Self(Mutex::default())
     }
 
-    fn add(&self, id: i32, devices: &[usize], launch: &Arc<Launch<B>>) {
+    fn add(&self, id: i32, devices: &[usize], unfilled: &Arc<Unfilled<B>>) {
         let mut all = lock(&self.0);
         // What has finished goes from the front, so that a launch costs the same however many there were.
-        while all.front().is_some_and(|first| first.launch.strong_count() == 0) {
+        while all.front().is_some_and(|first| first.unfilled.strong_count() == 0) {
             all.pop_front();
         }
-        all.push_back(UnfinishedLaunch { id, devices: devices.into(), launch: Arc::downgrade(launch) });
+        all.push_back(UnfinishedLaunch { id, devices: devices.into(), unfilled: Arc::downgrade(unfilled) });
     }
 
     /// Puts an error into the outputs of the earliest launch of this number on a device; whether there was one.
     pub(crate) fn poison(&self, id: i32, device: usize, error: &Error) -> bool {
-        let of_id: Vec<Arc<Launch<B>>> = lock(&self.0)
+        let of_id: Vec<Arc<Unfilled<B>>> = lock(&self.0)
             .iter()
             .filter(|launch| launch.id == id && launch.devices.contains(&device))
-            .filter_map(|launch| launch.launch.upgrade())
+            .filter_map(|launch| launch.unfilled.upgrade())
             .collect();
         // With no lock held, because this calls the host back.
-        of_id.iter().any(|launch| launch.poison(error.clone()))
+        of_id.iter().any(|unfilled| unfilled.poison(error.clone()))
     }
 }
 
 /// The devices of a launch: places among the client's, and ids.
 struct Targets<'a> {
     places: &'a [usize],
-    ids: Arc<[DeviceId]>,
+    ids: ByDevice<DeviceId>,
 }
 
 shims! {
@@ -150,7 +150,7 @@ shims! {
         let named = input!(args.execute_device);
         let place;
         let targets = if named.is_null() {
-            Targets { places: &loaded.devices, ids: Arc::clone(&loaded.device_ids) }
+            Targets { places: &loaded.devices, ids: loaded.device_ids.clone() }
         } else {
             place = [loaded.client.index_of_device(named)?];
             named_target(loaded, &place)?
@@ -213,8 +213,8 @@ shims! {
             None => loaded.client.explain(loaded.client.client.execute(&author, execution))?,
         }
         let outcome = launch.attach();
-        if let Outcome::Pending { .. } = &outcome {
-            loaded.client.unfinished.add(options.launch_id, targets.places, &launch);
+        if let Outcome::Pending { unfilled, .. } = &outcome {
+            loaded.client.unfinished.add(options.launch_id, targets.places, unfilled);
         }
         let ready = Writer { loaded, places: targets.places, lists: output_lists }.write(outcome);
         let over = lease.end_with(ready);
@@ -239,7 +239,7 @@ fn named_target<'a, C: PjrtClient>(loaded: &LoadedHandle<C>, place: &'a [usize; 
             loaded.device_ids
         )));
     }
-    Ok(Targets { places: place, ids: Arc::from([device.id()]) })
+    Ok(Targets { places: place, ids: ByDevice::one(device.id()) })
 }
 
 /// Checks one argument against its parameter and the device.
@@ -247,10 +247,10 @@ fn named_target<'a, C: PjrtClient>(loaded: &LoadedHandle<C>, place: &'a [usize; 
 fn check<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
     place: usize,
-    (index, parameter): (usize, &Arc<Shape>),
+    (index, parameter): (usize, &Shape),
     buffer: &BufferHandle<C>,
 ) -> Result<()> {
-    if !Arc::ptr_eq(&buffer.shape, parameter) && buffer.shape != *parameter {
+    if buffer.shape != *parameter {
         return Err(wrong_shape(index, parameter, &buffer.shape));
     }
     if !Arc::ptr_eq(&buffer.client, &loaded.client) {
@@ -358,10 +358,12 @@ impl<C: PjrtClient> Writer<'_, C> {
     fn write(&self, outcome: Outcome<C::Buffer>) -> Event {
         match outcome {
             Outcome::Finished(Finished { outputs: Ok(outputs), ready }) => {
-                for (device, outputs) in outputs.into_iter().enumerate() {
-                    for (index, output) in outputs.into_iter().enumerate() {
+                for ((place, list), outputs) in self.places.iter().zip(self.lists).zip(outputs) {
+                    let specs = self.loaded.outputs_on(*place);
+                    for ((index, spec), output) in specs.iter().enumerate().zip(outputs) {
                         let state = BufferState::allocated(Arc::new(output), ready.clone());
-                        self.put(device, index, state);
+                        // SAFETY: the list is the host's for this device, and the index that of an output.
+                        unsafe { put(*list, index, spec, state) };
                     }
                 }
                 ready
@@ -372,7 +374,7 @@ impl<C: PjrtClient> Writer<'_, C> {
                 self.each(|| BufferState::new(Claim::Failed(error.clone()), failed.clone(), failed.clone()));
                 failed
             }
-            Outcome::Pending { slots, allocated, ready } => {
+            Outcome::Pending { slots, allocated, ready, .. } => {
                 let mut slots = slots.into_iter();
                 self.each(|| {
                     // There is a slot for every output; without one the buffer could only be in error.
@@ -388,25 +390,28 @@ impl<C: PjrtClient> Writer<'_, C> {
     }
 
     fn each(&self, mut state: impl FnMut() -> BufferState<C::Buffer>) {
-        for device in 0..self.places.len() {
-            for index in 0..self.loaded.executable.outputs.shapes.len() {
-                self.put(device, index, state());
+        for (place, list) in self.places.iter().zip(self.lists) {
+            for (index, spec) in self.loaded.outputs_on(*place).iter().enumerate() {
+                // SAFETY: the list is the host's for this device, and the index that of an output.
+                unsafe { put(*list, index, spec, state()) };
             }
         }
     }
+}
 
-    #[inline]
-    fn put(&self, device: usize, index: usize, state: BufferState<C::Buffer>) {
-        let (client, outputs) = (&self.loaded.client, &self.loaded.executable.outputs);
-        let place = self.places[device];
-        // The memory was looked up on the first device when the program was loaded; devices of one program are alike.
-        let memory = client
-            .memory_of(place, outputs.memory_kinds[index].as_deref())
-            .unwrap_or(client.devices[place].memory_indices[0]);
-        let (shape, place) = (Arc::clone(&outputs.shapes[index]), Place { device: place, memory });
-        let buffer = handle::into_raw(BufferHandle::new(Arc::clone(client), place, shape, state));
-        // SAFETY: the host's list for this device has room for as many buffers as the program has outputs, and `Launch::check`
-        // lets no more come.
-        unsafe { self.lists[device].add(index).write(buffer) };
-    }
+/// Makes the host's buffer of an output.
+///
+/// # Safety
+///
+/// `list` has room for as many buffers as the program has outputs, of which `index` is one.
+#[inline]
+unsafe fn put<C: PjrtClient>(
+    list: *mut *mut PJRT_Buffer,
+    index: usize,
+    spec: &Arc<Spec<C>>,
+    state: BufferState<C::Buffer>,
+) {
+    let buffer = handle::into_raw(BufferHandle::of_output(Arc::clone(spec), state));
+    // SAFETY: this function's contract.
+    unsafe { list.add(index).write(buffer) };
 }

@@ -1,17 +1,19 @@
 //! Compiling and loading: slots 20, 50 to 54, 56, 89, 117, 129 and 130.
 
 use std::ptr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use pjrt_sys::{PJRT_Device, PJRT_LoadedExecutable, PJRT_LogicalDeviceIds, PJRT_Program};
 use prost::Message;
 
 use crate::abi::args::{View, bytes, fields_of, handle, input, null, output, output_slice, shims, text};
+use crate::abi::buffer::Spec;
 use crate::abi::client_state::ClientState;
 use crate::abi::executable::ExecutableState;
 use crate::abi::handle::{self, Handle};
 use crate::abi::pinned::{delete_serialized, serialized};
 use crate::abi::topology::TopologyHandle;
+use crate::by_device::ByDevice;
 use crate::client::{CompileRequest, DeserializeRequest, PjrtClient};
 use crate::compile_options::CompileOptions;
 use crate::device::DeviceId;
@@ -19,6 +21,7 @@ use crate::device_assignment::DeviceAssignment;
 use crate::error::{Error, Result};
 use crate::program::{Program, ProgramFormat};
 use crate::serialized::SerializedExecutable;
+use crate::shape::Shape;
 use crate::sync::lock;
 use crate::topology::Topology;
 
@@ -33,9 +36,11 @@ pub(crate) struct LoadedHandle<C: PjrtClient> {
     pub(crate) portable: bool,
     /// Those devices of the assignment that this process drives: places among the client's, ids, handles, logical ids.
     pub(crate) devices: Vec<usize>,
-    pub(crate) device_ids: Arc<[DeviceId]>,
+    pub(crate) device_ids: ByDevice<DeviceId>,
     device_pointers: Vec<*mut PJRT_Device>,
     logical_ids: Vec<PJRT_LogicalDeviceIds>,
+    /// What the buffers of its outputs are, for each of the client's devices that it has run on.
+    outputs: Box<[OnceLock<Arc<[Arc<Spec<C>>]>>]>,
 }
 
 // SAFETY: the pointers are handles of the client, which `client` keeps alive; the rest is `Send` and `Sync`.
@@ -52,6 +57,26 @@ impl<C: PjrtClient> LoadedHandle<C> {
     /// What the author made; an error once it is deleted.
     pub(crate) fn author(&self) -> Result<Arc<C::Loaded>> {
         lock(&self.loaded).clone().ok_or_else(|| Error::invalid_argument("the executable has been deleted"))
+    }
+
+    /// What the buffers of its outputs are on a device.
+    #[inline]
+    pub(crate) fn outputs_on(&self, device: usize) -> &[Arc<Spec<C>>] {
+        self.outputs[device].get_or_init(|| self.new_outputs(device))
+    }
+
+    #[cold]
+    fn new_outputs(&self, device: usize) -> Arc<[Arc<Spec<C>>]> {
+        let outputs = &self.executable.outputs;
+        let spec = |(shape, kind): (&Shape, &Option<String>)| {
+            // The memory was looked up on the first device when the program was loaded; devices of one program are alike.
+            let memory = self.client.memory_of(device, kind.as_deref());
+            let memory = memory.unwrap_or_else(|_| self.client.devices[device].memory_indices[0]);
+            Arc::new(Spec { client: Arc::clone(&self.client), device, memory, shape: shape.clone() })
+        };
+        let specs = outputs.shapes.iter().zip(&outputs.memory_kinds).map(spec).collect();
+        self.client.holders.watch(&self.executable, &specs);
+        specs
     }
 
     fn load(
@@ -89,7 +114,6 @@ impl<C: PjrtClient> LoadedHandle<C> {
             client.memory_of(devices[0], kind.as_deref())?;
         }
         let loaded = client.explain(client.client.load(&executable.executable, &assignment))?;
-        client.holders.loaded(&executable);
         let logical = |index: &usize| {
             let (replica, partition) = assignment.logical_id(client.devices[*index].id()).unwrap_or_default();
             PJRT_LogicalDeviceIds { replica: replica as i32, partition: partition as i32 }
@@ -101,6 +125,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
             device_ids: devices.iter().map(|index| client.devices[*index].id()).collect(),
             device_pointers: devices.iter().map(|index| client.device_pointer(*index)).collect(),
             logical_ids: devices.iter().map(logical).collect(),
+            outputs: client.devices.iter().map(|_| OnceLock::new()).collect(),
             devices,
             executable,
             assignment,

@@ -3,7 +3,7 @@
 //! One file per kind of object, with a generic `extern "C"` function per slot of the table; `table` puts them together.
 //! Around them: `guard` stops panics, `args` reads and writes structs of the host's version, `handle` follows the host's
 //! pointers, `host_callback` calls the host's functions, `pinned` keeps strings and arrays where the host can read them,
-//! `observe` writes traces and lists of leaks, `holders` says who holds memory, `exit` tells clients of the process's end.
+//! `meeting` hands a value from one thread to another, `observe` writes traces and lists of leaks, `holders` says who holds memory, `exit` tells clients of the process's end.
 
 #![allow(unsafe_code, reason = "the C interface is spoken here")]
 #![allow(non_upper_case_globals, reason = "the C names stand, also in patterns")]
@@ -32,6 +32,7 @@ pub(crate) mod host_memory;
 pub(crate) mod kv;
 pub(crate) mod layout;
 pub(crate) mod loaded;
+pub(crate) mod meeting;
 pub(crate) mod memory;
 pub(crate) mod observe;
 pub(crate) mod pinned;
