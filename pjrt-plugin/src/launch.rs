@@ -1,6 +1,9 @@
 //! A launch, where an execution and the buffers of its outputs meet.
 
-use crate::abi::meeting::{Giver, Taker, meeting};
+use std::marker::PhantomData;
+
+use crate::abi::guard;
+use crate::abi::meeting::{Errand, Giver, Taker, meeting};
 use crate::by_device::ByDevice;
 use crate::error::{Error, Result};
 use crate::event::{Event, EventSource};
@@ -10,19 +13,34 @@ use crate::sync::{Arc, Mutex, lock};
 /// What an author gives: by device and output.
 pub(crate) type Outputs<B> = ByDevice<Vec<B>>;
 
-/// The execution's end of a launch. The execution may finish before the host's buffers are made (then they are made ready, with
+/// What an execution has until it finishes. It may finish before the host's buffers are made (then they are made ready, with
 /// nothing to wait for) or after (then it fills them).
-pub(crate) struct Running<B> {
-    meeting: Giver<Finished<B>, Arc<Unfilled<B>>>,
+pub(crate) struct Running<J, B> {
+    pub(crate) job: J,
     num_devices: usize,
     num_outputs: usize,
+    outputs: PhantomData<fn(B)>,
 }
 
-/// The host's end of a launch.
-pub(crate) struct Launch<B> {
-    meeting: Taker<Finished<B>, Arc<Unfilled<B>>>,
-    num_slots: usize,
+impl<J, B> Errand for Running<J, B> {
+    type Value = Finished<B>;
+    type Left = Arc<Unfilled<B>>;
+
+    fn lost() -> Finished<B> {
+        let error = guard::lost("the plugin dropped an execution before it was finished");
+        Finished { outputs: Err(error), ready: Event::ready() }
+    }
+
+    fn meet(finished: Finished<B>, unfilled: Arc<Unfilled<B>>) {
+        unfilled.fill(finished);
+    }
 }
+
+/// The execution's end of a launch.
+pub(crate) type Launched<J, B> = Giver<Running<J, B>>;
+
+/// The host's end of a launch.
+pub(crate) struct Launch<J, B>(Taker<Running<J, B>>);
 
 /// What an execution ended with: outputs whose data is there once the event is complete, or an error.
 pub(crate) struct Finished<B> {
@@ -52,57 +70,57 @@ struct Slots<B> {
 }
 
 /// The two ends of a launch.
+#[inline(always)]
+pub(crate) fn launch<J, B>(
+    job: impl FnOnce() -> J,
+    num_devices: usize,
+    num_outputs: usize,
+) -> (Launched<J, B>, Launch<J, B>) {
+    let (launched, launch) =
+        meeting(|| Running { job: job(), num_devices, num_outputs, outputs: PhantomData });
+    (launched, Launch(launch))
+}
+
+impl<J, B> Launch<J, B> {
+    /// What the execution has ended with, if it has. To be asked when the author's `execute` has returned.
+    ///
+    /// # Errors
+    ///
+    /// The launch, if the execution goes on.
+    #[inline]
+    pub(crate) fn finished(self) -> Result<Finished<B>, Self> {
+        self.0.try_take().map_err(Self)
+    }
+
+    /// Makes places that the execution will fill; it may finish before after all.
+    #[cold]
+    pub(crate) fn attach(self, num_slots: usize) -> Outcome<B> {
+        let slots: Vec<_> = (0..num_slots).map(|_| Slot::new()).collect();
+        let (allocated_source, allocated) = Event::pending();
+        let (ready_source, ready) = Event::pending();
+        let unfilled = Slots { slots: slots.clone(), allocated: allocated_source, ready: ready_source };
+        let unfilled = Arc::new(Unfilled(Mutex::new(Some(unfilled))));
+        match self.0.leave(Arc::clone(&unfilled)) {
+            None => Outcome::Pending { slots, allocated, ready, unfilled },
+            Some((finished, _)) => Outcome::Finished(finished),
+        }
+    }
+}
+
+/// The execution has finished: fills the buffers, or leaves what it gives to them.
 #[inline]
-pub(crate) fn launch<B>(num_devices: usize, num_outputs: usize) -> (Running<B>, Launch<B>) {
-    let (giver, taker) = meeting();
-    (
-        Running { meeting: giver, num_devices, num_outputs },
-        Launch { meeting: taker, num_slots: num_devices * num_outputs },
-    )
+pub(crate) fn finish<J, B>(launched: Launched<J, B>, outputs: Result<Outputs<B>>, ready: Event) {
+    let wrong = outputs.as_ref().ok().and_then(|outputs| launched.check(outputs));
+    launched.give(Finished { outputs: wrong.map_or(outputs, Err), ready });
 }
 
-impl<B> Launch<B> {
-    /// Says how to make the host's buffers. To be called when the author's `execute` has returned.
+impl<J, B> Running<J, B> {
+    /// What is wrong with the number of outputs.
     #[inline]
-    pub(crate) fn attach(self) -> Outcome<B> {
-        match self.meeting.try_take() {
-            Ok(finished) => Outcome::Finished(finished.unwrap_or_else(Finished::never)),
-            Err(meeting) => wait(meeting, self.num_slots),
-        }
-    }
-}
-
-/// Makes the places that the execution fills; it may come first after all.
-#[cold]
-fn wait<B>(meeting: Taker<Finished<B>, Arc<Unfilled<B>>>, num_slots: usize) -> Outcome<B> {
-    let slots: Vec<_> = (0..num_slots).map(|_| Slot::new()).collect();
-    let (allocated_source, allocated) = Event::pending();
-    let (ready_source, ready) = Event::pending();
-    let unfilled = Slots { slots: slots.clone(), allocated: allocated_source, ready: ready_source };
-    let unfilled = Arc::new(Unfilled(Mutex::new(Some(unfilled))));
-    match meeting.leave(Arc::clone(&unfilled)) {
-        None => Outcome::Pending { slots, allocated, ready, unfilled },
-        Some((finished, _)) => Outcome::Finished(finished),
-    }
-}
-
-impl<B> Running<B> {
-    /// The execution has finished: fills the buffers, or leaves what it gives to them.
-    #[inline]
-    pub(crate) fn finish(self, outputs: Result<Outputs<B>>, ready: Event) {
-        let outputs = outputs.and_then(|outputs| self.check(outputs));
-        if let Some((finished, unfilled)) = self.meeting.give(Finished { outputs, ready }) {
-            unfilled.fill(finished);
-        }
-    }
-
-    #[inline]
-    fn check(&self, outputs: Outputs<B>) -> Result<Outputs<B>> {
-        if outputs.len() == self.num_devices && outputs.iter().all(|device| device.len() == self.num_outputs)
-        {
-            return Ok(outputs);
-        }
-        Err(self.wrong_number(&outputs))
+    fn check(&self, outputs: &Outputs<B>) -> Option<Error> {
+        let right = outputs.len() == self.num_devices
+            && outputs.iter().all(|device| device.len() == self.num_outputs);
+        if right { None } else { Some(self.wrong_number(outputs)) }
     }
 
     #[cold]
@@ -113,13 +131,6 @@ impl<B> Running<B> {
             self.num_devices,
             outputs.iter().map(Vec::len).collect::<ByDevice<_>>()
         ))
-    }
-}
-
-impl<B> Finished<B> {
-    /// The end of an execution that was given up without one, which none is.
-    fn never() -> Self {
-        Self { outputs: Err(Error::internal("an execution has no end")), ready: Event::ready() }
     }
 }
 

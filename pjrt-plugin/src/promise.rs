@@ -1,9 +1,10 @@
 //! Values now or later.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use crate::abi::guard;
-use crate::abi::meeting::{Giver, Taker, meeting};
+use crate::abi::meeting::{Errand, Giver, Taker, meeting};
 use crate::error::{Error, Result};
 use crate::event::Event;
 
@@ -15,20 +16,35 @@ pub struct Pending<T>(pub(crate) Source<T>);
 /// Where a pending value comes from.
 pub(crate) enum Source<T> {
     Now(T, Event),
-    Later(Taker<Delivered<T>, Receiver<T>>),
+    Later(Taker<Delivery<T>>),
 }
 
 /// The duty to deliver a value. Dropping it delivers an INTERNAL error.
-pub struct Promise<T>(Option<Giver<Delivered<T>, Receiver<T>>>);
+pub struct Promise<T>(Giver<Delivery<T>>);
 
 type Delivered<T> = Result<(T, Event)>;
-type Receiver<T> = Box<dyn FnOnce(Delivered<T>) + Send>;
+
+/// Whichever of value and receiver comes first waits for the other.
+pub(crate) struct Delivery<T>(PhantomData<T>);
+
+impl<T> Errand for Delivery<T> {
+    type Value = Delivered<T>;
+    type Left = Box<dyn FnOnce(Delivered<T>) + Send>;
+
+    fn lost() -> Delivered<T> {
+        Err(guard::lost("a promise was dropped before it was kept"))
+    }
+
+    fn meet(value: Delivered<T>, receiver: Self::Left) {
+        receiver(value);
+    }
+}
 
 /// A promise, and the value that it will deliver.
 #[must_use]
 pub fn promise<T>() -> (Promise<T>, Pending<T>) {
-    let (giver, taker) = meeting();
-    (Promise(Some(giver)), Pending(Source::Later(taker)))
+    let (giver, taker) = meeting(|| Delivery(PhantomData));
+    (Promise(giver), Pending(Source::Later(taker)))
 }
 
 impl<T> From<T> for Pending<T> {
@@ -51,9 +67,7 @@ impl<T: Send + 'static> Pending<T> {
         match self.0 {
             Source::Now(value, ready) => receiver(Ok((value, ready))),
             Source::Later(taker) => match taker.try_take() {
-                Ok(Some(value)) => receiver(value),
-                // A promise is never dropped without a value.
-                Ok(None) => {}
+                Ok(value) => receiver(value),
                 Err(taker) => {
                     if let Some((value, receiver)) = taker.leave(Box::new(receiver)) {
                         receiver(value);
@@ -80,24 +94,8 @@ impl<T> Promise<T> {
         self.deliver(Err(error));
     }
 
-    pub(crate) fn deliver(mut self, value: Result<(T, Event)>) {
-        if let Some(giver) = self.0.take() {
-            give(giver, value);
-        }
-    }
-}
-
-fn give<T>(giver: Giver<Delivered<T>, Receiver<T>>, value: Delivered<T>) {
-    if let Some((value, receiver)) = giver.give(value) {
-        receiver(value);
-    }
-}
-
-impl<T> Drop for Promise<T> {
-    fn drop(&mut self) {
-        if let Some(giver) = self.0.take() {
-            give(giver, Err(guard::lost("a promise was dropped before it was kept")));
-        }
+    pub(crate) fn deliver(self, value: Result<(T, Event)>) {
+        self.0.give(value);
     }
 }
 

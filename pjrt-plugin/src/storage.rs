@@ -104,6 +104,7 @@ pub(crate) struct Held<B> {
 }
 
 impl<B> BufferState<B> {
+    #[inline(always)]
     pub(crate) fn new(claim: Claim<B>, allocated: Event, ready: Event) -> Self {
         Self {
             content: Mutex::new(Content { claim: Ok(claim), external: 0, pinned: None }),
@@ -123,6 +124,7 @@ impl<B> BufferState<B> {
     }
 
     /// A buffer of what an author gave.
+    #[inline(always)]
     pub(crate) fn from_pending(pending: Pending<B>) -> Self
     where
         B: Send + Sync + 'static,
@@ -138,6 +140,7 @@ impl<B> BufferState<B> {
     }
 
     /// A buffer whose storage exists and whose data is there once the event is complete.
+    #[inline(always)]
     pub(crate) fn allocated(storage: Arc<B>, ready: Event) -> Self {
         Self::new(Claim::Storage(storage), Event::ready(), ready)
     }

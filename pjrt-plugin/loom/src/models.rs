@@ -7,7 +7,7 @@ use loom::thread;
 use crate::by_device::ByDevice;
 use crate::error::{Error, ErrorCode};
 use crate::event::Event;
-use crate::launch::{Outcome, launch};
+use crate::launch::{Launch, Outcome, finish, launch};
 use crate::promise::promise;
 use crate::storage::{BufferState, Claim};
 
@@ -193,6 +193,13 @@ fn storage_reaches_waiters() {
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
 }
 
+fn attach(launch: Launch<(), Storage>) -> Outcome<Storage> {
+    match launch.finished() {
+        Ok(finished) => Outcome::Finished(finished),
+        Err(launch) => launch.attach(1),
+    }
+}
+
 /// What the host's buffer of a launch with one output ends with.
 fn end(outcome: Outcome<Storage>) -> Result<(), ErrorCode> {
     let claim = match outcome {
@@ -215,17 +222,17 @@ fn end(outcome: Outcome<Storage>) -> Result<(), ErrorCode> {
 
 fn outputs_reach_buffers() {
     let (storage, dropped) = storage();
-    let (running, launch) = launch(1, 1);
-    let finishing = thread::spawn(move || running.finish(Ok(ByDevice::one(vec![storage])), Event::ready()));
-    assert_eq!(end(launch.attach()), Ok(()));
+    let (running, launch) = launch(|| (), 1, 1);
+    let finishing = thread::spawn(move || finish(running, Ok(ByDevice::one(vec![storage])), Event::ready()));
+    assert_eq!(end(attach(launch)), Ok(()));
     finishing.join().unwrap();
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
 }
 
 fn launch_is_given_up() {
     let (storage, dropped) = storage();
-    let (running, launch) = launch(1, 1);
-    let finishing = thread::spawn(move || running.finish(Ok(ByDevice::one(vec![storage])), Event::ready()));
+    let (running, launch) = launch(|| (), 1, 1);
+    let finishing = thread::spawn(move || finish(running, Ok(ByDevice::one(vec![storage])), Event::ready()));
     drop(launch);
     finishing.join().unwrap();
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
@@ -233,9 +240,9 @@ fn launch_is_given_up() {
 
 fn poison_or_outputs() {
     let (storage, dropped) = storage();
-    let (running, launch) = launch(1, 1);
-    let finishing = thread::spawn(move || running.finish(Ok(ByDevice::one(vec![storage])), Event::ready()));
-    let outcome = launch.attach();
+    let (running, launch) = launch(|| (), 1, 1);
+    let finishing = thread::spawn(move || finish(running, Ok(ByDevice::one(vec![storage])), Event::ready()));
+    let outcome = attach(launch);
     let poisoning = match &outcome {
         Outcome::Finished(_) => None,
         Outcome::Pending { unfilled, .. } => {

@@ -200,7 +200,7 @@ pub(crate) use {bytes, fields_of, handle, input, output, output_slice, output_st
 /// # Safety
 ///
 /// `pointer` is null or the start of `len` elements that can be read for `'a`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn borrowed_slice<'a, T>(pointer: *const T, len: usize, name: &str) -> Result<&'a [T]> {
     if len == 0 {
         return Ok(&[]);
@@ -209,13 +209,19 @@ pub(crate) unsafe fn borrowed_slice<'a, T>(pointer: *const T, len: usize, name: 
         return Err(null(name));
     }
     if len > isize::MAX as usize / size_of::<T>().max(1) || !pointer.is_aligned() {
-        return Err(Error::invalid_argument(format!("'{name}' is no array of {len} elements")));
+        return Err(no_array(name, len));
     }
     // SAFETY: the pointer is not null, aligned, and the caller's contract makes the elements readable.
     Ok(unsafe { from_raw_parts(pointer, len) })
 }
 
+#[cold]
+fn no_array(name: &str, len: usize) -> Error {
+    Error::invalid_argument(format!("'{name}' is no array of {len} elements"))
+}
+
 /// The error for a pointer that may not be null.
+#[cold]
 pub(crate) fn null(name: &str) -> Error {
     Error::invalid_argument(format!("'{name}' is null"))
 }

@@ -71,7 +71,7 @@ impl<C: PjrtClient> Deref for BufferHandle<C> {
 }
 
 impl<C: PjrtClient> BufferHandle<C> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(
         client: Arc<ClientState<C>>,
         place: Place,
@@ -84,7 +84,7 @@ impl<C: PjrtClient> BufferHandle<C> {
     }
 
     /// A buffer of an output.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of_output(spec: Arc<Spec<C>>, state: BufferState<C::Buffer>) -> Self {
         Self { spec: SpecOf::Output(spec), state }
     }

@@ -16,10 +16,10 @@ use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::execution::{Execution, Inputs, Target};
+use crate::execution::{Execution, Inputs, Job, Target};
 use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
-use crate::launch::{Finished, Outcome, Unfilled};
+use crate::launch::{Finished, Launch, Outcome, Unfilled};
 use crate::shape::Shape;
 use crate::storage::{BufferState, Claim, Held};
 use crate::sync::lock;
@@ -212,11 +212,11 @@ shims! {
             Some(error) => execution.fail(error),
             None => loaded.client.explain(loaded.client.client.execute(&author, execution))?,
         }
-        let outcome = launch.attach();
-        if let Outcome::Pending { unfilled, .. } = &outcome {
-            loaded.client.unfinished.add(options.launch_id, targets.places, unfilled);
-        }
-        let ready = Writer { loaded, places: targets.places, lists: output_lists }.write(outcome);
+        let writer = Writer { loaded, places: targets.places, lists: output_lists };
+        let ready = match launch.finished() {
+            Ok(finished) => writer.write(finished),
+            Err(launch) => writer.write_later(launch, options.launch_id),
+        };
         let over = lease.end_with(ready);
         let events = input!(args.device_complete_events);
         if !events.is_null() {
@@ -355,26 +355,40 @@ struct Writer<'a, C: PjrtClient> {
 impl<C: PjrtClient> Writer<'_, C> {
     /// Writes a buffer for every output, and gives the event that all of them wait for.
     #[inline]
-    fn write(&self, outcome: Outcome<C::Buffer>) -> Event {
-        match outcome {
-            Outcome::Finished(Finished { outputs: Ok(outputs), ready }) => {
-                for ((place, list), outputs) in self.places.iter().zip(self.lists).zip(outputs) {
-                    let specs = self.loaded.outputs_on(*place);
-                    for ((index, spec), output) in specs.iter().enumerate().zip(outputs) {
-                        let state = BufferState::allocated(Arc::new(output), ready.clone());
-                        // SAFETY: the list is the host's for this device, and the index that of an output.
-                        unsafe { put(*list, index, spec, state) };
-                    }
-                }
-                ready
+    fn write(&self, Finished { outputs, ready }: Finished<C::Buffer>) -> Event {
+        let outputs = match outputs {
+            Ok(outputs) => outputs,
+            Err(error) => return self.fail(error),
+        };
+        outputs.for_each(|device, outputs| {
+            let (Some(place), Some(list)) = (self.places.get(device), self.lists.get(device)) else { return };
+            let mut specs = self.loaded.outputs_on(*place).iter();
+            for (index, output) in outputs.into_iter().enumerate() {
+                let Some(spec) = specs.next() else { return };
+                let storage = Arc::new(output);
+                // SAFETY: the list is the host's for this device, and the index that of an output.
+                unsafe { put(*list, index, spec, || BufferState::allocated(storage, ready.clone())) };
             }
-            Outcome::Finished(Finished { outputs: Err(error), .. }) => {
-                let error = self.loaded.client.explain::<()>(Err(error.clone())).err().unwrap_or(error);
-                let failed = Event::failed(error.clone());
-                self.each(|| BufferState::new(Claim::Failed(error.clone()), failed.clone(), failed.clone()));
-                failed
-            }
-            Outcome::Pending { slots, allocated, ready, .. } => {
+        });
+        ready
+    }
+
+    #[cold]
+    fn fail(&self, error: Error) -> Event {
+        let error = self.loaded.client.explain::<()>(Err(error.clone())).err().unwrap_or(error);
+        let failed = Event::failed(error.clone());
+        self.each(|| BufferState::new(Claim::Failed(error.clone()), failed.clone(), failed.clone()));
+        failed
+    }
+
+    /// As [`write`](Self::write), for an execution that goes on.
+    #[cold]
+    fn write_later(&self, launch: Launch<Job<C::Buffer>, C::Buffer>, launch_id: i32) -> Event {
+        let num_slots = self.places.len() * self.loaded.executable.outputs.shapes.len();
+        match launch.attach(num_slots) {
+            Outcome::Finished(finished) => self.write(finished),
+            Outcome::Pending { slots, allocated, ready, unfilled } => {
+                self.loaded.client.unfinished.add(launch_id, self.places, &unfilled);
                 let mut slots = slots.into_iter();
                 self.each(|| {
                     // There is a slot for every output; without one the buffer could only be in error.
@@ -393,7 +407,7 @@ impl<C: PjrtClient> Writer<'_, C> {
         for (place, list) in self.places.iter().zip(self.lists) {
             for (index, spec) in self.loaded.outputs_on(*place).iter().enumerate() {
                 // SAFETY: the list is the host's for this device, and the index that of an output.
-                unsafe { put(*list, index, spec, state()) };
+                unsafe { put(*list, index, spec, &mut state) };
             }
         }
     }
@@ -404,14 +418,14 @@ impl<C: PjrtClient> Writer<'_, C> {
 /// # Safety
 ///
 /// `list` has room for as many buffers as the program has outputs, of which `index` is one.
-#[inline]
+#[inline(always)]
 unsafe fn put<C: PjrtClient>(
     list: *mut *mut PJRT_Buffer,
     index: usize,
     spec: &Arc<Spec<C>>,
-    state: BufferState<C::Buffer>,
+    state: impl FnOnce() -> BufferState<C::Buffer>,
 ) {
-    let buffer = handle::into_raw(BufferHandle::of_output(Arc::clone(spec), state));
+    let buffer = handle::make_raw(|| BufferHandle::of_output(Arc::clone(spec), state()));
     // SAFETY: this function's contract.
     unsafe { list.add(index).write(buffer) };
 }

@@ -36,7 +36,13 @@ pub(crate) unsafe fn borrow<'a, H: Handle>(pointer: *const H::Opaque, name: &str
 /// Hands an object to the host.
 #[inline]
 pub(crate) fn into_raw<H: Handle>(object: H) -> *mut H::Opaque {
-    let pointer = Box::into_raw(Box::new(object)).cast();
+    make_raw(|| object)
+}
+
+/// Hands an object to the host that is made where it will be. To make it first and move it there costs more than the rest.
+#[inline(always)]
+pub(crate) fn make_raw<H: Handle>(make: impl FnOnce() -> H) -> *mut H::Opaque {
+    let pointer = Box::into_raw(Box::write(Box::new_uninit(), make())).cast();
     registry::add::<H>(pointer);
     observe::handle_made(pointer.addr(), H::KIND);
     pointer

@@ -92,16 +92,19 @@ unsafe fn device_layout(layout: *const PJRT_Buffer_MemoryLayout, rank: usize) ->
 }
 
 /// Hands a new buffer to the host.
+#[inline(always)]
 pub(crate) fn buffer_to_raw<C: PjrtClient>(
     client: &ClientState<C>,
     place: Place,
     shape: Shape,
     state: BufferState<C::Buffer>,
 ) -> Result<*mut pjrt_sys::PJRT_Buffer> {
-    Ok(handle::into_raw(BufferHandle::new(client.share()?, place, shape, state)))
+    let client = client.share()?;
+    Ok(handle::make_raw(|| BufferHandle::new(client, place, shape, state)))
 }
 
 /// Uploads an array and hands the buffer to the host.
+#[inline]
 fn upload<C: PjrtClient>(
     client: &ClientState<C>,
     data: HostBuffer,
