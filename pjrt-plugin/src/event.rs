@@ -125,6 +125,7 @@ impl State {
 impl Event {
     /// An event that is pending until its source is completed.
     #[must_use]
+    #[inline]
     pub fn pending() -> (EventSource, Self) {
         let state = State::new(PENDING, None);
         (EventSource(Some(Arc::clone(&state))), Self(Some(state)))
@@ -274,6 +275,7 @@ impl fmt::Debug for Event {
 impl EventSource {
     /// Completes the event. Its callbacks run on this thread: before this returns, except deep inside of the callback of
     /// another event.
+    #[inline]
     pub fn complete(mut self, outcome: Result<()>) {
         if let Some(state) = self.0.take() {
             state.complete(outcome);

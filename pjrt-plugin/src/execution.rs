@@ -74,6 +74,7 @@ impl<B> Inputs<B> {
         Ok(())
     }
 
+    #[inline(always)]
     fn take(&mut self) -> Self {
         std::mem::replace(self, Self::Ready(Vec::new()))
     }
@@ -93,7 +94,7 @@ impl<B> Inputs<B> {
     }
 
     /// Those that have storage. By the time that this is called, all have.
-    #[inline]
+    #[inline(always)]
     fn into_inputs(self) -> Vec<Input<B>> {
         let input = |held: Held<B>| Some(Input { storage: held.claim.redeem().ok()?, donated: held.donated });
         match self {
@@ -284,7 +285,7 @@ impl<C: PjrtClient> Execution<C> {
 }
 
 /// Deals elements out to devices, the same number to each.
-#[inline]
+#[inline(always)]
 fn deal<T>(elements: Vec<T>, num_devices: usize) -> ByDevice<Vec<T>> {
     if num_devices == 1 {
         return ByDevice::one(elements);
@@ -339,7 +340,7 @@ impl<C: PjrtClient> ReadyExecution<C> {
 
     /// The inputs, by device and argument; a second call gives none.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn take_inputs(&mut self) -> ByDevice<Vec<Input<C::Buffer>>> {
         let job = &mut self.0.0.job;
         deal(job.inputs.take().into_inputs(), job.target.devices.len())
@@ -348,7 +349,7 @@ impl<C: PjrtClient> ReadyExecution<C> {
     /// The outputs, by device and output, with their data.
     ///
     /// If their number is wrong, all outputs get an INTERNAL error.
-    #[inline]
+    #[inline(always)]
     pub fn complete(mut self, outputs: ByDevice<Vec<C::Buffer>>) {
         // The inputs of a device that orders its work itself can turn out to be in error only now.
         let pending = std::mem::take(&mut self.0.0.job.pending);

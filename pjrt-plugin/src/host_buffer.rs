@@ -34,7 +34,7 @@ enum Bytes {
 
 impl HostBuffer {
     /// `bytes` spans exactly the array: `strided`'s extent, or the dense size.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lent(
         bytes: HostBytes,
         shape: Shape,

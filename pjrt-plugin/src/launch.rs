@@ -87,7 +87,7 @@ impl<J, B> Launch<J, B> {
     /// # Errors
     ///
     /// The launch, if the execution goes on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finished(self) -> Result<Finished<B>, Self> {
         self.0.try_take().map_err(Self)
     }
@@ -108,7 +108,7 @@ impl<J, B> Launch<J, B> {
 }
 
 /// The execution has finished: fills the buffers, or leaves what it gives to them.
-#[inline]
+#[inline(always)]
 pub(crate) fn finish<J, B>(launched: Launched<J, B>, outputs: Result<Outputs<B>>, ready: Event) {
     let wrong = outputs.as_ref().ok().and_then(|outputs| launched.check(outputs));
     launched.give(Finished { outputs: wrong.map_or(outputs, Err), ready });
@@ -116,7 +116,7 @@ pub(crate) fn finish<J, B>(launched: Launched<J, B>, outputs: Result<Outputs<B>>
 
 impl<J, B> Running<J, B> {
     /// What is wrong with the number of outputs.
-    #[inline]
+    #[inline(always)]
     fn check(&self, outputs: &Outputs<B>) -> Option<Error> {
         let right = outputs.len() == self.num_devices
             && outputs.iter().all(|device| device.len() == self.num_outputs);

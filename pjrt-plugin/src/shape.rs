@@ -51,11 +51,12 @@ impl Eq for Dims {}
 
 impl Shape {
     /// Refuses dimensions that no array can have.
+    #[inline(always)]
     pub(crate) fn new(element_type: ElementType, dims: &[i64]) -> Result<Self> {
         let size = dense_size(dims, element_type.byte_size())?;
         let dims = if dims.len() <= FEW {
-            let mut few = [0; FEW];
-            few[..dims.len()].copy_from_slice(dims);
+            // One by one, so that they can stay in registers.
+            let few = std::array::from_fn(|index| dims.get(index).copied().unwrap_or(0));
             Dims::Few { dims: few, rank: dims.len() }
         } else {
             Dims::Many { dims: dims.into(), minor_to_major: (0..dims.len() as i64).rev().collect() }

@@ -39,3 +39,14 @@ impl<T> UnsafeCell<T> {
         self.0.into_inner()
     }
 }
+
+/// Waits for another thread to do a few instructions; `times` counts how often. Longer and longer, because the system may have
+/// stopped that thread, even in favour of this one.
+pub(crate) fn pause(times: &mut u32) {
+    *times += 1;
+    match *times {
+        0..64 => std::hint::spin_loop(),
+        64..128 => std::thread::yield_now(),
+        _ => std::thread::sleep(std::time::Duration::from_micros(50)),
+    }
+}

@@ -56,6 +56,23 @@ mod callbacks {
 mod abi {
     pub(crate) use crate::meeting;
 
+    /// A lock of loom, which cannot follow a thread that tries again and again.
+    pub(crate) mod brief_lock {
+        use crate::sync::{Mutex, lock};
+
+        pub(crate) struct BriefLock<T>(Mutex<T>);
+
+        impl<T> BriefLock<T> {
+            pub(crate) fn new(value: T) -> Self {
+                Self(Mutex::new(value))
+            }
+
+            pub(crate) fn with<R>(&self, what: impl FnOnce(&mut T) -> R) -> R {
+                what(&mut lock(&self.0))
+            }
+        }
+    }
+
     pub(crate) mod guard {
         use crate::error::Error;
 

@@ -174,9 +174,14 @@ macro_rules! output_slice {
 /// Declares functions of the table.
 ///
 /// `name(Args) |args, Client| body` becomes a generic `extern "C"` function whose body sees a view of its arguments and
-/// returns a `Result<()>`. Functions of an extension name the trait that they need: `|args, Client: Trait|`.
+/// returns a `Result<()>`. Functions of an extension name the trait that they need: `|args, Client: Trait|`. Those for which
+/// [`call_without_floats`](crate::abi::guard::call_without_floats) is enough stand in a block that begins with its name.
 macro_rules! shims {
-    ($($(#[$attribute:meta])* $name:ident($args:ident) |$view:ident, $client:ident $(: $bound:path)?| $body:block)*) => {$(
+    (call_without_floats: $($shims:tt)*) => {
+        $crate::abi::args::shims! { @call_without_floats $($shims)* }
+    };
+    (@$call:ident
+        $($(#[$attribute:meta])* $name:ident($args:ident) |$view:ident, $client:ident $(: $bound:path)?| $body:block)*) => {$(
         $(#[$attribute])*
         ///
         /// # Safety
@@ -188,9 +193,12 @@ macro_rules! shims {
             $crate::abi::args::fields_of!($args);
             let body = |$view: $crate::abi::args::View<'_, Struct>| -> $crate::error::Result<()> { $body };
             // SAFETY: this function's contract.
-            unsafe { $crate::abi::guard::call(args, body) }
+            unsafe { $crate::abi::guard::$call(args, body) }
         }
     )*};
+    ($($shims:tt)*) => {
+        $crate::abi::args::shims! { @call $($shims)* }
+    };
 }
 
 pub(crate) use {bytes, fields_of, handle, input, output, output_slice, output_str, shims, slice};

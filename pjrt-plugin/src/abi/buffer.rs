@@ -118,18 +118,14 @@ impl<C: PjrtClient> BufferHandle<C> {
 }
 
 /// The element type with a number of the host.
+#[inline]
 pub(crate) fn element_type(number: PJRT_Buffer_Type) -> Result<ElementType> {
     ElementType::from_number(number.0)
         .ok_or_else(|| Error::invalid_argument(format!("{} is no element type", number.0)))
 }
 
 shims! {
-    /// Slot 58.
-    buffer_destroy(PJRT_Buffer_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the buffer up.
-        drop(unsafe { handle::from_raw::<BufferHandle<C>>(input!(args.buffer), "buffer") }?);
-        Ok(())
-    }
+    call_without_floats:
 
     /// Slot 59.
     buffer_element_type(PJRT_Buffer_ElementType_Args) |args, C| {
@@ -174,17 +170,6 @@ shims! {
         Ok(())
     }
 
-    /// Slot 64. Before there is storage, and where there will be none: what the shape says.
-    buffer_on_device_size_in_bytes(PJRT_Buffer_OnDeviceSizeInBytes_Args) |args, C| {
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let size = match buffer.state.share()?.claim.storage() {
-            Some(Ok(storage)) => storage.size_in_bytes(),
-            Some(Err(_)) | None => buffer.shape.host_size(),
-        };
-        output!(args.on_device_size_in_bytes = size);
-        Ok(())
-    }
-
     /// Slot 65.
     buffer_device(PJRT_Buffer_Device_Args) |args, C| {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
@@ -196,12 +181,6 @@ shims! {
     buffer_memory(PJRT_Buffer_Memory_Args) |args, C| {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
         output!(args.memory = buffer.client.memory_pointer(buffer.memory));
-        Ok(())
-    }
-
-    /// Slot 67. What still uses the storage keeps it.
-    buffer_delete(PJRT_Buffer_Delete_Args) |args, C| {
-        handle!(args.buffer: BufferHandle<C>)?.state.delete();
         Ok(())
     }
 
@@ -221,6 +200,32 @@ shims! {
     buffer_ready_event(PJRT_Buffer_ReadyEvent_Args) |args, C| {
         let event = handle!(args.buffer: BufferHandle<C>)?.state.ready_event();
         output!(args.event = event_to_raw(event));
+        Ok(())
+    }
+}
+
+shims! {
+    /// Slot 58.
+    buffer_destroy(PJRT_Buffer_Destroy_Args) |args, C| {
+        // SAFETY: the host gives the buffer up.
+        drop(unsafe { handle::from_raw::<BufferHandle<C>>(input!(args.buffer), "buffer") }?);
+        Ok(())
+    }
+
+    /// Slot 64. Before there is storage, and where there will be none: what the shape says.
+    buffer_on_device_size_in_bytes(PJRT_Buffer_OnDeviceSizeInBytes_Args) |args, C| {
+        let buffer = handle!(args.buffer: BufferHandle<C>)?;
+        let size = match buffer.state.share()?.claim.storage() {
+            Some(Ok(storage)) => storage.size_in_bytes(),
+            Some(Err(_)) | None => buffer.shape.host_size(),
+        };
+        output!(args.on_device_size_in_bytes = size);
+        Ok(())
+    }
+
+    /// Slot 67. What still uses the storage keeps it.
+    buffer_delete(PJRT_Buffer_Delete_Args) |args, C| {
+        handle!(args.buffer: BufferHandle<C>)?.state.delete();
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use pjrt_sys::{PJRT_Error_Code_OK, PJRT_Event};
 
 use crate::abi::args::{handle, input, null, output, shims};
 use crate::abi::error::{host_error, outcome_to_raw};
+use crate::abi::guard;
 use crate::abi::handle::{self, Handle};
 use crate::error::{Error, Result};
 use crate::event::{Event, Inner, OK, State};
@@ -87,13 +88,20 @@ fn is_ready(event: *const PJRT_Event) -> bool {
 }
 
 shims! {
+    call_without_floats:
+
     /// Slot 5: frees an event. Legal at any time, in its own callback too; cancels nothing.
     event_destroy(PJRT_Event_Destroy_Args) |args, C| {
         // SAFETY: the host gives the event up.
         let event = unsafe { take_event(input!(args.event)) }?;
-        // One that the host made and never set has failed now.
-        drop(event.and_then(|event| event.take_source()));
-        Ok(())
+        match event.and_then(|event| event.take_source()) {
+            None => Ok(()),
+            // The host made it and never set it, so it has failed now.
+            Some(source) => guard::catch(|| {
+                drop(source);
+                Ok(())
+            }),
+        }
     }
 
     /// Slot 6: whether it is complete, with or without an error.
@@ -110,6 +118,9 @@ shims! {
         }
     }
 
+}
+
+shims! {
     /// Slot 8: waits; then as slot 7.
     event_await(PJRT_Event_Await_Args) |args, C| {
         handle!(args.event: State)?.wait().map_err(Error::reported)

@@ -354,7 +354,7 @@ struct Writer<'a, C: PjrtClient> {
 
 impl<C: PjrtClient> Writer<'_, C> {
     /// Writes a buffer for every output, and gives the event that all of them wait for.
-    #[inline]
+    #[inline(always)]
     fn write(&self, Finished { outputs, ready }: Finished<C::Buffer>) -> Event {
         let outputs = match outputs {
             Ok(outputs) => outputs,

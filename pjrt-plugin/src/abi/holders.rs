@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use crate::abi::buffer::Spec;
 use crate::abi::client_state::ClientState;
 use crate::abi::executable::ExecutableState;
+use crate::abi::loaded::OutputSpecs;
 use crate::client::PjrtClient;
 use crate::error::{ErrorCode, Result};
 use crate::sync::lock;
@@ -56,7 +57,7 @@ impl<C: PjrtClient> Holders<C> {
     }
 
     /// Keeps an eye on the buffers of a program's outputs.
-    pub(crate) fn watch(&self, executable: &Arc<ExecutableState<C>>, outputs: &Arc<[Arc<Spec<C>>]>) {
+    pub(crate) fn watch(&self, executable: &Arc<ExecutableState<C>>, outputs: &OutputSpecs<C>) {
         let mut all = lock(&self.outputs);
         all.retain(|known| known.specs.iter().any(|spec| spec.strong_count() > 0));
         all.push(OutputsOf {

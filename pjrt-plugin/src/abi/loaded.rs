@@ -1,12 +1,13 @@
 //! Compiling and loading: slots 20, 50 to 54, 56, 89, 117, 129 and 130.
 
 use std::ptr;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use pjrt_sys::{PJRT_Device, PJRT_LoadedExecutable, PJRT_LogicalDeviceIds, PJRT_Program};
 use prost::Message;
 
 use crate::abi::args::{View, bytes, fields_of, handle, input, null, output, output_slice, shims, text};
+use crate::abi::brief_lock::BriefLock;
 use crate::abi::buffer::Spec;
 use crate::abi::client_state::ClientState;
 use crate::abi::executable::ExecutableState;
@@ -22,15 +23,17 @@ use crate::error::{Error, Result};
 use crate::program::{Program, ProgramFormat};
 use crate::serialized::SerializedExecutable;
 use crate::shape::Shape;
-use crate::sync::lock;
 use crate::topology::Topology;
+
+/// What the buffers of a program's outputs are on one device.
+pub(crate) type OutputSpecs<C> = Arc<[Arc<Spec<C>>]>;
 
 /// A loaded program as the host sees it.
 pub(crate) struct LoadedHandle<C: PjrtClient> {
     pub(crate) client: Arc<ClientState<C>>,
     pub(crate) executable: Arc<ExecutableState<C>>,
     /// Nothing once it is deleted.
-    loaded: Mutex<Option<Arc<C::Loaded>>>,
+    loaded: BriefLock<Option<Arc<C::Loaded>>>,
     pub(crate) assignment: DeviceAssignment,
     /// Whether the device is chosen at each execution.
     pub(crate) portable: bool,
@@ -40,7 +43,7 @@ pub(crate) struct LoadedHandle<C: PjrtClient> {
     device_pointers: Vec<*mut PJRT_Device>,
     logical_ids: Vec<PJRT_LogicalDeviceIds>,
     /// What the buffers of its outputs are, for each of the client's devices that it has run on.
-    outputs: Box<[OnceLock<Arc<[Arc<Spec<C>>]>>]>,
+    outputs: Box<[OnceLock<OutputSpecs<C>>]>,
 }
 
 // SAFETY: the pointers are handles of the client, which `client` keeps alive; the rest is `Send` and `Sync`.
@@ -55,8 +58,11 @@ impl<C: PjrtClient> Handle for LoadedHandle<C> {
 
 impl<C: PjrtClient> LoadedHandle<C> {
     /// What the author made; an error once it is deleted.
+    #[inline]
     pub(crate) fn author(&self) -> Result<Arc<C::Loaded>> {
-        lock(&self.loaded).clone().ok_or_else(|| Error::invalid_argument("the executable has been deleted"))
+        self.loaded
+            .with(|loaded| loaded.clone())
+            .ok_or_else(|| Error::invalid_argument("the executable has been deleted"))
     }
 
     /// What the buffers of its outputs are on a device.
@@ -66,7 +72,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
     }
 
     #[cold]
-    fn new_outputs(&self, device: usize) -> Arc<[Arc<Spec<C>>]> {
+    fn new_outputs(&self, device: usize) -> OutputSpecs<C> {
         let outputs = &self.executable.outputs;
         let spec = |(shape, kind): (&Shape, &Option<String>)| {
             // The memory was looked up on the first device when the program was loaded; devices of one program are alike.
@@ -120,7 +126,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
         };
         Ok(Self {
             client: client.share()?,
-            loaded: Mutex::new(Some(Arc::new(loaded))),
+            loaded: BriefLock::new(Some(Arc::new(loaded))),
             portable: options.compile_portable_executable,
             device_ids: devices.iter().map(|index| client.devices[*index].id()).collect(),
             device_pointers: devices.iter().map(|index| client.device_pointer(*index)).collect(),
@@ -294,14 +300,14 @@ shims! {
 
     /// Slot 53. Executions that are under way finish.
     loaded_executable_delete(PJRT_LoadedExecutable_Delete_Args) |args, C| {
-        let loaded = lock(&handle!(args.executable: LoadedHandle<C>)?.loaded).take();
+        let loaded = handle!(args.executable: LoadedHandle<C>)?.loaded.with(Option::take);
         drop(loaded);
         Ok(())
     }
 
     /// Slot 54.
     loaded_executable_is_deleted(PJRT_LoadedExecutable_IsDeleted_Args) |args, C| {
-        output!(args.is_deleted = lock(&handle!(args.executable: LoadedHandle<C>)?.loaded).is_none());
+        output!(args.is_deleted = handle!(args.executable: LoadedHandle<C>)?.loaded.with(|loaded| loaded.is_none()));
         Ok(())
     }
 }

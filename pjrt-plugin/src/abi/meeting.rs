@@ -66,7 +66,7 @@ pub(crate) fn meeting<E: Errand>(errand: impl FnOnce() -> E) -> (Giver<E>, Taker
 
 impl<E: Errand> Giver<E> {
     /// Brings the value. If the taker has left something, they meet here.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn give(self, value: E::Value) {
         let place = ManuallyDrop::new(self).0;
         // SAFETY: a giver gives once, now.
@@ -103,7 +103,7 @@ impl<E: Errand> Drop for Giver<E> {
 /// # Safety
 ///
 /// To be called once for the giver, which is not used any more.
-#[inline]
+#[inline(always)]
 unsafe fn give<E: Errand>(place: NonNull<Place<E>>, value: E::Value) {
     // SAFETY: the cell is the giver's until it has come.
     unsafe { (*place.as_ptr()).given.with_mut(|given| given.write(Some(value))) };
@@ -134,7 +134,7 @@ impl<E: Errand> Taker<E> {
     /// # Errors
     ///
     /// This end, if the giver has not come.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn try_take(self) -> Result<E::Value, Self> {
         // SAFETY: this end has not come, so the place is there.
         if !unsafe { &(*self.0.as_ptr()).one_came }.load(Ordering::Acquire) {
@@ -170,7 +170,7 @@ impl<E: Errand> Drop for Taker<E> {
 /// # Safety
 ///
 /// To be called once for each end, which is not used any more.
-#[inline]
+#[inline(always)]
 unsafe fn come<E: Errand>(place: NonNull<Place<E>>) -> Option<Box<Place<E>>> {
     // SAFETY: the place is there until both ends have come.
     let one_came = unsafe { &(*place.as_ptr()).one_came };

@@ -3,7 +3,8 @@
 //! One file per kind of object, with a generic `extern "C"` function per slot of the table; `table` puts them together.
 //! Around them: `guard` stops panics, `args` reads and writes structs of the host's version, `handle` follows the host's
 //! pointers, `host_callback` calls the host's functions, `pinned` keeps strings and arrays where the host can read them,
-//! `meeting` hands a value from one thread to another, `observe` writes traces and lists of leaks, `holders` says who holds memory, `exit` tells clients of the process's end.
+//! `meeting` hands a value from one thread to another, `brief_lock` is a lock for a few instructions,
+//! `observe` writes traces and lists of leaks, `holders` says who holds memory, `exit` tells clients of the process's end.
 
 #![allow(unsafe_code, reason = "the C interface is spoken here")]
 #![allow(non_upper_case_globals, reason = "the C names stand, also in patterns")]
@@ -11,6 +12,7 @@
 #![allow(clippy::extra_unused_type_parameters)]
 
 pub(crate) mod args;
+pub(crate) mod brief_lock;
 pub(crate) mod buffer;
 pub(crate) mod client;
 pub(crate) mod client_state;
