@@ -34,7 +34,7 @@ impl<T> ByDevice<T> {
     }
 
     /// Does something with each element.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn for_each(self, mut what: impl FnMut(usize, T)) {
         match self.0 {
             Elements::One(one) => what(0, one),

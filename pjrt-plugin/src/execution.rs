@@ -75,7 +75,7 @@ impl<B> Inputs<B> {
     }
 
     #[inline(always)]
-    fn take(&mut self) -> Self {
+    pub(crate) fn take(&mut self) -> Self {
         std::mem::replace(self, Self::Ready(Vec::new()))
     }
 
@@ -189,14 +189,19 @@ pub struct Completion {
 impl<C: PjrtClient> Execution<C> {
     #[inline(always)]
     pub(crate) fn new(
-        inputs: Inputs<C::Buffer>,
+        num_inputs: usize,
         target: Target,
         num_outputs: usize,
     ) -> (Self, Launch<Job<C::Buffer>, C::Buffer>) {
-        let num_devices = target.devices.len();
+        let (num_devices, inputs) = (target.devices.len(), Inputs::with_capacity(num_inputs));
         let (launched, launch) =
             launch(|| Job { inputs, target, pending: Vec::new() }, num_devices, num_outputs);
         (Self(launched), launch)
+    }
+
+    /// Where its inputs are put before an author gets it.
+    pub(crate) fn inputs(&mut self) -> &mut Inputs<C::Buffer> {
+        &mut self.0.job.inputs
     }
 
     /// The devices that it runs on, in the order of the lists of inputs and outputs: as a rule all of those that the

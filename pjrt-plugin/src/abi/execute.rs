@@ -180,7 +180,16 @@ shims! {
         if output_lists.iter().any(|list| list.is_null()) {
             return Err(null("an output list"));
         }
-        let mut inputs = Inputs::with_capacity(num_devices.saturating_mul(num_args));
+        let lease = Lease::new(options.callbacks.clone());
+        let target = Target {
+            devices: targets.ids,
+            launch_id: options.launch_id,
+            callbacks: options.callbacks,
+            user_data: options.user_data,
+        };
+        let num_inputs = num_devices.saturating_mul(num_args);
+        let (mut execution, launch) = Execution::<C>::new(num_inputs, target, num_outputs);
+        let inputs = execution.inputs();
         for (device, place) in targets.places.iter().enumerate() {
             let list: &[*mut PJRT_Buffer] = match lists.get(device) {
                 None => &[],
@@ -188,8 +197,8 @@ shims! {
                 Some(list) => unsafe { borrowed_slice(*list, num_args, "argument_lists") }?,
             };
             // SAFETY: the buffers are null or handles of this client, and live until the call returns.
-            if let Err(error) = unsafe { hold(loaded, &options, *place, list, &mut inputs) } {
-                let mut held = inputs.into_held().into_iter();
+            if let Err(error) = unsafe { hold(loaded, options.non_donatable, *place, list, inputs) } {
+                let mut held = inputs.take().into_held().into_iter();
                 for list in lists {
                     // SAFETY: the buffers that are held are the first ones of the lists, one list after the other.
                     unsafe {
@@ -200,14 +209,6 @@ shims! {
                 return Err(error);
             }
         }
-        let lease = Lease::new(options.callbacks.clone());
-        let target = Target {
-            devices: targets.ids,
-            launch_id: options.launch_id,
-            callbacks: options.callbacks,
-            user_data: options.user_data,
-        };
-        let (execution, launch) = Execution::<C>::new(inputs, target, num_outputs);
         match execution.input_error() {
             Some(error) => execution.fail(error),
             None => loaded.client.explain(loaded.client.client.execute(&author, execution))?,
@@ -290,14 +291,14 @@ fn wrong_shape(index: usize, parameter: &Shape, argument: &Shape) -> Error {
 /// Each of `list` is null or a buffer of this client, and lives until the call returns. There is one per parameter.
 unsafe fn hold<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
-    options: &Options<'_>,
+    non_donatable: &[i64],
     place: usize,
     list: &[*mut PJRT_Buffer],
     inputs: &mut Inputs<C::Buffer>,
 ) -> Result<()> {
     let any_donated = loaded.executable.any_donated;
     let donated = |index: usize| {
-        any_donated && loaded.executable.donated[index] && !options.non_donatable.contains(&(index as i64))
+        any_donated && loaded.executable.donated[index] && !non_donatable.contains(&(index as i64))
     };
     if any_donated {
         refuse_double_use(list, donated)?;
