@@ -33,6 +33,15 @@ impl<T> ByDevice<T> {
         Self(Elements::One(element))
     }
 
+    /// Does something with each element.
+    #[inline(always)]
+    pub(crate) fn for_each(self, mut what: impl FnMut(usize, T)) {
+        match self.0 {
+            Elements::One(one) => what(0, one),
+            Elements::Other(other) => other.into_iter().enumerate().for_each(|(index, one)| what(index, one)),
+        }
+    }
+
     /// The list for no device.
     pub(crate) const fn none() -> Self {
         Self(Elements::Other(Vec::new()))
@@ -42,6 +51,7 @@ impl<T> ByDevice<T> {
 impl<T> Deref for ByDevice<T> {
     type Target = [T];
 
+    #[inline]
     fn deref(&self) -> &[T] {
         match &self.0 {
             Elements::One(one) => slice::from_ref(one),
@@ -51,6 +61,7 @@ impl<T> Deref for ByDevice<T> {
 }
 
 impl<T> DerefMut for ByDevice<T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.0 {
             Elements::One(one) => slice::from_mut(one),
@@ -60,6 +71,7 @@ impl<T> DerefMut for ByDevice<T> {
 }
 
 impl<T> FromIterator<T> for ByDevice<T> {
+    #[inline]
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
         let mut elements = elements.into_iter();
         let Some(first) = elements.next() else { return Self::none() };
@@ -78,6 +90,7 @@ impl<T> IntoIterator for ByDevice<T> {
     type Item = T;
     type IntoIter = IntoIter<T>;
 
+    #[inline]
     fn into_iter(self) -> IntoIter<T> {
         let (one, other) = match self.0 {
             Elements::One(one) => (Some(one), Vec::new()),
@@ -105,6 +118,7 @@ pub struct IntoIter<T> {
 impl<T> Iterator for IntoIter<T> {
     type Item = T;
 
+    #[inline]
     fn next(&mut self) -> Option<T> {
         self.one.next().or_else(|| self.other.next())
     }

@@ -6,7 +6,7 @@ use std::mem;
 use crate::abi::guard;
 use crate::callbacks::{Callback, call_back};
 use crate::error::{Error, Result};
-use crate::sync::{Arc, AtomicU8, Condvar, Mutex, Ordering, lock, wait};
+use crate::sync::{Arc, AtomicBool, AtomicU8, Condvar, Mutex, MutexGuard, Ordering, lock, wait};
 
 /// The completion of something, with or without an error. Cloning gives another handle to the same completion.
 ///
@@ -17,35 +17,53 @@ pub struct Event(Option<Arc<State>>);
 /// The right and the duty to complete an [`Event`]. Dropping it completes the event with an INTERNAL error.
 pub struct EventSource(Option<Arc<State>>);
 
-/// `phase` says without a lock whether the event is complete; `error` and `waiting` change under the lock, and `error`
-/// does not change any more once `phase` has left PENDING.
-struct State {
-    phase: AtomicU8,
-    inner: Mutex<Inner>,
-    completed: Condvar,
+/// `phase` says without a lock whether the event is complete, and whether its completion must take the lock because somebody
+/// waits for it. The rest changes under the lock, and `error` does not change any more once `phase` is OK or FAILED.
+pub(crate) struct State {
+    pub(crate) phase: AtomicU8,
+    /// Whether the event has no source because the host made it and has yet to set it.
+    pub(crate) left_to_host: AtomicBool,
+    pub(crate) inner: Mutex<Inner>,
+    pub(crate) completed: Condvar,
 }
 
 #[derive(Default)]
-struct Inner {
-    error: Option<Error>,
-    waiting: Vec<Callback>,
+pub(crate) struct Inner {
+    pub(crate) error: Option<Error>,
+    pub(crate) waiting: Vec<Callback>,
     /// How many threads are blocked. To wake nobody costs a system call too.
-    blocked: usize,
+    pub(crate) blocked: usize,
 }
 
+/// Nobody waits.
 const PENDING: u8 = 0;
-const OK: u8 = 1;
-const FAILED: u8 = 2;
+/// A thread or a callback waits.
+const AWAITED: u8 = 1;
+pub(crate) const OK: u8 = 2;
+const FAILED: u8 = 3;
 
 impl State {
+    #[inline]
     fn new(phase: u8, error: Option<Error>) -> Arc<Self> {
-        let inner = Inner { error, waiting: Vec::new(), blocked: 0 };
-        Arc::new(Self { phase: AtomicU8::new(phase), inner: Mutex::new(inner), completed: Condvar::new() })
+        let inner = Inner { error, ..Inner::default() };
+        Arc::new(Self {
+            phase: AtomicU8::new(phase),
+            left_to_host: AtomicBool::new(false),
+            inner: Mutex::new(inner),
+            completed: Condvar::new(),
+        })
     }
 
-    fn outcome(&self) -> Option<Result<()>> {
+    /// Whether it is complete, with or without an error.
+    #[inline]
+    pub(crate) fn is_complete(&self) -> bool {
+        self.phase.load(Ordering::Acquire) >= OK
+    }
+
+    /// How it ended; nothing while it is pending.
+    pub(crate) fn outcome(&self) -> Option<Result<()>> {
         match self.phase.load(Ordering::Acquire) {
-            PENDING => None,
+            PENDING | AWAITED => None,
             OK => Some(Ok(())),
             _ => Some(self.failure()),
         }
@@ -56,13 +74,22 @@ impl State {
         lock(&self.inner).error.clone().map_or(Ok(()), Err)
     }
 
-    /// Completes the event if it is pending, and says whether it was.
-    fn complete(&self, outcome: Result<()>) -> bool {
+    /// Completes the event. Its source does so, once.
+    #[inline]
+    fn complete(&self, outcome: Result<()>) {
+        if outcome.is_ok() {
+            let alone = self.phase.compare_exchange(PENDING, OK, Ordering::Release, Ordering::Relaxed);
+            if alone.is_ok() {
+                return;
+            }
+        }
+        self.complete_and_tell(outcome);
+    }
+
+    #[cold]
+    fn complete_and_tell(&self, outcome: Result<()>) {
         let (waiting, blocked) = {
             let mut inner = lock(&self.inner);
-            if self.phase.load(Ordering::Relaxed) != PENDING {
-                return false;
-            }
             inner.error = outcome.as_ref().err().cloned();
             self.phase.store(if outcome.is_ok() { OK } else { FAILED }, Ordering::Release);
             (mem::take(&mut inner.waiting), inner.blocked)
@@ -73,13 +100,32 @@ impl State {
         if !waiting.is_empty() {
             call_back(waiting, &outcome);
         }
-        true
+    }
+
+    /// The lock of an event that is not complete, whose completion from now on takes the lock too; nothing if it is complete.
+    fn lock_pending(&self) -> Option<MutexGuard<'_, Inner>> {
+        let inner = lock(&self.inner);
+        let phase = self.phase.compare_exchange(PENDING, AWAITED, Ordering::Acquire, Ordering::Acquire);
+        matches!(phase, Ok(_) | Err(AWAITED)).then_some(inner)
+    }
+
+    /// Waits until it is complete.
+    pub(crate) fn wait(&self) -> Result<()> {
+        if let Some(mut inner) = self.lock_pending() {
+            inner.blocked += 1;
+            while !self.is_complete() {
+                inner = wait(&self.completed, inner);
+            }
+            inner.blocked -= 1;
+        }
+        self.outcome().unwrap_or(Ok(()))
     }
 }
 
 impl Event {
     /// An event that is pending until its source is completed.
     #[must_use]
+    #[inline]
     pub fn pending() -> (EventSource, Self) {
         let state = State::new(PENDING, None);
         (EventSource(Some(Arc::clone(&state))), Self(Some(state)))
@@ -101,7 +147,7 @@ impl Event {
     #[must_use]
     #[inline]
     pub fn is_ready(&self) -> bool {
-        self.0.as_ref().is_none_or(|state| state.phase.load(Ordering::Acquire) != PENDING)
+        self.0.as_ref().is_none_or(|state| state.is_complete())
     }
 
     /// The same event; one that is complete without an error costs nothing to keep.
@@ -120,10 +166,38 @@ impl Event {
         self.0.as_ref().is_none_or(|state| state.phase.load(Ordering::Acquire) == OK)
     }
 
-    /// Whether it is known to be complete without an error, without looking far.
+    /// What its handles share; nothing if it is known to be complete without an error.
     #[inline]
-    pub(crate) fn is_settled(&self) -> bool {
-        self.0.is_none()
+    pub(crate) fn into_state(self) -> Option<Arc<State>> {
+        self.0
+    }
+
+    /// The event whose handles share this.
+    #[inline]
+    pub(crate) fn of(state: Arc<State>) -> Self {
+        Self(Some(state))
+    }
+
+    /// A pending event whose source is taken later.
+    pub(crate) fn left_to_host() -> Arc<State> {
+        let state = State::new(PENDING, None);
+        state.left_to_host.store(true, Ordering::Relaxed);
+        state
+    }
+
+    /// The source of an event that was made without one; only the first time.
+    #[inline]
+    pub(crate) fn take_source(&self) -> Option<EventSource> {
+        let state = self.0.as_ref().filter(|state| state.left_to_host.load(Ordering::Relaxed))?;
+        state.left_to_host.swap(false, Ordering::Relaxed).then(|| EventSource(Some(Arc::clone(state))))
+    }
+
+    /// An event of its own that ends as this one does.
+    pub(crate) fn follower(&self) -> Arc<State> {
+        let follower = State::new(PENDING, None);
+        let source = EventSource(Some(Arc::clone(&follower)));
+        self.on_ready(move |outcome| source.complete(outcome));
+        follower
     }
 
     /// How it ended; nothing while it is pending. Never waits.
@@ -138,17 +212,7 @@ impl Event {
     ///
     /// The error that it was completed with.
     pub fn wait(&self) -> Result<()> {
-        let Some(state) = &self.0 else { return Ok(()) };
-        if let Some(outcome) = state.outcome() {
-            return outcome;
-        }
-        let mut inner = lock(&state.inner);
-        inner.blocked += 1;
-        while state.phase.load(Ordering::Acquire) == PENDING {
-            inner = wait(&state.completed, inner);
-        }
-        inner.blocked -= 1;
-        inner.error.clone().map_or(Ok(()), Err)
+        self.0.as_ref().map_or(Ok(()), |state| state.wait())
     }
 
     /// Calls back exactly once with the outcome: at once if it is complete, otherwise on the thread that completes it.
@@ -156,17 +220,13 @@ impl Event {
     /// another event: what that one waits for may have to run on the same thread afterwards.
     pub fn on_ready(&self, callback: impl FnOnce(Result<()>) + Send + 'static) {
         let Some(state) = &self.0 else { return callback(Ok(())) };
-        if let Some(outcome) = state.outcome() {
-            return callback(outcome);
-        }
-        let mut inner = lock(&state.inner);
-        if state.phase.load(Ordering::Acquire) == PENDING {
+        if !state.is_complete()
+            && let Some(mut inner) = state.lock_pending()
+        {
             inner.waiting.push(Box::new(callback));
             return;
         }
-        let outcome = inner.error.clone().map_or(Ok(()), Err);
-        drop(inner);
-        callback(outcome);
+        callback(state.outcome().unwrap_or(Ok(())));
     }
 
     /// An event that completes when all of these are complete, with the error of the first of them (in this order)
@@ -215,6 +275,7 @@ impl fmt::Debug for Event {
 impl EventSource {
     /// Completes the event. Its callbacks run on this thread: before this returns, except deep inside of the callback of
     /// another event.
+    #[inline]
     pub fn complete(mut self, outcome: Result<()>) {
         if let Some(state) = self.0.take() {
             state.complete(outcome);

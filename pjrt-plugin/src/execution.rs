@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::abi::guard;
 use crate::by_device::ByDevice;
 use crate::client::PjrtClient;
 use crate::device::DeviceId;
@@ -11,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::event::{Event, EventSource, after};
 use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
-use crate::launch::{Launch, Outputs};
+use crate::launch::{Launch, Launched, finish, launch};
 use crate::storage::{BufferState, Claim, Held};
 
 /// One launch of a program on all of its devices (`PJRT_LoadedExecutable_Execute`).
@@ -19,10 +18,14 @@ use crate::storage::{BufferState, Claim, Held};
 /// It owns the promise of the outputs: completing it makes them ready, failing it puts the error into them, dropping it
 /// unfinished fails it with an INTERNAL error. It can be finished inside of [`PjrtClient::execute`], or moved to a thread
 /// or a queue. An input that is in error fails it without the author's doing.
-pub struct Execution<C: PjrtClient> {
-    launch: Launched<C::Buffer>,
-    inputs: Inputs<C::Buffer>,
+pub struct Execution<C: PjrtClient>(Launched<Job<C::Buffer>, C::Buffer>);
+
+/// What an execution does.
+pub(crate) struct Job<B> {
+    inputs: Inputs<B>,
     target: Target,
+    /// Of an execution that can be run, the inputs whose data is not there yet: none, except after [`Execution::when_allocated`].
+    pending: Vec<Event>,
 }
 
 /// What an execution reads: the inputs of the first device, then those of the second, and so on.
@@ -71,7 +74,8 @@ impl<B> Inputs<B> {
         Ok(())
     }
 
-    fn take(&mut self) -> Self {
+    #[inline(always)]
+    pub(crate) fn take(&mut self) -> Self {
         std::mem::replace(self, Self::Ready(Vec::new()))
     }
 
@@ -90,7 +94,7 @@ impl<B> Inputs<B> {
     }
 
     /// Those that have storage. By the time that this is called, all have.
-    #[inline]
+    #[inline(always)]
     fn into_inputs(self) -> Vec<Input<B>> {
         let input = |held: Held<B>| Some(Input { storage: held.claim.redeem().ok()?, donated: held.donated });
         match self {
@@ -118,18 +122,14 @@ impl<B> Inputs<B> {
 
 /// Where and how an execution runs.
 pub(crate) struct Target {
-    pub(crate) devices: Arc<[DeviceId]>,
+    pub(crate) devices: ByDevice<DeviceId>,
     pub(crate) launch_id: i32,
     pub(crate) callbacks: HostCallbacks,
     pub(crate) user_data: UserData,
 }
 
 /// An [`Execution`] whose inputs have storage: it can be run.
-pub struct ReadyExecution<C: PjrtClient> {
-    execution: Execution<C>,
-    /// The inputs whose data is not there yet: none, except after [`Execution::when_allocated`].
-    pending: Vec<Event>,
-}
+pub struct ReadyExecution<C: PjrtClient>(Execution<C>);
 
 /// An input of an execution: storage to be read, or to be consumed.
 pub struct Input<B> {
@@ -187,40 +187,47 @@ pub struct Completion {
 }
 
 impl<C: PjrtClient> Execution<C> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(
-        inputs: Inputs<C::Buffer>,
+        num_inputs: usize,
         target: Target,
         num_outputs: usize,
-    ) -> (Self, Arc<Launch<C::Buffer>>) {
-        let launch = Arc::new(Launch::new(target.devices.len(), num_outputs));
-        (Self { launch: Launched(Some(Arc::clone(&launch))), inputs, target }, launch)
+    ) -> (Self, Launch<Job<C::Buffer>, C::Buffer>) {
+        let (num_devices, inputs) = (target.devices.len(), Inputs::with_capacity(num_inputs));
+        let (launched, launch) =
+            launch(|| Job { inputs, target, pending: Vec::new() }, num_devices, num_outputs);
+        (Self(launched), launch)
+    }
+
+    /// Where its inputs are put before an author gets it.
+    pub(crate) fn inputs(&mut self) -> &mut Inputs<C::Buffer> {
+        &mut self.0.job.inputs
     }
 
     /// The devices that it runs on, in the order of the lists of inputs and outputs: as a rule all of those that the
     /// program was loaded for and this process has; one of them if the host launches them one by one.
     #[must_use]
     pub fn devices(&self) -> &[DeviceId] {
-        &self.target.devices
+        &self.0.job.target.devices
     }
 
     /// The host's number of this launch; launches of the same program on several devices or processes that belong together
     /// have the same.
     #[must_use]
     pub fn launch_id(&self) -> i32 {
-        self.target.launch_id
+        self.0.job.target.launch_id
     }
 
     /// The host's functions for the program's send and receive operations; empty for most programs.
     #[must_use]
     pub fn host_callbacks(&self) -> &HostCallbacks {
-        &self.target.callbacks
+        &self.0.job.target.callbacks
     }
 
     /// What the host handed to the handlers of custom calls; nothing without the [`Ffi`](crate::ext::Ffi) extension.
     #[must_use]
     pub fn user_data(&self) -> &UserData {
-        &self.target.user_data
+        &self.0.job.target.user_data
     }
 
     /// Runs a closure once the data of all inputs is there: now, or on the thread that makes the last of them ready.
@@ -240,15 +247,15 @@ impl<C: PjrtClient> Execution<C> {
         events: impl Fn(&Held<C::Buffer>) -> [Event; 2],
         run: impl FnOnce(ReadyExecution<C>) + Send + 'static,
     ) {
-        if let Inputs::Ready(_) = self.inputs {
-            return run(ReadyExecution { execution: self, pending: Vec::new() });
+        if let Inputs::Ready(_) = self.0.job.inputs {
+            return run(ReadyExecution(self));
         }
         let start = move |execution: Self| match execution.input_error() {
             Some(error) => execution.fail(error),
             None => run(ReadyExecution::new(execution)),
         };
         let waiting: Vec<Event> =
-            self.inputs.held().iter().flat_map(&events).filter(|event| !event.is_ready()).collect();
+            self.0.job.inputs.held().iter().flat_map(&events).filter(|event| !event.is_ready()).collect();
         if waiting.is_empty() {
             start(self);
         } else {
@@ -262,7 +269,7 @@ impl<C: PjrtClient> Execution<C> {
     ///
     /// The execution itself, if some input is not ready or is in error.
     pub fn try_ready(self) -> Result<ReadyExecution<C>, Self> {
-        if self.inputs.held().iter().all(|held| matches!(held.outcome(), Some(Ok(())))) {
+        if self.0.job.inputs.held().iter().all(|held| matches!(held.outcome(), Some(Ok(())))) {
             Ok(ReadyExecution::new(self))
         } else {
             Err(self)
@@ -270,19 +277,20 @@ impl<C: PjrtClient> Execution<C> {
     }
 
     /// Puts an error into the outputs.
-    pub fn fail(mut self, error: Error) {
-        self.launch.finish(Err(error), Event::ready());
+    pub fn fail(self, error: Error) {
+        finish(self.0, Err(error), Event::ready());
     }
 
     /// The error of the first input that has one.
     #[inline]
     pub(crate) fn input_error(&self) -> Option<Error> {
-        self.inputs.held().iter().find_map(|held| held.outcome()?.err())
+        let Inputs::Held(inputs) = &self.0.job.inputs else { return None };
+        inputs.iter().find_map(|held| held.outcome()?.err())
     }
 }
 
 /// Deals elements out to devices, the same number to each.
-#[inline]
+#[inline(always)]
 fn deal<T>(elements: Vec<T>, num_devices: usize) -> ByDevice<Vec<T>> {
     if num_devices == 1 {
         return ByDevice::one(elements);
@@ -293,41 +301,41 @@ fn deal<T>(elements: Vec<T>, num_devices: usize) -> ByDevice<Vec<T>> {
 }
 
 impl<C: PjrtClient> ReadyExecution<C> {
-    fn new(execution: Execution<C>) -> Self {
-        let pending = execution.inputs.held().iter().filter(|held| !held.ready.is_ready());
-        let pending = pending.map(|held| held.ready.clone()).collect();
-        Self { execution, pending }
+    fn new(mut execution: Execution<C>) -> Self {
+        let pending = execution.0.job.inputs.held().iter().filter(|held| !held.ready.is_ready());
+        execution.0.job.pending = pending.map(|held| held.ready.clone()).collect();
+        Self(execution)
     }
 
     /// The devices; see [`Execution::devices`].
     #[must_use]
     pub fn devices(&self) -> &[DeviceId] {
-        self.execution.devices()
+        self.0.devices()
     }
 
     /// The host's number of this launch; see [`Execution::launch_id`].
     #[must_use]
     pub fn launch_id(&self) -> i32 {
-        self.execution.launch_id()
+        self.0.launch_id()
     }
 
     /// The host's functions for send and receive operations; see [`Execution::host_callbacks`].
     #[must_use]
     pub fn host_callbacks(&self) -> &HostCallbacks {
-        self.execution.host_callbacks()
+        self.0.host_callbacks()
     }
 
     /// What the host handed to the handlers of custom calls; see [`Execution::user_data`].
     #[must_use]
     pub fn user_data(&self) -> &UserData {
-        self.execution.user_data()
+        self.0.user_data()
     }
 
     /// When the data of each input is there, by device and argument, until [`take_inputs`](Self::take_inputs). Of use
     /// after [`Execution::when_allocated`] only.
     #[must_use]
     pub fn ready_events(&self) -> ByDevice<Vec<Event>> {
-        let Execution { inputs, target, .. } = &self.execution;
+        let Job { inputs, target, .. } = &self.0.0.job;
         let events = match inputs {
             Inputs::Ready(_) => vec![Event::ready(); inputs.len()],
             Inputs::Held(inputs) => inputs.iter().map(|held| held.ready.clone()).collect(),
@@ -337,22 +345,23 @@ impl<C: PjrtClient> ReadyExecution<C> {
 
     /// The inputs, by device and argument; a second call gives none.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn take_inputs(&mut self) -> ByDevice<Vec<Input<C::Buffer>>> {
-        deal(self.execution.inputs.take().into_inputs(), self.execution.target.devices.len())
+        let job = &mut self.0.0.job;
+        deal(job.inputs.take().into_inputs(), job.target.devices.len())
     }
 
     /// The outputs, by device and output, with their data.
     ///
     /// If their number is wrong, all outputs get an INTERNAL error.
-    #[inline]
+    #[inline(always)]
     pub fn complete(mut self, outputs: ByDevice<Vec<C::Buffer>>) {
         // The inputs of a device that orders its work itself can turn out to be in error only now.
-        let pending = std::mem::take(&mut self.pending);
+        let pending = std::mem::take(&mut self.0.0.job.pending);
         if pending.is_empty() {
-            self.execution.launch.finish(Ok(outputs), Event::ready());
+            finish(self.0.0, Ok(outputs), Event::ready());
         } else {
-            self.execution.launch.finish(Ok(outputs), Event::all(pending));
+            finish(self.0.0, Ok(outputs), Event::all(pending));
         }
     }
 
@@ -362,14 +371,14 @@ impl<C: PjrtClient> ReadyExecution<C> {
     /// device that works in order gets this program before those that read what it makes.
     pub fn allocated(mut self, outputs: ByDevice<Vec<C::Buffer>>, enqueue: impl FnOnce(Completion)) {
         let (source, ready) = Event::pending();
-        let inputs = std::mem::take(&mut self.pending);
+        let inputs = std::mem::take(&mut self.0.0.job.pending);
         enqueue(Completion { source, inputs });
-        self.execution.launch.finish(Ok(outputs), ready);
+        finish(self.0.0, Ok(outputs), ready);
     }
 
     /// Puts an error into the outputs.
     pub fn fail(self, error: Error) {
-        self.execution.fail(error);
+        self.0.fail(error);
     }
 }
 
@@ -386,36 +395,15 @@ impl Completion {
     }
 }
 
-/// The execution's end of a launch.
-struct Launched<B>(Option<Arc<Launch<B>>>);
-
-impl<B> Launched<B> {
-    #[inline]
-    fn finish(&mut self, outputs: Result<Outputs<B>>, ready: Event) {
-        if let Some(launch) = self.0.take() {
-            launch.finish(outputs, ready);
-        }
-    }
-}
-
-impl<B> Drop for Launched<B> {
-    fn drop(&mut self) {
-        if self.0.is_some() {
-            let error = guard::lost("the plugin dropped an execution before it was finished");
-            self.finish(Err(error), Event::ready());
-        }
-    }
-}
-
 impl<C: PjrtClient> fmt::Debug for Execution<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Execution(launch {} on {:?})", self.target.launch_id, self.target.devices)
+        write!(f, "Execution(launch {} on {:?})", self.launch_id(), self.devices())
     }
 }
 
 impl<C: PjrtClient> fmt::Debug for ReadyExecution<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Ready{:?}", self.execution)
+        write!(f, "Ready{:?}", self.0)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Host memory that a plugin reads from or writes to, and gives back.
 
 use std::fmt;
-use std::sync::Arc;
 
 use crate::abi::guard;
 use crate::abi::host_memory::{HostBytes, HostBytesMut};
@@ -16,9 +15,12 @@ use crate::strided::Strided;
 ///
 /// The host must leave the memory alone until this is dropped; dropping it tells the host that it is released. Memory
 /// that the host lends only for the duration of the call has been copied before.
-pub struct HostBuffer {
+pub struct HostBuffer(Box<Array>);
+
+/// Boxed, because what authors make of a [`HostBuffer`] is moved often.
+struct Array {
     bytes: Bytes,
-    shape: Arc<Shape>,
+    shape: Shape,
     /// `None` if the array is dense and row-major.
     strided: Option<Strided>,
     may_alias: bool,
@@ -32,14 +34,16 @@ enum Bytes {
 
 impl HostBuffer {
     /// `bytes` spans exactly the array: `strided`'s extent, or the dense size.
+    #[inline(always)]
     pub(crate) fn lent(
         bytes: HostBytes,
-        shape: Arc<Shape>,
+        shape: Shape,
         strided: Option<Strided>,
         may_alias: bool,
         released: EventSource,
     ) -> Self {
-        Self { bytes: Bytes::Lent(bytes), shape, strided, may_alias, released: Some(released) }
+        let bytes = Bytes::Lent(bytes);
+        Self(Box::new(Array { bytes, shape, strided, may_alias, released: Some(released) }))
     }
 
     /// An array in memory of the plugin's own; `dense` is row-major.
@@ -52,7 +56,7 @@ impl HostBuffer {
     }
 
     /// As [`from_vec`](Self::from_vec).
-    pub(crate) fn dense(shape: Arc<Shape>, dense: Vec<u8>) -> Result<Self> {
+    pub(crate) fn dense(shape: Shape, dense: Vec<u8>) -> Result<Self> {
         let size = shape.host_size();
         if dense.len() != size {
             return Err(Error::invalid_argument(format!(
@@ -60,11 +64,12 @@ impl HostBuffer {
                 dense.len()
             )));
         }
-        Ok(Self { bytes: Bytes::Copied(dense), shape, strided: None, may_alias: true, released: None })
+        let bytes = Bytes::Copied(dense);
+        Ok(Self(Box::new(Array { bytes, shape, strided: None, may_alias: true, released: None })))
     }
 
     fn bytes(&self) -> &[u8] {
-        match &self.bytes {
+        match &self.0.bytes {
             Bytes::Lent(lent) => lent.bytes(),
             Bytes::Copied(copied) => copied,
         }
@@ -73,25 +78,25 @@ impl HostBuffer {
     /// The type of the elements. Types of less than a byte are unpacked: one byte per element.
     #[must_use]
     pub fn element_type(&self) -> ElementType {
-        self.shape.element_type
+        self.0.shape.element_type
     }
 
     /// The dimensions, none of them negative.
     #[must_use]
     pub fn dims(&self) -> &[i64] {
-        self.shape.dims()
+        self.0.shape.dims()
     }
 
     /// How many bytes the array takes when it is dense.
     #[must_use]
     pub fn dense_size(&self) -> usize {
-        self.shape.host_size()
+        self.0.shape.host_size()
     }
 
     /// Whether it is row-major without gaps.
     #[must_use]
     pub fn is_dense(&self) -> bool {
-        self.strided.is_none()
+        self.0.strided.is_none()
     }
 
     /// The bytes, if they are dense and row-major. They can have any alignment.
@@ -110,11 +115,11 @@ impl HostBuffer {
         if dense.len() != size {
             return Err(Error::invalid_argument(format!(
                 "an array {} of {size} bytes does not fit into {} bytes",
-                self.shape,
+                self.0.shape,
                 dense.len()
             )));
         }
-        match &self.strided {
+        match &self.0.strided {
             None => dense.copy_from_slice(self.bytes()),
             Some(strided) => strided.gather(self.bytes(), dense),
         }
@@ -124,7 +129,7 @@ impl HostBuffer {
     /// The array as dense row-major bytes.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
-        match &self.strided {
+        match &self.0.strided {
             None => self.bytes().to_vec(),
             Some(strided) => {
                 let mut dense = vec![0; self.dense_size()];
@@ -138,21 +143,21 @@ impl HostBuffer {
     /// [`dense_bytes`](Self::dense_bytes) in place of a copy.
     #[must_use]
     pub fn may_alias(&self) -> bool {
-        self.may_alias
+        self.0.may_alias
     }
 
     /// Copies what was lent into memory of the plugin's own, and releases the host's.
     pub(crate) fn detach(&mut self) {
-        if let Bytes::Lent(_) = self.bytes {
-            self.bytes = Bytes::Copied(self.to_vec());
-            self.strided = None;
-            self.may_alias = true;
+        if let Bytes::Lent(_) = self.0.bytes {
+            self.0.bytes = Bytes::Copied(self.to_vec());
+            self.0.strided = None;
+            self.0.may_alias = true;
         }
         self.release();
     }
 
     fn release(&mut self) {
-        if let Some(released) = self.released.take() {
+        if let Some(released) = self.0.released.take() {
             released.complete(Ok(()));
         }
     }
@@ -166,7 +171,7 @@ impl Drop for HostBuffer {
 
 impl fmt::Debug for HostBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HostBuffer({})", self.shape)
+        write!(f, "HostBuffer({})", self.0.shape)
     }
 }
 
@@ -174,7 +179,7 @@ impl fmt::Debug for HostBuffer {
 /// fails it with an INTERNAL error.
 pub struct CopyToHost {
     target: Target,
-    shape: Arc<Shape>,
+    shape: Shape,
     /// `None` if the host wants the array dense and row-major.
     strided: Option<Strided>,
     done: Option<Done>,
@@ -197,7 +202,7 @@ impl CopyToHost {
     /// `bytes` spans exactly the array: `strided`'s extent, or the dense size.
     pub(crate) fn lent(
         bytes: HostBytesMut,
-        shape: Arc<Shape>,
+        shape: Shape,
         strided: Option<Strided>,
         done: EventSource,
     ) -> Self {
@@ -205,10 +210,7 @@ impl CopyToHost {
     }
 
     /// A copy into memory of the SDK's own: `receiver` gets the dense row-major bytes.
-    pub(crate) fn collected(
-        shape: Arc<Shape>,
-        receiver: impl FnOnce(Result<Vec<u8>>) + Send + 'static,
-    ) -> Self {
+    pub(crate) fn collected(shape: Shape, receiver: impl FnOnce(Result<Vec<u8>>) + Send + 'static) -> Self {
         Self {
             target: Target::Collected(vec![0; shape.host_size()]),
             shape,

@@ -116,14 +116,20 @@ pub fn row_major_strides(dims: &[i64], element_size: usize) -> Vec<i64> {
 /// # Errors
 ///
 /// INVALID_ARGUMENT if a dimension is negative or the size does not fit into memory.
+#[inline]
 pub fn dense_size(dims: &[i64], element_size: usize) -> Result<usize> {
     let size = dims.iter().try_fold(1_usize, |size, dim| size.checked_mul(usize::try_from(*dim).ok()?));
     match size.and_then(|size| size.checked_mul(element_size)) {
         Some(size) if isize::try_from(size).is_ok() => Ok(size),
         // A dimension of zero makes an array of nothing, however large the others are.
         _ if dims.contains(&0) && dims.iter().all(|dim| *dim >= 0) => Ok(0),
-        _ => Err(Error::invalid_argument(format!("an array of dimensions {dims:?} has no size in memory"))),
+        _ => Err(no_size(dims)),
     }
+}
+
+#[cold]
+fn no_size(dims: &[i64]) -> Error {
+    Error::invalid_argument(format!("an array of dimensions {dims:?} has no size in memory"))
 }
 
 #[cfg(test)]

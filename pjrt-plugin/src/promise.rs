@@ -1,11 +1,12 @@
 //! Values now or later.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use crate::abi::guard;
+use crate::abi::meeting::{Errand, Giver, Taker, meeting};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::sync::{Arc, Mutex, lock};
 
 /// A value that is there, or will be.
 ///
@@ -15,28 +16,35 @@ pub struct Pending<T>(pub(crate) Source<T>);
 /// Where a pending value comes from.
 pub(crate) enum Source<T> {
     Now(T, Event),
-    Later(Arc<Shared<T>>),
+    Later(Taker<Delivery<T>>),
 }
 
 /// The duty to deliver a value. Dropping it delivers an INTERNAL error.
-pub struct Promise<T>(Option<Arc<Shared<T>>>);
+pub struct Promise<T>(Giver<Delivery<T>>);
 
-type Receiver<T> = Box<dyn FnOnce(Result<(T, Event)>) + Send>;
+type Delivered<T> = Result<(T, Event)>;
 
-/// Whichever of value and receiver comes first waits here for the other.
-pub(crate) struct Shared<T>(Mutex<Rendezvous<T>>);
+/// Whichever of value and receiver comes first waits for the other.
+pub(crate) struct Delivery<T>(PhantomData<T>);
 
-enum Rendezvous<T> {
-    Empty,
-    Value(Result<(T, Event)>),
-    Receiver(Receiver<T>),
+impl<T> Errand for Delivery<T> {
+    type Value = Delivered<T>;
+    type Left = Box<dyn FnOnce(Delivered<T>) + Send>;
+
+    fn lost() -> Delivered<T> {
+        Err(guard::lost("a promise was dropped before it was kept"))
+    }
+
+    fn meet(value: Delivered<T>, receiver: Self::Left) {
+        receiver(value);
+    }
 }
 
 /// A promise, and the value that it will deliver.
 #[must_use]
 pub fn promise<T>() -> (Promise<T>, Pending<T>) {
-    let shared = Arc::new(Shared(Mutex::new(Rendezvous::Empty)));
-    (Promise(Some(Arc::clone(&shared))), Pending(Source::Later(shared)))
+    let (giver, taker) = meeting(|| Delivery(PhantomData));
+    (Promise(giver), Pending(Source::Later(taker)))
 }
 
 impl<T> From<T> for Pending<T> {
@@ -58,31 +66,14 @@ impl<T: Send + 'static> Pending<T> {
     pub(crate) fn receive(self, receiver: impl FnOnce(Result<(T, Event)>) + Send + 'static) {
         match self.0 {
             Source::Now(value, ready) => receiver(Ok((value, ready))),
-            Source::Later(shared) => {
-                let mut state = lock(&shared.0);
-                match std::mem::replace(&mut *state, Rendezvous::Empty) {
-                    Rendezvous::Value(value) => {
-                        drop(state);
+            Source::Later(taker) => match taker.try_take() {
+                Ok(value) => receiver(value),
+                Err(taker) => {
+                    if let Some((value, receiver)) = taker.leave(Box::new(receiver)) {
                         receiver(value);
                     }
-                    Rendezvous::Empty | Rendezvous::Receiver(_) => {
-                        *state = Rendezvous::Receiver(Box::new(receiver));
-                    }
                 }
-            }
-        }
-    }
-}
-
-impl<T> Shared<T> {
-    fn deliver(&self, value: Result<(T, Event)>) {
-        let mut state = lock(&self.0);
-        match std::mem::replace(&mut *state, Rendezvous::Empty) {
-            Rendezvous::Receiver(receiver) => {
-                drop(state);
-                receiver(value);
-            }
-            Rendezvous::Empty | Rendezvous::Value(_) => *state = Rendezvous::Value(value),
+            },
         }
     }
 }
@@ -103,18 +94,8 @@ impl<T> Promise<T> {
         self.deliver(Err(error));
     }
 
-    pub(crate) fn deliver(mut self, value: Result<(T, Event)>) {
-        if let Some(shared) = self.0.take() {
-            shared.deliver(value);
-        }
-    }
-}
-
-impl<T> Drop for Promise<T> {
-    fn drop(&mut self) {
-        if let Some(shared) = self.0.take() {
-            shared.deliver(Err(guard::lost("a promise was dropped before it was kept")));
-        }
+    pub(crate) fn deliver(self, value: Result<(T, Event)>) {
+        self.0.give(value);
     }
 }
 

@@ -1,15 +1,13 @@
 //! The type of an array, in a form that C can read.
 
 use std::fmt;
-use std::sync::Arc;
 
 use crate::element_type::ElementType;
 use crate::error::Result;
 use crate::layout::dense_size;
 
-/// Element type and dimensions of an array. All buffers that one output of a program gives share theirs, and so do a buffer
-/// and the host memory that it is made of.
-#[derive(Debug, PartialEq, Eq)]
+/// Element type and dimensions of an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) element_type: ElementType,
     dims: Dims,
@@ -21,7 +19,7 @@ const FEW: usize = 6;
 /// The dimensions' numbers from the last to the first, for arrays of few dimensions.
 static FEW_DESCENDING: [i64; FEW] = [5, 4, 3, 2, 1, 0];
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Dims {
     /// Those after the last are zero.
     Few {
@@ -53,16 +51,17 @@ impl Eq for Dims {}
 
 impl Shape {
     /// Refuses dimensions that no array can have.
-    pub(crate) fn new(element_type: ElementType, dims: &[i64]) -> Result<Arc<Self>> {
+    #[inline(always)]
+    pub(crate) fn new(element_type: ElementType, dims: &[i64]) -> Result<Self> {
         let size = dense_size(dims, element_type.byte_size())?;
         let dims = if dims.len() <= FEW {
-            let mut few = [0; FEW];
-            few[..dims.len()].copy_from_slice(dims);
+            // One by one, so that they can stay in registers.
+            let few = std::array::from_fn(|index| dims.get(index).copied().unwrap_or(0));
             Dims::Few { dims: few, rank: dims.len() }
         } else {
             Dims::Many { dims: dims.into(), minor_to_major: (0..dims.len() as i64).rev().collect() }
         };
-        Ok(Arc::new(Self { element_type, dims, size }))
+        Ok(Self { element_type, dims, size })
     }
 
     /// The dimensions, none of them negative.

@@ -1,5 +1,6 @@
 //! Claims on storage that exists or will exist, and the state of a buffer that is made of them.
 
+use crate::abi::brief_lock::BriefLock;
 use crate::error::{Error, Result};
 use crate::event::{Event, EventSource};
 use crate::promise::{Pending, Source};
@@ -65,7 +66,7 @@ impl<B> Slot<B> {
 ///     +----------------+-------------+---> in error      (each until: deleted | donated)
 /// ```
 pub(crate) struct BufferState<B> {
-    content: Mutex<Content<B>>,
+    content: BriefLock<Content<B>>,
     /// Complete once the storage exists (or never will).
     allocated: Event,
     /// Complete once the data is there (or never will be).
@@ -74,9 +75,13 @@ pub(crate) struct BufferState<B> {
 
 struct Content<B> {
     claim: Result<Claim<B>, Gone>,
-    /// How often the host has pinned the buffer, and the claim that keeps the storage for it.
-    external: usize,
-    pinned: Option<Arc<B>>,
+    pins: Option<Box<Pins<B>>>,
+}
+
+/// How often the host has pinned a buffer, and what keeps the storage for it.
+struct Pins<B> {
+    number: usize,
+    storage: Arc<B>,
 }
 
 /// Why a buffer has no storage any more.
@@ -104,12 +109,9 @@ pub(crate) struct Held<B> {
 }
 
 impl<B> BufferState<B> {
+    #[inline(always)]
     pub(crate) fn new(claim: Claim<B>, allocated: Event, ready: Event) -> Self {
-        Self {
-            content: Mutex::new(Content { claim: Ok(claim), external: 0, pinned: None }),
-            allocated,
-            ready,
-        }
+        Self { content: BriefLock::new(Content { claim: Ok(claim), pins: None }), allocated, ready }
     }
 
     /// A buffer whose storage and data arrive through the promise.
@@ -123,6 +125,7 @@ impl<B> BufferState<B> {
     }
 
     /// A buffer of what an author gave.
+    #[inline(always)]
     pub(crate) fn from_pending(pending: Pending<B>) -> Self
     where
         B: Send + Sync + 'static,
@@ -138,6 +141,7 @@ impl<B> BufferState<B> {
     }
 
     /// A buffer whose storage exists and whose data is there once the event is complete.
+    #[inline(always)]
     pub(crate) fn allocated(storage: Arc<B>, ready: Event) -> Self {
         Self::new(Claim::Storage(storage), Event::ready(), ready)
     }
@@ -150,10 +154,15 @@ impl<B> BufferState<B> {
 
     /// The event that the data is there; an error if the buffer is gone.
     pub(crate) fn ready_event(&self) -> Event {
-        match &lock(&self.content).claim {
-            Ok(_) => self.ready.settled(),
-            Err(gone) => Event::failed(gone.error()),
+        match self.gone() {
+            None => self.ready.settled(),
+            Some(gone) => Event::failed(gone.error()),
         }
+    }
+
+    #[inline]
+    fn gone(&self) -> Option<Gone> {
+        self.content.with(|content| content.claim.as_ref().err().copied())
     }
 
     /// A share for a reader, if storage and data are known to be there. Executions ask for those of all their arguments.
@@ -162,10 +171,10 @@ impl<B> BufferState<B> {
         if !self.ready.is_ok() {
             return None;
         }
-        match &lock(&self.content).claim {
+        self.content.with(|content| match &content.claim {
             Ok(Claim::Storage(storage)) => Some(Arc::clone(storage)),
             _ => None,
-        }
+        })
     }
 
     /// What an execution gets if storage and data are there: a share, or the buffer's own, which is donated from now on. Nothing
@@ -175,52 +184,69 @@ impl<B> BufferState<B> {
         if !(self.allocated.is_ok() && self.ready.is_ok()) {
             return Ok(None);
         }
-        let mut content = lock(&self.content);
-        if let Ok(claim @ Claim::Promised(_)) = &mut content.claim
-            && let Some(Ok(storage)) = claim.storage()
-        {
-            // It has arrived, so the way there is not needed any more.
-            *claim = Claim::Storage(storage);
-        }
-        match &content.claim {
+        self.unwrap_promise();
+        let taken = self.content.with(|content| match &content.claim {
             Ok(Claim::Storage(storage)) => {
                 let storage = Arc::clone(storage);
+                // The clone keeps the storage, so nothing of the author's is dropped here.
                 if donate {
                     content.claim = Err(Gone::Donated);
                 }
                 Ok(Some(storage))
             }
             Ok(Claim::Promised(_) | Claim::Failed(_)) => Ok(None),
-            Err(gone) => Err(gone.error()),
-        }
+            Err(gone) => Err(*gone),
+        });
+        taken.map_err(Gone::error)
+    }
+
+    /// The way to storage that has arrived is not needed any more.
+    fn unwrap_promise(&self) {
+        let slot = self.content.with(|content| match &content.claim {
+            Ok(Claim::Promised(slot)) => Some(Arc::clone(slot)),
+            _ => None,
+        });
+        let Some(slot) = slot else { return };
+        let Some(Ok(storage)) = lock(&slot.0).clone() else { return };
+        let old = self.content.with(|content| match &mut content.claim {
+            Ok(claim @ Claim::Promised(_)) => Some(std::mem::replace(claim, Claim::Storage(storage))),
+            _ => None,
+        });
+        drop(old);
     }
 
     /// A share for a reader.
     pub(crate) fn share(&self) -> Result<Held<B>> {
-        match &lock(&self.content).claim {
-            Ok(claim) => Ok(self.hold(claim.clone(), false)),
-            Err(gone) => Err(gone.error()),
-        }
+        let claim = self.content.with(|content| content.claim.clone());
+        Ok(self.hold(claim.map_err(Gone::error)?, false))
     }
 
     /// The buffer's own share: it is donated from now on.
     pub(crate) fn donate(&self) -> Result<Held<B>> {
-        let mut content = lock(&self.content);
-        match std::mem::replace(&mut content.claim, Err(Gone::Donated)) {
-            Ok(claim) => Ok(self.hold(claim, true)),
-            Err(gone) => {
-                content.claim = Err(gone);
-                Err(gone.error())
+        let claim = self.give_up(Gone::Donated);
+        Ok(self.hold(claim.map_err(Gone::error)?, true))
+    }
+
+    /// Takes the buffer's share, unless it is gone.
+    fn give_up(&self, how: Gone) -> Result<Claim<B>, Gone> {
+        self.content.with(|content| {
+            if let Err(gone) = &content.claim {
+                return Err(*gone);
             }
-        }
+            std::mem::replace(&mut content.claim, Err(how))
+        })
     }
 
     /// Undoes a donation that came to nothing.
     pub(crate) fn restore(&self, claim: Claim<B>) {
-        let mut content = lock(&self.content);
-        if content.claim.as_ref().err() == Some(&Gone::Donated) {
-            content.claim = Ok(claim);
-        }
+        let mut claim = Some(claim);
+        self.content.with(|content| {
+            if content.claim.as_ref().err() == Some(&Gone::Donated)
+                && let Some(claim) = claim.take()
+            {
+                content.claim = Ok(claim);
+            }
+        });
     }
 
     fn hold(&self, claim: Claim<B>, donated: bool) -> Held<B> {
@@ -229,17 +255,12 @@ impl<B> BufferState<B> {
 
     /// Gives up the buffer's share.
     pub(crate) fn delete(&self) {
-        let mut content = lock(&self.content);
-        if content.claim.is_ok() {
-            let claim = std::mem::replace(&mut content.claim, Err(Gone::Deleted));
-            // The author's storage may do anything when it is dropped, so not under the lock.
-            drop(content);
-            drop(claim);
-        }
+        // The author's storage may do anything when it is dropped, so not under the lock.
+        drop(self.give_up(Gone::Deleted));
     }
 
     pub(crate) fn is_deleted(&self) -> bool {
-        lock(&self.content).claim.is_err()
+        self.gone().is_some()
     }
 
     /// The storage, waiting until it is allocated.
@@ -251,30 +272,34 @@ impl<B> BufferState<B> {
 
     /// Keeps the storage where it is until the host has unpinned it as often as it has pinned it.
     pub(crate) fn pin(&self) -> Result<()> {
-        let storage = self.wait_for_storage()?;
-        let mut content = lock(&self.content);
-        content.external += 1;
-        content.pinned.get_or_insert(storage);
+        let mut pins = Some(Box::new(Pins { number: 1, storage: self.wait_for_storage()? }));
+        self.content.with(|content| match &mut content.pins {
+            Some(pins) => pins.number += 1,
+            none => *none = pins.take(),
+        });
         Ok(())
     }
 
     pub(crate) fn unpin(&self) -> Result<()> {
-        let mut content = lock(&self.content);
-        let Some(left) = content.external.checked_sub(1) else {
-            return Err(Error::invalid_argument(
-                "Attempting to decrease reference on a buffer with zero reference count.",
-            ));
-        };
-        content.external = left;
-        let pinned = if left == 0 { content.pinned.take() } else { None };
-        drop(content);
-        drop(pinned);
+        let unpinned = self.content.with(|content| {
+            let pins = content.pins.as_mut()?;
+            pins.number -= 1;
+            Some(if pins.number == 0 { content.pins.take() } else { None })
+        });
+        match unpinned {
+            Some(last) => drop(last),
+            None => {
+                return Err(Error::invalid_argument(
+                    "Attempting to decrease reference on a buffer with zero reference count.",
+                ));
+            }
+        }
         Ok(())
     }
 
     /// The storage that the host has pinned, also after the buffer is gone.
     pub(crate) fn pinned(&self) -> Option<Arc<B>> {
-        lock(&self.content).pinned.clone()
+        self.content.with(|content| content.pins.as_ref().map(|pins| Arc::clone(&pins.storage)))
     }
 }
 

@@ -13,6 +13,9 @@ mod error;
 mod event;
 #[path = "../../src/launch.rs"]
 mod launch;
+#[allow(unsafe_code, reason = "the source is of the part of the crate that is unsafe")]
+#[path = "../../src/abi/meeting.rs"]
+mod meeting;
 #[path = "../../src/promise.rs"]
 mod promise;
 #[path = "../../src/storage.rs"]
@@ -22,7 +25,8 @@ mod models;
 
 /// In the place of `pjrt-plugin`'s module: the same names, of loom.
 mod sync {
-    pub(crate) use loom::sync::atomic::{AtomicU8, Ordering};
+    pub(crate) use loom::cell::UnsafeCell;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, Ordering};
     pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -48,8 +52,27 @@ mod callbacks {
     }
 }
 
-/// In the place of `pjrt-plugin`'s module, which knows the panic behind something that is lost.
+/// In the place of `pjrt-plugin`'s module: `guard` knows the panic behind something that is lost.
 mod abi {
+    pub(crate) use crate::meeting;
+
+    /// A lock of loom, which cannot follow a thread that tries again and again.
+    pub(crate) mod brief_lock {
+        use crate::sync::{Mutex, lock};
+
+        pub(crate) struct BriefLock<T>(Mutex<T>);
+
+        impl<T> BriefLock<T> {
+            pub(crate) fn new(value: T) -> Self {
+                Self(Mutex::new(value))
+            }
+
+            pub(crate) fn with<R>(&self, what: impl FnOnce(&mut T) -> R) -> R {
+                what(&mut lock(&self.0))
+            }
+        }
+    }
+
     pub(crate) mod guard {
         use crate::error::Error;
 

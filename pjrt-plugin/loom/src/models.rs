@@ -7,7 +7,7 @@ use loom::thread;
 use crate::by_device::ByDevice;
 use crate::error::{Error, ErrorCode};
 use crate::event::Event;
-use crate::launch::{Launch, Outcome};
+use crate::launch::{Launch, Outcome, finish, launch};
 use crate::promise::promise;
 use crate::storage::{BufferState, Claim};
 
@@ -25,6 +25,7 @@ pub(crate) const ALL: &[Model] = &[
     ("storage that is pinned survives the buffer's deletion", pinned_storage_survives),
     ("storage that arrives reaches whoever waits for it", storage_reaches_waiters),
     ("outputs reach the buffers, whichever come first", outputs_reach_buffers),
+    ("outputs that no buffer waits for go", launch_is_given_up),
     ("a launch that is poisoned while it finishes gets one of the two", poison_or_outputs),
 ];
 
@@ -192,9 +193,16 @@ fn storage_reaches_waiters() {
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
 }
 
+fn attach(launch: Launch<(), Storage>) -> Outcome<Storage> {
+    match launch.finished() {
+        Ok(finished) => Outcome::Finished(finished),
+        Err(launch) => launch.attach(1),
+    }
+}
+
 /// What the host's buffer of a launch with one output ends with.
-fn end(launch: &Launch<Storage>) -> Result<(), ErrorCode> {
-    let claim = match launch.attach() {
+fn end(outcome: Outcome<Storage>) -> Result<(), ErrorCode> {
+    let claim = match outcome {
         Outcome::Finished(finished) => {
             finished.ready.wait().map_err(|error| error.code())?;
             match finished.outputs {
@@ -202,7 +210,7 @@ fn end(launch: &Launch<Storage>) -> Result<(), ErrorCode> {
                 Err(error) => Claim::Failed(error),
             }
         }
-        Outcome::Pending { mut slots, allocated, ready } => {
+        Outcome::Pending { mut slots, allocated, ready, .. } => {
             let slot = slots.remove(0);
             let ended = allocated.wait().and_then(|()| ready.wait());
             ended.map_err(|error| error.code())?;
@@ -214,32 +222,37 @@ fn end(launch: &Launch<Storage>) -> Result<(), ErrorCode> {
 
 fn outputs_reach_buffers() {
     let (storage, dropped) = storage();
-    let launch = Arc::new(Launch::new(1, 1));
-    let finishing = {
-        let launch = Arc::clone(&launch);
-        thread::spawn(move || launch.finish(Ok(ByDevice::one(vec![storage])), Event::ready()))
-    };
-    assert_eq!(end(&launch), Ok(()));
+    let (running, launch) = launch(|| (), 1, 1);
+    let finishing = thread::spawn(move || finish(running, Ok(ByDevice::one(vec![storage])), Event::ready()));
+    assert_eq!(end(attach(launch)), Ok(()));
     finishing.join().unwrap();
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}
+
+fn launch_is_given_up() {
+    let (storage, dropped) = storage();
+    let (running, launch) = launch(|| (), 1, 1);
+    let finishing = thread::spawn(move || finish(running, Ok(ByDevice::one(vec![storage])), Event::ready()));
     drop(launch);
+    finishing.join().unwrap();
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
 }
 
 fn poison_or_outputs() {
     let (storage, dropped) = storage();
-    let launch = Arc::new(Launch::new(1, 1));
-    let finishing = {
-        let launch = Arc::clone(&launch);
-        thread::spawn(move || launch.finish(Ok(ByDevice::one(vec![storage])), Event::ready()))
+    let (running, launch) = launch(|| (), 1, 1);
+    let finishing = thread::spawn(move || finish(running, Ok(ByDevice::one(vec![storage])), Event::ready()));
+    let outcome = attach(launch);
+    let poisoning = match &outcome {
+        Outcome::Finished(_) => None,
+        Outcome::Pending { unfilled, .. } => {
+            let unfilled = Arc::clone(unfilled);
+            Some(thread::spawn(move || unfilled.poison(Error::aborted("poisoned"))))
+        }
     };
-    let poisoning = {
-        let launch = Arc::clone(&launch);
-        thread::spawn(move || launch.poison(Error::aborted("poisoned")))
-    };
-    let ended = end(&launch);
+    let ended = end(outcome);
     finishing.join().unwrap();
-    let poisoned = poisoning.join().unwrap();
+    let poisoned = poisoning.is_some_and(|poisoning| poisoning.join().unwrap());
     assert_eq!(ended, if poisoned { Err(ErrorCode::Aborted) } else { Ok(()) });
-    drop(launch);
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
 }

@@ -174,9 +174,14 @@ macro_rules! output_slice {
 /// Declares functions of the table.
 ///
 /// `name(Args) |args, Client| body` becomes a generic `extern "C"` function whose body sees a view of its arguments and
-/// returns a `Result<()>`. Functions of an extension name the trait that they need: `|args, Client: Trait|`.
+/// returns a `Result<()>`. Functions of an extension name the trait that they need: `|args, Client: Trait|`. Those for which
+/// [`call_without_floats`](crate::abi::guard::call_without_floats) is enough stand in a block that begins with its name.
 macro_rules! shims {
-    ($($(#[$attribute:meta])* $name:ident($args:ident) |$view:ident, $client:ident $(: $bound:path)?| $body:block)*) => {$(
+    (call_without_floats: $($shims:tt)*) => {
+        $crate::abi::args::shims! { @call_without_floats $($shims)* }
+    };
+    (@$call:ident
+        $($(#[$attribute:meta])* $name:ident($args:ident) |$view:ident, $client:ident $(: $bound:path)?| $body:block)*) => {$(
         $(#[$attribute])*
         ///
         /// # Safety
@@ -188,9 +193,12 @@ macro_rules! shims {
             $crate::abi::args::fields_of!($args);
             let body = |$view: $crate::abi::args::View<'_, Struct>| -> $crate::error::Result<()> { $body };
             // SAFETY: this function's contract.
-            unsafe { $crate::abi::guard::call(args, body) }
+            unsafe { $crate::abi::guard::$call(args, body) }
         }
     )*};
+    ($($shims:tt)*) => {
+        $crate::abi::args::shims! { @call $($shims)* }
+    };
 }
 
 pub(crate) use {bytes, fields_of, handle, input, output, output_slice, output_str, shims, slice};
@@ -200,7 +208,7 @@ pub(crate) use {bytes, fields_of, handle, input, output, output_slice, output_st
 /// # Safety
 ///
 /// `pointer` is null or the start of `len` elements that can be read for `'a`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn borrowed_slice<'a, T>(pointer: *const T, len: usize, name: &str) -> Result<&'a [T]> {
     if len == 0 {
         return Ok(&[]);
@@ -209,13 +217,19 @@ pub(crate) unsafe fn borrowed_slice<'a, T>(pointer: *const T, len: usize, name: 
         return Err(null(name));
     }
     if len > isize::MAX as usize / size_of::<T>().max(1) || !pointer.is_aligned() {
-        return Err(Error::invalid_argument(format!("'{name}' is no array of {len} elements")));
+        return Err(no_array(name, len));
     }
     // SAFETY: the pointer is not null, aligned, and the caller's contract makes the elements readable.
     Ok(unsafe { from_raw_parts(pointer, len) })
 }
 
+#[cold]
+fn no_array(name: &str, len: usize) -> Error {
+    Error::invalid_argument(format!("'{name}' is no array of {len} elements"))
+}
+
 /// The error for a pointer that may not be null.
+#[cold]
 pub(crate) fn null(name: &str) -> Error {
     Error::invalid_argument(format!("'{name}' is null"))
 }

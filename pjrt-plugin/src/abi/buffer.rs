@@ -1,5 +1,6 @@
 //! `PJRT_Buffer`: slots 58 to 68, 71 to 76.
 
+use std::ops::Deref;
 use std::ptr;
 use std::sync::Arc;
 
@@ -20,20 +21,34 @@ use crate::error::{Error, Result};
 use crate::shape::Shape;
 use crate::storage::BufferState;
 
-/// A buffer as the host sees it.
-pub(crate) struct BufferHandle<C: PjrtClient> {
+/// What a buffer is, whatever becomes of its data.
+pub(crate) struct Spec<C: PjrtClient> {
     pub(crate) client: Arc<ClientState<C>>,
     /// Its place among the client's devices.
     pub(crate) device: usize,
     /// Its place among the client's memories.
     pub(crate) memory: usize,
-    pub(crate) shape: Arc<Shape>,
+    pub(crate) shape: Shape,
+}
+
+/// All buffers that one output of a program gives on a device have the same, and share it.
+enum SpecOf<C: PjrtClient> {
+    Own(Spec<C>),
+    Output(Arc<Spec<C>>),
+}
+
+/// A buffer as the host sees it.
+pub(crate) struct BufferHandle<C: PjrtClient> {
+    spec: SpecOf<C>,
     pub(crate) state: BufferState<C::Buffer>,
 }
 
 impl<C: PjrtClient> Drop for BufferHandle<C> {
+    #[inline]
     fn drop(&mut self) {
-        self.client.holders.buffer_destroyed(self.memory, self.shape.host_size());
+        if let SpecOf::Own(spec) = &self.spec {
+            spec.client.holders.buffer_destroyed(spec.memory, spec.shape.host_size());
+        }
     }
 }
 
@@ -42,15 +57,36 @@ impl<C: PjrtClient> Handle for BufferHandle<C> {
     const KIND: &'static str = "PJRT_Buffer";
 }
 
+/// So that a buffer has the fields of what it is.
+impl<C: PjrtClient> Deref for BufferHandle<C> {
+    type Target = Spec<C>;
+
+    #[inline]
+    fn deref(&self) -> &Spec<C> {
+        match &self.spec {
+            SpecOf::Own(spec) => spec,
+            SpecOf::Output(spec) => spec,
+        }
+    }
+}
+
 impl<C: PjrtClient> BufferHandle<C> {
+    #[inline(always)]
     pub(crate) fn new(
         client: Arc<ClientState<C>>,
         place: Place,
-        shape: Arc<Shape>,
+        shape: Shape,
         state: BufferState<C::Buffer>,
     ) -> Self {
         client.holders.buffer_made(place.memory, shape.host_size());
-        Self { client, device: place.device, memory: place.memory, shape, state }
+        let spec = Spec { client, device: place.device, memory: place.memory, shape };
+        Self { spec: SpecOf::Own(spec), state }
+    }
+
+    /// A buffer of an output.
+    #[inline(always)]
+    pub(crate) fn of_output(spec: Arc<Spec<C>>, state: BufferState<C::Buffer>) -> Self {
+        Self { spec: SpecOf::Output(spec), state }
     }
 
     fn is_host_accessible(&self) -> bool {
@@ -82,18 +118,14 @@ impl<C: PjrtClient> BufferHandle<C> {
 }
 
 /// The element type with a number of the host.
+#[inline]
 pub(crate) fn element_type(number: PJRT_Buffer_Type) -> Result<ElementType> {
     ElementType::from_number(number.0)
         .ok_or_else(|| Error::invalid_argument(format!("{} is no element type", number.0)))
 }
 
 shims! {
-    /// Slot 58.
-    buffer_destroy(PJRT_Buffer_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the buffer up.
-        drop(unsafe { handle::from_raw::<BufferHandle<C>>(input!(args.buffer), "buffer") }?);
-        Ok(())
-    }
+    call_without_floats:
 
     /// Slot 59.
     buffer_element_type(PJRT_Buffer_ElementType_Args) |args, C| {
@@ -138,17 +170,6 @@ shims! {
         Ok(())
     }
 
-    /// Slot 64. Before there is storage, and where there will be none: what the shape says.
-    buffer_on_device_size_in_bytes(PJRT_Buffer_OnDeviceSizeInBytes_Args) |args, C| {
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let size = match buffer.state.share()?.claim.storage() {
-            Some(Ok(storage)) => storage.size_in_bytes(),
-            Some(Err(_)) | None => buffer.shape.host_size(),
-        };
-        output!(args.on_device_size_in_bytes = size);
-        Ok(())
-    }
-
     /// Slot 65.
     buffer_device(PJRT_Buffer_Device_Args) |args, C| {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
@@ -160,12 +181,6 @@ shims! {
     buffer_memory(PJRT_Buffer_Memory_Args) |args, C| {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
         output!(args.memory = buffer.client.memory_pointer(buffer.memory));
-        Ok(())
-    }
-
-    /// Slot 67. What still uses the storage keeps it.
-    buffer_delete(PJRT_Buffer_Delete_Args) |args, C| {
-        handle!(args.buffer: BufferHandle<C>)?.state.delete();
         Ok(())
     }
 
@@ -185,6 +200,32 @@ shims! {
     buffer_ready_event(PJRT_Buffer_ReadyEvent_Args) |args, C| {
         let event = handle!(args.buffer: BufferHandle<C>)?.state.ready_event();
         output!(args.event = event_to_raw(event));
+        Ok(())
+    }
+}
+
+shims! {
+    /// Slot 58.
+    buffer_destroy(PJRT_Buffer_Destroy_Args) |args, C| {
+        // SAFETY: the host gives the buffer up.
+        drop(unsafe { handle::from_raw::<BufferHandle<C>>(input!(args.buffer), "buffer") }?);
+        Ok(())
+    }
+
+    /// Slot 64. Before there is storage, and where there will be none: what the shape says.
+    buffer_on_device_size_in_bytes(PJRT_Buffer_OnDeviceSizeInBytes_Args) |args, C| {
+        let buffer = handle!(args.buffer: BufferHandle<C>)?;
+        let size = match buffer.state.share()?.claim.storage() {
+            Some(Ok(storage)) => storage.size_in_bytes(),
+            Some(Err(_)) | None => buffer.shape.host_size(),
+        };
+        output!(args.on_device_size_in_bytes = size);
+        Ok(())
+    }
+
+    /// Slot 67. What still uses the storage keeps it.
+    buffer_delete(PJRT_Buffer_Delete_Args) |args, C| {
+        handle!(args.buffer: BufferHandle<C>)?.state.delete();
         Ok(())
     }
 

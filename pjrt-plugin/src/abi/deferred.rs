@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::ptr;
-use std::sync::Arc;
 
 use pjrt_sys::{
     PJRT_Buffer_CopyRawToHostFuture_Callback_Args, PJRT_Buffer_DonateWithControlDependency_Callback_Args,
@@ -25,7 +24,7 @@ use crate::storage::{BufferState, Held};
 /// A raw copy that does not know yet where to.
 struct FutureCopy<C: PjrtClient> {
     held: Held<C::Buffer>,
-    shape: Arc<Shape>,
+    shape: Shape,
     range: Result<Range<usize>>,
     done: EventSource,
 }
@@ -37,7 +36,7 @@ shims! {
         let range = raw_range(&buffer.shape, input!(args.offset), input!(args.transfer_size));
         let held = buffer.state.share()?;
         let (done, event) = Event::pending();
-        let copy = FutureCopy::<C> { held, shape: Arc::clone(&buffer.shape), range, done };
+        let copy = FutureCopy::<C> { held, shape: buffer.shape.clone(), range, done };
         output!(args.event = event_to_raw(event));
         output!(args.callback_data = Box::into_raw(Box::new(copy)).cast());
         output!(args.future_ready_callback = Some(destination_known::<C>));
@@ -53,7 +52,7 @@ shims! {
         let ready = Event::all(vec![held.ready, dependency]);
         let place = Place { device: buffer.device, memory: buffer.memory };
         let state = BufferState::new(held.claim, held.allocated, ready);
-        output!(args.out_buffer = buffer_to_raw(&buffer.client, place, Arc::clone(&buffer.shape), state)?);
+        output!(args.out_buffer = buffer_to_raw(&buffer.client, place, buffer.shape.clone(), state)?);
         output!(args.callback_data = Box::into_raw(Box::new(source)).cast());
         output!(args.dependency_ready_callback = Some(dependency_ready));
         Ok(())

@@ -86,7 +86,7 @@ shims! {
         // SAFETY: the host lends `dst_size` bytes, of which these are the first, until the event is complete, which it is when
         // the copy made here is finished or dropped.
         let bytes = unsafe { HostBytesMut::new(dst, needed) };
-        let copy = CopyToHost::lent(bytes, Arc::clone(shape), placed.strided, done);
+        let copy = CopyToHost::lent(bytes, shape.clone(), placed.strided, done);
         read_back::<C>(held, copy);
         output!(args.event = raw(event));
         Ok(())
@@ -106,7 +106,7 @@ shims! {
         let held = buffer.state.share()?;
         let (done, event) = Event::pending();
         // SAFETY: the host lends `transfer_size` bytes until the event is complete.
-        unsafe { copy_range::<C>(held, Arc::clone(&buffer.shape), range, input!(args.dst).cast(), done) };
+        unsafe { copy_range::<C>(held, buffer.shape.clone(), range, input!(args.dst).cast(), done) };
         output!(args.event = raw(event));
         Ok(())
     }
@@ -154,7 +154,7 @@ shims! {
             Some(_) => return Err(Error::unimplemented("a bitcast to a layout that is not dense and row-major")),
         }
         let to = Place { device: buffer.device, memory: buffer.memory };
-        let wanted = Arc::clone(&shape);
+        let wanted = shape.clone();
         let bitcast = move |client: &C, from: BufferRef<'_, C>, to: Placement<'_, C>| {
             client.bitcast_buffer(from, to, wanted.element_type, wanted.dims())
         };
@@ -201,7 +201,7 @@ pub(crate) fn raw_range(shape: &Shape, offset: i64, transfer_size: i64) -> Resul
 /// `dst` is null or the start of as many bytes as the range has, which are the plugin's until `done` is complete.
 pub(crate) unsafe fn copy_range<C: PjrtClient>(
     held: Held<C::Buffer>,
-    shape: Arc<Shape>,
+    shape: Shape,
     range: Range<usize>,
     dst: *mut u8,
     done: EventSource,
@@ -219,18 +219,18 @@ pub(crate) unsafe fn copy_range<C: PjrtClient>(
 
 /// Copies a buffer to another place.
 fn copy<C: PjrtClient>(buffer: &BufferHandle<C>, to: Place) -> Result<*mut pjrt_sys::PJRT_Buffer> {
-    derive(buffer, to, Arc::clone(&buffer.shape), |client, from, to| client.copy_buffer(from, to))
+    derive(buffer, to, buffer.shape.clone(), |client, from, to| client.copy_buffer(from, to))
 }
 
 /// Makes a buffer from another one: at once if its data is there, otherwise as soon as it is.
 fn derive<C: PjrtClient>(
     buffer: &BufferHandle<C>,
     to: Place,
-    shape: Arc<Shape>,
+    shape: Shape,
     make: impl FnOnce(&C, BufferRef<'_, C>, Placement<'_, C>) -> Result<Pending<C::Buffer>> + Send + 'static,
 ) -> Result<*mut pjrt_sys::PJRT_Buffer> {
     let held = buffer.state.share()?;
-    let (client, source) = (Arc::clone(&buffer.client), Arc::clone(&buffer.shape));
+    let (client, source) = (Arc::clone(&buffer.client), buffer.shape.clone());
     let place = Place { device: buffer.device, memory: buffer.memory };
     let make = move |storage: Arc<C::Buffer>| {
         let from = BufferRef {

@@ -45,7 +45,7 @@ pub(crate) struct ExecutableState<C: PjrtClient> {
 
 /// Parameters or outputs, as the program needs them and as the getters hand them out.
 pub(crate) struct Arrays {
-    pub(crate) shapes: Vec<Arc<Shape>>,
+    pub(crate) shapes: Vec<Shape>,
     pub(crate) memory_kinds: Vec<Option<String>>,
     kinds: Strings,
     types: Vec<PJRT_Buffer_Type>,
@@ -56,7 +56,7 @@ pub(crate) struct Arrays {
 
 impl Arrays {
     fn new(specs: &[ArraySpec], default_kind: &str) -> Result<Self> {
-        let shapes: Vec<Arc<Shape>> =
+        let shapes: Vec<Shape> =
             specs.iter().map(|spec| Shape::new(spec.element_type(), spec.dims())).collect::<Result<_>>()?;
         // Hosts before jaxlib 0.9 compare these with the kinds of buffers, so the default memory's has to be spelt out.
         let kinds = specs.iter().map(|spec| spec.memory_kind().unwrap_or(default_kind));

@@ -6,20 +6,20 @@ use std::sync::{Arc, Mutex, Weak};
 use pjrt_sys::{PJRT_Buffer, PJRT_ExecuteContext, PJRT_ExecuteOptions};
 
 use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, shims, slice};
-use crate::abi::buffer::BufferHandle;
+use crate::abi::buffer::{BufferHandle, Spec};
 use crate::abi::event::event_to_raw;
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_callback::{Lease, read_callbacks};
 use crate::abi::loaded::LoadedHandle;
-use crate::abi::upload::Place;
+use crate::by_device::ByDevice;
 use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::execution::{Execution, Inputs, Target};
+use crate::execution::{Execution, Inputs, Job, Target};
 use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
-use crate::launch::{Finished, Launch, Outcome};
+use crate::launch::{Finished, Launch, Outcome, Unfilled};
 use crate::shape::Shape;
 use crate::storage::{BufferState, Claim, Held};
 use crate::sync::lock;
@@ -93,7 +93,7 @@ struct UnfinishedLaunch<B> {
     /// Places among the client's devices.
     devices: Box<[usize]>,
     /// Held by the execution until it finishes.
-    launch: Weak<Launch<B>>,
+    unfilled: Weak<Unfilled<B>>,
 }
 
 impl<B> Unfinished<B> {
@@ -101,31 +101,31 @@ impl<B> Unfinished<B> {
         Self(Mutex::default())
     }
 
-    fn add(&self, id: i32, devices: &[usize], launch: &Arc<Launch<B>>) {
+    fn add(&self, id: i32, devices: &[usize], unfilled: &Arc<Unfilled<B>>) {
         let mut all = lock(&self.0);
         // What has finished goes from the front, so that a launch costs the same however many there were.
-        while all.front().is_some_and(|first| first.launch.strong_count() == 0) {
+        while all.front().is_some_and(|first| first.unfilled.strong_count() == 0) {
             all.pop_front();
         }
-        all.push_back(UnfinishedLaunch { id, devices: devices.into(), launch: Arc::downgrade(launch) });
+        all.push_back(UnfinishedLaunch { id, devices: devices.into(), unfilled: Arc::downgrade(unfilled) });
     }
 
     /// Puts an error into the outputs of the earliest launch of this number on a device; whether there was one.
     pub(crate) fn poison(&self, id: i32, device: usize, error: &Error) -> bool {
-        let of_id: Vec<Arc<Launch<B>>> = lock(&self.0)
+        let of_id: Vec<Arc<Unfilled<B>>> = lock(&self.0)
             .iter()
             .filter(|launch| launch.id == id && launch.devices.contains(&device))
-            .filter_map(|launch| launch.launch.upgrade())
+            .filter_map(|launch| launch.unfilled.upgrade())
             .collect();
         // With no lock held, because this calls the host back.
-        of_id.iter().any(|launch| launch.poison(error.clone()))
+        of_id.iter().any(|unfilled| unfilled.poison(error.clone()))
     }
 }
 
 /// The devices of a launch: places among the client's, and ids.
 struct Targets<'a> {
     places: &'a [usize],
-    ids: Arc<[DeviceId]>,
+    ids: ByDevice<DeviceId>,
 }
 
 shims! {
@@ -150,7 +150,7 @@ shims! {
         let named = input!(args.execute_device);
         let place;
         let targets = if named.is_null() {
-            Targets { places: &loaded.devices, ids: Arc::clone(&loaded.device_ids) }
+            Targets { places: &loaded.devices, ids: loaded.device_ids.clone() }
         } else {
             place = [loaded.client.index_of_device(named)?];
             named_target(loaded, &place)?
@@ -180,7 +180,16 @@ shims! {
         if output_lists.iter().any(|list| list.is_null()) {
             return Err(null("an output list"));
         }
-        let mut inputs = Inputs::with_capacity(num_devices.saturating_mul(num_args));
+        let lease = Lease::new(options.callbacks.clone());
+        let target = Target {
+            devices: targets.ids,
+            launch_id: options.launch_id,
+            callbacks: options.callbacks,
+            user_data: options.user_data,
+        };
+        let num_inputs = num_devices.saturating_mul(num_args);
+        let (mut execution, launch) = Execution::<C>::new(num_inputs, target, num_outputs);
+        let inputs = execution.inputs();
         for (device, place) in targets.places.iter().enumerate() {
             let list: &[*mut PJRT_Buffer] = match lists.get(device) {
                 None => &[],
@@ -188,8 +197,8 @@ shims! {
                 Some(list) => unsafe { borrowed_slice(*list, num_args, "argument_lists") }?,
             };
             // SAFETY: the buffers are null or handles of this client, and live until the call returns.
-            if let Err(error) = unsafe { hold(loaded, &options, *place, list, &mut inputs) } {
-                let mut held = inputs.into_held().into_iter();
+            if let Err(error) = unsafe { hold(loaded, options.non_donatable, *place, list, inputs) } {
+                let mut held = inputs.take().into_held().into_iter();
                 for list in lists {
                     // SAFETY: the buffers that are held are the first ones of the lists, one list after the other.
                     unsafe {
@@ -200,23 +209,15 @@ shims! {
                 return Err(error);
             }
         }
-        let lease = Lease::new(options.callbacks.clone());
-        let target = Target {
-            devices: targets.ids,
-            launch_id: options.launch_id,
-            callbacks: options.callbacks,
-            user_data: options.user_data,
-        };
-        let (execution, launch) = Execution::<C>::new(inputs, target, num_outputs);
         match execution.input_error() {
             Some(error) => execution.fail(error),
             None => loaded.client.explain(loaded.client.client.execute(&author, execution))?,
         }
-        let outcome = launch.attach();
-        if let Outcome::Pending { .. } = &outcome {
-            loaded.client.unfinished.add(options.launch_id, targets.places, &launch);
-        }
-        let ready = Writer { loaded, places: targets.places, lists: output_lists }.write(outcome);
+        let writer = Writer { loaded, places: targets.places, lists: output_lists };
+        let ready = match launch.finished() {
+            Ok(finished) => writer.write(finished),
+            Err(launch) => writer.write_later(launch, options.launch_id),
+        };
         let over = lease.end_with(ready);
         let events = input!(args.device_complete_events);
         if !events.is_null() {
@@ -239,7 +240,7 @@ fn named_target<'a, C: PjrtClient>(loaded: &LoadedHandle<C>, place: &'a [usize; 
             loaded.device_ids
         )));
     }
-    Ok(Targets { places: place, ids: Arc::from([device.id()]) })
+    Ok(Targets { places: place, ids: ByDevice::one(device.id()) })
 }
 
 /// Checks one argument against its parameter and the device.
@@ -247,10 +248,10 @@ fn named_target<'a, C: PjrtClient>(loaded: &LoadedHandle<C>, place: &'a [usize; 
 fn check<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
     place: usize,
-    (index, parameter): (usize, &Arc<Shape>),
+    (index, parameter): (usize, &Shape),
     buffer: &BufferHandle<C>,
 ) -> Result<()> {
-    if !Arc::ptr_eq(&buffer.shape, parameter) && buffer.shape != *parameter {
+    if buffer.shape != *parameter {
         return Err(wrong_shape(index, parameter, &buffer.shape));
     }
     if !Arc::ptr_eq(&buffer.client, &loaded.client) {
@@ -290,14 +291,14 @@ fn wrong_shape(index: usize, parameter: &Shape, argument: &Shape) -> Error {
 /// Each of `list` is null or a buffer of this client, and lives until the call returns. There is one per parameter.
 unsafe fn hold<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
-    options: &Options<'_>,
+    non_donatable: &[i64],
     place: usize,
     list: &[*mut PJRT_Buffer],
     inputs: &mut Inputs<C::Buffer>,
 ) -> Result<()> {
     let any_donated = loaded.executable.any_donated;
     let donated = |index: usize| {
-        any_donated && loaded.executable.donated[index] && !options.non_donatable.contains(&(index as i64))
+        any_donated && loaded.executable.donated[index] && !non_donatable.contains(&(index as i64))
     };
     if any_donated {
         refuse_double_use(list, donated)?;
@@ -354,25 +355,41 @@ struct Writer<'a, C: PjrtClient> {
 
 impl<C: PjrtClient> Writer<'_, C> {
     /// Writes a buffer for every output, and gives the event that all of them wait for.
-    #[inline]
-    fn write(&self, outcome: Outcome<C::Buffer>) -> Event {
-        match outcome {
-            Outcome::Finished(Finished { outputs: Ok(outputs), ready }) => {
-                for (device, outputs) in outputs.into_iter().enumerate() {
-                    for (index, output) in outputs.into_iter().enumerate() {
-                        let state = BufferState::allocated(Arc::new(output), ready.clone());
-                        self.put(device, index, state);
-                    }
-                }
-                ready
+    #[inline(always)]
+    fn write(&self, Finished { outputs, ready }: Finished<C::Buffer>) -> Event {
+        let outputs = match outputs {
+            Ok(outputs) => outputs,
+            Err(error) => return self.fail(error),
+        };
+        outputs.for_each(|device, outputs| {
+            let (Some(place), Some(list)) = (self.places.get(device), self.lists.get(device)) else { return };
+            let mut specs = self.loaded.outputs_on(*place).iter();
+            for (index, output) in outputs.into_iter().enumerate() {
+                let Some(spec) = specs.next() else { return };
+                let storage = Arc::new(output);
+                // SAFETY: the list is the host's for this device, and the index that of an output.
+                unsafe { put(*list, index, spec, || BufferState::allocated(storage, ready.clone())) };
             }
-            Outcome::Finished(Finished { outputs: Err(error), .. }) => {
-                let error = self.loaded.client.explain::<()>(Err(error.clone())).err().unwrap_or(error);
-                let failed = Event::failed(error.clone());
-                self.each(|| BufferState::new(Claim::Failed(error.clone()), failed.clone(), failed.clone()));
-                failed
-            }
-            Outcome::Pending { slots, allocated, ready } => {
+        });
+        ready
+    }
+
+    #[cold]
+    fn fail(&self, error: Error) -> Event {
+        let error = self.loaded.client.explain::<()>(Err(error.clone())).err().unwrap_or(error);
+        let failed = Event::failed(error.clone());
+        self.each(|| BufferState::new(Claim::Failed(error.clone()), failed.clone(), failed.clone()));
+        failed
+    }
+
+    /// As [`write`](Self::write), for an execution that goes on.
+    #[cold]
+    fn write_later(&self, launch: Launch<Job<C::Buffer>, C::Buffer>, launch_id: i32) -> Event {
+        let num_slots = self.places.len() * self.loaded.executable.outputs.shapes.len();
+        match launch.attach(num_slots) {
+            Outcome::Finished(finished) => self.write(finished),
+            Outcome::Pending { slots, allocated, ready, unfilled } => {
+                self.loaded.client.unfinished.add(launch_id, self.places, &unfilled);
                 let mut slots = slots.into_iter();
                 self.each(|| {
                     // There is a slot for every output; without one the buffer could only be in error.
@@ -388,25 +405,28 @@ impl<C: PjrtClient> Writer<'_, C> {
     }
 
     fn each(&self, mut state: impl FnMut() -> BufferState<C::Buffer>) {
-        for device in 0..self.places.len() {
-            for index in 0..self.loaded.executable.outputs.shapes.len() {
-                self.put(device, index, state());
+        for (place, list) in self.places.iter().zip(self.lists) {
+            for (index, spec) in self.loaded.outputs_on(*place).iter().enumerate() {
+                // SAFETY: the list is the host's for this device, and the index that of an output.
+                unsafe { put(*list, index, spec, &mut state) };
             }
         }
     }
+}
 
-    #[inline]
-    fn put(&self, device: usize, index: usize, state: BufferState<C::Buffer>) {
-        let (client, outputs) = (&self.loaded.client, &self.loaded.executable.outputs);
-        let place = self.places[device];
-        // The memory was looked up on the first device when the program was loaded; devices of one program are alike.
-        let memory = client
-            .memory_of(place, outputs.memory_kinds[index].as_deref())
-            .unwrap_or(client.devices[place].memory_indices[0]);
-        let (shape, place) = (Arc::clone(&outputs.shapes[index]), Place { device: place, memory });
-        let buffer = handle::into_raw(BufferHandle::new(Arc::clone(client), place, shape, state));
-        // SAFETY: the host's list for this device has room for as many buffers as the program has outputs, and `Launch::check`
-        // lets no more come.
-        unsafe { self.lists[device].add(index).write(buffer) };
-    }
+/// Makes the host's buffer of an output.
+///
+/// # Safety
+///
+/// `list` has room for as many buffers as the program has outputs, of which `index` is one.
+#[inline(always)]
+unsafe fn put<C: PjrtClient>(
+    list: *mut *mut PJRT_Buffer,
+    index: usize,
+    spec: &Arc<Spec<C>>,
+    state: impl FnOnce() -> BufferState<C::Buffer>,
+) {
+    let buffer = handle::make_raw(|| BufferHandle::of_output(Arc::clone(spec), state()));
+    // SAFETY: this function's contract.
+    unsafe { list.add(index).write(buffer) };
 }

@@ -1,4 +1,5 @@
-//! Panics stop here: every function of the table runs in [`call`], with the floating-point settings that Rust relies on.
+//! Panics stop here: every function of the table runs in [`call`], with the floating-point settings that Rust relies on, or, where
+//! they do not matter, in [`call_without_floats`].
 
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -63,6 +64,11 @@ fn last_panic() -> Error {
 #[inline]
 pub(crate) fn catch<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     let _floats = DefaultFloats::enter();
+    catch_panic(run)
+}
+
+#[inline]
+fn catch_panic<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| Err(caught(payload)))
 }
 
@@ -88,8 +94,23 @@ pub(crate) unsafe fn call<T: SizedStruct>(
     args: *mut T,
     body: impl FnOnce(View<'_, T>) -> Result<()>,
 ) -> *mut PJRT_Error {
+    let _floats = DefaultFloats::enter();
     // SAFETY: the caller's contract.
-    match unsafe { run(args, body) } {
+    unsafe { call_without_floats(args, body) }
+}
+
+/// As [`call`], for what neither computes with floats nor runs anything of an author: the settings stay as they are.
+///
+/// # Safety
+///
+/// As for [`View::new`].
+#[inline]
+pub(crate) unsafe fn call_without_floats<T: SizedStruct>(
+    args: *mut T,
+    body: impl FnOnce(View<'_, T>) -> Result<()>,
+) -> *mut PJRT_Error {
+    // SAFETY: the caller's contract.
+    match unsafe { run_guarded(args, body) } {
         Ok(()) => ptr::null_mut(),
         Err(error) => error_to_raw(error),
     }
@@ -105,10 +126,23 @@ pub(crate) unsafe fn run<T: SizedStruct>(
     args: *mut T,
     body: impl FnOnce(View<'_, T>) -> Result<()>,
 ) -> Result<()> {
+    let _floats = DefaultFloats::enter();
+    // SAFETY: the caller's contract.
+    unsafe { run_guarded(args, body) }
+}
+
+/// # Safety
+///
+/// As for [`View::new`].
+#[inline]
+unsafe fn run_guarded<T: SizedStruct>(
+    args: *mut T,
+    body: impl FnOnce(View<'_, T>) -> Result<()>,
+) -> Result<()> {
     // SAFETY: the caller's contract.
     let watched = observe::is_watched().then(|| unsafe { Watched::begin(args) });
     // SAFETY: the caller's contract is the callee's.
-    let outcome = catch(|| unsafe { View::new(args) }.and_then(body));
+    let outcome = catch_panic(|| unsafe { View::new(args) }.and_then(body));
     if let Some(watched) = watched {
         // SAFETY: the caller's contract, and after success that of the function that the struct is for.
         unsafe { watched.returned(args, outcome.as_ref().err()) };
@@ -139,6 +173,7 @@ impl Watched {
     /// As for [`Call::returned`].
     #[cold]
     unsafe fn returned<T: SizedStruct>(self, args: *const T, error: Option<&Error>) {
+        let _floats = DefaultFloats::enter();
         if let Some(call) = &self.call {
             // SAFETY: this function's contract.
             unsafe { call.returned(args.cast(), T::LAYOUT, error) };

@@ -36,7 +36,13 @@ pub(crate) unsafe fn borrow<'a, H: Handle>(pointer: *const H::Opaque, name: &str
 /// Hands an object to the host.
 #[inline]
 pub(crate) fn into_raw<H: Handle>(object: H) -> *mut H::Opaque {
-    let pointer = Box::into_raw(Box::new(object)).cast();
+    make_raw(|| object)
+}
+
+/// Hands an object to the host that is made where it will be. To make it first and move it there costs more than the rest.
+#[inline(always)]
+pub(crate) fn make_raw<H: Handle>(make: impl FnOnce() -> H) -> *mut H::Opaque {
+    let pointer = Box::into_raw(Box::write(Box::new_uninit(), make())).cast();
     registry::add::<H>(pointer);
     observe::handle_made(pointer.addr(), H::KIND);
     pointer
@@ -77,6 +83,7 @@ pub(crate) fn take_lent<H: Handle>(object: &'static H, name: &str) -> Result<()>
 }
 
 /// Hands a share of an object to the host.
+#[inline]
 pub(crate) fn share_into_raw<H: Handle>(object: Arc<H>) -> *mut H::Opaque {
     let pointer = Arc::into_raw(object).cast_mut().cast();
     registry::add::<H>(pointer);
@@ -89,6 +96,7 @@ pub(crate) fn share_into_raw<H: Handle>(object: Arc<H>) -> *mut H::Opaque {
 /// # Safety
 ///
 /// `pointer` is null or came from [`share_into_raw`] for the same type, and the host gives up one share.
+#[inline]
 pub(crate) unsafe fn share_from_raw<H: Handle>(
     pointer: *mut H::Opaque,
     name: &str,
@@ -100,6 +108,22 @@ pub(crate) unsafe fn share_from_raw<H: Handle>(
     observe::handle_taken(pointer.addr(), H::KIND);
     // SAFETY: the pointer came from `Arc::into_raw` of an `Arc<H>` whose share is given up here.
     Ok(Some(unsafe { Arc::from_raw(pointer.cast::<H>()) }))
+}
+
+/// Another share of an object of which the host has one.
+///
+/// # Safety
+///
+/// `pointer` is null or came from [`share_into_raw`] for the same type, and the host keeps its share until this returns.
+pub(crate) unsafe fn share_of<H: Handle>(pointer: *mut H::Opaque, name: &str) -> Result<Arc<H>> {
+    // SAFETY: this function's contract.
+    unsafe { borrow::<H>(pointer, name) }?;
+    let object = pointer.cast::<H>().cast_const();
+    // SAFETY: the pointer came from `Arc::into_raw` of an `Arc<H>`, and the host's share keeps the object alive.
+    unsafe {
+        Arc::increment_strong_count(object);
+        Ok(Arc::from_raw(object))
+    }
 }
 
 #[cfg(debug_assertions)]

@@ -1,10 +1,13 @@
 //! Who holds memory, for when it has run out.
 
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use crate::abi::buffer::Spec;
 use crate::abi::client_state::ClientState;
 use crate::abi::executable::ExecutableState;
+use crate::abi::loaded::OutputSpecs;
 use crate::client::PjrtClient;
 use crate::error::{ErrorCode, Result};
 use crate::sync::lock;
@@ -14,15 +17,35 @@ const MOST_PROGRAMS: usize = 8;
 
 /// What a client's buffers take, and the programs that some of them are outputs of.
 pub(crate) struct Holders<C: PjrtClient> {
-    /// In bytes, by the place of the memory among the client's, of the buffers that the host has not destroyed.
+    /// In bytes, by the place of the memory among the client's, of the buffers that the host has not destroyed. Those of outputs
+    /// are not in it: what each shares with others of its kind counts them.
     bytes: Box<[AtomicUsize]>,
-    executables: Mutex<Vec<Weak<ExecutableState<C>>>>,
+    outputs: Mutex<Vec<OutputsOf<C>>>,
+}
+
+/// What a program's outputs are on one device.
+struct OutputsOf<C: PjrtClient> {
+    executable: Weak<ExecutableState<C>>,
+    /// The program's own share in each, while it is loaded.
+    loaded: Weak<[Arc<Spec<C>>]>,
+    specs: Box<[Weak<Spec<C>>]>,
+}
+
+impl<C: PjrtClient> OutputsOf<C> {
+    /// How many buffers there are of each, where there are any.
+    fn buffers(&self) -> impl Iterator<Item = (usize, Arc<Spec<C>>)> {
+        let not_buffers = self.loaded.strong_count();
+        self.specs.iter().filter_map(move |spec| {
+            let buffers = spec.strong_count().saturating_sub(not_buffers);
+            Some((buffers, spec.upgrade()?)).filter(|_| buffers > 0)
+        })
+    }
 }
 
 impl<C: PjrtClient> Holders<C> {
     pub(crate) fn new(num_memories: usize) -> Self {
         let bytes = (0..num_memories).map(|_| AtomicUsize::new(0)).collect();
-        Self { bytes, executables: Mutex::default() }
+        Self { bytes, outputs: Mutex::default() }
     }
 
     pub(crate) fn buffer_made(&self, memory: usize, size: usize) {
@@ -33,18 +56,37 @@ impl<C: PjrtClient> Holders<C> {
         self.bytes[memory].fetch_sub(size, Ordering::Relaxed);
     }
 
-    pub(crate) fn loaded(&self, executable: &Arc<ExecutableState<C>>) {
-        let mut all = lock(&self.executables);
-        all.retain(|known| {
-            known.strong_count() > 0 && !std::ptr::eq(known.as_ptr(), Arc::as_ptr(executable))
+    /// Keeps an eye on the buffers of a program's outputs.
+    pub(crate) fn watch(&self, executable: &Arc<ExecutableState<C>>, outputs: &OutputSpecs<C>) {
+        let mut all = lock(&self.outputs);
+        all.retain(|known| known.specs.iter().any(|spec| spec.strong_count() > 0));
+        all.push(OutputsOf {
+            executable: Arc::downgrade(executable),
+            loaded: Arc::downgrade(outputs),
+            specs: outputs.iter().map(Arc::downgrade).collect(),
         });
-        all.push(Arc::downgrade(executable));
     }
 
     /// One sentence: how much the host holds in each memory, and which programs it came from.
     fn describe(&self, client: &ClientState<C>) -> String {
-        let memories = client.memories.iter().zip(&self.bytes).filter_map(|(memory, bytes)| {
-            let bytes = bytes.load(Ordering::Relaxed);
+        let mut bytes: Vec<usize> = self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).collect();
+        let mut programs: Vec<(Arc<ExecutableState<C>>, usize, usize)> = Vec::new();
+        for outputs in &*lock(&self.outputs) {
+            let (mut count, mut size) = (0, 0_usize);
+            for (buffers, spec) in outputs.buffers() {
+                let of_spec = spec.shape.host_size().saturating_mul(buffers);
+                bytes[spec.memory] = bytes[spec.memory].saturating_add(of_spec);
+                (count, size) = (count + buffers, size.saturating_add(of_spec));
+            }
+            let Some(executable) = outputs.executable.upgrade() else { continue };
+            match programs.iter_mut().find(|(known, ..)| Arc::ptr_eq(known, &executable)) {
+                Some((_, counted, sizes)) => {
+                    (*counted, *sizes) = (*counted + count, sizes.saturating_add(size));
+                }
+                None => programs.push((executable, count, size)),
+            }
+        }
+        let memories = client.memories.iter().zip(bytes).filter_map(|(memory, bytes)| {
             let name = || format!("{} in '{}' {}", size(bytes), memory.memory.kind(), memory.memory.id());
             (bytes > 0).then(name)
         });
@@ -52,25 +94,13 @@ impl<C: PjrtClient> Holders<C> {
         if memories.is_empty() {
             return "the host holds no buffers".to_owned();
         }
-        let executables: Vec<_> = lock(&self.executables).iter().filter_map(Weak::upgrade).collect();
-        let mut programs: Vec<(usize, usize, &str)> = executables
-            .iter()
-            .map(|executable| {
-                // Every buffer of an output shares the output's shape.
-                let outputs =
-                    executable.outputs.shapes.iter().map(|shape| (Arc::strong_count(shape) - 1, shape));
-                let (count, bytes) = outputs.fold((0, 0_usize), |(count, bytes), (buffers, shape)| {
-                    (count + buffers, bytes.saturating_add(shape.host_size().saturating_mul(buffers)))
-                });
-                (bytes, count, executable.name())
-            })
-            .filter(|(bytes, ..)| *bytes > 0)
-            .collect();
-        programs.sort_unstable_by(|a, b| b.cmp(a));
-        let of_programs = programs
-            .iter()
-            .take(MOST_PROGRAMS)
-            .map(|(bytes, count, name)| format!("{count} outputs of '{name}' with {}", size(*bytes)));
+        programs.retain(|(_, _, bytes)| *bytes > 0);
+        programs.sort_by_key(|(executable, count, bytes)| {
+            Reverse((*bytes, *count, executable.name().to_owned()))
+        });
+        let of_programs = programs.iter().take(MOST_PROGRAMS).map(|(executable, count, bytes)| {
+            format!("{count} outputs of '{}' with {}", executable.name(), size(*bytes))
+        });
         let mut parts: Vec<String> = of_programs.collect();
         parts.push("the rest was uploaded or copied".to_owned());
         format!("the host holds buffers of {}: {}", memories.join(", "), parts.join(", "))

@@ -1,17 +1,20 @@
 //! Compiling and loading: slots 20, 50 to 54, 56, 89, 117, 129 and 130.
 
 use std::ptr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 
 use pjrt_sys::{PJRT_Device, PJRT_LoadedExecutable, PJRT_LogicalDeviceIds, PJRT_Program};
 use prost::Message;
 
 use crate::abi::args::{View, bytes, fields_of, handle, input, null, output, output_slice, shims, text};
+use crate::abi::brief_lock::BriefLock;
+use crate::abi::buffer::Spec;
 use crate::abi::client_state::ClientState;
 use crate::abi::executable::ExecutableState;
 use crate::abi::handle::{self, Handle};
 use crate::abi::pinned::{delete_serialized, serialized};
 use crate::abi::topology::TopologyHandle;
+use crate::by_device::ByDevice;
 use crate::client::{CompileRequest, DeserializeRequest, PjrtClient};
 use crate::compile_options::CompileOptions;
 use crate::device::DeviceId;
@@ -19,23 +22,28 @@ use crate::device_assignment::DeviceAssignment;
 use crate::error::{Error, Result};
 use crate::program::{Program, ProgramFormat};
 use crate::serialized::SerializedExecutable;
-use crate::sync::lock;
+use crate::shape::Shape;
 use crate::topology::Topology;
+
+/// What the buffers of a program's outputs are on one device.
+pub(crate) type OutputSpecs<C> = Arc<[Arc<Spec<C>>]>;
 
 /// A loaded program as the host sees it.
 pub(crate) struct LoadedHandle<C: PjrtClient> {
     pub(crate) client: Arc<ClientState<C>>,
     pub(crate) executable: Arc<ExecutableState<C>>,
     /// Nothing once it is deleted.
-    loaded: Mutex<Option<Arc<C::Loaded>>>,
+    loaded: BriefLock<Option<Arc<C::Loaded>>>,
     pub(crate) assignment: DeviceAssignment,
     /// Whether the device is chosen at each execution.
     pub(crate) portable: bool,
     /// Those devices of the assignment that this process drives: places among the client's, ids, handles, logical ids.
     pub(crate) devices: Vec<usize>,
-    pub(crate) device_ids: Arc<[DeviceId]>,
+    pub(crate) device_ids: ByDevice<DeviceId>,
     device_pointers: Vec<*mut PJRT_Device>,
     logical_ids: Vec<PJRT_LogicalDeviceIds>,
+    /// What the buffers of its outputs are, for each of the client's devices that it has run on.
+    outputs: Box<[OnceLock<OutputSpecs<C>>]>,
 }
 
 // SAFETY: the pointers are handles of the client, which `client` keeps alive; the rest is `Send` and `Sync`.
@@ -50,8 +58,31 @@ impl<C: PjrtClient> Handle for LoadedHandle<C> {
 
 impl<C: PjrtClient> LoadedHandle<C> {
     /// What the author made; an error once it is deleted.
+    #[inline]
     pub(crate) fn author(&self) -> Result<Arc<C::Loaded>> {
-        lock(&self.loaded).clone().ok_or_else(|| Error::invalid_argument("the executable has been deleted"))
+        self.loaded
+            .with(|loaded| loaded.clone())
+            .ok_or_else(|| Error::invalid_argument("the executable has been deleted"))
+    }
+
+    /// What the buffers of its outputs are on a device.
+    #[inline]
+    pub(crate) fn outputs_on(&self, device: usize) -> &[Arc<Spec<C>>] {
+        self.outputs[device].get_or_init(|| self.new_outputs(device))
+    }
+
+    #[cold]
+    fn new_outputs(&self, device: usize) -> OutputSpecs<C> {
+        let outputs = &self.executable.outputs;
+        let spec = |(shape, kind): (&Shape, &Option<String>)| {
+            // The memory was looked up on the first device when the program was loaded; devices of one program are alike.
+            let memory = self.client.memory_of(device, kind.as_deref());
+            let memory = memory.unwrap_or_else(|_| self.client.devices[device].memory_indices[0]);
+            Arc::new(Spec { client: Arc::clone(&self.client), device, memory, shape: shape.clone() })
+        };
+        let specs = outputs.shapes.iter().zip(&outputs.memory_kinds).map(spec).collect();
+        self.client.holders.watch(&self.executable, &specs);
+        specs
     }
 
     fn load(
@@ -89,18 +120,18 @@ impl<C: PjrtClient> LoadedHandle<C> {
             client.memory_of(devices[0], kind.as_deref())?;
         }
         let loaded = client.explain(client.client.load(&executable.executable, &assignment))?;
-        client.holders.loaded(&executable);
         let logical = |index: &usize| {
             let (replica, partition) = assignment.logical_id(client.devices[*index].id()).unwrap_or_default();
             PJRT_LogicalDeviceIds { replica: replica as i32, partition: partition as i32 }
         };
         Ok(Self {
             client: client.share()?,
-            loaded: Mutex::new(Some(Arc::new(loaded))),
+            loaded: BriefLock::new(Some(Arc::new(loaded))),
             portable: options.compile_portable_executable,
             device_ids: devices.iter().map(|index| client.devices[*index].id()).collect(),
             device_pointers: devices.iter().map(|index| client.device_pointer(*index)).collect(),
             logical_ids: devices.iter().map(logical).collect(),
+            outputs: client.devices.iter().map(|_| OnceLock::new()).collect(),
             devices,
             executable,
             assignment,
@@ -186,14 +217,8 @@ shims! {
     client_load(PJRT_Client_Load_Args) |args, C| {
         output!(args.loaded_executable = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
-        let pointer = input!(args.executable);
-        handle!(args.executable: ExecutableState<C>)?;
-        // SAFETY: the handle is live, so the host has a share; this makes another, which the loaded executable keeps.
-        let executable = unsafe {
-            let state = pointer.cast::<ExecutableState<C>>().cast_const();
-            Arc::increment_strong_count(state);
-            Arc::from_raw(state)
-        };
+        // SAFETY: the host has a share of the executable; this makes another, which the loaded executable keeps.
+        let executable = unsafe { handle::share_of::<ExecutableState<C>>(input!(args.executable), "executable") }?;
         let given = bytes!(args.compile_options, compile_options_size)?;
         let options = if given.is_empty() {
             executable.options.clone()
@@ -275,14 +300,14 @@ shims! {
 
     /// Slot 53. Executions that are under way finish.
     loaded_executable_delete(PJRT_LoadedExecutable_Delete_Args) |args, C| {
-        let loaded = lock(&handle!(args.executable: LoadedHandle<C>)?.loaded).take();
+        let loaded = handle!(args.executable: LoadedHandle<C>)?.loaded.with(Option::take);
         drop(loaded);
         Ok(())
     }
 
     /// Slot 54.
     loaded_executable_is_deleted(PJRT_LoadedExecutable_IsDeleted_Args) |args, C| {
-        output!(args.is_deleted = lock(&handle!(args.executable: LoadedHandle<C>)?.loaded).is_none());
+        output!(args.is_deleted = handle!(args.executable: LoadedHandle<C>)?.loaded.with(|loaded| loaded.is_none()));
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 //! One file per kind of object, with a generic `extern "C"` function per slot of the table; `table` puts them together.
 //! Around them: `guard` stops panics, `args` reads and writes structs of the host's version, `handle` follows the host's
 //! pointers, `host_callback` calls the host's functions, `pinned` keeps strings and arrays where the host can read them,
+//! `meeting` hands a value from one thread to another, `brief_lock` is a lock for a few instructions,
 //! `observe` writes traces and lists of leaks, `holders` says who holds memory, `exit` tells clients of the process's end.
 
 #![allow(unsafe_code, reason = "the C interface is spoken here")]
@@ -11,6 +12,7 @@
 #![allow(clippy::extra_unused_type_parameters)]
 
 pub(crate) mod args;
+pub(crate) mod brief_lock;
 pub(crate) mod buffer;
 pub(crate) mod client;
 pub(crate) mod client_state;
@@ -32,6 +34,7 @@ pub(crate) mod host_memory;
 pub(crate) mod kv;
 pub(crate) mod layout;
 pub(crate) mod loaded;
+pub(crate) mod meeting;
 pub(crate) mod memory;
 pub(crate) mod observe;
 pub(crate) mod pinned;

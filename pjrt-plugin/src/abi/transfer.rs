@@ -35,7 +35,7 @@ pub(crate) struct TransferManager<C: PjrtClient> {
 
 /// One of them.
 struct Transfer<C: PjrtClient> {
-    shape: Arc<Shape>,
+    shape: Shape,
     /// How the host lays out the pieces; `None` is row-major.
     layout: Option<Layout>,
     progress: Mutex<Progress<C::Buffer>>,
@@ -91,7 +91,7 @@ impl<C: PjrtClient> TransferManager<C> {
     ) -> Result<()> {
         let shape = &transfer.shape;
         let upload = || {
-            let data = HostBuffer::dense(Arc::clone(shape), dense)?;
+            let data = HostBuffer::dense(shape.clone(), dense)?;
             let to = self.place.placement(&self.client, transfer.layout.as_ref())?;
             self.client.client.buffer_from_host(data, to)
         };
@@ -109,7 +109,7 @@ impl<C: PjrtClient> TransferManager<C> {
 }
 
 impl<C: PjrtClient> Transfer<C> {
-    fn new(shape: Arc<Shape>, layout: Option<Layout>) -> Self {
+    fn new(shape: Shape, layout: Option<Layout>) -> Self {
         let (buffer, promise) = BufferState::promised();
         let progress = Progress { buffer: Some(buffer), promise: Some(promise), bytes: Vec::new() };
         Self { shape, layout, progress: Mutex::new(progress) }
@@ -292,7 +292,7 @@ shims! {
         let state = state.ok_or_else(|| {
             Error::failed_precondition(format!("buffer {index} of the transfer manager has been retrieved before"))
         })?;
-        let buffer = buffer_to_raw(&manager.client, manager.place, Arc::clone(&transfer.shape), state)?;
+        let buffer = buffer_to_raw(&manager.client, manager.place, transfer.shape.clone(), state)?;
         output!(args.buffer_out = buffer);
         Ok(())
     }

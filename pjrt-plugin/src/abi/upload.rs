@@ -1,7 +1,6 @@
 //! Buffers that the host makes: slots 22, 93, 112, 115, 116 and 118.
 
 use std::ptr;
-use std::sync::Arc;
 
 use pjrt_sys::{
     PJRT_Buffer_MemoryLayout, PJRT_Device, PJRT_FulfillAliasBufferCallback,
@@ -93,20 +92,23 @@ unsafe fn device_layout(layout: *const PJRT_Buffer_MemoryLayout, rank: usize) ->
 }
 
 /// Hands a new buffer to the host.
+#[inline(always)]
 pub(crate) fn buffer_to_raw<C: PjrtClient>(
     client: &ClientState<C>,
     place: Place,
-    shape: Arc<Shape>,
+    shape: Shape,
     state: BufferState<C::Buffer>,
 ) -> Result<*mut pjrt_sys::PJRT_Buffer> {
-    Ok(handle::into_raw(BufferHandle::new(client.share()?, place, shape, state)))
+    let client = client.share()?;
+    Ok(handle::make_raw(|| BufferHandle::new(client, place, shape, state)))
 }
 
 /// Uploads an array and hands the buffer to the host.
+#[inline]
 fn upload<C: PjrtClient>(
     client: &ClientState<C>,
     data: HostBuffer,
-    shape: Arc<Shape>,
+    shape: Shape,
     place: Place,
     layout: Option<&Layout>,
 ) -> Result<*mut pjrt_sys::PJRT_Buffer> {
@@ -154,7 +156,7 @@ shims! {
         // between its lowest and its highest element, `below` bytes before `data` and `above` after.
         let bytes = unsafe { HostBytes::new(data.wrapping_sub(placed.below), len) };
         let mut lent =
-            HostBuffer::lent(bytes, Arc::clone(&shape), placed.strided, may_alias, released);
+            HostBuffer::lent(bytes, shape.clone(), placed.strided, may_alias, released);
         if only_during_call {
             lent.detach();
         }
@@ -189,7 +191,7 @@ shims! {
         // SAFETY: the host lends the array until the callback tells it that the buffer is gone, which is when the value made
         // here is dropped.
         let bytes = unsafe { HostBytes::new(data.cast(), size) };
-        let lent = HostBuffer::lent(bytes, Arc::clone(&shape), None, true, released);
+        let lent = HostBuffer::lent(bytes, shape.clone(), None, true, released);
         let buffer = upload(client, lent, shape, place, None)?;
         // Only a view that was made is reported as deleted.
         if let Some(callback) = input!(args.on_delete_callback) {
@@ -212,7 +214,7 @@ shims! {
         let place = Place::of(client, input!(args.device), input!(args.memory))?;
         // SAFETY: the field is null or a layout of the host.
         let layout = unsafe { device_layout(input!(args.shape_layout), dims.len()) }?;
-        let data = HostBuffer::dense(Arc::clone(&shape), zeros(shape.host_size())?)?;
+        let data = HostBuffer::dense(shape.clone(), zeros(shape.host_size())?)?;
         output!(args.buffer = upload(client, data, shape, place, layout.as_ref())?);
         Ok(())
     }
@@ -242,7 +244,7 @@ shims! {
         let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
         let place = Place::of(client, ptr::null(), input!(args.memory))?;
         let (state, promise) = BufferState::promised();
-        output!(args.alias_buffer = buffer_to_raw(client, place, Arc::clone(&shape), state)?);
+        output!(args.alias_buffer = buffer_to_raw(client, place, shape.clone(), state)?);
         output!(args.fulfill_alias_buffer_cb = handle::into_raw(AliasPromise::<C> { shape, promise }));
         Ok(())
     }
@@ -282,7 +284,7 @@ shims! {
 
 /// The duty to name the buffer that an alias stands for.
 struct AliasPromise<C: PjrtClient> {
-    shape: Arc<Shape>,
+    shape: Shape,
     promise: StoragePromise<C::Buffer>,
 }
 

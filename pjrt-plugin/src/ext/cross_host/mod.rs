@@ -4,7 +4,6 @@ mod mailbox;
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mailbox::{Key, Message};
@@ -64,7 +63,7 @@ fn link<C: CrossHostTransfers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Exte
 /// Sends a buffer once its data is there; `done` learns whether it was handed over.
 fn send<C: PjrtClient>(
     held: Held<C::Buffer>,
-    shape: Arc<Shape>,
+    shape: Shape,
     key: Key,
     done: impl FnOnce(Result<()>) + Send + 'static,
 ) {
@@ -82,11 +81,11 @@ fn send<C: PjrtClient>(
 fn receive<C: PjrtClient>(
     client: &ClientState<C>,
     place: Place,
-    shape: Arc<Shape>,
+    shape: Shape,
     key: Key,
 ) -> Result<*mut PJRT_Buffer> {
     let (state, promise) = BufferState::promised();
-    let buffer = buffer_to_raw(client, place, Arc::clone(&shape), state)?;
+    let buffer = buffer_to_raw(client, place, shape.clone(), state)?;
     let client = client.share()?;
     mailbox::receive(key, Box::new(move |message| deliver(&client, place, &shape, message, promise)));
     Ok(buffer)
@@ -121,11 +120,7 @@ fn deliver<C: PjrtClient>(
 /// # Safety
 ///
 /// Each list has an element for each of `ranks`; the lists of dimensions are as long as the ranks say.
-unsafe fn shapes(
-    ranks: &[usize],
-    dims: &[*const i64],
-    types: &[PJRT_Buffer_Type],
-) -> Result<Vec<Arc<Shape>>> {
+unsafe fn shapes(ranks: &[usize], dims: &[*const i64], types: &[PJRT_Buffer_Type]) -> Result<Vec<Shape>> {
     let shape = |((rank, dims), ty): ((&usize, &*const i64), &PJRT_Buffer_Type)| {
         // SAFETY: this function's contract.
         let dims = unsafe { borrowed_slice(*dims, *rank, "the dimensions of a buffer") }?;
@@ -150,7 +145,7 @@ fn give_up<C: PjrtClient>(buffers: Vec<*mut PJRT_Buffer>) {
 unsafe fn receive_all<C: PjrtClient>(
     client: &ClientState<C>,
     device: *const pjrt_sys::PJRT_Device,
-    shapes: Vec<Arc<Shape>>,
+    shapes: Vec<Shape>,
     place_for: *mut *mut PJRT_Buffer,
     key: impl Fn(usize, i32) -> Key,
 ) -> Result<()> {
@@ -200,7 +195,7 @@ shims! {
             let from = client.devices[buffer.device].id();
             let (source, event) = Event::pending();
             let key = Key::Numbered(C::PLATFORM_NAME, from, to[index], keys[index]);
-            send::<C>(held, Arc::clone(&buffer.shape), key, move |outcome| source.complete(outcome));
+            send::<C>(held, buffer.shape.clone(), key, move |outcome| source.complete(outcome));
             // SAFETY: the host's array has room for as many events as there are buffers.
             unsafe { place_for.add(index).write(event_to_raw(event)) };
         }
@@ -232,7 +227,7 @@ shims! {
         let notify = notifier.notifier.ok_or_else(|| null("notifier"))?;
         // SAFETY: the lists have an element for each shape.
         let shapes = unsafe { shapes(ranks, dims, types) }?;
-        let describe = |_: &Arc<Shape>| {
+        let describe = |_: &Shape| {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             format!("{}/{}/{number}", C::PLATFORM_NAME, std::process::id()).into_bytes()
         };
@@ -317,7 +312,7 @@ unsafe extern "C" fn copy_to_remote_device<C: CrossHostTransfers>(
     };
     let start = || {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let (shape, held) = (Arc::clone(&buffer.shape), buffer.state.share()?);
+        let (shape, held) = (buffer.shape.clone(), buffer.state.share()?);
         // SAFETY: the host gives the event up, which slot 126 made.
         let event = unsafe { take_event(input!(args.event)) }?.unwrap_or_else(Event::ready);
         Ok((shape, held, event))

@@ -77,7 +77,7 @@ struct RawBuffer<C: RawBuffers> {
     vtable: *const PJRT_RawBuffer_FunctionTable,
     client: Arc<ClientState<C>>,
     place: Place,
-    shape: Arc<Shape>,
+    shape: Shape,
     claim: Claim<C::Buffer>,
     allocated: Event,
     ready: Event,
@@ -102,7 +102,7 @@ impl<C: RawBuffers> RawBuffer<C> {
             vtable: &raw const *function_table::TableOf::<C>::TABLE,
             client: Arc::clone(&buffer.client),
             place: Place { device: buffer.device, memory: buffer.memory },
-            shape: Arc::clone(&buffer.shape),
+            shape: buffer.shape.clone(),
             claim,
             allocated,
             ready,
@@ -116,7 +116,7 @@ impl<C: RawBuffers> RawBuffer<C> {
             vtable: self.vtable,
             client: Arc::clone(&self.client),
             place: self.place,
-            shape: Arc::clone(&self.shape),
+            shape: self.shape.clone(),
             claim: self.claim.clone(),
             allocated: self.allocated.clone(),
             ready: self.ready.clone(),
@@ -168,7 +168,7 @@ impl<C: RawBuffers> RawBuffer<C> {
         dependencies: Vec<Event>,
         receive: impl FnOnce(Result<Vec<u8>>) + Send + 'static,
     ) {
-        let copy = CopyToHost::collected(Arc::clone(&self.shape), move |bytes| {
+        let copy = CopyToHost::collected(self.shape.clone(), move |bytes| {
             receive(bytes.map(|mut bytes| {
                 bytes.truncate(range.end);
                 bytes.split_off(range.start)
