@@ -249,8 +249,15 @@ impl<'a> Parser<'a> {
                 ));
             }
             // Texts may write them among the others.
-            let own = own_attributes(name).unwrap_or_default();
-            let own: Vec<&str> = own.iter().map(|(own, _)| *own).collect();
+            let known = own_attributes(name);
+            let own: Vec<&str> = known.unwrap_or_default().iter().map(|(own, _)| *own).collect();
+            if known.is_some()
+                && let Some((unknown, _)) = properties.iter().find(|(key, _)| {
+                    !own.contains(&&**key) && !SEGMENT_SIZES.contains(&&**key)
+                })
+            {
+                return Err(no_attribute(unknown));
+            }
             let is_own = |(key, _): &&(Str, Attribute)| own.contains(&&**key);
             let further = dictionary.entries().iter().filter(is_own);
             let properties = self.sorted(properties.iter().chain(further).cloned().collect())?;
@@ -260,8 +267,7 @@ impl<'a> Parser<'a> {
         let own = code.info().attributes;
         let is_own = |key: &str| own.iter().any(|spec| spec.name == key) || SEGMENT_SIZES.contains(&key);
         if let Some((unknown, _)) = properties.iter().find(|(key, _)| !is_own(key)) {
-            let message = format!("there is no attribute '{}'", shortened(unknown));
-            return Err(Error::new(ErrorKind::Invalid, message));
+            return Err(no_attribute(unknown));
         }
         for (index, (name, _)) in properties.iter().enumerate() {
             let is_again = properties[..index].iter().any(|(before, _)| before == name);
@@ -304,4 +310,9 @@ impl<'a> Parser<'a> {
             })?;
         Ok(())
     }
+}
+
+/// An operation has a property that it does not know.
+fn no_attribute(name: &str) -> Error {
+    Error::new(ErrorKind::Invalid, format!("there is no attribute '{}'", shortened(name)))
 }
