@@ -397,7 +397,7 @@ pub(super) fn table_op(
     if let Some(error) = failure {
         return Err(error.in_op(code.info().name, location));
     }
-    op.map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()).in_op(code.info().name, location))
+    op.map_err(|error| Error::new(ErrorKind::Invalid, error.message()).in_op(code.info().name, location))
 }
 
 /// An operation that the table does not have.

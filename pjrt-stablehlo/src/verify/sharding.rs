@@ -144,6 +144,9 @@ fn counts(
     let own;
     let mesh = match &sharding.mesh {
         MeshReference::Mesh(mesh) => {
+            if let Some(problem) = super::structure::mesh_problem(mesh) {
+                return Err(problem);
+            }
             own = axes(mesh);
             &own
         }
