@@ -144,6 +144,8 @@ impl<'a> Parser<'a> {
         };
         let dictionaries = |name: &str, count: usize| match get(name).map(Attribute::as_array) {
             None => Ok(Vec::new()),
+            // MLIR's verifier takes none for any number of results, but not of arguments.
+            Some(Some([])) if name == "res_attrs" => Ok(Vec::new()),
             Some(Some(entries)) if entries.len() == count => {
                 let entries = entries.iter().map(|entry| entry.as_dictionary().cloned());
                 entries

@@ -351,6 +351,9 @@ fn attributes_have_the_types_of_mlir() {
         )
     };
     assert!(failure(&function("[]")).contains("arg_attrs: expected 1 dictionaries"));
+    let none_of_results = "\"func.func\"() <{function_type = () -> tensor<f32>, res_attrs = [], sym_name = \"f\", \
+                           sym_visibility = \"private\"}> ({\n}) : () -> ()";
+    parse(none_of_results).unwrap();
     let printed = |text: &str| parse(text).unwrap().to_string();
     assert_eq!(printed(&function("[{}]")), printed("func.func private @f(tensor<f32>)"));
 }
