@@ -105,7 +105,10 @@ impl Error {
     }
 
     fn text(&self) -> String {
-        let mut text = String::new();
+        // Messages about texts begin with the line and column, which go before the operation and say more than the byte.
+        let place = self.message.strip_prefix("line ").and_then(|rest| rest.find(": "));
+        let (place, message) = self.message.split_at(place.map_or(0, |end| "line ".len() + end + ": ".len()));
+        let mut text = place.to_owned();
         if let Some(op) = &self.op {
             text.push_str(op);
             if let Some(constraint) = self.constraint {
@@ -113,8 +116,8 @@ impl Error {
             }
             text.push_str(": ");
         }
-        text.push_str(&self.message);
-        if let Some(offset) = self.offset {
+        text.push_str(message);
+        if let Some(offset) = self.offset.filter(|_| place.is_empty()) {
             text.push_str(&format!(" (byte {offset} of the input)"));
         }
         if !self.location.is_unknown() {

@@ -119,6 +119,11 @@ mod text;
 mod verify;
 pub mod versions;
 
+/// The example of the crate's front page, which is no part of this documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use bytes::Bytes;
 pub use error::{Constraint, Error, ErrorKind};
 pub use infer::{Inferred, infer_result_types, types_compatible};

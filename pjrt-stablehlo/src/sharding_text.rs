@@ -86,7 +86,8 @@ impl Scanner<'_> {
 
     fn integer(&mut self) -> Option<i64> {
         let rest = self.rest.trim_start();
-        let len = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let sign = usize::from(rest.starts_with('-'));
+        let len = rest[sign..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |len| sign + len);
         let (digits, rest) = rest.split_at(len);
         self.rest = rest;
         digits.parse().ok()
@@ -137,7 +138,7 @@ impl Scanner<'_> {
         }
         dimension.axes = axes.into();
         if self.eat("p") {
-            dimension.priority = Some(self.integer()?);
+            dimension.priority = Some(self.integer().filter(|&priority| priority >= 0)?);
         }
         Some(dimension)
     }

@@ -104,6 +104,32 @@ fn one_bad_file_does_not_hide_the_others() {
 }
 
 #[test]
+#[cfg(unix)]
+fn names_of_files_need_not_be_utf_8() {
+    use std::os::unix::ffi::OsStrExt;
+    let name = std::ffi::OsStr::from_bytes(b"stablehlo-cat-\xff.mlirbc");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if std::fs::copy(sample("mlp_1.17.0.mlirbc"), &path).is_err() {
+        return; // Some file systems have no such names.
+    }
+    let output = command().arg("-s").arg(&path).output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+    assert!(stdout(&output).contains("stablehlo-cat-\u{fffd}.mlirbc"));
+}
+
+#[test]
+fn errors_about_located_operations_show_the_line() {
+    let output = run(
+        &["-c"],
+        b"func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = stablehlo.reshape %a : (tensor<4xf32>) -> tensor<5xf32> loc(\"m.py\":10:3)\n  return %a : tensor<4xf32>\n}\n",
+    );
+    let shown = " --> -:2:3\n  |\n2 |   %0 = stablehlo.reshape %a : (tensor<4xf32>) -> tensor<5xf32>";
+    assert!(stderr(&output).contains(shown), "{}", stderr(&output));
+    assert!(stderr(&output).contains("which comes from \"m.py\":10:3"), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("line 2"), "{}", stderr(&output));
+}
+
+#[test]
 fn a_closed_output_is_no_error() {
     let path = sample("mlp_gradient_1.17.0.mlirbc");
     let mut command = command();

@@ -680,7 +680,8 @@ fn function(head: &OpHead) -> Result<Function, Error> {
         Some(entries) if entries.len() == count => entries
             .iter()
             .map(|entry| entry.as_dictionary().cloned().ok_or_else(|| missing("dictionaries as attributes")))
-            .collect(),
+            .collect::<Result<_, _>>()
+            .map(DictionaryAttribute::unless_empty),
         Some(entries) => {
             let message = format!("{name}: expected {count} dictionaries, found {}", entries.len());
             Err(Error::new(ErrorKind::Invalid, message))

@@ -397,7 +397,7 @@ pub(super) fn table_op(
     if let Some(error) = failure {
         return Err(error.in_op(code.info().name, location));
     }
-    op.map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()).in_op(code.info().name, location))
+    op.map_err(|error| Error::new(ErrorKind::Invalid, error.message()).in_op(code.info().name, location))
 }
 
 /// An operation that the table does not have.
@@ -445,6 +445,13 @@ fn from_vhlo(
             };
             Ok(Some(Attribute::DotDimensionNumbers(numbers.into())))
         }
+        // An i64 in VHLO, an i32 in StableHLO.
+        (OpCode::Composite, "version") => Ok(match get(wanted) {
+            Some(&Attribute::Integer { value, ty: ElementType::I64 }) if i32::try_from(value).is_ok() => {
+                Some(Attribute::Integer { value, ty: ElementType::I32 })
+            }
+            other => other.cloned(),
+        }),
         (OpCode::DotGeneral, "algorithm") => {
             // The first form of the operation has no algorithm, the second says `none` for each part.
             if matches!(get(parts[0]), None | Some(Attribute::Type(Type::None))) {

@@ -3,9 +3,9 @@
 use super::rewriter::Rewriter;
 use super::rules::mismatch;
 use super::unsupported;
-use crate::Error;
 use crate::ir::ops::DotGeneral;
-use crate::ir::{DotDimensionNumbers, Op, OpCode, Operation, ValueId};
+use crate::ir::{DotDimensionNumbers, Op, OpCode, Operation, TensorType, ValueId};
+use crate::{Error, ErrorKind};
 
 /// `einsum`.
 pub(super) fn einsum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
@@ -17,6 +17,7 @@ pub(super) fn einsum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
     let (left, right, output) = (letters(left, config)?, letters(right, config)?, letters(output, config)?);
     let (lhs, left) = sum_unused(r, lhs, left, &[&right[..], &output].concat(), config)?;
     let (rhs, right) = sum_unused(r, rhs, right, &[&left[..], &output].concat(), config)?;
+    let (left_dims, right_dims) = (r.b.dims(lhs), r.b.dims(rhs));
     // Shared letters are batched where the result has them, otherwise contracted.
     let mut batching = (Vec::new(), Vec::new());
     let mut contracting = (Vec::new(), Vec::new());
@@ -25,13 +26,18 @@ pub(super) fn einsum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
             let pairs = if output.contains(letter) { &mut batching } else { &mut contracting };
             pairs.0.push(i as i64);
             pairs.1.push(j as i64);
+            let (of_left, of_right) = (left_dims[i], right_dims[j]);
+            if of_left != of_right {
+                return Err(invalid(format!(
+                    "expected one size of '{letter}' in {config:?}, found {of_left} and {of_right}"
+                )));
+            }
         }
     }
     let batch = batching.0.iter().map(|&dimension| left[dimension as usize]);
     let lefts = left.iter().copied().filter(|letter| !right.contains(letter));
     let rights = right.iter().copied().filter(|letter| !left.contains(letter));
     let made: Vec<char> = batch.chain(lefts).chain(rights).collect();
-    let (left_dims, right_dims) = (r.b.dims(lhs), r.b.dims(rhs));
     let size = |letter: &char| {
         let from =
             |letters: &[char], dims: &[i64]| Some(dims[letters.iter().position(|other| other == letter)?]);
@@ -49,22 +55,37 @@ pub(super) fn einsum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
         algorithm: None,
     }));
     let product = r.b.op(kind, &[lhs, rhs], result.with_dims(dims.ok_or_else(|| malformed(config))?));
-    arrange(r, product, &made, &output, config)
+    let value = arrange(r, product, &made, &output, config)?;
+    declared(r, value, &result)
 }
 
 /// `unary_einsum`: sums over the letters that the result lacks.
 pub(super) fn unary_einsum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::UnaryEinsum(einsum) = &op.kind else { return Err(mismatch(op)) };
-    let [x] = r.operands(op)?;
+    let ([x], result) = (r.operands(op)?, r.result(op)?);
     let config = &*einsum.einsum_config;
     let (input, output) = config.split_once("->").ok_or_else(|| malformed(config))?;
     let (input, output) = (letters(input, config)?, letters(output, config)?);
     let (sum, made) = sum_unused(r, x, input, &output, config)?;
-    arrange(r, sum, &made, &output, config)
+    let value = arrange(r, sum, &made, &output, config)?;
+    declared(r, value, &result)
+}
+
+/// The value, which has to have the shape that the program says.
+fn declared(r: &Rewriter<'_>, value: ValueId, result: &TensorType) -> Result<ValueId, Error> {
+    let ty = r.b.ty(value);
+    if ty.dims() == result.dims() {
+        return Ok(value);
+    }
+    Err(invalid(format!("result 0: expected {}, found {result}", result.with_dims(ty.dims()))))
 }
 
 fn malformed(config: &str) -> Error {
     unsupported(format!("expected a configuration such as \"ab,bc->ac\", found {config:?}"))
+}
+
+fn invalid(message: String) -> Error {
+    Error::new(ErrorKind::Invalid, message)
 }
 
 fn letters(text: &str, config: &str) -> Result<Vec<char>, Error> {

@@ -72,7 +72,7 @@ pub use core_ops::CoreOps;
 pub(crate) use ragged_dot::dimensions as ragged_dimensions;
 pub use refine::{Argument, refine_shapes};
 
-use crate::ir::{Module, OpCode, OpId, Operation, Type};
+use crate::ir::{Function, Module, OpCode, OpId, Operation, TensorType, Type};
 use crate::{Error, ErrorKind};
 use rewriter::{Mode, Origins};
 
@@ -88,6 +88,26 @@ use rewriter::{Mode, Origins};
 /// Operations on sizes that are not known can be decomposed once those of the arguments are: see [`refine_shapes`].
 pub fn decompose(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     crate::verify(module)?;
+    rewrite(module, core).map_err(|error| {
+        if error.kind != ErrorKind::Unsupported || !has_unknown_arguments(module) {
+            return error;
+        }
+        let message = format!(
+            "{}; main has arguments of unknown sizes, which decompose::refine_shapes makes known first",
+            error.message
+        );
+        Error { message, ..error }
+    })
+}
+
+/// Whether arguments of `main` have sizes that are not known.
+fn has_unknown_arguments(module: &Module) -> bool {
+    let mut types = module.main().into_iter().flat_map(Function::argument_types);
+    types.any(|ty| ty.as_tensor().is_some_and(TensorType::is_dynamic))
+}
+
+/// What [`decompose`] does with a valid program.
+fn rewrite(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     let mut origins = Origins::default();
     let mut module = if needs_types(module, core) {
         if !core.keeps_quantized_types() {

@@ -41,7 +41,15 @@ pub(super) fn local_id(id: i64) -> u32 {
 
 /// An error about the encoding.
 pub(super) fn malformed(what: &str, error: &prost::DecodeError) -> Error {
-    Error::new(ErrorKind::Malformed, format!("{what}: {error}"))
+    Error::new(ErrorKind::Malformed, format!("{what}: {}", decode_problem(error)))
+}
+
+/// What is wrong with an encoding. Messages that nest in themselves are named once, however deep the problem is.
+fn decode_problem(error: &prost::DecodeError) -> String {
+    let text = error.to_string();
+    let mut parts: Vec<&str> = text.split(": ").collect();
+    parts.dedup();
+    parts.join(": ")
 }
 
 impl Computations {
@@ -88,7 +96,7 @@ impl Computations {
         let mut numbered = Vec::new();
         for instruction in &computation.instructions {
             let probe = proto::ParameterProbe::decode(instruction.clone());
-            let probe = probe.map_err(|failure| error(failure.to_string()))?;
+            let probe = probe.map_err(|failure| error(decode_problem(&failure)))?;
             if probe.opcode == "parameter" {
                 numbered.push((probe.parameter_number, probe));
             }

@@ -497,6 +497,15 @@ fn branches_capture_what_they_are_given() {
 }
 
 #[test]
+fn errors_in_nested_messages_name_each_of_them_once() {
+    let deep = (0..200).fold(shape(F32, &[2]), |inner, _| tuple(&[inner]));
+    let error =
+        parse_hlo(module(vec![computation(0, &[parameter(0, 0, deep)])]).encode_to_vec()).unwrap_err();
+    assert_eq!(error.message.matches("Shape.tuple_shapes").count(), 1, "{error}");
+    assert!(error.message.contains("recursion"), "{error}");
+}
+
+#[test]
 fn errors_of_the_verifier_name_the_instruction() {
     let error =
         read_entry(&[parameter(0, 0, shape(F32, &[2])), instruction(1, "add", shape(F32, &[3]), &[0, 0])])

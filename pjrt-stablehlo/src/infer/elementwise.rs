@@ -7,7 +7,8 @@ use crate::Constraint::{self, C};
 use crate::Error;
 use crate::ir::ops::ReducePrecision;
 use crate::ir::{
-    ComparisonType, ElementKind, ElementType, Op, ResultAccuracy, ResultAccuracyMode, TensorType, Type,
+    Attribute, ComparisonType, ElementKind, ElementType, Op, ResultAccuracy, ResultAccuracyMode, TensorType,
+    Type,
 };
 
 /// The shape that all operands have.
@@ -70,13 +71,14 @@ fn accuracy(cx: &Context<'_>) -> Result<(), Error> {
         Op::Tanh(op) => &op.result_accuracy,
         _ => return Ok(()),
     };
+    let shown = || Attribute::ResultAccuracy((*accuracy).into());
     let negative = accuracy.atol < 0.0 || accuracy.rtol < 0.0 || accuracy.ulps < 0;
     cx.require(None, !negative, || {
-        format!("result_accuracy: expected no negative tolerance, found {accuracy:?}")
+        format!("result_accuracy: expected no negative tolerance, found {}", shown())
     })?;
     let zero = accuracy.atol == 0.0 && accuracy.rtol == 0.0 && accuracy.ulps == 0;
     cx.require(None, zero || accuracy.mode == ResultAccuracyMode::Tolerance, || {
-        format!("result_accuracy: expected tolerances in mode TOLERANCE only, found {accuracy:?}")
+        format!("result_accuracy: expected tolerances in mode TOLERANCE only, found {}", shown())
     })
 }
 

@@ -299,6 +299,11 @@ impl DictionaryAttribute {
         DictionaryAttribute(if entries.is_empty() { None } else { Some(entries.into()) })
     }
 
+    /// Dictionaries of arguments or results; none where all are empty, which says the same.
+    pub(crate) fn unless_empty(dictionaries: Vec<DictionaryAttribute>) -> Vec<DictionaryAttribute> {
+        if dictionaries.iter().all(DictionaryAttribute::is_empty) { Vec::new() } else { dictionaries }
+    }
+
     /// The entries.
     pub fn entries(&self) -> &[(Str, Attribute)] {
         self.0.as_deref().unwrap_or_default()

@@ -141,11 +141,6 @@ fn int_elements(dims: &[i64], values: &[i64], ty: ElementType) -> Option<Attribu
 }
 
 fn pairs(attribute: &Attribute) -> Option<IntPairs> {
-    if let Attribute::Elements(literal) = attribute
-        && literal.num_elements() == 0
-    {
-        return Some(IntPairs::default());
-    }
     let (2, values) = matrix(attribute)? else { return None };
     Some(values.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect())
 }
@@ -190,8 +185,7 @@ codecs! {
         encode |value| integer(*value, ElementType::I32);
     /// `5 : i32`, 0 when absent.
     OptionalI32: i64 = "an integer of type i32",
-        // Older versions of VHLO have it as an i64.
-        decode |attribute| typed_integer(attribute, ElementType::I32).or_else(|| typed_integer(attribute, ElementType::I64)),
+        decode |attribute| typed_integer(attribute, ElementType::I32),
         absent 0,
         encode |value| if *value == 0 { None } else { integer(*value, ElementType::I32) };
     /// `5 : i64`, -1 when absent.
@@ -273,7 +267,11 @@ codecs! {
         encode |value| pair_elements(value);
     /// `dense<[[0, 1]]> : tensor<1x2xi64>`, empty when absent.
     OptionalPairs: IntPairs = "pairs of integers of type i64",
-        decode |attribute| pairs(attribute),
+        // MLIR's verifier takes no pairs in any shape here.
+        decode |attribute| match attribute {
+            Attribute::Elements(literal) if literal.num_elements() == 0 => Some(IntPairs::default()),
+            attribute => pairs(attribute),
+        },
         absent IntPairs::default(),
         encode |value| if value.is_empty() { None } else { pair_elements(value) };
     /// `dense<[[0, 1]]> : tensor<1x2xi64>`, zeros when absent. Readers put in the zeros.

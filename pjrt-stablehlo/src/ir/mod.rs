@@ -38,7 +38,7 @@ pub use op_attributes::{
     ReplicaGroupMeshAxes, ReplicaGroups, ResultAccuracy, ScatterDimensionNumbers, Tilings,
 };
 pub use ops::{Op, OpCode};
-pub(crate) use own_attributes::{Presence, is_unknown, own_attributes};
+pub(crate) use own_attributes::{Presence, is_unknown, own_attributes, similar_operation};
 pub use quantized::{QuantizationBlocks, QuantizedType};
 pub use sharding::{AxisRef, DimensionSharding, Mesh, MeshAxis, SubAxis, TensorSharding};
 pub use string::Str;

@@ -119,6 +119,13 @@ pub struct AttributeError {
     pub found: Str,
 }
 
+impl AttributeError {
+    /// The text without the operation, for errors that name it.
+    pub(crate) fn message(&self) -> String {
+        format!("attribute '{}': expected {}, found {}", self.attribute, self.expected, self.found)
+    }
+}
+
 macro_rules! op_payload {
     (inline $name:ident) => { $name };
     (boxed $name:ident) => { Box<$name> };

@@ -91,6 +91,34 @@ pub(crate) fn is_unknown(name: &str) -> bool {
     }
 }
 
+/// The operation whose name is nearest to one that no operation has, unless they have little in common.
+pub(crate) fn similar_operation(name: &str) -> Option<String> {
+    /// Longer names than any operation has are not compared.
+    const LONGEST: usize = 64;
+    if name.len() > LONGEST {
+        return None;
+    }
+    let table = OpCode::ALL.iter().map(|code| code.info().name.to_owned());
+    let all = table.chain(CHLO.iter().map(|mnemonic| format!("chlo.{mnemonic}")));
+    let (distance, nearest) = all.map(|known| (distance(name, &known), known)).min()?;
+    let mnemonic = name.split_once('.').map_or(name, |(_, mnemonic)| mnemonic);
+    (distance <= 1 + mnemonic.len() / 5).then_some(nearest)
+}
+
+/// How many bytes have to be added, removed or exchanged to make one name of another.
+fn distance(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (index, byte) in from.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (column, other) in to.bytes().enumerate() {
+            let exchanged = diagonal + usize::from(byte != other);
+            diagonal = row[column + 1];
+            row[column + 1] = exchanged.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}
+
 /// The own attributes of an operation outside of the op table, sorted by name, as bytecode has them; `None` for operations
 /// of which they are not known.
 pub(crate) fn own_attributes(name: &str) -> Option<&'static [(&'static str, Presence)]> {

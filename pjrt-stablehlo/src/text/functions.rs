@@ -70,8 +70,8 @@ impl<'a> Parser<'a> {
         self.function.ty = FunctionType { inputs, results };
         let argument_attributes: Vec<_> =
             arguments.iter().map(|argument| argument.attributes.clone()).collect();
-        self.function.argument_attributes = unless_empty(argument_attributes);
-        self.function.result_attributes = unless_empty(result_attributes);
+        self.function.argument_attributes = DictionaryAttribute::unless_empty(argument_attributes);
+        self.function.result_attributes = DictionaryAttribute::unless_empty(result_attributes);
         if self.at("{") {
             self.scopes.enter();
             let block = self.function.body.add_block(Body::ROOT);
@@ -143,11 +143,14 @@ impl<'a> Parser<'a> {
             }
         };
         let dictionaries = |name: &str, count: usize| match get(name).map(Attribute::as_array) {
-            None | Some(Some([])) => Ok(Vec::new()),
+            None => Ok(Vec::new()),
+            // MLIR's verifier takes none for any number of results, but not of arguments.
+            Some(Some([])) if name == "res_attrs" => Ok(Vec::new()),
             Some(Some(entries)) if entries.len() == count => {
                 let entries = entries.iter().map(|entry| entry.as_dictionary().cloned());
                 entries
                     .collect::<Option<Vec<_>>>()
+                    .map(DictionaryAttribute::unless_empty)
                     .ok_or_else(|| invalid(format!("{name}: expected dictionaries")))
             }
             Some(_) => Err(invalid(format!("{name}: expected {count} dictionaries"))),
@@ -163,9 +166,4 @@ impl<'a> Parser<'a> {
         self.function.result_attributes = result_attributes;
         Ok(())
     }
-}
-
-/// Nothing where all dictionaries are empty.
-fn unless_empty(dictionaries: Vec<DictionaryAttribute>) -> Vec<DictionaryAttribute> {
-    if dictionaries.iter().all(DictionaryAttribute::is_empty) { Vec::new() } else { dictionaries }
 }

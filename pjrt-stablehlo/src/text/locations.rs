@@ -1,5 +1,6 @@
 //! Locations: `loc("jit(f)"("f.py":12:4 to :19))`, read without recursion.
 
+use super::Places;
 use super::lexer::Kind;
 use super::parser::Parser;
 use crate::Error;
@@ -32,9 +33,11 @@ impl Parser<'_> {
 
     /// A location, or the place in the text where none is given and places are asked for.
     pub(super) fn location_or_place(&mut self, start: usize) -> Result<Location, Error> {
-        match self.optional_location()? {
-            Some(location) if !(self.place_ops && location.is_unknown()) => Ok(location),
-            _ if self.place_ops => {
+        let location = self.optional_location()?.unwrap_or_default();
+        match self.places {
+            Places::Nowhere => Ok(location),
+            Places::WhereUnknown if !location.is_unknown() => Ok(location),
+            Places::WhereUnknown | Places::Everywhere => {
                 let place = self.place(start);
                 let line = u32::try_from(place.line).unwrap_or(0);
                 let column = u32::try_from(place.column).unwrap_or(0);
@@ -46,7 +49,6 @@ impl Parser<'_> {
                     end_column: column,
                 }))
             }
-            _ => Ok(Location::UNKNOWN),
         }
     }
 

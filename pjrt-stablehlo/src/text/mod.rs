@@ -34,7 +34,7 @@ mod tests;
 
 pub(crate) use floats::float_bits;
 
-use crate::ir::DictionaryAttribute;
+use crate::ir::{DictionaryAttribute, Location, LocationKind};
 use crate::verify::HandedOn;
 use crate::{Error, ErrorKind, Module};
 
@@ -74,23 +74,50 @@ pub(crate) fn damage(program: &[u8]) -> Option<Error> {
     Some(Error::new(ErrorKind::Malformed, message).at_offset(offset))
 }
 
+/// Which operations, functions and meshes get their place in the text as their location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Places {
+    /// None.
+    Nowhere,
+    /// Those without a location.
+    WhereUnknown,
+    /// All, whatever location they have.
+    Everywhere,
+}
+
 /// Reads and verifies a program.
 pub(crate) fn parse(text: &str) -> Result<Module, Error> {
-    let module = read(text, false)?;
-    match crate::verify::check(&module, HandedOn::Equal) {
-        Ok(()) => Ok(module),
-        // Says where in the text the operation is, unless its location says something better.
-        Err(error) if error.location.is_unknown() => {
-            crate::verify::check(&read(text, true)?, HandedOn::Equal)
-                .and_then(|()| Err(Error::new(ErrorKind::Invalid, error.message)))
-        }
-        Err(error) => Err(error),
+    let module = read(text, Places::Nowhere)?;
+    let Err(error) = crate::verify::check(&module, HandedOn::Equal) else { return Ok(module) };
+    drop(module);
+    // The text is read once more to find the place, so that what is read without errors takes no memory for places.
+    let again = |places: Places| {
+        let module = read(text, places)?;
+        crate::verify::check(&module, HandedOn::Equal)
+    };
+    if error.location.is_unknown() {
+        return Err(again(Places::WhereUnknown).err().unwrap_or(error));
     }
+    let place = again(Places::Everywhere).err().map(|placed| placed.location);
+    Err(match place.as_ref().map(Location::kind) {
+        Some(LocationKind::File { file, line, column, .. }) if *file == Location::PROGRAM_TEXT => {
+            placed(error, text, *line, *column)
+        }
+        _ => error,
+    })
+}
+
+/// The error with its place in the text; it keeps the location that the program gives.
+fn placed(error: Error, text: &str, line: u32, column: u32) -> Error {
+    let lines = text.split_inclusive('\n').take((line as usize).saturating_sub(1));
+    let start: usize = lines.map(str::len).sum();
+    let message = format!("line {line}, column {column}: {}", error.message);
+    Error { message, ..error }.at_offset(start + (column as usize).saturating_sub(1))
 }
 
 /// Reads the text of a dictionary attribute: `{a = 1, b}`.
 pub(crate) fn parse_dictionary(text: &str) -> Result<DictionaryAttribute, Error> {
-    let mut parser = parser::Parser::new(text, false);
+    let mut parser = parser::Parser::new(text, Places::Nowhere);
     let dictionary = parser.dictionary()?;
     if parser.token.kind == lexer::Kind::End {
         Ok(dictionary)
@@ -101,7 +128,6 @@ pub(crate) fn parse_dictionary(text: &str) -> Result<DictionaryAttribute, Error>
 
 /// Reads a module; nothing but the syntax and the types of operands has been verified.
 ///
-/// Operations without a location have none, or with `place_ops` the place in the text.
-fn read(text: &str, place_ops: bool) -> Result<Module, Error> {
-    parser::Parser::new(text, place_ops).module()
+fn read(text: &str, places: Places) -> Result<Module, Error> {
+    parser::Parser::new(text, places).module()
 }

@@ -24,6 +24,14 @@ impl Parser<'_> {
                 _ if self.at("{-#") => self.skip_resources()?,
                 _ if has_module => return Err(self.expected("the end of the text after the module")),
                 _ if has_items => self.item(&mut module)?,
+                Kind::Bare if self.at("HloModule") => {
+                    let message =
+                        "this is the text form of HLO; HLO is read as a serialized HloModuleProto only";
+                    return Err(self.unsupported_at(self.token.start, message));
+                }
+                Kind::Unknown if self.found() == "\u{feff}" => {
+                    return Err(self.error("expected MLIR text, found a byte order mark in front of it"));
+                }
                 Kind::Bare if self.at("module") || self.at("builtin.module") => {
                     self.pretty_module(&mut module)?;
                     has_module = true;
@@ -42,6 +50,7 @@ impl Parser<'_> {
 
     /// `module @name attributes {a = 1} { ... }`.
     fn pretty_module(&mut self, module: &mut Module) -> Result<(), Error> {
+        let start = self.token.start;
         self.advance();
         if self.token.kind == Kind::Symbol {
             module.name = Some(self.symbol()?);
@@ -51,12 +60,13 @@ impl Parser<'_> {
         }
         self.expect("{")?;
         self.items(module)?;
-        module.location = self.optional_location()?.unwrap_or_default();
+        module.location = self.location_or_place(start)?;
         Ok(())
     }
 
     /// `"builtin.module"() <{sym_name = "name"}> ({ ... }) {a = 1} : () -> ()`.
     fn generic_module(&mut self, module: &mut Module) -> Result<(), Error> {
+        let start = self.token.start;
         self.advance();
         self.expect("(")?;
         self.expect(")")?;
@@ -74,9 +84,17 @@ impl Parser<'_> {
         self.expect(")")?;
         let dictionary = self.optional_dictionary()?;
         self.empty_signature()?;
-        module.location = self.optional_location()?.unwrap_or_default();
+        module.location = self.location_or_place(start)?;
         let name = properties.get("sym_name").or_else(|| dictionary.get("sym_name"));
-        module.name = name.and_then(Attribute::as_str).map(Into::into);
+        module.name = match name {
+            None => None,
+            Some(Attribute::String(name)) => Some(name.clone()),
+            Some(other) => {
+                let found = other.description();
+                let message = format!("attribute 'sym_name' of the module: expected a string, found {found}");
+                return Err(self.other_error_at(ErrorKind::Invalid, start, message));
+            }
+        };
         let all = self.sorted([properties.entries(), dictionary.entries()].concat())?;
         module.attributes = without(&all, MODULE_ATTRIBUTES);
         Ok(())
@@ -102,7 +120,7 @@ impl Parser<'_> {
                 self.expect("=")?;
                 let mesh = self.mesh()?;
                 let attributes = self.optional_dictionary()?;
-                let location = self.optional_location()?.unwrap_or_default();
+                let location = self.location_or_place(start)?;
                 module.add_mesh(MeshDeclaration { name, mesh, attributes, location });
                 return Ok(());
             }
@@ -134,7 +152,7 @@ impl Parser<'_> {
         let properties = self.optional_properties()?;
         let dictionary = self.optional_dictionary()?;
         self.empty_signature()?;
-        let location = self.optional_location()?.unwrap_or_default();
+        let location = self.location_or_place(start)?;
         let get = |name: &str| properties.get(name).or_else(|| dictionary.get(name));
         match (get("sym_name"), get("mesh")) {
             (Some(Attribute::String(name)), Some(Attribute::Mesh(mesh))) => {

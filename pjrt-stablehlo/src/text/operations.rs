@@ -7,7 +7,7 @@ use super::regions::{BlockArgument, Frame};
 use crate::ir::ops::Return;
 use crate::ir::{
     Attribute, BlockId, Body, DictionaryAttribute, Location, Op, OpCode, OpId, OtherOp, Str, Type, ValueId,
-    is_unknown, own_attributes,
+    is_unknown, own_attributes, similar_operation,
 };
 use crate::{Error, ErrorKind};
 
@@ -93,6 +93,7 @@ impl<'a> Parser<'a> {
                 let quoted = self.advance();
                 pending.name = &quoted[1..quoted.len() - 1];
                 pending.code = OpCode::from_name(pending.name);
+                self.known(&pending)?;
                 self.generic(pending, block)
             }
             Kind::Bare => {
@@ -103,10 +104,23 @@ impl<'a> Parser<'a> {
                     name => name,
                 };
                 pending.code = OpCode::from_name(pending.name);
+                self.known(&pending)?;
                 self.custom(pending, block)
             }
             _ => Err(self.expected("an operation or '}'")),
         }
+    }
+
+    /// Fails where there is no operation of this name in its dialect.
+    fn known(&self, pending: &Pending<'a>) -> Result<(), Error> {
+        if pending.code.is_some() || !is_unknown(pending.name) {
+            return Ok(());
+        }
+        let mut message = format!("there is no operation '{}'", shortened(pending.name));
+        if let Some(similar) = similar_operation(pending.name) {
+            message.push_str(&format!("; did you mean '{similar}'?"));
+        }
+        Err(self.unsupported_at(pending.start, message))
     }
 
     /// `%0, %1:2 =` or nothing.
@@ -242,15 +256,20 @@ impl<'a> Parser<'a> {
             code => code,
         };
         let Some(code) = code else {
-            if is_unknown(name) || matches!(*name, "func.func" | "builtin.module") {
-                return Err(Error::new(
-                    ErrorKind::Unsupported,
-                    format!("operation '{}' is not supported", shortened(name)),
-                ));
+            if matches!(*name, "func.func" | "builtin.module") {
+                let message = format!("operation '{name}' is not supported inside of a function");
+                return Err(Error::new(ErrorKind::Unsupported, message));
             }
             // Texts may write them among the others.
-            let own = own_attributes(name).unwrap_or_default();
-            let own: Vec<&str> = own.iter().map(|(own, _)| *own).collect();
+            let known = own_attributes(name);
+            let own: Vec<&str> = known.unwrap_or_default().iter().map(|(own, _)| *own).collect();
+            if known.is_some()
+                && let Some((unknown, _)) = properties
+                    .iter()
+                    .find(|(key, _)| !own.contains(&&**key) && !SEGMENT_SIZES.contains(&&**key))
+            {
+                return Err(no_attribute(unknown));
+            }
             let is_own = |(key, _): &&(Str, Attribute)| own.contains(&&**key);
             let further = dictionary.entries().iter().filter(is_own);
             let properties = self.sorted(properties.iter().chain(further).cloned().collect())?;
@@ -260,8 +279,7 @@ impl<'a> Parser<'a> {
         let own = code.info().attributes;
         let is_own = |key: &str| own.iter().any(|spec| spec.name == key) || SEGMENT_SIZES.contains(&key);
         if let Some((unknown, _)) = properties.iter().find(|(key, _)| !is_own(key)) {
-            let message = format!("there is no attribute '{}'", shortened(unknown));
-            return Err(Error::new(ErrorKind::Invalid, message));
+            return Err(no_attribute(unknown));
         }
         for (index, (name, _)) in properties.iter().enumerate() {
             let is_again = properties[..index].iter().any(|(before, _)| before == name);
@@ -283,7 +301,7 @@ impl<'a> Parser<'a> {
             }
         }
         let mut op = Op::from_attributes(code, &mut |wanted| get(wanted).cloned())
-            .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
+            .map_err(|error| Error::new(ErrorKind::Invalid, error.message()))?;
         let body = &self.function.body;
         let first = body.op(pending.op).operands.first().and_then(|&operand| body.ty(operand).as_tensor());
         op.fill_defaults(first.map_or(0, |tensor| tensor.rank()));
@@ -304,4 +322,9 @@ impl<'a> Parser<'a> {
             })?;
         Ok(())
     }
+}
+
+/// An operation has a property that it does not know.
+fn no_attribute(name: &str) -> Error {
+    Error::new(ErrorKind::Invalid, format!("there is no attribute '{}'", shortened(name)))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::Places;
 use super::aliases::Alias;
 use super::dense::Resource;
 use super::lexer::{self, Kind, Token};
@@ -20,8 +21,8 @@ pub(super) struct Parser<'a> {
     pub(super) token: Token,
     /// Where the token that was consumed last ends.
     pub(super) previous_end: usize,
-    /// Whether operations without a location get their place in the text.
-    pub(super) place_ops: bool,
+    /// Which operations get their place in the text as their location.
+    pub(super) places: Places,
     /// Aliases by their names with `#` or `!`.
     pub(super) aliases: HashMap<&'a str, Alias>,
     /// Aliases that the definition that is being read needs and that have not been read; `None` outside of definitions.
@@ -47,14 +48,14 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(text: &'a str, place_ops: bool) -> Self {
+    pub(super) fn new(text: &'a str, places: Places) -> Self {
         let attribute_numbers =
             text.len().saturating_mul(ATTRIBUTE_NUMBERS_PER_BYTE).saturating_add(ATTRIBUTE_NUMBERS_BASE);
         let mut parser = Parser {
             text,
             token: lexer::next(text, 0),
             previous_end: 0,
-            place_ops,
+            places,
             aliases: HashMap::new(),
             missing_aliases: None,
             types: HashMap::new(),
@@ -146,6 +147,10 @@ impl<'a> Parser<'a> {
         let found = self.found();
         self.error(match self.token.kind {
             Kind::End => format!("expected {what}, found the end of the text"),
+            Kind::Punctuation if matches!(found, "%" | "^" | "#" | "!" | "@") => {
+                let next = self.text[self.token.end..].chars().next().unwrap_or(' ');
+                format!("expected {what}, found '{found}' before {next:?}, with which no name begins")
+            }
             Kind::Damaged => format!("expected {what}, found {}", lexer::string_problem(found)),
             _ => format!("expected {what}, found '{}'", shortened(found)),
         })

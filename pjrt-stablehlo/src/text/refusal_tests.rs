@@ -262,3 +262,130 @@ fn dimensions_of_ragged_products_are_checked() {
         assert!(error.contains(words), "{numbers}: {error}");
     }
 }
+
+#[test]
+fn names_of_enclosing_regions_are_not_given_again() {
+    let reduce = |argument: &str, inner: &str| {
+        format!(
+            "%z = stablehlo.constant dense<0.0> : tensor<f32>\n\
+             %0 = \"stablehlo.reduce\"(%a, %z) <{{dimensions = array<i64: 0>}}> ({{\n\
+             ^bb0(%{argument}: tensor<f32>, %y: tensor<f32>):\n\
+             %{inner} = stablehlo.add %{argument}, %y : tensor<f32>\n\
+             stablehlo.return %{inner} : tensor<f32>\n\
+             }}) : (tensor<4xf32>, tensor<f32>) -> tensor<f32>"
+        )
+    };
+    let branches = "%0 = \"stablehlo.if\"(%p) ({\n%z = stablehlo.add %a, %a : tensor<4xf32>\n\
+                    stablehlo.return %z : tensor<4xf32>\n}, {\n%z = stablehlo.add %a, %a : tensor<4xf32>\n\
+                    stablehlo.return %z : tensor<4xf32>\n}) : (tensor<i1>) -> tensor<4xf32>";
+    // The operation's own results are named after its regions.
+    check(&[&reduce("x", "s"), &reduce("x", "0"), branches], &[]);
+    check(
+        &[],
+        &[
+            (&reduce("z", "s"), "value '%z' is defined twice"),
+            (&reduce("a", "s"), "value '%a' is defined twice"),
+            (&reduce("x", "z"), "value '%z' is defined twice"),
+        ],
+    );
+}
+
+#[test]
+fn attributes_have_the_types_of_mlir() {
+    let window = |padding: &str| {
+        format!(
+            "%z = stablehlo.constant dense<0.0> : tensor<f32>\n\
+             %0 = \"stablehlo.reduce_window\"(%a, %z) <{{window_dimensions = array<i64: 2>, \
+             padding = dense<0> : tensor<{padding}xi64>}}> ({{\n^bb0(%x: tensor<f32>, %y: tensor<f32>):\n\
+             stablehlo.return %x : tensor<f32>\n}}) : (tensor<4xf32>, tensor<f32>) -> tensor<3xf32>"
+        )
+    };
+    let infeed = |layout: &str| {
+        format!(
+            "%t = stablehlo.create_token : !stablehlo.token\n\
+             %0:2 = \"stablehlo.infeed\"(%t) {{infeed_config = \"\", layout = {layout}}} \
+             : (!stablehlo.token) -> (tensor<4xf32>, !stablehlo.token)"
+        )
+    };
+    let composite = |version: &str| {
+        format!(
+            "%0 = stablehlo.composite \"my.op\" %a {{decomposition = @same, version = {version}}} \
+             : (tensor<4xf32>) -> tensor<4xf32>"
+        )
+    };
+    let tuple = |result: &str| format!("%0 = \"stablehlo.tuple\"(%a) : (tensor<4xf32>) -> tuple<{result}>");
+    let start = |result: &str| {
+        format!(
+            "%0 = \"stablehlo.async_start\"(%a) ({{\n^bb0(%x: tensor<4xf32>):\n\
+             %1 = \"stablehlo.all_gather\"(%x) <{{replica_groups = dense<0> : tensor<1x1xi64>, \
+             all_gather_dim = 0 : i64}}> : (tensor<4xf32>) -> tensor<4xf32>\n\
+             stablehlo.return %1 : tensor<4xf32>\n}}) : (tensor<4xf32>) -> !stablehlo.future<{result}>"
+        )
+    };
+    check(
+        &[
+            &window("1x2"),
+            &window("0x2"),
+            &infeed("[[0]]"),
+            &composite("1 : i32"),
+            &tuple("tensor<4xf32>"),
+            &start("tensor<4xf32>"),
+        ],
+        &[
+            (&window("1x0"), "expected pairs of integers"),
+            (&window("0"), "expected pairs of integers"),
+            (&infeed("[0]"), "layout: expected an array of integers for each tensor"),
+            (&infeed("[[\"a\"]]"), "layout: expected an array of integers for each tensor"),
+            (&composite("1 : i64"), "expected an integer of type i32"),
+            (&tuple("tensor<?xf32>"), "result 0: expected tuple<tensor<4xf32>>"),
+            (&start("tensor<?xf32>"), "result 0: expected !stablehlo.future<tensor<4xf32>>"),
+        ],
+    );
+    assert!(failure("func.func private @f(!stablehlo.future<>)").contains("a future of at least one type"));
+    let module = "\"builtin.module\"() <{sym_name = 1}> ({\n}) : () -> ()";
+    assert!(failure(module).contains("'sym_name' of the module: expected a string"));
+    let function = |attributes: &str| {
+        format!(
+            "\"func.func\"() <{{arg_attrs = {attributes}, function_type = (tensor<f32>) -> (), sym_name = \"f\", \
+             sym_visibility = \"private\"}}> ({{\n}}) : () -> ()"
+        )
+    };
+    assert!(failure(&function("[]")).contains("arg_attrs: expected 1 dictionaries"));
+    let none_of_results = "\"func.func\"() <{function_type = () -> tensor<f32>, res_attrs = [], sym_name = \"f\", \
+                           sym_visibility = \"private\"}> ({\n}) : () -> ()";
+    parse(none_of_results).unwrap();
+    let printed = |text: &str| parse(text).unwrap().to_string();
+    assert_eq!(printed(&function("[{}]")), printed("func.func private @f(tensor<f32>)"));
+}
+
+#[test]
+fn meshes_have_each_device_once() {
+    let mesh = |mesh: &str| format!("sdy.mesh @m = <{mesh}>");
+    let inline = |mesh: &str| {
+        format!("func.func private @f(tensor<4xf32> {{sdy.sharding = #sdy.sharding<mesh<{mesh}>, [{{}}]>}})")
+    };
+    for read in [
+        "[\"x\"=2, \"y\"=2]",
+        "[\"x\"=2, \"y\"=2], device_ids=[3, 0, 2, 1]",
+        "[\"x\"=1], device_ids=[0]",
+        "[]",
+    ] {
+        parse(mesh(read)).unwrap();
+        parse(inline(read)).unwrap();
+    }
+    parse(mesh("[], device_ids=[5]")).unwrap();
+    for (refused, words) in [
+        ("[\"x\"=2, \"y\"=2], device_ids=[0, 1, 2]", "expected 4 device ids"),
+        ("[\"x\"=2, \"y\"=2], device_ids=[0, 1, 2, 2]", "from 0 to 3 once, found 2"),
+        ("[\"x\"=2], device_ids=[1, 2]", "from 0 to 1 once, found 2"),
+        ("[\"x\"=1], device_ids=[3]", "from 0 to 0 once, found 3"),
+        ("[], device_ids=[0, 1]", "expected 1 device ids"),
+        ("[], device_ids=[-1]", "no device ids below 0, found -1"),
+        ("[\"x\"=-2]", "positive sizes, found \"x\"=-2"),
+        ("[\"x\"=9223372036854775807, \"y\"=2], device_ids=[0]", "expected more device ids"),
+    ] {
+        for text in [mesh(refused), inline(refused)] {
+            assert!(failure(&text).contains(words), "{text}: {}", failure(&text));
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::lexer::Kind;
-use super::parser::Parser;
+use super::parser::{Parser, shortened};
 use crate::Error;
 use crate::ir::{Type, ValueId};
 
@@ -12,38 +12,33 @@ use crate::ir::{Type, ValueId};
 struct Named {
     first: ValueId,
     count: u32,
-    /// Regions around the definition.
-    level: u32,
 }
 
 /// The names of the function that is being read.
 #[derive(Default)]
 pub(super) struct Scopes<'a> {
     names: HashMap<&'a str, Named>,
-    /// What to restore when regions end: a name and what it stood for before.
-    undo: Vec<(&'a str, Option<Named>)>,
-    /// Where in `undo` each region that is being read begins.
+    /// Names in the order of their definitions, to forget when their regions end.
+    defined: Vec<&'a str>,
+    /// Where in `defined` each region that is being read begins.
     regions: Vec<usize>,
 }
 
 impl<'a> Scopes<'a> {
     pub(super) fn enter(&mut self) {
-        self.regions.push(self.undo.len());
+        self.regions.push(self.defined.len());
     }
 
     pub(super) fn leave(&mut self) {
         let start = self.regions.pop().unwrap_or(0);
-        for (name, before) in self.undo.drain(start..).rev() {
-            match before {
-                Some(named) => self.names.insert(name, named),
-                None => self.names.remove(name),
-            };
+        for name in self.defined.drain(start..) {
+            self.names.remove(name);
         }
     }
 }
 
 impl<'a> Parser<'a> {
-    /// Names values. `at` is where the name is.
+    /// Names values. `at` is where the name is. Names of enclosing regions cannot be given again.
     pub(super) fn define(
         &mut self,
         name: &'a str,
@@ -51,12 +46,10 @@ impl<'a> Parser<'a> {
         count: u32,
         at: usize,
     ) -> Result<(), Error> {
-        let level = self.scopes.regions.len() as u32;
-        let before = self.scopes.names.insert(name, Named { first, count, level });
-        if before.is_some_and(|before| before.level == level) {
-            return Err(self.error_at(at, format!("value '{name}' is defined twice")));
+        if self.scopes.names.insert(name, Named { first, count }).is_some() {
+            return Err(self.error_at(at, format!("value '{}' is defined twice", shortened(name))));
         }
-        self.scopes.undo.push((name, before));
+        self.scopes.defined.push(name);
         Ok(())
     }
 

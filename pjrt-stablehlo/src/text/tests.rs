@@ -220,7 +220,29 @@ fn errors_say_where_and_what_was_expected() {
             &function("%0 = stablehlo.add %a, %b : tensor<4xf32>"),
             "line 2, column 24: value '%b' is used and not defined before",
         ),
-        (&function("%0 = stablehlo.ad %a : tensor<4xf32>"), "operation 'stablehlo.ad' is not supported"),
+        (
+            &function("%0 = stablehlo.ad %a : tensor<4xf32>"),
+            "line 2, column 1: there is no operation 'stablehlo.ad'; did you mean 'stablehlo.add'?",
+        ),
+        (&function("%0 = \"chlo.errf\"(%a) : (tensor<4xf32>) -> tensor<4xf32>"), "did you mean 'chlo.erf'?"),
+        (&function("stablehlo.something_new"), "there is no operation 'stablehlo.something_new'"),
+        (
+            &function("%0 = \"stablehlo.concatenate\"(%a) : (tensor<4xf32>) -> tensor<4xf32>"),
+            "line 2, column 1: stablehlo.concatenate: attribute 'dimension': expected an integer of type i64, found nothing",
+        ),
+        (
+            &function(
+                "%0 = stablehlo.tanh %a {result_accuracy = #stablehlo.result_accuracy<ulps = -1, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>} : tensor<4xf32>\nreturn %a : tensor<4xf32>",
+            ),
+            "found #stablehlo.result_accuracy<ulps = -1, mode =",
+        ),
+        (
+            &function("%é = stablehlo.negate %a : tensor<4xf32>"),
+            "found '%' before 'é', with which no name begins",
+        ),
+        ("\u{feff}module {}", "found a byte order mark"),
+        ("HloModule jit_f, is_scheduled=true", "this is the text form of HLO"),
+        ("sdy.mesh @m = <[\"x\"=-2]>", "positive sizes, found \"x\"=-2"),
         (
             &function("%0 = stablehlo.iota dims = 0 : tensor<4xf32>"),
             "line 2, column 21: expected 'dim', found 'dims'",
@@ -249,6 +271,24 @@ fn errors_say_where_and_what_was_expected() {
         let error = failure(text);
         assert!(error.contains(message), "{text}\n{error}");
     }
+}
+
+#[test]
+fn errors_about_located_operations_say_where_in_the_text_as_well() {
+    let text = "#loc1 = loc(\"/home/u/model.py\":10:3)\n\
+                func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n\
+                \x20 %0 = stablehlo.reshape %a : (tensor<4xf32>) -> tensor<5xf32> loc(#loc1)\n\
+                \x20 return %a : tensor<4xf32> loc(#loc1)\n} loc(#loc1)\n";
+    let error = parse(text).unwrap_err();
+    assert_eq!(error.offset, text.find("%0"));
+    let message = error.to_string();
+    assert!(message.starts_with("line 3, column 3: stablehlo.reshape (C2): result 0: "), "{message}");
+    assert!(message.ends_with(" at \"/home/u/model.py\":10:3"), "{message}");
+    // Functions and meshes as well.
+    let error = parse("sdy.mesh @m = <[\"x\"=0]> loc(\"a.py\":1:2)").unwrap_err();
+    assert_eq!(error.offset, Some(0));
+    let error = parse("func.func public @f() loc(\"a.py\":1:2)").unwrap_err();
+    assert!(error.to_string().starts_with("line 1, column 1: func.func: "), "{error}");
 }
 
 #[test]
@@ -357,7 +397,7 @@ fn attributes_have_the_type_of_their_field() {
     for (op, message) in [
         (
             "\"stablehlo.iota\"() {iota_dimension = 0 : i32} : () -> tensor<4xf32>",
-            "attribute 'iota_dimension' of stablehlo.iota: expected an integer of type i64, found an integer of type i32",
+            "stablehlo.iota: attribute 'iota_dimension': expected an integer of type i64, found an integer of type i32",
         ),
         (
             "\"stablehlo.reverse\"(%a) {dimensions = array<i32: 0>} : (tensor<4xf32>) -> tensor<4xf32>",

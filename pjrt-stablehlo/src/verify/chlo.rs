@@ -62,6 +62,9 @@ fn elementwise(name: &str) -> Option<(usize, Elements, Gives)> {
 /// Checks an operation of CHLO; others pass.
 pub(super) fn check(cx: &Context<'_>, op: &OtherOp) -> Result<(), Error> {
     let Some(name) = op.name.strip_prefix("chlo.") else { return Ok(()) };
+    if name != "scan" {
+        cx.length(None, "regions", cx.op.regions.len(), 0)?;
+    }
     let values = cx.op.operands.iter().copied().chain(cx.op.results);
     if values.into_iter().any(|value| matches!(cx.body.ty(value), Type::UnrankedTensor(_))) {
         // Nothing is known of the shapes.
@@ -385,6 +388,41 @@ mod tests {
         ] {
             let error = check(op, operands, attributes, results).unwrap_err();
             assert!(error.contains(message), "{op}: {error}");
+        }
+    }
+
+    #[test]
+    fn operations_have_no_regions_and_no_properties_of_others() {
+        let read = |middle: &str| {
+            let text = format!(
+                "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{\n\
+                 %0 = \"chlo.erf\"(%a) {middle} : (tensor<4xf32>) -> tensor<4xf32>\n\
+                 return %0 : tensor<4xf32>\n}}"
+            );
+            parse(text).map(|_| ()).map_err(|error| error.to_string())
+        };
+        // Attributes of hosts stand in the dictionary.
+        assert_eq!(read("{dimension = 0 : i64, x.y = 1}"), Ok(()));
+        let region = "({\n^bb0(%x: tensor<f32>):\nstablehlo.return %x : tensor<f32>\n})";
+        let error = read(region).unwrap_err();
+        assert!(error.contains("regions: expected 0 elements, found 1"), "{error}");
+        let error = read("<{dimension = 0 : i64}>").unwrap_err();
+        assert!(error.contains("there is no attribute 'dimension'"), "{error}");
+    }
+
+    #[test]
+    fn sizes_of_groups_are_integers() {
+        for (sizes, fits) in [("i32", true), ("ui8", true), ("f32", false), ("i1", false)] {
+            let text = format!(
+                "func.func @main(%a: tensor<8x4xf32>, %b: tensor<3x4x5xf32>, %g: tensor<3x{sizes}>) {{\n\
+                 %0 = \"chlo.ragged_dot\"(%a, %b, %g) {{ragged_dot_dimension_numbers = #chlo.ragged_dot<\
+                 lhs_batching_dimensions = [], rhs_batching_dimensions = [], lhs_contracting_dimensions = [1], \
+                 rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>}} : \
+                 (tensor<8x4xf32>, tensor<3x4x5xf32>, tensor<3x{sizes}>) -> tensor<8x5xf32>\nreturn\n}}"
+            );
+            let error = parse(text).err().map(|error| error.to_string());
+            assert_eq!(error.is_none(), fits, "{sizes}: {error:?}");
+            assert!(error.is_none_or(|error| error.contains("operand 2: expected integers")), "{sizes}");
         }
     }
 }

@@ -3,7 +3,9 @@
 use crate::Constraint::{self, C};
 use crate::Error;
 use crate::infer::{Context, custom_call, manual_computation, shapes_agree, sizes_agree, uniform_quantize};
-use crate::ir::{ChannelHandle, DYNAMIC, ElementType, Op, QuantizedType, ReplicaGroups, TensorType, Type};
+use crate::ir::{
+    Attribute, ChannelHandle, DYNAMIC, ElementType, Op, QuantizedType, ReplicaGroups, TensorType, Type,
+};
 
 /// An operation with the declared types of its results, which fit the op table's numbers and the interface.
 struct Declared<'c, 'a> {
@@ -16,7 +18,7 @@ pub(super) fn check(cx: &Context<'_>) -> Result<(), Error> {
     match &cx.op.kind {
         Op::CustomCall(op) => return custom_call(cx, op, &types()),
         Op::ManualComputation(op) => return manual_computation(cx, op, &types()),
-        Op::Infeed(op) => return infeed(cx, &types(), op.layout.as_deref().map(<[_]>::len)),
+        Op::Infeed(op) => return infeed(cx, &types(), op.layout.as_deref()),
         Op::Recv(_) => return received(cx, &types(), [None, None]),
         _ => {}
     }
@@ -60,13 +62,19 @@ pub(super) fn check(cx: &Context<'_>) -> Result<(), Error> {
 }
 
 /// `infeed`: at least a token, and a layout for each tensor.
-fn infeed(cx: &Context<'_>, types: &[Type], layouts: Option<usize>) -> Result<(), Error> {
+fn infeed(cx: &Context<'_>, types: &[Type], layouts: Option<&[Attribute]>) -> Result<(), Error> {
     cx.require(C(1), !types.is_empty(), || "expected at least one result, a token".to_owned())?;
     received(cx, types, [Some(C(2)), Some(C(3))])?;
-    match layouts {
-        Some(layouts) => cx.length(None, "layout", layouts, types.len() - 1),
-        None => Ok(()),
+    let Some(layouts) = layouts else { return Ok(()) };
+    cx.length(None, "layout", layouts.len(), types.len() - 1)?;
+    for layout in layouts {
+        let numbers = layout.as_array();
+        let fits = numbers.is_some_and(|all| all.iter().all(|one| matches!(one, Attribute::Integer { .. })));
+        cx.require(None, fits, || {
+            format!("layout: expected an array of integers for each tensor, found {}", layout.description())
+        })?;
     }
+    Ok(())
 }
 
 /// `infeed`, `recv`: tensors and a token.

@@ -98,12 +98,25 @@ fn operation(cx: &Context<'_>) -> Result<(), Error> {
     interface::results(cx)
 }
 
-/// Checks that operations which hand values on do not change their types, not even to compatible ones.
+/// Checks that operations which hand values on or collect them do not change their types, not even to compatible ones.
 fn equal_types(cx: &Context<'_>) -> Result<(), Error> {
-    if !matches!(cx.op.kind, Op::Composite(_) | Op::FuncCall(_) | Op::OptimizationBarrier(_)) {
+    if !matches!(
+        cx.op.kind,
+        Op::AsyncStart(_) | Op::Composite(_) | Op::FuncCall(_) | Op::OptimizationBarrier(_) | Op::Tuple(_)
+    ) {
         return Ok(());
     }
     let operands = cx.operand_types();
+    let collected: Vec<Type> = match &cx.op.kind {
+        Op::Tuple(_) => vec![Type::Tuple(operands.clone().into())],
+        Op::AsyncStart(_) => {
+            // The inferred type: that of what the region's one operation gives.
+            let given = cx.block(0)?.ops.first().map(|&inner| cx.body.op(inner).results);
+            let types = given.into_iter().flatten().map(|value| cx.body.ty(value).clone());
+            vec![Type::Future(types.collect())]
+        }
+        _ => Vec::new(),
+    };
     let signature = |name: &str| {
         let function = cx.module.function(name);
         function.map_or((&*operands, &[][..]), |function| (&*function.ty.inputs, &*function.ty.results))
@@ -112,9 +125,11 @@ fn equal_types(cx: &Context<'_>) -> Result<(), Error> {
         Op::OptimizationBarrier(_) => (&*operands, &*operands),
         Op::FuncCall(op) => signature(&op.callee),
         Op::Composite(op) => signature(&op.decomposition),
-        _ => return Ok(()),
+        _ => (&*operands, &*collected),
     };
     let constraints = match cx.op.kind {
+        Op::Tuple(_) => [None, Some(C(1))],
+        Op::AsyncStart(_) => [None, Some(C(4))],
         Op::Composite(_) => [Some(C(3)), Some(C(4))],
         Op::OptimizationBarrier(_) => [None, Some(C(1))],
         _ => [None; 2],

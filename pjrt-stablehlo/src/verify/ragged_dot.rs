@@ -5,13 +5,17 @@ use std::collections::HashSet;
 use crate::Error;
 use crate::decompose::ragged_dimensions;
 use crate::infer::{Context, sizes_agree};
-use crate::ir::{TensorType, Type};
+use crate::ir::{ElementType, TensorType, Type};
 
 const NUMBERS: &str = "attribute 'ragged_dot_dimension_numbers'";
 
 /// Checks the operation, which has three operands and a result.
 pub(super) fn check(cx: &Context<'_>) -> Result<(), Error> {
     let (lhs, rhs, group_sizes) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    let sizes = group_sizes.element_type();
+    cx.require(None, sizes.is_integer() && sizes != ElementType::I1, || {
+        format!("operand 2: expected integers, the sizes of groups, found {group_sizes}")
+    })?;
     let dimensions = ragged_dimensions(cx.op).map_err(|error| cx.error(None, error.message))?;
     let (dot, ragged) = (&dimensions.dot, dimensions.ragged);
     let batching = (&*dot.lhs_batching_dimensions, &*dot.rhs_batching_dimensions);

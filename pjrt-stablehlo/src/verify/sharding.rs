@@ -1,6 +1,7 @@
 //! Shardy's shardings: of arguments and results of functions, and of operations.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 
 use super::invalid_function;
 use crate::ir::ops::ManualComputation;
@@ -20,6 +21,21 @@ struct Axes<'a> {
     is_maximal: bool,
 }
 
+/// The meshes of a module.
+struct Meshes<'a> {
+    named: HashMap<&'a str, Axes<'a>>,
+    /// Where the meshes are that stand in shardings and have been found valid: values share shardings, and meshes can be large.
+    checked: RefCell<HashSet<*const Mesh>>,
+}
+
+impl Meshes<'_> {
+    /// What is wrong with a mesh in a sharding, if anything.
+    fn problem(&self, mesh: &Mesh) -> Option<String> {
+        let is_new = self.checked.borrow_mut().insert(std::ptr::from_ref(mesh));
+        if is_new { super::structure::mesh_problem(mesh) } else { None }
+    }
+}
+
 fn axes(mesh: &Mesh) -> Axes<'_> {
     let sizes = mesh.axes.iter().map(|axis| (&*axis.name, axis.size)).collect();
     Axes { sizes, is_maximal: mesh.axes.is_empty() && mesh.device_ids.len() == 1 }
@@ -27,12 +43,12 @@ fn axes(mesh: &Mesh) -> Axes<'_> {
 
 /// Checks the shardings of the arguments and results of functions and of their operations.
 pub(super) fn check(module: &Module) -> Result<(), Error> {
-    let meshes = module.meshes().iter().map(|declaration| (&*declaration.name, axes(&declaration.mesh)));
-    let meshes = meshes.collect();
+    let named = module.meshes().iter().map(|declaration| (&*declaration.name, axes(&declaration.mesh)));
+    let meshes = Meshes { named: named.collect(), checked: RefCell::default() };
     module.functions().iter().try_for_each(|function| check_function(&meshes, function))
 }
 
-fn check_function(meshes: &HashMap<&str, Axes<'_>>, function: &Function) -> Result<(), Error> {
+fn check_function(meshes: &Meshes<'_>, function: &Function) -> Result<(), Error> {
     let of_function =
         |what: &str, dictionaries: &[DictionaryAttribute], types: &[Type]| -> Result<(), Error> {
             for (index, (dictionary, ty)) in dictionaries.iter().zip(types).enumerate() {
@@ -92,7 +108,7 @@ fn check_function(meshes: &HashMap<&str, Axes<'_>>, function: &Function) -> Resu
 /// What is wrong with the shardings of a manual computation, if anything: they are those of whole operands and results, of which
 /// the region has the parts along the manual axes. That there are as many of each is known.
 fn manual_problem(
-    meshes: &HashMap<&str, Axes<'_>>,
+    meshes: &Meshes<'_>,
     body: &Body,
     op: &Operation,
     manual: &ManualComputation,
@@ -127,7 +143,7 @@ fn manual_problem(
 }
 
 /// What is wrong with a sharding of a value of this type, if anything.
-fn problem(meshes: &HashMap<&str, Axes<'_>>, sharding: &TensorSharding, ty: &Type) -> Option<String> {
+fn problem(meshes: &Meshes<'_>, sharding: &TensorSharding, ty: &Type) -> Option<String> {
     counts(meshes, sharding, ty, &[]).err()
 }
 
@@ -136,7 +152,7 @@ fn problem(meshes: &HashMap<&str, Axes<'_>>, sharding: &TensorSharding, ty: &Typ
 /// # Errors
 /// What is wrong with the sharding.
 fn counts(
-    meshes: &HashMap<&str, Axes<'_>>,
+    meshes: &Meshes<'_>,
     sharding: &TensorSharding,
     ty: &Type,
     manual: &[Str],
@@ -144,10 +160,13 @@ fn counts(
     let own;
     let mesh = match &sharding.mesh {
         MeshReference::Mesh(mesh) => {
+            if let Some(problem) = meshes.problem(mesh) {
+                return Err(problem);
+            }
             own = axes(mesh);
             &own
         }
-        MeshReference::Symbol(name) => match meshes.get(&**name) {
+        MeshReference::Symbol(name) => match meshes.named.get(&**name) {
             Some(axes) => axes,
             None => return Err(format!("expected a mesh of the module, found '@{name}'")),
         },

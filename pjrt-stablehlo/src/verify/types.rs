@@ -6,6 +6,9 @@ use crate::ir::{DYNAMIC, ElementType, QuantizedType, TensorType, Type};
 pub(super) fn problem(ty: &Type) -> Option<String> {
     match ty {
         Type::Tensor(tensor) | Type::Buffer(tensor) => tensor_problem(tensor),
+        Type::Future(types) if types.is_empty() => {
+            Some(format!("{ty}: expected a future of at least one type"))
+        }
         Type::Tuple(types) | Type::Future(types) => types.iter().find_map(problem),
         _ => None,
     }

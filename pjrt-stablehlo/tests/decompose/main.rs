@@ -565,3 +565,32 @@ fn sizes_of_results_that_become_known_are_in_the_signature() {
     assert_eq!(module.main().unwrap().result_types()[0].to_string(), F32);
     pjrt_stablehlo::verify(&module).unwrap();
 }
+
+#[test]
+fn errors_about_einsums_name_them() {
+    for (config, result, words) in [
+        ("ij,jk->ik", "2x4", "expected one size of 'j' in \"ij,jk->ik\", found 3 and 5"),
+        ("ij,kl->ik", "2x4", "result 0: expected tensor<2x5xf32>, found tensor<2x4xf32>"),
+    ] {
+        let text = format!(
+            "func.func @main(%a: tensor<2x3xf32>, %b: tensor<5x4xf32>) -> tensor<{result}xf32> {{\n\
+             %0 = stablehlo.einsum %a, %b, config = \"{config}\" \
+             : (tensor<2x3xf32>, tensor<5x4xf32>) -> tensor<{result}xf32>\n\
+             return %0 : tensor<{result}xf32>\n}}"
+        );
+        let error = decompose(&parse(text).unwrap(), &CoreOps::default()).unwrap_err();
+        assert_eq!(error.op.as_deref(), Some("stablehlo.einsum"), "{error}");
+        assert!(error.message.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn errors_about_unknown_sizes_say_what_makes_them_known() {
+    let text = "func.func @main(%a: tensor<?x4xf32>) -> tensor<?x4xf32> {\n\
+                %0 = chlo.erf %a : tensor<?x4xf32> -> tensor<?x4xf32>\nreturn %0 : tensor<?x4xf32>\n}";
+    let error = decompose(&parse(text).unwrap(), &CoreOps::default()).unwrap_err();
+    assert!(error.message.contains("refine_shapes"), "{error}");
+    let refused = "func.func @main(%a: tensor<4xf32>) {\n\"x.y\"(%a) : (tensor<4xf32>) -> ()\nreturn\n}";
+    let error = decompose(&parse(refused).unwrap(), &CoreOps::default()).unwrap_err();
+    assert!(!error.message.contains("refine_shapes"), "{error}");
+}

@@ -14,10 +14,12 @@ where FILE is -, the program comes from standard input.
 
 Options:
   -l, --locations   print the text with source locations
-  -s, --statistics  print what the program consists of instead of its text
+  -s, --statistics  print what the program consists of instead of its text (also: --stats)
   -c, --check       print nothing; the exit code says whether the programs are valid
   -h, --help        print this help
   -V, --version     print the version
+
+Errors show the line and column of a text, the column in bytes from 1, or the byte of another program, from 0.
 
 Exit codes: 0 when all programs are valid, 1 when one is not, 2 when a file cannot be read or the command line is wrong.
 ";
@@ -39,7 +41,7 @@ pub(crate) enum Output {
 pub(crate) struct Arguments {
     pub(crate) output: Output,
     /// At least one.
-    pub(crate) files: Vec<String>,
+    pub(crate) files: Vec<OsString>,
 }
 
 /// What the command line asks for.
@@ -57,35 +59,39 @@ impl Arguments {
         let mut files = Vec::new();
         let mut only_files = false;
         for argument in arguments {
-            let argument = argument
-                .into_string()
-                .map_err(|argument| format!("argument '{}' is not UTF-8", argument.to_string_lossy()))?;
-            let wanted = match &*argument {
-                _ if only_files => None,
-                "-l" | "--locations" => Some(Output::TextWithLocations),
-                "-s" | "--statistics" => Some(Output::Statistics),
-                "-c" | "--check" => Some(Output::Nothing),
-                "-h" | "--help" => return Ok(Action::Help),
-                "-V" | "--version" => return Ok(Action::Version),
-                "--" => {
+            let text = argument.to_string_lossy().into_owned();
+            let names: Vec<String> = match text.strip_prefix('-') {
+                None | Some("") => Vec::new(),
+                _ if only_files => Vec::new(),
+                Some("-") => {
                     only_files = true;
                     continue;
                 }
-                option if option.starts_with('-') && option != STANDARD_INPUT => {
-                    return Err(format!("there is no option '{option}'"));
-                }
-                _ => None,
+                Some(long) if long.starts_with('-') => vec![text.to_string()],
+                Some(letters) => letters.chars().map(|letter| format!("-{letter}")).collect(),
             };
-            match (wanted, output) {
-                (None, _) => files.push(argument),
-                (Some(wanted), Some(other)) if wanted != other => {
-                    return Err(format!("'{argument}' contradicts an option before it"));
+            if names.is_empty() {
+                files.push(argument);
+                continue;
+            }
+            for name in names {
+                let wanted = match &*name {
+                    "-l" | "--locations" => Output::TextWithLocations,
+                    "-s" | "--statistics" | "--stats" => Output::Statistics,
+                    "-c" | "--check" => Output::Nothing,
+                    "-h" | "--help" => return Ok(Action::Help),
+                    "-V" | "--version" => return Ok(Action::Version),
+                    _ if name == text => return Err(format!("there is no option '{name}'")),
+                    _ => return Err(format!("there is no option '{name}' as in '{text}'")),
+                };
+                if output.is_some_and(|output| output != wanted) {
+                    return Err(format!("'{name}' contradicts an option before it"));
                 }
-                (Some(_), _) => output = wanted,
+                output = Some(wanted);
             }
         }
         if files.is_empty() {
-            files.push(STANDARD_INPUT.to_owned());
+            files.push(STANDARD_INPUT.into());
         }
         Ok(Action::Run(Arguments { output: output.unwrap_or(Output::Text), files }))
     }
@@ -100,14 +106,16 @@ mod tests {
     }
 
     fn run(output: Output, files: &[&str]) -> Result<Action, String> {
-        Ok(Action::Run(Arguments { output, files: files.iter().map(ToString::to_string).collect() }))
+        Ok(Action::Run(Arguments { output, files: files.iter().map(OsString::from).collect() }))
     }
 
     #[test]
     fn options_and_files_mix() {
         assert_eq!(parse(&[]), run(Output::Text, &["-"]));
         assert_eq!(parse(&["a", "-c", "-"]), run(Output::Nothing, &["a", "-"]));
-        assert_eq!(parse(&["-s", "--statistics", "a"]), run(Output::Statistics, &["a"]));
+        assert_eq!(parse(&["-s", "--statistics", "--stats", "a"]), run(Output::Statistics, &["a"]));
+        assert_eq!(parse(&["-ll", "a"]), run(Output::TextWithLocations, &["a"]));
+        assert_eq!(parse(&["-cV"]), Ok(Action::Version));
         assert_eq!(parse(&["--", "-c"]), run(Output::Text, &["-c"]));
         assert_eq!(parse(&["x", "-h"]), Ok(Action::Help));
     }
@@ -115,6 +123,8 @@ mod tests {
     #[test]
     fn senseless_options_are_refused() {
         assert_eq!(parse(&["--chek"]), Err("there is no option '--chek'".to_owned()));
+        assert_eq!(parse(&["-lx"]), Err("there is no option '-x' as in '-lx'".to_owned()));
+        assert_eq!(parse(&["-ls"]), Err("'-s' contradicts an option before it".to_owned()));
         assert_eq!(parse(&["-c", "-l"]), Err("'-l' contradicts an option before it".to_owned()));
     }
 

@@ -6,6 +6,7 @@ mod arguments;
 mod report;
 mod statistics;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -42,8 +43,9 @@ fn main() -> ExitCode {
 }
 
 /// Reads one file and writes what is asked for. Gives the exit code; fails when the output cannot be written.
-fn show(file: &str, what: Output, output: &mut impl Write) -> io::Result<u8> {
-    let program = match read(file) {
+fn show(path: &OsStr, what: Output, output: &mut impl Write) -> io::Result<u8> {
+    let file = &*path.to_string_lossy();
+    let program = match read(path) {
         Ok(program) => Bytes::from(program),
         Err(error) => {
             complain(&format!("error: cannot read {file}: {error}\n"));
@@ -66,7 +68,7 @@ fn show(file: &str, what: Output, output: &mut impl Write) -> io::Result<u8> {
     Ok(0)
 }
 
-fn read(file: &str) -> io::Result<Vec<u8>> {
+fn read(file: &OsStr) -> io::Result<Vec<u8>> {
     if file != arguments::STANDARD_INPUT {
         return fs::read(file);
     }
