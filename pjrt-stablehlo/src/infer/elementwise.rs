@@ -72,9 +72,10 @@ fn accuracy(cx: &Context<'_>) -> Result<(), Error> {
         _ => return Ok(()),
     };
     let shown = || Attribute::ResultAccuracy((*accuracy).into());
-    let negative = accuracy.atol < 0.0 || accuracy.rtol < 0.0 || accuracy.ulps < 0;
-    cx.require(None, !negative, || {
-        format!("result_accuracy: expected no negative tolerance, found {}", shown())
+    let is_tolerance = |number: f64| (0.0..f64::INFINITY).contains(&number);
+    let are_tolerances = is_tolerance(accuracy.atol) && is_tolerance(accuracy.rtol) && accuracy.ulps >= 0;
+    cx.require(None, are_tolerances, || {
+        format!("result_accuracy: expected finite tolerances, none negative, found {}", shown())
     })?;
     let zero = accuracy.atol == 0.0 && accuracy.rtol == 0.0 && accuracy.ulps == 0;
     cx.require(None, zero || accuracy.mode == ResultAccuracyMode::Tolerance, || {
