@@ -240,6 +240,16 @@ def is_zero_as_operand(disagreement):
     )
 
 
+def is_pole(disagreement):
+    """What differs belongs to complex numbers whose imaginary part is an infinity on refcpu, and NaN or the same on the anchor."""
+    for found, expected, _, mask in disagreement.results:
+        wrong = mask.reshape(-1, 2).any(axis=1)
+        imaginary, other = found.reshape(-1, 2)[wrong, 1], expected.reshape(-1, 2)[wrong]
+        if not (np.isinf(imaginary).all() and np.isnan(other).any(axis=1).all()):
+            return False
+    return True
+
+
 def is_infinity_of_nan(disagreement):
     """What differs is an infinity on both sides, of NaN as the operand."""
     [(before, _)] = disagreement.operands
@@ -480,6 +490,14 @@ RULES = [
         ".*complex.*",
         "a complex angle of zero and a number is on the branch cut of the logarithm, where no side is better",
         lambda disagreement: all((numbers == 0).any() for numbers, _ in disagreement.operands[:1]),
+    ),
+    Rule(
+        "poles",
+        "xla|interpreter",
+        "atan2",
+        ".*complex.*",
+        "where the squares of both operands cancel, a complex angle is infinite, and the anchors are NaN",
+        is_pole,
     ),
     Rule(
         "negative zero",

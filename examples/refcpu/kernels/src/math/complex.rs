@@ -27,10 +27,16 @@ pub(crate) fn mul(a: C, b: C) -> C {
 
 /// The product of numbers that are large together: products of parts may overflow where their sum does not, or has a sign.
 pub(crate) fn mul_large(a: C, b: C) -> C {
+    let plain = mul(a, b);
+    if ![a, b].iter().flatten().all(|part| part.is_finite()) {
+        return plain;
+    }
     let down = 2f64.powi(-520);
     let [a, b] = [a, b].map(|z| [z[0] * down, z[1] * down]);
     // In steps, as the power of two as a whole is no f64.
-    mul(a, b).map(|v| v / down / down)
+    let scaled = mul(a, b).map(|v| v / down / down);
+    // Small parts are gone from the scaled numbers, and count in what does not overflow.
+    [0, 1].map(|part| if plain[part].is_finite() { plain[part] } else { scaled[part] })
 }
 
 /// The quotient; scaled against overflow, infinities and zeros as in Annex G.
@@ -481,6 +487,8 @@ mod tests {
         assert_eq!(mul_large([1e200, 3e200], [2e200, 1e200]), [-inf, inf]);
         assert_eq!(mul_large([max, max], [max, max]), [0.0, inf]);
         assert_eq!(mul_large([inf, 0.0], [1.0, 0.0])[0], inf);
+        assert_eq!(mul_large([-inf, 1e-308], [-inf, 1e-308]), [inf, -inf]);
+        assert_eq!(mul_large([1e200, 1e-250], [1e200, 0.0]), [inf, 1e-250 * 1e200]);
     }
 
     #[test]
