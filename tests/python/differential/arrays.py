@@ -128,6 +128,17 @@ def wrong_results(found, expected, exact=False):
     return wrong
 
 
+def agrees_where_wrong(found, expected, wrong):
+    """Whether the expected results are those that were found wherever other results, `wrong`, are not."""
+    for one, other, third in zip(found, expected, wrong, strict=True):
+        ty = Type.parse(one["type"])
+        left = values(one["data"], ty)
+        differs, matters = difference(left, values(other["data"], ty), ty), difference(left, values(third["data"], ty), ty)
+        if differs is not None and matters is not None and (differs & matters).any():
+            return False
+    return True
+
+
 def show(wrong):
     """The first elements that differ, for people."""
     lines = []

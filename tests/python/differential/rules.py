@@ -29,7 +29,7 @@ class Disagreement:
     results: list
     # The operations that the operands come from, if they are not the program's arguments.
     sources: tuple = ()
-    # Whether the other anchor takes the operation and gives what refcpu does.
+    # Whether the other anchor takes the operation and gives what refcpu does wherever this one does not.
     other_agrees: bool = False
 
     @property
@@ -547,13 +547,12 @@ RULES = [
         "XLA's CPU backend does not raise to powers of as many bits as the type has; the interpreter agrees with refcpu",
     ),
     Rule(
-        "powers of infinities and zero",
+        "powers of zero",
         "xla",
         "power",
         "complex.*",
-        "XLA's CPU backend multiplies a modulus of zero with the angle of an infinity; powers of zero are zero, and otherwise the "
-        "interpreter agrees with refcpu",
-        lambda disagreement: is_nan_instead(disagreement) and (disagreement.other_agrees or is_zero_as_operand(disagreement)),
+        "XLA's CPU backend multiplies the logarithm of zero, an infinity, with the exponent; powers of zero are zero",
+        lambda disagreement: is_nan_instead(disagreement) and is_zero_as_operand(disagreement),
     ),
     Rule(
         "bits of narrow integers",
@@ -578,6 +577,22 @@ RULES = [
         "sort",
         ".*i2.*",
         "XLA's CPU backend sorts 2-bit integers wrongly; the interpreter agrees with refcpu",
+    ),
+    Rule(
+        "two bits, scattered",
+        "xla",
+        "scatter",
+        ".*i2.*",
+        "XLA's CPU backend combines 2-bit integers wrongly; the interpreter agrees with refcpu",
+        other_agrees,
+    ),
+    Rule(
+        "complex infinities",
+        "xla",
+        ".*",
+        ".*complex.*",
+        "XLA's formulas are not numbers where parts are infinite or large; the interpreter agrees with refcpu",
+        lambda disagreement: disagreement.other_agrees and is_nan_instead(disagreement),
     ),
 ]
 

@@ -21,7 +21,7 @@ import time
 import anchors
 import rules
 import shrink
-from arrays import Type, show, values, wrong_results
+from arrays import Type, agrees_where_wrong, show, values, wrong_results
 
 CHUNK = 480
 SHOWN = 40
@@ -157,7 +157,9 @@ class Comparison:
                 wrong = wrong_results(outcome["outputs"], results[name])
                 operands = [(values(a["data"], Type.parse(a["type"])), Type.parse(a["type"])) for a in single.operands]
                 sources = tuple(s["op"] for s in program["statements"][:-1])
-                disagreement = rules.Disagreement(statement, name, operands, wrong, sources, bool(agreeing))
+                others = [result for other, result in results.items() if other != name]
+                agreed = any(agrees_where_wrong(outcome["outputs"], other, results[name]) for other in others)
+                disagreement = rules.Disagreement(statement, name, operands, wrong, sources, agreed)
                 rule = rules.accepting(disagreement)
                 if rule:
                     self.accepted[rule.name] += 1
