@@ -174,6 +174,10 @@ shims! {
             )));
         }
         let lists = if num_args == 0 { &[] } else { slice!(args.argument_lists as *const *mut PJRT_Buffer, num_devices)? };
+        // Here, where no argument is held yet.
+        if lists.iter().any(|list| list.is_null()) {
+            return Err(null("an argument list"));
+        }
         let num_outputs = loaded.executable.outputs.shapes.len();
         let output_lists: &[*mut *mut PJRT_Buffer] =
             if num_outputs == 0 { &[] } else { slice!(args.output_lists as *mut *mut PJRT_Buffer, num_devices)? };

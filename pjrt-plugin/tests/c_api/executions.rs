@@ -169,6 +169,17 @@ fn donations_of_an_execution_that_fails_are_undone() {
 }
 
 #[test]
+fn a_launch_without_the_arguments_of_a_later_device_takes_none() {
+    let client = Client::new(&[]);
+    let program = client.compile_with("donate", "mlir", &options(2, vec![0, 1], false)).unwrap();
+    let buffer = client.upload(0, &NUMBERS);
+    let error = program.launch(&[&[&buffer], &[]], &[], ptr::null_mut()).err().unwrap();
+    assert!(error.message.contains("argument list"), "{error:?}");
+    assert!(!buffer.is_deleted());
+    assert_eq!(buffer.numbers().unwrap(), NUMBERS);
+}
+
+#[test]
 fn arguments_that_do_not_fit_are_refused() {
     let client = Client::new(&[]);
     let program = client.compile("negate").unwrap();

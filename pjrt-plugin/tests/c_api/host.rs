@@ -419,7 +419,9 @@ impl Executable {
         let (devices, outputs) = (arguments.len(), self.num_outputs());
         let lists: Vec<Vec<*mut PJRT_Buffer>> =
             arguments.iter().map(|list| list.iter().map(|buffer| buffer.0).collect()).collect();
-        let list_pointers: Vec<_> = lists.iter().map(|list| list.as_ptr()).collect();
+        // A list without elements is null, as C programs have it.
+        let start = |list: &Vec<_>| if list.is_empty() { ptr::null() } else { list.as_ptr() };
+        let list_pointers: Vec<_> = lists.iter().map(start).collect();
         let mut output_lists = vec![vec![ptr::null_mut::<PJRT_Buffer>(); outputs]; devices];
         let output_pointers: Vec<_> = output_lists.iter_mut().map(|list| list.as_mut_ptr()).collect();
         let mut events = vec![ptr::null_mut(); devices];
