@@ -19,7 +19,7 @@ pub struct Literal {
 /// How a [`Literal`]'s elements are stored.
 ///
 /// Elements are little-endian and row-major, each in whole bytes ([`ElementType::byte_width`]): 2- and 4-bit
-/// integers and 4- and 6-bit floats take one byte, value in the low bits. Complex numbers are real part, then
+/// integers and 4- and 6-bit floats take one byte, value in the low bits; the others are zero in a [`Literal`]. Complex numbers are real part, then
 /// imaginary part. Quantized elements are of the storage type.
 #[derive(Clone, Debug)]
 pub enum LiteralData {
@@ -81,6 +81,15 @@ impl Literal {
         if found as u64 != expected {
             return Err(LiteralError::Length { ty, expected, found: found as u64 });
         }
+        let used = match ty.storage_type() {
+            ElementType::I1 => 8,
+            other => other.bits(),
+        };
+        let data = match data {
+            LiteralData::Dense(bytes) if used < 8 => LiteralData::Dense(low_bits(bytes, used)),
+            LiteralData::Splat(bytes) if used < 8 => LiteralData::Splat(low_bits(bytes, used)),
+            other => other,
+        };
         Ok(Literal { ty, data })
     }
 
@@ -229,6 +238,15 @@ pub(crate) fn integer_value(ty: ElementType, element: &[u8]) -> i64 {
     }
 }
 
+/// Elements of a few bits with zeros above them, which some writers fill with the sign or leave undefined.
+fn low_bits(bytes: Bytes, used: u32) -> Bytes {
+    let mask = !(u8::MAX << used);
+    if bytes.iter().all(|byte| byte & !mask == 0) {
+        return bytes;
+    }
+    bytes.iter().map(|byte| byte & mask).collect::<Vec<u8>>().into()
+}
+
 impl PartialEq for Literal {
     /// Same type and same elements, however they are stored.
     fn eq(&self, other: &Self) -> bool {
@@ -272,6 +290,17 @@ mod tests {
         let dense = packed.dense_bytes().unwrap().into_owned();
         assert_eq!(dense, [1, 0, 1, 0, 0, 0, 0, 0, 0, 1]);
         assert_eq!(packed, Literal::new(ty, LiteralData::Dense(dense.into())).unwrap());
+    }
+
+    #[test]
+    fn bits_above_an_element_do_not_count() {
+        let of = |bytes: [u8; 2]| {
+            let data = LiteralData::Dense(bytes.to_vec().into());
+            Literal::new(TensorType::new(ElementType::I4, [2]), data).unwrap()
+        };
+        assert_eq!(of([0xff, 0x07]), of([0x0f, 0x37]));
+        assert_eq!(of([0xff, 0x07]).to_i64s(2), Some(vec![-1, 7]));
+        assert_eq!(*of([0xff, 0x37]).dense_bytes().unwrap(), [0x0f, 0x07]);
     }
 
     #[test]
