@@ -94,7 +94,7 @@ fn program_with(entries: &[Vec<u64>], types: &[Vec<u64>], location: u64) -> Vec<
     code.extend(varints(&[location, 2, 1 << 1 | 1]));
     code.extend(section(SECTION_CODE, &varints(&[0])));
     let parts = Parts {
-        strings: &["builtin", "module", "m.a"],
+        strings: &["builtin", "module", "m.a", ""],
         dialects: &[(0, &[1])],
         attributes: &table,
         types,
@@ -227,6 +227,9 @@ fn dictionaries_are_sorted_and_have_each_name_once() {
     assert_eq!(module.attributes.to_string(), r#"{m.a = {m.a = "module", module = "m.a"}}"#);
     let error = module_with(&dictionary(1, 1), 0).unwrap_err();
     assert!(error.message.contains("expected one entry named 'm.a' in a dictionary, found two"), "{error}");
+    let nameless = [vec![CODE_DICTIONARY, 1, 4, 1], vec![CODE_STRING, 3]];
+    let error = module_with(&nameless, 0).unwrap_err();
+    assert!(error.message.contains("found an empty one"), "{error}");
 }
 
 #[test]

@@ -462,6 +462,12 @@ impl Decoder<'_> {
     pub(super) fn dictionary(&mut self) -> Result<Attribute, Error> {
         let entries = self.list(|decoder| Ok((decoder.string_attribute()?, decoder.attribute()?)))?;
         let dictionary = DictionaryAttribute::new(entries);
+        // Names that are not read yet are empty, too.
+        if !self.is_incomplete() && dictionary.entries().iter().any(|(name, _)| name.is_empty()) {
+            return Err(self
+                .cursor
+                .error("expected a name for each entry of a dictionary, found an empty one"));
+        }
         let twice = dictionary.entries().windows(2).find(|pair| pair[0].0 == pair[1].0);
         if let Some([(name, _), _]) = twice.filter(|_| !self.is_incomplete()) {
             return Err(self
