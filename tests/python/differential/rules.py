@@ -137,6 +137,20 @@ def is_nan_instead(disagreement):
     return all(np.isnan(expected[mask]).all() and not np.isnan(found[mask]).any() for found, expected, _, mask in disagreement.results)
 
 
+def is_zero_instead(disagreement):
+    """All that differs is NaN on refcpu and zero on the anchor."""
+    return all(np.isnan(found[mask]).all() and (expected[mask] == 0).all() for found, expected, _, mask in disagreement.results)
+
+
+def cancels(disagreement):
+    """The results differ by less than what rounding the product of the largest operands in f32 makes."""
+    largest = [np.abs(numbers.astype(np.float64)).max(initial=0) for numbers, _ in disagreement.operands[:2]]
+    bound = 4 * precision("f32")[0] * largest[0] * largest[1]
+    return all(
+        np.abs(found.astype(np.float64) - expected.astype(np.float64))[mask].max() <= bound for found, expected, _, mask in disagreement.results
+    )
+
+
 def is_nan_on_refcpu(disagreement):
     """All that differs is NaN on refcpu, as the operand is."""
     [(before, _)] = disagreement.operands
@@ -178,6 +192,7 @@ COMPLEX_FUNCTIONS = {
     "multiply": np.multiply,
     "power": np.power,
     "rsqrt": lambda z: 1 / np.sqrt(z),
+    "sign": lambda z: np.where(z == 0, z, z / np.abs(z)),
     "sine": np.sin,
     "sqrt": np.sqrt,
     "subtract": np.subtract,
@@ -354,6 +369,14 @@ RULES = [
         is_close,
     ),
     Rule(
+        "sums of quantized numbers of 32 bits",
+        "xla|interpreter",
+        "convolution|dynamic_conv|dot_general|dot",
+        r".*!quant\.uniform<i32:.*",
+        "products of the operands are larger than what is left of their sum, in f32, by more than its digits",
+        cancels,
+    ),
+    Rule(
         "functions of quantized numbers",
         "xla|interpreter",
         "atan2|batch_norm_\\w+|cbrt|cosine|divide|exponential|exponential_minus_one|log|log_plus_one|logistic|power|rsqrt|sine|sqrt|tan|tanh",
@@ -427,6 +450,22 @@ RULES = [
         ".*",
         "NaN is an infinity where the precision has no mantissa, on refcpu of NaN's sign, which the anchors' conversions lose",
         is_infinity_of_nan,
+    ),
+    Rule(
+        "NaN of a type without zero",
+        "interpreter",
+        "convert",
+        "f8E8M0FNU->complex.*",
+        "the interpreter makes an infinity of this type's NaN; XLA agrees with refcpu",
+        other_agrees,
+    ),
+    Rule(
+        "overflow of 8-bit floats",
+        "xla",
+        f"add|subtract|multiply|{REGIONS}",
+        r".*->f8E4M3FN",
+        "this type has no infinity: XLA's CPU backend makes -0 of a number that is too large; the interpreter agrees with refcpu",
+        lambda disagreement: disagreement.other_agrees and is_zero_instead(disagreement),
     ),
     Rule(
         "infinities as tiny floats",
