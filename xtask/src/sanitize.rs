@@ -27,8 +27,9 @@ pub(crate) fn address() -> Result<()> {
 fn sanitized(triple: &str, folder: &Path, arguments: &[&str]) -> Command {
     let mut command = cargo();
     // The flag is one of a nightly compiler; the variable makes the stable one accept it. With a target given, build scripts and
-    // macros are compiled without it.
-    command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "-Zsanitizer=address");
+    // macros are compiled without it. The sanitizer's runtime is in the program, which exports it to the plugins that it loads.
+    let flags = "-Zsanitizer=address -Clink-arg=-Wl,--export-dynamic";
+    command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", flags);
     // Tables and extensions live as long as the process, and tests ask for more memory than there is.
     command.env("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1");
     let (verb, rest) = arguments.split_first().map_or(("", arguments), |(verb, rest)| (*verb, rest));
