@@ -256,31 +256,16 @@ fn parse(like: &OptionValue, text: &str) -> Option<OptionValue> {
 
 /// The known name that a misspelt one most likely stands for.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    /// A name from the host can be of any length; what is longer than every option is near to none.
+    const LONGEST: usize = 256;
+    if name.len() > LONGEST {
+        return None;
+    }
     known
-        .map(|candidate| (edit_distance(name, candidate), candidate))
+        .map(|candidate| (strsim::levenshtein(name, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= candidate.len().max(name.len()) / 3 + 1)
         .min()
         .map(|(_, candidate)| candidate)
-}
-
-/// How many insertions, deletions and replacements of a byte lead from one to the other.
-fn edit_distance(from: &str, to: &str) -> usize {
-    let (from, to) = (from.as_bytes(), to.as_bytes());
-    // A name from the host can be of any length; what is longer than every option is near to none.
-    if from.len() > 256 || to.len() > 256 {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@
 //!
 //! # On the command line
 //!
-//! `cargo install pjrt-stablehlo` installs `stablehlo-cat`, which reads a program from a file or standard input, checks it,
+//! `cargo install --path pjrt-stablehlo` installs `stablehlo-cat`, which reads a program from a file or standard input, checks it,
 //! and prints its text (`--locations` for source locations as well), or what it consists of (`--statistics`). Errors show
 //! the line of the text or the byte of the bytecode.
 //!

@@ -19,8 +19,8 @@ pub struct Literal {
 /// How a [`Literal`]'s elements are stored.
 ///
 /// Elements are little-endian and row-major, each in whole bytes ([`ElementType::byte_width`]): 2- and 4-bit
-/// integers and 4- and 6-bit floats take one byte, value in the low bits; the others are zero in a [`Literal`]. Complex numbers are real part, then
-/// imaginary part. Quantized elements are of the storage type.
+/// integers and 4- and 6-bit floats take one byte, value in the low bits; the others are zero in a [`Literal`]. Complex
+/// numbers are real part, then imaginary part. Quantized elements are of the storage type.
 #[derive(Clone, Debug)]
 pub enum LiteralData {
     /// All elements, one after the other. `i1` takes one byte an element, 0 or 1.

@@ -100,23 +100,9 @@ pub(crate) fn similar_operation(name: &str) -> Option<String> {
     }
     let table = OpCode::ALL.iter().map(|code| code.info().name.to_owned());
     let all = table.chain(CHLO.iter().map(|mnemonic| format!("chlo.{mnemonic}")));
-    let (distance, nearest) = all.map(|known| (distance(name, &known), known)).min()?;
+    let (distance, nearest) = all.map(|known| (strsim::levenshtein(name, &known), known)).min()?;
     let mnemonic = name.split_once('.').map_or(name, |(_, mnemonic)| mnemonic);
     (distance <= 1 + mnemonic.len() / 5).then_some(nearest)
-}
-
-/// How many bytes have to be added, removed or exchanged to make one name of another.
-fn distance(from: &str, to: &str) -> usize {
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (index, byte) in from.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
-        for (column, other) in to.bytes().enumerate() {
-            let exchanged = diagonal + usize::from(byte != other);
-            diagonal = row[column + 1];
-            row[column + 1] = exchanged.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 /// The own attributes of an operation outside of the op table, sorted by name, as bytecode has them; `None` for operations
