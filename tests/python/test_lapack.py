@@ -157,4 +157,17 @@ def test_eigenvalues_of_a_real_schur_form_are_in_two_parts():
 )
 def test_a_call_that_is_none_of_the_routine_is_refused(target, results, attributes, message):
     with pytest.raises(jax.errors.JaxRuntimeError, match=message):
-        call(target, np.eye(2, dtype=np.float32), results, **attributes)
+        jax.block_until_ready(call(target, np.eye(2, dtype=np.float32), results, **attributes))
+
+
+def test_a_call_that_is_refused_fails_the_runs_that_come_to_it():
+    wrong = jax.ffi.ffi_call("lapack_sgetrf_ffi", array(2))
+
+    @jax.jit
+    def f(wanted, x):
+        return jax.lax.cond(wanted, lambda x: wrong(x), lambda x: x, x)
+
+    x = np.array([1, 2], np.float32)
+    np.testing.assert_array_equal(f(False, x), x)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="lapack_sgetrf_ffi is for matrices of f32"):
+        f(True, x).block_until_ready()

@@ -4,7 +4,7 @@ use super::builder::Builder;
 use super::rewriter::Rewriter;
 use super::rules::mismatch;
 use crate::Error;
-use crate::ir::{Op, OpCode, Operation, ValueId};
+use crate::ir::{ElementType, Op, OpCode, Operation, ValueId};
 
 /// What the three operations have in common.
 #[derive(Clone, Copy)]
@@ -16,31 +16,40 @@ struct Normalization {
 /// `batch_norm_inference`.
 pub(super) fn inference(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::BatchNormInference(o) = &op.kind else { return Err(mismatch(op)) };
-    let [x, scale, offset, mean, variance] = r.operands(op)?;
+    let given: [ValueId; 5] = r.operands(op)?;
     let n = Normalization { feature: o.feature_index, epsilon: o.epsilon };
-    let centered = n.centered(&mut r.b, x, mean);
-    Ok(n.normalized(&mut r.b, centered, variance, scale, offset))
+    let b = &mut r.b;
+    let element = b.element(given[0]);
+    let [x, scale, offset, mean, variance] = given.map(|v| widened(b, v));
+    let centered = n.centered(b, x, mean);
+    let normal = n.normalized(b, centered, variance, scale, offset);
+    Ok(b.convert(normal, element))
 }
 
 /// `batch_norm_training`: the result, the mean and the variance.
 pub(super) fn training(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>, Error> {
     let Op::BatchNormTraining(o) = &op.kind else { return Err(mismatch(op)) };
-    let [x, scale, offset] = r.operands(op)?;
+    let given: [ValueId; 3] = r.operands(op)?;
     let n = Normalization { feature: o.feature_index, epsilon: o.epsilon };
     let b = &mut r.b;
+    let element = b.element(given[0]);
+    let [x, scale, offset] = given.map(|v| widened(b, v));
     let mean = n.mean(b, x);
     let centered = n.centered(b, x, mean);
     let squares = b.mul(centered, centered);
     let variance = n.mean(b, squares);
-    Ok(vec![n.normalized(b, centered, variance, scale, offset), mean, variance])
+    let results = [n.normalized(b, centered, variance, scale, offset), mean, variance];
+    Ok(results.map(|v| b.convert(v, element)).to_vec())
 }
 
 /// `batch_norm_grad`: gradients of the operand, the scale and the offset.
 pub(super) fn grad(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>, Error> {
     let Op::BatchNormGrad(o) = &op.kind else { return Err(mismatch(op)) };
-    let [x, scale, mean, variance, grad] = r.operands(op)?;
+    let given: [ValueId; 5] = r.operands(op)?;
     let n = Normalization { feature: o.feature_index, epsilon: o.epsilon };
     let b = &mut r.b;
+    let element = b.element(given[0]);
+    let [x, scale, mean, variance, grad] = given.map(|v| widened(b, v));
     let centered = n.centered(b, x, mean);
     let padded = n.padded(b, variance);
     let deviation = b.sqrt(padded);
@@ -62,7 +71,15 @@ pub(super) fn grad(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>,
     let factor = b.div(scale, deviation);
     let factor = n.per_feature(b, factor, x);
     let factor = b.div(factor, count);
-    Ok(vec![b.mul(factor, rest), grad_scale, grad_offset])
+    let results = [b.mul(factor, rest), grad_scale, grad_offset];
+    Ok(results.map(|v| b.convert(v, element)).to_vec())
+}
+
+/// A value in f32 if its elements are narrower: sums over a batch leave the range of f16 and smaller types where the
+/// statistics do not, and compilers that fuse the formula do not round between its steps either.
+fn widened(b: &mut Builder, x: ValueId) -> ValueId {
+    let element = b.element(x);
+    if element.bits() < 32 { b.convert(x, ElementType::F32) } else { x }
 }
 
 impl Normalization {

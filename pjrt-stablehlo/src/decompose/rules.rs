@@ -56,17 +56,17 @@ pub(super) const RULES: &[Rule] = {
         always(O::Map, "its computation on whole tensors, where that is elementwise", Blocks(legacy::map)),
         always(
             O::BatchNormInference,
-            "elementwise arithmetic, `broadcast_in_dim`",
+            "elementwise arithmetic and `broadcast_in_dim`, in f32 for narrower elements",
             Value(batch_norm::inference),
         ),
         always(
             O::BatchNormTraining,
-            "`reduce`, elementwise arithmetic, `broadcast_in_dim`",
+            "`reduce`, elementwise arithmetic and `broadcast_in_dim`, in f32 for narrower elements",
             Values(batch_norm::training),
         ),
         always(
             O::BatchNormGrad,
-            "`reduce`, elementwise arithmetic, `broadcast_in_dim`",
+            "`reduce`, elementwise arithmetic and `broadcast_in_dim`, in f32 for narrower elements",
             Values(batch_norm::grad),
         ),
         always(

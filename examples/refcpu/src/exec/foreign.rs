@@ -27,6 +27,9 @@ pub(super) fn call(
     results: &mut [Dst<'_>],
     cx: &Cx<'_>,
 ) -> Result<()> {
+    if let Some(refusal) = &call.refusal {
+        return Err(RunError::new(RunErrorKind::InvalidArgument, refusal));
+    }
     let handlers = cx.foreign.ok_or_else(|| {
         RunError::new(
             RunErrorKind::FailedPrecondition,

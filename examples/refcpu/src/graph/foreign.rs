@@ -20,6 +20,9 @@ pub struct ForeignCall {
     pub result_dims: Vec<Vec<i64>>,
     /// Operands and the results that begin with their contents: to the handler they are the same array.
     pub aliases: Vec<(usize, usize)>,
+    /// Why a run that comes to the call fails: its operands or parameters are not those of the handler. None for a call that
+    /// is made; what it is given, the handler checks.
+    pub refusal: Option<String>,
 }
 
 /// A parameter of a handler.

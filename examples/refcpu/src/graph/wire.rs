@@ -277,7 +277,7 @@ wire_structs! {
     TriangularSolve { left_side, lower, unit_diagonal, transpose_a }
     ManualSpec { mesh, axes, inputs, outputs, device_ids }
     Collective { kind, groups }
-    ForeignCall { target, attributes, has_side_effect, operand_dims, result_dims, aliases }
+    ForeignCall { target, attributes, has_side_effect, operand_dims, result_dims, aliases, refusal }
 }
 
 wire_enums! {

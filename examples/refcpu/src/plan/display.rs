@@ -113,7 +113,10 @@ pub(super) fn name(kernel: &Kernel) -> String {
         Kernel::Loop(l) => format!("loop of {} instructions", l.code.instructions()),
         Kernel::SortBy { dim, .. } => format!("SortBy {dim}"),
         Kernel::ScatterBy { dims, .. } => format!("ScatterBy {dims:?}"),
-        Kernel::Foreign(call) => format!("handler {}", call.target),
+        Kernel::Foreign(call) => match &call.refusal {
+            None => format!("handler {}", call.target),
+            Some(refusal) => format!("failure: {refusal}"),
+        },
         other => format!("{other:?}"),
     }
 }

@@ -11,7 +11,7 @@ use crate::graph::{Graph, Reader, Wire, WireError, verify};
 const MAGIC: &[u8] = b"refcpu plan\n";
 
 /// Counts changes of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What a plan says about its parameters and results besides their types.
 pub(crate) struct Interface {

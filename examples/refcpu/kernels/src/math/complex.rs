@@ -275,6 +275,10 @@ pub(crate) fn tan(z: C) -> C {
 /// 1 / (1 + e^-z).
 pub(crate) fn logistic(z: C) -> C {
     let [x, y] = z;
+    if x == f64::INFINITY && !y.is_finite() {
+        // Whatever the angle is, e^-z is zero.
+        return [1.0, 0.0];
+    }
     let e = exp([-x, -y]);
     // 1 + e^-x cos y, which is zero at the poles, of terms that are zero there themselves.
     let half = (0.5 * y).cos();
@@ -520,6 +524,13 @@ mod tests {
             assert!(error(mul(square, root), z) < 8.0, "{z:?}: {root:?}");
             let inverse = rsqrt(z);
             assert!(error(mul(inverse, sqrt(z)), [1.0, 0.0]) < 8.0, "{z:?}: {inverse:?}");
+        }
+    }
+
+    #[test]
+    fn the_logistic_function_of_infinity_is_one() {
+        for y in [0.0, 2.0, f64::INFINITY, f64::NAN] {
+            assert_eq!(logistic([f64::INFINITY, y])[0], 1.0);
         }
     }
 

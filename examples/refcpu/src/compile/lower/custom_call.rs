@@ -2,6 +2,7 @@
 
 use super::linalg::linalg_op;
 use super::{CompileError, Result, Scope, annotation};
+use crate::compile::CompileErrorKind;
 use crate::graph::{Body, Op as Core, Shape, ValueId};
 use pjrt_stablehlo::ir::{
     Attribute, BackendConfig, CustomCallApiVersion, DictionaryAttribute, Operation, ops,
@@ -94,11 +95,16 @@ impl Scope<'_> {
             }
             target => match linalg_op(target, parameters(op, call))? {
                 Some(linalg) => self.linalg(linalg, operands, &shapes),
-                None => self.lapack(call, parameters(op, call), &operands, &shapes)?.ok_or_else(|| {
-                    CompileError::unimplemented(format!(
-                        "there is no custom call target {target:?}, and the host has registered no handler of that name"
-                    ))
-                }),
+                None => match self.lapack(call, parameters(op, call), &operands, &shapes) {
+                    Err(error) if error.kind == CompileErrorKind::InvalidArgument => {
+                        self.refused_call(op, call, parameters(op, call), &operands, &shapes, error)
+                    }
+                    found => found?.ok_or_else(|| {
+                        CompileError::unimplemented(format!(
+                            "there is no custom call target {target:?}, and the host has registered no handler of that name"
+                        ))
+                    }),
+                },
             },
         }
     }

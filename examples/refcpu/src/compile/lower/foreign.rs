@@ -6,7 +6,22 @@ use pjrt_stablehlo::ir::{Attribute, DictionaryAttribute, ElementType, Operation,
 use refcpu_kernels::DType;
 
 impl Scope<'_> {
-    /// Lowers a call of a handler.
+    /// Lowers a call of a handler that refcpu itself has, and that does not take it. Handlers check what they are given when
+    /// they run: a branch that is never taken may have such a call.
+    pub(super) fn refused_call(
+        &mut self,
+        op: &Operation,
+        call: &ops::CustomCall,
+        parameters: Option<&DictionaryAttribute>,
+        operands: &[ValueId],
+        results: &[Shape],
+        refusal: CompileError,
+    ) -> Result<Vec<ValueId>> {
+        let refusal = self.placed(op, refusal);
+        self.handler_call(op, call, parameters, operands, results, Some(refusal.to_string()))
+    }
+
+    /// Lowers a call of a handler that the host has registered.
     pub(super) fn foreign_call(
         &mut self,
         op: &Operation,
@@ -14,6 +29,18 @@ impl Scope<'_> {
         parameters: Option<&DictionaryAttribute>,
         operands: &[ValueId],
         results: &[Shape],
+    ) -> Result<Vec<ValueId>> {
+        self.handler_call(op, call, parameters, operands, results, None)
+    }
+
+    fn handler_call(
+        &mut self,
+        op: &Operation,
+        call: &ops::CustomCall,
+        parameters: Option<&DictionaryAttribute>,
+        operands: &[ValueId],
+        results: &[Shape],
+        refusal: Option<String>,
     ) -> Result<Vec<ValueId>> {
         let mut arrays = op.operands.iter().copied().chain(op.results);
         if arrays.any(|v| !matches!(self.function.body.ty(v), Type::Tensor(_))) {
@@ -49,6 +76,7 @@ impl Scope<'_> {
             operand_dims: operands.iter().map(|operand| dims(self.b.shape(*operand))).collect(),
             result_dims: results.iter().map(dims).collect(),
             aliases: aliases.collect::<Result<_>>()?,
+            refusal,
         };
         let before = self.b.graph().nodes().len();
         let made = self.b.node(Core::Foreign(Box::new(foreign)), arranged, shapes.collect());

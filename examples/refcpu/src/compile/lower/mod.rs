@@ -209,16 +209,19 @@ impl<'m> Scope<'m> {
         Ok(vec![])
     }
 
+    /// An error with the operation that it is about, unless it has one.
+    fn placed(&self, op: &Operation, mut error: CompileError) -> CompileError {
+        if error.op.is_empty() {
+            error.op = op.kind.name().to_string();
+            error.types = self.types(op);
+            error.location = op.location.brief().to_string();
+        }
+        error
+    }
+
     fn operation(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
         self.b.set_location(&op.location);
-        let lowered = self.lowered(id, op).map_err(|mut e| {
-            if e.op.is_empty() {
-                e.op = op.kind.name().to_string();
-                e.types = self.types(op);
-                e.location = op.location.brief().to_string();
-            }
-            e
-        })?;
+        let lowered = self.lowered(id, op).map_err(|error| self.placed(op, error))?;
         if self.b.graph().nodes().len() > MAX_NODES {
             return Err(CompileError::unimplemented(format!(
                 "the program has more than {MAX_NODES} operations"
