@@ -63,7 +63,7 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Run the models of events, buffers and executions in every order of their threads
     Loom,
-    /// Run the SDK's tests, and the conformance kit on hello and the accelerator, under AddressSanitizer
+    /// Run the SDK's tests, and the conformance kit on hello, the accelerator and refcpu, under AddressSanitizer
     Sanitize,
     /// Regenerate pjrt-sys from its C headers
     Bindgen {
