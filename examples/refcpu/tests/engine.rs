@@ -225,6 +225,34 @@ fn arrays_without_elements_need_nobody_to_write_them() {
 }
 
 #[test]
+fn a_value_that_passes_a_barrier_twice_stays_until_both_are_read() {
+    let text = r#"
+func.func @main(%arg0: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %x = stablehlo.sine %arg0 : tensor<4xf32>
+  %y = stablehlo.reverse %x, dims = [0] : tensor<4xf32>
+  %0:2 = stablehlo.optimization_barrier %y, %y : tensor<4xf32>, tensor<4xf32>
+  %1 = stablehlo.negate %0#0 : tensor<4xf32>
+  %2 = stablehlo.reverse %0#1, dims = [0] : tensor<4xf32>
+  func.return %1, %2 : tensor<4xf32>, tensor<4xf32>
+}"#;
+    let rt = runtime();
+    let x = [0.5, 1.0, 1.5, 2.0];
+    for fuse in [true, false] {
+        let plan = plan_for(text, &CompileOptions { fuse, ..CompileOptions::default() });
+        let inputs = vec![vec![kept(f32s(&rt, &[4], &x))]];
+        let got = run(&plan, &rt, inputs, &RunOptions::default()).unwrap().remove(0);
+        let sines = x.map(f32::sin);
+        assert_close(&to_f32s(&got[0]), &[-sines[3], -sines[2], -sines[1], -sines[0]]);
+        assert_close(&to_f32s(&got[1]), &sines);
+    }
+}
+
+fn assert_close(got: &[f32], expected: &[f32]) {
+    let near = got.iter().zip(expected).all(|(g, e)| (g - e).abs() < 1e-6);
+    assert!(got.len() == expected.len() && near, "{got:?}, not {expected:?}");
+}
+
+#[test]
 fn a_donated_array_becomes_the_result() {
     let rt = runtime();
     let plan = plan(DONATING);

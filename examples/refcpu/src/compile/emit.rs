@@ -382,6 +382,9 @@ impl Emitter {
                 for (r, v) in node.results().zip(&node.operands) {
                     let place = self.place_of(cx, *v)?;
                     self.settle(cx, r, place);
+                }
+                for v in &unit.reads {
+                    let place = self.place_of(cx, *v)?;
                     self.consume(place);
                 }
                 Ok(())

@@ -95,7 +95,7 @@ fn distinct(values: &[ValueId]) -> Vec<ValueId> {
 fn unit(graph: &Graph, fusion: &Fusion, node: &Node) -> Result<(UnitKind, Vec<ValueId>)> {
     let operands = &node.operands;
     let result = || graph.shape(node.first_result);
-    let alias = |v: &[ValueId]| Ok((UnitKind::Alias, v.to_vec()));
+    let alias = |v: &[ValueId]| Ok((UnitKind::Alias, distinct(v)));
     let fused = || {
         let fused = region_of(graph, fusion, node.first_result)?;
         Ok((UnitKind::Call(Kernel::Region(Box::new(fused.region))), fused.inputs))
