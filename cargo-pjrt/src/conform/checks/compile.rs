@@ -24,7 +24,8 @@ pub(super) const CHECKS: &[Entry] = &[
         hlo,
         "PJRT_Client_Compile when program>format_size=3 fail INTERNAL",
     )
-    .needed_by(&[Profile::TorchXla]),
+    .needed_by(&[Profile::TorchXla])
+    .also(&["compile/optimized_program_of_hlo"]),
     check(
         "compile/unknown_format",
         "A program in an unknown format is refused with INVALID_ARGUMENT, and the message names the format.",
@@ -169,7 +170,8 @@ pub(super) const CHECKS: &[Entry] = &[
         optimized,
         "PJRT_Executable_OptimizedProgram set program>format_size=2",
     )
-    .needed_by(&[Profile::TorchXla]),
+    .needed_by(&[Profile::TorchXla])
+    .also(&["compile/optimized_program_of_hlo"]),
     check(
         "compile/optimized_program_of_hlo",
         "A program that came as hlo is given back as hlo_with_config or mlir: PyTorch/XLA reads no other.",

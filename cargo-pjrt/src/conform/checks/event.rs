@@ -24,7 +24,12 @@ pub(super) const CHECKS: &[Entry] = &[
         ready_after,
         "PJRT_Event_IsReady after PJRT_Event_Await set is_ready=0",
     )
-    .needed_by(&[Profile::Jax, Profile::Zml]).also(&["lifetime/event_after_its_buffer", "lifetime/event_after_its_client"]),
+    .needed_by(&[Profile::Jax, Profile::Zml])
+    .also(&[
+        "event/data_events_are_destroyed_one_by_one",
+        "lifetime/event_after_its_buffer",
+        "lifetime/event_after_its_client",
+    ]),
     check(
         "event/callback_of_a_completed_one",
         "PJRT_Event_OnReady of a completed event calls back, without an error.",
@@ -396,6 +401,8 @@ fn own_events(context: &Context) -> Verdict {
     let buffer = upload_four(&client, &[1.0; 4])?;
     let (first, second) = (buffer.ready()?, buffer.ready()?);
     first.wait()?;
+    // Whether the plugin can say it at all.
+    first.is_ready()?;
     // A plugin may lend out one object that is never freed, so the pointers say nothing.
     drop(first);
     let used = second.wait().and_then(|()| second.is_ready());

@@ -16,7 +16,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Device_AddressableMemories set num_memories=0",
     )
     .needed_by(&[Profile::Jax, Profile::TorchXla])
-    .also(&["memory/the_default_is_one_of_them"]),
+    .also(&["extension/memory_descriptions", "memory/the_default_is_one_of_them"]),
     check(
         "memory/the_default_is_one_of_them",
         "A device's default memory is among its memories.",
@@ -31,14 +31,25 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Memory_Kind set kind_size=0",
     )
     .needed_by(&[Profile::Jax, Profile::Zml])
-    .also(&["compile/output_memory_kinds", "memory/kind_ids_tell_kinds_apart", "memory/one_of_a_kind"]),
+    .also(&[
+        "compile/output_memory_kinds",
+        "extension/default_memory",
+        "extension/memory_descriptions",
+        "memory/kind_ids_tell_kinds_apart",
+        "memory/one_of_a_kind",
+    ]),
     check(
         "memory/one_of_a_kind",
         "A device has one memory of a kind: hosts select by kind.",
         one_of_a_kind,
         "PJRT_Memory_Kind set kind=text:same kind_size=4",
     )
-    .also(&["compile/output_memory_kinds", "memory/kind_ids_tell_kinds_apart"]),
+    .also(&[
+        "compile/output_memory_kinds",
+        "extension/default_memory",
+        "extension/memory_descriptions",
+        "memory/kind_ids_tell_kinds_apart",
+    ]),
     check("memory/ids_differ", "Ids differ between memories of a kind.", ids, "PJRT_Memory_Id fail INTERNAL"),
     check(
         "memory/kind_ids_tell_kinds_apart",
