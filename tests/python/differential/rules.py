@@ -268,6 +268,15 @@ def is_pole(disagreement):
     return True
 
 
+def is_partly_nan(disagreement):
+    """Complex numbers that differ have a part that is NaN on both sides."""
+    for found, expected, _, mask in disagreement.results:
+        wrong = mask.reshape(-1, 2).any(axis=1)
+        if not all(np.isnan(side.reshape(-1, 2)[wrong]).any(axis=1).all() for side in (found, expected)):
+            return False
+    return True
+
+
 def is_infinity_of_nan(disagreement):
     """What differs is an infinity on both sides, of NaN as the operand."""
     [(before, _)] = disagreement.operands
@@ -548,6 +557,30 @@ RULES = [
         ".*FNUZ",
         "these types have no negative zero: XLA makes the NaN with its bits of negative numbers that are too small",
         vanishes,
+    ),
+    Rule(
+        "negative zero in between",
+        "xla",
+        f"{CONTROL}|{REGIONS}",
+        ".*FNUZ.*",
+        "the same of an operation on the way; the interpreter agrees with refcpu",
+        lambda disagreement: disagreement.other_agrees and is_nan_instead(disagreement),
+    ),
+    Rule(
+        "precision without zero",
+        "interpreter",
+        "reduce_precision",
+        "f8E8M0FNU->f8E8M0FNU",
+        "what is too small for the precision is zero, which this type does not have: NaN; XLA agrees with refcpu",
+        other_agrees,
+    ),
+    Rule(
+        "factors that are not numbers",
+        "xla|interpreter",
+        "cholesky",
+        ".*complex.*",
+        "a matrix that has no factor gives NaN, in both parts on refcpu",
+        is_partly_nan,
     ),
     Rule(
         "infinities in between",

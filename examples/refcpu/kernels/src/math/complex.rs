@@ -240,6 +240,9 @@ pub(crate) fn tanh([x, y]: C) -> C {
     if y == 0.0 {
         return [x.tanh(), y];
     }
+    if x.is_finite() && !y.is_finite() {
+        return [f64::NAN, f64::NAN];
+    }
     if x.abs() > 20.0 {
         // cosh 2x is e^2|x| / 2 to all digits.
         let imaginary = if y.is_finite() { 4.0 * y.sin() * y.cos() * (-2.0 * x.abs()).exp() } else { 0.0 };
@@ -524,6 +527,14 @@ mod tests {
             assert!(error(mul(square, root), z) < 8.0, "{z:?}: {root:?}");
             let inverse = rsqrt(z);
             assert!(error(mul(inverse, sqrt(z)), [1.0, 0.0]) < 8.0, "{z:?}: {inverse:?}");
+        }
+    }
+
+    #[test]
+    fn the_hyperbolic_tangent_at_no_angle_is_a_number_only_at_infinity() {
+        for y in [f64::INFINITY, f64::NAN] {
+            assert!(tanh([1e300, y]).iter().all(|part| part.is_nan()));
+            assert_eq!(tanh([f64::NEG_INFINITY, y]), [-1.0, 0.0]);
         }
     }
 
