@@ -270,9 +270,18 @@ def is_pole(disagreement):
 
 def is_partly_nan(disagreement):
     """Complex numbers that differ have a part that is NaN on both sides."""
+    return have_parts(disagreement, np.isnan)
+
+
+def is_partly_infinite(disagreement):
+    """Complex numbers that differ have a part that is not finite on both sides."""
+    return have_parts(disagreement, lambda parts: ~np.isfinite(parts))
+
+
+def have_parts(disagreement, such):
     for found, expected, _, mask in disagreement.results:
         wrong = mask.reshape(-1, 2).any(axis=1)
-        if not all(np.isnan(side.reshape(-1, 2)[wrong]).any(axis=1).all() for side in (found, expected)):
+        if not all(such(side.reshape(-1, 2)[wrong]).any(axis=1).all() for side in (found, expected)):
             return False
     return True
 
@@ -450,8 +459,8 @@ RULES = [
     Rule(
         "counting beyond the type",
         "xla",
-        "iota",
-        r"->f8\w+",
+        "iota|dynamic_iota",
+        r".*->f8\w+",
         "XLA's CPU backend makes another number of one that is too large for the type; the interpreter agrees with refcpu",
         other_agrees,
     ),
@@ -573,6 +582,15 @@ RULES = [
         "f8E8M0FNU->f8E8M0FNU",
         "what is too small for the precision is zero, which this type does not have: NaN; XLA agrees with refcpu",
         other_agrees,
+    ),
+    Rule(
+        "complex numbers that grew",
+        "xla|interpreter",
+        CONTROL,
+        ".*->.*complex.*",
+        "functions of complex numbers, one after the other, that have become infinite: of which parts, and of which signs, depends on "
+        "an angle that has lost all digits",
+        is_partly_infinite,
     ),
     Rule(
         "factors that are not numbers",
