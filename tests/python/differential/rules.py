@@ -587,7 +587,7 @@ RULES = [
         "complex numbers that grew",
         "xla|interpreter",
         CONTROL,
-        ".*->.*complex.*",
+        r".*->complex<f\d\d>(,complex<f\d\d>)*",
         "functions of complex numbers, one after the other, that have become infinite: of which parts, and of which signs, depends on "
         "an angle that has lost all digits",
         is_partly_infinite,
@@ -596,7 +596,7 @@ RULES = [
         "factors that are not numbers",
         "xla|interpreter",
         "cholesky",
-        ".*complex.*",
+        r".*->complex<f\d\d>",
         "a matrix that has no factor gives NaN, in both parts on refcpu",
         is_partly_nan,
     ),
