@@ -101,6 +101,7 @@ pub(super) fn emit_nested(
         result_buffers.push(new.then(|| e.buffer(graph.shape(*r).bytes(), Some(Home::Result(k as u32)))));
     }
     let places = e.graph(graph, &arguments, &result_buffers)?;
+    debug_assert!(e.is_balanced(&places), "other uses of a buffer were announced than came");
     let mut results = Vec::new();
     for (k, (r, place)) in graph.results().iter().zip(&places).enumerate() {
         let bytes = graph.shape(*r).bytes();
@@ -359,6 +360,16 @@ impl Emitter {
         let b = &mut self.buffers[place.buffer as usize];
         debug_assert!(b.pending > 0, "buffer {} is used more often than announced", place.buffer);
         b.pending = b.pending.saturating_sub(1);
+    }
+
+    /// True if, with the results read, no use of any buffer is still to come: one too few, and memory was given away early.
+    fn is_balanced(&self, results: &[Place]) -> bool {
+        let mut pending: Vec<usize> = self.buffers.iter().map(|buffer| buffer.pending).collect();
+        for place in results {
+            let left = &mut pending[place.buffer as usize];
+            *left = left.wrapping_sub(1);
+        }
+        pending.iter().all(|left| *left == 0)
     }
 
     /// Puts a computed value at its place.
