@@ -16,6 +16,7 @@ pub mod convert;
 pub mod copy;
 pub mod dot;
 pub mod dtype;
+mod few;
 pub mod fft;
 pub mod index;
 pub mod isa;

@@ -235,28 +235,32 @@ fn typed<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>
         let feature = Index::new([(inputs, stride(x, spec.input_feature))]);
         let shape = |rows, cols| Shape { batch, rows, cols, depth };
         // SAFETY: `out` is ours, and the output describes its groups, members, rows and columns.
-        unsafe {
-            if features_inside {
-                let a = U::operand(lhs, input_batch, position, feature);
-                let b = U::operand(rhs, kernel_batch, kernel_depth, kernel_feature);
-                multiply(pool, shape(positions, outputs), &a, &b, &output);
-            } else {
-                let a = U::operand(rhs, kernel_batch, kernel_feature, kernel_depth);
-                let b = U::operand(lhs, input_batch, feature, position);
-                multiply(pool, shape(outputs, positions), &a, &b, &output);
-            }
+        let product = |shape, a: &Operand<'_, U>, b: &Operand<'_, U>| unsafe {
+            multiply(pool, shape, a, b, &output);
+        };
+        if features_inside {
+            let shape = shape(positions, outputs);
+            U::with_operand(lhs, &input_batch, &position, &feature, &mut |a| {
+                let product = &mut |b: &Operand<'_, U>| product(shape, a, b);
+                U::with_operand(rhs, &kernel_batch, &kernel_depth, &kernel_feature, product);
+            });
+        } else {
+            let shape = shape(outputs, positions);
+            U::with_operand(rhs, &kernel_batch, &kernel_feature, &kernel_depth, &mut |a| {
+                let product = &mut |b: &Operand<'_, U>| product(shape, a, b);
+                U::with_operand(lhs, &input_batch, &feature, &position, product);
+            });
         }
         return;
     }
     let geometry = Geometry::new(spec, &axes, x, rows, fixed, column_dims, group_stride);
-    let kernel = if features_inside {
-        U::operand(rhs, kernel_batch, kernel_depth, kernel_feature)
-    } else {
-        U::operand(rhs, kernel_batch, kernel_feature, kernel_depth)
-    };
+    let (outer, inner) =
+        if features_inside { (kernel_depth, kernel_feature) } else { (kernel_feature, kernel_depth) };
     let (rows, cols) = if features_inside { (positions, outputs) } else { (outputs, positions) };
     let shape = Shape { batch, rows, cols, depth };
-    U::visit(lhs, Product { pool, geometry, kernel: &kernel, features_inside, shape, output: &output });
+    U::with_operand(rhs, &kernel_batch, &outer, &inner, &mut |kernel| {
+        U::visit(lhs, Product { pool, geometry: &geometry, kernel, features_inside, shape, output: &output });
+    });
 }
 
 /// [`Depthwise::run`] for an input of any type.
@@ -278,8 +282,8 @@ impl<U: Accumulator> Visit<U> for Weigh<'_, U> {
 /// The product of patches and kernel for an input of any type.
 struct Product<'a, U> {
     pool: &'a Pool,
-    geometry: Geometry,
-    kernel: &'a Operand<U>,
+    geometry: &'a Geometry,
+    kernel: &'a Operand<'a, U>,
     features_inside: bool,
     shape: Shape,
     output: &'a Output<U>,

@@ -216,16 +216,16 @@ struct Segment {
 }
 
 /// The matrix of a convolution's input.
-pub(super) struct Patches<T> {
+pub(super) struct Patches<'a, T> {
     /// The first element of the input.
     pub ptr: *const T,
-    pub geometry: Geometry,
+    pub geometry: &'a Geometry,
 }
 
 // SAFETY: the array behind the pointer is only read, and whoever makes a `Patches` keeps it readable for its use.
-unsafe impl<T: Send + Sync> Sync for Patches<T> {}
+unsafe impl<T: Send + Sync> Sync for Patches<'_, T> {}
 
-impl<T: Copy> Patches<T> {
+impl<T: Copy> Patches<'_, T> {
     /// Copies a block with the elements of a column adjacent: column `j` of the block goes to `dst + j * width`.
     ///
     /// # Safety
@@ -240,7 +240,7 @@ impl<T: Copy> Patches<T> {
     ) where
         T: Load<U>,
     {
-        let g = &self.geometry;
+        let g = self.geometry;
         let (fixed, group) = g.member(batch);
         let dims = &g.rows[g.fixed..];
         let (inner, inner_size) = dims.last().copied().unwrap_or((Over::Channel, 1));
@@ -319,7 +319,7 @@ impl<T: Copy> Patches<T> {
     ) where
         T: Load<U>,
     {
-        let g = &self.geometry;
+        let g = self.geometry;
         let (mut at, group) = g.member(batch);
         let width = cols.len();
         let (inner, inner_size) = g.cols.last().copied().unwrap_or((Over::Channel, 1));
@@ -421,7 +421,7 @@ unsafe fn copy<U, T: Load<U>>(from: *const T, stride: usize, n: usize, to: *mut 
     }
 }
 
-impl<U: Accumulator, T: Load<U>> Left<U> for Patches<T> {
+impl<U: Accumulator, T: Load<U>> Left<U> for Patches<'_, T> {
     fn direct(&self, _batch: usize) -> Option<(*const U, usize, usize)> {
         None
     }
@@ -452,7 +452,7 @@ impl<U: Accumulator, T: Load<U>> Left<U> for Patches<T> {
     }
 }
 
-impl<U: Accumulator, T: Load<U>> Right<U> for Patches<T> {
+impl<U: Accumulator, T: Load<U>> Right<U> for Patches<'_, T> {
     fn direct(&self, _batch: usize) -> Option<(*const U, usize)> {
         None
     }

@@ -6,13 +6,14 @@
 mod strided;
 mod transpose;
 
+use crate::few::Few;
 use crate::view::SyncPtr;
 use crate::{Dst, Pool, Src};
 pub(crate) use strided::{Loop, Nest, Prepared, copy_nest};
 
 /// Row-major strides, in elements.
-pub(crate) fn strides_of(dims: &[usize]) -> Vec<isize> {
-    let mut strides = vec![0isize; dims.len()];
+pub(crate) fn strides_of(dims: &[usize]) -> Few<isize> {
+    let mut strides = Few::from_elem(0isize, dims.len());
     let mut step = 1isize;
     for (s, d) in strides.iter_mut().zip(dims).rev() {
         *s = step;

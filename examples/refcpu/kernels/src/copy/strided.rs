@@ -3,6 +3,7 @@
 
 use super::transpose::transpose_block;
 use crate::Pool;
+use crate::few::Few;
 use crate::view::SyncPtr;
 
 /// Copies shorter than this many bytes are not split.
@@ -24,14 +25,14 @@ pub(crate) struct Loop {
 /// Nested loops around the copy of one element, in any order: iterations write different elements.
 #[derive(Default)]
 pub(crate) struct Nest {
-    loops: Vec<Loop>,
+    loops: Few<Loop>,
     empty: bool,
 }
 
 impl Nest {
     /// A nest that copies one element.
     pub(crate) fn new() -> Self {
-        Self { loops: Vec::with_capacity(8), empty: false }
+        Self::default()
     }
 
     /// Puts a loop around or inside the others.
@@ -101,7 +102,7 @@ pub(crate) unsafe fn copy_nest(pool: &Pool, size: usize, src: *const u8, dst: Sy
 /// A nest made ready to run, once or from many places.
 pub(crate) struct Prepared {
     /// Outermost first, strides in bytes.
-    loops: Vec<Loop>,
+    loops: Few<Loop>,
     inner: Inner,
     size: usize,
     empty: bool,

@@ -5,6 +5,7 @@ use super::engine::{Compute, Engine};
 use super::kernel::{Block, Panels, panels};
 use super::operand::{Index, Left, Right};
 use crate::Pool;
+use crate::few::Few;
 use crate::number::Store;
 use crate::scratch::Scratch;
 use crate::view::SyncPtr;
@@ -159,8 +160,8 @@ impl Cut {
 
     /// The columns' groups: first vector and number of vectors. A single vector never stands alone behind others, so that
     /// the panels of the groups are those of the whole.
-    fn groups(&self, vectors: usize) -> Vec<Range<usize>> {
-        let mut groups: Vec<Range<usize>> =
+    fn groups(&self, vectors: usize) -> Few<Range<usize>> {
+        let mut groups: Few<Range<usize>> =
             (0..vectors).step_by(self.vectors).map(|v| v..vectors.min(v + self.vectors)).collect();
         if groups.len() > 1 && groups.last().is_some_and(|g| g.len() == 1) {
             groups.pop();

@@ -19,6 +19,7 @@ pub(crate) use self::operand::{Index, Left, Right, pad};
 pub(crate) use self::product::{Operand, Operands, Visit, compute_type, multiply, with_compute};
 #[cfg(target_arch = "x86_64")]
 use crate::DType;
+use crate::few::Few;
 use crate::view::SyncPtr;
 use crate::{Dst, Pool, Src};
 
@@ -49,11 +50,17 @@ impl DotDims {
     /// # Errors
     /// A dimension number is out of range or repeated, the lists differ in length, or paired sizes differ.
     pub fn output_dims(&self, lhs: &[usize], rhs: &[usize]) -> Result<Vec<usize>, String> {
+        self.check(lhs, rhs)?;
+        Ok(self.sizes(lhs, rhs).collect())
+    }
+
+    fn check(&self, lhs: &[usize], rhs: &[usize]) -> Result<(), String> {
         let pairs = [
             ("batch", &self.lhs_batch, &self.rhs_batch),
             ("contracting", &self.lhs_contract, &self.rhs_contract),
         ];
-        let (mut lhs_used, mut rhs_used) = (vec![false; lhs.len()], vec![false; rhs.len()]);
+        let unused = |rank| Few::from_elem(false, rank);
+        let (mut lhs_used, mut rhs_used) = (unused(lhs.len()), unused(rhs.len()));
         for (kind, ls, rs) in pairs {
             if ls.len() != rs.len() {
                 return Err(format!("{} {kind} dimensions on the left, {} on the right", ls.len(), rs.len()));
@@ -77,14 +84,21 @@ impl DotDims {
                 }
             }
         }
-        let free = |dims: &[usize], used: &[bool]| {
-            dims.iter().zip(used).filter(|(_, used)| !**used).map(|(d, _)| *d).collect::<Vec<_>>()
-        };
-        let mut out: Vec<usize> = self.lhs_batch.iter().map(|d| lhs[*d]).collect();
-        out.extend(free(lhs, &lhs_used));
-        out.extend(free(rhs, &rhs_used));
-        Ok(out)
+        Ok(())
     }
+
+    /// The dimensions of the result, for operands that [`Self::check`] takes.
+    fn sizes<'a>(&'a self, lhs: &'a [usize], rhs: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
+        let batch = self.lhs_batch.iter().map(|d| lhs[*d]);
+        let rows = free(lhs.len(), &self.lhs_batch, &self.lhs_contract).map(|d| lhs[d]);
+        let cols = free(rhs.len(), &self.rhs_batch, &self.rhs_contract).map(|d| rhs[d]);
+        batch.chain(rows).chain(cols)
+    }
+}
+
+/// The dimensions that are named nowhere.
+fn free<'a>(rank: usize, batch: &'a [usize], contract: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
+    (0..rank).filter(|d| !batch.contains(d) && !contract.contains(d))
 }
 
 /// Multiplies `lhs` and `rhs` as `dims` say, into `out`.
@@ -102,13 +116,14 @@ impl DotDims {
 /// If the dimension numbers do not fit the operands, `out` has other dimensions than [`DotDims::output_dims`], `out` is
 /// an integer and an operand is not, or an operand is complex and `out` is not.
 pub fn dot_general(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, mut out: Dst<'_>, dims: &DotDims) {
-    let expected = dims.output_dims(lhs.dims(), rhs.dims()).unwrap_or_else(|message| panic!("{message}"));
-    assert_eq!(out.dims(), expected, "dot_general of {:?} and {:?}", lhs.dims(), rhs.dims());
+    dims.check(lhs.dims(), rhs.dims()).unwrap_or_else(|message| panic!("{message}"));
+    let fits = dims.sizes(lhs.dims(), rhs.dims()).eq(out.dims().iter().copied());
+    assert!(fits, "dot_general of {:?} and {:?} to {:?}", lhs.dims(), rhs.dims(), out.dims());
     with_compute!(compute_type(lhs.dtype(), rhs.dtype(), out.dtype()), U => general::<U>(pool, lhs, rhs, &mut out, dims))
 }
 
 /// Sizes and strides of some dimensions of an array.
-type Sides = Vec<(usize, usize)>;
+type Sides = Few<(usize, usize)>;
 
 /// Sizes and row-major strides of some dimensions of an array.
 fn sides(dims: &[usize], of: impl Iterator<Item = usize>) -> Sides {
@@ -116,16 +131,13 @@ fn sides(dims: &[usize], of: impl Iterator<Item = usize>) -> Sides {
 }
 
 fn general<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, dims: &DotDims) {
-    let free = |rank: usize, batch: &[usize], contract: &[usize]| -> Vec<usize> {
-        (0..rank).filter(|d| !batch.contains(d) && !contract.contains(d)).collect()
-    };
     let lhs_batch = sides(lhs.dims(), dims.lhs_batch.iter().copied());
     let rhs_batch = sides(rhs.dims(), dims.rhs_batch.iter().copied());
-    let rows = sides(lhs.dims(), free(lhs.dims().len(), &dims.lhs_batch, &dims.lhs_contract).into_iter());
-    let cols = sides(rhs.dims(), free(rhs.dims().len(), &dims.rhs_batch, &dims.rhs_contract).into_iter());
+    let rows = sides(lhs.dims(), free(lhs.dims().len(), &dims.lhs_batch, &dims.lhs_contract));
+    let cols = sides(rhs.dims(), free(rhs.dims().len(), &dims.rhs_batch, &dims.rhs_contract));
     let (lhs_depth, rhs_depth) = contraction(
-        &sides(lhs.dims(), dims.lhs_contract.iter().copied()),
-        &sides(rhs.dims(), dims.rhs_contract.iter().copied()),
+        sides(lhs.dims(), dims.lhs_contract.iter().copied()),
+        sides(rhs.dims(), dims.rhs_contract.iter().copied()),
     );
     let count = |dims: &[(usize, usize)]| dims.iter().map(|d| d.0).product::<usize>();
     let shape =
@@ -145,27 +157,33 @@ fn general<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'
         unsafe { int8::multiply(pool, shape, &a, &b, SyncPtr::new(out)) };
         return;
     }
-    let a = U::operand(lhs, Index::new(lhs_batch), Index::new(rows), Index::new(lhs_depth));
-    let b = U::operand(rhs, Index::new(rhs_batch), Index::new(rhs_depth), Index::new(cols));
     let output = Output {
         ptr: SyncPtr::new(out),
         batch: Index::Uniform(shape.rows * shape.cols),
         row: shape.cols,
         store: U::store(out.dtype()),
     };
-    // SAFETY: `out` is ours for the call and has the size of the batch times rows times columns.
-    unsafe { multiply(pool, shape, &a, &b, &output) };
+    let [lhs_batch, rows, lhs_depth] = [lhs_batch, rows, lhs_depth].map(Index::new);
+    let [rhs_batch, rhs_depth, cols] = [rhs_batch, rhs_depth, cols].map(Index::new);
+    U::with_operand(lhs, &lhs_batch, &rows, &lhs_depth, &mut |a| {
+        // SAFETY: `out` is ours for the call and has the size of the batch times rows times columns.
+        let product = &mut |b: &Operand<'_, U>| unsafe { multiply(pool, shape, a, b, &output) };
+        U::with_operand(rhs, &rhs_batch, &rhs_depth, &cols, product);
+    });
 }
 
 /// The contracted dimensions of both sides in the order that lets most sides be read with one stride; sums do not depend on it.
-fn contraction(lhs: &[(usize, usize)], rhs: &[(usize, usize)]) -> (Sides, Sides) {
+fn contraction(lhs: Sides, rhs: Sides) -> (Sides, Sides) {
+    if lhs.len() < 2 {
+        return (lhs, rhs);
+    }
     let sorted = |key: &dyn Fn(usize) -> usize| {
-        let mut order: Vec<usize> = (0..lhs.len()).collect();
+        let mut order: Few<usize> = (0..lhs.len()).collect();
         order.sort_by_key(|i| std::cmp::Reverse(key(*i)));
-        let pick = |side: &[(usize, usize)]| order.iter().map(|i| side[*i]).collect::<Vec<_>>();
-        (pick(lhs), pick(rhs))
+        let pick = |side: &Sides| order.iter().map(|i| side[*i]).collect();
+        (pick(&lhs), pick(&rhs))
     };
-    let uniform = |side: &[(usize, usize)]| usize::from(Index::new(side.iter().copied()).stride().is_some());
+    let uniform = |side: &Sides| usize::from(Index::new(side.iter().copied()).stride().is_some());
     let candidates = [sorted(&|i| lhs[i].1), sorted(&|i| rhs[i].1)];
     candidates.into_iter().rev().max_by_key(|(l, r)| uniform(l) + uniform(r)).expect("two candidates")
 }

@@ -2,6 +2,7 @@
 //! packed block by block where the inner kernel cannot read them in place.
 
 use super::kernel::panels;
+use crate::few::Few;
 use crate::number::{Accumulator, Load};
 use std::ops::Range;
 
@@ -22,7 +23,7 @@ pub(crate) enum Index {
 impl Index {
     /// The index over dimensions given as size and stride, outermost first.
     pub(crate) fn new(dims: impl IntoIterator<Item = (usize, usize)>) -> Self {
-        let mut merged: Vec<(usize, usize)> = Vec::new();
+        let mut merged: Few<(usize, usize)> = Few::new();
         for (size, stride) in dims {
             match merged.last_mut() {
                 _ if size == 1 => {}
@@ -114,19 +115,19 @@ pub(crate) trait Right<U>: Sync {
 }
 
 /// A batch of matrices inside an array.
-pub(crate) struct Matrices<T> {
+pub(crate) struct Matrices<'a, T> {
     /// The first element of the array.
     pub ptr: *const T,
     /// Offsets of the members of the batch.
-    pub batch: Index,
+    pub batch: &'a Index,
     /// Offsets of the outer side: rows of a left operand, depth of a right one.
-    pub outer: Index,
+    pub outer: &'a Index,
     /// Offsets of the other side.
-    pub inner: Index,
+    pub inner: &'a Index,
 }
 
 // SAFETY: the array behind the pointer is only read, and whoever makes a `Matrices` keeps it readable for its use.
-unsafe impl<T: Send + Sync> Sync for Matrices<T> {}
+unsafe impl<T: Send + Sync> Sync for Matrices<'_, T> {}
 
 /// Copies `outer` by `inner` elements to rows of `row` units.
 ///
@@ -187,7 +188,7 @@ unsafe fn copy_columns<U, T: Load<U>>(
     }
 }
 
-impl<U, T: Load<U>> Left<U> for Matrices<T> {
+impl<U, T: Load<U>> Left<U> for Matrices<'_, T> {
     fn direct(&self, batch: usize) -> Option<(*const U, usize, usize)> {
         let strides = T::SAME.then(|| Some((self.outer.stride()?, self.inner.stride()?)))??;
         Some((self.ptr.wrapping_add(self.batch.at(batch)).cast(), strides.0, strides.1))
@@ -209,17 +210,17 @@ impl<U, T: Load<U>> Left<U> for Matrices<T> {
         // SAFETY: the caller's contract.
         unsafe {
             if self.outer.has_runs() && !self.inner.has_runs() {
-                copy_rows(base, (&self.inner, depth), (&self.outer, rows), m, dst);
+                copy_rows(base, (self.inner, depth), (self.outer, rows), m, dst);
                 (1, m)
             } else {
-                copy_rows(base, (&self.outer, rows), (&self.inner, depth), k, dst);
+                copy_rows(base, (self.outer, rows), (self.inner, depth), k, dst);
                 (k, 1)
             }
         }
     }
 }
 
-impl<U: Accumulator, T: Load<U>> Right<U> for Matrices<T> {
+impl<U: Accumulator, T: Load<U>> Right<U> for Matrices<'_, T> {
     fn direct(&self, batch: usize) -> Option<(*const U, usize)> {
         let stride = T::SAME.then(|| self.outer.stride().filter(|_| self.inner.stride() == Some(1)))??;
         Some((self.ptr.wrapping_add(self.batch.at(batch)).cast(), stride))
@@ -246,7 +247,7 @@ impl<U: Accumulator, T: Load<U>> Right<U> for Matrices<T> {
         unsafe {
             if by_columns {
                 for (cols, width, dst) in all() {
-                    copy_columns(base, (&self.inner, cols), (&self.outer, depth.clone()), width, dst);
+                    copy_columns(base, (self.inner, cols), (self.outer, depth.clone()), width, dst);
                 }
             } else {
                 // Along whole rows, which is how memory wants to be read, and not panel by panel.
@@ -254,8 +255,8 @@ impl<U: Accumulator, T: Load<U>> Right<U> for Matrices<T> {
                     for (cols, width, dst) in all() {
                         copy_rows(
                             base,
-                            (&self.outer, k..k + 1),
-                            (&self.inner, cols),
+                            (self.outer, k..k + 1),
+                            (self.inner, cols),
                             width,
                             dst.wrapping_add(i * width),
                         );

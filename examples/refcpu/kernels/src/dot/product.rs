@@ -69,8 +69,14 @@ pub(crate) use with_compute;
 
 /// A type that products are computed in, with what is known about other element types.
 pub(crate) trait Operands: Compute + Target {
-    /// An array as a batch of matrices; `outer` and `inner` as in [`Matrices`].
-    fn operand(src: Src<'_>, batch: Index, outer: Index, inner: Index) -> Operand<Self>;
+    /// Does something with an array as a batch of matrices; `outer` and `inner` as in [`Matrices`].
+    fn with_operand(
+        src: Src<'_>,
+        batch: &Index,
+        outer: &Index,
+        inner: &Index,
+        then: &mut dyn FnMut(&Operand<'_, Self>),
+    );
 
     /// Visits the elements of an array in place if a packing kernel can convert them, else those of a converted copy.
     fn visit(src: Src<'_>, visitor: impl Visit<Self>);
@@ -83,21 +89,19 @@ pub(crate) trait Visit<U> {
 }
 
 /// A matrix operand of any element type.
-pub(crate) struct Operand<U> {
-    side: Box<dyn Side<U>>,
-    /// The elements, if the array had to be converted as a whole.
-    _converted: Option<Scratch>,
+pub(crate) struct Operand<'a, U> {
+    side: &'a dyn Side<U>,
 }
 
-impl<U> Operand<U> {
+impl<U> Operand<'_, U> {
     /// The operand for the driver, as the left side of a product.
     pub(crate) fn left(&self) -> &dyn Left<U> {
-        &*self.side
+        self.side
     }
 
     /// The operand for the driver, as the right side of a product.
     pub(crate) fn right(&self) -> &dyn Right<U> {
-        &*self.side
+        self.side
     }
 }
 
@@ -126,7 +130,7 @@ trait Side<U>: Left<U> + Right<U> {
     fn can_multiply_vectors(&self) -> bool;
 }
 
-impl<U: Compute, T: Load<U>> Side<U> for Matrices<T> {
+impl<U: Compute, T: Load<U>> Side<U> for Matrices<'_, T> {
     fn can_multiply_vectors(&self) -> bool {
         matches!((self.outer.stride(), self.inner.stride()), (Some(1), Some(_)) | (Some(_), Some(1)))
     }
@@ -158,16 +162,24 @@ impl<U: Compute, T: Load<U>> Side<U> for Matrices<T> {
 macro_rules! operands {
     ($($u:ty, [$($dtype:pat => $t:ty,)*];)*) => {$(
         impl Operands for $u {
-            fn operand(src: Src<'_>, batch: Index, outer: Index, inner: Index) -> Operand<Self> {
-                let mut converted = None;
-                let side: Box<dyn Side<$u>> = match src.dtype() {
-                    $($dtype => Box::new(Matrices { ptr: src.as_ptr().cast::<$t>(), batch, outer, inner }),)*
+            fn with_operand(
+                src: Src<'_>,
+                batch: &Index,
+                outer: &Index,
+                inner: &Index,
+                then: &mut dyn FnMut(&Operand<'_, Self>),
+            ) {
+                match src.dtype() {
+                    $($dtype => {
+                        let ptr = src.as_ptr().cast::<$t>();
+                        then(&Operand { side: &Matrices { ptr, batch, outer, inner } });
+                    })*
                     _ => {
-                        let ptr = converted.insert(<$u>::array_of(src)).ptr::<$u>().cast_const();
-                        Box::new(Matrices { ptr, batch, outer, inner })
+                        let mut converted = <$u>::array_of(src);
+                        let ptr = converted.ptr::<$u>().cast_const();
+                        then(&Operand { side: &Matrices { ptr, batch, outer, inner } });
                     }
-                };
-                Operand { side, _converted: converted }
+                }
             }
 
             fn visit(src: Src<'_>, visitor: impl Visit<Self>) {
@@ -199,14 +211,14 @@ operands! {
 pub(crate) unsafe fn multiply<U: Operands>(
     pool: &Pool,
     shape: Shape,
-    a: &Operand<U>,
-    b: &Operand<U>,
+    a: &Operand<'_, U>,
+    b: &Operand<'_, U>,
     out: &Output<U>,
 ) {
     let Shape { batch, rows, cols, depth } = shape;
     let big = batch < 16 || rows * cols * depth >= 1 << 14;
     let contiguous = rows == 1 || (cols == 1 && out.row == 1);
-    let matrix = if rows == 1 { &b.side } else { &a.side };
+    let matrix = if rows == 1 { b.side } else { a.side };
     if !(big && contiguous && matrix.can_multiply_vectors()) {
         // SAFETY: the caller's contract.
         unsafe { gemm::multiply(pool, shape, a.left(), b.right(), out) };

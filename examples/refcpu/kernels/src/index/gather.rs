@@ -2,6 +2,7 @@
 
 use super::indices::{IndexVectors, Odometer};
 use crate::copy::{Loop, Nest, Prepared, check_same_type, strides_of};
+use crate::few::Few;
 use crate::view::SyncPtr;
 use crate::{Dst, Pool, Src};
 
@@ -77,9 +78,9 @@ struct Windows {
     /// How many.
     count: usize,
     /// Sizes and steps (operand, result; in bytes) of the dimensions that windows are numbered by.
-    batch: Vec<(usize, isize, isize)>,
+    batch: Few<(usize, isize, isize)>,
     /// Largest start and step in bytes for each component of an index vector.
-    components: Vec<(i64, isize)>,
+    components: Few<(i64, isize)>,
     /// One window.
     window: Prepared,
 }
@@ -106,11 +107,11 @@ fn check(
         "{}",
         describe()
     );
-    let kept: Vec<usize> = (0..dims.len())
+    let kept: Few<usize> = (0..dims.len())
         .filter(|d| !spec.collapsed_slice_dims.contains(d) && !spec.operand_batching_dims.contains(d))
         .collect();
-    let batch_dims: Vec<usize> = (0..out_dims.len()).filter(|d| !spec.offset_dims.contains(d)).collect();
-    let index_batch_dims: Vec<usize> =
+    let batch_dims: Few<usize> = (0..out_dims.len()).filter(|d| !spec.offset_dims.contains(d)).collect();
+    let index_batch_dims: Few<usize> =
         (0..index_dims.len()).filter(|d| *d != spec.index_vector_dim).collect();
     assert!(
         kept.len() == spec.offset_dims.len()

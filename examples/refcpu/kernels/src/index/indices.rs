@@ -1,5 +1,6 @@
 //! Index arrays of any integer type, and the loops over the positions where index vectors stand.
 
+use crate::few::Few;
 use crate::{DType, Src};
 
 /// True for the types that index arrays may have.
@@ -81,8 +82,8 @@ impl<'a> IndexVectors<'a> {
 
 /// Dimensions given as size and two steps, outermost first, without those of size 1 and with those merged that continue
 /// each other in both steps.
-pub(super) fn merge(dims: impl Iterator<Item = (usize, isize, isize)>) -> Vec<(usize, isize, isize)> {
-    let mut merged: Vec<(usize, isize, isize)> = Vec::new();
+pub(super) fn merge(dims: impl Iterator<Item = (usize, isize, isize)>) -> Few<(usize, isize, isize)> {
+    let mut merged: Few<(usize, isize, isize)> = Few::new();
     for (count, a, b) in dims {
         match merged.last_mut() {
             Some(outer)
@@ -99,8 +100,8 @@ pub(super) fn merge(dims: impl Iterator<Item = (usize, isize, isize)>) -> Vec<(u
 
 /// A position that moves through nested dimensions in row-major order, with up to two offsets that follow it.
 pub(super) struct Odometer {
-    dims: Vec<(usize, isize, isize)>,
-    at: Vec<usize>,
+    dims: Few<(usize, isize, isize)>,
+    at: Few<usize>,
     /// The offsets at the current position.
     pub(super) offsets: (isize, isize),
 }
@@ -110,7 +111,7 @@ impl Odometer {
     /// at position `start` in row-major order.
     pub(super) fn new(dims: impl Iterator<Item = (usize, isize, isize)>, start: usize) -> Self {
         let merged = merge(dims);
-        let mut at = vec![0; merged.len()];
+        let mut at = Few::from_elem(0, merged.len());
         let (mut rest, mut offsets) = (start, (0isize, 0isize));
         for (i, (count, a, b)) in at.iter_mut().zip(&merged).rev() {
             if *count > 0 {

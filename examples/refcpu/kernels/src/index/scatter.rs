@@ -3,6 +3,7 @@
 use super::gather::BLOCK;
 use super::indices::{IndexVectors, Odometer, merge};
 use crate::copy::{check_same_type, copy, strides_of};
+use crate::few::Few;
 use crate::view::{Element, SyncPtr};
 use crate::{DType, Dst, Pool, Src};
 use half::{bf16, f16};
@@ -238,11 +239,11 @@ struct Updates<'a> {
     /// How many windows.
     count: usize,
     /// Sizes and steps (operand, updates) of the dimensions that windows are numbered by, in elements.
-    batch: Vec<(usize, isize, isize)>,
+    batch: Few<(usize, isize, isize)>,
     /// Largest start and step for each component of an index vector.
-    components: Vec<(i64, isize)>,
+    components: Few<(i64, isize)>,
     /// Sizes and steps (operand, updates) of the dimensions of a window, merged.
-    window: Vec<(usize, isize, isize)>,
+    window: Few<(usize, isize, isize)>,
 }
 
 impl<'a> Updates<'a> {
@@ -251,12 +252,12 @@ impl<'a> Updates<'a> {
         let index_dims = indices.dims();
         let describe = || format!("scatter: {update_dims:?} at {index_dims:?} into {dims:?} by {spec:?}");
         let (to, from) = (strides_of(dims), strides_of(update_dims));
-        let kept: Vec<usize> = (0..dims.len())
+        let kept: Few<usize> = (0..dims.len())
             .filter(|d| !spec.inserted_window_dims.contains(d) && !spec.input_batching_dims.contains(d))
             .collect();
-        let batch_dims: Vec<usize> =
+        let batch_dims: Few<usize> =
             (0..update_dims.len()).filter(|d| !spec.update_window_dims.contains(d)).collect();
-        let index_batch_dims: Vec<usize> =
+        let index_batch_dims: Few<usize> =
             (0..index_dims.len()).filter(|d| *d != spec.index_vector_dim).collect();
         assert!(
             spec.scatter_dims_to_operand_dims.len() == vectors.vector_len()
@@ -276,7 +277,7 @@ impl<'a> Updates<'a> {
             "{}",
             describe()
         );
-        let mut extent = vec![1usize; dims.len()];
+        let mut extent = Few::from_elem(1usize, dims.len());
         for (k, u) in kept.iter().zip(spec.update_window_dims) {
             extent[*k] = update_dims[*u];
         }

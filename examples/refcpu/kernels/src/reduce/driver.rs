@@ -2,6 +2,7 @@
 
 use super::kernel::{TILE, columns, rows};
 use crate::Pool;
+use crate::few::Few;
 use crate::number::{Accumulator, Load, Monoid, Store};
 use crate::scratch::Scratch;
 use crate::view::SyncPtr;
@@ -20,7 +21,7 @@ const RESULTS: usize = 256;
 
 /// Dimensions of the input, each with its stride: adjacent ones merged, those of size 1 left out.
 #[derive(Clone, Debug, Default)]
-struct Dims(Vec<(usize, usize)>);
+struct Dims(Few<(usize, usize)>);
 
 impl Dims {
     fn count(&self) -> usize {
@@ -63,7 +64,7 @@ pub(super) struct Layout {
 impl Layout {
     /// The layout of an array that is reduced where `reduced` says so.
     pub(super) fn new(dims: &[usize], reduced: impl Fn(usize) -> bool) -> Self {
-        let mut merged: Vec<(usize, usize, bool)> = Vec::new();
+        let mut merged: Few<(usize, usize, bool)> = Few::new();
         let mut stride = 1;
         for d in (0..dims.len()).rev().filter(|d| dims[*d] != 1) {
             match merged.last_mut() {
@@ -329,7 +330,7 @@ unsafe fn reduce_columns<A: Accumulator, T: Load<A>, M: Monoid<A>>(
         unsafe {
             let src = src.get().cast::<T>().cast_const().add(kept.offset(o) + first);
             if fold > 1 {
-                let folded = Dims(vec![(units, fold * inner)]);
+                let folded = Dims(Few::from_elem((units, fold * inner), 1));
                 row_range::<A, T, M>(src, &folded, fold * inner, range, acc);
                 if segment + 1 == segments {
                     columns::<A, T, M>(
