@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::abi::words::{in_words, with_room};
 use crate::by_device::ByDevice;
 use crate::client::PjrtClient;
 use crate::device::DeviceId;
@@ -10,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::event::{Event, EventSource, after};
 use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
-use crate::launch::{Launch, Launched, finish, launch};
+use crate::launch::{Launch, Launched, fail, finish, launch};
 use crate::storage::{BufferState, Claim, Held};
 
 /// One launch of a program on all of its devices (`PJRT_LoadedExecutable_Execute`).
@@ -37,11 +38,6 @@ pub(crate) enum Inputs<B> {
 }
 
 impl<B> Inputs<B> {
-    #[inline]
-    pub(crate) fn with_capacity(capacity: usize) -> Self {
-        Self::Ready(Vec::with_capacity(capacity))
-    }
-
     /// Takes a share of a buffer; its own, if it is donated.
     ///
     /// # Errors
@@ -120,6 +116,13 @@ impl<B> Inputs<B> {
     }
 }
 
+impl<B> Job<B> {
+    #[cold]
+    fn take_inputs(&mut self) -> ByDevice<Vec<Input<B>>> {
+        deal(self.inputs.take().into_inputs(), self.target.devices.len())
+    }
+}
+
 /// Where and how an execution runs.
 pub(crate) struct Target {
     pub(crate) devices: ByDevice<DeviceId>,
@@ -190,13 +193,24 @@ impl<C: PjrtClient> Execution<C> {
     #[inline(always)]
     pub(crate) fn new(
         num_inputs: usize,
-        target: Target,
+        num_devices: usize,
         num_outputs: usize,
     ) -> (Self, Launch<Job<C::Buffer>, C::Buffer>) {
-        let (num_devices, inputs) = (target.devices.len(), Inputs::with_capacity(num_inputs));
+        let inputs = Inputs::Ready(with_room(num_inputs));
+        let target = Target {
+            devices: ByDevice::none(),
+            launch_id: 0,
+            callbacks: HostCallbacks::default(),
+            user_data: UserData::default(),
+        };
         let (launched, launch) =
             launch(|| Job { inputs, target, pending: Vec::new() }, num_devices, num_outputs);
         (Self(launched), launch)
+    }
+
+    /// Where and how it runs, said before an author gets it.
+    pub(crate) fn target(&mut self) -> &mut Target {
+        &mut self.0.job.target
     }
 
     /// Where its inputs are put before an author gets it.
@@ -278,7 +292,7 @@ impl<C: PjrtClient> Execution<C> {
 
     /// Puts an error into the outputs.
     pub fn fail(self, error: Error) {
-        finish(self.0, Err(error), Event::ready());
+        fail(self.0, error);
     }
 
     /// The error of the first input that has one.
@@ -348,7 +362,12 @@ impl<C: PjrtClient> ReadyExecution<C> {
     #[inline(always)]
     pub fn take_inputs(&mut self) -> ByDevice<Vec<Input<C::Buffer>>> {
         let job = &mut self.0.0.job;
-        deal(job.inputs.take().into_inputs(), job.target.devices.len())
+        if let Inputs::Ready(inputs) = &mut job.inputs
+            && job.target.devices.len() == 1
+        {
+            return ByDevice::one(in_words(std::mem::take(inputs)));
+        }
+        job.take_inputs()
     }
 
     /// The outputs, by device and output, with their data.
@@ -359,9 +378,9 @@ impl<C: PjrtClient> ReadyExecution<C> {
         // The inputs of a device that orders its work itself can turn out to be in error only now.
         let pending = std::mem::take(&mut self.0.0.job.pending);
         if pending.is_empty() {
-            finish(self.0.0, Ok(outputs), Event::ready());
+            finish(self.0.0, outputs, Event::ready());
         } else {
-            finish(self.0.0, Ok(outputs), Event::all(pending));
+            finish(self.0.0, outputs, Event::all(pending));
         }
     }
 
@@ -373,7 +392,7 @@ impl<C: PjrtClient> ReadyExecution<C> {
         let (source, ready) = Event::pending();
         let inputs = std::mem::take(&mut self.0.0.job.pending);
         enqueue(Completion { source, inputs });
-        finish(self.0.0, Ok(outputs), ready);
+        finish(self.0.0, outputs, ready);
     }
 
     /// Puts an error into the outputs.

@@ -1,7 +1,9 @@
 //! Running programs: slots 55, 98 and 99.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::{Arc, Mutex, Weak};
+use std::vec;
 
 use pjrt_sys::{PJRT_Buffer, PJRT_ExecuteContext, PJRT_ExecuteOptions};
 
@@ -11,15 +13,16 @@ use crate::abi::event::event_to_raw;
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_callback::{Lease, read_callbacks};
 use crate::abi::loaded::LoadedHandle;
+use crate::abi::words::in_words;
 use crate::by_device::ByDevice;
 use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::execution::{Execution, Inputs, Job, Target};
+use crate::execution::{Execution, Inputs, Job};
 use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
-use crate::launch::{Finished, Launch, Outcome, Unfilled};
+use crate::launch::{Finished, Launch, Outcome, Outputs, Unfilled};
 use crate::shape::Shape;
 use crate::storage::{BufferState, Claim, Held};
 use crate::sync::lock;
@@ -122,12 +125,6 @@ impl<B> Unfinished<B> {
     }
 }
 
-/// The devices of a launch: places among the client's, and ids.
-struct Targets<'a> {
-    places: &'a [usize],
-    ids: ByDevice<DeviceId>,
-}
-
 shims! {
     /// Slot 98.
     execute_context_create(PJRT_ExecuteContext_Create_Args) |args, C| {
@@ -149,17 +146,18 @@ shims! {
         let num_devices = input!(args.num_devices);
         let named = input!(args.execute_device);
         let place;
-        let targets = if named.is_null() {
-            Targets { places: &loaded.devices, ids: loaded.device_ids.clone() }
+        // Places among the client's devices, and the id of the one that is named.
+        let (places, id): (&[usize], _) = if named.is_null() {
+            (&loaded.devices, None)
         } else {
             place = [loaded.client.index_of_device(named)?];
-            named_target(loaded, &place)?
+            (&place, Some(named_device(loaded, place[0])?))
         };
-        if targets.places.len() != num_devices {
+        if places.len() != num_devices {
             return Err(Error::invalid_argument(format!(
                 "Attempted to execute with {num_devices} argument lists when local device count is {} (total replica \
                  count: {}, partition count: {})",
-                targets.places.len(),
+                places.len(),
                 loaded.assignment.replicas(),
                 loaded.assignment.partitions()
             )));
@@ -185,16 +183,18 @@ shims! {
             return Err(null("an output list"));
         }
         let lease = Lease::new(options.callbacks.clone());
-        let target = Target {
-            devices: targets.ids,
-            launch_id: options.launch_id,
-            callbacks: options.callbacks,
-            user_data: options.user_data,
-        };
         let num_inputs = num_devices.saturating_mul(num_args);
-        let (mut execution, launch) = Execution::<C>::new(num_inputs, target, num_outputs);
+        let (mut execution, launch) = Execution::<C>::new(num_inputs, num_devices, num_outputs);
+        let target = execution.target();
+        target.devices = match (id, &*loaded.device_ids) {
+            (Some(id), _) | (None, &[id]) => ByDevice::one(id),
+            _ => loaded.device_ids.clone(),
+        };
+        target.launch_id = options.launch_id;
+        target.callbacks = options.callbacks;
+        target.user_data = options.user_data;
         let inputs = execution.inputs();
-        for (device, place) in targets.places.iter().enumerate() {
+        for (device, place) in places.iter().enumerate() {
             let list: &[*mut PJRT_Buffer] = match lists.get(device) {
                 None => &[],
                 // SAFETY: each list of the host has `num_args` buffers.
@@ -217,7 +217,7 @@ shims! {
             Some(error) => execution.fail(error),
             None => loaded.client.explain(loaded.client.client.execute(&author, execution))?,
         }
-        let writer = Writer { loaded, places: targets.places, lists: output_lists };
+        let writer = Writer { loaded, places, lists: output_lists };
         let ready = match launch.finished() {
             Ok(finished) => writer.write(finished),
             Err(launch) => writer.write_later(launch, options.launch_id),
@@ -235,16 +235,16 @@ shims! {
 }
 
 /// A launch on one device: any one if the executable is portable, otherwise one of its own.
-fn named_target<'a, C: PjrtClient>(loaded: &LoadedHandle<C>, place: &'a [usize; 1]) -> Result<Targets<'a>> {
-    let device = &loaded.client.devices[place[0]];
-    if !device.addressable || !(loaded.portable || loaded.devices.contains(&place[0])) {
+fn named_device<C: PjrtClient>(loaded: &LoadedHandle<C>, place: usize) -> Result<DeviceId> {
+    let device = &loaded.client.devices[place];
+    if !device.addressable || !(loaded.portable || loaded.devices.contains(&place)) {
         return Err(Error::invalid_argument(format!(
             "the executable cannot run on device {}, which is not one of {:?}",
             device.id(),
             loaded.device_ids
         )));
     }
-    Ok(Targets { places: place, ids: ByDevice::one(device.id()) })
+    Ok(device.id())
 }
 
 /// Checks one argument against its parameter and the device.
@@ -365,17 +365,29 @@ impl<C: PjrtClient> Writer<'_, C> {
             Ok(outputs) => outputs,
             Err(error) => return self.fail(error),
         };
-        outputs.for_each(|device, outputs| {
-            let (Some(place), Some(list)) = (self.places.get(device), self.lists.get(device)) else { return };
-            let mut specs = self.loaded.outputs_on(*place).iter();
-            for (index, output) in outputs.into_iter().enumerate() {
-                let Some(spec) = specs.next() else { return };
-                let storage = Arc::new(output);
-                // SAFETY: the list is the host's for this device, and the index that of an output.
-                unsafe { put(*list, index, spec, || BufferState::allocated(storage, ready.clone())) };
-            }
-        });
+        match outputs.into_one() {
+            Ok(outputs) => self.write_device(0, in_words(outputs), &ready),
+            Err(outputs) => self.write_devices(outputs, &ready),
+        }
         ready
+    }
+
+    #[cold]
+    fn write_devices(&self, outputs: Outputs<C::Buffer>, ready: &Event) {
+        for (device, outputs) in outputs.into_iter().enumerate() {
+            self.write_device(device, outputs, ready);
+        }
+    }
+
+    #[inline(always)]
+    fn write_device(&self, device: usize, outputs: Vec<C::Buffer>, ready: &Event) {
+        let (Some(place), Some(list)) = (self.places.get(device), self.lists.get(device)) else { return };
+        let mut outputs = outputs.into_iter();
+        for (index, spec) in self.loaded.outputs_on(*place).iter().enumerate() {
+            let Some(storage) = next_shared(&mut outputs) else { return };
+            // SAFETY: the list is the host's for this device, and the index that of an output.
+            unsafe { put(*list, index, spec, || BufferState::allocated(storage, ready.clone())) };
+        }
     }
 
     #[cold]
@@ -415,6 +427,20 @@ impl<C: PjrtClient> Writer<'_, C> {
                 unsafe { put(*list, index, spec, &mut state) };
             }
         }
+    }
+}
+
+/// The next value, to be shared, which is moved once: from its place in the vector to that where it will be.
+#[inline(always)]
+fn next_shared<T>(values: &mut vec::IntoIter<T>) -> Option<Arc<T>> {
+    let value: *const T = values.as_slice().first()?;
+    let place = Arc::into_raw(Arc::<T>::new_uninit()).cast::<T>().cast_mut();
+    // SAFETY: the place is new, has room for a value, and nobody else knows it. The value is the iterator's next one, which is taken
+    // from it without a drop, so there is one owner of it again.
+    unsafe {
+        place.copy_from_nonoverlapping(value, 1);
+        mem::forget(values.next());
+        Some(Arc::from_raw(place))
     }
 }
 

@@ -43,3 +43,4 @@ pub(crate) mod table;
 pub(crate) mod topology;
 pub(crate) mod transfer;
 pub(crate) mod upload;
+pub(crate) mod words;
