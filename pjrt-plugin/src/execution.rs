@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::abi::brief_lock::Taken;
 use crate::abi::words::{in_words, with_room};
 use crate::by_device::ByDevice;
 use crate::client::PjrtClient;
@@ -38,21 +39,26 @@ pub(crate) enum Inputs<B> {
 }
 
 impl<B> Inputs<B> {
-    /// Takes a share of a buffer; its own, if it is donated.
+    /// Takes a share of a buffer; its own, if it is donated. The lock is that of the device, as a rule.
     ///
     /// # Errors
     ///
     /// If the buffer is deleted or donated.
     #[inline]
-    pub(crate) fn push(&mut self, buffer: &BufferState<B>, donated: bool) -> Result<()> {
+    pub(crate) fn push(
+        &mut self,
+        buffer: &BufferState<B>,
+        donated: bool,
+        taken: &mut Taken<'_>,
+    ) -> Result<()> {
         if !donated
             && let Self::Ready(inputs) = self
-            && let Some(storage) = buffer.share_if_ready()
+            && let Some(storage) = buffer.share_if_ready(taken)
         {
             inputs.push(Input { storage, donated });
             return Ok(());
         }
-        self.push_other(buffer, donated)
+        taken.released(|| self.push_other(buffer, donated))
     }
 
     #[cold]

@@ -9,6 +9,7 @@ use pjrt_sys::{PJRT_Buffer, PJRT_ExecuteContext, PJRT_ExecuteOptions};
 
 use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, shims, slice};
 use crate::abi::buffer::{BufferHandle, Spec};
+use crate::abi::device_locks::device_lock;
 use crate::abi::event::event_to_raw;
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_callback::{Lease, read_callbacks};
@@ -26,6 +27,9 @@ use crate::launch::{Finished, Launch, Outcome, Outputs, Unfilled};
 use crate::shape::Shape;
 use crate::storage::{BufferState, Claim, Held};
 use crate::sync::lock;
+
+/// For how many arguments the lock of the device is held: longer than that, and other threads would wait for more than a microsecond.
+const MOST_AT_ONCE: usize = 64;
 
 /// What the host says about a launch.
 #[derive(Default)]
@@ -247,30 +251,38 @@ fn named_device<C: PjrtClient>(loaded: &LoadedHandle<C>, place: usize) -> Result
     Ok(device.id())
 }
 
-/// Checks one argument against its parameter and the device.
+/// Whether an argument is one for its parameter, on the device.
 #[inline]
-fn check<C: PjrtClient>(
+fn fits<C: PjrtClient>(
+    loaded: &LoadedHandle<C>,
+    place: usize,
+    parameter: &Shape,
+    buffer: &BufferHandle<C>,
+) -> bool {
+    let spec: &Spec<C> = buffer;
+    spec.shape == *parameter && Arc::ptr_eq(&spec.client, &loaded.client) && spec.device == place
+}
+
+/// Why an argument does not fit.
+#[cold]
+fn misfit<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
     place: usize,
     (index, parameter): (usize, &Shape),
     buffer: &BufferHandle<C>,
-) -> Result<()> {
+) -> Error {
     if buffer.shape != *parameter {
-        return Err(wrong_shape(index, parameter, &buffer.shape));
+        return wrong_shape(index, parameter, &buffer.shape);
     }
-    if !Arc::ptr_eq(&buffer.client, &loaded.client) {
-        return Err(Error::invalid_argument(format!(
-            "Buffer passed to Execute() as argument {index} belongs to another client"
-        )));
-    }
-    if buffer.device != place {
-        return Err(Error::invalid_argument(format!(
+    Error::invalid_argument(if Arc::ptr_eq(&buffer.client, &loaded.client) {
+        format!(
             "Buffer passed to Execute() as argument {index} is on device {}, but the executable runs on device {}",
             buffer.client.devices[buffer.device].id(),
             buffer.client.devices[place].id()
-        )));
-    }
-    Ok(())
+        )
+    } else {
+        format!("Buffer passed to Execute() as argument {index} belongs to another client")
+    })
 }
 
 fn wrong_shape(index: usize, parameter: &Shape, argument: &Shape) -> Error {
@@ -307,12 +319,18 @@ unsafe fn hold<C: PjrtClient>(
     if any_donated {
         refuse_double_use(list, donated)?;
     }
+    let mut taken = device_lock(place).take();
     for ((index, parameter), pointer) in loaded.executable.parameters.shapes.iter().enumerate().zip(list) {
         // SAFETY: this function's contract.
         let buffer = unsafe { borrow::<BufferHandle<C>>(*pointer, "an argument") }?;
-        check(loaded, place, (index, parameter), buffer)?;
-        let pushed = inputs.push(&buffer.state, donated(index));
+        if !fits(loaded, place, parameter, buffer) {
+            return Err(taken.released(|| misfit(loaded, place, (index, parameter), buffer)));
+        }
+        let pushed = inputs.push(&buffer.state, donated(index), &mut taken);
         pushed.map_err(|error| error.context(format!("argument {index} of the execution")))?;
+        if index % MOST_AT_ONCE == MOST_AT_ONCE - 1 {
+            taken.released(|| ());
+        }
     }
     Ok(())
 }
