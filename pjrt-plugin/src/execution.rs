@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::abi::brief_lock::Taken;
 use crate::abi::words::{in_words, with_room};
 use crate::by_device::ByDevice;
 use crate::client::PjrtClient;
@@ -39,30 +38,22 @@ pub(crate) enum Inputs<B> {
 }
 
 impl<B> Inputs<B> {
-    /// Takes a share of a buffer; its own, if it is donated. The lock is that of the device, as a rule.
+    /// Where shares of buffers can be put whose storage and data are there; nothing if some input waits.
+    #[inline]
+    pub(crate) fn ready(&mut self) -> Option<&mut Vec<Input<B>>> {
+        match self {
+            Self::Ready(inputs) => Some(inputs),
+            Self::Held(_) => None,
+        }
+    }
+
+    /// Takes a share of a buffer; its own, if it is donated.
     ///
     /// # Errors
     ///
     /// If the buffer is deleted or donated.
-    #[inline]
-    pub(crate) fn push(
-        &mut self,
-        buffer: &BufferState<B>,
-        donated: bool,
-        taken: &mut Taken<'_>,
-    ) -> Result<()> {
-        if !donated
-            && let Self::Ready(inputs) = self
-            && let Some(storage) = buffer.share_if_ready(taken)
-        {
-            inputs.push(Input { storage, donated });
-            return Ok(());
-        }
-        taken.released(|| self.push_other(buffer, donated))
-    }
-
     #[cold]
-    fn push_other(&mut self, buffer: &BufferState<B>, donated: bool) -> Result<()> {
+    pub(crate) fn push(&mut self, buffer: &BufferState<B>, donated: bool) -> Result<()> {
         if let Self::Ready(inputs) = self {
             if let Some(storage) = buffer.take_if_ready(donated)? {
                 inputs.push(Input { storage, donated });
@@ -147,6 +138,12 @@ pub struct Input<B> {
 }
 
 impl<B> Input<B> {
+    /// A share for reading.
+    #[inline]
+    pub(crate) fn shared(storage: Arc<B>) -> Self {
+        Self { storage, donated: false }
+    }
+
     /// The storage, for reading.
     #[must_use]
     pub fn get(&self) -> &B {

@@ -39,22 +39,6 @@ impl Drop for Taken<'_> {
     }
 }
 
-impl Taken<'_> {
-    /// Gives the lock back while something is done that may wait, or that takes it.
-    pub(crate) fn released<R>(&mut self, what: impl FnOnce() -> R) -> R {
-        /// Takes the lock again, also if there is a panic, since a [`Taken`] will give it back.
-        struct Again<'a>(&'a Lock);
-        impl Drop for Again<'_> {
-            fn drop(&mut self) {
-                std::mem::forget(self.0.take());
-            }
-        }
-        self.0.0.store(false, Ordering::Release);
-        let _again = Again(self.0);
-        what()
-    }
-}
-
 /// A value behind a lock that other values are behind too. An execution reads one for each of its arguments, and takes the lock
 /// once for all of them.
 pub(crate) struct Guarded<T> {
@@ -103,7 +87,6 @@ impl<T> Guarded<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     fn lock() -> &'static Lock {
         Box::leak(Box::new(Lock(AtomicBool::new(false))))
@@ -137,17 +120,5 @@ mod tests {
         assert_eq!(value.with_taken(&mut second.take(), |value| *value), None);
         value.move_to(second);
         assert_eq!(value.with_taken(&mut second.take(), |value| *value), Some(1));
-    }
-
-    #[test]
-    fn a_lock_is_held_again_after_it_was_released_for_something_that_panics() {
-        let lock = lock();
-        let mut taken = lock.take();
-        let value = Guarded::new(lock, 1);
-        let panicked = catch_unwind(AssertUnwindSafe(|| taken.released(|| value.with(|_| panic!("on purpose")))));
-        assert!(panicked.is_err());
-        assert!(lock.0.load(Ordering::Relaxed));
-        drop(taken);
-        assert_eq!(value.with(|value| *value), 1);
     }
 }

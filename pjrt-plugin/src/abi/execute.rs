@@ -20,16 +20,13 @@ use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::execution::{Execution, Inputs, Job};
+use crate::execution::{Execution, Input, Inputs, Job};
 use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
 use crate::launch::{Finished, Launch, Outcome, Outputs, Unfilled};
 use crate::shape::Shape;
 use crate::storage::{BufferState, Claim, Held};
 use crate::sync::lock;
-
-/// For how many arguments the lock of the device is held: longer than that, and other threads would wait for more than a microsecond.
-const MOST_AT_ONCE: usize = 64;
 
 /// What the host says about a launch.
 #[derive(Default)]
@@ -263,18 +260,22 @@ fn fits<C: PjrtClient>(
     spec.shape == *parameter && Arc::ptr_eq(&spec.client, &loaded.client) && spec.device == place
 }
 
-/// Why an argument does not fit.
+/// An error if an argument does not fit.
 #[cold]
-fn misfit<C: PjrtClient>(
+fn check<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
     place: usize,
-    (index, parameter): (usize, &Shape),
+    index: usize,
     buffer: &BufferHandle<C>,
-) -> Error {
-    if buffer.shape != *parameter {
-        return wrong_shape(index, parameter, &buffer.shape);
+) -> Result<()> {
+    let parameter = &loaded.executable.parameters.shapes[index];
+    if fits(loaded, place, parameter, buffer) {
+        return Ok(());
     }
-    Error::invalid_argument(if Arc::ptr_eq(&buffer.client, &loaded.client) {
+    if buffer.shape != *parameter {
+        return Err(wrong_shape(index, parameter, &buffer.shape));
+    }
+    Err(Error::invalid_argument(if Arc::ptr_eq(&buffer.client, &loaded.client) {
         format!(
             "Buffer passed to Execute() as argument {index} is on device {}, but the executable runs on device {}",
             buffer.client.devices[buffer.device].id(),
@@ -282,7 +283,7 @@ fn misfit<C: PjrtClient>(
         )
     } else {
         format!("Buffer passed to Execute() as argument {index} belongs to another client")
-    })
+    }))
 }
 
 fn wrong_shape(index: usize, parameter: &Shape, argument: &Shape) -> Error {
@@ -319,20 +320,61 @@ unsafe fn hold<C: PjrtClient>(
     if any_donated {
         refuse_double_use(list, donated)?;
     }
-    let mut taken = device_lock(place).take();
-    for ((index, parameter), pointer) in loaded.executable.parameters.shapes.iter().enumerate().zip(list) {
+    let mut index = 0;
+    while index < list.len() {
+        if let Some(ready) = inputs.ready() {
+            // SAFETY: this function's contract.
+            let shared = unsafe { share_first(loaded, place, index, list, ready) };
+            if shared > 0 {
+                index += shared;
+                continue;
+            }
+        }
         // SAFETY: this function's contract.
-        let buffer = unsafe { borrow::<BufferHandle<C>>(*pointer, "an argument") }?;
-        if !fits(loaded, place, parameter, buffer) {
-            return Err(taken.released(|| misfit(loaded, place, (index, parameter), buffer)));
-        }
-        let pushed = inputs.push(&buffer.state, donated(index), &mut taken);
+        let buffer = unsafe { borrow::<BufferHandle<C>>(list[index], "an argument") }?;
+        check(loaded, place, index, buffer)?;
+        let pushed = inputs.push(&buffer.state, donated(index));
         pushed.map_err(|error| error.context(format!("argument {index} of the execution")))?;
-        if index % MOST_AT_ONCE == MOST_AT_ONCE - 1 {
-            taken.released(|| ());
-        }
+        index += 1;
     }
     Ok(())
+}
+
+/// For how many arguments the lock of the device is held: if it were for longer, other threads could wait for microseconds.
+const MOST_AT_ONCE: usize = 64;
+
+/// Takes shares of arguments from `start` on, up to one that is not simply there and fits: that is not ready, donated, or wrong.
+/// Says how many.
+///
+/// # Safety
+///
+/// As for [`hold`].
+#[inline(never)]
+unsafe fn share_first<C: PjrtClient>(
+    loaded: &LoadedHandle<C>,
+    place: usize,
+    start: usize,
+    list: &[*mut PJRT_Buffer],
+    inputs: &mut Vec<Input<C::Buffer>>,
+) -> usize {
+    let executable = &*loaded.executable;
+    let parameters = executable.parameters.shapes[start..].iter().zip(&executable.donated[start..]);
+    let mut taken = device_lock(place).take();
+    let mut shared = 0;
+    let places = inputs.spare_capacity_mut().iter_mut().take(MOST_AT_ONCE);
+    for ((pointer, (parameter, donated)), input) in list[start..].iter().zip(parameters).zip(places) {
+        // SAFETY: this function's contract.
+        let Ok(buffer) = (unsafe { borrow::<BufferHandle<C>>(*pointer, "an argument") }) else { break };
+        if *donated || !fits(loaded, place, parameter, buffer) {
+            break;
+        }
+        let Some(storage) = buffer.state.share_if_ready(&mut taken) else { break };
+        input.write(Input::shared(storage));
+        shared += 1;
+    }
+    // SAFETY: there was room for so many inputs behind the others, and they have been written.
+    unsafe { inputs.set_len(inputs.len() + shared) };
+    shared
 }
 
 /// A buffer that is donated cannot be an argument twice.
