@@ -199,15 +199,19 @@ impl<C: PjrtClient> Execution<C> {
         num_devices: usize,
         num_outputs: usize,
     ) -> (Self, Launch<Job<C::Buffer>, C::Buffer>) {
-        let inputs = Inputs::Ready(with_room(num_inputs));
-        let target = Target {
-            devices: ByDevice::none(),
-            launch_id: 0,
-            callbacks: HostCallbacks::default(),
-            user_data: UserData::default(),
+        // Empty at first, and filled where it is.
+        let job = || Job {
+            inputs: Inputs::Ready(Vec::new()),
+            target: Target {
+                devices: ByDevice::none(),
+                launch_id: 0,
+                callbacks: HostCallbacks::default(),
+                user_data: UserData::default(),
+            },
+            pending: Vec::new(),
         };
-        let (launched, launch) =
-            launch(|| Job { inputs, target, pending: Vec::new() }, num_devices, num_outputs);
+        let (mut launched, launch) = launch(job, num_devices, num_outputs);
+        launched.job.inputs = Inputs::Ready(with_room(num_inputs));
         (Self(launched), launch)
     }
 

@@ -85,9 +85,8 @@ impl<C: PjrtClient> BufferHandle<C> {
 
     /// A buffer of an output.
     #[inline(always)]
-    pub(crate) fn of_output(spec: Arc<Spec<C>>, state: BufferState<C::Buffer>) -> Self {
-        let state = state.on_device(spec.device);
-        Self { spec: SpecOf::Output(spec), state }
+    pub(crate) fn of_output(spec: Arc<Spec<C>>, place: usize, state: BufferState<C::Buffer>) -> Self {
+        Self { spec: SpecOf::Output(spec), state: state.on_device(place) }
     }
 
     fn is_host_accessible(&self) -> bool {

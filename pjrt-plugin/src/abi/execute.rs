@@ -1,7 +1,7 @@
 //! Running programs: slots 55, 98 and 99.
 
 use std::collections::VecDeque;
-use std::mem;
+use std::mem::{self, MaybeUninit};
 use std::sync::{Arc, Mutex, Weak};
 use std::vec;
 
@@ -357,19 +357,21 @@ unsafe fn share_first<C: PjrtClient>(
     list: &[*mut PJRT_Buffer],
     inputs: &mut Vec<Input<C::Buffer>>,
 ) -> usize {
-    let executable = &*loaded.executable;
-    let parameters = executable.parameters.shapes[start..].iter().zip(&executable.donated[start..]);
+    let end = list.len().min(start + MOST_AT_ONCE);
+    let list = &list[start..end];
+    let parameters = &loaded.executable.parameters.shapes[start..end];
+    let donated = &loaded.executable.donated[start..end];
+    let places = &mut inputs.spare_capacity_mut()[..list.len()];
     let mut taken = device_lock(place).take();
     let mut shared = 0;
-    let places = inputs.spare_capacity_mut().iter_mut().take(MOST_AT_ONCE);
-    for ((pointer, (parameter, donated)), input) in list[start..].iter().zip(parameters).zip(places) {
+    while shared < list.len() {
         // SAFETY: this function's contract.
-        let Ok(buffer) = (unsafe { borrow::<BufferHandle<C>>(*pointer, "an argument") }) else { break };
-        if *donated || !fits(loaded, place, parameter, buffer) {
+        let Ok(buffer) = (unsafe { borrow::<BufferHandle<C>>(list[shared], "an argument") }) else { break };
+        if donated[shared] || !fits(loaded, place, &parameters[shared], buffer) {
             break;
         }
         let Some(storage) = buffer.state.share_if_ready(&mut taken) else { break };
-        input.write(Input::shared(storage));
+        places[shared].write(Input::shared(storage));
         shared += 1;
     }
     // SAFETY: there was room for so many inputs behind the others, and they have been written.
@@ -446,7 +448,7 @@ impl<C: PjrtClient> Writer<'_, C> {
         for (index, spec) in self.loaded.outputs_on(*place).iter().enumerate() {
             let Some(storage) = next_shared(&mut outputs) else { return };
             // SAFETY: the list is the host's for this device, and the index that of an output.
-            unsafe { put(*list, index, spec, || BufferState::allocated(storage, ready.clone())) };
+            unsafe { put(*list, index, *place, spec, || BufferState::allocated(storage, ready.clone())) };
         }
     }
 
@@ -484,7 +486,7 @@ impl<C: PjrtClient> Writer<'_, C> {
         for (place, list) in self.places.iter().zip(self.lists) {
             for (index, spec) in self.loaded.outputs_on(*place).iter().enumerate() {
                 // SAFETY: the list is the host's for this device, and the index that of an output.
-                unsafe { put(*list, index, spec, &mut state) };
+                unsafe { put(*list, index, *place, spec, &mut state) };
             }
         }
     }
@@ -494,7 +496,7 @@ impl<C: PjrtClient> Writer<'_, C> {
 #[inline(always)]
 fn next_shared<T>(values: &mut vec::IntoIter<T>) -> Option<Arc<T>> {
     let value: *const T = values.as_slice().first()?;
-    let place = Arc::into_raw(Arc::<T>::new_uninit()).cast::<T>().cast_mut();
+    let place = Arc::into_raw(Arc::new(MaybeUninit::<T>::uninit())).cast::<T>().cast_mut();
     // SAFETY: the place is new, has room for a value, and nobody else knows it. The value is the iterator's next one, which is taken
     // from it without a drop, so there is one owner of it again.
     unsafe {
@@ -513,10 +515,11 @@ fn next_shared<T>(values: &mut vec::IntoIter<T>) -> Option<Arc<T>> {
 unsafe fn put<C: PjrtClient>(
     list: *mut *mut PJRT_Buffer,
     index: usize,
+    place: usize,
     spec: &Arc<Spec<C>>,
     state: impl FnOnce() -> BufferState<C::Buffer>,
 ) {
-    let buffer = handle::make_raw(|| BufferHandle::of_output(Arc::clone(spec), state()));
+    let buffer = handle::make_raw(|| BufferHandle::of_output(Arc::clone(spec), place, state()));
     // SAFETY: this function's contract.
     unsafe { list.add(index).write(buffer) };
 }
