@@ -24,9 +24,26 @@ pub struct Execution<C: PjrtClient>(Launched<Job<C::Buffer>, C::Buffer>);
 /// What an execution does.
 pub(crate) struct Job<B> {
     inputs: Inputs<B>,
-    target: Target,
+    devices: ByDevice<DeviceId>,
+    launch_id: i32,
+    /// Nothing for most.
+    rare: Option<Box<Rare>>,
+}
+
+/// What few executions have. The others carry one word for it.
+pub(crate) struct Rare {
+    pub(crate) callbacks: HostCallbacks,
+    pub(crate) user_data: UserData,
     /// Of an execution that can be run, the inputs whose data is not there yet: none, except after [`Execution::when_allocated`].
     pending: Vec<Event>,
+}
+
+impl Rare {
+    pub(crate) const fn new(callbacks: HostCallbacks, user_data: UserData) -> Self {
+        Self { callbacks, user_data, pending: Vec::new() }
+    }
+
+    const NONE: &Self = &Self::new(HostCallbacks(None), UserData::none());
 }
 
 /// What an execution reads: the inputs of the first device, then those of the second, and so on.
@@ -116,16 +133,8 @@ impl<B> Inputs<B> {
 impl<B> Job<B> {
     #[cold]
     fn take_inputs(&mut self) -> ByDevice<Vec<Input<B>>> {
-        deal(self.inputs.take().into_inputs(), self.target.devices.len())
+        deal(self.inputs.take().into_inputs(), self.devices.len())
     }
-}
-
-/// Where and how an execution runs.
-pub(crate) struct Target {
-    pub(crate) devices: ByDevice<DeviceId>,
-    pub(crate) launch_id: i32,
-    pub(crate) callbacks: HostCallbacks,
-    pub(crate) user_data: UserData,
 }
 
 /// An [`Execution`] whose inputs have storage: it can be run.
@@ -202,22 +211,26 @@ impl<C: PjrtClient> Execution<C> {
         // Empty at first, and filled where it is.
         let job = || Job {
             inputs: Inputs::Ready(Vec::new()),
-            target: Target {
-                devices: ByDevice::none(),
-                launch_id: 0,
-                callbacks: HostCallbacks::default(),
-                user_data: UserData::default(),
-            },
-            pending: Vec::new(),
+            devices: ByDevice::none(),
+            launch_id: 0,
+            rare: None,
         };
         let (mut launched, launch) = launch(job, num_devices, num_outputs);
         launched.job.inputs = Inputs::Ready(with_room(num_inputs));
         (Self(launched), launch)
     }
 
-    /// Where and how it runs, said before an author gets it.
-    pub(crate) fn target(&mut self) -> &mut Target {
-        &mut self.0.job.target
+    /// Says where and how it runs, before an author gets it.
+    #[inline(always)]
+    pub(crate) fn run_on(&mut self, devices: ByDevice<DeviceId>, launch_id: i32, rare: Option<Box<Rare>>) {
+        let job = &mut self.0.job;
+        job.devices = devices;
+        job.launch_id = launch_id;
+        job.rare = rare;
+    }
+
+    fn rare(&self) -> &Rare {
+        self.0.job.rare.as_deref().unwrap_or(Rare::NONE)
     }
 
     /// Where its inputs are put before an author gets it.
@@ -229,26 +242,26 @@ impl<C: PjrtClient> Execution<C> {
     /// program was loaded for and this process has; one of them if the host launches them one by one.
     #[must_use]
     pub fn devices(&self) -> &[DeviceId] {
-        &self.0.job.target.devices
+        &self.0.job.devices
     }
 
     /// The host's number of this launch; launches of the same program on several devices or processes that belong together
     /// have the same.
     #[must_use]
     pub fn launch_id(&self) -> i32 {
-        self.0.job.target.launch_id
+        self.0.job.launch_id
     }
 
     /// The host's functions for the program's send and receive operations; empty for most programs.
     #[must_use]
     pub fn host_callbacks(&self) -> &HostCallbacks {
-        &self.0.job.target.callbacks
+        &self.rare().callbacks
     }
 
     /// What the host handed to the handlers of custom calls; nothing without the [`Ffi`](crate::ext::Ffi) extension.
     #[must_use]
     pub fn user_data(&self) -> &UserData {
-        &self.0.job.target.user_data
+        &self.rare().user_data
     }
 
     /// Runs a closure once the data of all inputs is there: now, or on the thread that makes the last of them ready.
@@ -323,9 +336,19 @@ fn deal<T>(elements: Vec<T>, num_devices: usize) -> ByDevice<Vec<T>> {
 
 impl<C: PjrtClient> ReadyExecution<C> {
     fn new(mut execution: Execution<C>) -> Self {
-        let pending = execution.0.job.inputs.held().iter().filter(|held| !held.ready.is_ready());
-        execution.0.job.pending = pending.map(|held| held.ready.clone()).collect();
+        let job = &mut execution.0.job;
+        let pending = job.inputs.held().iter().filter(|held| !held.ready.is_ready());
+        let pending: Vec<Event> = pending.map(|held| held.ready.clone()).collect();
+        if !pending.is_empty() {
+            let none = || Box::new(Rare::new(HostCallbacks::default(), UserData::default()));
+            job.rare.get_or_insert_with(none).pending = pending;
+        }
         Self(execution)
+    }
+
+    #[cold]
+    fn take_pending(&mut self) -> Vec<Event> {
+        self.0.0.job.rare.as_mut().map_or_else(Vec::new, |rare| std::mem::take(&mut rare.pending))
     }
 
     /// The devices; see [`Execution::devices`].
@@ -356,12 +379,12 @@ impl<C: PjrtClient> ReadyExecution<C> {
     /// after [`Execution::when_allocated`] only.
     #[must_use]
     pub fn ready_events(&self) -> ByDevice<Vec<Event>> {
-        let Job { inputs, target, .. } = &self.0.0.job;
+        let Job { inputs, devices, .. } = &self.0.0.job;
         let events = match inputs {
             Inputs::Ready(_) => vec![Event::ready(); inputs.len()],
             Inputs::Held(inputs) => inputs.iter().map(|held| held.ready.clone()).collect(),
         };
-        deal(events, target.devices.len())
+        deal(events, devices.len())
     }
 
     /// The inputs, by device and argument; a second call gives none.
@@ -370,7 +393,7 @@ impl<C: PjrtClient> ReadyExecution<C> {
     pub fn take_inputs(&mut self) -> ByDevice<Vec<Input<C::Buffer>>> {
         let job = &mut self.0.0.job;
         if let Inputs::Ready(inputs) = &mut job.inputs
-            && job.target.devices.len() == 1
+            && job.devices.len() == 1
         {
             return ByDevice::one(in_words(std::mem::take(inputs)));
         }
@@ -383,12 +406,8 @@ impl<C: PjrtClient> ReadyExecution<C> {
     #[inline(always)]
     pub fn complete(mut self, outputs: ByDevice<Vec<C::Buffer>>) {
         // The inputs of a device that orders its work itself can turn out to be in error only now.
-        let pending = std::mem::take(&mut self.0.0.job.pending);
-        if pending.is_empty() {
-            finish(self.0.0, outputs, Event::ready());
-        } else {
-            finish(self.0.0, outputs, Event::all(pending));
-        }
+        let ready = if self.0.0.job.rare.is_none() { Event::ready() } else { Event::all(self.take_pending()) };
+        finish(self.0.0, outputs, ready);
     }
 
     /// The outputs, by device and output, whose data will be there when the completion is finished.
@@ -397,7 +416,7 @@ impl<C: PjrtClient> ReadyExecution<C> {
     /// device that works in order gets this program before those that read what it makes.
     pub fn allocated(mut self, outputs: ByDevice<Vec<C::Buffer>>, enqueue: impl FnOnce(Completion)) {
         let (source, ready) = Event::pending();
-        let inputs = std::mem::take(&mut self.0.0.job.pending);
+        let inputs = self.take_pending();
         enqueue(Completion { source, inputs });
         finish(self.0.0, outputs, ready);
     }

@@ -20,7 +20,7 @@ use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::execution::{Execution, Input, Inputs, Job};
+use crate::execution::{Execution, Input, Inputs, Job, Rare};
 use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
 use crate::launch::{Finished, Launch, Outcome, Outputs, Unfilled};
@@ -33,8 +33,7 @@ use crate::sync::lock;
 struct Options<'a> {
     launch_id: i32,
     non_donatable: &'a [i64],
-    callbacks: HostCallbacks,
-    user_data: UserData,
+    rare: Option<Box<Rare>>,
 }
 
 /// # Safety
@@ -59,17 +58,18 @@ unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions, num_devices: usize
         // SAFETY: the field is a live context, from slot 98.
         lock(&unsafe { borrow::<ExecuteContext>(context, "context") }?.0).clone()
     };
+    let callbacks = if sends.1 == 0 && recvs.1 == 0 {
+        HostCallbacks::default()
+    } else {
+        // SAFETY: the lists and numbers describe the callbacks of the host, by device.
+        unsafe { read_callbacks(sends, recvs, num_devices) }?
+    };
+    let any = !callbacks.is_empty() || !user_data.is_empty();
     Ok(Options {
-        user_data,
+        rare: any.then(|| Box::new(Rare::new(callbacks, user_data))),
         launch_id: input!(options.launch_id),
         // SAFETY: pointer and length describe an array of the host.
         non_donatable: unsafe { borrowed_slice(pointer, len, "non_donatable_input_indices") }?,
-        callbacks: if sends.1 == 0 && recvs.1 == 0 {
-            HostCallbacks::default()
-        } else {
-            // SAFETY: the lists and numbers describe the callbacks of the host, by device.
-            unsafe { read_callbacks(sends, recvs, num_devices) }?
-        },
     })
 }
 
@@ -183,17 +183,14 @@ shims! {
         if output_lists.iter().any(|list| list.is_null()) {
             return Err(null("an output list"));
         }
-        let lease = Lease::new(options.callbacks.clone());
+        let lease = options.rare.as_ref().and_then(|rare| Lease::new(&rare.callbacks));
         let num_inputs = num_devices.saturating_mul(num_args);
         let (mut execution, launch) = Execution::<C>::new(num_inputs, num_devices, num_outputs);
-        let target = execution.target();
-        target.devices = match (id, &*loaded.device_ids) {
+        let devices = match (id, &*loaded.device_ids) {
             (Some(id), _) | (None, &[id]) => ByDevice::one(id),
             _ => loaded.device_ids.clone(),
         };
-        target.launch_id = options.launch_id;
-        target.callbacks = options.callbacks;
-        target.user_data = options.user_data;
+        execution.run_on(devices, options.launch_id, options.rare);
         let inputs = execution.inputs();
         for (device, place) in places.iter().enumerate() {
             let list: &[*mut PJRT_Buffer] = match lists.get(device) {
@@ -223,7 +220,10 @@ shims! {
             Ok(finished) => writer.write(finished),
             Err(launch) => writer.write_later(launch, options.launch_id),
         };
-        let over = lease.end_with(ready);
+        let over = match lease {
+            None => ready,
+            Some(lease) => lease.end_with(ready),
+        };
         let events = input!(args.device_complete_events);
         if !events.is_null() {
             for device in 0..num_devices {
