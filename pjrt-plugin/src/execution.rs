@@ -209,12 +209,8 @@ impl<C: PjrtClient> Execution<C> {
         num_outputs: usize,
     ) -> (Self, Launch<Job<C::Buffer>, C::Buffer>) {
         // Empty at first, and filled where it is.
-        let job = || Job {
-            inputs: Inputs::Ready(Vec::new()),
-            devices: ByDevice::none(),
-            launch_id: 0,
-            rare: None,
-        };
+        let job =
+            || Job { inputs: Inputs::Ready(Vec::new()), devices: ByDevice::none(), launch_id: 0, rare: None };
         let (mut launched, launch) = launch(job, num_devices, num_outputs);
         launched.job.inputs = Inputs::Ready(with_room(num_inputs));
         (Self(launched), launch)
@@ -406,7 +402,8 @@ impl<C: PjrtClient> ReadyExecution<C> {
     #[inline(always)]
     pub fn complete(mut self, outputs: ByDevice<Vec<C::Buffer>>) {
         // The inputs of a device that orders its work itself can turn out to be in error only now.
-        let ready = if self.0.0.job.rare.is_none() { Event::ready() } else { Event::all(self.take_pending()) };
+        let ready =
+            if self.0.0.job.rare.is_none() { Event::ready() } else { Event::all(self.take_pending()) };
         finish(self.0.0, outputs, ready);
     }
 

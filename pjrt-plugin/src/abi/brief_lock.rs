@@ -14,10 +14,15 @@ pub(crate) struct Taken<'a>(&'a Lock);
 impl Lock {
     #[inline]
     pub(crate) fn take(&self) -> Taken<'_> {
-        if self.0.swap(true, Ordering::Acquire) {
+        if !self.try_take() {
             self.wait();
         }
         Taken(self)
+    }
+
+    #[inline]
+    fn try_take(&self) -> bool {
+        self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     #[cold]
@@ -25,7 +30,8 @@ impl Lock {
         let mut times = 0;
         loop {
             pause(&mut times);
-            if !self.0.swap(true, Ordering::Acquire) {
+            // To look at it does not take it away from the others' caches, as trying to take it does.
+            if !self.0.load(Ordering::Relaxed) && self.try_take() {
                 return;
             }
         }
