@@ -312,11 +312,18 @@ impl<C: PjrtClient> Execution<C> {
     }
 
     /// The error of the first input that has one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn input_error(&self) -> Option<Error> {
-        let Inputs::Held(inputs) = &self.0.job.inputs else { return None };
-        inputs.iter().find_map(|held| held.outcome()?.err())
+        match &self.0.job.inputs {
+            Inputs::Ready(_) => None,
+            Inputs::Held(inputs) => first_error(inputs),
+        }
     }
+}
+
+#[cold]
+fn first_error<B>(inputs: &[Held<B>]) -> Option<Error> {
+    inputs.iter().find_map(|held| held.outcome()?.err())
 }
 
 /// Deals elements out to devices, the same number to each.
@@ -342,7 +349,7 @@ impl<C: PjrtClient> ReadyExecution<C> {
         Self(execution)
     }
 
-    #[cold]
+    #[inline]
     fn take_pending(&mut self) -> Vec<Event> {
         self.0.0.job.rare.as_mut().map_or_else(Vec::new, |rare| std::mem::take(&mut rare.pending))
     }

@@ -235,7 +235,7 @@ shims! {
     }
 }
 
-/// A launch on one device: any one if the executable is portable, otherwise one of its own.
+/// The id of the device of a launch on one: any one if the executable is portable, otherwise one of its own.
 fn named_device<C: PjrtClient>(loaded: &LoadedHandle<C>, place: usize) -> Result<DeviceId> {
     let device = &loaded.client.devices[place];
     if !device.addressable || !(loaded.portable || loaded.devices.contains(&place)) {
@@ -322,7 +322,9 @@ unsafe fn hold<C: PjrtClient>(
     }
     let mut index = 0;
     while index < list.len() {
-        if let Some(ready) = inputs.ready() {
+        if !loaded.executable.donated[index]
+            && let Some(ready) = inputs.ready()
+        {
             // SAFETY: this function's contract.
             let shared = unsafe { share_first(loaded, place, index, list, ready) };
             if shared > 0 {
@@ -340,7 +342,7 @@ unsafe fn hold<C: PjrtClient>(
     Ok(())
 }
 
-/// For how many arguments the lock of the device is held: if it were for longer, other threads could wait for microseconds.
+/// For how many arguments the lock of the device is held, so that no other thread waits for microseconds.
 const MOST_AT_ONCE: usize = 64;
 
 /// Takes shares of arguments from `start` on, up to one that is not simply there and fits: that is not ready, donated, or wrong.
@@ -362,6 +364,7 @@ unsafe fn share_first<C: PjrtClient>(
     let parameters = &loaded.executable.parameters.shapes[start..end];
     let donated = &loaded.executable.donated[start..end];
     let places = &mut inputs.spare_capacity_mut()[..list.len()];
+    // In debug builds, `borrow` takes the registry's lock under this one, which is never the other way round.
     let mut taken = device_lock(place).take();
     let mut shared = 0;
     while shared < list.len() {

@@ -67,7 +67,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
     }
 
     /// What the buffers of its outputs are on a device.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn outputs_on(&self, device: usize) -> &[Arc<Spec<C>>] {
         self.outputs[device].get_or_init(|| self.new_outputs(device))
     }
