@@ -33,12 +33,12 @@ impl<T> ByDevice<T> {
         Self(Elements::One(element))
     }
 
-    /// Does something with each element.
+    /// The element, if it is the only one.
     #[inline(always)]
-    pub(crate) fn for_each(self, mut what: impl FnMut(usize, T)) {
+    pub(crate) fn into_one(self) -> Result<T, Self> {
         match self.0 {
-            Elements::One(one) => what(0, one),
-            Elements::Other(other) => other.into_iter().enumerate().for_each(|(index, one)| what(index, one)),
+            Elements::One(one) => Ok(one),
+            other => Err(Self(other)),
         }
     }
 

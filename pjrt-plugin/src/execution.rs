@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::abi::words::{in_words, with_room};
 use crate::by_device::ByDevice;
 use crate::client::PjrtClient;
 use crate::device::DeviceId;
@@ -10,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::event::{Event, EventSource, after};
 use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
-use crate::launch::{Launch, Launched, finish, launch};
+use crate::launch::{Launch, Launched, fail, finish, launch};
 use crate::storage::{BufferState, Claim, Held};
 
 /// One launch of a program on all of its devices (`PJRT_LoadedExecutable_Execute`).
@@ -23,9 +24,26 @@ pub struct Execution<C: PjrtClient>(Launched<Job<C::Buffer>, C::Buffer>);
 /// What an execution does.
 pub(crate) struct Job<B> {
     inputs: Inputs<B>,
-    target: Target,
+    devices: ByDevice<DeviceId>,
+    launch_id: i32,
+    /// Nothing for most.
+    rare: Option<Box<Rare>>,
+}
+
+/// What few executions have. The others carry one word for it.
+pub(crate) struct Rare {
+    pub(crate) callbacks: HostCallbacks,
+    pub(crate) user_data: UserData,
     /// Of an execution that can be run, the inputs whose data is not there yet: none, except after [`Execution::when_allocated`].
     pending: Vec<Event>,
+}
+
+impl Rare {
+    pub(crate) const fn new(callbacks: HostCallbacks, user_data: UserData) -> Self {
+        Self { callbacks, user_data, pending: Vec::new() }
+    }
+
+    const NONE: &Self = &Self::new(HostCallbacks(None), UserData::none());
 }
 
 /// What an execution reads: the inputs of the first device, then those of the second, and so on.
@@ -37,9 +55,13 @@ pub(crate) enum Inputs<B> {
 }
 
 impl<B> Inputs<B> {
+    /// Where shares of buffers can be put whose storage and data are there; nothing if some input waits.
     #[inline]
-    pub(crate) fn with_capacity(capacity: usize) -> Self {
-        Self::Ready(Vec::with_capacity(capacity))
+    pub(crate) fn ready(&mut self) -> Option<&mut Vec<Input<B>>> {
+        match self {
+            Self::Ready(inputs) => Some(inputs),
+            Self::Held(_) => None,
+        }
     }
 
     /// Takes a share of a buffer; its own, if it is donated.
@@ -47,20 +69,8 @@ impl<B> Inputs<B> {
     /// # Errors
     ///
     /// If the buffer is deleted or donated.
-    #[inline]
-    pub(crate) fn push(&mut self, buffer: &BufferState<B>, donated: bool) -> Result<()> {
-        if !donated
-            && let Self::Ready(inputs) = self
-            && let Some(storage) = buffer.share_if_ready()
-        {
-            inputs.push(Input { storage, donated });
-            return Ok(());
-        }
-        self.push_other(buffer, donated)
-    }
-
     #[cold]
-    fn push_other(&mut self, buffer: &BufferState<B>, donated: bool) -> Result<()> {
+    pub(crate) fn push(&mut self, buffer: &BufferState<B>, donated: bool) -> Result<()> {
         if let Self::Ready(inputs) = self {
             if let Some(storage) = buffer.take_if_ready(donated)? {
                 inputs.push(Input { storage, donated });
@@ -120,12 +130,11 @@ impl<B> Inputs<B> {
     }
 }
 
-/// Where and how an execution runs.
-pub(crate) struct Target {
-    pub(crate) devices: ByDevice<DeviceId>,
-    pub(crate) launch_id: i32,
-    pub(crate) callbacks: HostCallbacks,
-    pub(crate) user_data: UserData,
+impl<B> Job<B> {
+    #[cold]
+    fn take_inputs(&mut self) -> ByDevice<Vec<Input<B>>> {
+        deal(self.inputs.take().into_inputs(), self.devices.len())
+    }
 }
 
 /// An [`Execution`] whose inputs have storage: it can be run.
@@ -138,6 +147,12 @@ pub struct Input<B> {
 }
 
 impl<B> Input<B> {
+    /// A share for reading.
+    #[inline]
+    pub(crate) fn shared(storage: Arc<B>) -> Self {
+        Self { storage, donated: false }
+    }
+
     /// The storage, for reading.
     #[must_use]
     pub fn get(&self) -> &B {
@@ -190,13 +205,28 @@ impl<C: PjrtClient> Execution<C> {
     #[inline(always)]
     pub(crate) fn new(
         num_inputs: usize,
-        target: Target,
+        num_devices: usize,
         num_outputs: usize,
     ) -> (Self, Launch<Job<C::Buffer>, C::Buffer>) {
-        let (num_devices, inputs) = (target.devices.len(), Inputs::with_capacity(num_inputs));
-        let (launched, launch) =
-            launch(|| Job { inputs, target, pending: Vec::new() }, num_devices, num_outputs);
+        // Empty at first, and filled where it is.
+        let job =
+            || Job { inputs: Inputs::Ready(Vec::new()), devices: ByDevice::none(), launch_id: 0, rare: None };
+        let (mut launched, launch) = launch(job, num_devices, num_outputs);
+        launched.job.inputs = Inputs::Ready(with_room(num_inputs));
         (Self(launched), launch)
+    }
+
+    /// Says where and how it runs, before an author gets it.
+    #[inline(always)]
+    pub(crate) fn run_on(&mut self, devices: ByDevice<DeviceId>, launch_id: i32, rare: Option<Box<Rare>>) {
+        let job = &mut self.0.job;
+        job.devices = devices;
+        job.launch_id = launch_id;
+        job.rare = rare;
+    }
+
+    fn rare(&self) -> &Rare {
+        self.0.job.rare.as_deref().unwrap_or(Rare::NONE)
     }
 
     /// Where its inputs are put before an author gets it.
@@ -208,26 +238,26 @@ impl<C: PjrtClient> Execution<C> {
     /// program was loaded for and this process has; one of them if the host launches them one by one.
     #[must_use]
     pub fn devices(&self) -> &[DeviceId] {
-        &self.0.job.target.devices
+        &self.0.job.devices
     }
 
     /// The host's number of this launch; launches of the same program on several devices or processes that belong together
     /// have the same.
     #[must_use]
     pub fn launch_id(&self) -> i32 {
-        self.0.job.target.launch_id
+        self.0.job.launch_id
     }
 
     /// The host's functions for the program's send and receive operations; empty for most programs.
     #[must_use]
     pub fn host_callbacks(&self) -> &HostCallbacks {
-        &self.0.job.target.callbacks
+        &self.rare().callbacks
     }
 
     /// What the host handed to the handlers of custom calls; nothing without the [`Ffi`](crate::ext::Ffi) extension.
     #[must_use]
     pub fn user_data(&self) -> &UserData {
-        &self.0.job.target.user_data
+        &self.rare().user_data
     }
 
     /// Runs a closure once the data of all inputs is there: now, or on the thread that makes the last of them ready.
@@ -278,15 +308,22 @@ impl<C: PjrtClient> Execution<C> {
 
     /// Puts an error into the outputs.
     pub fn fail(self, error: Error) {
-        finish(self.0, Err(error), Event::ready());
+        fail(self.0, error);
     }
 
     /// The error of the first input that has one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn input_error(&self) -> Option<Error> {
-        let Inputs::Held(inputs) = &self.0.job.inputs else { return None };
-        inputs.iter().find_map(|held| held.outcome()?.err())
+        match &self.0.job.inputs {
+            Inputs::Ready(_) => None,
+            Inputs::Held(inputs) => first_error(inputs),
+        }
     }
+}
+
+#[cold]
+fn first_error<B>(inputs: &[Held<B>]) -> Option<Error> {
+    inputs.iter().find_map(|held| held.outcome()?.err())
 }
 
 /// Deals elements out to devices, the same number to each.
@@ -302,9 +339,19 @@ fn deal<T>(elements: Vec<T>, num_devices: usize) -> ByDevice<Vec<T>> {
 
 impl<C: PjrtClient> ReadyExecution<C> {
     fn new(mut execution: Execution<C>) -> Self {
-        let pending = execution.0.job.inputs.held().iter().filter(|held| !held.ready.is_ready());
-        execution.0.job.pending = pending.map(|held| held.ready.clone()).collect();
+        let job = &mut execution.0.job;
+        let pending = job.inputs.held().iter().filter(|held| !held.ready.is_ready());
+        let pending: Vec<Event> = pending.map(|held| held.ready.clone()).collect();
+        if !pending.is_empty() {
+            let none = || Box::new(Rare::new(HostCallbacks::default(), UserData::default()));
+            job.rare.get_or_insert_with(none).pending = pending;
+        }
         Self(execution)
+    }
+
+    #[inline]
+    fn take_pending(&mut self) -> Vec<Event> {
+        self.0.0.job.rare.as_mut().map_or_else(Vec::new, |rare| std::mem::take(&mut rare.pending))
     }
 
     /// The devices; see [`Execution::devices`].
@@ -335,12 +382,12 @@ impl<C: PjrtClient> ReadyExecution<C> {
     /// after [`Execution::when_allocated`] only.
     #[must_use]
     pub fn ready_events(&self) -> ByDevice<Vec<Event>> {
-        let Job { inputs, target, .. } = &self.0.0.job;
+        let Job { inputs, devices, .. } = &self.0.0.job;
         let events = match inputs {
             Inputs::Ready(_) => vec![Event::ready(); inputs.len()],
             Inputs::Held(inputs) => inputs.iter().map(|held| held.ready.clone()).collect(),
         };
-        deal(events, target.devices.len())
+        deal(events, devices.len())
     }
 
     /// The inputs, by device and argument; a second call gives none.
@@ -348,7 +395,12 @@ impl<C: PjrtClient> ReadyExecution<C> {
     #[inline(always)]
     pub fn take_inputs(&mut self) -> ByDevice<Vec<Input<C::Buffer>>> {
         let job = &mut self.0.0.job;
-        deal(job.inputs.take().into_inputs(), job.target.devices.len())
+        if let Inputs::Ready(inputs) = &mut job.inputs
+            && job.devices.len() == 1
+        {
+            return ByDevice::one(in_words(std::mem::take(inputs)));
+        }
+        job.take_inputs()
     }
 
     /// The outputs, by device and output, with their data.
@@ -357,12 +409,9 @@ impl<C: PjrtClient> ReadyExecution<C> {
     #[inline(always)]
     pub fn complete(mut self, outputs: ByDevice<Vec<C::Buffer>>) {
         // The inputs of a device that orders its work itself can turn out to be in error only now.
-        let pending = std::mem::take(&mut self.0.0.job.pending);
-        if pending.is_empty() {
-            finish(self.0.0, Ok(outputs), Event::ready());
-        } else {
-            finish(self.0.0, Ok(outputs), Event::all(pending));
-        }
+        let ready =
+            if self.0.0.job.rare.is_none() { Event::ready() } else { Event::all(self.take_pending()) };
+        finish(self.0.0, outputs, ready);
     }
 
     /// The outputs, by device and output, whose data will be there when the completion is finished.
@@ -371,9 +420,9 @@ impl<C: PjrtClient> ReadyExecution<C> {
     /// device that works in order gets this program before those that read what it makes.
     pub fn allocated(mut self, outputs: ByDevice<Vec<C::Buffer>>, enqueue: impl FnOnce(Completion)) {
         let (source, ready) = Event::pending();
-        let inputs = std::mem::take(&mut self.0.0.job.pending);
+        let inputs = self.take_pending();
         enqueue(Completion { source, inputs });
-        finish(self.0.0, Ok(outputs), ready);
+        finish(self.0.0, outputs, ready);
     }
 
     /// Puts an error into the outputs.

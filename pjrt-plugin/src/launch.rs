@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use crate::abi::guard;
 use crate::abi::meeting::{Errand, Giver, Taker, meeting};
+use crate::abi::words::in_words;
 use crate::by_device::ByDevice;
 use crate::error::{Error, Result};
 use crate::event::{Event, EventSource};
@@ -109,21 +110,33 @@ impl<J, B> Launch<J, B> {
 
 /// The execution has finished: fills the buffers, or leaves what it gives to them.
 #[inline(always)]
-pub(crate) fn finish<J, B>(launched: Launched<J, B>, outputs: Result<Outputs<B>>, ready: Event) {
-    let wrong = outputs.as_ref().ok().and_then(|outputs| launched.check(outputs));
-    launched.give(Finished { outputs: wrong.map_or(outputs, Err), ready });
+pub(crate) fn finish<J, B>(launched: Launched<J, B>, outputs: Outputs<B>, ready: Event) {
+    match outputs.into_one() {
+        // As nearly always.
+        Ok(outputs) if launched.num_devices == 1 && outputs.len() == launched.num_outputs => {
+            launched.give(Finished { outputs: Ok(ByDevice::one(in_words(outputs))), ready });
+        }
+        Ok(outputs) => finish_any(launched, ByDevice::one(outputs), ready),
+        Err(outputs) => finish_any(launched, outputs, ready),
+    }
+}
+
+#[cold]
+fn finish_any<J, B>(launched: Launched<J, B>, outputs: Outputs<B>, ready: Event) {
+    let right = outputs.len() == launched.num_devices
+        && outputs.iter().all(|device| device.len() == launched.num_outputs);
+    let outputs = if right { Ok(outputs) } else { Err(launched.wrong_number(&outputs)) };
+    launched.give(Finished { outputs, ready });
+}
+
+/// The execution has failed: puts the error into the buffers.
+#[cold]
+pub(crate) fn fail<J, B>(launched: Launched<J, B>, error: Error) {
+    launched.give(Finished { outputs: Err(error), ready: Event::ready() });
 }
 
 impl<J, B> Running<J, B> {
     /// What is wrong with the number of outputs.
-    #[inline(always)]
-    fn check(&self, outputs: &Outputs<B>) -> Option<Error> {
-        let right = outputs.len() == self.num_devices
-            && outputs.iter().all(|device| device.len() == self.num_outputs);
-        if right { None } else { Some(self.wrong_number(outputs)) }
-    }
-
-    #[cold]
     fn wrong_number(&self, outputs: &Outputs<B>) -> Error {
         Error::internal(format!(
             "the program has {} outputs on each of {} devices, but the plugin gave {:?}",

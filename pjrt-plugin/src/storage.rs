@@ -1,6 +1,7 @@
 //! Claims on storage that exists or will exist, and the state of a buffer that is made of them.
 
-use crate::abi::brief_lock::BriefLock;
+use crate::abi::brief_lock::{Guarded, Taken};
+use crate::abi::device_locks::device_lock;
 use crate::error::{Error, Result};
 use crate::event::{Event, EventSource};
 use crate::promise::{Pending, Source};
@@ -66,7 +67,8 @@ impl<B> Slot<B> {
 ///     +----------------+-------------+---> in error      (each until: deleted | donated)
 /// ```
 pub(crate) struct BufferState<B> {
-    content: BriefLock<Content<B>>,
+    /// Behind the lock of the buffer's device.
+    content: Guarded<Content<B>>,
     /// Complete once the storage exists (or never will).
     allocated: Event,
     /// Complete once the data is there (or never will be).
@@ -111,7 +113,15 @@ pub(crate) struct Held<B> {
 impl<B> BufferState<B> {
     #[inline(always)]
     pub(crate) fn new(claim: Claim<B>, allocated: Event, ready: Event) -> Self {
-        Self { content: BriefLock::new(Content { claim: Ok(claim), pins: None }), allocated, ready }
+        let content = Content { claim: Ok(claim), pins: None };
+        Self { content: Guarded::new(device_lock(0), content), allocated, ready }
+    }
+
+    /// The state of a buffer on the device at that place among the client's.
+    #[inline(always)]
+    pub(crate) fn on_device(mut self, place: usize) -> Self {
+        self.content.move_to(device_lock(place));
+        self
     }
 
     /// A buffer whose storage and data arrive through the promise.
@@ -165,16 +175,18 @@ impl<B> BufferState<B> {
         self.content.with(|content| content.claim.as_ref().err().copied())
     }
 
-    /// A share for a reader, if storage and data are known to be there. Executions ask for those of all their arguments.
+    /// A share for a reader, if storage and data are known to be there. Executions ask for those of all their arguments, under the
+    /// lock of the device.
     #[inline]
-    pub(crate) fn share_if_ready(&self) -> Option<Arc<B>> {
+    pub(crate) fn share_if_ready(&self, taken: &mut Taken<'_>) -> Option<Arc<B>> {
         if !self.ready.is_ok() {
             return None;
         }
-        self.content.with(|content| match &content.claim {
+        let share = |content: &mut Content<B>| match &content.claim {
             Ok(Claim::Storage(storage)) => Some(Arc::clone(storage)),
             _ => None,
-        })
+        };
+        self.content.with_taken(taken, share)?
     }
 
     /// What an execution gets if storage and data are there: a share, or the buffer's own, which is donated from now on. Nothing

@@ -5,6 +5,9 @@
 
 #![allow(dead_code, unreachable_pub, reason = "the sources have more than the models use")]
 
+#[allow(unsafe_code, reason = "the source is of the part of the crate that is unsafe")]
+#[path = "../../src/abi/brief_lock.rs"]
+mod brief_lock;
 #[path = "../../src/by_device.rs"]
 mod by_device;
 #[path = "../../src/error.rs"]
@@ -16,6 +19,9 @@ mod launch;
 #[allow(unsafe_code, reason = "the source is of the part of the crate that is unsafe")]
 #[path = "../../src/abi/meeting.rs"]
 mod meeting;
+#[allow(unsafe_code, reason = "the source is of the part of the crate that is unsafe")]
+#[path = "../../src/abi/words.rs"]
+mod words;
 #[path = "../../src/promise.rs"]
 mod promise;
 #[path = "../../src/storage.rs"]
@@ -31,6 +37,11 @@ mod sync {
 
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap()
+    }
+
+    /// Lets the others go on. loom comes back when one of them has done something.
+    pub(crate) fn pause(_: &mut u32) {
+        loom::thread::yield_now();
     }
 
     pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
@@ -54,22 +65,19 @@ mod callbacks {
 
 /// In the place of `pjrt-plugin`'s module: `guard` knows the panic behind something that is lost.
 mod abi {
-    pub(crate) use crate::meeting;
+    pub(crate) use crate::{brief_lock, meeting, words};
 
-    /// A lock of loom, which cannot follow a thread that tries again and again.
-    pub(crate) mod brief_lock {
-        use crate::sync::{Mutex, lock};
+    /// In the place of `pjrt-plugin`'s module, whose locks are static: one that is made anew for each order.
+    pub(crate) mod device_locks {
+        use crate::brief_lock::Lock;
+        use crate::sync::AtomicBool;
 
-        pub(crate) struct BriefLock<T>(Mutex<T>);
+        loom::lazy_static! {
+            static ref LOCK: Lock = Lock(AtomicBool::new(false));
+        }
 
-        impl<T> BriefLock<T> {
-            pub(crate) fn new(value: T) -> Self {
-                Self(Mutex::new(value))
-            }
-
-            pub(crate) fn with<R>(&self, what: impl FnOnce(&mut T) -> R) -> R {
-                what(&mut lock(&self.0))
-            }
+        pub(crate) fn device_lock(_: usize) -> &'static Lock {
+            &LOCK
         }
     }
 

@@ -4,6 +4,8 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
+use crate::abi::device_locks::device_lock;
+use crate::brief_lock::Guarded;
 use crate::by_device::ByDevice;
 use crate::error::{Error, ErrorCode};
 use crate::event::Event;
@@ -19,8 +21,11 @@ pub(crate) const ALL: &[Model] = &[
     ("a source that is dropped fails its event", dropped_source_fails),
     ("an event of several waits for the last of them", all_waits_for_the_last),
     ("a promise reaches its receiver, whichever comes first", promise_reaches_receiver),
+    ("a value behind a lock has one thread at a time, whichever way it takes the lock", one_thread_has_the_lock),
+    ("values behind one lock are seen together", values_change_together),
     ("of two donations of a buffer one wins", one_donation_wins),
     ("a donation gives the storage away only if nobody reads it", donation_respects_readers),
+    ("an execution's share keeps the storage, or the donation came first", donation_respects_executions),
     ("storage goes when the last share does, and only then", storage_goes_with_the_last_share),
     ("storage that is pinned survives the buffer's deletion", pinned_storage_survives),
     ("storage that arrives reaches whoever waits for it", storage_reaches_waiters),
@@ -103,6 +108,41 @@ fn promise_reaches_receiver() {
     fulfilling.join().unwrap();
 }
 
+fn one_thread_has_the_lock() {
+    let lock = device_lock(0);
+    let value = Arc::new(Guarded::new(lock, 0));
+    let other = {
+        let value = Arc::clone(&value);
+        thread::spawn(move || {
+            value.with(|value| *value += 1);
+            value.with(|value| *value += 1);
+        })
+    };
+    // loom fails where two threads reach the value at the same time, or one does not see what the other wrote.
+    value.with_taken(&mut lock.take(), |value| *value += 1).unwrap();
+    value.with(|value| *value += 1);
+    other.join().unwrap();
+    assert_eq!(value.with(|value| *value), 4);
+}
+
+fn values_change_together() {
+    let lock = device_lock(0);
+    let values = Arc::new([Guarded::new(lock, 0), Guarded::new(lock, 0)]);
+    let change = |values: &[Guarded<i32>; 2]| {
+        let mut taken = lock.take();
+        let first = values[0].with_taken(&mut taken, |value| std::mem::replace(value, *value + 1));
+        let second = values[1].with_taken(&mut taken, |value| std::mem::replace(value, *value + 1));
+        assert_eq!(first.unwrap(), second.unwrap());
+    };
+    let other = {
+        let values = Arc::clone(&values);
+        thread::spawn(move || change(&values))
+    };
+    change(&values);
+    other.join().unwrap();
+    assert_eq!(values[1].with(|value| *value), 2);
+}
+
 fn one_donation_wins() {
     let (storage, dropped) = storage();
     let buffer = Arc::new(BufferState::allocated(Arc::new(storage), Event::ready()));
@@ -143,6 +183,29 @@ fn donation_respects_readers() {
             drop(storage);
         }
     }
+    reading.join().unwrap();
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}
+
+fn donation_respects_executions() {
+    let (storage, dropped) = storage();
+    let buffer = Arc::new(BufferState::allocated(Arc::new(storage), Event::ready()));
+    let reading = {
+        let (buffer, dropped) = (Arc::clone(&buffer), Arc::clone(&dropped));
+        thread::spawn(move || {
+            let shared = buffer.share_if_ready(&mut device_lock(0).take());
+            let Some(storage) = shared else {
+                assert!(buffer.is_deleted());
+                return;
+            };
+            assert_eq!(dropped.load(Ordering::SeqCst), 0, "the storage went away under an execution");
+            drop(storage);
+        })
+    };
+    let own = buffer.take_if_ready(true).unwrap().unwrap();
+    // Those that share it now came before: there can be fewer from here on, but not more.
+    let alone = Arc::strong_count(&own) == 1;
+    assert!(Arc::try_unwrap(own).is_ok() || !alone);
     reading.join().unwrap();
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
 }
@@ -223,7 +286,7 @@ fn end(outcome: Outcome<Storage>) -> Result<(), ErrorCode> {
 fn outputs_reach_buffers() {
     let (storage, dropped) = storage();
     let (running, launch) = launch(|| (), 1, 1);
-    let finishing = thread::spawn(move || finish(running, Ok(ByDevice::one(vec![storage])), Event::ready()));
+    let finishing = thread::spawn(move || finish(running, ByDevice::one(vec![storage]), Event::ready()));
     assert_eq!(end(attach(launch)), Ok(()));
     finishing.join().unwrap();
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
@@ -232,7 +295,7 @@ fn outputs_reach_buffers() {
 fn launch_is_given_up() {
     let (storage, dropped) = storage();
     let (running, launch) = launch(|| (), 1, 1);
-    let finishing = thread::spawn(move || finish(running, Ok(ByDevice::one(vec![storage])), Event::ready()));
+    let finishing = thread::spawn(move || finish(running, ByDevice::one(vec![storage]), Event::ready()));
     drop(launch);
     finishing.join().unwrap();
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
@@ -241,7 +304,7 @@ fn launch_is_given_up() {
 fn poison_or_outputs() {
     let (storage, dropped) = storage();
     let (running, launch) = launch(|| (), 1, 1);
-    let finishing = thread::spawn(move || finish(running, Ok(ByDevice::one(vec![storage])), Event::ready()));
+    let finishing = thread::spawn(move || finish(running, ByDevice::one(vec![storage]), Event::ready()));
     let outcome = attach(launch);
     let poisoning = match &outcome {
         Outcome::Finished(_) => None,

@@ -80,13 +80,13 @@ impl<C: PjrtClient> BufferHandle<C> {
     ) -> Self {
         client.holders.buffer_made(place.memory, shape.host_size());
         let spec = Spec { client, device: place.device, memory: place.memory, shape };
-        Self { spec: SpecOf::Own(spec), state }
+        Self { spec: SpecOf::Own(spec), state: state.on_device(place.device) }
     }
 
     /// A buffer of an output.
     #[inline(always)]
-    pub(crate) fn of_output(spec: Arc<Spec<C>>, state: BufferState<C::Buffer>) -> Self {
-        Self { spec: SpecOf::Output(spec), state }
+    pub(crate) fn of_output(spec: Arc<Spec<C>>, place: usize, state: BufferState<C::Buffer>) -> Self {
+        Self { spec: SpecOf::Output(spec), state: state.on_device(place) }
     }
 
     fn is_host_accessible(&self) -> bool {

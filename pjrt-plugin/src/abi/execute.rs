@@ -1,25 +1,29 @@
 //! Running programs: slots 55, 98 and 99.
 
 use std::collections::VecDeque;
+use std::mem::{self, MaybeUninit};
 use std::sync::{Arc, Mutex, Weak};
+use std::vec;
 
 use pjrt_sys::{PJRT_Buffer, PJRT_ExecuteContext, PJRT_ExecuteOptions};
 
 use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, shims, slice};
 use crate::abi::buffer::{BufferHandle, Spec};
+use crate::abi::device_locks::device_lock;
 use crate::abi::event::event_to_raw;
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_callback::{Lease, read_callbacks};
 use crate::abi::loaded::LoadedHandle;
+use crate::abi::words::in_words;
 use crate::by_device::ByDevice;
 use crate::client::PjrtClient;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::execution::{Execution, Inputs, Job, Target};
+use crate::execution::{Execution, Input, Inputs, Job, Rare};
 use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
-use crate::launch::{Finished, Launch, Outcome, Unfilled};
+use crate::launch::{Finished, Launch, Outcome, Outputs, Unfilled};
 use crate::shape::Shape;
 use crate::storage::{BufferState, Claim, Held};
 use crate::sync::lock;
@@ -29,8 +33,7 @@ use crate::sync::lock;
 struct Options<'a> {
     launch_id: i32,
     non_donatable: &'a [i64],
-    callbacks: HostCallbacks,
-    user_data: UserData,
+    rare: Option<Box<Rare>>,
 }
 
 /// # Safety
@@ -55,17 +58,18 @@ unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions, num_devices: usize
         // SAFETY: the field is a live context, from slot 98.
         lock(&unsafe { borrow::<ExecuteContext>(context, "context") }?.0).clone()
     };
+    let callbacks = if sends.1 == 0 && recvs.1 == 0 {
+        HostCallbacks::default()
+    } else {
+        // SAFETY: the lists and numbers describe the callbacks of the host, by device.
+        unsafe { read_callbacks(sends, recvs, num_devices) }?
+    };
+    let any = !callbacks.is_empty() || !user_data.is_empty();
     Ok(Options {
-        user_data,
+        rare: any.then(|| Box::new(Rare::new(callbacks, user_data))),
         launch_id: input!(options.launch_id),
         // SAFETY: pointer and length describe an array of the host.
         non_donatable: unsafe { borrowed_slice(pointer, len, "non_donatable_input_indices") }?,
-        callbacks: if sends.1 == 0 && recvs.1 == 0 {
-            HostCallbacks::default()
-        } else {
-            // SAFETY: the lists and numbers describe the callbacks of the host, by device.
-            unsafe { read_callbacks(sends, recvs, num_devices) }?
-        },
     })
 }
 
@@ -122,12 +126,6 @@ impl<B> Unfinished<B> {
     }
 }
 
-/// The devices of a launch: places among the client's, and ids.
-struct Targets<'a> {
-    places: &'a [usize],
-    ids: ByDevice<DeviceId>,
-}
-
 shims! {
     /// Slot 98.
     execute_context_create(PJRT_ExecuteContext_Create_Args) |args, C| {
@@ -149,17 +147,18 @@ shims! {
         let num_devices = input!(args.num_devices);
         let named = input!(args.execute_device);
         let place;
-        let targets = if named.is_null() {
-            Targets { places: &loaded.devices, ids: loaded.device_ids.clone() }
+        // Places among the client's devices, and the id of the one that is named.
+        let (places, id): (&[usize], _) = if named.is_null() {
+            (&loaded.devices, None)
         } else {
             place = [loaded.client.index_of_device(named)?];
-            named_target(loaded, &place)?
+            (&place, Some(named_device(loaded, place[0])?))
         };
-        if targets.places.len() != num_devices {
+        if places.len() != num_devices {
             return Err(Error::invalid_argument(format!(
                 "Attempted to execute with {num_devices} argument lists when local device count is {} (total replica \
                  count: {}, partition count: {})",
-                targets.places.len(),
+                places.len(),
                 loaded.assignment.replicas(),
                 loaded.assignment.partitions()
             )));
@@ -184,17 +183,16 @@ shims! {
         if output_lists.iter().any(|list| list.is_null()) {
             return Err(null("an output list"));
         }
-        let lease = Lease::new(options.callbacks.clone());
-        let target = Target {
-            devices: targets.ids,
-            launch_id: options.launch_id,
-            callbacks: options.callbacks,
-            user_data: options.user_data,
-        };
+        let lease = options.rare.as_ref().and_then(|rare| Lease::new(&rare.callbacks));
         let num_inputs = num_devices.saturating_mul(num_args);
-        let (mut execution, launch) = Execution::<C>::new(num_inputs, target, num_outputs);
+        let (mut execution, launch) = Execution::<C>::new(num_inputs, num_devices, num_outputs);
+        let devices = match (id, &*loaded.device_ids) {
+            (Some(id), _) | (None, &[id]) => ByDevice::one(id),
+            _ => loaded.device_ids.clone(),
+        };
+        execution.run_on(devices, options.launch_id, options.rare);
         let inputs = execution.inputs();
-        for (device, place) in targets.places.iter().enumerate() {
+        for (device, place) in places.iter().enumerate() {
             let list: &[*mut PJRT_Buffer] = match lists.get(device) {
                 None => &[],
                 // SAFETY: each list of the host has `num_args` buffers.
@@ -217,12 +215,15 @@ shims! {
             Some(error) => execution.fail(error),
             None => loaded.client.explain(loaded.client.client.execute(&author, execution))?,
         }
-        let writer = Writer { loaded, places: targets.places, lists: output_lists };
+        let writer = Writer { loaded, places, lists: output_lists };
         let ready = match launch.finished() {
             Ok(finished) => writer.write(finished),
             Err(launch) => writer.write_later(launch, options.launch_id),
         };
-        let over = lease.end_with(ready);
+        let over = match lease {
+            None => ready,
+            Some(lease) => lease.end_with(ready),
+        };
         let events = input!(args.device_complete_events);
         if !events.is_null() {
             for device in 0..num_devices {
@@ -234,43 +235,55 @@ shims! {
     }
 }
 
-/// A launch on one device: any one if the executable is portable, otherwise one of its own.
-fn named_target<'a, C: PjrtClient>(loaded: &LoadedHandle<C>, place: &'a [usize; 1]) -> Result<Targets<'a>> {
-    let device = &loaded.client.devices[place[0]];
-    if !device.addressable || !(loaded.portable || loaded.devices.contains(&place[0])) {
+/// The id of the device of a launch on one: any one if the executable is portable, otherwise one of its own.
+fn named_device<C: PjrtClient>(loaded: &LoadedHandle<C>, place: usize) -> Result<DeviceId> {
+    let device = &loaded.client.devices[place];
+    if !device.addressable || !(loaded.portable || loaded.devices.contains(&place)) {
         return Err(Error::invalid_argument(format!(
             "the executable cannot run on device {}, which is not one of {:?}",
             device.id(),
             loaded.device_ids
         )));
     }
-    Ok(Targets { places: place, ids: ByDevice::one(device.id()) })
+    Ok(device.id())
 }
 
-/// Checks one argument against its parameter and the device.
+/// Whether an argument is one for its parameter, on the device.
 #[inline]
+fn fits<C: PjrtClient>(
+    loaded: &LoadedHandle<C>,
+    place: usize,
+    parameter: &Shape,
+    buffer: &BufferHandle<C>,
+) -> bool {
+    let spec: &Spec<C> = buffer;
+    spec.shape == *parameter && Arc::ptr_eq(&spec.client, &loaded.client) && spec.device == place
+}
+
+/// An error if an argument does not fit.
+#[cold]
 fn check<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
     place: usize,
-    (index, parameter): (usize, &Shape),
+    index: usize,
     buffer: &BufferHandle<C>,
 ) -> Result<()> {
+    let parameter = &loaded.executable.parameters.shapes[index];
+    if fits(loaded, place, parameter, buffer) {
+        return Ok(());
+    }
     if buffer.shape != *parameter {
         return Err(wrong_shape(index, parameter, &buffer.shape));
     }
-    if !Arc::ptr_eq(&buffer.client, &loaded.client) {
-        return Err(Error::invalid_argument(format!(
-            "Buffer passed to Execute() as argument {index} belongs to another client"
-        )));
-    }
-    if buffer.device != place {
-        return Err(Error::invalid_argument(format!(
+    Err(Error::invalid_argument(if Arc::ptr_eq(&buffer.client, &loaded.client) {
+        format!(
             "Buffer passed to Execute() as argument {index} is on device {}, but the executable runs on device {}",
             buffer.client.devices[buffer.device].id(),
             buffer.client.devices[place].id()
-        )));
-    }
-    Ok(())
+        )
+    } else {
+        format!("Buffer passed to Execute() as argument {index} belongs to another client")
+    }))
 }
 
 fn wrong_shape(index: usize, parameter: &Shape, argument: &Shape) -> Error {
@@ -307,14 +320,66 @@ unsafe fn hold<C: PjrtClient>(
     if any_donated {
         refuse_double_use(list, donated)?;
     }
-    for ((index, parameter), pointer) in loaded.executable.parameters.shapes.iter().enumerate().zip(list) {
+    let mut index = 0;
+    while index < list.len() {
+        if !loaded.executable.donated[index]
+            && let Some(ready) = inputs.ready()
+        {
+            // SAFETY: this function's contract.
+            let shared = unsafe { share_first(loaded, place, index, list, ready) };
+            if shared > 0 {
+                index += shared;
+                continue;
+            }
+        }
         // SAFETY: this function's contract.
-        let buffer = unsafe { borrow::<BufferHandle<C>>(*pointer, "an argument") }?;
-        check(loaded, place, (index, parameter), buffer)?;
+        let buffer = unsafe { borrow::<BufferHandle<C>>(list[index], "an argument") }?;
+        check(loaded, place, index, buffer)?;
         let pushed = inputs.push(&buffer.state, donated(index));
         pushed.map_err(|error| error.context(format!("argument {index} of the execution")))?;
+        index += 1;
     }
     Ok(())
+}
+
+/// For how many arguments the lock of the device is held, so that no other thread waits for microseconds.
+const MOST_AT_ONCE: usize = 64;
+
+/// Takes shares of arguments from `start` on, up to one that is not simply there and fits: that is not ready, donated, or wrong.
+/// Says how many.
+///
+/// # Safety
+///
+/// As for [`hold`].
+#[inline(never)]
+unsafe fn share_first<C: PjrtClient>(
+    loaded: &LoadedHandle<C>,
+    place: usize,
+    start: usize,
+    list: &[*mut PJRT_Buffer],
+    inputs: &mut Vec<Input<C::Buffer>>,
+) -> usize {
+    let end = list.len().min(start + MOST_AT_ONCE);
+    let list = &list[start..end];
+    let parameters = &loaded.executable.parameters.shapes[start..end];
+    let donated = &loaded.executable.donated[start..end];
+    let places = &mut inputs.spare_capacity_mut()[..list.len()];
+    // In debug builds, `borrow` takes the registry's lock under this one, which is never the other way round.
+    let mut taken = device_lock(place).take();
+    let mut shared = 0;
+    while shared < list.len() {
+        // SAFETY: this function's contract.
+        let Ok(buffer) = (unsafe { borrow::<BufferHandle<C>>(list[shared], "an argument") }) else { break };
+        if donated[shared] || !fits(loaded, place, &parameters[shared], buffer) {
+            break;
+        }
+        let Some(storage) = buffer.state.share_if_ready(&mut taken) else { break };
+        places[shared].write(Input::shared(storage));
+        shared += 1;
+    }
+    // SAFETY: there was room for so many inputs behind the others, and they have been written.
+    unsafe { inputs.set_len(inputs.len() + shared) };
+    shared
 }
 
 /// A buffer that is donated cannot be an argument twice.
@@ -365,17 +430,29 @@ impl<C: PjrtClient> Writer<'_, C> {
             Ok(outputs) => outputs,
             Err(error) => return self.fail(error),
         };
-        outputs.for_each(|device, outputs| {
-            let (Some(place), Some(list)) = (self.places.get(device), self.lists.get(device)) else { return };
-            let mut specs = self.loaded.outputs_on(*place).iter();
-            for (index, output) in outputs.into_iter().enumerate() {
-                let Some(spec) = specs.next() else { return };
-                let storage = Arc::new(output);
-                // SAFETY: the list is the host's for this device, and the index that of an output.
-                unsafe { put(*list, index, spec, || BufferState::allocated(storage, ready.clone())) };
-            }
-        });
+        match outputs.into_one() {
+            Ok(outputs) => self.write_device(0, in_words(outputs), &ready),
+            Err(outputs) => self.write_devices(outputs, &ready),
+        }
         ready
+    }
+
+    #[cold]
+    fn write_devices(&self, outputs: Outputs<C::Buffer>, ready: &Event) {
+        for (device, outputs) in outputs.into_iter().enumerate() {
+            self.write_device(device, outputs, ready);
+        }
+    }
+
+    #[inline(always)]
+    fn write_device(&self, device: usize, outputs: Vec<C::Buffer>, ready: &Event) {
+        let (Some(place), Some(list)) = (self.places.get(device), self.lists.get(device)) else { return };
+        let mut outputs = outputs.into_iter();
+        for (index, spec) in self.loaded.outputs_on(*place).iter().enumerate() {
+            let Some(storage) = next_shared(&mut outputs) else { return };
+            // SAFETY: the list is the host's for this device, and the index that of an output.
+            unsafe { put(*list, index, *place, spec, || BufferState::allocated(storage, ready.clone())) };
+        }
     }
 
     #[cold]
@@ -412,9 +489,23 @@ impl<C: PjrtClient> Writer<'_, C> {
         for (place, list) in self.places.iter().zip(self.lists) {
             for (index, spec) in self.loaded.outputs_on(*place).iter().enumerate() {
                 // SAFETY: the list is the host's for this device, and the index that of an output.
-                unsafe { put(*list, index, spec, &mut state) };
+                unsafe { put(*list, index, *place, spec, &mut state) };
             }
         }
+    }
+}
+
+/// The next value, to be shared, which is moved once: from its place in the vector to that where it will be.
+#[inline(always)]
+fn next_shared<T>(values: &mut vec::IntoIter<T>) -> Option<Arc<T>> {
+    let value: *const T = values.as_slice().first()?;
+    let place = Arc::into_raw(Arc::new(MaybeUninit::<T>::uninit())).cast::<T>().cast_mut();
+    // SAFETY: the place is new, has room for a value, and nobody else knows it. The value is the iterator's next one, which is taken
+    // from it without a drop, so there is one owner of it again.
+    unsafe {
+        place.copy_from_nonoverlapping(value, 1);
+        mem::forget(values.next());
+        Some(Arc::from_raw(place))
     }
 }
 
@@ -427,10 +518,11 @@ impl<C: PjrtClient> Writer<'_, C> {
 unsafe fn put<C: PjrtClient>(
     list: *mut *mut PJRT_Buffer,
     index: usize,
+    place: usize,
     spec: &Arc<Spec<C>>,
     state: impl FnOnce() -> BufferState<C::Buffer>,
 ) {
-    let buffer = handle::make_raw(|| BufferHandle::of_output(Arc::clone(spec), state()));
+    let buffer = handle::make_raw(|| BufferHandle::of_output(Arc::clone(spec), place, state()));
     // SAFETY: this function's contract.
     unsafe { list.add(index).write(buffer) };
 }

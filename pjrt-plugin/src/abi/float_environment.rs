@@ -4,6 +4,7 @@
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod register {
     use std::arch::asm;
+    use std::mem::MaybeUninit;
 
     pub(super) type Settings = u32;
 
@@ -13,9 +14,12 @@ mod register {
     const FLAGS: Settings = 0x3f;
 
     pub(super) fn read() -> Settings {
-        let mut value: Settings = 0;
+        let mut value = MaybeUninit::<Settings>::uninit();
         // SAFETY: stores MXCSR to `value`, which is writable for its four bytes, and changes nothing else.
-        unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut value, options(nostack, preserves_flags)) };
+        let value = unsafe {
+            asm!("stmxcsr [{}]", in(reg) value.as_mut_ptr(), options(nostack, preserves_flags));
+            value.assume_init()
+        };
         value & !FLAGS
     }
 

@@ -9,7 +9,7 @@ use crate::abi::client_state::ClientState;
 use crate::abi::executable::ExecutableState;
 use crate::abi::loaded::OutputSpecs;
 use crate::client::PjrtClient;
-use crate::error::{ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::sync::lock;
 
 /// How many programs are named, those that hold the most first.
@@ -109,14 +109,18 @@ impl<C: PjrtClient> Holders<C> {
 
 impl<C: PjrtClient> ClientState<C> {
     /// Adds to an error that something has run out who holds what, unless the author has said what to do.
+    #[inline]
     pub(crate) fn explain<T>(&self, result: Result<T>) -> Result<T> {
-        result.map_err(|error| {
-            if error.code() == ErrorCode::ResourceExhausted && error.hint().is_none() {
-                error.with_hint(self.holders.describe(self))
-            } else {
-                error
-            }
-        })
+        result.map_err(|error| self.explained(error))
+    }
+
+    #[cold]
+    fn explained(&self, error: Error) -> Error {
+        if error.code() == ErrorCode::ResourceExhausted && error.hint().is_none() {
+            error.with_hint(self.holders.describe(self))
+        } else {
+            error
+        }
     }
 }
 

@@ -226,13 +226,14 @@ unsafe fn per_device<'a, T>(
 pub(crate) struct Lease(HostCallbacks);
 
 impl Lease {
-    #[inline]
-    pub(crate) fn new(callbacks: HostCallbacks) -> Self {
-        Self(callbacks)
+    /// Nothing if the host gave no functions.
+    #[cold]
+    pub(crate) fn new(callbacks: &HostCallbacks) -> Option<Self> {
+        (!callbacks.is_empty()).then(|| Self(callbacks.clone()))
     }
 
     /// What to tell the host is the end, given when the outputs are ready.
-    #[inline]
+    #[cold]
     pub(crate) fn end_with(mut self, ready: Event) -> Event {
         match self.0.0.take() {
             None => ready,
@@ -242,7 +243,7 @@ impl Lease {
 }
 
 impl Drop for Lease {
-    #[inline]
+    #[cold]
     fn drop(&mut self) {
         if let Some(callbacks) = &self.0.0 {
             // The host takes its callbacks back when the call fails, so those that the author has begun must end first.

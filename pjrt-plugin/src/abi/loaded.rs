@@ -7,9 +7,10 @@ use pjrt_sys::{PJRT_Device, PJRT_LoadedExecutable, PJRT_LogicalDeviceIds, PJRT_P
 use prost::Message;
 
 use crate::abi::args::{View, bytes, fields_of, handle, input, null, output, output_slice, shims, text};
-use crate::abi::brief_lock::BriefLock;
+use crate::abi::brief_lock::Guarded;
 use crate::abi::buffer::Spec;
 use crate::abi::client_state::ClientState;
+use crate::abi::device_locks::device_lock;
 use crate::abi::executable::ExecutableState;
 use crate::abi::handle::{self, Handle};
 use crate::abi::pinned::{delete_serialized, serialized};
@@ -33,7 +34,7 @@ pub(crate) struct LoadedHandle<C: PjrtClient> {
     pub(crate) client: Arc<ClientState<C>>,
     pub(crate) executable: Arc<ExecutableState<C>>,
     /// Nothing once it is deleted.
-    loaded: BriefLock<Option<Arc<C::Loaded>>>,
+    loaded: Guarded<Option<Arc<C::Loaded>>>,
     pub(crate) assignment: DeviceAssignment,
     /// Whether the device is chosen at each execution.
     pub(crate) portable: bool,
@@ -66,7 +67,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
     }
 
     /// What the buffers of its outputs are on a device.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn outputs_on(&self, device: usize) -> &[Arc<Spec<C>>] {
         self.outputs[device].get_or_init(|| self.new_outputs(device))
     }
@@ -126,7 +127,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
         };
         Ok(Self {
             client: client.share()?,
-            loaded: BriefLock::new(Some(Arc::new(loaded))),
+            loaded: Guarded::new(device_lock(devices[0]), Some(Arc::new(loaded))),
             portable: options.compile_portable_executable,
             device_ids: devices.iter().map(|index| client.devices[*index].id()).collect(),
             device_pointers: devices.iter().map(|index| client.device_pointer(*index)).collect(),

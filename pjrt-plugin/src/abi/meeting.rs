@@ -49,18 +49,16 @@ unsafe impl<E: Errand<Value: Send, Left: Send>> Sync for Taker<E> {}
 /// The two ends of a meeting.
 #[inline(always)]
 pub(crate) fn meeting<E: Errand>(errand: impl FnOnce() -> E) -> (Giver<E>, Taker<E>) {
-    // The errand is made where it will be.
-    let place = Box::new_uninit();
-    let place = Box::write(
-        place,
-        Place {
-            one_came: AtomicBool::new(false),
-            given: UnsafeCell::new(None),
-            left: UnsafeCell::new(None),
-            errand: ManuallyDrop::new(errand()),
-        },
-    );
-    let place = NonNull::from(Box::leak(place));
+    let errand = || ManuallyDrop::new(errand());
+    let place = NonNull::from(Box::leak(Box::<Place<E>>::new_uninit())).cast::<Place<E>>();
+    let at = place.as_ptr();
+    // SAFETY: the place is new and nobody else's. Each part is made where it will be.
+    unsafe {
+        (&raw mut (*at).one_came).write(AtomicBool::new(false));
+        (&raw mut (*at).given).write(UnsafeCell::new(None));
+        (&raw mut (*at).left).write(UnsafeCell::new(None));
+        (&raw mut (*at).errand).write(errand());
+    }
     (Giver(place), Taker(place))
 }
 

@@ -3,7 +3,8 @@
 //! One file per kind of object, with a generic `extern "C"` function per slot of the table; `table` puts them together.
 //! Around them: `guard` stops panics, `args` reads and writes structs of the host's version, `handle` follows the host's
 //! pointers, `host_callback` calls the host's functions, `pinned` keeps strings and arrays where the host can read them,
-//! `meeting` hands a value from one thread to another, `brief_lock` is a lock for a few instructions,
+//! `meeting` hands a value from one thread to another, `brief_lock` has locks for a few instructions, `device_locks` those that
+//! buffers are behind, `words` moves vectors,
 //! `observe` writes traces and lists of leaks, `holders` says who holds memory, `exit` tells clients of the process's end.
 
 #![allow(unsafe_code, reason = "the C interface is spoken here")]
@@ -19,6 +20,7 @@ pub(crate) mod client_state;
 pub(crate) mod decode;
 pub(crate) mod deferred;
 pub(crate) mod device;
+pub(crate) mod device_locks;
 pub(crate) mod download;
 pub(crate) mod error;
 pub(crate) mod event;
@@ -43,3 +45,4 @@ pub(crate) mod table;
 pub(crate) mod topology;
 pub(crate) mod transfer;
 pub(crate) mod upload;
+pub(crate) mod words;

@@ -54,6 +54,10 @@ fn link<C: Ffi>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
 pub struct UserData(Option<Arc<Vec<(i64, HostPointer)>>>);
 
 impl UserData {
+    pub(crate) const fn none() -> Self {
+        Self(None)
+    }
+
     /// Whether there is nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
