@@ -94,14 +94,11 @@ impl<T> Guarded<T> {
 mod tests {
     use super::*;
 
-    fn lock() -> &'static Lock {
-        Box::leak(Box::new(Lock(AtomicBool::new(false))))
-    }
-
     #[test]
     fn one_thread_at_a_time_has_the_value() {
         const TIMES: u64 = if cfg!(miri) { 100 } else { 100_000 };
-        let value = Guarded::new(lock(), (0_u64, 0_u64));
+        static LOCK: Lock = Lock(AtomicBool::new(false));
+        let value = Guarded::new(&LOCK, (0_u64, 0_u64));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -120,7 +117,8 @@ mod tests {
 
     #[test]
     fn a_lock_leads_to_the_values_behind_it_only() {
-        let (first, second) = (lock(), lock());
+        static LOCKS: [Lock; 2] = [const { Lock(AtomicBool::new(false)) }; 2];
+        let [first, second] = &LOCKS;
         let mut value = Guarded::new(first, 1);
         assert_eq!(value.with_taken(&mut first.take(), |value| *value), Some(1));
         assert_eq!(value.with_taken(&mut second.take(), |value| *value), None);
