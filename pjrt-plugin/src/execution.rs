@@ -14,6 +14,9 @@ use crate::host_callback::HostCallbacks;
 use crate::launch::{Launch, Launched, fail, finish, launch};
 use crate::storage::{BufferState, Claim, Held};
 
+/// What an error of an execution is of, whichever function the host learns of it by.
+const EXECUTE: &str = "PJRT_LoadedExecutable_Execute";
+
 /// One launch of a program on all of its devices (`PJRT_LoadedExecutable_Execute`).
 ///
 /// It owns the promise of the outputs: completing it makes them ready, failing it puts the error into them, dropping it
@@ -308,7 +311,7 @@ impl<C: PjrtClient> Execution<C> {
 
     /// Puts an error into the outputs.
     pub fn fail(self, error: Error) {
-        fail(self.0, error);
+        fail(self.0, error.in_function(EXECUTE));
     }
 
     /// The error of the first input that has one.
@@ -440,7 +443,7 @@ impl Completion {
 
     /// The data of the outputs will never be there.
     pub fn fail(self, error: Error) {
-        self.source.complete(Err(error));
+        self.source.complete(Err(error.in_function(EXECUTE)));
     }
 }
 

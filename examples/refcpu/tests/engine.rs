@@ -252,6 +252,152 @@ fn assert_close(got: &[f32], expected: &[f32]) {
     assert!(got.len() == expected.len() && near, "{got:?}, not {expected:?}");
 }
 
+/// The larger of two scalars by a branch, as `jax.lax.cond` writes it.
+const LARGER: &str = r#"({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %p = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %r = "stablehlo.if"(%p) ({ stablehlo.return %a : tensor<f32> }, { stablehlo.return %b : tensor<f32> })
+        : (tensor<i1>) -> tensor<f32>
+      stablehlo.return %r : tensor<f32>
+    })"#;
+
+#[test]
+fn regions_may_branch() {
+    let rt = runtime();
+    let reduce = format!(
+        r#"func.func @main(%x: tensor<6xf32>) -> (tensor<f32>, tensor<5xf32>, tensor<6xf32>) {{
+          %init = stablehlo.constant dense<0xFF800000> : tensor<f32>
+          %0 = "stablehlo.reduce"(%x, %init) <{{dimensions = array<i64: 0>}}> {LARGER}
+            : (tensor<6xf32>, tensor<f32>) -> tensor<f32>
+          %1 = "stablehlo.reduce_window"(%x, %init) <{{window_dimensions = array<i64: 2>}}> {LARGER}
+            : (tensor<6xf32>, tensor<f32>) -> tensor<5xf32>
+          %at = stablehlo.constant dense<[[1], [1], [4]]> : tensor<3x1xi64>
+          %updates = stablehlo.constant dense<[9.0, 8.0, -9.0]> : tensor<3xf32>
+          %2 = "stablehlo.scatter"(%x, %at, %updates) <{{scatter_dimension_numbers = #stablehlo.scatter<
+              inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}> {LARGER}
+            : (tensor<6xf32>, tensor<3x1xi64>, tensor<3xf32>) -> tensor<6xf32>
+          return %0, %1, %2 : tensor<f32>, tensor<5xf32>, tensor<6xf32>
+        }}"#
+    );
+    let got = run_one(&reduce, &rt, vec![f32s(&rt, &[6], &[0.0, 1.0, 5.0, 3.0, 4.0, 2.0])]);
+    assert_eq!(to_f32s(&got[0]), [5.0]);
+    assert_eq!(to_f32s(&got[1]), [1.0, 5.0, 5.0, 4.0, 4.0]);
+    assert_eq!(to_f32s(&got[2]), [0.0, 9.0, 5.0, 3.0, 4.0, 2.0]);
+}
+
+#[test]
+fn the_case_of_a_region_is_the_last_where_no_other_is_meant() {
+    let rt = runtime();
+    let text = r#"func.func @main(%x: tensor<5xi32>) -> tensor<5xi32> {
+      %init = stablehlo.constant dense<5> : tensor<i32>
+      %0 = "stablehlo.reduce_window"(%x, %init) <{window_dimensions = array<i64: 1>}> ({
+        ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+          %r = "stablehlo.case"(%b) ({
+            stablehlo.return %a : tensor<i32>
+          }, {
+            %s = stablehlo.add %a, %a : tensor<i32>
+            stablehlo.return %s : tensor<i32>
+          }, {
+            %s = stablehlo.negate %a : tensor<i32>
+            stablehlo.return %s : tensor<i32>
+          }) : (tensor<i32>) -> tensor<i32>
+          stablehlo.return %r : tensor<i32>
+      }) : (tensor<5xi32>, tensor<i32>) -> tensor<5xi32>
+      return %0 : tensor<5xi32>
+    }"#;
+    let got = run_one(text, &rt, vec![i32s(&rt, &[5], &[0, 1, 2, 7, -1])]);
+    assert_eq!(to_i32s(&got[0]), [5, 10, -5, -5, -5]);
+}
+
+#[test]
+fn windows_select_by_any_relation_and_scatter_by_any_sum() {
+    let rt = runtime();
+    let text = r#"func.func @main(%x: tensor<6xf32>, %y: tensor<3xf32>) -> tensor<6xf32> {
+      %init = stablehlo.constant dense<1.0> : tensor<f32>
+      %0 = "stablehlo.select_and_scatter"(%x, %y, %init) <{window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %p = stablehlo.abs %a : tensor<f32>
+          %q = stablehlo.abs %b : tensor<f32>
+          %r = stablehlo.compare GE, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %r : tensor<i1>
+      }, {
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %r = stablehlo.subtract %a, %b : tensor<f32>
+          stablehlo.return %r : tensor<f32>
+      }) : (tensor<6xf32>, tensor<3xf32>, tensor<f32>) -> tensor<6xf32>
+      return %0 : tensor<6xf32>
+    }"#;
+    let x = f32s(&rt, &[6], &[1.0, -2.0, 3.0, 0.5, -4.0, 4.5]);
+    let got = run_one(text, &rt, vec![x, f32s(&rt, &[3], &[10.0, 20.0, 30.0])]);
+    assert_eq!(to_f32s(&got[0]), [1.0, -9.0, -19.0, 1.0, 1.0, -29.0]);
+}
+
+#[test]
+fn complex_numbers_are_compared_by_real_then_imaginary_parts() {
+    let rt = runtime();
+    let values = [[1.0, 2.0], [1.0, 3.0], [2.0, 0.0], [1.0, 2.0]];
+    let others = [[1.0, 3.0], [1.0, 2.0], [1.0, 9.0], [1.0, 2.0]];
+    for (relation, expected) in [
+        ("LT", [1, 0, 0, 0]),
+        ("LE", [1, 0, 0, 1]),
+        ("GT", [0, 1, 1, 0]),
+        ("GE", [0, 1, 1, 1]),
+        ("EQ", [0, 0, 0, 1]),
+    ] {
+        let text = format!(
+            "func.func @main(%x: tensor<4xcomplex<f64>>, %y: tensor<4xcomplex<f64>>) -> tensor<4xi1> {{
+               %0 = stablehlo.compare {relation}, %x, %y
+                 : (tensor<4xcomplex<f64>>, tensor<4xcomplex<f64>>) -> tensor<4xi1>
+               return %0 : tensor<4xi1>
+             }}"
+        );
+        let got = run_one(&text, &rt, vec![c128s(&rt, &values), c128s(&rt, &others)]);
+        assert_eq!(got[0].bytes().unwrap(), expected, "{relation}");
+    }
+}
+
+#[test]
+fn a_sort_is_along_the_last_dimension_unless_it_says_another() {
+    let rt = runtime();
+    let text = r#"func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+      %0 = "stablehlo.sort"(%x) ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %r = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %r : tensor<i1>
+      }) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+      return %0 : tensor<2x3xf32>
+    }"#;
+    let got = run_one(text, &rt, vec![f32s(&rt, &[2, 3], &[3.0, 1.0, 2.0, 0.0, 5.0, 4.0])]);
+    assert_eq!(to_f32s(&got[0]), [1.0, 2.0, 3.0, 0.0, 4.0, 5.0]);
+}
+
+#[test]
+fn a_group_meets_in_a_collective_that_others_do_not_come_to() {
+    let text = r#"func.func @main(%x: tensor<f32>) -> tensor<f32> {
+      %id = stablehlo.replica_id : tensor<ui32>
+      %two = stablehlo.constant dense<2> : tensor<ui32>
+      %first = stablehlo.compare LT, %id, %two : (tensor<ui32>, tensor<ui32>) -> tensor<i1>
+      %0 = "stablehlo.if"(%first) ({
+        %sum = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}> ({
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %s = stablehlo.add %a, %b : tensor<f32>
+            stablehlo.return %s : tensor<f32>
+        }) : (tensor<f32>) -> tensor<f32>
+        stablehlo.return %sum : tensor<f32>
+      }, {
+        %n = stablehlo.negate %x : tensor<f32>
+        stablehlo.return %n : tensor<f32>
+      }) : (tensor<i1>) -> tensor<f32>
+      return %0 : tensor<f32>
+    }"#;
+    let rt = runtime();
+    let plan = plan_for(text, &CompileOptions { num_replicas: 4, ..CompileOptions::default() });
+    let inputs = [1.0, 2.0, 4.0, 8.0].map(|x| vec![kept(f32s(&rt, &[], &[x]))]);
+    let got = run(&plan, &rt, inputs.to_vec(), &RunOptions::default()).unwrap();
+    let got: Vec<f32> = got.iter().map(|lane| to_f32s(&lane[0])[0]).collect();
+    assert_eq!(got, [3.0, 3.0, -4.0, -8.0]);
+}
+
 #[test]
 fn a_donated_array_becomes_the_result() {
     let rt = runtime();

@@ -191,6 +191,7 @@ fn an_error_of_the_send_function_is_the_error_of_the_execution() {
     let error = run(403, &functions).unwrap_err();
     assert_eq!(error.code, ErrorCode::DataLoss as u32);
     assert!(error.message.contains("the function raised ValueError"), "{error:?}");
+    assert!(error.message.contains("[PJRT_LoadedExecutable_Execute]"), "{error:?}");
 }
 
 #[test]

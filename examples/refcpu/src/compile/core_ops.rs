@@ -3,7 +3,7 @@
 use super::error::CompileError;
 use super::lower::composites_with_kernels;
 use pjrt_stablehlo::decompose::{CoreOps, decompose, is_core};
-use pjrt_stablehlo::ir::OpCode;
+use pjrt_stablehlo::ir::{self, OpCode};
 use pjrt_stablehlo::{ErrorKind, Module};
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -30,6 +30,30 @@ static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
 /// The same without calls: functions run in the place of their calls.
 static WITHOUT_CALLS: LazyLock<CoreOps> = LazyLock::new(|| CORE_OPS.clone().without(OpCode::FuncCall));
 
+/// Whether a body has a `select_and_scatter` that kernels lack: of another selection than a comparison of the two elements, or of
+/// another sum than one operation.
+fn selects_in_general(body: &ir::Body) -> bool {
+    body.ops().any(|(id, op)| {
+        let is = |region: usize, expected: &dyn Fn(&ir::Op) -> bool| {
+            let Some(block) = body.region_block(id, region) else { return false };
+            let ([a, b], [first, _]) = (&*block.arguments, &*block.ops) else { return false };
+            let first = body.op(*first);
+            (*first.operands == [*a, *b] || *first.operands == [*b, *a]) && expected(&first.kind)
+        };
+        matches!(op.kind, ir::Op::SelectAndScatter(_)) && !(is(0, &is_selection) && is(1, &is_sum))
+    })
+}
+
+fn is_selection(op: &ir::Op) -> bool {
+    use ir::ComparisonDirection::{Ge, Gt, Le, Lt};
+    matches!(op, ir::Op::Compare(o) if matches!(o.comparison_direction, Ge | Gt | Le | Lt))
+}
+
+fn is_sum(op: &ir::Op) -> bool {
+    use OpCode::{Add, And, Maximum, Minimum, Multiply, Or, Xor};
+    matches!(op.code(), Add | And | Maximum | Minimum | Multiply | Or | Xor)
+}
+
 /// The program in operations and types that refcpu compiles. Quantized types become their storage types and arithmetic.
 ///
 /// # Errors
@@ -47,6 +71,13 @@ pub(super) fn to_core_ops_without_calls(module: &Module) -> Result<Cow<'_, Modul
 }
 
 fn in_ops<'m>(module: &'m Module, core: &CoreOps) -> Result<Cow<'m, Module>, CompileError> {
+    let general;
+    let core = if module.functions().iter().any(|function| selects_in_general(&function.body)) {
+        general = core.clone().without(OpCode::SelectAndScatter);
+        &general
+    } else {
+        core
+    };
     if is_core(module, core) {
         return Ok(Cow::Borrowed(module));
     }

@@ -2,9 +2,9 @@
 
 use super::error::{CompileError, Result};
 use super::fuse::{Fusion, fused_reduction_parts};
-use crate::graph::{Graph, Op, ValueId, emit};
+use crate::graph::{Body, Graph, Op, ValueId, emit};
 use refcpu_kernels::DType;
-use refcpu_kernels::region::{Access, Builder, Region, RegionError, Val};
+use refcpu_kernels::region::{Access, Builder, Direction, Order, Region, RegionError, Val};
 use refcpu_kernels::tile::TileOp;
 use std::collections::HashMap;
 
@@ -61,7 +61,7 @@ pub(super) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Resul
 /// of the region's shape or (where `scalar` says so) a single element.
 ///
 /// # Errors
-/// If the graph does more than elementwise operations, or kernels lack one of them.
+/// If the graph does more than elementwise operations and branches, or kernels lack one of them.
 pub(super) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> Result<Region> {
     let access = |s: &bool| if *s { Access::scalar(dims.len()) } else { Access::linear(dims) };
     reading_body(body, dims, &scalar.iter().map(access).collect::<Vec<_>>())
@@ -73,34 +73,67 @@ pub(super) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> R
 /// As [`region_of_body`].
 pub(super) fn reading_body(body: &Graph, dims: &[usize], accesses: &[Access]) -> Result<Region> {
     let mut b = Builder::new(dims);
+    let inputs = body.parameters().iter().zip(accesses);
+    let inputs = inputs.map(|(p, access)| b.input(body.shape(*p).dtype, access.clone()).map_err(failed));
+    let arguments = inputs.collect::<Result<Vec<_>>>()?;
+    for result in applied(&mut b, body, &arguments)? {
+        b.output(result).map_err(failed)?;
+    }
+    b.finish().map_err(failed)
+}
+
+/// The results of a graph over scalars.
+fn applied(b: &mut Builder, body: &Graph, arguments: &[Val]) -> Result<Vec<Val>> {
     let mut values: Vec<Option<Val>> = vec![None; body.num_values()];
-    for (p, access) in body.parameters().iter().zip(accesses) {
-        let input = b.input(body.shape(*p).dtype, access.clone());
-        values[p.index()] = Some(input.map_err(failed)?);
+    for (p, argument) in body.parameters().iter().zip(arguments) {
+        values[p.index()] = Some(*argument);
     }
     for node in body.nodes() {
         let args: Vec<Val> =
             node.operands.iter().map(|v| values[v.index()].expect("defined before")).collect();
+        if let Op::Case { branches } = &node.op {
+            let chosen = chosen(b, branches, args[0], &args[1..])?;
+            for (r, value) in node.results().zip(chosen) {
+                values[r.index()] = Some(value);
+            }
+            continue;
+        }
         let shape = body.shape(node.first_result);
         let operands: Vec<_> = node.operands.iter().map(|v| body.shape(*v)).collect();
         let value = match &node.op {
             Op::Constant(c) if c.shape.len() == 1 => b.constant_bytes(c.shape.dtype, &c.bytes),
             Op::Reshape | Op::Broadcast { .. } if shape.len() == 1 => Ok(args[0]),
             op if shape.len() == 1 && crate::graph::is_elementwise(op, &operands, shape) => {
-                emit(&mut b, op, &args, shape.dtype)
+                emit(b, op, &args, shape.dtype)
             }
             other => {
                 return Err(CompileError::unimplemented(format!(
-                    "the region does more than elementwise operations: {other:?}"
+                    "the region does more than elementwise operations and branches: {}",
+                    super::units::name(other)
                 )));
             }
         };
         values[node.first_result.index()] = Some(value.map_err(failed)?);
     }
-    for r in body.results() {
-        b.output(values[r.index()].expect("defined")).map_err(failed)?;
+    Ok(body.results().iter().map(|r| values[r.index()].expect("defined")).collect())
+}
+
+/// The results of the branch that the index names, of the last one if there is none: all are computed, which has no effect
+/// but time.
+fn chosen(b: &mut Builder, branches: &[Body], index: Val, arguments: &[Val]) -> Result<Vec<Val>> {
+    let mut results = Vec::new();
+    for (k, branch) in branches.iter().enumerate().rev() {
+        let others = std::mem::replace(&mut results, applied(b, branch, arguments)?);
+        if others.is_empty() {
+            continue;
+        }
+        let number = b.constant_bytes(DType::S32, &(k as i32).to_le_bytes()).map_err(failed)?;
+        let here = b.compare(Direction::Eq, Order::Partial, index, number).map_err(failed)?;
+        for (result, other) in results.iter_mut().zip(others) {
+            *result = b.select(here, *result, other).map_err(failed)?;
+        }
     }
-    b.finish().map_err(failed)
+    Ok(results)
 }
 
 fn failed(e: RegionError) -> CompileError {

@@ -82,7 +82,7 @@ pub(super) fn units(graph: &Graph, fused: bool) -> Result<(Vec<Unit>, Vec<usize>
 }
 
 /// The operation's name without its attributes.
-fn name(op: &Op) -> String {
+pub(super) fn name(op: &Op) -> String {
     let text = format!("{op:?}");
     text.split(|c: char| !c.is_alphanumeric()).find(|s| !s.is_empty()).unwrap_or_default().to_string()
 }

@@ -11,33 +11,62 @@ use refcpu_kernels::{Src, copy, region};
 /// Runs all lanes to the end.
 pub(super) fn drive(program: &Program, lanes: &mut [Lane], cx: &Cx<'_>) -> Result<()> {
     loop {
-        let mut waiting = 0;
-        for lane in lanes.iter_mut() {
-            waiting += usize::from(lane.advance(program, cx)? == Stop::Collective);
+        let mut waiting = Vec::new();
+        for (i, lane) in lanes.iter_mut().enumerate() {
+            if lane.advance(program, cx)? == Stop::Collective {
+                waiting.push(i);
+            }
         }
-        if waiting == 0 {
+        if waiting.is_empty() {
             return Ok(());
         }
-        let at = lanes[0].pc;
-        let Some(Step::Collective(step)) = program.steps.get(at).filter(|_| lanes.iter().all(|l| l.pc == at))
-        else {
+        let mut places: Vec<usize> = waiting.iter().map(|i| lanes[*i].pc).collect();
+        places.sort_unstable();
+        places.dedup();
+        let mut met = false;
+        for at in places {
+            let Some(Step::Collective(step)) = program.steps.get(at) else { continue };
+            // Devices of other groups may be elsewhere: each group goes on once all of its own are here.
+            let here: Vec<bool> =
+                (0..lanes.len()).map(|i| lanes[i].pc == at && waiting.contains(&i)).collect();
+            let complete = complete(step, lanes, &here);
+            if complete.contains(&true) {
+                let span = trace::step(program, at);
+                meet(step, lanes, &complete, cx)?;
+                drop(span);
+                for (lane, _) in lanes.iter_mut().zip(&complete).filter(|(_, complete)| **complete) {
+                    lane.pc += 1;
+                }
+                met = true;
+            }
+        }
+        if !met {
             return Err(RunError::new(
                 RunErrorKind::FailedPrecondition,
                 "devices wait for each other in different collectives, or one has ended",
             ));
-        };
-        let span = trace::step(program, at);
-        meet(step, lanes, cx)?;
-        drop(span);
-        for lane in lanes.iter_mut() {
-            lane.pc += 1;
         }
     }
 }
 
-/// Does one collective operation for all lanes.
-fn meet(step: &CollectiveStep, lanes: &mut [Lane], cx: &Cx<'_>) -> Result<()> {
-    let operands = lanes.iter().map(|lane| read(step, lane, cx)).collect::<Result<Vec<_>>>()?;
+/// Which lanes have the whole of their group at a collective. Those of a permutation wait for all that it pairs.
+fn complete(step: &CollectiveStep, lanes: &[Lane], here: &[bool]) -> Vec<bool> {
+    if here.iter().all(|here| *here) || matches!(step.collective.kind, CollectiveKind::Permute { .. }) {
+        return if here.contains(&false) { vec![false; here.len()] } else { here.to_vec() };
+    }
+    let mut complete = here.to_vec();
+    for group in groups(&step.collective.groups, lanes) {
+        if !group.iter().all(|i| here[*i]) {
+            group.iter().for_each(|i| complete[*i] = false);
+        }
+    }
+    complete
+}
+
+/// Does one collective operation for the lanes that it is complete for.
+fn meet(step: &CollectiveStep, lanes: &mut [Lane], complete: &[bool], cx: &Cx<'_>) -> Result<()> {
+    let operand = |(lane, complete): (&Lane, &bool)| complete.then(|| read(step, lane, cx)).transpose();
+    let operands = lanes.iter().zip(complete).map(operand).collect::<Result<Vec<_>>>()?;
     let mut results: Vec<Option<Array>> = vec![None; lanes.len()];
     match &step.collective.kind {
         CollectiveKind::Permute { pairs } => {
@@ -52,20 +81,24 @@ fn meet(step: &CollectiveStep, lanes: &mut [Lane], cx: &Cx<'_>) -> Result<()> {
             for (from, to) in pairs {
                 // One pair of processes for each position along the other kind.
                 for (from, to) in ids(*from).into_iter().zip(ids(*to)) {
-                    results[to] = Some(operands[from].clone());
+                    results[to].clone_from(&operands[from]);
                 }
             }
         }
         kind => {
             for group in groups(&step.collective.groups, lanes) {
-                let members: Vec<&Array> = group.iter().map(|i| &operands[*i]).collect();
+                let members: Vec<&Array> = group.iter().filter_map(|i| operands[*i].as_ref()).collect();
+                if members.len() < group.len() {
+                    continue;
+                }
                 for (position, i) in group.iter().enumerate() {
                     results[*i] = Some(combined(step, kind, &members, position, cx)?);
                 }
             }
         }
     }
-    for (lane, result) in lanes.iter_mut().zip(results) {
+    for ((lane, result), _) in lanes.iter_mut().zip(results).zip(complete).filter(|(_, complete)| **complete)
+    {
         let out = lane.frame.bytes_mut(&step.write);
         match result {
             Some(array) => out.copy_from_slice(array.bytes().expect("dense")),

@@ -241,7 +241,7 @@ pub(crate) fn tanh([x, y]: C) -> C {
         return [x.tanh(), y];
     }
     if x.is_finite() && !y.is_finite() {
-        return [f64::NAN, f64::NAN];
+        return [if x == 0.0 { x } else { f64::NAN }, f64::NAN];
     }
     if x.abs() > 20.0 {
         // cosh 2x is e^2|x| / 2 to all digits.
@@ -534,6 +534,7 @@ mod tests {
     fn the_hyperbolic_tangent_at_no_angle_is_a_number_only_at_infinity() {
         for y in [f64::INFINITY, f64::NAN] {
             assert!(tanh([1e300, y]).iter().all(|part| part.is_nan()));
+            assert_eq!(tanh([0.0, y])[0], 0.0);
             assert_eq!(tanh([f64::NEG_INFINITY, y]), [-1.0, 0.0]);
         }
     }

@@ -342,8 +342,10 @@ impl Builder {
                 mantissa = 255;
             }
             if exponent >= own.exponent_bits() {
+                // With more exponents than the type, its denormal numbers are normal ones; f16 keeps theirs, as XLA does.
+                let deeper = exponent > own.exponent_bits() && v.dtype.bits() < 16;
+                gradual = if deeper { 0 } else { own.smallest_normal().to_bits() >> 23 };
                 exponent = 255;
-                gradual = own.smallest_normal().to_bits() >> 23;
             }
             if (exponent, mantissa) == (255, 255) {
                 return Ok(v);

@@ -140,7 +140,8 @@ impl<'m> Scope<'m> {
             Op::Sort(o) => {
                 let operands = self.flat(&op.operands)?;
                 let shapes = self.result_shapes(op)?;
-                let dim = to_usize(o.dimension)?;
+                let rank = shapes.first().map_or(0, Shape::rank) as i64;
+                let dim = to_usize(if o.dimension < 0 { o.dimension + rank } else { o.dimension })?;
                 let scalars: Vec<Shape> =
                     shapes.iter().flat_map(|s| [Shape::scalar(s.dtype), Shape::scalar(s.dtype)]).collect();
                 let comparator = self.scalar_body(self.region(id, 0)?, &scalars)?;

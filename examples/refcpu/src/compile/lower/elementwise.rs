@@ -84,7 +84,8 @@ impl Scope<'_> {
                 *v = self.b.spread(*v, &shape.dims);
             }
         }
-        if shape.dtype.is_complex()
+        if let Some(operand) = operands.last()
+            && self.b.shape(*operand).dtype.is_complex()
             && let Some(value) = self.complex_order(&core, &operands)
         {
             return Ok(Some(vec![value]));
@@ -101,23 +102,35 @@ impl Scope<'_> {
                 let raised = self.lexicographic(x, min, Direction::Gt);
                 Some(self.lexicographic(raised, max, Direction::Lt))
             }
+            (Core::Compare(direction, _), &[x, y]) if !matches!(direction, Direction::Eq | Direction::Ne) => {
+                Some(self.are_ordered(x, y, *direction))
+            }
             _ => None,
         }
     }
 
-    /// Of two complex numbers the first, where it is less (or greater, as the relation says), otherwise the second: real
-    /// parts decide, of equal ones the imaginary parts.
+    /// Of two complex numbers the first, where it is less (or greater, as the relation says), otherwise the second.
     fn lexicographic(&mut self, x: ValueId, y: ValueId, relation: Direction) -> ValueId {
+        let is_first = self.are_ordered(x, y, relation);
+        self.b.select(is_first, x, y)
+    }
+
+    /// Where two complex numbers are in a relation: real parts decide, of equal ones the imaginary parts.
+    fn are_ordered(&mut self, x: ValueId, y: ValueId, relation: Direction) -> ValueId {
+        let strictly = match relation {
+            Direction::Le => Direction::Lt,
+            Direction::Ge => Direction::Gt,
+            other => other,
+        };
         let shape = self.b.shape(x);
         let part = shape.with_dtype(if shape.dtype == DType::C128 { DType::F64 } else { DType::F32 });
         let [x_real, y_real] = [x, y].map(|v| self.b.add(Core::Tile(TileOp::Real), &[v], part.clone()));
         let [x_imag, y_imag] = [x, y].map(|v| self.b.add(Core::Tile(TileOp::Imag), &[v], part.clone()));
-        let by_real = self.b.compare(relation, x_real, y_real);
+        let by_real = self.b.compare(strictly, x_real, y_real);
         let by_imag = self.b.compare(relation, x_imag, y_imag);
         let are_equal = self.b.compare(Direction::Eq, x_real, y_real);
         let by_imag = self.b.tile(TileOp::And, &[are_equal, by_imag]);
-        let is_first = self.b.tile(TileOp::Or, &[by_real, by_imag]);
-        self.b.select(is_first, x, y)
+        self.b.tile(TileOp::Or, &[by_real, by_imag])
     }
 }
 
