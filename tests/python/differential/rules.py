@@ -691,6 +691,14 @@ RULES = [
         lambda disagreement: disagreement.other_agrees and have_parts(disagreement, np.isnan, sides=(1,)),
     ),
     Rule(
+        "squares that overflow",
+        "xla",
+        f"abs|{CONTROL}",
+        r".*->i\d+(,u?i\d+)*",
+        "XLA takes the square of an integer for positive; the interpreter agrees with refcpu",
+        other_agrees,
+    ),
+    Rule(
         "indices without components",
         "xla",
         "scatter",
