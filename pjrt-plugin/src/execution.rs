@@ -11,11 +11,8 @@ use crate::error::{Error, Result};
 use crate::event::{Event, EventSource, after};
 use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
-use crate::launch::{Launch, Launched, fail, finish, launch};
+use crate::launch::{EXECUTE, Launch, Launched, fail, finish, launch};
 use crate::storage::{BufferState, Claim, Held};
-
-/// What an error of an execution is of, whichever function the host learns of it by.
-const EXECUTE: &str = "PJRT_LoadedExecutable_Execute";
 
 /// One launch of a program on all of its devices (`PJRT_LoadedExecutable_Execute`).
 ///
@@ -311,7 +308,7 @@ impl<C: PjrtClient> Execution<C> {
 
     /// Puts an error into the outputs.
     pub fn fail(self, error: Error) {
-        fail(self.0, error.in_function(EXECUTE));
+        fail(self.0, error);
     }
 
     /// The error of the first input that has one.

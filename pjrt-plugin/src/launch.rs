@@ -29,6 +29,7 @@ impl<J, B> Errand for Running<J, B> {
 
     fn lost() -> Finished<B> {
         let error = guard::lost("the plugin dropped an execution before it was finished");
+        let error = error.in_function(EXECUTE);
         Finished { outputs: Err(error), ready: Event::ready() }
     }
 
@@ -36,6 +37,9 @@ impl<J, B> Errand for Running<J, B> {
         unfilled.fill(finished);
     }
 }
+
+/// What an error of an execution is of, whichever function the host learns of it by.
+pub(crate) const EXECUTE: &str = "PJRT_LoadedExecutable_Execute";
 
 /// The execution's end of a launch.
 pub(crate) type Launched<J, B> = Giver<Running<J, B>>;
@@ -132,6 +136,7 @@ fn finish_any<J, B>(launched: Launched<J, B>, outputs: Outputs<B>, ready: Event)
 /// The execution has failed: puts the error into the buffers.
 #[cold]
 pub(crate) fn fail<J, B>(launched: Launched<J, B>, error: Error) {
+    let error = error.in_function(EXECUTE);
     launched.give(Finished { outputs: Err(error), ready: Event::ready() });
 }
 
@@ -144,6 +149,7 @@ impl<J, B> Running<J, B> {
             self.num_devices,
             outputs.iter().map(Vec::len).collect::<ByDevice<_>>()
         ))
+        .in_function(EXECUTE)
     }
 }
 

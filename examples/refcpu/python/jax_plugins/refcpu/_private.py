@@ -562,7 +562,7 @@ def register_lowering(primitive: Any, rule: Callable[..., Any], platform: str) -
 def allow_export(targets: Iterable[str]) -> None:
     """Lets exported functions contain calls of these targets. Later versions then have to know them.
 
-    JAX's list stays what JAX promises: the targets are members, but are not listed.
+    JAX's list stays what JAX promises.
     """
     stable = _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE
     if not isinstance(stable, _StableTargets):
@@ -571,14 +571,14 @@ def allow_export(targets: Iterable[str]) -> None:
 
 
 class _StableTargets(set):
-    """The targets that exported functions may call: JAX's, with a plugin's own beside them."""
+    """The targets that JAX promises to keep. The copy, which it makes when it exports, has a plugin's own beside them."""
 
     def __init__(self, targets: Iterable[str]) -> None:
         super().__init__(targets)
         self.own: set[str] = set()
 
-    def __contains__(self, target: Any) -> bool:
-        return super().__contains__(target) or target in self.own
+    def __copy__(self) -> set[str]:
+        return self | self.own
 
 
 def ffi_lowering(target: str) -> Callable[..., Any]:
