@@ -9,7 +9,11 @@ use pjrt_stablehlo::ir::{ElementType, OpCode};
 /// Most elements of a value.
 const MAX_ELEMENTS: usize = 1200;
 
-/// Most statements of a program beside the one that it is about.
+/// Statements of a program with the operation that it is about: so many that 100,000 programs have each operation of the table on
+/// each element type a hundred times.
+const ABOUT: usize = 4;
+
+/// Most statements of a program beside those that it is about.
 const MAX_MORE: usize = 6;
 
 /// How deep regions are nested.
@@ -65,6 +69,7 @@ pub(crate) fn program(seed: u64, number: u64, code: OpCode, element: Element) ->
     }
     (0..before).for_each(|_| g.any_statement());
     ops::emit(&mut g, code, element)?;
+    (1..ABOUT).for_each(|_| drop(ops::emit(&mut g, code, element)));
     (0..after).for_each(|_| g.any_statement());
     Some(g.finish())
 }
