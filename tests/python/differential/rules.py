@@ -699,6 +699,24 @@ RULES = [
         other_agrees,
     ),
     Rule(
+        "moduli near the largest number",
+        "xla",
+        "abs",
+        r"complex<f\d\d>->f\d\d",
+        "XLA's formula rounds to the largest number what the interpreter and refcpu round to infinity",
+        lambda disagreement: disagreement.other_agrees and all(np.isinf(found[mask]).all() for found, _, _, mask in disagreement.results),
+    ),
+    Rule(
+        "denormal numbers of f16, sorted",
+        "xla",
+        "sort",
+        r".*\bf8E5M2FNUZ\b.*",
+        "XLA's CPU backend compares in f16, in which the smallest numbers of this type are denormal",
+        lambda disagreement: any(
+            ty.element == "f8E5M2FNUZ" and ((numbers != 0) & (np.abs(numbers) <= 2.0**-14)).any() for numbers, ty in disagreement.operands
+        ),
+    ),
+    Rule(
         "indices without components",
         "xla",
         "scatter",
