@@ -113,3 +113,17 @@ def test_programs_for_the_older_partitioner_are_split_as_they_say(without_shardy
         np.testing.assert_array_equal(got, 2 * X)
         for shard in got.addressable_shards:
             np.testing.assert_array_equal(shard.data, (2 * X)[shard.index])
+
+
+def test_what_a_manual_computation_over_all_axes_does_not_cut_is_whole():
+    whole = jax.shard_map(lambda x: x, mesh=MESH, in_specs=P("x"), out_specs=P("x"))
+    got = jax.jit(whole)(split(X, "x", "y"))
+    assert got.sharding.is_equivalent_to(NamedSharding(MESH, P("x")), got.ndim), got.sharding
+    np.testing.assert_array_equal(got, X)
+
+
+def test_axes_that_are_not_manual_pass_through_a_manual_computation():
+    part = jax.shard_map(lambda x: x, mesh=MESH, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    got = jax.jit(part)(split(X, "x", "y"))
+    assert got.sharding.is_equivalent_to(NamedSharding(MESH, P("x", "y")), got.ndim), got.sharding
+    np.testing.assert_array_equal(got, X)

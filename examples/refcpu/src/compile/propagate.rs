@@ -368,6 +368,10 @@ fn kept_by_body(
     body: &Graph,
     add: &mut impl FnMut(Vec<(ValueId, usize)>, bool),
 ) {
+    if (0..spec.mesh.len()).all(|axis| spec.axes.contains(&axis) || spec.mesh[axis] == 1) {
+        // What it does not cut is whole on each device.
+        return;
+    }
     let mut factors = Vec::new();
     for node in body.nodes() {
         factors_of(body, node, &mut factors);
