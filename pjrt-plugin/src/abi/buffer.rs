@@ -103,6 +103,10 @@ impl<C: PjrtClient> BufferHandle<C> {
             let address = storage.device_address();
             return address.ok_or_else(|| Error::unimplemented("this plugin's buffers have no address"));
         }
+        if storage.host_bytes().is_none() {
+            // A program that still runs may be about to put them there.
+            self.state.ready_event().wait()?;
+        }
         // The host will read these bytes, so the address and the size must be theirs.
         match storage.host_bytes() {
             Some(bytes) if bytes.len() >= self.shape.host_size() => Ok(bytes.as_ptr().expose_provenance()),
