@@ -4,9 +4,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use cargo_pjrt::host::CreateOption;
 use cargo_pjrt::profile::Profile;
 use cargo_pjrt::{conform, inspect, record, replay, run};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+
+/// A day.
+const MOST_SECONDS: u64 = 24 * 60 * 60;
 
 /// Inspects, tests and runs PJRT plugins
 #[derive(Parser)]
@@ -44,7 +48,7 @@ struct Inspect {
     /// The plugin, a shared library
     plugin: PathBuf,
     /// An option for the client, such as num_devices=2; may be given several times
-    #[arg(long = "option", value_name = "NAME=VALUE")]
+    #[arg(long = "option", value_name = "NAME=VALUE", value_parser = create_option)]
     options: Vec<String>,
     /// List every function
     #[arg(long)]
@@ -53,7 +57,7 @@ struct Inspect {
     #[arg(long)]
     json: bool,
     /// How many seconds a step of the plugin may take
-    #[arg(long, default_value_t = 30)]
+    #[arg(long, default_value_t = 30, value_parser = value_parser!(u64).range(1..=MOST_SECONDS))]
     timeout: u64,
 }
 
@@ -72,7 +76,7 @@ struct Conform {
     #[arg(long = "check", value_name = "NAME")]
     checks: Vec<String>,
     /// An option for the client, such as num_devices=2; may be given several times
-    #[arg(long = "option", value_name = "NAME=VALUE")]
+    #[arg(long = "option", value_name = "NAME=VALUE", value_parser = create_option)]
     options: Vec<String>,
     /// How the report is printed
     #[arg(long, value_enum, default_value_t = FormatName::Text)]
@@ -87,7 +91,7 @@ struct Conform {
     #[arg(long)]
     html: bool,
     /// How many seconds a check may take
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 60, value_parser = value_parser!(u64).range(1..=MOST_SECONDS))]
     timeout: u64,
     /// Run all checks in one process, as long as it lives
     #[arg(long)]
@@ -136,6 +140,12 @@ fn main() -> ExitCode {
 
 fn this_program() -> Result<PathBuf, String> {
     std::env::current_exe().map_err(|error| format!("this program does not know where it is: {error}"))
+}
+
+/// An option as it is written, if it is one.
+fn create_option(text: &str) -> Result<String, String> {
+    let option = CreateOption::parse(text).map(|_| text.to_owned());
+    option.ok_or_else(|| "it should be name=value".to_owned())
 }
 
 fn inspect_plugin(options: &Inspect) -> Result<bool, String> {

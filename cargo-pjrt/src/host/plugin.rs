@@ -145,6 +145,8 @@ impl Plugin {
     ///
     /// If the library cannot be loaded, or is no plugin.
     pub fn load(path: &Path) -> std::result::Result<Self, LoadError> {
+        // A name without a folder would be looked for where the system has its libraries.
+        let path = std::path::absolute(path).map_err(|error| LoadError::Open(error.to_string()))?;
         // SAFETY: running a plugin's initialisers is what the caller asks for; see the module's documentation.
         let library = unsafe { libloading::Library::new(path) };
         let library = library.map_err(|error| LoadError::Open(reason(&error)))?;
@@ -178,9 +180,10 @@ impl Plugin {
     ///
     /// If the library cannot be loaded any more.
     pub fn reload(self, path: &Path) -> std::result::Result<bool, LoadError> {
+        let found = std::path::absolute(path).map_err(|error| LoadError::Open(error.to_string()))?;
         // SAFETY: as in `load`. The library that `load` opened stays open, so closing this one frees nothing.
         unsafe {
-            let library = libloading::Library::new(path).map_err(|error| LoadError::Open(reason(&error)))?;
+            let library = libloading::Library::new(found).map_err(|error| LoadError::Open(reason(&error)))?;
             library.close().map_err(|error| LoadError::Open(reason(&error)))?;
         }
         Ok(Self::load(path)?.table == self.table)
