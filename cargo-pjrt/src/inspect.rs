@@ -126,7 +126,8 @@ pub fn inspect(
     loop {
         match worker.hear(timeout) {
             Heard::Line(line) => {
-                let Some(json) = line.strip_prefix(MARK) else { continue };
+                // Behind what the plugin has printed without ending its line.
+                let Some((_, json)) = line.split_once(MARK) else { continue };
                 let Ok(heard) = serde_json::from_str::<(Reached, Report)>(json) else { continue };
                 let (path, size, exports, count) =
                     (report.path, report.file_size, report.exports, report.num_exports);

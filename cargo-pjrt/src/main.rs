@@ -197,3 +197,20 @@ fn conform_plugin(options: &Conform) -> Result<bool, String> {
     print!("{}", report.print(format));
     Ok(report.failures() == 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_an_option_or_a_timeout_is_refused() {
+        let is_taken =
+            |arguments: &[&str]| Cli::try_parse_from([&["cargo-pjrt"], arguments].concat()).is_ok();
+        for verb in ["inspect", "conform"] {
+            assert!(is_taken(&[verb, "plugin.so", "--option", "num_devices=2", "--timeout", "5"]));
+            assert!(!is_taken(&[verb, "plugin.so", "--option", "num_devices"]));
+            assert!(!is_taken(&[verb, "plugin.so", "--timeout", "0"]));
+            assert!(!is_taken(&[verb, "plugin.so", "--timeout", "18446744073709551615"]));
+        }
+    }
+}

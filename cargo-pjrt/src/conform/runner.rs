@@ -116,7 +116,8 @@ fn hear(worker: &mut Worker, timeout: Duration) -> (Status, String, Vec<String>)
     loop {
         match worker.hear(end.saturating_duration_since(Instant::now())) {
             Heard::Line(line) => {
-                let said = line.strip_prefix(MARK).and_then(|json| serde_json::from_str(json).ok());
+                // Behind what the plugin has printed without ending its line.
+                let said = line.split_once(MARK).and_then(|(_, json)| serde_json::from_str(json).ok());
                 match said {
                     Some(Said::Finished(status, message, functions)) => return (status, message, functions),
                     Some(Said::Unusable(why)) => return (Status::Wrong, why, Vec::new()),
