@@ -52,7 +52,7 @@ impl Scope<'_> {
         let shapes = self.result_shapes(op)?;
         let typed = call.api_version == CustomCallApiVersion::TypedFfi || parameters(op, call).is_some();
         if typed && (self.options.has_handler)(&call.call_target_name) {
-            return self.foreign_call(op, call, parameters(op, call), &operands, &shapes);
+            return self.foreign_call(op, call, &operands, &shapes, None);
         }
         match &*call.call_target_name {
             "Sharding" if self.are_first(&operands, &shapes) => {
@@ -97,7 +97,7 @@ impl Scope<'_> {
                 Some(linalg) => self.linalg(linalg, operands, &shapes),
                 None => match self.lapack(call, parameters(op, call), &operands, &shapes) {
                     Err(error) if error.kind == CompileErrorKind::InvalidArgument => {
-                        self.refused_call(op, call, parameters(op, call), &operands, &shapes, error)
+                        self.foreign_call(op, call, &operands, &shapes, Some(error))
                     }
                     found => found?.ok_or_else(|| {
                         CompileError::unimplemented(format!(

@@ -1,46 +1,21 @@
 //! Custom calls of handlers that the host has registered: XLA's typed foreign function interface.
 
+use super::custom_call::parameters;
 use super::{CompileError, Result, Scope, dtype_of, extended, to_usize};
 use crate::graph::{ForeignAttribute, ForeignCall, Op as Core, Shape, ValueId, verify_node};
 use pjrt_stablehlo::ir::{Attribute, DictionaryAttribute, ElementType, Operation, TensorType, Type, ops};
 use refcpu_kernels::DType;
 
 impl Scope<'_> {
-    /// Lowers a call of a handler that refcpu itself has, and that does not take it. Handlers check what they are given when
-    /// they run: a branch that is never taken may have such a call.
-    pub(super) fn refused_call(
-        &mut self,
-        op: &Operation,
-        call: &ops::CustomCall,
-        parameters: Option<&DictionaryAttribute>,
-        operands: &[ValueId],
-        results: &[Shape],
-        refusal: CompileError,
-    ) -> Result<Vec<ValueId>> {
-        let refusal = self.placed(op, refusal);
-        self.handler_call(op, call, parameters, operands, results, Some(refusal.to_string()))
-    }
-
-    /// Lowers a call of a handler that the host has registered.
+    /// Lowers a call of a handler that the host has registered, or (with the reason) of one that refcpu itself has and that does
+    /// not take it. Handlers check what they are given when they run: a branch that is never taken may have such a call.
     pub(super) fn foreign_call(
         &mut self,
         op: &Operation,
         call: &ops::CustomCall,
-        parameters: Option<&DictionaryAttribute>,
         operands: &[ValueId],
         results: &[Shape],
-    ) -> Result<Vec<ValueId>> {
-        self.handler_call(op, call, parameters, operands, results, None)
-    }
-
-    fn handler_call(
-        &mut self,
-        op: &Operation,
-        call: &ops::CustomCall,
-        parameters: Option<&DictionaryAttribute>,
-        operands: &[ValueId],
-        results: &[Shape],
-        refusal: Option<String>,
+        refusal: Option<CompileError>,
     ) -> Result<Vec<ValueId>> {
         let mut arrays = op.operands.iter().copied().chain(op.results);
         if arrays.any(|v| !matches!(self.function.body.ty(v), Type::Tensor(_))) {
@@ -64,7 +39,7 @@ impl Scope<'_> {
             shape.with_dims(&order.iter().map(|dim| shape.dims[*dim]).collect::<Vec<_>>())
         });
         let dims = |shape: &Shape| shape.dims.iter().map(|size| *size as i64).collect::<Vec<_>>();
-        let attributes = parameters.map_or(Ok(vec![]), dictionary)?;
+        let attributes = parameters(op, call).map_or(Ok(vec![]), dictionary)?;
         let aliases = call.output_operand_aliases.iter().map(|alias| {
             let result = alias.output_tuple_indices.first().map_or(Ok(0), |index| to_usize(*index))?;
             Ok((to_usize(alias.operand_index)?, result))
@@ -76,7 +51,7 @@ impl Scope<'_> {
             operand_dims: operands.iter().map(|operand| dims(self.b.shape(*operand))).collect(),
             result_dims: results.iter().map(dims).collect(),
             aliases: aliases.collect::<Result<_>>()?,
-            refusal,
+            refusal: refusal.map(|error| self.placed(op, error).to_string()),
         };
         let before = self.b.graph().nodes().len();
         let made = self.b.node(Core::Foreign(Box::new(foreign)), arranged, shapes.collect());
