@@ -81,6 +81,7 @@ fn parse_api_minor(input: ParseStream<'_>, name: &Ident) -> Result<LitInt> {
 const EXTENSIONS: &[(&str, &str)] = &[
     ("Callbacks", "callbacks"),
     ("CrossHostTransfers", "cross_host_transfers"),
+    ("CustomPartitioners", "custom_partitioners"),
     ("ExecutableMetadata", "executable_metadata"),
     ("Ffi", "ffi"),
     ("HostMemoryAllocator", "host_memory_allocator"),

@@ -97,6 +97,8 @@ pub(crate) struct Shape {
     pub(crate) element_type: u32,
     #[prost(int64, repeated, tag = "3")]
     pub(crate) dimensions: Vec<i64>,
+    #[prost(message, repeated, tag = "4")]
+    pub(crate) tuple_shapes: Vec<Shape>,
     #[prost(message, optional, tag = "5")]
     pub(crate) layout: Option<Layout>,
     /// One for each dimension.
@@ -247,6 +249,11 @@ pub(crate) struct OpSharding {
     pub(crate) replicate_on_last_tile_dim: bool,
     #[prost(int32, repeated, tag = "8")]
     pub(crate) last_tile_dims: Vec<i32>,
+    /// Instead of the devices: the numbers from 0 on as an array of these sizes, with its dimensions permuted.
+    #[prost(int64, repeated, tag = "9")]
+    pub(crate) iota_reshape_dims: Vec<i64>,
+    #[prost(int32, repeated, tag = "10")]
+    pub(crate) iota_transpose_perm: Vec<i32>,
 }
 
 /// `PjRtPartialProgramProto`.

@@ -209,5 +209,6 @@ fn canonical_shape(element_type: ElementType, dims: &[i64], layout: &Layout) -> 
             tiles: layout.tiles().iter().map(|tile| proto::Tile { dimensions: tile.clone() }).collect(),
         }),
         is_dynamic_dimension: vec![false; dims.len()],
+        tuple_shapes: Vec::new(),
     }
 }

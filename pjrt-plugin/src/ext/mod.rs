@@ -11,6 +11,7 @@
 
 mod callbacks;
 mod cross_host;
+mod custom_partitioner;
 mod executable_metadata;
 pub mod ffi;
 mod host_memory_allocator;
@@ -28,6 +29,7 @@ use pjrt_sys::PJRT_Extension_Base;
 
 pub use callbacks::{Callbacks, PrefatalCallbacks};
 pub use cross_host::CrossHostTransfers;
+pub use custom_partitioner::{CustomPartitioner, CustomPartitioners, Partition, ShardedArray};
 pub use executable_metadata::ExecutableMetadata;
 pub use ffi::{Ffi, UserData};
 pub use host_memory_allocator::HostMemoryAllocator;

@@ -1,9 +1,9 @@
 //! What the dummy client opts into.
 
 use pjrt_plugin::ext::{
-    Callbacks, CrossHostTransfers, ExecutableMetadata, Extension, Ffi, HostMemoryAllocator, PartialProgram,
-    PhaseCompile, PhaseRequest, PrefatalCallbacks, Profiler, RawBuffers, Sharding, Shardings, Timeline,
-    TimelineSpan, VendorExtension, vendor,
+    Callbacks, CrossHostTransfers, CustomPartitioners, ExecutableMetadata, Extension, Ffi,
+    HostMemoryAllocator, PartialProgram, PhaseCompile, PhaseRequest, PrefatalCallbacks, Profiler, RawBuffers,
+    Sharding, Shardings, Timeline, TimelineSpan, VendorExtension, vendor,
 };
 use pjrt_plugin::{Error, Event, HostBuffer, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +15,7 @@ use crate::dummy::{Dummy, Program, Storage};
 pub(crate) const ALL: &[Extension] = &[
     Extension::callbacks::<Dummy>(),
     Extension::cross_host_transfers::<Dummy>(),
+    Extension::custom_partitioners::<Dummy>(),
     Extension::executable_metadata::<Dummy>(),
     Extension::ffi::<Dummy>(),
     Extension::host_memory_allocator::<Dummy>(),
@@ -28,6 +29,8 @@ pub(crate) const ALL: &[Extension] = &[
 impl Ffi for Dummy {}
 
 impl CrossHostTransfers for Dummy {}
+
+impl CustomPartitioners for Dummy {}
 
 impl RawBuffers for Dummy {
     fn write_raw(storage: &Arc<Storage>, offset: usize, data: HostBuffer) -> Result<Event> {

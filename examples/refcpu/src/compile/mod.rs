@@ -1,6 +1,7 @@
 //! From a StableHLO module to a plan.
 
 mod assign;
+mod call_partitioner;
 mod control;
 mod core_ops;
 mod emit;
@@ -14,13 +15,15 @@ mod propagate;
 mod recognise;
 mod region;
 mod sharding;
+mod sharding_rule;
 mod small_loop;
 mod units;
 
+pub use call_partitioner::{CallPartitioner, PartitionedCall, WholeCall};
 pub(crate) use core_ops::to_core_ops;
 pub use error::{CompileError, CompileErrorKind};
 pub use options::CompileOptions;
-pub use partition::{HloText, partitioned};
+pub use partition::{HloText, partition_calls, partitioned};
 pub(crate) use units::padded_dims;
 
 use crate::graph::Graph;

@@ -1,5 +1,6 @@
 //! How to compile.
 
+use super::call_partitioner::CallPartitioner;
 use crate::dump::Dump;
 use std::sync::Arc;
 
@@ -23,6 +24,9 @@ pub struct CompileOptions {
     /// Whether there is a handler for custom calls of a name ([`ForeignHandlers`](crate::exec::ForeignHandlers)). It goes before
     /// what refcpu has by that name.
     pub has_handler: fn(&str) -> bool,
+    /// The host's function that says how the custom calls of a target run on parts, if there is one
+    /// ([`partition_calls`](super::partition_calls)).
+    pub find_partitioner: fn(&str) -> Option<Arc<dyn CallPartitioner>>,
     /// Where to write what each pass made.
     pub dump: Option<Arc<Dump>>,
 }
@@ -37,6 +41,7 @@ impl Default for CompileOptions {
             propagate_to_parameters: Vec::new(),
             propagate_to_results: Vec::new(),
             has_handler: |_| false,
+            find_partitioner: |_| None,
             dump: None,
         }
     }

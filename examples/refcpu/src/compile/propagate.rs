@@ -50,7 +50,7 @@ impl Split {
     }
 
     /// The same as a sharding; None where nothing is split.
-    fn sharding(&self, partitions: usize) -> Option<Sharding> {
+    pub(super) fn sharding(&self, partitions: usize) -> Option<Sharding> {
         self.dims.iter().any(Option::is_some).then(|| Sharding {
             parts: self.dims.iter().map(|cut| cut.as_ref().map_or(1, |cut| cut.parts)).collect(),
             position: (0..partitions)
@@ -102,6 +102,8 @@ pub(super) struct Said {
     pub(super) splits: Vec<(ValueId, Split)>,
     /// Arrays of one group (by its number) are split alike.
     pub(super) groups: Vec<(i64, ValueId)>,
+    /// Dimensions that an operation says can be split alike.
+    pub(super) alike: Vec<Vec<(ValueId, usize)>>,
     /// Arrays whose split the program asks to see, with the names that it has for them.
     pub(super) inspected: Vec<(String, ValueId)>,
 }
@@ -132,6 +134,7 @@ pub(super) fn propagate(graph: &Graph, said: Said, partitions: usize) -> Vec<Opt
         factors_of(graph, node, &mut factors);
     }
     factors.extend(of_groups(graph, &said.groups));
+    factors.extend(said.alike.into_iter().map(|members| Factor { members, in_place: true }));
     let mut splits: Vec<Split> = (splits.into_iter().zip(graph.values()))
         .map(|(split, value)| split.unwrap_or_else(|| Split::open(graph.shape(value).rank())))
         .collect();

@@ -12,8 +12,9 @@ use crate::storage::Allocator;
 use pjrt_plugin::attributes::StablehloVersion;
 use pjrt_plugin::ext::PrefatalCallbacks;
 use pjrt_plugin::{
-    BufferRef, ClientConfig, CompileRequest, DeviceAssignment, Error, Execution, HostBuffer, OptionSpec,
-    Pending, PjrtClient, Placement, PluginAttributes, ProgramFormat, Result, pjrt_plugin,
+    BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, Error, Execution,
+    HostBuffer, OptionSpec, Pending, PjrtClient, Placement, PluginAttributes, ProgramFormat, Result,
+    pjrt_plugin,
 };
 use pjrt_stablehlo::versions::{self, Version};
 use refcpu_kernels::Pool;
@@ -53,6 +54,7 @@ fn components(version: Version) -> StablehloVersion {
     Ffi,
     RawBuffers,
     CrossHostTransfers,
+    CustomPartitioners,
     HostMemoryAllocator,
     ExecutableMetadata,
     PhaseCompile,
@@ -101,6 +103,10 @@ impl PjrtClient for RefcpuClient {
 
     fn compile(request: CompileRequest<'_, Self>) -> Result<RefcpuExecutable> {
         RefcpuExecutable::compile(request)
+    }
+
+    fn deserialize(request: DeserializeRequest<'_, Self>) -> Result<RefcpuExecutable> {
+        RefcpuExecutable::deserialize(request)
     }
 
     fn load(&self, executable: &Arc<RefcpuExecutable>, assignment: &DeviceAssignment) -> Result<Loaded> {

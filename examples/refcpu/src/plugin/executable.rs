@@ -12,17 +12,20 @@ use crate::plan::{Donation, Plan};
 use crate::trace::pass;
 use pjrt_plugin::ext::ffi::Handler;
 use pjrt_plugin::{
-    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, Options, PjrtClient,
-    PjrtExecutable, Program, ProgramFormat, Result,
+    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, Error, Options,
+    PjrtClient, PjrtExecutable, Program, ProgramFormat, Result,
 };
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Attribute, Op};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A plan, and how its arrays lie on devices.
 pub struct RefcpuExecutable {
     name: String,
     program: Program,
+    /// Whether that is another program than the one that was compiled: the host's partitions are in it.
+    has_partitions_of_calls: bool,
     pub(super) plan: Arc<Plan>,
     /// The plan of the program of one partition, where that is what runs.
     pub(super) of_partition: Option<Plan>,
@@ -66,6 +69,16 @@ impl RefcpuExecutable {
     ) -> Result<Self> {
         let module = pass("parse", || parse(request.program))
             .map_err(|error| Error::invalid_argument(format!("the program cannot be read: {error}")))?;
+        let module = pass("partition_calls", || compile::partition_calls(&module, &options))
+            .map_err(|error| compile_error(&error))?;
+        let has_partitions_of_calls = matches!(module, Cow::Owned(_));
+        let mut program = request.program.clone();
+        if has_partitions_of_calls {
+            program = Program::new(ProgramFormat::Mlir, module.to_string().into_bytes());
+            if let Some(dump) = &options.dump {
+                dump.pass("partition_calls.mlir", &*module);
+            }
+        }
         let main =
             module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
         let plan = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
@@ -94,7 +107,8 @@ impl RefcpuExecutable {
         let name = module.name.as_ref().map_or("main", |name| name);
         Ok(Self {
             name: name.to_owned(),
-            program: request.program.clone(),
+            program,
+            has_partitions_of_calls,
             donated: (0..plan.parameters.len()).filter(is_donated).collect(),
             plan: Arc::new(plan),
             of_partition,
@@ -105,6 +119,20 @@ impl RefcpuExecutable {
             dump: options.dump.clone(),
             options,
         })
+    }
+}
+
+impl RefcpuExecutable {
+    /// Restores what `serialize` gave: a program in which custom calls have been partitioned, so that the host, which may be
+    /// another one, is not asked again.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile).
+    pub(super) fn deserialize<C: PjrtClient>(request: DeserializeRequest<'_, C>) -> Result<Self> {
+        let program = Program::new(ProgramFormat::Mlir, request.serialized);
+        let mut compile = request.compile;
+        compile.program = &program;
+        Ok(Self { has_partitions_of_calls: true, ..Self::compile(compile)? })
     }
 }
 
@@ -176,6 +204,7 @@ pub(super) fn engine_options(
         propagate_to_parameters: options.allow_spmd_sharding_propagation_to_parameters.clone(),
         propagate_to_results: options.allow_spmd_sharding_propagation_to_output.clone(),
         has_handler: |target| Handler::find(RefcpuClient::PLATFORM_NAME, target).is_some(),
+        find_partitioner: super::call_partitioner::find,
         dump,
     })
 }
@@ -199,6 +228,10 @@ impl PjrtExecutable for RefcpuExecutable {
 
     fn outputs(&self) -> &[ArraySpec] {
         &self.outputs
+    }
+
+    fn serialize(&self) -> Result<Option<Vec<u8>>> {
+        Ok(self.has_partitions_of_calls.then(|| self.program.code().to_vec()))
     }
 
     fn donated_parameters(&self) -> &[usize] {

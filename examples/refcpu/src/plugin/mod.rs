@@ -1,6 +1,7 @@
 //! refcpu as a PJRT plugin: the four traits on top of the compiler and the engine.
 
 mod buffer;
+mod call_partitioner;
 mod client;
 mod config;
 mod device;

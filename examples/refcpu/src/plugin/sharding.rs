@@ -58,7 +58,7 @@ pub(super) fn shardings(plan: &Plan) -> Option<[Vec<ext::Sharding>; 2]> {
 }
 
 /// A sharding as XLA describes it: for each tile, the partitions that have it.
-fn of_array(sharding: Option<&Sharding>) -> ext::Sharding {
+pub(super) fn of_array(sharding: Option<&Sharding>) -> ext::Sharding {
     let Some(Sharding { parts, position, summed }) = sharding else { return ext::Sharding::Replicated };
     let (addends, parts) = if *summed { (parts[0], &parts[1..]) } else { (1, &parts[..]) };
     let tiles: usize = parts.iter().product();

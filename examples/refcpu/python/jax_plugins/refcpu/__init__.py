@@ -53,7 +53,6 @@ def _add_lowerings() -> None:
     _private.take_branches_for("cpu", NAME)
     _private.take_rules_of("cpu", NAME)
     _private.call_exported_for("cpu", NAME)
-    _private.run_custom_partitioning_whole(NAME)
     _private.allow_sharding_inspection(NAME)
     for function in SPECIAL_FUNCTIONS:
         _private.keep_whole(function, NAME)

@@ -20,7 +20,6 @@ from jax._src import (
     callback,
     compilation_cache,
     compiler,
-    core,
     debugging,
     dlpack,
     op_shardings,
@@ -32,11 +31,6 @@ from jax._src.lib import xla_client
 from jax._src.lib.mlir import ir
 from jax._src.lax import linalg
 from jax._src.lax.control_flow import conditionals
-
-try:
-    from jax._src import custom_partitioning
-except ImportError:  # JAX before 0.4.36
-    from jax.experimental import custom_partitioning
 
 try:
     from jax._src import ffi
@@ -60,8 +54,6 @@ SYMBOLS = (
     ("jax._src.compilation_cache", "is_cache_used"),
     ("jax._src.array", "ArrayImpl"),
     ("jax._src.compiler", "backend_compile_and_load"),
-    ("jax._src.core", "jaxpr_as_fun"),
-    ("jax._src.custom_partitioning", "custom_partitioning_p"),
     ("jax._src.debugging", "inspect_sharding_p"),
     ("jax._src.debugging", "_inspect_sharding_lowering_rule"),
     ("jax._src.dlpack", "to_dlpack"),
@@ -72,7 +64,6 @@ SYMBOLS = (
     ("jax._src.export._export", "_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE"),
     ("jax._src.export._export", "_call_exported_lowering"),
     ("jax._src.interpreters.mlir", "register_lowering"),
-    ("jax._src.interpreters.mlir", "lower_fun"),
     ("jax._src.interpreters.mlir", "_lowerings"),
     ("jax._src.interpreters.mlir", "_platform_specific_lowerings"),
     ("jax._src.interpreters.mlir", "custom_call"),
@@ -351,15 +342,6 @@ def _also_for(platform: str, other: str, branches: Any) -> tuple[tuple[str, ...]
     if any(names and platform in names for names in branches):
         return branches
     return tuple((*names, platform) if names and other in names else names for names in branches)
-
-
-def run_custom_partitioning_whole(platform: str) -> None:
-    """Lowers functions with a partitioning of their own as what they compute: the platform runs programs in one piece."""
-
-    def rule(context: Any, *operands: Any, call: Any, **_: Any) -> Any:
-        return mlir.lower_fun(core.jaxpr_as_fun(call), multiple_results=True)(context, *operands)
-
-    mlir.register_lowering(custom_partitioning.custom_partitioning_p, rule, platform=platform)
 
 
 _inspections: weakref.WeakValueDictionary[str, Callable[[Any], None]] = weakref.WeakValueDictionary()

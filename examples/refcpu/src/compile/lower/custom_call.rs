@@ -1,8 +1,9 @@
 //! The custom calls that programs from JAX make on a platform without kernels of its own.
 
 use super::linalg::linalg_op;
-use super::{CompileError, Result, Scope, annotation};
+use super::{CompileError, Inferred, Result, Scope, Split, annotation};
 use crate::compile::CompileErrorKind;
+use crate::compile::sharding_rule::ShardingRule;
 use crate::graph::{Body, Op as Core, Shape, ValueId};
 use pjrt_stablehlo::ir::{
     Attribute, BackendConfig, CustomCallApiVersion, DictionaryAttribute, Operation, ops,
@@ -53,6 +54,11 @@ impl Scope<'_> {
         let typed = call.api_version == CustomCallApiVersion::TypedFfi || parameters(op, call).is_some();
         if typed && (self.options.has_handler)(&call.call_target_name) {
             return self.foreign_call(op, call, &operands, &shapes, None);
+        }
+        if let Some(inferred) = self.of_splits
+            && (self.options.find_partitioner)(&call.call_target_name).is_some()
+        {
+            return self.call_that_the_host_partitions(op, call, &operands, &shapes, inferred);
         }
         match &*call.call_target_name {
             "Sharding" if self.are_first(&operands, &shapes) => {
@@ -107,6 +113,38 @@ impl Scope<'_> {
                 },
             },
         }
+    }
+
+    /// A call whose place a program of the host will take, with what is known of how its arrays are split.
+    fn call_that_the_host_partitions(
+        &mut self,
+        op: &Operation,
+        call: &ops::CustomCall,
+        operands: &[ValueId],
+        shapes: &[Shape],
+        inferred: &Inferred,
+    ) -> Result<Vec<ValueId>> {
+        let results = self.foreign_call(op, call, operands, shapes, None)?;
+        let ranks = |values: &[ValueId]| values.iter().map(|v| self.b.shape(*v).rank()).collect::<Vec<_>>();
+        if let Some(rule) = ShardingRule::of(op, &ranks(operands), &ranks(&results)) {
+            let mut alike = vec![vec![]; rule.factors];
+            let arrays = operands.iter().zip(&rule.operands).chain(results.iter().zip(&rule.results));
+            for (value, factors) in arrays {
+                for (dim, factor) in factors.iter().enumerate() {
+                    if let Some(factor) = factor {
+                        alike[*factor].push((*value, dim));
+                    }
+                }
+            }
+            self.said.alike.extend(alike);
+        }
+        for (result, value) in op.results.zip(&results) {
+            if let Some(sharding) = inferred.get(&result) {
+                let closed = vec![true; self.b.shape(*value).rank()];
+                self.said.splits.push((*value, Split::new(sharding, closed)));
+            }
+        }
+        Ok(results)
     }
 
     /// True if the first operands are the results; others say what shapes they have where these were not known.

@@ -42,19 +42,21 @@ const MAX_NODES: usize = 4_000_000;
 /// # Errors
 /// If the program has no `main`, or needs something that refcpu does not have.
 pub(super) fn lower(module: &Module, options: &CompileOptions) -> Result<(Graph, OfMain)> {
-    let (scope, results, shardings) = lower_main(module, options, false)?;
+    let (scope, results, shardings) = lower_main(module, options, None)?;
     Ok((scope.b.finish(results), shardings))
 }
 
-/// How the values of `main` are split: what the program says of some, spread over all. Without what is no array.
+/// How the values of `main` are split: what the program says of some, spread over all. Without what is no array. Custom calls
+/// that the host partitions may be among the operations; of the results of some it has said how they are to be split.
 ///
 /// # Errors
 /// As [`lower`].
 pub(super) fn splits(
     module: &Module,
     options: &CompileOptions,
+    inferred: &Inferred,
 ) -> Result<HashMap<ir::ValueId, Option<Sharding>>> {
-    let (scope, _, shardings) = lower_main(module, options, true)?;
+    let (scope, _, shardings) = lower_main(module, options, Some(inferred))?;
     let arrays = scope.values.into_iter().filter_map(|(value, arrays)| match arrays[..] {
         [array] => Some((value, shardings.values.get(array.index())?.clone())),
         _ => None,
@@ -62,15 +64,19 @@ pub(super) fn splits(
     Ok(arrays.collect())
 }
 
-/// Lowers the function `main`: what there is then, its results, and how arrays are split.
+/// How results of custom calls in `main` are to be split that the host partitions.
+type Inferred = HashMap<ir::ValueId, Sharding>;
+
+/// Lowers the function `main`: what there is then, its results, and how arrays are split. With `of_splits`, that is all that is
+/// wanted, of all values; the graph cannot be run then.
 fn lower_main<'m>(
     module: &'m Module,
     options: &'m CompileOptions,
-    of_all_values: bool,
+    of_splits: Option<&'m Inferred>,
 ) -> Result<(Scope<'m>, Vec<ValueId>, OfMain)> {
     let main = module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
     let entry = main.body.entry().ok_or_else(|| CompileError::invalid("the function main has no body"))?;
-    let mut scope = Scope::new(module, options, main, 0);
+    let mut scope = Scope { of_splits, ..Scope::new(module, options, main, 0) };
     let mut arguments = Vec::new();
     // Attributes are by argument; where tuples were flattened they say nothing about the parts.
     let are_arrays = |types: &[Type]| types.iter().all(|ty| flat_len(ty) == 1);
@@ -100,7 +106,8 @@ fn lower_main<'m>(
     let asked = scope.asked_of(main.body.block(entry));
     // Here, where all values are there that operations said something about.
     let said = std::mem::take(&mut scope.said);
-    let shardings = of_main(module, main, options, scope.b.graph(), &results, &asked, said, of_all_values)?;
+    let graph = scope.b.graph();
+    let shardings = of_main(module, main, options, graph, &results, &asked, said, of_splits.is_some())?;
     Ok((scope, results, shardings))
 }
 
@@ -124,7 +131,7 @@ fn shapes_of(ty: &Type) -> Result<Vec<Shape>> {
 }
 
 /// The array that a tensor is.
-fn shape_of(t: &TensorType) -> Result<Shape> {
+pub(super) fn shape_of(t: &TensorType) -> Result<Shape> {
     if t.quantization().is_some() {
         return Err(CompileError::unimplemented(format!("quantized elements are not supported: {t}")));
     }
@@ -176,6 +183,8 @@ struct Scope<'m> {
     asked: HashMap<ir::ValueId, Split>,
     /// The same for what the function returned that was called last.
     returned: Vec<Option<Split>>,
+    /// Given where only the splits are wanted: custom calls that the host partitions stand for themselves then.
+    of_splits: Option<&'m Inferred>,
 }
 
 impl<'m> Scope<'m> {
@@ -190,6 +199,7 @@ impl<'m> Scope<'m> {
             said: Said::default(),
             asked: HashMap::new(),
             returned: Vec::new(),
+            of_splits: None,
         }
     }
 
@@ -323,7 +333,7 @@ impl<'m> Scope<'m> {
                 "regions and calls are nested more than {MAX_DEPTH} deep"
             )));
         }
-        let mut inner = Scope::new(self.module, self.options, self.function, self.depth + 1);
+        let mut inner = self.inner();
         let mut shapes = arguments.iter();
         for a in &block.arguments {
             let count = flat_len(self.function.body.ty(*a));
@@ -349,6 +359,12 @@ impl<'m> Scope<'m> {
         all.filter(|v| self.b.graph().constant(*v).is_none()).collect()
     }
 
+    /// A scope for a region or a function that is called.
+    fn inner(&self) -> Self {
+        let of_splits = self.of_splits;
+        Self { of_splits, ..Scope::new(self.module, self.options, self.function, self.depth + 1) }
+    }
+
     /// A region over scalars, such as that of a reduction, closed; what it captures must be constant.
     fn scalar_body(&self, block: &Block, arguments: &[Shape]) -> Result<Graph> {
         let captures = self.captures(&[block]);
@@ -367,7 +383,7 @@ impl<'m> Scope<'m> {
 
     /// A function as a graph of its own, with parameters of these types.
     fn function_body(&self, name: &str, parameters: &[Shape]) -> Result<Graph> {
-        let mut inner = Scope::new(self.module, self.options, self.function, self.depth + 1);
+        let mut inner = self.inner();
         let arguments = parameters.iter().map(|s| inner.b.parameter(s.clone())).collect();
         let results = inner.call(name, arguments)?;
         Ok(inner.b.finish(results))

@@ -6,6 +6,7 @@
 use super::layout::{Devices, Layout};
 use super::rule::{reducer, rule};
 use crate::compile::propagate::Cut;
+use crate::compile::sharding_rule::ShardingRule;
 use crate::plan::Sharding;
 use pjrt_stablehlo::ir::{Body, Function, Op, OpId, Operation, Type, ValueId};
 use std::collections::HashMap;
@@ -115,9 +116,17 @@ impl Known<'_> {
     fn by_rule(&mut self, op: &Operation) -> Option<bool> {
         let operands = shapes(self.body, op.operands.iter().copied())?;
         let results = shapes(self.body, op.results)?;
-        let rule = rule(op, &operands, &results, reducer(self.body, op))?;
-        let mut cuts: Vec<Option<Cut>> = vec![None; rule.factors];
-        for (result, factors) in op.results.zip(&rule.results) {
+        let ranks = |shapes: &[Vec<usize>]| shapes.iter().map(Vec::len).collect::<Vec<_>>();
+        let (of_operands, of_results, count) = match ShardingRule::of(op, &ranks(&operands), &ranks(&results))
+        {
+            Some(rule) => (rule.operands, rule.results, rule.factors),
+            None => {
+                let rule = rule(op, &operands, &results, reducer(self.body, op))?;
+                (rule.operands, rule.results, rule.factors)
+            }
+        };
+        let mut cuts: Vec<Option<Cut>> = vec![None; count];
+        for (result, factors) in op.results.zip(&of_results) {
             let Some(hint) = self.hints.get(&result) else { continue };
             for (factor, cut) in factors.iter().zip(&hint.dims) {
                 if let (Some(factor), Some(cut)) = (factor, cut) {
@@ -126,7 +135,7 @@ impl Known<'_> {
             }
         }
         let mut changed = false;
-        for (operand, factors) in op.operands.iter().zip(&rule.operands) {
+        for (operand, factors) in op.operands.iter().zip(&of_operands) {
             for (dim, factor) in factors.iter().enumerate() {
                 if let Some(cut) = factor.and_then(|factor| cuts[factor].as_ref()) {
                     changed |= self.take(*operand, dim, cut);

@@ -8,11 +8,13 @@
 //! program can be partitioned, whatever was found.
 
 mod by_rule;
+mod calls;
 mod control;
 mod emit;
 mod hints;
 mod layout;
 mod manual;
+mod mesh;
 mod reshard;
 mod rule;
 mod special;
@@ -22,6 +24,7 @@ use super::error::{CompileError, Result};
 use super::lower;
 use super::options::CompileOptions;
 use crate::plan::{Plan, Sharding};
+pub use calls::partition_calls;
 use emit::{Emitter, ints};
 use hints::{Hints, hints};
 use layout::{Devices, Layout};
@@ -50,7 +53,7 @@ pub fn partitioned(module: &Module, plan: &Plan, options: &CompileOptions, text:
     let partitions = plan.num_partitions;
     let array = if plan.global_view { vec![0; partitions] } else { (0..partitions).collect() };
     let devices = Devices { array, replicas: plan.num_replicas };
-    let hints = hints(main, &devices, &lower::splits(module, options)?);
+    let hints = hints(main, &devices, &lower::splits(module, options, &HashMap::new())?);
     let shardings = |i: usize| plan.parameters[i].sharding.as_ref();
     let of_parameters: Vec<Layout> = (main.argument_types().iter().enumerate())
         .map(|(i, ty)| Layout::of(shardings(i), rank(ty)))

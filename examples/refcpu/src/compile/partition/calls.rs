@@ -1,0 +1,365 @@
+//! Custom calls that the host partitions: the program that it gives for one partition takes the place of each, as the body of a
+//! manual computation.
+
+use super::hints::{Hints, hints};
+use super::layout::{Devices, Layout};
+use super::mesh::Axes;
+use crate::compile::call_partitioner::{CallPartitioner, WholeCall};
+use crate::compile::core_ops::to_core_ops_without_calls;
+use crate::compile::error::{CompileError, Result};
+use crate::compile::lower::{self, shape_of};
+use crate::compile::options::CompileOptions;
+use crate::compile::propagate::Split;
+use crate::graph::Shape;
+use crate::plan::Sharding;
+use pjrt_stablehlo::Module;
+use pjrt_stablehlo::ir::{
+    BackendConfig, BlockId, Body, Function, Location, Op, OpId, Operation, Str, TensorSharding, Type,
+    ValueId, ops,
+};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Shardings that the host infers are spread, and it is asked again, so often at most.
+const MAX_ROUNDS: usize = 8;
+
+/// The program with the host's partitions in the place of the custom calls for which it has registered a function. What it
+/// returns has functions in the place of their calls; a program without such custom calls stays as it is.
+///
+/// # Errors
+/// Those of the host; and if a call is where it cannot be partitioned, or what the host gives for it does not fit.
+pub fn partition_calls<'m>(module: &'m Module, options: &CompileOptions) -> Result<Cow<'m, Module>> {
+    let mut all = module.functions().iter().flat_map(|function| function.body.ops());
+    if !all.any(|(_, op)| partitioner(op, options).is_some()) {
+        return Ok(Cow::Borrowed(module));
+    }
+    let whole = &*to_core_ops_without_calls(module)?;
+    let main = whole.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
+    let mut calls = vec![];
+    if let Some(entry) = main.body.entry() {
+        find(&main.body, entry, options, &mut calls)?;
+    }
+    let devices = Devices { array: vec![0; options.num_partitions], replicas: options.num_replicas };
+    let layouts = layouts(whole, main, &devices, &calls, options)?;
+    let mut main = main.clone();
+    let mut program = Module::new();
+    program.name.clone_from(&whole.name);
+    program.attributes.clone_from(&whole.attributes);
+    program.location.clone_from(&whole.location);
+    for mesh in whole.meshes() {
+        program.add_mesh(mesh.clone());
+    }
+    for function in whole.functions().iter().filter(|function| function.name != main.name) {
+        add_function(&mut program, function.clone())?;
+    }
+    for call in &calls {
+        let placed = |error| placed(main.body.op(call.op), error);
+        let partition = partitioned(&main.body, call, &layouts, &devices).map_err(placed)?;
+        put(&mut program, &mut main.body, call.op, partition).map_err(|error| {
+            let op = main.body.op(call.op);
+            CompileError { op: CUSTOM_CALL.to_owned(), location: op.location.brief().to_string(), ..error }
+        })?;
+    }
+    add_function(&mut program, main)?;
+    Ok(Cow::Owned(program))
+}
+
+const CUSTOM_CALL: &str = "stablehlo.custom_call";
+
+/// An error with the operation that it is about, unless it has one.
+fn placed(op: &Operation, mut error: CompileError) -> CompileError {
+    if error.op.is_empty() {
+        error.op = op.kind.name().to_string();
+        error.location = op.location.brief().to_string();
+    }
+    error
+}
+
+/// A call that the host partitions.
+struct Call {
+    op: OpId,
+    partitioner: Arc<dyn CallPartitioner>,
+    /// Whether the program says itself how the arrays of the call are split together.
+    has_rule: bool,
+}
+
+fn partitioner(op: &Operation, options: &CompileOptions) -> Option<Arc<dyn CallPartitioner>> {
+    match &op.kind {
+        Op::CustomCall(call) => (options.find_partitioner)(&call.call_target_name),
+        _ => None,
+    }
+}
+
+/// Adds the calls of a block, in the order of the program.
+fn find(body: &Body, block: BlockId, options: &CompileOptions, calls: &mut Vec<Call>) -> Result<()> {
+    for id in &body.block(block).ops {
+        let op = body.op(*id);
+        if let Some(partitioner) = partitioner(op, options) {
+            if options.num_partitions > 1 && !options.use_spmd_partitioning {
+                let why =
+                    "a custom call that the host partitions, in a program that is of one partition already";
+                return Err(placed(op, CompileError::unimplemented(why)));
+            }
+            calls.push(Call {
+                op: *id,
+                partitioner,
+                has_rule: op.attributes.get("sdy.sharding_rule").is_some(),
+            });
+        }
+        let before = calls.len();
+        for block in op.regions.iter().flat_map(|region| &body.region(*region).blocks) {
+            find(body, *block, options, calls)?;
+        }
+        if let (Op::ManualComputation(_), Some(call)) = (&op.kind, calls.get(before)) {
+            let why = "a custom call that the host partitions, in a computation that is on parts already";
+            return Err(placed(body.op(call.op), CompileError::unimplemented(why)));
+        }
+    }
+    Ok(())
+}
+
+/// How the values of `main` are split.
+fn layouts(
+    module: &Module,
+    main: &Function,
+    devices: &Devices,
+    calls: &[Call],
+    options: &CompileOptions,
+) -> Result<Hints> {
+    let mut inferred: HashMap<ValueId, Sharding> = HashMap::new();
+    let mut rounds = 0;
+    loop {
+        let found = hints(main, devices, &lower::splits(module, options, &inferred)?);
+        let (before, mut asked) = (inferred.len(), vec![]);
+        // Programs for Shardy declare a mesh. To those the rules of calls are all there is.
+        if module.meshes().is_empty() && rounds < MAX_ROUNDS {
+            asked.extend(calls.iter().filter(|call| !call.has_rule));
+        }
+        for call in asked {
+            let op = main.body.op(call.op);
+            if op.results.iter().any(|result| inferred.contains_key(&result)) {
+                continue;
+            }
+            let ask = || call.partitioner.infer(&described(&main.body, op, &found, devices)?);
+            let shardings = ask().map_err(|error| placed(op, error))?;
+            let split = op.results.iter().zip(shardings.into_iter().flatten());
+            inferred.extend(split.filter_map(|(result, sharding)| Some((result, sharding?))));
+        }
+        if inferred.len() == before {
+            return Ok(found);
+        }
+        rounds += 1;
+    }
+}
+
+/// A call as its partitioner sees it.
+fn described<'a>(body: &Body, op: &'a Operation, hints: &Hints, devices: &Devices) -> Result<WholeCall<'a>> {
+    let Op::CustomCall(call) = &op.kind else { return Err(CompileError::internal("this is no custom call")) };
+    let BackendConfig::Bytes(config) = &call.backend_config else {
+        return Err(CompileError::unimplemented(
+            "a dictionary as configuration of a call that the host partitions",
+        ));
+    };
+    let array = |value: ValueId| -> Result<(Shape, Option<Sharding>)> {
+        let Type::Tensor(ty) = body.ty(value) else {
+            return Err(CompileError::unimplemented(
+                "a call that the host partitions of values that are no arrays",
+            ));
+        };
+        let shape = shape_of(ty)?;
+        let can_be = |layout: &&Layout| {
+            let cuts: Vec<_> = layout.dims.iter().flatten().collect();
+            layout.local_dims(&shape.dims).is_some() && devices.spread_evenly(&cuts)
+        };
+        // Addends are added up before an operation sees the array.
+        let sharding = hints.get(&value).filter(can_be).and_then(|layout| {
+            let split = Split { closed: vec![true; layout.dims.len()], dims: layout.dims.clone() };
+            split.sharding(devices.count())
+        });
+        Ok((shape, sharding))
+    };
+    Ok(WholeCall {
+        operands: op.operands.iter().map(|value| array(*value)).collect::<Result<_>>()?,
+        results: op.results.iter().map(array).collect::<Result<_>>()?,
+        backend_config: config,
+        partitions: devices.count(),
+    })
+}
+
+/// What takes the place of a call.
+struct Partition {
+    /// In operations that refcpu compiles, without calls.
+    module: Module,
+    computation: ops::ManualComputation,
+}
+
+/// Asks the host.
+fn partitioned(body: &Body, call: &Call, hints: &Hints, devices: &Devices) -> Result<Partition> {
+    let op = body.op(call.op);
+    let whole = described(body, op, hints, devices)?;
+    let given = call.partitioner.partition(&whole)?;
+    let lengths = (given.operands.len(), given.results.len());
+    if lengths != (whole.operands.len(), whole.results.len()) {
+        return Err(CompileError::internal(
+            "the host's partition of this call has other operands or results",
+        ));
+    }
+    let layout = |((shape, _), sharding): (&(Shape, _), &Option<Sharding>)| {
+        Layout::of(sharding.as_ref(), shape.rank())
+    };
+    let inputs: Vec<Layout> = whole.operands.iter().zip(&given.operands).map(layout).collect();
+    let outputs: Vec<Layout> = whole.results.iter().zip(&given.results).map(layout).collect();
+    let module = pjrt_stablehlo::parse(&*given.program).map_err(|error| {
+        CompileError::invalid(format!("the host's partition of this call cannot be read: {error}"))
+    })?;
+    let module = to_core_ops_without_calls(&module)?.into_owned();
+    let main = module
+        .main()
+        .ok_or_else(|| CompileError::invalid("the host's partition of this call has no main"))?;
+    let part = |(value, layout): (ValueId, &Layout)| -> Result<Type> {
+        let ty = body.ty(value);
+        let wrong =
+            || CompileError::unimplemented(format!("{ty} cannot be cut into equal parts as the host wants"));
+        let tensor = ty.as_tensor().ok_or_else(wrong)?;
+        let dims =
+            super::hints::dims(body, value).and_then(|dims| layout.local_dims(&dims)).ok_or_else(wrong)?;
+        Ok(tensor.with_dims(super::ints(&dims)).into())
+    };
+    let parts = |values: &mut dyn Iterator<Item = ValueId>, layouts: &[Layout]| {
+        values.zip(layouts).map(part).collect::<Result<Vec<Type>>>()
+    };
+    let arguments = parts(&mut op.operands.iter().copied(), &inputs)?;
+    let results = parts(&mut op.results.iter(), &outputs)?;
+    if main.argument_types() != arguments || main.result_types() != results {
+        let list = |types: &[Type]| types.iter().map(Type::to_string).collect::<Vec<_>>().join(", ");
+        return Err(CompileError::invalid(format!(
+            "the host's partition of this call is of type ({}) -> ({}), but its shardings make it ({}) -> ({})",
+            list(main.argument_types()),
+            list(main.result_types()),
+            list(&arguments),
+            list(&results)
+        )));
+    }
+    let cuts: Vec<_> = inputs.iter().chain(&outputs).flat_map(Layout::cuts).collect();
+    let no_mesh =
+        || CompileError::unimplemented("a partition of a call whose arrays are not cut along one mesh");
+    let axes = Axes::of(&cuts, devices.count()).ok_or_else(no_mesh)?;
+    let shardings = |layouts: &[Layout]| -> Result<Box<[TensorSharding]>> {
+        layouts.iter().map(|layout| axes.sharding(&layout.dims).ok_or_else(no_mesh)).collect()
+    };
+    let computation = ops::ManualComputation {
+        in_shardings: shardings(&inputs)?,
+        out_shardings: shardings(&outputs)?,
+        manual_axes: axes.names(),
+    };
+    Ok(Partition { module, computation })
+}
+
+/// Makes a call the manual computation that it is on one partition.
+fn put(program: &mut Module, body: &mut Body, call: OpId, partition: Partition) -> Result<()> {
+    let Partition { module, computation } = partition;
+    let mut names: HashMap<Str, Str> = HashMap::new();
+    for function in module.functions() {
+        let new = (0..)
+            .map(|n| format!("{}_of_partition_{n}", function.name))
+            .find(|name| program.function(name).is_none());
+        names.extend(new.map(|new| (function.name.clone(), new.as_str().into())));
+    }
+    for mesh in module.meshes() {
+        match program.mesh(&mesh.name) {
+            None => program.add_mesh(mesh.clone()),
+            Some(other) if *other == mesh.mesh => {}
+            Some(_) => {
+                let why = format!(
+                    "the host's partition of this call has another mesh {} than the program",
+                    mesh.name
+                );
+                return Err(CompileError::unimplemented(why));
+            }
+        }
+    }
+    for function in module.functions().iter().filter(|function| &*function.name != "main") {
+        let mut function = function.clone();
+        function.name = names[&function.name].clone();
+        let ids: Vec<OpId> = function.body.ops().map(|(id, _)| id).collect();
+        for id in ids {
+            rename(&mut function.body.op_mut(id).kind, &names);
+        }
+        add_function(program, function)?;
+    }
+    let Some((main, entry)) = module.main().and_then(|main| Some((main, main.body.entry()?))) else {
+        return Err(CompileError::invalid("the host's partition of this call has no main"));
+    };
+    let op = body.op_mut(call);
+    op.kind = Op::ManualComputation(computation);
+    op.attributes = super::without_shardings(&op.attributes);
+    let location = op.location.clone();
+    let region = body.add_region(Some(call));
+    let to = body.add_block(region);
+    let mut copy = Copy { from: &main.body, into: body, values: HashMap::new(), names: &names, location };
+    copy.block(entry, to)
+}
+
+fn add_function(program: &mut Module, function: Function) -> Result<()> {
+    program.add_function(function).map_err(|_| CompileError::internal("a function is there twice"))
+}
+
+/// Has an operation refer to functions by their new names.
+fn rename(kind: &mut Op, names: &HashMap<Str, Str>) {
+    let new = |name: &mut Str| {
+        if let Some(new) = names.get(name) {
+            *name = new.clone();
+        }
+    };
+    match kind {
+        Op::CustomCall(call) => call.called_computations.iter_mut().for_each(new),
+        Op::Composite(composite) => new(&mut composite.decomposition),
+        Op::FuncCall(call) => new(&mut call.callee),
+        _ => {}
+    }
+}
+
+/// Operations on their way from one function into another.
+struct Copy<'a> {
+    from: &'a Body,
+    into: &'a mut Body,
+    values: HashMap<ValueId, ValueId>,
+    names: &'a HashMap<Str, Str>,
+    /// Of operations that have none.
+    location: Location,
+}
+
+impl Copy<'_> {
+    fn block(&mut self, block: BlockId, to: BlockId) -> Result<()> {
+        for argument in &self.from.block(block).arguments {
+            let new = self.into.add_argument(to, self.from.ty(*argument).clone());
+            self.values.insert(*argument, new);
+        }
+        for id in &self.from.block(block).ops {
+            let op = self.from.op(*id);
+            let mut kind = match &op.kind {
+                Op::FuncReturn(_) => Op::SdyReturn(ops::SdyReturn {}),
+                kind => kind.clone(),
+            };
+            rename(&mut kind, self.names);
+            let operand = |value: &ValueId| self.values.get(value).copied();
+            let operands: Option<Vec<ValueId>> = op.operands.iter().map(operand).collect();
+            let operands =
+                operands.ok_or_else(|| CompileError::internal("a value is used before it is defined"))?;
+            let types: Vec<Type> = op.results.iter().map(|result| self.from.ty(result).clone()).collect();
+            let location = if op.location.is_unknown() { &self.location } else { &op.location };
+            let new = self.into.add_op(to, kind, operands, types, location.clone());
+            self.into.op_mut(new).attributes = op.attributes.clone();
+            self.values.extend(op.results.iter().zip(self.into.op(new).results));
+            for region in &op.regions {
+                let into = self.into.add_region(Some(new));
+                for block in &self.from.region(*region).blocks {
+                    let to = self.into.add_block(into);
+                    self.block(*block, to)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,381 @@
+//! Calling a partitioner: arrays and shardings as the messages that it reads, and what it answers.
+
+use std::ffi::{c_char, c_void};
+use std::fmt;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use pjrt_sys::{
+    JAX_CustomCallPartitioner_Callbacks as Callbacks,
+    JAX_CustomCallPartitioner_InferShardingFromOperands_Args as InferArgs,
+    JAX_CustomCallPartitioner_Partition_Args as PartitionArgs,
+    JAX_CustomCallPartitioner_PropagateUserSharding_Args as PropagateArgs, JAX_CustomCallPartitioner_aval,
+    JAX_CustomCallPartitioner_string, JAX_CustomCallPartitioner_version_and_error as Header, PJRT_Error_Code,
+};
+use prost::Message;
+
+use super::registry;
+use crate::abi::args::{borrowed_slice, chars, null, text};
+use crate::element_type::ElementType;
+use crate::error::{Error, ErrorCode, Result};
+use crate::ext::Sharding;
+use crate::proto;
+
+/// The version of the structs that this crate knows.
+const VERSION: i64 = 0;
+
+/// `xla.PrimitiveType` of a tuple, and `xla.OpSharding.Type` of its sharding.
+const TUPLE_SHAPE: u32 = 13;
+const TUPLE_SHARDING: i32 = 2;
+
+/// Functions of the host that say how the custom calls of a target are divided among partitions.
+///
+/// They may be called on any thread, and may block: JAX's wait for Python's global lock, so no lock may be held that a thread
+/// of the host could wait for.
+pub struct CustomPartitioner {
+    callbacks: NonNull<Callbacks>,
+    functions: Functions,
+    can_side_effecting_have_replicated_sharding: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Functions {
+    partition: unsafe extern "C" fn(*mut Callbacks, *mut PartitionArgs),
+    infer_sharding: unsafe extern "C" fn(*mut Callbacks, *mut InferArgs),
+    propagate_user_sharding: unsafe extern "C" fn(*mut Callbacks, *mut PropagateArgs),
+}
+
+// SAFETY: hosts give partitioners to compilers, which call and free them on threads of their own.
+unsafe impl Send for CustomPartitioner {}
+// SAFETY: as above; the struct is not written to after registration.
+unsafe impl Sync for CustomPartitioner {}
+
+/// A whole array of a program, and how it is divided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardedArray {
+    /// The type of the elements.
+    pub element_type: ElementType,
+    /// The dimensions of the whole array.
+    pub dims: Vec<i64>,
+    /// How it is divided; `None` if that is not known.
+    pub sharding: Option<Sharding>,
+}
+
+/// What a custom call is on one partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    /// A program in StableHLO, as bytecode or text: its `main` takes a partition's parts of the operands and gives those of the
+    /// results. It may communicate with the other partitions.
+    pub program: Vec<u8>,
+    /// How each operand has to be divided.
+    pub operand_shardings: Vec<Sharding>,
+    /// How each result is divided.
+    pub result_shardings: Vec<Sharding>,
+}
+
+impl CustomPartitioner {
+    /// The partitioner that a host registered for a platform and the target of custom calls; upper and lower case of the platform
+    /// do not matter.
+    #[must_use]
+    pub fn find(platform: &str, target: &str) -> Option<Arc<Self>> {
+        registry::find(platform, target)
+    }
+
+    /// Whether a host has registered that custom calls of a target may run on parts that are cut along their leading (batch)
+    /// dimensions, without a partitioner: each partition calls the same handler with its part.
+    #[must_use]
+    pub fn is_batch_partitionable(platform: &str, target: &str) -> bool {
+        registry::is_batch_partitionable(platform, target)
+    }
+
+    /// Takes a partitioner over from the host. One that is refused stays the host's.
+    ///
+    /// # Safety
+    ///
+    /// `callbacks` is null, or points to a struct of the version that its first field says, which the host gives up and whose
+    /// functions can be called on any thread until `dtor` is.
+    pub(super) unsafe fn from_raw(callbacks: *mut Callbacks) -> Result<Self> {
+        let Some(callbacks) = NonNull::new(callbacks) else { return Err(null("callbacks")) };
+        // SAFETY: a struct of any version begins with it, by this function's contract.
+        let version = unsafe { (&raw const (*callbacks.as_ptr()).version).read() };
+        if version != VERSION {
+            return Err(Error::unimplemented(format!(
+                "its functions are of version {version}; this plugin knows version {VERSION}"
+            )));
+        }
+        // SAFETY: a struct of this version is as long, by this function's contract.
+        let read = unsafe { callbacks.read() };
+        let functions = Functions {
+            partition: read.partition.ok_or_else(|| null("partition"))?,
+            infer_sharding: read.infer_sharding.ok_or_else(|| null("infer_sharding"))?,
+            propagate_user_sharding: read
+                .propagate_user_sharding
+                .ok_or_else(|| null("propagate_user_sharding"))?,
+        };
+        Ok(Self {
+            callbacks,
+            functions,
+            can_side_effecting_have_replicated_sharding: read.can_side_effecting_have_replicated_sharding,
+        })
+    }
+
+    /// Whether calls with side effects may have their results replicated, each partition making them.
+    #[must_use]
+    pub fn can_side_effecting_have_replicated_sharding(&self) -> bool {
+        self.can_side_effecting_have_replicated_sharding
+    }
+
+    /// What a call is on one partition, whose operands and results are divided as `operands` and `results` say.
+    ///
+    /// # Errors
+    ///
+    /// The host's own, with its code and text; INTERNAL if its answer is not of the form that XLA gives it.
+    pub fn partition(
+        &self,
+        operands: &[ShardedArray],
+        results: &[ShardedArray],
+        backend_config: &[u8],
+    ) -> Result<Partition> {
+        let messages: Vec<Messages> = operands.iter().map(Messages::of).collect();
+        let mut avals: Vec<_> = messages.iter().map(Messages::aval).collect();
+        let result = Messages::of_results(results);
+        let mut args = PartitionArgs {
+            header: header(),
+            num_args: avals.len(),
+            op_args: avals.as_mut_ptr(),
+            op_result: result.aval(),
+            backend_config: string(backend_config),
+            mlir_module: nothing(),
+            args_sharding: ptr::null_mut(),
+            result_sharding: nothing(),
+        };
+        // SAFETY: the struct and the partitioner are those that the function takes; what they point to outlives the call.
+        unsafe { (self.functions.partition)(self.callbacks.as_ptr(), &raw mut args) };
+        let answer = Answer::new(&args.header)?;
+        // SAFETY: the host has set as many strings as there are operands, which live until the cleanup.
+        let shardings: &[JAX_CustomCallPartitioner_string] =
+            unsafe { borrowed_slice(args.args_sharding.cast_const(), operands.len(), "args_sharding") }
+                .map_err(unexpected)?;
+        let operand_shardings = shardings
+            .iter()
+            .map(|sharding| Sharding::from_proto(&answer.sharding(sharding, "args_sharding")?))
+            .collect::<Result<_>>()?;
+        let result_sharding = answer.sharding(&args.result_sharding, "result_sharding")?;
+        Ok(Partition {
+            program: answer.bytes(&args.mlir_module, "mlir_module")?.to_vec(),
+            operand_shardings,
+            result_shardings: of_results(&result_sharding, results.len())?,
+        })
+    }
+
+    /// How the results of a call are best divided, given its operands; `None` if the host has no opinion. What `results` say of
+    /// their own shardings is not looked at. Compilers that read the attribute `sdy.sharding_rule` of calls need not ask.
+    ///
+    /// # Errors
+    ///
+    /// As of [`partition`](Self::partition).
+    pub fn infer_sharding(
+        &self,
+        operands: &[ShardedArray],
+        results: &[ShardedArray],
+        backend_config: &[u8],
+    ) -> Result<Option<Vec<Sharding>>> {
+        let messages: Vec<Messages> = operands.iter().map(Messages::of).collect();
+        let mut avals: Vec<_> = messages.iter().map(Messages::aval).collect();
+        let result = Messages::of_results(results);
+        let mut args = InferArgs {
+            header: header(),
+            num_args: avals.len(),
+            op_args: avals.as_mut_ptr(),
+            result_shape: string(&result.shape),
+            backend_config: string(backend_config),
+            has_result_sharding: false,
+            result_sharding: nothing(),
+        };
+        // SAFETY: as in `partition`.
+        unsafe { (self.functions.infer_sharding)(self.callbacks.as_ptr(), &raw mut args) };
+        let answer = Answer::new(&args.header)?;
+        if !args.has_result_sharding {
+            return Ok(None);
+        }
+        of_results(&answer.sharding(&args.result_sharding, "result_sharding")?, results.len()).map(Some)
+    }
+
+    /// How the results of a call are divided where those who use them want what `results` say.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_ARGUMENT if a result has no sharding; otherwise as of [`partition`](Self::partition).
+    pub fn propagate_user_sharding(
+        &self,
+        results: &[ShardedArray],
+        backend_config: &[u8],
+    ) -> Result<Vec<Sharding>> {
+        let result = Messages::of_results(results);
+        let Some(sharding) = &result.sharding else {
+            return Err(Error::invalid_argument("a partitioner is asked about a result without a sharding"));
+        };
+        let mut args = PropagateArgs {
+            header: header(),
+            backend_config: string(backend_config),
+            result_shape: string(&result.shape),
+            result_sharding: string(sharding),
+        };
+        // SAFETY: as in `partition`.
+        unsafe { (self.functions.propagate_user_sharding)(self.callbacks.as_ptr(), &raw mut args) };
+        let answer = Answer::new(&args.header)?;
+        of_results(&answer.sharding(&args.result_sharding, "result_sharding")?, results.len())
+    }
+}
+
+impl Drop for CustomPartitioner {
+    fn drop(&mut self) {
+        // SAFETY: the struct is this plugin's since `from_raw`, and lives until here.
+        unsafe {
+            if let Some(dtor) = (*self.callbacks.as_ptr()).dtor {
+                dtor(self.callbacks.as_ptr());
+            }
+        }
+    }
+}
+
+impl fmt::Debug for CustomPartitioner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CustomPartitioner").finish_non_exhaustive()
+    }
+}
+
+/// What the host answered, until it is told that it has been read.
+struct Answer {
+    data: *mut c_void,
+    cleanup: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+impl Answer {
+    /// The host's answer, or its error.
+    fn new(header: &Header) -> Result<Self> {
+        let answer = Self { data: header.data, cleanup: header.cleanup_fn };
+        if !header.has_error {
+            return Ok(answer);
+        }
+        let message = text(answer.bytes(&header.error_msg, "error_msg")?);
+        Err(Error::new(ErrorCode::from_number(header.code.0), message))
+    }
+
+    fn bytes<'a>(&'a self, string: &JAX_CustomCallPartitioner_string, field: &str) -> Result<&'a [u8]> {
+        // SAFETY: the host has set the string, which lives until the cleanup, which is when this is dropped.
+        unsafe { borrowed_slice(string.data.cast::<u8>(), string.size, field) }.map_err(unexpected)
+    }
+
+    fn sharding(&self, string: &JAX_CustomCallPartitioner_string, field: &str) -> Result<proto::OpSharding> {
+        proto::OpSharding::decode(self.bytes(string, field)?)
+            .map_err(|error| unexpected(Error::internal(format!("'{field}' is no OpSharding: {error}"))))
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(cleanup) = self.cleanup {
+            // SAFETY: the host asked for this call, with this argument, once its answer has been read.
+            unsafe { cleanup(self.data) };
+        }
+    }
+}
+
+/// An array as the messages `ShapeProto` and `OpSharding`.
+struct Messages {
+    shape: Vec<u8>,
+    sharding: Option<Vec<u8>>,
+}
+
+impl Messages {
+    fn of(array: &ShardedArray) -> Self {
+        Self {
+            shape: shape(array).encode_to_vec(),
+            sharding: array.sharding.as_ref().map(|sharding| sharding.to_proto().encode_to_vec()),
+        }
+    }
+
+    /// One result is itself; of several there is a tuple, which has a sharding if all of them have.
+    fn of_results(results: &[ShardedArray]) -> Self {
+        if let [result] = results {
+            return Self::of(result);
+        }
+        let tuple = proto::Shape {
+            element_type: TUPLE_SHAPE,
+            tuple_shapes: results.iter().map(shape).collect(),
+            ..proto::Shape::default()
+        };
+        let shardings = results.iter().map(|result| result.sharding.as_ref().map(Sharding::to_proto));
+        let sharding = shardings.collect::<Option<_>>().map(|tuple_shardings| proto::OpSharding {
+            r#type: TUPLE_SHARDING,
+            tuple_shardings,
+            ..proto::OpSharding::default()
+        });
+        Self { shape: tuple.encode_to_vec(), sharding: sharding.map(|sharding| sharding.encode_to_vec()) }
+    }
+
+    fn aval(&self) -> JAX_CustomCallPartitioner_aval {
+        JAX_CustomCallPartitioner_aval {
+            shape: string(&self.shape),
+            has_sharding: self.sharding.is_some(),
+            sharding: self.sharding.as_deref().map_or_else(nothing, string),
+        }
+    }
+}
+
+fn shape(array: &ShardedArray) -> proto::Shape {
+    proto::Shape {
+        element_type: array.element_type.xla_number(),
+        dimensions: array.dims.clone(),
+        layout: Some(proto::Layout {
+            minor_to_major: (0..array.dims.len() as i64).rev().collect(),
+            tiles: Vec::new(),
+        }),
+        is_dynamic_dimension: vec![false; array.dims.len()],
+        tuple_shapes: Vec::new(),
+    }
+}
+
+/// The shardings of so many results, of which several have that of a tuple.
+fn of_results(sharding: &proto::OpSharding, count: usize) -> Result<Vec<Sharding>> {
+    if count == 1 && sharding.r#type != TUPLE_SHARDING {
+        return Ok(vec![Sharding::from_proto(sharding)?]);
+    }
+    // XLA has one sharding for a tuple of nothing.
+    let elements = &sharding.tuple_shardings;
+    if sharding.r#type != TUPLE_SHARDING || count > 0 && elements.len() != count {
+        return Err(unexpected(Error::internal(format!(
+            "the results are {count}, and have {} shardings",
+            elements.len()
+        ))));
+    }
+    elements.iter().take(count).map(Sharding::from_proto).collect()
+}
+
+/// An answer that is not of the form that it must have.
+fn unexpected(error: Error) -> Error {
+    Error::internal(error.message()).context("the host's partitioner gave a malformed answer")
+}
+
+fn header() -> Header {
+    Header {
+        api_version: VERSION,
+        data: ptr::null_mut(),
+        cleanup_fn: None,
+        has_error: false,
+        code: PJRT_Error_Code(0),
+        error_msg: nothing(),
+    }
+}
+
+fn string(bytes: &[u8]) -> JAX_CustomCallPartitioner_string {
+    JAX_CustomCallPartitioner_string { data: chars(bytes), size: bytes.len() }
+}
+
+fn nothing() -> JAX_CustomCallPartitioner_string {
+    JAX_CustomCallPartitioner_string { data: ptr::null::<c_char>(), size: 0 }
+}
+
+#[cfg(test)]
+mod tests;
