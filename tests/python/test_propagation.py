@@ -8,7 +8,6 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
-from jax.experimental.custom_partitioning import custom_partitioning  # noqa: E402
 from jax.experimental.shard_alike import shard_alike  # noqa: E402
 from jax.sharding import NamedSharding, PartitionSpec as P  # noqa: E402
 
@@ -64,19 +63,6 @@ def test_a_program_can_inspect_its_shardings():
 
     f(split(X, "x", "y"))
     assert [s.spec for s in seen] == [P("y", "x")]
-
-
-def test_a_function_with_a_partitioning_of_its_own_computes_what_it_says():
-    @custom_partitioning
-    def f(x):
-        return jnp.sort(x, axis=0)
-
-    f.def_partition(
-        partition=None,
-        infer_sharding_from_operands=lambda mesh, shapes, result: NamedSharding(mesh, P()),
-        sharding_rule="i j -> i j",
-    )
-    np.testing.assert_array_equal(jax.jit(f)(split(-X, "x")), np.sort(-X, axis=0))
 
 
 def test_an_array_that_is_still_to_be_summed_is_what_its_shards_add_up_to():

@@ -3,8 +3,9 @@
 use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use pjrt_plugin::ext::CustomPartitioner;
 use pjrt_plugin::{CompileOptions, Error, ErrorCode};
 use pjrt_sys::*;
 use prost::Message;
@@ -225,4 +226,87 @@ fn an_extension_of_the_vendors_own_is_found_by_its_number_and_guarded() {
     );
     buffer.delete();
     call(buffer.0, &raw mut size).unwrap_err();
+}
+
+#[test]
+fn a_partitioner_that_a_host_registers_is_found_by_its_name_and_freed_when_another_takes_its_place() {
+    static FREED: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C" fn dtor(callbacks: *mut JAX_CustomCallPartitioner_Callbacks) {
+        // SAFETY: the struct below, once.
+        drop(unsafe { Box::from_raw(callbacks) });
+        FREED.fetch_add(1, Ordering::Relaxed);
+    }
+    unsafe extern "C" fn partition(
+        _: *mut JAX_CustomCallPartitioner_Callbacks,
+        args: *mut JAX_CustomCallPartitioner_Partition_Args,
+    ) {
+        let message = "the mesh is gone";
+        // SAFETY: the plugin passes the struct.
+        let header = unsafe { &mut (*args).header };
+        (header.has_error, header.code) = (true, PJRT_Error_Code_FAILED_PRECONDITION);
+        header.error_msg =
+            JAX_CustomCallPartitioner_string { data: message.as_ptr().cast(), size: message.len() };
+    }
+    unsafe extern "C" fn infer(
+        _: *mut JAX_CustomCallPartitioner_Callbacks,
+        _: *mut JAX_CustomCallPartitioner_InferShardingFromOperands_Args,
+    ) {
+    }
+    unsafe extern "C" fn propagate(
+        _: *mut JAX_CustomCallPartitioner_Callbacks,
+        _: *mut JAX_CustomCallPartitioner_PropagateUserSharding_Args,
+    ) {
+    }
+    let extension: &PJRT_Custom_Partitioner_Extension = extension(PJRT_Extension_Type_Custom_Partitioner);
+    let register = |name: &str, callbacks| {
+        call_extension!(
+            extension,
+            register_custom_partitioner(PJRT_Register_Custom_Partitioner_Args {
+                name: name.as_ptr().cast(),
+                name_size: name.len(),
+                callbacks,
+            })
+        )
+    };
+    let callbacks = || {
+        Box::into_raw(Box::new(JAX_CustomCallPartitioner_Callbacks {
+            version: 0,
+            private_data: ptr::null_mut(),
+            dtor: Some(dtor),
+            partition: Some(partition),
+            infer_sharding: Some(infer),
+            propagate_user_sharding: Some(propagate),
+            can_side_effecting_have_replicated_sharding: false,
+        }))
+    };
+    let find = || CustomPartitioner::find("DUMMY", "halves");
+    assert!(find().is_none());
+    register("halves", callbacks()).unwrap();
+    let error = find().unwrap().partition(&[], &[], b"").unwrap_err();
+    assert_eq!((error.code(), error.message()), (ErrorCode::FailedPrecondition, "the mesh is gone"));
+    assert_eq!(find().unwrap().infer_sharding(&[], &[], b"").unwrap(), None);
+    let first = find();
+    register("halves", callbacks()).unwrap();
+    assert_eq!(FREED.load(Ordering::Relaxed), 0);
+    drop(first);
+    assert_eq!(FREED.load(Ordering::Relaxed), 1);
+    for (name, callbacks) in [("halves", ptr::null_mut()), ("", ptr::null_mut())] {
+        let error = register(name, callbacks).unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidArgument as u32);
+        assert!(error.message.contains("[PJRT_Register_Custom_Partitioner]"), "{error:?}");
+    }
+    let name = "by rows";
+    let mark = |size| {
+        call_extension!(
+            extension,
+            register_batch_partitionable(PJRT_Register_Batch_Partitionable_Args {
+                name: name.as_ptr().cast(),
+                name_size: size,
+            })
+        )
+    };
+    assert!(!CustomPartitioner::is_batch_partitionable("dummy", name));
+    mark(name.len()).unwrap();
+    assert!(CustomPartitioner::is_batch_partitionable("dummy", name));
+    assert_eq!(mark(0).unwrap_err().code, ErrorCode::InvalidArgument as u32);
 }

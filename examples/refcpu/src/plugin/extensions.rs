@@ -5,7 +5,7 @@ use super::client::RefcpuClient;
 use super::config::COMPILE_OPTIONS;
 use super::errors::{compile_error, out_of_memory};
 use super::executable::{RefcpuExecutable, engine_options};
-use crate::compile::{compile, to_core_ops};
+use crate::compile::{compile, partition_calls, to_core_ops};
 use crate::storage::Array;
 use pjrt_plugin::ext::{
     Callbacks, CrossHostTransfers, ExecutableMetadata, Ffi, HostMemoryAllocator, PartialProgram,
@@ -89,6 +89,7 @@ impl PhaseCompile for RefcpuClient {
                 let module = pjrt_stablehlo::parse(program.program.as_slice()).map_err(|error| {
                     Error::invalid_argument(format!("the program cannot be read: {error}"))
                 })?;
+                let module = partition_calls(&module, &options).map_err(|error| compile_error(&error))?;
                 let (bytes, format, consumers) = if phase == CORE_OPS {
                     let module = to_core_ops(&module).map_err(|error| compile_error(&error))?;
                     (module.to_string().into_bytes(), MLIR, vec![CORE_OPS.to_owned(), PLAN.to_owned()])
