@@ -69,6 +69,16 @@ impl CallPartitioner for Host {
                 assert_eq!(call.results, call.operands);
                 given(columns.clone(), columns)
             }
+            "sums_of_columns" => given(columns.clone(), columns),
+            "whole" => {
+                assert_eq!(call.operands[0].1, None);
+                given(None, None)
+            }
+            "cuts" => {
+                let program = BY_COLUMNS.replace("4x3", "2x3").replace("tensor<4x", "tensor<2x").replace("<4xf32>", "<2xf32>");
+                let rows = along(&[Some(0), None]);
+                Ok(PartitionedCall { program: program.into(), operands: vec![rows.clone()], results: vec![rows] })
+            }
             "other_type" => given(columns, None),
             "no_mesh" => {
                 let mut crossed = columns.clone();
@@ -90,7 +100,7 @@ impl CallPartitioner for Host {
 }
 
 fn find(target: &str) -> Option<Arc<dyn CallPartitioner>> {
-    let known = ["sums", "other_type", "no_mesh", "unreadable", "refused"];
+    let known = ["sums", "sums_of_columns", "whole", "cuts", "other_type", "no_mesh", "unreadable", "refused"];
     let name = known.into_iter().find(|known| *known == target)?;
     Some(Arc::new(Host(name)))
 }
@@ -200,18 +210,32 @@ fn calls_on_parts_are_not_partitioned_once_more() {
         (CompileErrorKind::Unimplemented, "stablehlo.custom_call"),
         "{error}"
     );
-    let manual = r#"module {
+}
+
+#[test]
+fn in_a_computation_on_parts_a_call_is_on_each_part_what_the_partition_of_whole_arrays_is() {
+    let text = |target: &str| {
+        format!(
+            r#"module {{
       sdy.mesh @mesh = <["x"=2, "y"=2]>
-      func.func public @main(%a: tensor<4x6xf32>) -> tensor<4x6xf32> {
-        %r = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {?}]>] out_shardings=[<@mesh, [{"x"}, {?}]>]
-            manual_axes={"x"} (%b: tensor<2x6xf32>) {
-          %c = stablehlo.custom_call @sums(%b) : (tensor<2x6xf32>) -> tensor<2x6xf32>
-          sdy.return %c : tensor<2x6xf32>
-        } : (tensor<4x6xf32>) -> tensor<4x6xf32>
+      func.func public @main(%a: tensor<4x6xf32>) -> tensor<4x6xf32> {{
+        %r = sdy.manual_computation(%a) in_shardings=[<@mesh, [{{}}, {{"x"}}]>] out_shardings=[<@mesh, [{{}}, {{"x"}}]>]
+            manual_axes={{"x"}} (%b: tensor<4x3xf32>) {{
+          %c = stablehlo.custom_call @{target}(%b) : (tensor<4x3xf32>) -> tensor<4x3xf32>
+          sdy.return %c : tensor<4x3xf32>
+        }} : (tensor<4x6xf32>) -> tensor<4x6xf32>
         return %r : tensor<4x6xf32>
-      }
-    }"#;
-    let error = partition(manual, &options()).unwrap_err();
+      }}
+    }}"#
+        )
+    };
+    let whole = program("sums").replace(r#"[{"y"}, {"x"}]"#, r#"[{}, {"x"}]"#);
+    let inner = partition(&text("whole"), &options()).unwrap();
+    assert!(inner.contains(r#"manual_axes={"y"}"#), "{inner}");
+    let main = whole.replace("stablehlo.composite \"chlo.erf\" %a {decomposition = @erf}", "stablehlo.optimization_barrier %a");
+    let main = main.replace("stablehlo.optimization_barrier %a : (tensor<4x6xf32>) -> tensor<4x6xf32>", "stablehlo.optimization_barrier %a : tensor<4x6xf32>");
+    assert_eq!(results(&inner), results(&partition(&main.replace("@sums", "@sums_of_columns"), &options()).unwrap()));
+    let error = partition(&text("cuts"), &options()).unwrap_err();
     assert_eq!(error.kind, CompileErrorKind::Unimplemented);
     assert!(error.to_string().contains("on parts already"), "{error}");
 }

@@ -107,7 +107,7 @@ impl Scope<'_> {
                     }
                     found => found?.ok_or_else(|| {
                         CompileError::unimplemented(format!(
-                            "there is no custom call target {target:?}, and the host has registered neither a handler nor a partitioner of that name"
+                            "there is no custom call target {target:?}, and the host has registered no handler of that name and no partitioner"
                         ))
                     }),
                 },

@@ -14,7 +14,7 @@ use crate::graph::Shape;
 use crate::plan::Sharding;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{
-    BackendConfig, BlockId, Body, Function, Location, Op, OpId, Operation, Str, TensorSharding, Type,
+    BackendConfig, BlockId, Body, DimensionSharding, Function, Location, MeshReference, Op, OpCode, OpId, Operation, Str, TensorSharding, Type,
     ValueId, ops,
 };
 use std::borrow::Cow;
@@ -38,7 +38,7 @@ pub fn partition_calls<'m>(module: &'m Module, options: &CompileOptions) -> Resu
     let main = whole.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
     let mut calls = vec![];
     if let Some(entry) = main.body.entry() {
-        find(&main.body, entry, options, &mut calls)?;
+        find(whole, &main.body, entry, None, options, &mut calls)?;
     }
     let devices = Devices { array: vec![0; options.num_partitions], replicas: options.num_replicas };
     let layouts = layouts(whole, main, &devices, &calls, options)?;
@@ -54,24 +54,20 @@ pub fn partition_calls<'m>(module: &'m Module, options: &CompileOptions) -> Resu
         add_function(&mut program, function.clone())?;
     }
     for call in &calls {
-        let placed = |error| placed(main.body.op(call.op), error);
-        let partition = partitioned(&main.body, call, &layouts, &devices).map_err(placed)?;
-        put(&mut program, &mut main.body, call.op, partition).map_err(|error| {
-            let op = main.body.op(call.op);
-            CompileError { op: CUSTOM_CALL.to_owned(), location: op.location.brief().to_string(), ..error }
-        })?;
+        let location = main.body.op(call.op).location.clone();
+        partitioned(&main.body, call, &layouts, &devices)
+            .and_then(|partition| put(&mut program, &mut main.body, call.op, partition))
+            .map_err(|error| placed(&location, error))?;
     }
     add_function(&mut program, main)?;
     Ok(Cow::Owned(program))
 }
 
-const CUSTOM_CALL: &str = "stablehlo.custom_call";
-
-/// An error with the operation that it is about, unless it has one.
-fn placed(op: &Operation, mut error: CompileError) -> CompileError {
+/// An error with the call that it is about, unless it has an operation.
+fn placed(location: &Location, mut error: CompileError) -> CompileError {
     if error.op.is_empty() {
-        error.op = op.kind.name().to_string();
-        error.location = op.location.brief().to_string();
+        error.op = OpCode::CustomCall.info().name.to_owned();
+        error.location = location.brief().to_string();
     }
     error
 }
@@ -82,6 +78,30 @@ struct Call {
     partitioner: Arc<dyn CallPartitioner>,
     /// Whether the program says itself how the arrays of the call are split together.
     has_rule: bool,
+    /// Given if it is in a manual computation.
+    within: Option<Within>,
+}
+
+/// What a manual computation leaves to operations in it.
+#[derive(Clone)]
+struct Within {
+    mesh: MeshReference,
+    /// The axes of the mesh that neither it nor one around it is manual along.
+    free: Vec<Str>,
+}
+
+impl Within {
+    fn new(module: &Module, manual: &ops::ManualComputation, outer: Option<&Self>) -> Result<Option<Self>> {
+        let Some(first) = manual.in_shardings.iter().chain(&manual.out_shardings).next() else {
+            return Ok(outer.cloned());
+        };
+        let axes: Vec<Str> = match outer {
+            Some(outer) => outer.free.clone(),
+            None => lower::mesh_of(module, first)?.axes.iter().map(|axis| axis.name.clone()).collect(),
+        };
+        let free = axes.into_iter().filter(|axis| !manual.manual_axes.contains(axis)).collect();
+        Ok(Some(Self { mesh: first.mesh.clone(), free }))
+    }
 }
 
 fn partitioner(op: &Operation, options: &CompileOptions) -> Option<Arc<dyn CallPartitioner>> {
@@ -92,28 +112,35 @@ fn partitioner(op: &Operation, options: &CompileOptions) -> Option<Arc<dyn CallP
 }
 
 /// Adds the calls of a block, in the order of the program.
-fn find(body: &Body, block: BlockId, options: &CompileOptions, calls: &mut Vec<Call>) -> Result<()> {
+fn find(
+    module: &Module,
+    body: &Body,
+    block: BlockId,
+    within: Option<&Within>,
+    options: &CompileOptions,
+    calls: &mut Vec<Call>,
+) -> Result<()> {
     for id in &body.block(block).ops {
         let op = body.op(*id);
         if let Some(partitioner) = partitioner(op, options) {
             if options.num_partitions > 1 && !options.use_spmd_partitioning {
                 let why =
                     "a custom call that the host partitions, in a program that is of one partition already";
-                return Err(placed(op, CompileError::unimplemented(why)));
+                return Err(placed(&op.location, CompileError::unimplemented(why)));
             }
             calls.push(Call {
                 op: *id,
                 partitioner,
                 has_rule: op.attributes.get("sdy.sharding_rule").is_some(),
+                within: within.cloned(),
             });
         }
-        let before = calls.len();
+        let inner = match &op.kind {
+            Op::ManualComputation(manual) => Within::new(module, manual, within)?,
+            _ => within.cloned(),
+        };
         for block in op.regions.iter().flat_map(|region| &body.region(*region).blocks) {
-            find(body, *block, options, calls)?;
-        }
-        if let (Op::ManualComputation(_), Some(call)) = (&op.kind, calls.get(before)) {
-            let why = "a custom call that the host partitions, in a computation that is on parts already";
-            return Err(placed(body.op(call.op), CompileError::unimplemented(why)));
+            find(module, body, *block, inner.as_ref(), options, calls)?;
         }
     }
     Ok(())
@@ -142,7 +169,7 @@ fn layouts(
                 continue;
             }
             let ask = || call.partitioner.infer(&described(&main.body, op, &found, devices)?);
-            let shardings = ask().map_err(|error| placed(op, error))?;
+            let shardings = ask().map_err(|error| placed(&op.location, error))?;
             let split = op.results.iter().zip(shardings.into_iter().flatten());
             inferred.extend(split.filter_map(|(result, sharding)| Some((result, sharding?))));
         }
@@ -241,19 +268,50 @@ fn partitioned(body: &Body, call: &Call, hints: &Hints, devices: &Devices) -> Re
             list(&results)
         )));
     }
-    let cuts: Vec<_> = inputs.iter().chain(&outputs).flat_map(Layout::cuts).collect();
-    let no_mesh =
-        || CompileError::unimplemented("a partition of a call whose arrays are not cut along one mesh");
+    let computation = match &call.within {
+        Some(within) => within_another(within, &inputs, &outputs)?,
+        None => computation(&inputs, &outputs, devices)?,
+    };
+    Ok(Partition { module, computation })
+}
+
+/// A computation along all axes of a mesh, with arrays that are cut so.
+fn computation(inputs: &[Layout], outputs: &[Layout], devices: &Devices) -> Result<ops::ManualComputation> {
+    let cuts: Vec<_> = inputs.iter().chain(outputs).flat_map(Layout::cuts).collect();
+    let no_mesh = || CompileError::unimplemented("a partition of a call whose arrays are not cut along one mesh");
     let axes = Axes::of(&cuts, devices.count()).ok_or_else(no_mesh)?;
     let shardings = |layouts: &[Layout]| -> Result<Box<[TensorSharding]>> {
         layouts.iter().map(|layout| axes.sharding(&layout.dims).ok_or_else(no_mesh)).collect()
     };
-    let computation = ops::ManualComputation {
-        in_shardings: shardings(&inputs)?,
-        out_shardings: shardings(&outputs)?,
+    Ok(ops::ManualComputation {
+        in_shardings: shardings(inputs)?,
+        out_shardings: shardings(outputs)?,
         manual_axes: axes.names(),
+    })
+}
+
+/// A computation along the axes that the one around it is not manual along. These cannot cut its arrays: the host knows nothing of
+/// the other axes.
+fn within_another(within: &Within, inputs: &[Layout], outputs: &[Layout]) -> Result<ops::ManualComputation> {
+    let whole = |layout: &Layout| {
+        if !layout.is_whole() {
+            let why = "a partition that cuts the arrays of a call in a computation that is on parts already";
+            return Err(CompileError::unimplemented(why));
+        }
+        let uncut = DimensionSharding { axes: Box::default(), is_closed: true, priority: None };
+        Ok(TensorSharding {
+            mesh: within.mesh.clone(),
+            dim_shardings: vec![uncut; layout.dims.len()].into(),
+            replicated_axes: Box::default(),
+            unreduced_axes: Box::default(),
+            reduction: "sum".into(),
+        })
     };
-    Ok(Partition { module, computation })
+    Ok(ops::ManualComputation {
+        in_shardings: inputs.iter().map(whole).collect::<Result<_>>()?,
+        out_shardings: outputs.iter().map(whole).collect::<Result<_>>()?,
+        manual_axes: within.free.clone().into(),
+    })
 }
 
 /// Makes a call the manual computation that it is on one partition.
