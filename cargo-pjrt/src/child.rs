@@ -78,6 +78,10 @@ const MOST_PRINTED: usize = 4096;
 
 /// How often to see whether a child lives. Something that it started may have its pipes, so that their end does not come.
 const TICK: Duration = Duration::from_millis(50);
+/// How long to wait for the end of a pipe whose child has ended. Much longer than the system needs, even if it is busy.
+const AFTER_END: Duration = Duration::from_secs(5);
+/// How long a child may take to end once it has said everything.
+const TO_END: Duration = Duration::from_millis(500);
 
 impl Worker {
     /// Starts one, with a hidden verb that begins with [`connect`]. It ends with the thread that calls this.
@@ -122,7 +126,7 @@ impl Worker {
             }
             if let Ok(Some(status)) = self.child.try_wait() {
                 // What it said at last may still be on its way.
-                return self.lines.recv_timeout(TICK).map_or(Heard::Ended(Ending(status)), Heard::Line);
+                return self.lines.recv_timeout(AFTER_END).map_or(Heard::Ended(Ending(status)), Heard::Line);
             }
             if left.is_some_and(|left| left.is_zero()) {
                 self.end();
@@ -131,14 +135,20 @@ impl Worker {
         }
     }
 
-    /// The end of what was printed since this was last asked. Waits until the child ends, because much is only printed then, but not
-    /// longer than `patience`.
-    pub fn printed(&mut self, patience: Duration) -> String {
-        let Some(printed) = &self.printed else { return String::new() };
-        let end = Instant::now() + patience;
-        while !printed.reader.is_finished() && Instant::now() < end {
+    /// The end of what was printed, by a child that is about to end: much is only printed then.
+    pub fn printed(&mut self) -> String {
+        let end = Instant::now() + TO_END;
+        while self.printed.as_ref().is_some_and(|printed| !printed.reader.is_finished())
+            && Instant::now() < end
+        {
             std::thread::sleep(Duration::from_millis(1));
         }
+        self.printed_so_far()
+    }
+
+    /// The end of what was printed since this was last asked, by a child that goes on.
+    pub fn printed_so_far(&mut self) -> String {
+        let Some(printed) = &self.printed else { return String::new() };
         let bytes = std::mem::take(&mut *printed.end.lock().unwrap_or_else(PoisonError::into_inner));
         String::from_utf8_lossy(&bytes).trim_end().to_owned()
     }

@@ -109,9 +109,6 @@ impl Step {
     }
 }
 
-/// How long to wait for what a plugin prints when its process ends.
-const PATIENCE: Duration = Duration::from_millis(500);
-
 /// Inspects a plugin. What calls it is done by a child of this program, which must have the hidden verb `inspect-child` (see
 /// [`child`]).
 ///
@@ -151,7 +148,7 @@ pub fn inspect(
         report.faults.push(format!("{}: {}", reached.name(), step.text()));
         reached.note(&mut report, step);
     }
-    report.printed = worker.printed(PATIENCE);
+    report.printed = worker.printed();
     Ok(report)
 }
 

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use cargo_pjrt::conform::Format;
 use cargo_pjrt::host::CreateOption;
 use cargo_pjrt::profile::Profile;
 use cargo_pjrt::{child, conform, inspect, output, record, replay, run};
 use clap::builder::{RangedU64ValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
 /// Inspects, tests and runs PJRT plugins
 #[derive(Parser)]
@@ -82,8 +83,8 @@ struct Conform {
     #[arg(long = "option", value_name = "NAME=VALUE", value_parser = create_option)]
     options: Vec<String>,
     /// How the report is printed, one of these
-    #[arg(long, value_enum, default_value_t = FormatName::Text, group = "printed")]
-    format: FormatName,
+    #[arg(long, value_enum, default_value_t = Format::Text, group = "printed")]
+    format: Format,
     /// The same as --format json
     #[arg(long, group = "printed")]
     json: bool,
@@ -102,14 +103,6 @@ struct Conform {
     /// List the checks that are asked for and their rules, as text or JSON, and run none
     #[arg(long, conflicts_with_all = ["junit", "html"])]
     list: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum FormatName {
-    Text,
-    Json,
-    Junit,
-    Html,
 }
 
 /// A time limit, of a day at most.
@@ -194,13 +187,10 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), String> {
 
 fn conform_plugin(options: &Conform) -> Result<bool, String> {
     let format = match options.format {
-        _ if options.json => conform::Format::Json,
-        _ if options.junit => conform::Format::Junit,
-        _ if options.html => conform::Format::Html,
-        FormatName::Text => conform::Format::Text,
-        FormatName::Json => conform::Format::Json,
-        FormatName::Junit => conform::Format::Junit,
-        FormatName::Html => conform::Format::Html,
+        _ if options.json => Format::Json,
+        _ if options.junit => Format::Junit,
+        _ if options.html => Format::Html,
+        format => format,
     };
     let Some(plugin) = options.plugin.clone().filter(|_| !options.list) else {
         return list_checks(options, format).map(|()| true);
@@ -219,14 +209,14 @@ fn conform_plugin(options: &Conform) -> Result<bool, String> {
     Ok(report.failures() == 0)
 }
 
-fn list_checks(options: &Conform, format: conform::Format) -> Result<(), String> {
+fn list_checks(options: &Conform, format: Format) -> Result<(), String> {
     let checks = conform::select(options.filter.as_deref(), &options.checks)?;
     match format {
-        conform::Format::Text => {
+        Format::Text => {
             let line = |check: &conform::Check| format!("{:<44} {}\n", check.name, check.rule);
             output::print(&checks.iter().map(line).collect::<String>())
         }
-        conform::Format::Json => {
+        Format::Json => {
             let listed: Vec<conform::Listed<'_>> = checks.iter().map(conform::Listed::from).collect();
             print_json(&listed)
         }

@@ -86,16 +86,17 @@ pub fn run(options: &Options) -> Result<(), String> {
     for _ in 1..options.repeat {
         results = execute(&client, &executable, &arguments).map_err(text)?;
     }
-    child::next("what was made was destroyed");
-    drop((executable, client));
     match &options.dump {
-        Some(folder) => write_all(folder, &results),
+        Some(folder) => write_all(folder, &results)?,
         None => {
             let lines = results.iter().enumerate();
             let lines = lines.map(|(index, result)| format!("result {index}: {}\n", shown(result)));
-            output::print(&lines.collect::<String>())
+            output::print(&lines.collect::<String>())?;
         }
     }
+    child::next("program and client were destroyed");
+    drop((executable, client));
+    Ok(())
 }
 
 fn located(path: &Path, error: &dyn std::fmt::Display) -> String {

@@ -91,6 +91,16 @@ fn what_cannot_be_loaded_is_one_error() {
 }
 
 #[test]
+fn a_process_that_a_plugin_leaves_behind_holds_nothing_up() {
+    let start = Instant::now();
+    for verb in ["conform", "inspect"] {
+        let printed = fail(with_fault(verb, "GetPjrtApi exit sleep 30").arg(faulty()));
+        assert!(printed.contains("exit status 0"), "{printed}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[test]
 fn a_plugin_that_cannot_be_initialized_is_one_failure_beside_those_of_its_table() {
     let count = |rows: &[Row], status| rows.iter().filter(|row| row.status == status).count();
     for (fault, status, wrong) in [

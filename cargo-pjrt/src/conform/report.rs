@@ -10,7 +10,7 @@ use crate::output::visible;
 use crate::profile::Profile;
 
 /// How to print a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// For people.
     Text,

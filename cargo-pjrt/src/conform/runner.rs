@@ -45,9 +45,6 @@ pub enum Isolation {
 /// The check that fails where no client can be made; others then do not apply.
 const CLIENT: &str = "client/can_be_made";
 
-/// How long to wait for what a plugin prints when its process ends.
-const PATIENCE: Duration = Duration::from_millis(500);
-
 /// What a child says.
 #[derive(Debug, Serialize, Deserialize)]
 enum Said {
@@ -247,13 +244,14 @@ impl Child {
         Ok((self.reached, End::Broken(status, message)))
     }
 
-    /// What the plugin printed during a check that failed. Much is only printed when a process ends, and this one does unless it
-    /// has more checks to run.
+    /// What the plugin printed during a check that failed.
     fn printed(&mut self, status: Status) -> String {
-        let goes_on =
+        let is_alive =
             self.isolation == Isolation::Shared && !matches!(status, Status::Crashed | Status::TimedOut);
-        let patience = if status.is_failure() && !goes_on { PATIENCE } else { Duration::ZERO };
-        let printed = self.worker.printed(patience);
+        if status.is_failure() && !is_alive {
+            return self.worker.printed();
+        }
+        let printed = self.worker.printed_so_far();
         if status.is_failure() { printed } else { String::new() }
     }
 }

@@ -159,7 +159,7 @@ impl Trace {
         match File::create(&path).and_then(Written::begin) {
             Ok(file) => Some(Self { file: Mutex::new(file), start: Instant::now() }),
             Err(error) => {
-                eprintln!("{TRACE_VARIABLE}={}: {error}; nothing is traced", path.display());
+                complain(&format!("{TRACE_VARIABLE}={}: {error}; nothing is traced", path.display()));
                 None
             }
         }
@@ -261,10 +261,12 @@ extern "C" fn report_at_exit() {
     let Some(handles) = OBSERVER.as_ref().and_then(|observer| observer.handles.as_ref()) else { return };
     // A thread that the end of the process has stopped may hold the lock; then there is no report, but an end.
     let Ok(handles) = handles.try_lock() else { return };
-    let mut text = report(&handles);
-    text.push('\n');
-    // Not `eprintln`, which panics where stderr is closed.
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    complain(&report(&handles));
+}
+
+/// Prints to stderr, as `eprintln` does, which panics where stderr is closed.
+pub(crate) fn complain(text: &str) {
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 fn report(handles: &Handles) -> String {

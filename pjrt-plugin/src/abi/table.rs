@@ -19,6 +19,7 @@ use crate::abi::guard;
 use crate::abi::host_callback::*;
 use crate::abi::loaded::*;
 use crate::abi::memory::*;
+use crate::abi::observe;
 use crate::abi::plugin::*;
 use crate::abi::topology::*;
 use crate::abi::transfer::*;
@@ -103,7 +104,7 @@ impl Export {
             table.pjrt_api_version.minor_version = minor;
             // There is no error to return here, and a plugin that ignores what it was told in silence is a riddle.
             if let Some(complaint) = complaint {
-                eprintln!("{complaint}");
+                observe::complain(&complaint);
             }
             Table(table)
         });
