@@ -24,7 +24,7 @@ static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
         OpCode::UniformQuantize,
     ];
     let core = disguised.into_iter().fold(CoreOps::from_ops(OpCode::ALL.iter().copied()), CoreOps::without);
-    composites_with_kernels().fold(core, CoreOps::with_composite)
+    composites_with_kernels().fold(core, CoreOps::with_composite).without_bounded_sizes()
 });
 
 /// The same without calls: functions run in the place of their calls.
@@ -59,7 +59,8 @@ fn is_sum(op: &ir::Op) -> bool {
     matches!(op.code(), Add | And | Maximum | Minimum | Multiply | Or | Xor)
 }
 
-/// The program in operations and types that refcpu compiles. Quantized types become their storage types and arithmetic.
+/// The program in operations and types that refcpu compiles. Quantized types become their storage types and arithmetic,
+/// sizes with bounds the bounds.
 ///
 /// # Errors
 /// If an operation cannot be expressed in others.
