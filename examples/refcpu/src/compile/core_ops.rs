@@ -3,7 +3,7 @@
 use super::error::CompileError;
 use super::lower::composites_with_kernels;
 use pjrt_stablehlo::decompose::{CoreOps, decompose, is_core};
-use pjrt_stablehlo::ir::{self, OpCode};
+use pjrt_stablehlo::ir::{self, ElementType, OpCode};
 use pjrt_stablehlo::{ErrorKind, Module};
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -24,14 +24,14 @@ static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
         OpCode::UniformQuantize,
     ];
     let core = disguised.into_iter().fold(CoreOps::from_ops(OpCode::ALL.iter().copied()), CoreOps::without);
-    composites_with_kernels().fold(core, CoreOps::with_composite)
+    composites_with_kernels().fold(core, CoreOps::with_composite).without_bounded_sizes()
 });
 
 /// The same without calls: functions run in the place of their calls.
 static WITHOUT_CALLS: LazyLock<CoreOps> = LazyLock::new(|| CORE_OPS.clone().without(OpCode::FuncCall));
 
-/// Whether a body has a `select_and_scatter` that kernels lack: of another selection than a comparison of the two elements, or of
-/// another sum than one operation.
+/// Whether a body has a `select_and_scatter` that kernels lack: of another selection than a comparison of the two elements, of
+/// another sum than one operation, or of quantized elements, whose regions become more than that.
 fn selects_in_general(body: &ir::Body) -> bool {
     body.ops().any(|(id, op)| {
         let is = |region: usize, expected: &dyn Fn(&ir::Op) -> bool| {
@@ -40,7 +40,12 @@ fn selects_in_general(body: &ir::Body) -> bool {
             let first = body.op(*first);
             (*first.operands == [*a, *b] || *first.operands == [*b, *a]) && expected(&first.kind)
         };
-        matches!(op.kind, ir::Op::SelectAndScatter(_)) && !(is(0, &is_selection) && is(1, &is_sum))
+        let is_quantized = || {
+            let tensor = op.operands.first().and_then(|&operand| body.ty(operand).as_tensor());
+            tensor.is_some_and(|ty| ty.element_type() == ElementType::Quantized)
+        };
+        matches!(op.kind, ir::Op::SelectAndScatter(_))
+            && (is_quantized() || !(is(0, &is_selection) && is(1, &is_sum)))
     })
 }
 
@@ -54,7 +59,8 @@ fn is_sum(op: &ir::Op) -> bool {
     matches!(op.code(), Add | And | Maximum | Minimum | Multiply | Or | Xor)
 }
 
-/// The program in operations and types that refcpu compiles. Quantized types become their storage types and arithmetic.
+/// The program in operations and types that refcpu compiles. Quantized types become their storage types and arithmetic,
+/// sizes with bounds the bounds.
 ///
 /// # Errors
 /// If an operation cannot be expressed in others.
