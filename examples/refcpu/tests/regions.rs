@@ -394,6 +394,68 @@ fn complex_and_narrow_elements_are_combined_by_a_loop() {
 }
 
 #[test]
+fn a_region_may_combine_elements_in_a_wider_type() {
+    // 256 + 1 is no number of bf16. In a loop, the element that is added may be of its own type.
+    let sum = |narrow: &str| {
+        format!(
+            "({{
+            ^bb0(%a: tensor<f32>, %b: tensor<{narrow}>):
+              %c = stablehlo.convert %b : (tensor<{narrow}>) -> tensor<f32>
+              %d = stablehlo.add %a, %c : tensor<f32>
+              stablehlo.return %d : tensor<f32>
+            }})"
+        )
+    };
+    for narrow in ["bf16", "f32"] {
+        let region = sum(narrow);
+        let text = format!(
+            r#"func.func @main(%x: tensor<3xbf16>) -> (tensor<f32>, tensor<2xf32>, tensor<3xf32>, tensor<3xf32>) {{
+              %init = stablehlo.constant dense<0.0> : tensor<bf16>
+              %0 = "stablehlo.reduce"(%x, %init) <{{dimensions = array<i64: 0>}}> {region}
+                : (tensor<3xbf16>, tensor<bf16>) -> tensor<f32>
+              %1 = "stablehlo.reduce_window"(%x, %init) <{{window_dimensions = array<i64: 2>}}> {region}
+                : (tensor<3xbf16>, tensor<bf16>) -> tensor<2xf32>
+              %at = stablehlo.constant dense<[[1], [1], [0]]> : tensor<3x1xi32>
+              %2 = "stablehlo.scatter"(%x, %at, %x) <{{scatter_dimension_numbers = #stablehlo.scatter<
+                  inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}> {region}
+                : (tensor<3xbf16>, tensor<3x1xi32>, tensor<3xbf16>) -> tensor<3xf32>
+              %source = stablehlo.slice %x [0:2] : (tensor<3xbf16>) -> tensor<2xbf16>
+              %3 = "stablehlo.select_and_scatter"(%x, %source, %init) <{{window_dimensions = array<i64: 2>}}> ({{
+                ^bb0(%a: tensor<bf16>, %b: tensor<bf16>):
+                  %p = stablehlo.compare GE, %a, %b : (tensor<bf16>, tensor<bf16>) -> tensor<i1>
+                  stablehlo.return %p : tensor<i1>
+              }}, {}) : (tensor<3xbf16>, tensor<2xbf16>, tensor<bf16>) -> tensor<3xf32>
+              return %0, %1, %2, %3 : tensor<f32>, tensor<2xf32>, tensor<3xf32>, tensor<3xf32>
+            }}"#,
+            sum("f32").trim_matches(['(', ')'])
+        );
+        let x = array(DType::BF16, &[3], &[1.0f32, 256.0, 2.0], |v| {
+            let bits = v.to_le_bytes();
+            [bits[2], bits[3]]
+        });
+        let got: Vec<Vec<f32>> = results(&text, vec![x]).iter().map(to_f32s).collect();
+        assert_eq!(got, [vec![259.0], vec![257.0, 258.0], vec![3.0, 513.0, 2.0], vec![0.0, 257.0, 0.0]]);
+    }
+}
+
+#[test]
+fn a_scalar_is_sorted_as_it_is() {
+    for dimension in [-1, 0] {
+        let text = format!(
+            r#"func.func @main(%x: tensor<i32>) -> tensor<i32> {{
+              %0 = "stablehlo.sort"(%x) <{{dimension = {dimension} : i64}}> ({{
+                ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+                  %p = stablehlo.compare LT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+                  stablehlo.return %p : tensor<i1>
+              }}) : (tensor<i32>) -> tensor<i32>
+              return %0 : tensor<i32>
+            }}"#
+        );
+        assert_eq!(to_i32s(&results(&text, vec![i32s(&[], &[3])])[0]), [3]);
+    }
+}
+
+#[test]
 fn any_region_selects_and_any_scatters() {
     let sum = sum_in_steps("f32", "1.0");
     let sum = sum.trim_matches(['(', ')']);

@@ -22,7 +22,7 @@ pub(super) fn map(b: &mut Builder, body: &Graph, operands: &[ValueId], shapes: &
 }
 
 /// A reduction of some dimensions: their elements are combined in row-major order, from the initial values on.
-pub(super) fn reduce(
+pub(in crate::compile) fn reduce(
     b: &mut Builder,
     body: &Graph,
     operands: &[ValueId],

@@ -8,6 +8,8 @@ mod loops;
 mod scatter;
 mod sort;
 
+pub(super) use elements::reduce;
+
 use super::error::{CompileError, Result};
 use super::recognise::recognise;
 use super::region::is_applicable;
@@ -66,7 +68,7 @@ fn expanded(
     body: &Graph,
 ) -> Result<Vec<ValueId>> {
     match &node.op {
-        Op::Reduce { dims, .. } => Ok(elements::reduce(b, body, operands, shapes, dims)),
+        Op::Reduce { dims, .. } => Ok(reduce(b, body, operands, shapes, dims)),
         Op::ReduceWindow { window, .. } => elements::reduce_window(b, body, operands, shapes, window),
         Op::Scatter { dims, .. } => scatter::scatter(b, body, operands, shapes, dims),
         Op::SortBy { dim, .. } => Ok(sort::sort(b, body, operands, *dim)),
