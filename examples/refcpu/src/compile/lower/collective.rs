@@ -2,7 +2,7 @@
 
 use super::reducer::reducer;
 use super::{CompileError, Result, Scope, to_usize};
-use crate::graph::{Collective, CollectiveKind, Groups, Op as Core, Reducer, Shape, ValueId};
+use crate::graph::{Collective, CollectiveKind, Groups, Op as Core, Reducer, ValueId};
 use pjrt_stablehlo::ir::{ChannelHandle, Op, OpId, Operation, ReplicaGroups};
 use refcpu_kernels::reduce::ReduceOp;
 

@@ -581,3 +581,29 @@ fn extended(mut elements: Vec<u8>, dtype: DType) -> Vec<u8> {
     }
     elements
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_that_call_others_twice_are_refused_once_they_are_too_many_operations() {
+        let mut text =
+            "func.func private @f0(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }".to_owned();
+        let ty = "(tensor<f32>) -> tensor<f32>";
+        for k in 1..=40 {
+            let callee = k - 1;
+            text.push_str(&format!(
+                "func.func @{}(%x: tensor<f32>) -> tensor<f32> {{
+                   %0 = func.call @f{callee}(%x) : {ty}
+                   %1 = func.call @f{callee}(%x) : {ty}
+                   return %1 : tensor<f32>
+                 }}",
+                if k == 40 { "main".to_owned() } else { format!("f{k}") }
+            ));
+        }
+        let module = pjrt_stablehlo::parse(text).unwrap();
+        let error = lower(&module, &CompileOptions::default()).map(|_| ()).unwrap_err();
+        assert!(error.message.contains(&MAX_OPERATIONS.to_string()), "{error}");
+    }
+}
