@@ -333,6 +333,32 @@ fn windows_select_by_any_relation_and_scatter_by_any_sum() {
 }
 
 #[test]
+fn windows_of_quantized_elements_select_and_scatter() {
+    let rt = runtime();
+    let text = r#"!q = !quant.uniform<i8:f32, 0.5:1>
+    func.func @main(%x: tensor<4xf32>, %y: tensor<2xf32>) -> tensor<4xf32> {
+      %qx = stablehlo.uniform_quantize %x : (tensor<4xf32>) -> tensor<4x!q>
+      %qy = stablehlo.uniform_quantize %y : (tensor<2xf32>) -> tensor<2x!q>
+      %start = stablehlo.constant dense<0.0> : tensor<f32>
+      %qs = stablehlo.uniform_quantize %start : (tensor<f32>) -> tensor<!q>
+      %0 = "stablehlo.select_and_scatter"(%qx, %qy, %qs) <{window_dimensions = array<i64: 3>, window_strides = array<i64: 1>}> ({
+        ^bb0(%a: tensor<!q>, %b: tensor<!q>):
+          %r = stablehlo.compare GE, %a, %b : (tensor<!q>, tensor<!q>) -> tensor<i1>
+          stablehlo.return %r : tensor<i1>
+      }, {
+        ^bb0(%a: tensor<!q>, %b: tensor<!q>):
+          %r = stablehlo.add %a, %b : tensor<!q>
+          stablehlo.return %r : tensor<!q>
+      }) : (tensor<4x!q>, tensor<2x!q>, tensor<!q>) -> tensor<4x!q>
+      %1 = stablehlo.uniform_dequantize %0 : (tensor<4x!q>) -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }"#;
+    let x = f32s(&rt, &[4], &[1.0, 2.5, -3.0, 2.0]);
+    let got = run_one(text, &rt, vec![x, f32s(&rt, &[2], &[1.5, 2.6])]);
+    assert_eq!(to_f32s(&got[0]), [0.0, 4.0, 0.0, 0.0]);
+}
+
+#[test]
 fn complex_numbers_are_compared_by_real_then_imaginary_parts() {
     let rt = runtime();
     let values = [[1.0, 2.0], [1.0, 3.0], [2.0, 0.0], [1.0, 2.0]];

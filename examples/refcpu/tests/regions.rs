@@ -171,7 +171,7 @@ impl Axis {
     fn element(&self, window: usize, at: usize) -> Option<usize> {
         let place = (window * self.stride + at * self.dilation) as i64 - self.padding.0;
         let index = usize::try_from(place).ok()? / self.base;
-        (place as usize % self.base == 0 && index < self.input).then_some(index)
+        ((place as usize).is_multiple_of(self.base) && index < self.input).then_some(index)
     }
 }
 

@@ -143,10 +143,32 @@ def without_quantization(program, text):
     quantized = [s["op"].removeprefix("stablehlo.") for s in program["statements"] if "!quant" in s["text"]]
     if all(op in MOVES for op in quantized) and not program["functions"]:
         return QUANTIZED.sub(r"i\1", text)
-    module = ir.Module.parse(text)
+    module = ir.Module.parse(selecting_as_floats(program, text))
     PassManager.parse("builtin.module(func.func(stablehlo-legalize-quantized-op-to-qdq,stablehlo-legalize-quant-to-math,chlo-legalize-to-stablehlo))").run(module.operation)
     text = str(module)
     return text[text.index("module") :]
+
+
+def selecting_as_floats(program, text):
+    """`select_and_scatter` of quantized elements as that of the floats which they stand for: the passes leave it as it is."""
+    for statement in program["statements"]:
+        line = statement["text"]
+        if statement["op"] != "stablehlo.select_and_scatter" or "!quant" not in line:
+            continue
+        [result] = statement["defines"]
+        quantized = QUANTIZED.search(line)[0]
+        operands = re.search(r"\(([^()]*)\)", line)[1]
+        *_, types = re.findall(r"\(([^()]*)\) -> \(", line)
+        before, names = [], []
+        for name, ty in zip(operands.split(", "), re.split(", (?=tensor)", types), strict=True):
+            names.append(f"{result['name']}_float{len(names)}")
+            before.append(f'{names[-1]} = "stablehlo.uniform_dequantize"({name}) : ({ty}) -> ({ty.replace(quantized, "f32")})')
+        selected = f"{result['name']}_float"
+        floats = line.replace(f"({operands})", f"({', '.join(names)})", 1).replace(quantized, "f32")
+        floats = floats.replace(result["name"], selected, 1)
+        after = f'{result["name"]} = "stablehlo.uniform_quantize"({selected}) : ({result["type"].replace(quantized, "f32")}) -> ({result["type"]})'
+        text = text.replace(line, "\n    ".join([*before, floats, after]))
+    return text
 
 
 def module_of(parts):

@@ -250,6 +250,25 @@ def becomes_largest(disagreement):
     )
 
 
+def has_denormals_of_f16(disagreement):
+    """Among the operands is a number of f8E5M2 or f8E5M2FNUZ that is denormal in f16."""
+    return any(
+        ty.element.startswith("f8E5M2") and ((numbers != 0) & (np.abs(numbers) <= 2.0**-14)).any() for numbers, ty in disagreement.operands
+    )
+
+
+def is_quotient_by_zero(disagreement):
+    """What differs has zero as its divisor; it is zero on the anchor and the largest number on refcpu."""
+    (divisor, _) = disagreement.operands[1]
+    return all(
+        divisor.shape == mask.shape
+        and (divisor[mask] == 0).all()
+        and (np.abs(found[mask]) == float(ml_dtypes.finfo(FLOATS[ty.element]).max)).all()
+        and (expected[mask] == 0).all()
+        for found, expected, ty, mask in disagreement.results
+    )
+
+
 def is_zero_as_operand(disagreement):
     """What differs is zero on refcpu, as is the first operand there."""
     (before, _) = disagreement.operands[0]
@@ -276,7 +295,11 @@ def is_partly_nan(disagreement):
 
 def is_partly_infinite(disagreement):
     """Complex numbers that differ have a part that is not finite on both sides."""
-    return have_parts(disagreement, lambda parts: ~np.isfinite(parts))
+    return have_parts(disagreement, is_not_finite)
+
+
+def is_not_finite(parts):
+    return ~np.isfinite(parts)
 
 
 def have_parts(disagreement, such, sides=(0, 1)):
@@ -687,8 +710,24 @@ RULES = [
         "xla",
         ".*",
         r".*->complex<f\d\d>(,complex<f\d\d>)*",
-        "XLA's formulas are not numbers where parts are infinite or large; the interpreter agrees with refcpu",
-        lambda disagreement: disagreement.other_agrees and have_parts(disagreement, np.isnan, sides=(1,)),
+        "XLA's formulas are not numbers, or infinite, where parts are infinite or large; the interpreter agrees with refcpu",
+        lambda disagreement: disagreement.other_agrees and have_parts(disagreement, is_not_finite, sides=(1,)),
+    ),
+    Rule(
+        "products of complex numbers that overflow",
+        "xla|interpreter",
+        REGIONS,
+        r"complex.*->complex<f\d\d>(,complex<f\d\d>)*",
+        "the specification leaves the order of reductions open, and with it which part is the first to be infinite, and NaN next",
+        is_partly_infinite,
+    ),
+    Rule(
+        "quotients by zero, folded",
+        "xla",
+        "divide",
+        f".*({TINY_FLOATS}).*",
+        "these types have no infinity: refcpu, and XLA where the operands are arguments, give the largest number, XLA's constant folding zero",
+        lambda disagreement: bool(disagreement.sources) and is_quotient_by_zero(disagreement),
     ),
     Rule(
         "squares that overflow",
@@ -712,9 +751,7 @@ RULES = [
         "sort",
         r".*\bf8E5M2.*",
         "XLA's CPU backend compares in f16, in which the smallest numbers of these types are denormal",
-        lambda disagreement: any(
-            ty.element.startswith("f8E5M2") and ((numbers != 0) & (np.abs(numbers) <= 2.0**-14)).any() for numbers, ty in disagreement.operands
-        ),
+        has_denormals_of_f16,
     ),
     Rule(
         "indices without components",
@@ -740,6 +777,14 @@ RULES = [
         "XLA's CPU backend computes in f16, of which the smallest numbers of these types are denormal; the interpreter agrees with refcpu",
         lambda disagreement: disagreement.other_agrees
         and all((np.abs(expected[mask]) <= 2.0**-14).all() for _, expected, _, mask in disagreement.results),
+    ),
+    Rule(
+        "denormal numbers of f16 in between",
+        "xla",
+        CONTROL,
+        r".*f8E5M2.*",
+        "the same of an operation on the way; the interpreter agrees with refcpu",
+        lambda disagreement: disagreement.other_agrees and has_denormals_of_f16(disagreement),
     ),
 ]
 

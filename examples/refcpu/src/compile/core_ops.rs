@@ -3,7 +3,7 @@
 use super::error::CompileError;
 use super::lower::composites_with_kernels;
 use pjrt_stablehlo::decompose::{CoreOps, decompose, is_core};
-use pjrt_stablehlo::ir::{self, OpCode};
+use pjrt_stablehlo::ir::{self, ElementType, OpCode};
 use pjrt_stablehlo::{ErrorKind, Module};
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -24,14 +24,14 @@ static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
         OpCode::UniformQuantize,
     ];
     let core = disguised.into_iter().fold(CoreOps::from_ops(OpCode::ALL.iter().copied()), CoreOps::without);
-    composites_with_kernels().fold(core, CoreOps::with_composite)
+    composites_with_kernels().fold(core, CoreOps::with_composite).without_bounded_sizes()
 });
 
 /// The same without calls: functions run in the place of their calls.
 static WITHOUT_CALLS: LazyLock<CoreOps> = LazyLock::new(|| CORE_OPS.clone().without(OpCode::FuncCall));
 
-/// Whether a body has a `select_and_scatter` that kernels lack: of complex numbers, with sums of a wider type than the operand,
-/// of another selection than a comparison of the two elements, or of another sum than one operation.
+/// Whether a body has a `select_and_scatter` that kernels lack: of complex or quantized elements, with sums of a wider type than
+/// the operand, of another selection than a comparison of the two elements, or of another sum than one operation.
 fn selects_in_general(body: &ir::Body) -> bool {
     let element = |value: ir::ValueId| body.ty(value).as_tensor().map(|ty| ty.element_type());
     body.ops().any(|(id, op)| {
@@ -43,14 +43,13 @@ fn selects_in_general(body: &ir::Body) -> bool {
                 && end.operands.iter().copied().eq(first.results)
                 && expected(&first.kind)
         };
-        // Of one real type.
-        let is_plain = || {
+        let are_real = || {
             let of_result = op.results.get(0).and_then(element);
-            of_result.is_some_and(|ty| ty.complex_part().is_none())
+            of_result.is_some_and(|ty| ty.complex_part().is_none() && ty != ElementType::Quantized)
                 && op.operands.iter().all(|operand| element(*operand) == of_result)
         };
         matches!(op.kind, ir::Op::SelectAndScatter(_))
-            && !(is(0, &is_selection) && is(1, &is_sum) && is_plain())
+            && !(is(0, &is_selection) && is(1, &is_sum) && are_real())
     })
 }
 
@@ -64,7 +63,8 @@ fn is_sum(op: &ir::Op) -> bool {
     matches!(op.code(), Add | And | Maximum | Minimum | Multiply | Or | Xor)
 }
 
-/// The program in operations and types that refcpu compiles. Quantized types become their storage types and arithmetic.
+/// The program in operations and types that refcpu compiles. Quantized types become their storage types and arithmetic,
+/// sizes with bounds the bounds.
 ///
 /// # Errors
 /// If an operation cannot be expressed in others.

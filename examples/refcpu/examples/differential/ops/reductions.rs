@@ -162,7 +162,11 @@ pub(super) fn select_and_scatter(g: &mut Generator, element: Element) -> Option<
     if !is_ordered(element) {
         return None;
     }
-    let (code, fill) = combination(g, element)?;
+    // How often a sum is rounded, and the initial value taken in, is open; no number of a quantized type is sure to be neutral.
+    let (code, fill) = match element.kind() {
+        ElementKind::Quantized => (g.random.pick(&[OpCode::Maximum, OpCode::Minimum]), Fill::Any),
+        _ => combination(g, element)?,
+    };
     let value = g.some(element, 1..=3, Fill::Tame);
     let mut w = Windows::over(g, &value.ty.dims.clone(), false);
     // A window that holds nothing but padding selects nothing.
