@@ -1,20 +1,61 @@
-//! This program again, as a child: whatever a plugin does there, the parent lives on.
+//! This program again, as a child: whatever a plugin does there, the parent lives on, and knows of it.
+//!
+//! What a child says goes over a pipe of its own, which it gets as standard input and then puts elsewhere, so that nothing that a
+//! plugin prints can be taken for it. A child ends with its parent.
 
-use std::io::{BufRead, BufReader, Write};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufRead, BufReader, PipeReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-/// What a child sent, or how it ended.
+use crate::system;
+
+/// What a child said, or how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
     /// A line.
     Line(String),
     /// Nothing in time. The child was ended.
     TimedOut,
-    /// It ended by itself, in these words.
-    Ended(String),
+    /// It ended by itself.
+    Ended(Ending),
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ending(ExitStatus);
+
+impl std::fmt::Display for Ending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some(signal) = self.0.signal() else {
+            return write!(f, "exit status {}", self.0.code().unwrap_or_default());
+        };
+        f.write_str(match signal {
+            libc::SIGSEGV => "a segmentation fault",
+            libc::SIGBUS => "a bus error",
+            libc::SIGABRT => "an abort",
+            libc::SIGILL => "an illegal instruction",
+            libc::SIGFPE => "an arithmetic fault",
+            libc::SIGKILL => "a kill, perhaps for want of memory",
+            _ => return write!(f, "signal {signal}"),
+        })
+    }
+}
+
+/// Where what a plugin prints goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prints {
+    /// It is kept: see [`Worker::printed`].
+    Kept,
+    /// To where this program prints.
+    Through,
 }
 
 /// A child of this program with a hidden verb.
@@ -22,56 +63,94 @@ pub enum Heard {
 pub struct Worker {
     child: Child,
     lines: Receiver<String>,
+    printed: Option<Printed>,
 }
 
+/// What a child printed.
+#[derive(Debug)]
+struct Printed {
+    end: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+/// How much is kept of what a plugin prints: the end, where it says why it gives up.
+const MOST_PRINTED: usize = 4096;
+
+/// How often to see whether a child lives. Something that it started may have its pipes, so that their end does not come.
+const TICK: Duration = Duration::from_millis(50);
+/// How long to wait for the end of a pipe whose child has ended. Much longer than the system needs, even if it is busy.
+const AFTER_END: Duration = Duration::from_secs(5);
+/// How long a child may take to end once it has said everything.
+const TO_END: Duration = Duration::from_millis(500);
+
 impl Worker {
-    /// Starts one. Its standard output is what [`hear`](Self::hear) gives; plugins that print there make lines that nobody
-    /// asked for, so what counts begins with a mark of the caller's choice.
+    /// Starts one, with a hidden verb that begins with [`connect`]. It ends with the thread that calls this.
     ///
     /// # Errors
     ///
     /// If the system cannot start it.
-    pub fn start(program: &Path, arguments: &[&str]) -> std::io::Result<Self> {
-        let mut child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(if std::env::var_os("CARGO_PJRT_VERBOSE").is_some() {
-                Stdio::inherit()
-            } else {
-                Stdio::null()
-            })
-            .spawn()?;
-        let (sender, lines) = channel();
-        if let Some(stdout) = child.stdout.take() {
-            std::thread::spawn(move || {
-                let mut reader = BufReader::new(stdout);
-                let mut line = Vec::new();
-                while reader.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-                    let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-                    if sender.send(text).is_err() {
-                        return;
-                    }
-                    line.clear();
-                }
-            });
+    pub fn start<S: AsRef<OsStr>>(
+        program: &Path,
+        arguments: impl IntoIterator<Item = S>,
+        prints: Prints,
+    ) -> std::io::Result<Self> {
+        let (from_child, to_parent) = std::io::pipe()?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(to_parent);
+        let mut printed = None;
+        if prints == Prints::Kept {
+            let (reader, writer) = std::io::pipe()?;
+            command.stdout(writer.try_clone()?).stderr(writer);
+            printed = Some(Printed::keep(reader));
         }
-        Ok(Self { child, lines })
+        let child = command.spawn()?;
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            let lines = BufReader::new(from_child).lines();
+            // Until the pipe ends, or nobody listens.
+            let _ = lines.map_while(Result::ok).try_for_each(|line| sender.send(line));
+        });
+        Ok(Self { child, lines, printed })
     }
 
-    /// The next line, or how it ended.
-    pub fn hear(&mut self, timeout: Duration) -> Heard {
-        match self.lines.recv_timeout(timeout) {
-            Ok(line) => Heard::Line(line),
-            Err(RecvTimeoutError::Timeout) => {
-                self.end();
-                Heard::TimedOut
+    /// The next line, or how it ended. Without a timeout, for as long as it lives.
+    pub fn hear(&mut self, timeout: Option<Duration>) -> Heard {
+        let start = Instant::now();
+        loop {
+            let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+            match self.lines.recv_timeout(left.map_or(TICK, |left| left.min(TICK))) {
+                Ok(line) => return Heard::Line(line),
+                Err(RecvTimeoutError::Timeout) => {}
+                // A moment before it ends, unless the plugin has closed the pipe.
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(Duration::from_millis(1)),
             }
-            Err(RecvTimeoutError::Disconnected) => Heard::Ended(match self.child.wait() {
-                Ok(status) => ending(status),
-                Err(error) => error.to_string(),
-            }),
+            if let Ok(Some(status)) = self.child.try_wait() {
+                // What it said at last may still be on its way.
+                return self.lines.recv_timeout(AFTER_END).map_or(Heard::Ended(Ending(status)), Heard::Line);
+            }
+            if left.is_some_and(|left| left.is_zero()) {
+                self.end();
+                return Heard::TimedOut;
+            }
         }
+    }
+
+    /// The end of what was printed, by a child that is about to end: much is only printed then.
+    pub fn printed(&mut self) -> String {
+        let end = Instant::now() + TO_END;
+        while self.printed.as_ref().is_some_and(|printed| !printed.reader.is_finished())
+            && Instant::now() < end
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.printed_so_far()
+    }
+
+    /// The end of what was printed since this was last asked, by a child that goes on.
+    pub fn printed_so_far(&mut self) -> String {
+        let Some(printed) = &self.printed else { return String::new() };
+        let bytes = std::mem::take(&mut *printed.end.lock().unwrap_or_else(PoisonError::into_inner));
+        String::from_utf8_lossy(&bytes).trim_end().to_owned()
     }
 
     fn end(&mut self) {
@@ -87,28 +166,100 @@ impl Drop for Worker {
     }
 }
 
-/// How a process ended, in words.
-fn ending(status: std::process::ExitStatus) -> String {
-    #[cfg(unix)]
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
-        let name = match signal {
-            libc::SIGSEGV => "a segmentation fault",
-            libc::SIGBUS => "a bus error",
-            libc::SIGABRT => "an abort",
-            libc::SIGILL => "an illegal instruction",
-            libc::SIGFPE => "an arithmetic fault",
-            libc::SIGKILL => "a kill, perhaps for want of memory",
-            _ => return format!("signal {signal}"),
-        };
-        return name.to_owned();
+impl Printed {
+    fn keep(mut from: PipeReader) -> Self {
+        let end = Arc::new(Mutex::new(Vec::new()));
+        let is_shown = std::env::var_os("CARGO_PJRT_VERBOSE").is_some();
+        let reader = std::thread::spawn({
+            let end = Arc::clone(&end);
+            move || {
+                let mut part = [0; MOST_PRINTED];
+                while let Ok(len @ 1..) = from.read(&mut part) {
+                    if is_shown {
+                        // It is kept all the same.
+                        let _ = std::io::stderr().write_all(&part[..len]);
+                    }
+                    let mut kept = end.lock().unwrap_or_else(PoisonError::into_inner);
+                    kept.extend_from_slice(&part[..len]);
+                    let more = kept.len().saturating_sub(MOST_PRINTED);
+                    kept.drain(..more);
+                }
+            }
+        });
+        Self { end, reader }
     }
-    format!("{status}")
 }
 
-/// Sends a line to the parent.
+/// The pipe to the parent, in a child.
+static PARENT: OnceLock<File> = OnceLock::new();
+
+/// What a child does first: takes the pipe to its parent from standard input, which is empty from then on.
+///
+/// # Errors
+///
+/// If the system does not let it.
+pub fn connect() -> std::io::Result<()> {
+    system::end_with_parent();
+    let pipe = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    system::replace_stdin(&File::open("/dev/null")?)?;
+    // Of a parent that ended before this process was bound to it, only this tells.
+    writeln!(&pipe)?;
+    PARENT.get_or_init(|| pipe);
+    Ok(())
+}
+
+/// Sends a line to the parent, if there is one.
 pub fn tell(line: &str) {
-    let mut out = std::io::stdout().lock();
-    // A parent that has gone needs no lines.
-    let _ = writeln!(out, "{line}");
-    let _ = out.flush();
+    if let Some(mut pipe) = PARENT.get() {
+        // A parent that has gone needs no lines.
+        let _ = pipe.write_all(format!("{line}\n").as_bytes());
+    }
+}
+
+/// What begins the line with which a child says what it does next.
+const NEXT: &str = "next ";
+/// What begins the line with which a child says that it has done everything, and its exit status.
+const DONE: &str = "done ";
+
+/// Says what this process does next, so that the parent can say where a plugin ended it.
+pub fn next(what: &str) {
+    tell(&format!("{NEXT}{what}"));
+}
+
+/// Says that this process has done everything, and ends with this status.
+pub fn done(status: u8) {
+    tell(&format!("{DONE}{status}"));
+}
+
+/// Has a child do something with a plugin, in the place of this process, and gives its exit status.
+///
+/// # Errors
+///
+/// If the plugin ended the process.
+pub fn supervise<S: AsRef<OsStr>>(
+    program: &Path,
+    arguments: impl IntoIterator<Item = S>,
+) -> Result<u8, String> {
+    let cannot = |error: std::io::Error| format!("{} cannot be started: {error}", program.display());
+    let mut worker = Worker::start(program, arguments, Prints::Through).map_err(cannot)?;
+    let (mut at, mut status) = ("it started".to_owned(), None);
+    loop {
+        match worker.hear(None) {
+            Heard::Line(line) => {
+                if let Some(what) = line.strip_prefix(NEXT) {
+                    at = what.to_owned();
+                } else if let Some(number) = line.strip_prefix(DONE) {
+                    "it was about to end, with everything done".clone_into(&mut at);
+                    status = number.parse::<u8>().ok();
+                }
+            }
+            Heard::Ended(ending) => {
+                let ended_itself = status.filter(|status| ending.0.code() == Some(i32::from(*status)));
+                return ended_itself
+                    .ok_or_else(|| format!("the plugin ended the process with {ending}, while {at}"));
+            }
+            // Without a timeout, there is none.
+            Heard::TimedOut => return Err("the plugin took too long".to_owned()),
+        }
+    }
 }

@@ -8,9 +8,11 @@ use object::{Object, ObjectSymbol};
 use pjrt_sys::SLOTS;
 use serde::{Deserialize, Serialize};
 
-use crate::child::{Heard, Worker, tell};
+use crate::child::{Heard, Prints, Worker, tell};
 use crate::host::{Code, CreateOption, Plugin, SlotState};
+use crate::output::visible;
 use crate::profile::Profile;
+use crate::table;
 
 /// What [`inspect`] finds out.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -45,6 +47,11 @@ pub struct Report {
     pub platform: Option<String>,
     /// Its devices.
     pub devices: Vec<String>,
+    /// What keeps every host from using the plugin: an impossible table, an initialization that fails, a crash, a call that takes
+    /// too long. That no client can be made is none, because the machine may lack the device.
+    pub faults: Vec<String>,
+    /// The end of what the plugin printed, to standard output and standard error.
+    pub printed: String,
 }
 
 /// What a slot is.
@@ -102,9 +109,6 @@ impl Step {
     }
 }
 
-/// What comes before a line that counts.
-const MARK: &str = "\u{1}inspect ";
-
 /// Inspects a plugin. What calls it is done by a child of this program, which must have the hidden verb `inspect-child` (see
 /// [`child`]).
 ///
@@ -118,43 +122,41 @@ pub fn inspect(
     timeout: Duration,
 ) -> std::io::Result<Report> {
     let mut report = exports(path)?;
-    let mut arguments = vec!["inspect-child".to_owned(), path.display().to_string()];
-    arguments.extend(options.iter().cloned());
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let mut worker = Worker::start(program, &arguments)?;
+    let mut arguments = vec!["inspect-child".into(), path.as_os_str().to_owned()];
+    arguments.extend(options.iter().map(Into::into));
+    let mut worker = Worker::start(program, &arguments, Prints::Kept)?;
     let mut reached = Reached::Loading;
-    loop {
-        match worker.hear(timeout) {
+    let step = loop {
+        match worker.hear(Some(timeout)) {
             Heard::Line(line) => {
-                // Behind what the plugin has printed without ending its line.
-                let Some((_, json)) = line.split_once(MARK) else { continue };
-                let Ok(heard) = serde_json::from_str::<(Reached, Report)>(json) else { continue };
+                let Ok((now, heard)) = serde_json::from_str::<(Reached, Report)>(&line) else { continue };
                 let (path, size, exports, count) =
                     (report.path, report.file_size, report.exports, report.num_exports);
-                report = heard.1;
+                report = heard;
                 (report.path, report.file_size, report.exports, report.num_exports) =
                     (path, size, exports, count);
-                reached = heard.0;
+                reached = now;
                 if reached == Reached::End {
-                    return Ok(report);
+                    break None;
                 }
             }
-            Heard::TimedOut => {
-                reached.step(&mut report, Step::TimedOut);
-                return Ok(report);
-            }
-            Heard::Ended(how) => {
-                reached.step(&mut report, Step::Crashed(how));
-                return Ok(report);
-            }
+            Heard::TimedOut => break Some(Step::TimedOut),
+            Heard::Ended(ending) => break Some(Step::Crashed(ending.to_string())),
         }
+    };
+    if let Some(step) = step {
+        report.faults.push(format!("{}: {}", reached.name(), step.text()));
+        reached.note(&mut report, step);
     }
+    report.printed = worker.printed();
+    Ok(report)
 }
 
 /// What the child is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Reached {
     Loading,
+    Reading,
     Initializing,
     Creating,
     Asking,
@@ -162,10 +164,23 @@ enum Reached {
 }
 
 impl Reached {
-    /// What did not go well.
-    fn step(self, report: &mut Report, step: Step) {
+    fn name(self) -> &'static str {
         match self {
-            Self::Loading => report.load_error = Some(step.text()),
+            Self::Loading => "loading the library",
+            Self::Reading => "reading its function table",
+            Self::Initializing => "initializing the plugin",
+            Self::Creating => "creating a client",
+            Self::Asking => "asking the client about itself",
+            Self::End => "the end",
+        }
+    }
+
+    /// Notes what did not go well.
+    fn note(self, report: &mut Report, step: Step) {
+        match self {
+            Self::Loading | Self::Reading => {
+                report.load_error = Some(format!("{}: {}", self.name(), step.text()))
+            }
             Self::Initializing => report.initialize = step,
             Self::Creating | Self::Asking | Self::End => report.client = step,
         }
@@ -177,28 +192,26 @@ fn exports(path: &Path) -> std::io::Result<Report> {
     let file_size = file.metadata()?.len();
     let mut report = Report { path: path.to_owned(), file_size, ..Report::default() };
     let cache = object::ReadCache::new(file);
-    match object::File::parse(&cache) {
-        Ok(file) => {
-            for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
-                report.num_exports += 1;
-                let name = symbol.name().unwrap_or_default();
-                if ["GetPjrtApi", "TFNPD_", "TF_Init"].iter().any(|known| name.starts_with(known)) {
-                    report.exports.push(name.to_owned());
-                }
+    // Of other files, the loader says what is wrong with them.
+    if let Ok(file) = object::File::parse(&cache) {
+        for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
+            report.num_exports += 1;
+            let name = symbol.name().unwrap_or_default();
+            if ["GetPjrtApi", "TFNPD_", "TF_Init"].iter().any(|known| name.starts_with(known)) {
+                report.exports.push(name.to_owned());
             }
         }
-        Err(error) => report.load_error = Some(format!("the file is no shared library: {error}")),
     }
     report.exports.sort();
     Ok(report)
 }
 
 /// What the child does: calls the plugin step by step, and says before each step what it knows.
-pub fn child(path: &Path, options: &[String]) {
+pub fn child(path: &Path, options: &[CreateOption]) {
     let mut report = Report::default();
     let say = |reached: Reached, report: &Report| {
         if let Ok(json) = serde_json::to_string(&(reached, report)) {
-            tell(&format!("{MARK}{json}"));
+            tell(&json);
         }
     };
     say(Reached::Loading, &report);
@@ -206,9 +219,11 @@ pub fn child(path: &Path, options: &[String]) {
         Ok(plugin) => plugin,
         Err(error) => {
             report.load_error = Some(error.to_string());
+            report.faults.push(error.to_string());
             return say(Reached::End, &report);
         }
     };
+    say(Reached::Reading, &report);
     report.version = plugin.version();
     report.table_size = plugin.table_size();
     let state = |index: usize| match plugin.slot(index) {
@@ -228,12 +243,17 @@ pub fn child(path: &Path, options: &[String]) {
         }
         None => report.endless_extensions = true,
     }
+    report.faults = table::faults(plugin);
     say(Reached::Initializing, &report);
-    match plugin.initialize() {
-        Ok(()) => report.initialize = Step::Ok,
-        Err(error) => report.initialize = Step::Error(error.to_string()),
-    }
-    mark(&mut report, "PJRT_Plugin_Initialize", plugin.initialize().err().as_ref());
+    let initialized = plugin.initialize();
+    mark(&mut report, "PJRT_Plugin_Initialize", initialized.as_ref().err());
+    report.initialize = match initialized {
+        Ok(()) => Step::Ok,
+        Err(error) => {
+            report.faults.push(error.to_string());
+            Step::Error(error.to_string())
+        }
+    };
     match plugin.attributes() {
         Ok(attributes) => {
             mark(&mut report, "PJRT_Plugin_Attributes", None);
@@ -245,8 +265,7 @@ pub fn child(path: &Path, options: &[String]) {
         Err(error) => mark(&mut report, "PJRT_Plugin_Attributes", Some(&error)),
     }
     say(Reached::Creating, &report);
-    let options: Vec<CreateOption> = options.iter().filter_map(|text| CreateOption::parse(text)).collect();
-    let client = match plugin.create_client(&options) {
+    let client = match plugin.create_client(options) {
         Ok(client) => client,
         Err(error) => {
             mark(&mut report, "PJRT_Client_Create", Some(&error));
@@ -349,8 +368,11 @@ impl Report {
     #[must_use]
     pub fn missing_for(&self, profile: Profile) -> Vec<String> {
         let mut missing = Vec::new();
-        if self.version.0 != 0 || self.version.1 < profile.oldest_minor() {
-            missing.push(format!("version 0.{} or newer", profile.oldest_minor()));
+        if table::check_major(self.version).and_then(|()| table::check_minor(self.version)).is_err() {
+            let (oldest, (major, minor)) = (table::OLDEST_MINOR, self.version);
+            missing.push(format!(
+                "a version of the C API from 0.{oldest} on, below 1 (it reports {major}.{minor})"
+            ));
         }
         for function in profile.functions() {
             let name = format!("PJRT_{function}");
@@ -370,6 +392,8 @@ impl Report {
     pub fn text(&self, all: bool) -> String {
         let mut text = String::new();
         let mut line = |name: &str, value: String| {
+            // Further lines of what a plugin says must not look like lines of this report.
+            let value = visible(&value).trim_end().replace('\n', "\n             ");
             // Writing to a string does not fail.
             let _ = writeln!(text, "{name:<12} {value}");
         };
@@ -377,6 +401,9 @@ impl Report {
         line("exports", format!("{} of {} symbols", list(&self.exports), self.num_exports));
         if let Some(error) = &self.load_error {
             line("loading", error.clone());
+            if !self.printed.is_empty() {
+                line("printed", self.printed.clone());
+            }
             return text;
         }
         line("version", format!("{}.{}", self.version.0, self.version.1));
@@ -414,7 +441,13 @@ impl Report {
             } else {
                 "nothing seen missing, but there was no client to ask".to_owned()
             };
-            line(profile.name(), verdict);
+            line(profile.name(), format!("{}: {verdict}", profile.title()));
+        }
+        if !self.printed.is_empty() {
+            line("printed", self.printed.clone());
+        }
+        for fault in &self.faults {
+            line("WRONG", fault.clone());
         }
         text
     }

@@ -21,7 +21,11 @@ pub mod host;
 pub mod inspect;
 pub mod npy;
 mod number;
+pub mod output;
 pub mod profile;
 pub mod record;
 pub mod replay;
 pub mod run;
+#[allow(unsafe_code, reason = "the one module that calls the system's own library")]
+mod system;
+mod table;

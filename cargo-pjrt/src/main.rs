@@ -1,16 +1,16 @@
 //! `cargo pjrt`: inspects, tests and runs PJRT plugins.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use cargo_pjrt::conform::Format;
 use cargo_pjrt::host::CreateOption;
 use cargo_pjrt::profile::Profile;
-use cargo_pjrt::{conform, inspect, record, replay, run};
-use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
-
-/// A day.
-const MOST_SECONDS: u64 = 24 * 60 * 60;
+use cargo_pjrt::{child, conform, inspect, output, record, replay, run};
+use clap::builder::{RangedU64ValueParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
 
 /// Inspects, tests and runs PJRT plugins
 #[derive(Parser)]
@@ -33,14 +33,18 @@ enum Verb {
     /// Do what a log says with a plugin, and compare the results
     Replay(replay::Options),
     #[command(hide = true)]
-    InspectChild { plugin: PathBuf, options: Vec<String> },
+    InspectChild { plugin: PathBuf, options: Vec<CreateOption> },
+    #[command(hide = true)]
+    RunChild(run::Options),
     #[command(hide = true)]
     ConformChild {
         #[arg(long)]
-        option: Vec<String>,
+        option: Vec<CreateOption>,
         plugin: PathBuf,
         checks: Vec<String>,
     },
+    #[command(hide = true)]
+    ReplayChild(replay::Options),
 }
 
 #[derive(Args)]
@@ -57,8 +61,8 @@ struct Inspect {
     #[arg(long)]
     json: bool,
     /// How many seconds a step of the plugin may take
-    #[arg(long, default_value_t = 30, value_parser = value_parser!(u64).range(1..=MOST_SECONDS))]
-    timeout: u64,
+    #[arg(long, default_value = "30", value_name = "SECONDS", value_parser = seconds())]
+    timeout: Duration,
 }
 
 #[derive(Args)]
@@ -78,63 +82,81 @@ struct Conform {
     /// An option for the client, such as num_devices=2; may be given several times
     #[arg(long = "option", value_name = "NAME=VALUE", value_parser = create_option)]
     options: Vec<String>,
-    /// How the report is printed
-    #[arg(long, value_enum, default_value_t = FormatName::Text)]
-    format: FormatName,
+    /// How the report is printed, one of these
+    #[arg(long, value_enum, default_value_t = Format::Text, group = "printed")]
+    format: Format,
     /// The same as --format json
-    #[arg(long)]
+    #[arg(long, group = "printed")]
     json: bool,
     /// The same as --format junit
-    #[arg(long)]
+    #[arg(long, group = "printed")]
     junit: bool,
     /// The same as --format html
-    #[arg(long)]
+    #[arg(long, group = "printed")]
     html: bool,
     /// How many seconds a check may take
-    #[arg(long, default_value_t = 60, value_parser = value_parser!(u64).range(1..=MOST_SECONDS))]
-    timeout: u64,
+    #[arg(long, default_value = "60", value_name = "SECONDS", value_parser = seconds())]
+    timeout: Duration,
     /// Run all checks in one process, as long as it lives
     #[arg(long)]
     shared: bool,
-    /// List the checks and their rules, and run none
-    #[arg(long)]
+    /// List the checks that are asked for and their rules, as text or JSON, and run none
+    #[arg(long, conflicts_with_all = ["junit", "html"])]
     list: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum FormatName {
-    Text,
-    Json,
-    Junit,
-    Html,
+/// A time limit, of a day at most.
+fn seconds() -> impl TypedValueParser<Value = Duration> {
+    RangedU64ValueParser::<u64>::new().range(1..=24 * 60 * 60).map(Duration::from_secs)
 }
 
 fn main() -> ExitCode {
     // Cargo calls `cargo-pjrt pjrt ...`.
     let arguments = std::env::args_os().enumerate();
     let arguments = arguments.filter(|(index, word)| *index != 1 || word != "pjrt").map(|(_, word)| word);
-    let outcome = match Cli::parse_from(arguments).verb {
-        Verb::Inspect(options) => inspect_plugin(&options),
-        Verb::Run(options) => run::run(&options).map(|()| true),
-        Verb::Conform(options) => conform_plugin(&options),
-        Verb::Record(options) => this_program().and_then(|program| record::record(&options, &program)),
-        Verb::Replay(options) => replay::replay(&options),
+    let arguments: Vec<OsString> = arguments.collect();
+    let verb = Cli::parse_from(&arguments).verb;
+    let is_child = matches!(
+        verb,
+        Verb::InspectChild { .. } | Verb::RunChild(_) | Verb::ConformChild { .. } | Verb::ReplayChild(_)
+    );
+    let connected = if is_child { child::connect() } else { Ok(()) };
+    let outcome = connected.map_err(|error| error.to_string()).and_then(|()| perform(verb, &arguments));
+    let status = outcome.unwrap_or_else(|message| {
+        output::complain(&format!("error: {message}"));
+        1
+    });
+    child::done(status);
+    ExitCode::from(status)
+}
+
+/// Does what is asked for, and gives the exit status.
+fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
+    let status = |is_good: bool| u8::from(!is_good);
+    // The same arguments, with the hidden verb in the place of the other.
+    let supervise = |verb: &str, plugin: PathBuf| {
+        let arguments = std::iter::once(verb.into()).chain(arguments[2..].iter().cloned());
+        child::supervise(&this_program()?, arguments)
+            .map_err(|error| format!("{}: {error}", plugin.display()))
+    };
+    match verb {
+        Verb::Inspect(options) => inspect_plugin(&options).map(status),
+        Verb::Run(options) => supervise("run-child", options.plugin),
+        Verb::Conform(options) => conform_plugin(&options).map(status),
+        Verb::Record(options) => {
+            this_program().and_then(|program| record::record(&options, &program)).map(status)
+        }
+        Verb::Replay(options) => supervise("replay-child", options.plugin),
         Verb::InspectChild { plugin, options } => {
             inspect::child(&plugin, &options);
-            Ok(true)
+            Ok(0)
         }
+        Verb::RunChild(options) => run::run(&options).map(|()| 0),
         Verb::ConformChild { plugin, option, checks } => {
-            conform::child(&plugin, &option, &checks);
-            Ok(true)
+            conform::child(&plugin, option, &checks);
+            Ok(0)
         }
-    };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(message) => {
-            eprintln!("error: {message}");
-            ExitCode::FAILURE
-        }
+        Verb::ReplayChild(options) => replay::replay(&options).map(status),
     }
 }
 
@@ -144,58 +166,62 @@ fn this_program() -> Result<PathBuf, String> {
 
 /// An option as it is written, if it is one.
 fn create_option(text: &str) -> Result<String, String> {
-    let option = CreateOption::parse(text).map(|_| text.to_owned());
-    option.ok_or_else(|| "it should be name=value".to_owned())
+    text.parse::<CreateOption>().map(|_| text.to_owned())
 }
 
 fn inspect_plugin(options: &Inspect) -> Result<bool, String> {
-    let timeout = Duration::from_secs(options.timeout);
-    let report = inspect::inspect(&options.plugin, &this_program()?, &options.options, timeout)
+    let report = inspect::inspect(&options.plugin, &this_program()?, &options.options, options.timeout)
         .map_err(|error| format!("{}: {error}", options.plugin.display()))?;
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?);
+        print_json(&report)?;
     } else {
-        print!("{}", report.text(options.all));
+        output::print(&report.text(options.all))?;
     }
-    Ok(report.load_error.is_none())
+    Ok(report.faults.is_empty())
+}
+
+fn print_json(value: &impl serde::Serialize) -> Result<(), String> {
+    let json = serde_json::to_string_pretty(value).map_err(|error| error.to_string())?;
+    output::print(&format!("{json}\n"))
 }
 
 fn conform_plugin(options: &Conform) -> Result<bool, String> {
-    if options.list {
-        for check in conform::checks() {
-            println!("{:<44} {}", check.name, check.rule);
-        }
-        return Ok(true);
-    }
-    if let Some(unknown) =
-        options.checks.iter().find(|name| conform::checks().iter().all(|check| check.name != **name))
-    {
-        return Err(format!("there is no check {unknown}; --list lists all of them"));
-    }
     let format = match options.format {
-        _ if options.json => conform::Format::Json,
-        _ if options.junit => conform::Format::Junit,
-        _ if options.html => conform::Format::Html,
-        FormatName::Text => conform::Format::Text,
-        FormatName::Json => conform::Format::Json,
-        FormatName::Junit => conform::Format::Junit,
-        FormatName::Html => conform::Format::Html,
+        _ if options.json => Format::Json,
+        _ if options.junit => Format::Junit,
+        _ if options.html => Format::Html,
+        format => format,
+    };
+    let Some(plugin) = options.plugin.clone().filter(|_| !options.list) else {
+        return list_checks(options, format).map(|()| true);
     };
     let run = conform::Options {
-        plugin: options.plugin.clone().unwrap_or_default(),
+        plugin,
         create_options: options.options.clone(),
         profile: options.profile,
         filter: options.filter.clone(),
         only: options.checks.clone(),
-        timeout: Duration::from_secs(options.timeout),
+        timeout: options.timeout,
         isolation: if options.shared { conform::Isolation::Shared } else { conform::Isolation::Each },
     };
-    let report = conform::run(&run, &this_program()?, |_| {}).map_err(|error| error.to_string())?;
-    if let (Some(filter), true) = (&options.filter, report.rows.is_empty()) {
-        return Err(format!("no check has {filter:?} in its name; --list lists all of them"));
-    }
-    print!("{}", report.print(format));
+    let report = conform::run(&run, &this_program()?, |_| {})?;
+    output::print(&report.print(format))?;
     Ok(report.failures() == 0)
+}
+
+fn list_checks(options: &Conform, format: Format) -> Result<(), String> {
+    let checks = conform::select(options.filter.as_deref(), &options.checks)?;
+    match format {
+        Format::Text => {
+            let line = |check: &conform::Check| format!("{:<44} {}\n", check.name, check.rule);
+            output::print(&checks.iter().map(line).collect::<String>())
+        }
+        Format::Json => {
+            let listed: Vec<conform::Listed<'_>> = checks.iter().map(conform::Listed::from).collect();
+            print_json(&listed)
+        }
+        _ => Err("the list of the checks is printed as text or json".to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -212,5 +238,21 @@ mod tests {
             assert!(!is_taken(&[verb, "plugin.so", "--timeout", "0"]));
             assert!(!is_taken(&[verb, "plugin.so", "--timeout", "18446744073709551615"]));
         }
+        for verb in [&["run", "x.mlir", "--plugin"][..], &["replay", "log"]] {
+            let taken = |more: &[&str]| is_taken(&[verb, &["plugin.so"], more].concat());
+            assert!(taken(&["--option", "num_devices=2"]));
+            assert!(!taken(&["--option", "num_devices"]) && !taken(&["--option", "=2"]));
+        }
+        assert!(!is_taken(&["run", "x.mlir", "--plugin", "plugin.so", "--repeat", "0"]));
+    }
+
+    #[test]
+    fn a_report_is_printed_in_one_form() {
+        let is_taken = |arguments: &[&str]| {
+            Cli::try_parse_from([&["cargo-pjrt", "conform", "plugin.so"], arguments].concat()).is_ok()
+        };
+        assert!(is_taken(&["--json"]) && is_taken(&["--format", "junit"]) && is_taken(&["--list", "--json"]));
+        assert!(!is_taken(&["--json", "--junit"]) && !is_taken(&["--format", "html", "--json"]));
+        assert!(!is_taken(&["--list", "--junit"]));
     }
 }

@@ -42,10 +42,15 @@ impl Profile {
         }
     }
 
-    /// The oldest minor version of the C API that the host accepts.
+    /// The host, and the version of it whose needs were looked at.
     #[must_use]
-    pub fn oldest_minor(self) -> i32 {
-        29
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Jax => "JAX 0.10.2 (C API 0.112)",
+            Self::TorchXla => "PyTorch/XLA 2.9 (C API 0.75)",
+            Self::Gomlx => "GoMLX with go-xla 0.3 (C API 0.104)",
+            Self::Zml => "ZML of mid-2026",
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use crate::host::{
     Buffer, Client, Code, CreateOption, Device, ElementType, ExecuteOptions, HostArray, LoadedExecutable,
     Memory, NamedValue, Plugin, Program,
 };
-use crate::number;
+use crate::output::{self, visible};
 use crate::record::log::{Entry, Failure, Log, Place, Shape};
+use crate::{child, number};
 
 /// What to replay, and how.
 #[derive(Debug, Clone, clap::Args)]
@@ -22,7 +23,7 @@ pub struct Options {
     pub tolerance: f64,
     /// An option for the clients, such as num_devices=2, in place of those in the log; may be given several times
     #[arg(long = "option", value_name = "NAME=VALUE")]
-    pub options: Vec<String>,
+    pub options: Vec<CreateOption>,
     /// Print every result, not only those that differ
     #[arg(long)]
     pub all: bool,
@@ -35,6 +36,8 @@ struct Report {
     executions: usize,
     same: usize,
     close: usize,
+    /// What does not differ, in words, if that is asked for.
+    alike: Vec<String>,
     /// What differs, in words.
     different: Vec<String>,
     /// Why results could not be compared, and how many.
@@ -46,6 +49,7 @@ struct Report {
 impl Report {
     fn text(&self) -> String {
         let mut lines: Vec<String> = self.notes.iter().map(|note| format!("note: {note}")).collect();
+        lines.extend(self.alike.iter().cloned());
         lines.extend(self.different.iter().map(|difference| format!("DIFFERENT: {difference}")));
         lines.extend(self.skipped.iter().map(|(why, count)| format!("{count} results skipped: {why}")));
         lines.push(format!(
@@ -71,28 +75,35 @@ pub fn replay(options: &Options) -> Result<bool, String> {
         return Err(format!("a tolerance is not negative, such as 1e-6, and not {}", options.tolerance));
     }
     let log = Log::open(&options.log)?;
+    child::next("the plugin was loaded");
     let plugin =
         Plugin::load(&options.plugin).map_err(|error| format!("{}: {error}", options.plugin.display()))?;
+    child::next("the plugin was initialized");
     plugin.initialize().map_err(|error| error.to_string())?;
-    let own_options = options.options.iter().map(|text| {
-        CreateOption::parse(text).ok_or_else(|| format!("{text:?} is no option: it should be name=value"))
-    });
-    let mut replayer = Replayer::new(&log, plugin, options.tolerance, own_options.collect::<Result<_, _>>()?);
+    let mut replayer = Replayer::new(&log, plugin, options.tolerance, options.options.clone());
     replayer.print_all = options.all;
-    if log.is_cut_off {
-        replayer
-            .report
-            .notes
-            .push("the log ends in the middle of an entry: the host's process died".to_owned());
-    }
     for (index, entry) in log.entries.iter().enumerate() {
+        child::next(&format!("entry {} of the log was replayed: {}", index + 1, entry.name()));
         replayer.step(index, entry)?;
     }
+    child::next("what the log leaves was destroyed");
     let report = replayer.end();
-    println!("{}", report.text());
-    let compared = report.same + report.close + report.different.len();
-    if compared == 0 && log.entries.iter().any(|entry| matches!(entry, Entry::Read { .. })) {
-        return Err("no result could be compared".to_owned());
+    output::print(&format!("{}\n", visible(&report.text())))?;
+    if log.is_cut_off {
+        return Err(format!(
+            "{}: the log ends in the middle of entry {}: the host's process died, or the file is damaged. What is before it was \
+             replayed",
+            options.log.display(),
+            log.entries.len() + 1
+        ));
+    }
+    if report.same + report.close + report.different.len() == 0 {
+        let why = if log.entries.iter().any(|entry| matches!(entry, Entry::Read { .. })) {
+            "no result could be compared"
+        } else {
+            "there is nothing to compare: the host looked at no result while this was recorded"
+        };
+        return Err(format!("{}: {why}", options.log.display()));
     }
     Ok(report.different.is_empty())
 }
@@ -440,7 +451,7 @@ impl<'l> Replayer<'l> {
                     }
                 }
                 if self.print_all {
-                    println!("{origin}, {}: as recorded", in_words(recorded_shape));
+                    report.alike.push(format!("{origin}, {}: as recorded", in_words(recorded_shape)));
                 }
             }
         }
@@ -519,8 +530,11 @@ fn difference(recorded: (&Shape, &[u8]), here: (&Shape, &[u8]), tolerance: f64) 
     }
     let Some((index, there, here)) = first else { return Difference::WithinTolerance };
     let shown = |element: &[u8]| crate::run::element_text(name, element);
-    let relative =
-        if largest.is_finite() { format!("; the largest difference is {largest:e}") } else { String::new() };
+    let relative = if largest.is_finite() {
+        format!("; the largest difference is {largest:e} of the larger one, or of 1 if that is larger")
+    } else {
+        String::new()
+    };
     Difference::Beyond(format!(
         "{count} of {} elements differ, the first at {:?}: {} was recorded, here it is {}{relative}",
         recorded.1.len() / size,
@@ -576,6 +590,7 @@ mod tests {
         let close = [1.0, 2.0, -f32::NAN, 1000.1];
         assert_eq!(compare(&recorded, &close, 1e-3), Difference::WithinTolerance);
         let Difference::Beyond(how) = compare(&recorded, &close, 1e-5) else { panic!("it is too far") };
+        assert!(how.ends_with("e-5 of the larger one, or of 1 if that is larger"), "{how}");
         assert!(how.contains("1 of 4 elements") && how.contains("[1, 1]: 1000 was recorded"), "{how}");
         // A zero of the other sign, and infinity.
         assert_eq!(compare(&[0.0; 4], &[-0.0; 4], 0.0), Difference::WithinTolerance);

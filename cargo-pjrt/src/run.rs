@@ -8,7 +8,7 @@ use crate::host::{
     Buffer, Client, CreateOption, ElementType, ExecuteOptions, HostArray, LoadedExecutable, Plugin, Program,
 };
 use crate::npy::{self, Array};
-use crate::number;
+use crate::{child, number, output};
 
 /// What to run, and with what.
 #[derive(Debug, Clone, clap::Args)]
@@ -33,10 +33,10 @@ pub struct Options {
     pub format: Option<String>,
     /// An option for the client, such as num_devices=2; may be given several times
     #[arg(long = "option", value_name = "NAME=VALUE")]
-    pub options: Vec<String>,
+    pub options: Vec<CreateOption>,
     /// How many times to run it
-    #[arg(long, default_value_t = 1)]
-    pub repeat: usize,
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub repeat: u64,
 }
 
 /// The files of a folder that [`run`] replays.
@@ -71,29 +71,32 @@ pub fn run(options: &Options) -> Result<(), String> {
         Some(folder) => replayed_arguments(folder, &parameters)?,
         None => arguments(&options.args, &parameters)?,
     };
+    child::next("the plugin was loaded");
     let plugin = Plugin::load(&options.plugin).map_err(|error| located(&options.plugin, &error))?;
-    let create_options = options.options.iter().map(|text| {
-        CreateOption::parse(text).ok_or_else(|| format!("{text:?} is no option: it should be name=value"))
-    });
-    let create_options = create_options.collect::<Result<Vec<_>, _>>()?;
     let text = |error: crate::host::Error| error.to_string();
+    child::next("the plugin was initialized");
     plugin.initialize().map_err(text)?;
-    let client = plugin.create_client(&create_options).map_err(text)?;
+    child::next("a client was made");
+    let client = plugin.create_client(&options.options).map_err(text)?;
+    child::next("the program was compiled");
     let program = Program { code: &job.code, format: &job.format };
     let executable = client.compile(&program, &job.options).map_err(text)?;
-    let mut results = Vec::new();
-    for _ in 0..options.repeat.max(1) {
+    child::next("the program was run");
+    let mut results = execute(&client, &executable, &arguments).map_err(text)?;
+    for _ in 1..options.repeat {
         results = execute(&client, &executable, &arguments).map_err(text)?;
     }
     match &options.dump {
-        Some(folder) => write_all(folder, &results),
+        Some(folder) => write_all(folder, &results)?,
         None => {
-            for (index, result) in results.iter().enumerate() {
-                println!("result {index}: {}", shown(result));
-            }
-            Ok(())
+            let lines = results.iter().enumerate();
+            let lines = lines.map(|(index, result)| format!("result {index}: {}\n", shown(result)));
+            output::print(&lines.collect::<String>())?;
         }
     }
+    child::next("program and client were destroyed");
+    drop((executable, client));
+    Ok(())
 }
 
 fn located(path: &Path, error: &dyn std::fmt::Display) -> String {

@@ -6,9 +6,8 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use cargo_pjrt::conform::{self, Check, Isolation, Report, Row, Status, checks};
+use cargo_pjrt::conform::{Check, Report, Row, Status, checks};
 use common::{cargo_pjrt, example, hello};
 
 mod common;
@@ -154,24 +153,4 @@ fn without_a_client_one_check_fails_and_most_do_not_apply() {
     let (passed, blocked) = (Status::Passed, Status::NotApplicable);
     assert_eq!(statuses, [passed, Status::Wrong, blocked, passed, blocked], "{report:?}");
     assert!(report.rows[2].message.contains("FAILED_PRECONDITION: a planted fault"), "{report:?}");
-}
-
-#[test]
-fn a_file_that_is_no_plugin_fails_every_check_with_the_reason() {
-    let options = conform::Options {
-        plugin: env!("CARGO_BIN_EXE_cargo-pjrt").into(),
-        create_options: Vec::new(),
-        profile: None,
-        filter: Some("plugin/".to_owned()),
-        only: Vec::new(),
-        timeout: Duration::from_secs(60),
-        isolation: Isolation::Shared,
-    };
-    let report =
-        conform::run(&options, Path::new(env!("CARGO_BIN_EXE_cargo-pjrt")), |_| {}).expect("it starts");
-    assert!(report.rows.len() > 5, "{report:?}");
-    assert!(
-        report.rows.iter().all(|row| row.status == Status::Wrong && !row.message.is_empty()),
-        "{report:?}"
-    );
 }

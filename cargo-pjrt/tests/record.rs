@@ -154,6 +154,21 @@ fn a_damaged_log_makes_no_plugin_read_what_is_not_there() {
 }
 
 #[test]
+fn a_log_with_nothing_to_compare_and_one_that_was_cut_off_are_errors() {
+    let scratch = Scratch::new("nothing");
+    let log = scratch.path("log");
+    record_an_addition(&log);
+    let whole = std::fs::read(&log).unwrap();
+    let error = fail(&mut replay(&scratch.write("empty", ""), &hello()));
+    assert!(error.contains("empty: this is no log of the recorder"), "{error}");
+    let first = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let error = fail(&mut replay(&scratch.write("start", &whole[..first]), &hello()));
+    assert!(error.contains("there is nothing to compare"), "{error}");
+    let error = fail(&mut replay(&scratch.write("cut", &whole[..whole.len() - 2]), &hello()));
+    assert!(error.contains("ends in the middle of entry") && error.contains("0 differences"), "{error}");
+}
+
+#[test]
 fn without_a_host_its_environment_is_printed() {
     let log = Path::new("log file");
     let mut command = cargo_pjrt();

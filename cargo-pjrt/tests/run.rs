@@ -6,7 +6,7 @@ use std::process::Command;
 use cargo_pjrt::compile_options::{CompileOptions, hlo_add};
 use cargo_pjrt::host::ElementType;
 use cargo_pjrt::npy::{self, Array};
-use common::{Scratch, cargo_pjrt, data, fail, hello, run};
+use common::{Scratch, cargo_pjrt, data, fail, hello, refuse, run};
 
 mod common;
 
@@ -125,6 +125,8 @@ fn mistakes_of_the_user_are_named() {
     assert!(error.contains("onnx") && error.contains("hlo_with_config"), "{error}");
     let error = fail(cargo_pjrt().arg("run").arg(&program).args(["--plugin", "/no/such/plugin.so"]));
     assert!(error.contains("/no/such/plugin.so"), "{error}");
-    let error = fail(run_command(&program).args(["--option", "num_devices"]));
+    let error = refuse(run_command(&program).args(["--option", "num_devices"]));
     assert!(error.contains("name=value"), "{error}");
+    let error = refuse(run_command(&program).args(["--repeat", "0"]));
+    assert!(error.contains("--repeat"), "{error}");
 }

@@ -64,12 +64,14 @@ fn parse_api_minor(input: ParseStream<'_>, name: &Ident) -> Result<LitInt> {
     let wrong = |span: Span| {
         Error::new(
             span,
-            "`api_minor` is the minor version of the PJRT C API, a whole number: `api_minor = 112`",
+            "`api_minor` is the minor version of the PJRT C API, from 29, the oldest that hosts take: `api_minor = 112`",
         )
     };
     input.parse::<Token![=]>().map_err(|_| wrong(name.span()))?;
     match input.parse::<Lit>() {
-        Ok(Lit::Int(number)) if number.suffix().is_empty() && number.base10_parse::<u16>().is_ok() => {
+        Ok(Lit::Int(number))
+            if number.suffix().is_empty() && number.base10_parse::<u16>().is_ok_and(|minor| minor >= 29) =>
+        {
             Ok(number)
         }
         Ok(other) => Err(wrong(other.span())),

@@ -27,7 +27,8 @@ use proc_macro::TokenStream;
 /// Arguments, all optional:
 ///
 /// * `api_minor = N`: the minor version of the C API that the plugin reports, where the newest that the SDK knows is
-///   not wanted. Hosts then take the plugin for one built with that version, and see no function added later.
+///   not wanted, from 29, the oldest that hosts take. Hosts then take the plugin for one built with that version, and see no
+///   function added later.
 /// * `extensions(...)`: the optional extension traits that the plugin implements, such as `Shardings` and `Profiler`:
 ///   the public traits of `pjrt_plugin::ext`.
 ///

@@ -160,10 +160,11 @@
 //! # Environment
 //!
 //! `PJRT_PLUGIN_API_MINOR=112` makes a plugin report that version of the C API, for a host that cannot bear a newer one. It
-//! only lowers the version: what cannot be granted is said on stderr.
+//! only lowers the version, and not below 29, the oldest that hosts take: what cannot be granted is said on stderr.
 //!
 //! `PJRT_PLUGIN_TRACE=calls.json` writes every call of the host, with its arguments, result and time, in a form that
-//! <https://ui.perfetto.dev> and `chrome://tracing` show. `PJRT_PLUGIN_LEAK_REPORT=1` lists on stderr, when the process ends, the
+//! <https://ui.perfetto.dev> and `chrome://tracing` show: an array of JSON, which is whole after every call, so also after a crash.
+//! (Into a pipe, it is written without its end, as that form allows.) `PJRT_PLUGIN_LEAK_REPORT=1` lists on stderr, when the process ends, the
 //! handles that the host has not given back, each with the function that made it.
 
 #![deny(unsafe_code)]

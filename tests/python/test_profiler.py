@@ -57,7 +57,7 @@ def test_a_trace_has_compilation_execution_and_operations(tmp_path):
 
     found = traced(run, tmp_path)
     (compilation,) = found["PJRT_Client_Compile"]
-    for phase in ("parse", "core_ops", "lower", "recognise", "plan"):
+    for phase in ("parse", "core_ops", "lower", "recognise", "expand", "plan"):
         assert found[phase][0] in compilation, phase
     executions = found["PJRT_LoadedExecutable_Execute"]
     runs = found["jit_program"]

@@ -10,7 +10,8 @@
 //!
 //! A function; when the fault happens (`when FIELD=NUMBER...`, `call N`, `inside_callback`, `after FUNCTION` on the same
 //! object, `since FUNCTION` in the life of the newest client); what happens. A field can be one of a struct that is pointed to
-//! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). See `fault.rs` and `special.rs` for all that can happen.
+//! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). See `fault.rs` and `special.rs` for all that can happen, and
+//! `table.rs` for what `GetPjrtApi` can do.
 
 #![allow(missing_docs, reason = "nobody depends on this library")]
 

@@ -20,7 +20,19 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
     // SAFETY: each fault is planted in a function with the struct that it uses.
     unsafe {
         match name {
-            "crash" => std::process::abort(),
+            "crash" => {
+                println!("{}", words.join(" "));
+                std::process::abort()
+            }
+            "crash_at_exit" => {
+                extern "C" fn crash() {
+                    std::process::abort()
+                }
+                // SAFETY: the function takes nothing and returns nothing, and stays in memory.
+                libc::atexit(crash);
+                None
+            }
+            "exit" => std::process::exit(0),
             "hang" => loop {
                 std::thread::park();
             },

@@ -568,6 +568,18 @@ fn exported() -> PJRT_Api {
             // SAFETY: the slot is a nullable function of the table.
             unsafe { (&raw mut table).byte_add(slot.offset).cast::<usize>().write(0) };
         }
+        "all_null" => {
+            // SAFETY: all slots are nullable functions of the table, one after another.
+            unsafe { (&raw mut table).byte_add(SLOTS[0].offset).cast::<usize>().write_bytes(0, SLOTS.len()) };
+        }
+        "exit" => {
+            // What it leaves behind has its standard output.
+            if let Some((program, arguments)) = words.split_first() {
+                drop(std::process::Command::new(program).args(arguments).spawn());
+            }
+            std::process::exit(0)
+        }
+        "crash" => std::process::abort(),
         "extension_null" => {
             // SAFETY: the good plugin's chain.
             table.extension_start =
@@ -593,11 +605,16 @@ fn exported() -> PJRT_Api {
 extern "C" fn GetPjrtApi() -> *const PJRT_Api {
     static TABLE: OnceLock<usize> = OnceLock::new();
     let fresh = || Box::into_raw(Box::new(exported()));
-    let changes = FAULT.as_ref().is_some_and(|fault| {
-        fault.slot.is_none()
-            && matches!(fault.actions.first(), Some(Action::Special(name, _)) if name == "fresh")
-    });
-    if changes {
+    let is = |wanted: &str| {
+        FAULT.as_ref().is_some_and(|fault| {
+            fault.slot.is_none()
+                && matches!(fault.actions.first(), Some(Action::Special(name, _)) if name == wanted)
+        })
+    };
+    if is("nothing") {
+        return ptr::null();
+    }
+    if is("fresh") {
         return fresh();
     }
     ptr::with_exposed_provenance(*TABLE.get_or_init(|| fresh().expose_provenance()))

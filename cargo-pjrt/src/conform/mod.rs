@@ -37,6 +37,8 @@ pub struct Check {
     pub name: String,
     /// The rule, as a sentence that tells an author what the plugin must do.
     pub rule: String,
+    /// Whether it only looks at the table, of which it calls nothing.
+    pub is_of_the_table: bool,
     /// The minor version of the C API from which the rule holds.
     pub since: i32,
     /// The hosts that cannot do without.
@@ -59,6 +61,51 @@ impl std::fmt::Debug for Check {
 #[must_use]
 pub fn checks() -> Vec<Check> {
     checks::all()
+}
+
+/// The check that fails where the plugin cannot be initialized; others than those of the table then do not run.
+const INITIALIZES: &str = "plugin/initializes";
+
+/// The checks with these names, of those whose names contain the filter; all where nothing is named.
+///
+/// # Errors
+///
+/// If there is no such check.
+pub fn select(filter: Option<&str>, names: &[String]) -> std::result::Result<Vec<Check>, String> {
+    let mut checks = checks();
+    if let Some(unknown) = names.iter().find(|name| checks.iter().all(|check| check.name != **name)) {
+        return Err(format!("there is no check {unknown}; --list lists all of them"));
+    }
+    checks.retain(|check| {
+        filter.is_none_or(|filter| check.name.contains(filter))
+            && (names.is_empty() || names.contains(&check.name))
+    });
+    match filter {
+        Some(filter) if checks.is_empty() => {
+            Err(format!("no check that is asked for has {filter:?} in its name; --list lists all of them"))
+        }
+        _ => Ok(checks),
+    }
+}
+
+/// A check as lists for programs have it.
+#[derive(Debug, Serialize)]
+pub struct Listed<'c> {
+    name: &'c str,
+    rule: &'c str,
+    since: i32,
+    needed_by: Vec<&'static str>,
+}
+
+impl<'c> From<&'c Check> for Listed<'c> {
+    fn from(check: &'c Check) -> Self {
+        Self {
+            name: &check.name,
+            rule: &check.rule,
+            since: check.since,
+            needed_by: check.needed_by.iter().map(|profile| profile.name()).collect(),
+        }
+    }
 }
 
 /// What a check says.

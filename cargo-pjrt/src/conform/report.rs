@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::Status;
+use crate::output::visible;
+use crate::profile::Profile;
 
 /// How to print a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// For people.
     Text,
@@ -25,6 +27,8 @@ pub enum Format {
 pub struct Report {
     /// The plugin.
     pub plugin: PathBuf,
+    /// Major and minor version of the C API that it reports.
+    pub version: (i32, i32),
     /// The host that it was checked for.
     pub profile: Option<String>,
     /// The checks, in order.
@@ -44,6 +48,8 @@ pub struct Row {
     pub message: String,
     /// The functions of the plugin that it called; unknown if the process died.
     pub functions: Vec<String>,
+    /// If it failed, the end of what the plugin printed meanwhile, to standard output and standard error.
+    pub printed: String,
     /// How long it took.
     pub seconds: f64,
 }
@@ -55,10 +61,13 @@ impl Row {
         let mut text = format!("{:<14} {}", self.status.name(), self.name);
         // Writing to a string does not fail.
         if !self.message.is_empty() {
-            let _ = write!(text, "\n{INDENT}{}", self.message);
+            let _ = write!(text, "\n{INDENT}{}", indented(&self.message));
         }
         if self.status.is_failure() {
             let _ = write!(text, "\n{INDENT}rule: {}", self.rule);
+        }
+        if !self.printed.is_empty() {
+            let _ = write!(text, "\n{INDENT}it printed: {}", indented(&self.printed));
         }
         text
     }
@@ -66,6 +75,11 @@ impl Row {
 
 /// What comes before the lines that say more.
 const INDENT: &str = "                 ";
+
+/// What a plugin says, so that it looks like nothing else in a report.
+fn indented(text: &str) -> String {
+    visible(text).replace('\n', &format!("\n{INDENT}"))
+}
 
 /// How many checks are named that did not apply for the same reason.
 const NAMED: usize = 20;
@@ -88,7 +102,7 @@ fn not_passed(rows: &[Row]) -> Vec<String> {
             if !more.is_empty() {
                 lines.push(format!("{INDENT}and {} more", more.len()));
             }
-            lines.push(format!("{INDENT}{}", row.message));
+            lines.push(format!("{INDENT}{}", indented(&row.message)));
             texts.push(lines.join("\n"));
         }
     }
@@ -106,6 +120,16 @@ impl Report {
     #[must_use]
     pub fn failures(&self) -> usize {
         self.rows.iter().filter(|row| row.status.is_failure()).count()
+    }
+
+    /// What was checked: the plugin, its version, and the host that it is for.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        let (major, minor) = self.version;
+        let profile = self.profile.as_ref().and_then(|name| name.parse::<Profile>().ok());
+        let host = profile.map_or_else(String::new, |profile| format!(", for {}", profile.title()));
+        visible(&format!("{}, version {major}.{minor} of the C API{host}", self.plugin.display()))
+            .into_owned()
     }
 
     /// In a line.
@@ -126,7 +150,7 @@ impl Report {
         match format {
             Format::Text => {
                 let rows = not_passed(&self.rows);
-                rows.into_iter().chain([self.summary()]).collect::<Vec<_>>().join("\n") + "\n"
+                rows.into_iter().chain([self.subject(), self.summary()]).collect::<Vec<_>>().join("\n") + "\n"
             }
             Format::Json => serde_json::to_string_pretty(self).unwrap_or_default() + "\n",
             Format::Junit => self.junit(),
@@ -140,7 +164,7 @@ impl Report {
         let _ = writeln!(
             xml,
             "<testsuites><testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{skipped}\">",
-            escaped(&self.plugin.display().to_string()),
+            escaped(&self.subject()),
             self.rows.len(),
             self.failures()
         );
@@ -164,6 +188,9 @@ impl Report {
             } else if row.status != Status::Passed {
                 let _ = write!(xml, "<skipped message=\"{message}\"/>");
             }
+            if !row.printed.is_empty() {
+                let _ = write!(xml, "<system-out>{}</system-out>", escaped(&row.printed));
+            }
             xml.push_str("</testcase>\n");
         }
         xml.push_str("</testsuite></testsuites>\n");
@@ -171,7 +198,7 @@ impl Report {
     }
 
     fn html(&self) -> String {
-        let title = escaped(&format!("Conformance of {}", self.plugin.display()));
+        let title = escaped(&format!("Conformance of {}", self.subject()));
         let mut page = format!(
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n<style>\
              body{{font-family:sans-serif}}td{{padding:.2em .6em;vertical-align:top}}\
@@ -186,11 +213,12 @@ impl Report {
             };
             let _ = writeln!(
                 page,
-                "<tr class=\"{class}\"><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+                "<tr class=\"{class}\"><td>{}</td><td>{}</td><td>{}</td><td>{}<pre>{}</pre></td></tr>",
                 row.status.name(),
                 escaped(&row.name),
                 escaped(&row.rule),
-                escaped(&row.message)
+                escaped(&row.message),
+                escaped(&row.printed)
             );
         }
         page.push_str("</table></body></html>\n");
@@ -227,13 +255,15 @@ mod tests {
             status,
             message: message.into(),
             functions: Vec::new(),
+            printed: String::new(),
             seconds: 0.0,
         };
         let mut rows: Vec<Row> =
             (0..30).map(|number| row(number, Status::NotApplicable, "no client")).collect();
         rows.insert(1, row(30, Status::Unsupported, "other"));
         rows.push(row(31, Status::Wrong, "no client"));
-        let text = Report { plugin: "x.so".into(), profile: None, rows }.print(Format::Text);
+        let text =
+            Report { plugin: "x.so".into(), version: (0, 117), profile: None, rows }.print(Format::Text);
         assert_eq!(text.matches("no client").count(), 2, "{text}");
         assert!(
             text.contains("area/rule_19\n")
@@ -252,12 +282,15 @@ mod tests {
             status: Status::Wrong,
             message: "\"<&\u{1}".into(),
             functions: Vec::new(),
+            printed: "\u{1b}[2J\npassed".into(),
             seconds: 0.5,
         };
-        let report = Report { plugin: "x.so".into(), profile: None, rows: vec![row] };
+        let report = Report { plugin: "x.so".into(), version: (0, 117), profile: None, rows: vec![row] };
         let xml = report.print(Format::Junit);
         assert!(xml.contains("message=\"&quot;&lt;&amp;\u{fffd}\">a &lt; b</failure>"), "{xml}");
         assert!(report.print(Format::Html).contains("&quot;&lt;&amp;"));
+        let text = report.print(Format::Text);
+        assert!(text.contains("it printed: \\u{1b}[2J\n                 passed\n"), "{text}");
         let read: Report = serde_json::from_str(&report.print(Format::Json)).unwrap();
         assert_eq!(read.failures(), 1);
     }

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
+use std::str::FromStr;
 
 use pjrt_sys::*;
 
@@ -31,18 +32,22 @@ impl CreateOption {
     pub fn new(name: &str, value: Value) -> Self {
         Self(NamedValue { name: name.to_owned(), name_is_terminated: false, value })
     }
+}
 
-    /// An option as people write it: `name=value`, where a value is a number, `true`, `false`, or else text.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let (name, value) = text.split_once('=')?;
+/// An option as people write it: `name=value`, where a value is a number, `true`, `false`, or else text.
+impl FromStr for CreateOption {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+        let (name, value) = parts.ok_or_else(|| "it should be name=value".to_owned())?;
         let value = match (value, value.parse::<i64>()) {
             (_, Ok(number)) => Value::Int64(number),
             ("true", _) => Value::Bool(true),
             ("false", _) => Value::Bool(false),
             _ => Value::String(value.to_owned()),
         };
-        Some(Self::new(name, value))
+        Ok(Self::new(name, value))
     }
 }
 

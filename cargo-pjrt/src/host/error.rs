@@ -67,6 +67,8 @@ pub struct Error {
     pub code: Code,
     /// The plugin's message.
     pub message: String,
+    /// Whether the plugin gave something that cannot be a message; `message` then says what.
+    pub message_is_broken: bool,
     /// Its payloads.
     pub payloads: Vec<(String, Vec<u8>)>,
 }
@@ -78,12 +80,13 @@ impl Error {
     /// The table has no such function.
     pub(crate) fn missing(function: &'static str) -> Self {
         let message = "the table has no such function".to_owned();
-        Self { function, code: Code::UNIMPLEMENTED, message, payloads: Vec::new() }
+        Self { code: Code::UNIMPLEMENTED, ..Self::broken(function, message) }
     }
 
     /// The plugin answered with something that the interface does not allow.
     pub(crate) fn broken(function: &'static str, message: impl Into<String>) -> Self {
-        Self { function, code: Code::INTERNAL, message: message.into(), payloads: Vec::new() }
+        let message = message.into();
+        Self { function, code: Code::INTERNAL, message, message_is_broken: false, payloads: Vec::new() }
     }
 }
 
@@ -122,8 +125,29 @@ pub(crate) fn read(plugin: Plugin, function: &'static str, error: *mut PJRT_Erro
         _ => Code::UNKNOWN,
     };
     // SAFETY: the plugin gave pointer and length of a string that lives as long as the error.
-    let message = unsafe { text(message.message, message.message_size) };
-    Error { function, code, message, payloads: payloads(plugin, error) }
+    let message = unsafe { message_of(message.message, message.message_size) };
+    let message_is_broken = message.is_err();
+    let message = message.unwrap_or_else(|what| format!("PJRT_Error_Message gave {what}"));
+    Error { function, code, message, message_is_broken, payloads: payloads(plugin, error) }
+}
+
+/// The longest message that is believed: others are sizes that nobody has written.
+const MAX_MESSAGE: usize = 16 << 20;
+
+/// A message of a plugin, or what it is instead.
+///
+/// # Safety
+///
+/// The pointer is null, or to `size` bytes if they are as few as a message has.
+unsafe fn message_of(start: *const c_char, size: usize) -> std::result::Result<String, String> {
+    if start.is_null() && size > 0 {
+        return Err(format!("a message of {size} bytes at a null pointer"));
+    }
+    if size > MAX_MESSAGE {
+        return Err(format!("a message of {size} bytes; more than {MAX_MESSAGE} are not believed"));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { text(start, size) })
 }
 
 fn payloads(plugin: Plugin, error: *mut PJRT_Error) -> Vec<(String, Vec<u8>)> {
@@ -172,7 +196,8 @@ unsafe extern "C" fn visit(
     }
 }
 
-/// What `PJRT_Error_FunctionTable`, the first word of an error, says about the same error.
+/// What `PJRT_Error_FunctionTable`, the first word of an error, says about the same error; in place of a message, what it gives
+/// that cannot be one.
 pub(crate) fn through_own_table(error: *mut PJRT_Error) -> Option<(Code, String)> {
     // SAFETY: the error is the plugin's and lives; from 0.105 its first word is a table or null.
     unsafe {
@@ -183,6 +208,25 @@ pub(crate) fn through_own_table(error: *mut PJRT_Error) -> Option<(Code, String)
         let (get_code, get_message) = ((*table).get_code?, (*table).message?);
         let (mut start, mut size) = (std::ptr::null(), 0);
         get_message(error, &raw mut start, &raw mut size);
-        Some((Code(get_code(error).0), text(start, size)))
+        Some((Code(get_code(error).0), message_of(start, size).unwrap_or_else(|what| what)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_a_message_is_read() {
+        let of = |start, size| {
+            // SAFETY: the sizes that are believed are those of the text.
+            unsafe { message_of(start, size) }
+        };
+        assert_eq!(of(c"text".as_ptr(), 4), Ok("text".to_owned()));
+        assert_eq!(of(std::ptr::null(), 0), Ok(String::new()));
+        assert!(of(std::ptr::null(), 4).unwrap_err().contains("null pointer"));
+        for size in [MAX_MESSAGE + 1, usize::MAX] {
+            assert!(of(c"text".as_ptr(), size).unwrap_err().contains(&format!("{size} bytes")));
+        }
     }
 }

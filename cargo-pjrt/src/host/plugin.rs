@@ -1,6 +1,7 @@
 //! A loaded plugin and its function table.
 
 use std::fmt;
+use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,8 +38,17 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Open(why) => write!(f, "the library cannot be loaded: {why}"),
-            Self::NoEntry(why) => write!(f, "the library exports no function GetPjrtApi: {why}"),
-            Self::NoTable(what) => write!(f, "GetPjrtApi gave {what}"),
+            Self::NoEntry(why) => write!(
+                f,
+                "this is no PJRT plugin: it exports no function GetPjrtApi ({why}). With pjrt-plugin, #[pjrt_plugin] exports it, in a \
+                 crate of the type cdylib"
+            ),
+            Self::NoTable(what) => {
+                write!(
+                    f,
+                    "GetPjrtApi gave {what}, where it must give a pointer to a PJRT_Api that stays as it is"
+                )
+            }
         }
     }
 }
@@ -138,6 +148,15 @@ fn reason(error: &libloading::Error) -> String {
     text
 }
 
+/// Why the system's loader refuses a file, in its words, and in ours if it is nothing to load.
+fn not_loaded(path: &Path, error: &libloading::Error) -> String {
+    let mut start = [0; 4];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    let is_elf = read.is_ok() && start == *b"\x7fELF";
+    let what = if cfg!(target_os = "linux") && !is_elf { "this is no shared library: " } else { "" };
+    format!("{what}{}", reason(error))
+}
+
 impl Plugin {
     /// Loads a shared library as JAX does, and asks it for its table. Nothing else of the plugin is called.
     ///
@@ -147,9 +166,15 @@ impl Plugin {
     pub fn load(path: &Path) -> std::result::Result<Self, LoadError> {
         // A name without a folder would be looked for where the system has its libraries.
         let path = std::path::absolute(path).map_err(|error| LoadError::Open(error.to_string()))?;
+        // The loader would say it at greater length.
+        match path.metadata() {
+            Ok(data) if data.is_file() => {}
+            Ok(_) => return Err(LoadError::Open("this is no file".to_owned())),
+            Err(error) => return Err(LoadError::Open(error.to_string())),
+        }
         // SAFETY: running a plugin's initialisers is what the caller asks for; see the module's documentation.
-        let library = unsafe { libloading::Library::new(path) };
-        let library = library.map_err(|error| LoadError::Open(reason(&error)))?;
+        let library = unsafe { libloading::Library::new(&path) };
+        let library = library.map_err(|error| LoadError::Open(not_loaded(&path, &error)))?;
         let table = {
             // SAFETY: the name belongs to the interface, which gives it this type.
             let entry = unsafe { library.get::<unsafe extern "C" fn() -> *const PJRT_Api>(b"GetPjrtApi\0") };

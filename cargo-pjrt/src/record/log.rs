@@ -149,6 +149,30 @@ pub enum Entry {
     },
 }
 
+impl Entry {
+    /// What it is, in a word or two.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Start { .. } => "start",
+            Self::CreateClient { .. } => "create client",
+            Self::DestroyClient { .. } => "destroy client",
+            Self::Compile { .. } => "compile",
+            Self::Deserialize { .. } => "deserialize",
+            Self::DestroyExecutable { .. } => "destroy executable",
+            Self::Upload { .. } => "upload",
+            Self::Adopt { .. } => "adopt",
+            Self::Contents { .. } => "contents",
+            Self::Copy { .. } => "copy",
+            Self::Execute { .. } => "execute",
+            Self::Read { .. } => "read",
+            Self::Result { .. } => "result",
+            Self::DeleteBuffer { .. } => "delete buffer",
+            Self::DestroyBuffer { .. } => "destroy buffer",
+        }
+    }
+}
+
 /// What an array is.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Shape {

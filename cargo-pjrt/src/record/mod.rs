@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub use recorder::table;
 
-use crate::inspect;
+use crate::{inspect, output};
 use log::{Entry, Log};
 
 /// The environment variable that names the plugin to record.
@@ -55,10 +55,9 @@ pub struct Options {
 pub fn record(options: &Options, program: &Path) -> Result<bool, String> {
     let environment = environment(options, program)?;
     let Some((command, arguments)) = options.command.split_first() else {
-        for (name, value) in &environment {
-            println!("export {name}='{}'", value.replace('\'', "'\\''"));
-        }
-        return Ok(true);
+        let line =
+            |(name, value): &(String, String)| format!("export {name}='{}'\n", value.replace('\'', "'\\''"));
+        return output::print(&environment.iter().map(line).collect::<String>()).map(|()| true);
     };
     // What is there already would be taken for what was recorded.
     if options.output.exists() {
@@ -74,9 +73,9 @@ pub fn record(options: &Options, program: &Path) -> Result<bool, String> {
         return Err(format!("{command} ended with {status}, and did not load the plugin: there is no log"));
     }
     let log = Log::open(&options.output)?;
-    eprintln!("recorded in {}: {}", options.output.display(), summary(&log));
+    output::complain(&format!("recorded in {}: {}", options.output.display(), summary(&log)));
     if !status.success() {
-        eprintln!("{command} ended with {status}");
+        output::complain(&format!("{command} ended with {status}"));
     }
     Ok(status.success())
 }

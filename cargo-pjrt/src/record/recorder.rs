@@ -18,6 +18,7 @@ use super::log::{Entry, Failure, Place, Shape, Writer};
 use super::{LOG, PLUGIN};
 use crate::host::{Buffer, Client, Device, ElementType, Error, LoadedExecutable, Memory, Plugin};
 use crate::host::{SlotArgs, array, bytes, named_values_of_host, read_error, take_error, text};
+use crate::output;
 
 /// How long the end of a client waits for arrays that are still being read.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -72,7 +73,7 @@ struct Recorder {
 static RECORDER: LazyLock<Option<Recorder>> = LazyLock::new(|| match Recorder::new() {
     Ok(recorder) => Some(recorder),
     Err(why) => {
-        eprintln!("the recorder cannot start: {why}");
+        output::complain(&format!("the recorder cannot start: {why}"));
         None
     }
 });
@@ -250,7 +251,7 @@ impl State {
     fn note(&mut self, entry: Entry, bytes: &[u8]) {
         let Some(log) = &mut self.log else { return };
         if let Err(error) = log.append(entry, bytes) {
-            eprintln!("the recorder cannot write its log, and stops: {error}");
+            output::complain(&format!("the recorder cannot write its log, and stops: {error}"));
             self.log = None;
         }
     }

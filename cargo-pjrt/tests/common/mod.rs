@@ -32,6 +32,18 @@ pub(crate) fn cargo_pjrt() -> Command {
     Command::new(env!("CARGO_BIN_EXE_cargo-pjrt"))
 }
 
+/// The program that is tested, with a verb, and with hello with a fault in the place of the plugin, which is to be named.
+pub(crate) fn with_fault(verb: &str, fault: &str) -> Command {
+    let mut command = cargo_pjrt();
+    command.env("FAULT_PROXY_INNER", hello()).env("FAULT_PROXY", fault).arg(verb);
+    command
+}
+
+/// The plugin with a fault.
+pub(crate) fn faulty() -> PathBuf {
+    example("fault_proxy")
+}
+
 /// Output that people see.
 pub(crate) fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
@@ -48,6 +60,13 @@ pub(crate) fn run(command: &mut Command) -> String {
 pub(crate) fn fail(command: &mut Command) -> String {
     let output = command.output().expect("the program starts");
     assert_eq!(output.status.code(), Some(1), "{command:?}: {}", text(&output));
+    text(&output)
+}
+
+/// What a command prints that must be refused because it cannot be meant.
+pub(crate) fn refuse(command: &mut Command) -> String {
+    let output = command.output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(2), "{command:?}: {}", text(&output));
     text(&output)
 }
 

@@ -177,3 +177,59 @@ fn a_parameter_that_is_no_number_or_text_is_refused_by_name() {
         assert!(message.contains("\"odd\"") && message.contains("handlers take numbers"), "{message}");
     }
 }
+
+#[test]
+fn regions_call_handlers_for_one_element_after_the_other() {
+    let region = |arguments: &str, called: &str, result: &str| {
+        format!(
+            "({{
+            ^bb0({arguments}):
+              %c = stablehlo.custom_call @add_ten({called}) {{api_version = 4 : i32}} : (tensor<ui8>) -> tensor<ui8>
+              {result}
+            }})"
+        )
+    };
+    let sum = region(
+        "%a: tensor<ui8>, %b: tensor<ui8>",
+        "%b",
+        "%d = stablehlo.add %a, %c : tensor<ui8>
+         stablehlo.return %d : tensor<ui8>",
+    );
+    let map = region("%a: tensor<ui8>", "%a", "stablehlo.return %c : tensor<ui8>");
+    let greater = region(
+        "%a: tensor<ui8>, %b: tensor<ui8>",
+        "%a",
+        "%p = stablehlo.compare GT, %c, %b : (tensor<ui8>, tensor<ui8>) -> tensor<i1>
+         stablehlo.return %p : tensor<i1>",
+    );
+    let text = format!(
+        r#"func.func public @main(%x: tensor<2x3xui8>) -> (tensor<3xui8>, tensor<2x3xui8>, tensor<2x3xui8>,
+            tensor<2x3xui8>, tensor<2x2xui8>) {{
+          %init = stablehlo.constant dense<1> : tensor<ui8>
+          %0 = "stablehlo.reduce"(%x, %init) <{{dimensions = array<i64: 0>}}> {sum}
+            : (tensor<2x3xui8>, tensor<ui8>) -> tensor<3xui8>
+          %1 = "stablehlo.map"(%x) <{{dimensions = array<i64: 0, 1>}}> {map} : (tensor<2x3xui8>) -> tensor<2x3xui8>
+          %row = stablehlo.constant dense<[[1], [5]]> : tensor<2x1xi32>
+          %2 = "stablehlo.scatter"(%x, %row, %x) <{{scatter_dimension_numbers = #stablehlo.scatter<
+              update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+              index_vector_dim = 1>}}> {sum}
+            : (tensor<2x3xui8>, tensor<2x1xi32>, tensor<2x3xui8>) -> tensor<2x3xui8>
+          %3 = "stablehlo.sort"(%x) <{{dimension = 1 : i64}}> {greater} : (tensor<2x3xui8>) -> tensor<2x3xui8>
+          %4 = "stablehlo.reduce_window"(%x, %init) <{{window_dimensions = array<i64: 1, 2>}}> {sum}
+            : (tensor<2x3xui8>, tensor<ui8>) -> tensor<2x2xui8>
+          return %0, %1, %2, %3, %4 : tensor<3xui8>, tensor<2x3xui8>, tensor<2x3xui8>, tensor<2x3xui8>, tensor<2x2xui8>
+        }}"#
+    );
+    let plan = compiled(&text).unwrap_or_else(|(_, error)| panic!("{error}"));
+    let handler = AddTen::default();
+    let results = run_on(&plan, Some(&handler)).unwrap();
+    assert_eq!(results[0], [24, 26, 28]);
+    assert_eq!(results[1], [10, 11, 12, 13, 14, 15]);
+    // The second row of updates leaves the array: its handlers are not called.
+    assert_eq!(results[2], [0, 1, 2, 13, 15, 17]);
+    // Whatever comes second is put first.
+    assert_eq!(results[3], [2, 1, 0, 5, 4, 3]);
+    assert_eq!(results[4], [22, 24, 28, 30]);
+    let comparisons = 2 * 2;
+    assert_eq!(handler.calls.borrow().len(), 6 + 6 + 3 + comparisons + 8);
+}

@@ -371,3 +371,40 @@ fn sums_that_are_asked_for_at_once_are_made_at_once() {
     ));
     assert_eq!(collectives(&text), [("all_reduce", 1)], "{text}");
 }
+
+#[test]
+fn regions_with_loops_run_in_parts() {
+    let gcd = "({
+    ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %r:2 = stablehlo.while(%g = %a, %h = %b) : tensor<i32>, tensor<i32>
+      cond {
+        %p = stablehlo.compare NE, %h, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      } do {
+        %m = stablehlo.remainder %g, %h : tensor<i32>
+        stablehlo.return %h, %m : tensor<i32>, tensor<i32>
+      }
+      %s = stablehlo.abs %r#0 : tensor<i32>
+      stablehlo.return %s : tensor<i32>
+    })";
+    let x = split("x", "4x6xi32", r#"{"x"}, {"y"}"#);
+    for (dims, result) in [("0", "tensor<6xi32>"), ("1", "tensor<4xi32>"), ("0, 1", "tensor<i32>")] {
+        let text = partitioned_text(&format!(
+            "({x}) -> {result} {{
+               %init = stablehlo.constant dense<0> : tensor<i32>
+               %0 = \"stablehlo.reduce\"(%x, %init) <{{dimensions = array<i64: {dims}>}}> {gcd}
+                 : (tensor<4x6xi32>, tensor<i32>) -> {result}
+               return %0 : {result} }}"
+        ));
+        let gathers = collectives(&text).iter().any(|(name, _)| *name == "all_gather");
+        assert!(gathers, "the dimensions {dims} are divided:\n{text}");
+    }
+    let text = partitioned_text(&format!(
+        "({x}) -> tensor<4x6xi32> {{
+           %0 = \"stablehlo.map\"(%x, %x) <{{dimensions = array<i64: 0, 1>}}> {gcd}
+             : (tensor<4x6xi32>, tensor<4x6xi32>) -> tensor<4x6xi32>
+           return %0 : tensor<4x6xi32> }}"
+    ));
+    assert_eq!(collectives(&text), []);
+}

@@ -75,9 +75,16 @@ impl CallPartitioner for Host {
                 given(None, None)
             }
             "cuts" => {
-                let program = BY_COLUMNS.replace("4x3", "2x3").replace("tensor<4x", "tensor<2x").replace("<4xf32>", "<2xf32>");
+                let program = BY_COLUMNS
+                    .replace("4x3", "2x3")
+                    .replace("tensor<4x", "tensor<2x")
+                    .replace("<4xf32>", "<2xf32>");
                 let rows = along(&[Some(0), None]);
-                Ok(PartitionedCall { program: program.into(), operands: vec![rows.clone()], results: vec![rows] })
+                Ok(PartitionedCall {
+                    program: program.into(),
+                    operands: vec![rows.clone()],
+                    results: vec![rows],
+                })
             }
             "other_type" => given(columns, None),
             "no_mesh" => {
@@ -100,7 +107,8 @@ impl CallPartitioner for Host {
 }
 
 fn find(target: &str) -> Option<Arc<dyn CallPartitioner>> {
-    let known = ["sums", "sums_of_columns", "whole", "cuts", "other_type", "no_mesh", "unreadable", "refused"];
+    let known =
+        ["sums", "sums_of_columns", "whole", "cuts", "other_type", "no_mesh", "unreadable", "refused"];
     let name = known.into_iter().find(|known| *known == target)?;
     Some(Arc::new(Host(name)))
 }
@@ -232,9 +240,18 @@ fn in_a_computation_on_parts_a_call_is_on_each_part_what_the_partition_of_whole_
     let whole = program("sums").replace(r#"[{"y"}, {"x"}]"#, r#"[{}, {"x"}]"#);
     let inner = partition(&text("whole"), &options()).unwrap();
     assert!(inner.contains(r#"manual_axes={"y"}"#), "{inner}");
-    let main = whole.replace("stablehlo.composite \"chlo.erf\" %a {decomposition = @erf}", "stablehlo.optimization_barrier %a");
-    let main = main.replace("stablehlo.optimization_barrier %a : (tensor<4x6xf32>) -> tensor<4x6xf32>", "stablehlo.optimization_barrier %a : tensor<4x6xf32>");
-    assert_eq!(results(&inner), results(&partition(&main.replace("@sums", "@sums_of_columns"), &options()).unwrap()));
+    let main = whole.replace(
+        "stablehlo.composite \"chlo.erf\" %a {decomposition = @erf}",
+        "stablehlo.optimization_barrier %a",
+    );
+    let main = main.replace(
+        "stablehlo.optimization_barrier %a : (tensor<4x6xf32>) -> tensor<4x6xf32>",
+        "stablehlo.optimization_barrier %a : tensor<4x6xf32>",
+    );
+    assert_eq!(
+        results(&inner),
+        results(&partition(&main.replace("@sums", "@sums_of_columns"), &options()).unwrap())
+    );
     let error = partition(&text("cuts"), &options()).unwrap_err();
     assert_eq!(error.kind, CompileErrorKind::Unimplemented);
     assert!(error.to_string().contains("on parts already"), "{error}");

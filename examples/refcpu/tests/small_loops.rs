@@ -403,3 +403,52 @@ fn carried_values_may_change_places() {
         assert_eq!(results, [first.bytes().unwrap(), second.bytes().unwrap()], "{n} steps");
     }
 }
+
+#[test]
+fn counters_that_run_alike_and_those_that_do_not_are_told_apart() {
+    // %a and %b are the same; %c begins elsewhere, %d has another step, %e changes by another operation.
+    let text = r#"
+module {
+  func.func public @main(%start: tensor<i32>) -> (tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) {
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %r:6 = stablehlo.while(%a = %zero, %b = %zero, %c = %start, %d = %zero, %e = %zero, %sum = %zero)
+        : tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>
+    cond {
+      %end = stablehlo.constant dense<7> : tensor<i32>
+      %go = stablehlo.compare LT, %a, %end, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %go : tensor<i1>
+    } do {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %two = stablehlo.constant dense<2> : tensor<i32>
+      %a1 = stablehlo.add %a, %one : tensor<i32>
+      %b1 = stablehlo.add %b, %one : tensor<i32>
+      %c1 = stablehlo.add %c, %one : tensor<i32>
+      %d1 = stablehlo.add %d, %two : tensor<i32>
+      %e1 = stablehlo.subtract %e, %one : tensor<i32>
+      %zero0 = stablehlo.constant dense<0> : tensor<i32>
+      %inner:3 = stablehlo.while(%i = %zero0, %j = %zero0, %s = %sum) : tensor<i32>, tensor<i32>, tensor<i32>
+      cond {
+        %go = stablehlo.compare LT, %i, %a, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %go : tensor<i1>
+      } do {
+        %i1 = stablehlo.add %i, %one : tensor<i32>
+        %j1 = stablehlo.add %j, %one : tensor<i32>
+        %p = stablehlo.multiply %j, %b : tensor<i32>
+        %s1 = stablehlo.add %s, %p : tensor<i32>
+        stablehlo.return %i1, %j1, %s1 : tensor<i32>, tensor<i32>, tensor<i32>
+      }
+      stablehlo.return %a1, %b1, %c1, %d1, %e1, %inner#2
+        : tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>
+    }
+    return %r#0, %r#1, %r#2, %r#3, %r#4, %r#5
+      : tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>
+  }
+}"#;
+    let rt = runtime();
+    let plan = plan(text);
+    assert!(is_small_loop(&plan));
+    let results = execute(&plan, &rt, &[i32s(&rt, &[], &[100])]);
+    let got: Vec<i32> = results.iter().map(|r| i32::from_le_bytes(r[..4].try_into().unwrap())).collect();
+    let sum: i32 = (0..7).map(|a| (0..a).map(|j| j * a).sum::<i32>()).sum();
+    assert_eq!(got, [7, 7, 107, 14, -7, sum]);
+}

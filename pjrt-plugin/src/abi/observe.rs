@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::thread;
@@ -105,10 +105,48 @@ impl Drop for Call {
     }
 }
 
-/// A file of events in the form that Perfetto and Chrome read: a JSON array, one element on each line, which needs no end.
+/// A file of events in the form that Perfetto and Chrome read: a JSON array, one element on each line.
+///
+/// Each event is written over the end of the array, with a new end, so that the file is whole however the process ends. What
+/// cannot be written over, such as a pipe, has no end; the form allows that.
 struct Trace {
-    file: Mutex<File>,
+    file: Mutex<Written>,
     start: Instant,
+}
+
+struct Written {
+    file: File,
+    has_end: bool,
+    is_empty: bool,
+}
+
+/// The end of the array.
+const END: &str = "\n]\n";
+
+impl Written {
+    fn begin(mut file: File) -> std::io::Result<Self> {
+        let has_end = file.stream_position().is_ok();
+        let mut written = Self { file, has_end, is_empty: true };
+        written.put("[")?;
+        Ok(written)
+    }
+
+    /// Writes text before the end of the array, in one go: a host that crashes leaves whole events.
+    fn put(&mut self, text: &str) -> std::io::Result<()> {
+        if !self.has_end {
+            return self.file.write_all(text.as_bytes());
+        }
+        // From the end of the file, where a fork of this process may have written too.
+        let end = self.file.seek(SeekFrom::End(0))?;
+        self.file.seek(SeekFrom::Start(end.saturating_sub(END.len() as u64)))?;
+        self.file.write_all(format!("{text}{END}").as_bytes())
+    }
+
+    fn event(&mut self, event: &str) -> std::io::Result<()> {
+        let comma = if self.is_empty { "" } else { "," };
+        self.is_empty = false;
+        self.put(&format!("{comma}\n{event}"))
+    }
 }
 
 impl Trace {
@@ -118,11 +156,10 @@ impl Trace {
             Some(text) => OsString::from(text.replace("%p", &std::process::id().to_string())),
             None => path,
         };
-        let opened = File::create(&path).and_then(|mut file| file.write_all(b"[\n").map(|()| file));
-        match opened {
+        match File::create(&path).and_then(Written::begin) {
             Ok(file) => Some(Self { file: Mutex::new(file), start: Instant::now() }),
             Err(error) => {
-                eprintln!("{TRACE_VARIABLE}={}: {error}; nothing is traced", path.display());
+                complain(&format!("{TRACE_VARIABLE}={}: {error}; nothing is traced", path.display()));
                 None
             }
         }
@@ -143,16 +180,16 @@ impl Trace {
         let mut arguments: Vec<String> =
             fields.iter().map(|(name, value)| format!("{}:{value}", decode::quoted(name))).collect();
         arguments.push(format!("\"result\":{result}"));
-        let line = format!(
-            "{{\"name\":\"{function}\",\"cat\":\"pjrt\",\"ph\":\"X\",\"ts\":{:.3},\"dur\":{:.3},\"pid\":{},\"tid\":{},\"args\":{{{}}}}},\n",
+        let event = format!(
+            "{{\"name\":\"{function}\",\"cat\":\"pjrt\",\"ph\":\"X\",\"ts\":{:.3},\"dur\":{:.3},\"pid\":{},\"tid\":{},\"args\":{{{}}}}}",
             start.saturating_duration_since(self.start).as_nanos() as f64 / 1e3,
             took.as_nanos() as f64 / 1e3,
             std::process::id(),
             thread_number(),
             arguments.join(",")
         );
-        // One write for each line, so that a host that crashes leaves whole lines. A full disk must not stop the host.
-        let _ = lock(&self.file).write_all(line.as_bytes());
+        // A full disk must not stop the host.
+        let _ = lock(&self.file).event(&event);
     }
 }
 
@@ -224,10 +261,12 @@ extern "C" fn report_at_exit() {
     let Some(handles) = OBSERVER.as_ref().and_then(|observer| observer.handles.as_ref()) else { return };
     // A thread that the end of the process has stopped may hold the lock; then there is no report, but an end.
     let Ok(handles) = handles.try_lock() else { return };
-    let mut text = report(&handles);
-    text.push('\n');
-    // Not `eprintln`, which panics where stderr is closed.
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    complain(&report(&handles));
+}
+
+/// Prints to stderr, as `eprintln` does, which panics where stderr is closed.
+pub(crate) fn complain(text: &str) {
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 fn report(handles: &Handles) -> String {
@@ -237,11 +276,11 @@ fn report(handles: &Handles) -> String {
         .flat_map(|((_, kind), sites)| sites.iter().map(move |site| (*kind, site)))
         .collect();
     sites.sort_by_key(|(_, site)| site.number);
-    let mut lines = vec![format!(
-        "{LEAK_VARIABLE}: the host has given back all but {} of {} handles",
-        sites.len(),
-        handles.made
-    )];
+    let made = handles.made;
+    let mut lines = vec![match sites.len() {
+        0 => format!("{LEAK_VARIABLE}: the host has given back all {made} handles"),
+        leaked => format!("{LEAK_VARIABLE}: the host has not given back {leaked} of {made} handles:"),
+    }];
     lines.extend(sites.iter().map(|(kind, site)| {
         format!(
             "  {kind}, handle {} in order, made by {} on thread {}",

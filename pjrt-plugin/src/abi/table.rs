@@ -19,6 +19,7 @@ use crate::abi::guard;
 use crate::abi::host_callback::*;
 use crate::abi::loaded::*;
 use crate::abi::memory::*;
+use crate::abi::observe;
 use crate::abi::plugin::*;
 use crate::abi::topology::*;
 use crate::abi::transfer::*;
@@ -97,12 +98,13 @@ impl Export {
             guard::install_hook();
             pin_library(ptr::from_ref(self).cast());
             let mut table = table::<C>(extensions);
-            let wish = std::env::var(API_MINOR_VARIABLE).ok();
+            let wish = std::env::var_os(API_MINOR_VARIABLE);
+            let wish = wish.as_ref().map(|wish| wish.to_string_lossy());
             let (minor, complaint) = reported_minor(api_minor, wish.as_deref());
             table.pjrt_api_version.minor_version = minor;
             // There is no error to return here, and a plugin that ignores what it was told in silence is a riddle.
             if let Some(complaint) = complaint {
-                eprintln!("{complaint}");
+                observe::complain(&complaint);
             }
             Table(table)
         });
@@ -125,20 +127,25 @@ impl std::fmt::Debug for Export {
 /// The environment variable that lowers the reported version.
 const API_MINOR_VARIABLE: &str = "PJRT_PLUGIN_API_MINOR";
 
+/// The oldest minor version that hosts accept, and that a plugin can report.
+const OLDEST_MINOR: c_int = 29;
+
 /// The minor version to report: the lowest of what this crate has, what the author chose and what the environment wishes.
 /// A version above that of the others would promise functions that are not there. The text is a complaint about a wish that
 /// is not granted as it stands.
 fn reported_minor(author: Option<i32>, wish: Option<&str>) -> (c_int, Option<String>) {
     let newest = PJRT_API_MINOR as c_int;
-    let most = author.unwrap_or(newest).clamp(0, newest);
+    let most = author.unwrap_or(newest).clamp(OLDEST_MINOR, newest);
     let Some(wish) = wish else { return (most, None) };
     let not_granted = |why: String| (most, Some(format!("{API_MINOR_VARIABLE}={wish}: {why}")));
     match wish.trim().parse::<c_int>() {
-        Ok(minor) if (0..=most).contains(&minor) => (minor, None),
+        Ok(minor) if (OLDEST_MINOR..=most).contains(&minor) => (minor, None),
         Ok(minor) if minor > most => {
             not_granted(format!("the variable can only lower the version; the plugin reports 0.{most}"))
         }
-        _ => not_granted(format!("not a minor version from 0 to {most}; the plugin reports 0.{most}")),
+        _ => not_granted(format!(
+            "not a minor version from {OLDEST_MINOR} to {most}; the plugin reports 0.{most}"
+        )),
     }
 }
 
@@ -170,12 +177,13 @@ mod tests {
         assert_eq!(reported_minor(Some(112), None), (112, None));
         assert_eq!(reported_minor(Some(newest + 1), None), (newest, None));
         assert_eq!(reported_minor(None, Some("54")), (54, None));
+        assert_eq!(reported_minor(None, Some("29")), (29, None));
         assert_eq!(reported_minor(Some(112), Some(" 90 ")), (90, None));
     }
 
     #[test]
     fn a_wish_for_a_version_that_cannot_be_reported_is_refused_aloud() {
-        for wish in ["113", "1000", "-1", "new", ""] {
+        for wish in ["113", "1000", "28", "0", "-1", "new", ""] {
             let (minor, complaint) = reported_minor(Some(112), Some(wish));
             assert_eq!(minor, 112, "{wish}");
             assert!(complaint.unwrap().starts_with(&format!("PJRT_PLUGIN_API_MINOR={wish}: ")), "{wish}");

@@ -33,6 +33,10 @@ fn a_trace_has_every_call_with_arguments_result_and_time() {
         let executable = client.compile("negate").unwrap();
         executable.run(&[&buffer]).unwrap();
         assert!(client.compile("a \"quoted\" word").is_err());
+        // The trace is whole before the process ends, however it will.
+        let here = std::env::var("PJRT_PLUGIN_TRACE").unwrap().replace("%p", &std::process::id().to_string());
+        let so_far: Vec<Value> = serde_json::from_slice(&std::fs::read(here).unwrap()).unwrap();
+        assert!(so_far.len() > 5, "{so_far:?}");
         // The process that observes has made the folder, under its own number.
         std::fs::remove_dir(&folder).unwrap();
         return;
@@ -42,9 +46,7 @@ fn a_trace_has_every_call_with_arguments_result_and_time() {
     assert!(file.file_stem().unwrap().to_str().unwrap().parse::<u32>().is_ok(), "{}", file.display());
     let text = std::fs::read_to_string(file).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
-    // The end of the array is left out, so that a trace is whole whenever the process ends.
-    let whole = format!("{}]", text.trim_end().trim_end_matches(','));
-    let events: Vec<Value> = serde_json::from_str(&whole).unwrap();
+    let events: Vec<Value> = serde_json::from_str(&text).unwrap();
     let named = |name: &str| {
         let mut events = events.iter().filter(|event| event["name"] == name);
         (events.next().unwrap_or_else(|| panic!("no {name} in {text}")), events.next())
@@ -76,7 +78,7 @@ fn a_leak_report_lists_what_is_alive_and_where_it_was_made() {
         return;
     };
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("all but 2 of 5 handles"), "{said}");
+    assert!(said.contains("the host has not given back 2 of 5 handles:\n"), "{said}");
     for line in [
         "  PJRT_Client, handle 1 in order, made by PJRT_Client_Create on thread",
         "  PJRT_LoadedExecutable, handle",
@@ -85,6 +87,32 @@ fn a_leak_report_lists_what_is_alive_and_where_it_was_made() {
     }
     assert!(said.contains("made by PJRT_Client_Compile"), "{said}");
     assert!(!said.contains("PJRT_Buffer") && !said.contains("PJRT_Error"), "{said}");
+}
+
+#[test]
+fn a_leak_report_says_that_everything_was_given_back() {
+    let test = "a_leak_report_says_that_everything_was_given_back";
+    let Some(output) = observed(test, "PJRT_PLUGIN_LEAK_REPORT", "1") else {
+        drop(Client::new(&[]));
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("PJRT_PLUGIN_LEAK_REPORT: the host has given back all 1 handles\n"), "{said}");
+}
+
+/// What cannot be written over gets the events one after another, without the end of the array.
+#[test]
+fn a_trace_can_go_to_a_pipe() {
+    let test = "a_trace_can_go_to_a_pipe";
+    let Some(output) = observed(test, "PJRT_PLUGIN_TRACE", "/dev/stderr") else {
+        drop(Client::new(&[]));
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    let start = said.find("[\n{").unwrap_or_else(|| panic!("{said}"));
+    let end = said.rfind("}}").unwrap() + 2;
+    let events: Vec<Value> = serde_json::from_str(&format!("{}]", &said[start..end])).unwrap();
+    assert!(events.iter().any(|event| event["name"] == "PJRT_Client_Destroy"), "{said}");
 }
 
 #[test]

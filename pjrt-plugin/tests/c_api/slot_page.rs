@@ -20,7 +20,8 @@ fn page() -> String {
          each: the minor version that it came with, the method of the author's that answers it, what the SDK does without \
          (or does at all, where there is no method), and who calls it. *XLA's client* is the library through which JAX, \
          PyTorch/XLA and TensorFlow call plugins; where only it is named, JAX does not call the function to put arrays on a device, \
-         compile, run and read results.\n\n\
+         compile, run and read results. A dash under *answered by*: the SDK alone, \
+         without a method of the author's; under *otherwise*: just what the function's name says.\n\n\
          | slot | function | since | answered by | otherwise | called by |\n|---|---|---|---|---|---|\n",
         SLOTS.len()
     );
@@ -28,8 +29,9 @@ fn page() -> String {
         let methods: Vec<String> =
             row.methods.split_whitespace().map(|method| format!("`{method}`")).collect();
         let name = slot.name.strip_prefix("PJRT_").unwrap_or(slot.name);
-        let (since, otherwise, callers) = (row.since, row.otherwise, row.callers);
-        writeln!(page, "| {index} | `{name}` | {since} | {} | {otherwise} | {callers} |", methods.join(", "))
+        let cell = |text: &str| if text.is_empty() { "–".to_owned() } else { text.to_owned() };
+        let (methods, otherwise) = (cell(&methods.join(", ")), cell(row.otherwise));
+        writeln!(page, "| {index} | `{name}` | {} | {methods} | {otherwise} | {} |", row.since, row.callers)
             .unwrap();
     }
     page

@@ -29,6 +29,7 @@ pub struct CoreOps {
     others: BTreeSet<Str>,
     composites: BTreeSet<Str>,
     keeps_quantized_types: bool,
+    keeps_bounded_sizes: bool,
 }
 
 impl Default for CoreOps {
@@ -55,6 +56,7 @@ impl CoreOps {
             others: BTreeSet::new(),
             composites: BTreeSet::new(),
             keeps_quantized_types: false,
+            keeps_bounded_sizes: true,
         }
     }
 
@@ -95,6 +97,14 @@ impl CoreOps {
         self
     }
 
+    /// The same set for a device all of whose sizes are known when it compiles. A tensor with a size that is known at run time
+    /// only, and has a bound (`#stablehlo.bounds`), becomes one of the bound's size, and a scalar that says how many of its
+    /// indices count. Arguments and results of `main` cannot have such sizes then.
+    pub fn without_bounded_sizes(mut self) -> Self {
+        self.keeps_bounded_sizes = false;
+        self
+    }
+
     /// Whether an operation of the table is in the set.
     pub fn contains(&self, op: OpCode) -> bool {
         self.ops.contains(&op)
@@ -119,6 +129,11 @@ impl CoreOps {
     /// Whether quantized types stay in programs.
     pub fn keeps_quantized_types(&self) -> bool {
         self.keeps_quantized_types
+    }
+
+    /// Whether sizes that are known at run time only, and have bounds, stay in programs.
+    pub fn keeps_bounded_sizes(&self) -> bool {
+        self.keeps_bounded_sizes
     }
 
     /// Whether tuples stay in programs.

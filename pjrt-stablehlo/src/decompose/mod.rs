@@ -24,8 +24,12 @@
 //! # Sizes that are not known
 //!
 //! Decompositions need to know how large tensors are. For a program with sizes that are not known before its arguments are
-//! (`tensor<?x4xf32>`, as `jax.export` makes for symbolic shapes), [`refine_shapes`] comes first; what is bounded or
-//! depends on data stays, and is an error where an operation on it is to be decomposed.
+//! (`tensor<?x4xf32>`, as `jax.export` makes for symbolic shapes), [`refine_shapes`] comes first; what depends on data stays,
+//! and is an error where an operation on it is to be decomposed.
+//!
+//! Sizes that depend on data and have a bound (`tensor<?xf32, #stablehlo.bounds<8>>`, as `set_dimension_size` makes) can be
+//! replaced by tensors of the bound's size and scalars that say how much of them counts: see
+//! [`CoreOps::without_bounded_sizes`].
 //!
 //! # What is kept
 //!
@@ -45,6 +49,8 @@
 mod attributes;
 mod batch_norm;
 mod bits;
+mod bounded;
+mod bounded_moves;
 mod builder;
 mod chlo;
 mod complex;
@@ -117,6 +123,10 @@ fn rewrite(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     } else {
         module.clone()
     };
+    if needs_sizes(&module, core) {
+        bounded::check_interface(&module)?;
+        module = rewriter::rewrite(&module, core, Mode::Sizes, &mut origins)?;
+    }
     // A decomposition may use operations that are decomposed themselves; none leads back to what it came from, so this
     // ends long before.
     for _ in 0..=rules::RULES.len() {
@@ -137,7 +147,7 @@ fn rewrite(module: &Module, core: &CoreOps) -> Result<Module, Error> {
 
 /// Whether a program has only operations and types of `core`, so that [`decompose`] has nothing to do.
 pub fn is_core(module: &Module, core: &CoreOps) -> bool {
-    !needs_types(module, core) && first_foreign_op(module, core).is_none()
+    !needs_types(module, core) && !needs_sizes(module, core) && first_foreign_op(module, core).is_none()
 }
 
 /// How operations are decomposed, for documentation: name, whether [`CoreOps::default`] lacks the operation, and what
@@ -180,6 +190,11 @@ fn needs_types(module: &Module, core: &CoreOps) -> bool {
         let mut types = function.ty.inputs.iter().chain(&function.ty.results);
         types.any(is_foreign) || function.body.values().any(|(_, value)| is_foreign(&value.ty))
     })
+}
+
+/// Whether sizes have bounds that the set does not keep.
+fn needs_sizes(module: &Module, core: &CoreOps) -> bool {
+    !core.keeps_bounded_sizes() && bounded::has_bounds(module)
 }
 
 /// The first operation that is not in the set.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::builder::Builder;
 use super::rules::Rewrite;
-use super::{CoreOps, chlo, fold, inlines_calls, liveness, quantized, refine, rules, unsupported};
+use super::{CoreOps, bounded, chlo, fold, inlines_calls, liveness, quantized, refine, rules, unsupported};
 use crate::ir::ops::{Constant, FuncCall, Return};
 use crate::ir::{
     BlockId, DictionaryAttribute, Function, FunctionType, Literal, Location, LocationKind, Module, Op, OpId,
@@ -23,6 +23,8 @@ use crate::{Error, ErrorKind};
 pub(super) enum Mode {
     /// Replaces quantized types, tuples and futures; keeps all other operations.
     Types,
+    /// Replaces sizes that have bounds by the bounds, with the sizes beside them: see [`bounded`].
+    Sizes,
     /// Replaces operations that are not in the set.
     Ops,
     /// Replaces sizes that are not known by those that follow from the arguments: see [`refine`].
@@ -64,7 +66,7 @@ pub(super) fn rewrite(
 ) -> Result<Module, Error> {
     let mut result = module.without_functions();
     let kept = match mode {
-        Mode::Types | Mode::Refine => vec![true; module.functions().len()],
+        Mode::Types | Mode::Sizes | Mode::Refine => vec![true; module.functions().len()],
         Mode::Ops => liveness::kept_functions(module, core),
     };
     let called = liveness::called_functions(module);
@@ -325,6 +327,10 @@ impl<'m> Rewriter<'m> {
                         return self.copy(op);
                     }
                 },
+            },
+            Mode::Sizes => match bounded::replacement(self, op)? {
+                Some(values) => values,
+                None => return self.copy(op),
             },
             Mode::Refine => match refine::replacement(self, op)? {
                 refine::Replacement::Copy => return self.copy(op),
@@ -677,6 +683,7 @@ impl<'m> Rewriter<'m> {
             match ty {
                 Type::Tuple(parts) if self.flattens() => work.extend(parts.iter().rev()),
                 Type::Future(parts) if self.replaces_futures() => work.extend(parts.iter().rev()),
+                Type::Tensor(tensor) if self.has_sizes(tensor) => leaves.extend(bounded::converted(tensor)),
                 other => leaves.push(self.stored(other)),
             }
         }
@@ -704,8 +711,14 @@ impl<'m> Rewriter<'m> {
         match ty {
             Type::Tuple(_) if self.flattens() => self.convert(ty).len(),
             Type::Future(_) if self.replaces_futures() => self.convert(ty).len(),
+            Type::Tensor(tensor) if self.has_sizes(tensor) => self.convert(ty).len(),
             _ => 1,
         }
+    }
+
+    /// Whether a tensor has sizes beside it.
+    fn has_sizes(&self, ty: &TensorType) -> bool {
+        self.mode == Mode::Sizes && bounded::is_bounded(ty)
     }
 
     /// Whether tuples are replaced by their parts.

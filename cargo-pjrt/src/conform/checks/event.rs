@@ -172,6 +172,13 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL)
     .also(&["*"]),
     check(
+        "error/messages_are_as_long_as_they_say",
+        "PJRT_Error_Message gives as many bytes as it says: no size without a pointer, and none that no message has.",
+        message_is_sane,
+        "PJRT_Error_Message set message_size=1099511627776",
+    )
+    .also(&["*"]),
+    check(
         "error/payloads_can_be_asked_for",
         "PJRT_Error_ForEachPayload succeeds for every error: an error from it recurses until JAX's stack is full.",
         payloads,
@@ -425,6 +432,12 @@ fn code_exists(context: &Context) -> Verdict {
 
 fn message_exists(context: &Context) -> Verdict {
     ensure!(!failure(&context.client()?)?.message.is_empty(), "the message is empty");
+    Ok(())
+}
+
+fn message_is_sane(context: &Context) -> Verdict {
+    let error = failure(&context.client()?)?;
+    ensure!(!error.message_is_broken, "{}", error.message);
     Ok(())
 }
 

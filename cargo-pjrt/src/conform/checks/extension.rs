@@ -119,6 +119,7 @@ fn functions_of(extension: &'static str) -> Option<Check> {
         rule: format!(
             "The extension {extension} says a size that holds its first function, and has no null pointer within it: hosts call without looking."
         ),
+        is_of_the_table: false,
         since: 0,
         needed_by: &[],
         fault: format!("GetPjrtApi extension_null {name} {}", first.name),
@@ -150,6 +151,7 @@ fn small_structs_of(extension: &'static str) -> Option<Check> {
         rule: format!(
             "Functions of {extension} refuse a struct that ends before their inputs, and touch nothing past its end."
         ),
+        is_of_the_table: false,
         since: 0,
         needed_by: &[],
         fault: format!("{} when struct_size=16 skip", first.name),

@@ -36,6 +36,7 @@ struct Entry {
     rule: &'static str,
     run: fn(&Context) -> Verdict,
     fault: &'static str,
+    is_of_the_table: bool,
     since: i32,
     needed_by: &'static [Profile],
     also: &'static [&'static str],
@@ -51,10 +52,15 @@ const fn check(
     run: fn(&Context) -> Verdict,
     fault: &'static str,
 ) -> Entry {
-    Entry { name, rule, run, fault, since: 0, needed_by: &[], also: &[] }
+    Entry { name, rule, run, fault, is_of_the_table: false, since: 0, needed_by: &[], also: &[] }
 }
 
 impl Entry {
+    /// It calls no function of the table, so that the plugin need not be initialized.
+    const fn of_the_table(self) -> Self {
+        Self { is_of_the_table: true, ..self }
+    }
+
     /// The rule holds from this minor version on.
     const fn since(self, minor: i32) -> Self {
         Self { since: minor, ..self }
@@ -76,6 +82,7 @@ impl From<&Entry> for Check {
         Self {
             name: entry.name.to_owned(),
             rule: entry.rule.to_owned(),
+            is_of_the_table: entry.is_of_the_table,
             since: entry.since,
             needed_by: entry.needed_by,
             fault: entry.fault.to_owned(),

@@ -5,48 +5,63 @@ use std::collections::HashSet;
 use pjrt_sys::SLOTS;
 
 use super::{ALL, Entry, check};
-use crate::conform::{Context, Finding, Verdict, ensure, equal};
+use crate::conform::{Context, Finding, INITIALIZES, Verdict, ensure};
 use crate::host::{SlotState, Value};
+use crate::table;
 
 pub(super) const CHECKS: &[Entry] = &[
-    check("plugin/version_is_0", "The major version of the C API is 0.", version, "GetPjrtApi set major=1"),
+    check("plugin/version_is_0", "The major version of the C API is 0.", major, "GetPjrtApi set major=1")
+        .of_the_table(),
     check(
         "plugin/minor_is_accepted_by_hosts",
         "The minor version is at least 29: hosts refuse older plugins.",
         minor,
         "GetPjrtApi set minor=28",
-    ),
+    )
+    .of_the_table(),
     check(
         "plugin/table_holds_what_its_version_has",
-        "The table is large enough for every function that the reported version has: hosts call by version, not by size.",
+        "The table is large enough for every function that the reported version has, and no larger than a table can be: hosts call by version, not by size.",
         table_size,
         "GetPjrtApi set struct_size=1000",
-    ).also(&["device/tracking_event", "plugin/needed_slots_are_not_null", "struct_size/PJRT_Error_ForEachPayload"]),
+    )
+    .of_the_table()
+    .also(&["device/tracking_event", "plugin/needed_slots_are_not_null", "struct_size/PJRT_Error_ForEachPayload"]),
     check(
         "plugin/needed_slots_are_not_null",
         "No function that a host calls without looking is a null pointer; one that is not there answers UNIMPLEMENTED.",
         null_slots,
         "GetPjrtApi null PJRT_Event_IsReady",
     )
+    .of_the_table()
     .needed_by(ALL),
     check(
         "plugin/the_table_stays_the_same",
         "GetPjrtApi gives the same table each time, also after the library was closed and opened again.",
         same_table,
         "GetPjrtApi fresh",
-    ),
+    )
+    .of_the_table(),
     check(
         "plugin/extensions_end",
         "The chain of extensions ends, and each says a size that holds its base.",
         extensions_end,
         "GetPjrtApi extension small",
     )
+    .of_the_table()
     .also(&["plugin/extensions_are_unique"]),
     check(
         "plugin/extensions_are_unique",
         "No type of extension is there twice: hosts take the first or the last.",
         extensions_unique,
         "GetPjrtApi extension twice",
+    )
+    .of_the_table(),
+    check(
+        INITIALIZES,
+        "PJRT_Plugin_Initialize succeeds: hosts call it before anything else, and give up where it fails.",
+        |_| Ok(()),
+        "PJRT_Plugin_Initialize fail INTERNAL",
     ),
     check(
         "plugin/initialize_twice",
@@ -98,49 +113,20 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
 ];
 
-fn version(context: &Context) -> Verdict {
-    equal("the major version", context.plugin.version().0, 0)
+fn major(context: &Context) -> Verdict {
+    table::check_major(context.plugin.version()).map_err(Finding::Wrong)
 }
 
 fn minor(context: &Context) -> Verdict {
-    ensure!(
-        context.minor() >= 29,
-        "the plugin reports 0.{}; the oldest version that hosts take is 0.29",
-        context.minor()
-    );
-    Ok(())
-}
-
-/// The number of slots that a version of the interface has at least, as far as hosts are known that have one. Of 0.54 and 0.55
-/// there are headers with 100 slots, and plugins of XLA with 96.
-const SLOTS_BY_MINOR: &[(i32, usize)] = &[
-    (54, 96),
-    (57, 101),
-    (64, 104),
-    (67, 112),
-    (70, 113),
-    (76, 115),
-    (85, 122),
-    (90, 128),
-    (100, 133),
-    (112, 138),
-];
-
-fn slots_of(minor: i32) -> usize {
-    let known = SLOTS_BY_MINOR.iter().rev().find(|(since, _)| *since <= minor);
-    known.map_or(90, |(_, slots)| *slots)
+    table::check_minor(context.plugin.version()).map_err(Finding::Wrong)
 }
 
 fn table_size(context: &Context) -> Verdict {
-    let slots = slots_of(context.minor());
-    let needed = SLOTS[slots - 1].offset + 8;
-    let size = context.plugin.table_size();
-    ensure!(size >= needed, "the table has {size} bytes; version 0.{} has {needed}", context.minor());
-    Ok(())
+    table::check_size(context.plugin.version(), context.plugin.table_size()).map_err(Finding::Wrong)
 }
 
 fn null_slots(context: &Context) -> Verdict {
-    let slots = slots_of(context.minor());
+    let slots = table::slots_of(context.minor());
     let mut null = Vec::new();
     for (index, slot) in SLOTS.iter().enumerate().take(slots) {
         let name = slot.name.trim_start_matches("PJRT_");
@@ -160,18 +146,7 @@ fn same_table(context: &Context) -> Verdict {
 }
 
 fn extensions_end(context: &Context) -> Verdict {
-    let Some(extensions) = context.plugin.extensions() else {
-        return Err(Finding::Wrong("the chain of extensions does not end".to_owned()));
-    };
-    for extension in extensions {
-        ensure!(
-            extension.struct_size >= 24,
-            "the extension of type {} says that it has {} bytes; its base alone has 24",
-            extension.type_,
-            extension.struct_size
-        );
-    }
-    Ok(())
+    table::check_extensions(context.plugin.extensions().as_deref()).map_err(Finding::Wrong)
 }
 
 fn extensions_unique(context: &Context) -> Verdict {

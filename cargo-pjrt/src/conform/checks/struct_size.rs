@@ -238,6 +238,7 @@ pub(super) fn by_function() -> Vec<Check> {
             rule: format!(
                 "{function} touches nothing past the struct_size that its caller says{sizes}, also if that is larger than it knows, and does not follow extension_start."
             ),
+            is_of_the_table: false,
             since: 0,
             needed_by: &[],
             fault: format!("{function} write_past"),

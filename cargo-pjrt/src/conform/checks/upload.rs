@@ -188,6 +188,7 @@ pub(super) fn by_type() -> Vec<Check> {
             rule: format!(
                 "Arrays of {element_type} read back as they were; types of less than a byte take one for each element on the host."
             ),
+            is_of_the_table: false,
             since: element_type.since(),
             needed_by: if BASIC.contains(&number) { &[Profile::Jax] } else { &[] },
             fault: format!("PJRT_Client_BufferFromHostBuffer when type_={number} dims.0=7 give data=zeros"),

@@ -24,28 +24,32 @@ static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
         OpCode::UniformQuantize,
     ];
     let core = disguised.into_iter().fold(CoreOps::from_ops(OpCode::ALL.iter().copied()), CoreOps::without);
-    composites_with_kernels().fold(core, CoreOps::with_composite)
+    composites_with_kernels().fold(core, CoreOps::with_composite).without_bounded_sizes()
 });
 
 /// The same without calls: functions run in the place of their calls.
 static WITHOUT_CALLS: LazyLock<CoreOps> = LazyLock::new(|| CORE_OPS.clone().without(OpCode::FuncCall));
 
-/// Whether a body has a `select_and_scatter` that kernels lack: of another selection than a comparison of the two elements, of
-/// another sum than one operation, or of quantized elements, whose regions become more than that.
+/// Whether a body has a `select_and_scatter` that kernels lack: of complex or quantized elements, with sums of a wider type than
+/// the operand, of another selection than a comparison of the two elements, or of another sum than one operation.
 fn selects_in_general(body: &ir::Body) -> bool {
+    let element = |value: ir::ValueId| body.ty(value).as_tensor().map(|ty| ty.element_type());
     body.ops().any(|(id, op)| {
         let is = |region: usize, expected: &dyn Fn(&ir::Op) -> bool| {
             let Some(block) = body.region_block(id, region) else { return false };
-            let ([a, b], [first, _]) = (&*block.arguments, &*block.ops) else { return false };
-            let first = body.op(*first);
-            (*first.operands == [*a, *b] || *first.operands == [*b, *a]) && expected(&first.kind)
+            let ([a, b], [first, end]) = (&*block.arguments, &*block.ops) else { return false };
+            let (first, end) = (body.op(*first), body.op(*end));
+            (*first.operands == [*a, *b] || *first.operands == [*b, *a])
+                && end.operands.iter().copied().eq(first.results)
+                && expected(&first.kind)
         };
-        let is_quantized = || {
-            let tensor = op.operands.first().and_then(|&operand| body.ty(operand).as_tensor());
-            tensor.is_some_and(|ty| ty.element_type() == ElementType::Quantized)
+        let are_real = || {
+            let of_result = op.results.get(0).and_then(element);
+            of_result.is_some_and(|ty| ty.complex_part().is_none() && ty != ElementType::Quantized)
+                && op.operands.iter().all(|operand| element(*operand) == of_result)
         };
         matches!(op.kind, ir::Op::SelectAndScatter(_))
-            && (is_quantized() || !(is(0, &is_selection) && is(1, &is_sum)))
+            && !(is(0, &is_selection) && is(1, &is_sum) && are_real())
     })
 }
 
@@ -59,7 +63,8 @@ fn is_sum(op: &ir::Op) -> bool {
     matches!(op.code(), Add | And | Maximum | Minimum | Multiply | Or | Xor)
 }
 
-/// The program in operations and types that refcpu compiles. Quantized types become their storage types and arithmetic.
+/// The program in operations and types that refcpu compiles. Quantized types become their storage types and arithmetic,
+/// sizes with bounds the bounds.
 ///
 /// # Errors
 /// If an operation cannot be expressed in others.

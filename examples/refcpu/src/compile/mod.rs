@@ -6,6 +6,7 @@ mod control;
 mod core_ops;
 mod emit;
 mod error;
+mod expand;
 mod fuse;
 mod hlo_sharding;
 mod lower;
@@ -53,6 +54,8 @@ pub fn compile(module: &Module, options: &CompileOptions) -> Result<Plan> {
     dump("lower.graph", &graph);
     let graph = pass("recognise", || recognise::recognise(&graph));
     dump("recognise.graph", &graph);
+    let graph = pass("expand", || expand::expand(graph))?;
+    dump("expand.graph", &graph);
     let inspected = std::mem::take(&mut shardings.inspected);
     let interface = Interface::of(module, &graph, shardings)?;
     debug_assert_eq!(crate::graph::verify(&graph), Ok(()));

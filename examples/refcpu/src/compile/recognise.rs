@@ -2,46 +2,34 @@
 //! products need not be given.
 
 use super::fuse::is_identity;
-use crate::graph::{Body, Builder, Graph, Node, Op, Reducer, ValueId};
+use crate::graph::{Graph, Node, Op, Reducer, ValueId};
 use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::reduce::ArgReduceOp;
 use refcpu_kernels::region::{Direction, Order, ReduceOp};
 use refcpu_kernels::sort::{KeyOrder, KeyPart, SortKey};
 use refcpu_kernels::tile::TileOp;
+use std::convert::Infallible;
 
 /// The graph with sorts by known orders, and argmin and argmax, as such, and with products of what was transposed; also
 /// inside bodies.
 pub(super) fn recognise(graph: &Graph) -> Graph {
-    let mut b = Builder::new();
-    let mut map = vec![graph.parameters().first().copied().unwrap_or_default(); graph.num_values()];
-    for p in graph.parameters() {
-        map[p.index()] = b.parameter(graph.shape(*p).clone());
-    }
-    for node in graph.nodes() {
-        let Some((op, operands)) = found(graph, node) else {
-            b.copy_node(graph, node, &mut map);
-            continue;
-        };
-        b.set_location(&node.location);
+    let Ok(recognised) = graph.rewritten::<Infallible>(|b, node, map| {
+        let Some((op, operands)) = found(graph, node) else { return Ok(None) };
         let operands = operands.iter().map(|v| map[v.index()]).collect();
         let shapes = node.results().map(|r| graph.shape(r).clone()).collect();
-        for (theirs, ours) in node.results().zip(b.node(op, operands, shapes)) {
-            map[theirs.index()] = ours;
-        }
-    }
-    b.finish(graph.results().iter().map(|r| map[r.index()]).collect())
+        Ok(Some(b.node(op, operands, shapes)))
+    });
+    recognised
 }
 
 /// What a node is better known as.
 fn found(graph: &Graph, node: &Node) -> Option<(Op, Vec<ValueId>)> {
     let same = |op| Some((op, node.operands.clone()));
-    let within = |body: &Body| Body::new(recognise(body));
+    let Ok(within) = node.op.with_programs::<Infallible>(|body| Ok(recognise(body)));
+    if let Some(op) = within {
+        return same(op);
+    }
     match &node.op {
-        Op::While { carried, condition, body } => {
-            same(Op::While { carried: *carried, condition: within(condition), body: within(body) })
-        }
-        Op::Case { branches } => same(Op::Case { branches: branches.iter().map(within).collect() }),
-        Op::Manual { spec, body } => same(Op::Manual { spec: spec.clone(), body: within(body) }),
         Op::SortBy { dim, comparator } => same(Op::Sort { dim: *dim, keys: sort_keys(comparator)? }),
         Op::Reduce { dims, reducer: Reducer::Body(body) } => {
             let op = arg_reduction(graph, node, dims, body)?;
@@ -267,7 +255,7 @@ fn is_position(g: &Graph, v: ValueId, dim: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Constant, Shape};
+    use crate::graph::{Builder, Constant, Shape};
     use refcpu_kernels::DType;
 
     fn scalars(b: &mut Builder, dtypes: &[DType]) -> Vec<ValueId> {

@@ -82,6 +82,12 @@ pub(super) fn reading_body(body: &Graph, dims: &[usize], accesses: &[Access]) ->
     b.finish().map_err(failed)
 }
 
+/// Whether kernels can apply a graph over scalars to the elements of arrays. Other graphs run for one element after the
+/// other: see [`super::expand`].
+pub(super) fn is_applicable(body: &Graph) -> bool {
+    region_of_body(body, &[], &vec![true; body.parameters().len()]).is_ok()
+}
+
 /// The results of a graph over scalars.
 fn applied(b: &mut Builder, body: &Graph, arguments: &[Val]) -> Result<Vec<Val>> {
     let mut values: Vec<Option<Val>> = vec![None; body.num_values()];

@@ -54,8 +54,13 @@ pub(super) fn small_loop(graph: &Graph, node: &Node) -> Option<Compiled> {
     let mut kept = Vec::new();
     for (j, shape) in shapes[..*carried].iter().enumerate() {
         let array = l.asm.write(j, shape.dtype, shape.len()).ok()?;
+        let same_start = |i: usize| same_value(graph, node.operands[i], node.operands[j]);
         if changes_in_place(body, j) {
             bound.push(Bound::Array(l.changing(array)));
+        } else if let Some(Bound::Cells(place)) = twin(body, j, same_start).map(|i| &bound[i]) {
+            let place = *place;
+            kept.push((array, place));
+            bound.push(Bound::Cells(place));
         } else {
             let place = l.small(shape)?;
             l.asm.load(array, &[], &[0], shape.len(), place).ok()?;
@@ -85,6 +90,27 @@ pub(super) fn small_loop(graph: &Graph, node: &Node) -> Option<Compiled> {
     }
     let code = l.asm.finish().ok()?;
     Some(Compiled { code: SmallLoop { code, calls: l.calls }, captured })
+}
+
+/// True if two values of a graph are one, or constants of the same elements.
+fn same_value(graph: &Graph, a: ValueId, b: ValueId) -> bool {
+    a == b || graph.constant(a).is_some_and(|c| graph.constant(b) == Some(c))
+}
+
+/// An earlier carried value that `j` equals in every step, as the counters of nested loops do: it begins with the same
+/// and is changed by the same operation.
+fn twin(body: &Graph, j: usize, same_start: impl Fn(usize) -> bool) -> Option<usize> {
+    let (parameters, results) = (body.parameters(), body.results());
+    let change = body.node_of(results[j]).filter(|n| matches!(n.op, Op::Tile(_)))?;
+    (0..j).find(|i| {
+        let twins = [parameters[*i], parameters[j]];
+        let same = |a: ValueId, b: ValueId| [a, b] == twins || same_value(body, a, b);
+        body.shape(twins[0]) == body.shape(twins[1])
+            && body.node_of(results[*i]).is_some_and(|n| {
+                n.op == change.op && n.operands.iter().zip(&change.operands).all(|(a, b)| same(*a, *b))
+            })
+            && same_start(*i)
+    })
 }
 
 /// True if parameter `j` of a loop's body is an array that stays where it is while windows of it are changed, or that is
@@ -208,8 +234,14 @@ impl Lowering {
         self.asm.bind(top);
         self.asm.enter();
         let results = self.graph(body, bound)?;
-        // What takes most comes first, so that counters change last and in place.
-        let mut order: Vec<usize> = (0..carried).collect();
+        // What takes most comes first, so that counters change last and in place. What lies where an earlier one does
+        // changes with that.
+        let place = |j: usize| match &bound[j] {
+            Bound::Cells(place) => Some(*place),
+            _ => None,
+        };
+        let own = |j: &usize| place(*j).is_none_or(|p| (0..*j).all(|i| place(i) != Some(p)));
+        let mut order: Vec<usize> = (0..carried).filter(own).collect();
         order.sort_by_key(|j| match results[*j] {
             Loc::Val(v) => std::cmp::Reverse(self.asm.pending(v)),
             Loc::Array(_) => std::cmp::Reverse(usize::MAX),
@@ -560,6 +592,12 @@ impl Lowering {
                 }
                 loc => {
                     let v = self.val(*loc, shape)?;
+                    let same_start =
+                        |i: usize| matches!((locs[i], loc), (Loc::Val(a), Loc::Val(b)) if a == *b);
+                    if let Some(Bound::Cells(place)) = twin(body, j, same_start).map(|i| &bound[i]) {
+                        bound.push(Bound::Cells(*place));
+                        continue;
+                    }
                     let from = self.asm.place(v).ok()?;
                     let place = self.small(shape)?;
                     initial.push((from, place));

@@ -40,6 +40,11 @@ impl Builder {
         self.location = location.clone();
     }
 
+    /// Where the nodes that are made now come from.
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
     /// Adds a parameter.
     pub fn parameter(&mut self, shape: Shape) -> ValueId {
         let index = self.graph.parameters.len() as u32;
@@ -390,6 +395,37 @@ impl Constant {
     /// As a scalar, if it is a splat.
     fn with_dims_if_splat(&self) -> Option<Constant> {
         self.splat.then(|| self.with_dims(&[]))
+    }
+}
+
+impl Graph {
+    /// The graph with other nodes in the place of some: `replace` adds them, and gives the values that take the place of a
+    /// node's results; None leaves the node as it is. It has a map from this graph's values to those of the new one, in
+    /// which the node's operands are.
+    ///
+    /// # Errors
+    /// As `replace`.
+    pub fn rewritten<E>(
+        &self,
+        mut replace: impl FnMut(&mut Builder, &Node, &[ValueId]) -> Result<Option<Vec<ValueId>>, E>,
+    ) -> Result<Graph, E> {
+        let mut b = Builder::new();
+        let mut map = vec![ValueId(u32::MAX); self.num_values()];
+        for p in self.parameters() {
+            map[p.index()] = b.parameter(self.shape(*p).clone());
+        }
+        for node in self.nodes() {
+            b.set_location(&node.location);
+            match replace(&mut b, node, &map)? {
+                Some(values) => {
+                    for (theirs, ours) in node.results().zip(values) {
+                        map[theirs.index()] = ours;
+                    }
+                }
+                None => b.copy_node(self, node, &mut map),
+            }
+        }
+        Ok(b.finish(self.results().iter().map(|r| map[r.index()]).collect()))
     }
 }
 

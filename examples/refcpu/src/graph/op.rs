@@ -287,6 +287,25 @@ impl Op {
         }
     }
 
+    /// The same operation with its bodies changed, if they run as programs: those of loops, branches and manual
+    /// computations. None for others, whose bodies, if any, are about single elements.
+    ///
+    /// # Errors
+    /// As `change`.
+    pub fn with_programs<E>(&self, change: impl Fn(&Graph) -> Result<Graph, E>) -> Result<Option<Op>, E> {
+        let changed = |body: &Body| change(body).map(Body::new);
+        Ok(Some(match self {
+            Op::While { carried, condition, body } => {
+                Op::While { carried: *carried, condition: changed(condition)?, body: changed(body)? }
+            }
+            Op::Case { branches } => {
+                Op::Case { branches: branches.iter().map(changed).collect::<Result<_, _>>()? }
+            }
+            Op::Manual { spec, body } => Op::Manual { spec: spec.clone(), body: changed(body)? },
+            _ => return Ok(None),
+        }))
+    }
+
     /// True if two nodes with equal operands compute the same, so that one will do.
     pub fn is_pure(&self) -> bool {
         match self {

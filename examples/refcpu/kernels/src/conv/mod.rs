@@ -2,6 +2,7 @@
 
 mod depthwise;
 mod patches;
+mod phases;
 #[cfg(test)]
 mod tests;
 
@@ -135,7 +136,8 @@ impl ConvSpec {
 /// Operands and result may have different element types; accumulation is as in [`dot_general`](crate::dot::dot_general).
 /// Scratch memory is bounded by some megabytes plus the size of the kernel plus a table entry per output position and
 /// kernel element of each dimension alone; operands of 4-, 6- and 8-bit float types, and of unusually mixed types, are
-/// converted as a whole.
+/// converted as a whole. A dilated input takes as much again as the part of the result that sees the same elements of the
+/// kernel, because that is computed by itself.
 ///
 /// # Panics
 /// If `spec` does not fit the operands, `out` has other dimensions than [`ConvSpec::output_dims`], or the types do not
@@ -146,7 +148,15 @@ pub fn convolution(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, mut out: Dst<'_>, sp
     if out.is_empty() {
         return;
     }
-    with_compute!(compute_type(lhs.dtype(), rhs.dtype(), out.dtype()), U => typed::<U>(pool, lhs, rhs, &mut out, spec))
+    if phases::fit(lhs, rhs, out.dims(), spec) {
+        return phases::convolve(pool, lhs, rhs, &mut out, spec);
+    }
+    whole(pool, lhs, rhs, &mut out, spec);
+}
+
+/// [`convolution`] into a result that has elements, holes and all.
+fn whole(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, spec: &ConvSpec) {
+    with_compute!(compute_type(lhs.dtype(), rhs.dtype(), out.dtype()), U => typed::<U>(pool, lhs, rhs, out, spec))
 }
 
 /// The stride of a dimension of a dense array.

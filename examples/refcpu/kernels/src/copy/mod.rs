@@ -112,6 +112,29 @@ pub fn slice(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, start: &[usize], str
     unsafe { run_nest(pool, &input, first, &mut out, 0, nest) }
 }
 
+/// Writes `input` to every `stride[d]`-th place from `start[d]` on: the counterpart of [`slice`]. What lies between
+/// stays as it is.
+pub(crate) fn spread(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, start: &[usize], stride: &[usize]) {
+    check_same_type("spread", &input, &out);
+    let rank = input.dims().len();
+    let fits = start.len() == rank
+        && stride.len() == rank
+        && out.dims().len() == rank
+        && (0..rank).all(|d| {
+            let last = input.dims()[d].saturating_sub(1) * stride[d] + start[d];
+            stride[d] > 0 && last < out.dims()[d]
+        });
+    assert!(fits, "spread: {:?} from {start:?} by {stride:?} in {:?}", input.dims(), out.dims());
+    let (from, to) = (strides_of(input.dims()), strides_of(out.dims()));
+    let mut nest = Nest::new();
+    for d in 0..rank {
+        nest.push(Loop { count: input.dims()[d], src: from[d], dst: to[d] * stride[d] as isize });
+    }
+    let first = (0..rank).map(|d| start[d] as isize * to[d]).sum();
+    // SAFETY: the last place per dimension lies in `out` (checked above), and strides are positive, so that places differ.
+    unsafe { run_nest(pool, &input, 0, &mut out, first, nest) }
+}
+
 /// Reverses the order along `dims` (StableHLO `reverse`).
 pub fn reverse(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, dims: &[usize]) {
     check_same_type("reverse", &input, &out);

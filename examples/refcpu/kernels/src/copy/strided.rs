@@ -109,26 +109,17 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// The loops, outermost first, their strides in bytes.
-    pub(crate) fn loops(&self) -> &[Loop] {
-        &self.loops
-    }
-
-    /// Bytes of the elements that the loops move: a power of two up to 16.
-    pub(crate) fn size(&self) -> usize {
-        self.size
-    }
-
     /// Bytes moved altogether.
     pub(crate) fn bytes(&self) -> usize {
         if self.empty { 0 } else { self.loops.iter().map(|l| l.count).product::<usize>() * self.size }
     }
 
-    /// Bytes of the contiguous runs, as far as one loop moves them.
-    pub(crate) fn run_bytes(&self) -> usize {
-        match (self.inner, self.loops.last()) {
-            (Inner::Run, Some(l)) => l.count * self.size,
-            _ => self.size,
+    /// The loops around runs that are contiguous on both sides, outermost first and with strides in bytes, and the bytes
+    /// of a run.
+    pub(crate) fn runs(&self) -> (&[Loop], usize) {
+        match (self.inner, &self.loops[..]) {
+            (Inner::Run, [outer @ .., last]) => (outer, last.count * self.size),
+            (_, all) => (all, self.size),
         }
     }
 

@@ -1,6 +1,7 @@
 //! StableHLO `gather`: windows of an array copied from places that an index array names.
 
 use super::indices::{IndexVectors, Odometer};
+use super::runs::copy_runs;
 use crate::copy::{Loop, Nest, Prepared, check_same_type, strides_of};
 use crate::few::Few;
 use crate::view::SyncPtr;
@@ -14,6 +15,10 @@ const COST_PER_CHUNK: usize = 64 << 10;
 const COST_PER_WINDOW: usize = 32;
 /// No gather is split into more chunks than this.
 const MAX_CHUNKS: usize = 64;
+/// Windows of runs of up to so many bytes are copied run by run, all windows' first run first, ...
+const SHORT_RUN: usize = 128;
+/// ... where at least so many windows are copied at a time.
+const MANY_WINDOWS: usize = 8;
 
 /// The dimension numbers of a gather, named as in StableHLO.
 #[derive(Clone, Copy, Debug)]
@@ -170,17 +175,13 @@ impl Windows {
         work: &mut dyn FnMut(&[isize], &[isize]),
     ) {
         let mut odometer = Odometer::new(self.batch.iter().copied(), range.start);
-        let (mut from, mut to, mut starts) = ([0isize; BLOCK], [0isize; BLOCK], [0i64; BLOCK]);
+        let (mut from, mut to) = ([0isize; BLOCK], [0isize; BLOCK]);
         let mut first = range.start;
         while first < range.end {
             let n = BLOCK.min(range.end - first);
             odometer.fill(&mut from[..n], &mut to[..n]);
             for k in 0..spec.start_index_map.len() {
-                let (largest, step) = self.components[k];
-                vectors.read(k, first, &mut starts[..n]);
-                for (f, s) in from[..n].iter_mut().zip(&starts[..n]) {
-                    *f += (*s).clamp(0, largest) as isize * step;
-                }
+                vectors.add_clamped(k, first, self.components[k], &mut from[..n]);
             }
             work(&from[..n], &to[..n]);
             first += n;
@@ -193,57 +194,24 @@ impl Windows {
 /// # Safety
 /// All the windows lie in their arrays, those in `out` are pairwise different, and the arrays do not overlap.
 unsafe fn copy_windows(window: &Prepared, operand: *const u8, from: &[isize], out: *mut u8, to: &[isize]) {
-    // SAFETY: the caller's contract; the element type has the window's element size.
-    unsafe {
-        match window.size() {
-            1 => copy_windows_of::<u8>(window, operand, from, out, to),
-            2 => copy_windows_of::<u16>(window, operand, from, out, to),
-            4 => copy_windows_of::<u32>(window, operand, from, out, to),
-            8 => copy_windows_of::<u64>(window, operand, from, out, to),
-            _ => copy_windows_of::<[u64; 2]>(window, operand, from, out, to),
-        }
-    }
-}
-
-/// [`copy_windows`] for one element size.
-///
-/// # Safety
-/// As there; `T` has the size of the window's elements.
-unsafe fn copy_windows_of<T: Copy>(
-    window: &Prepared,
-    operand: *const u8,
-    from: &[isize],
-    out: *mut u8,
-    to: &[isize],
-) {
-    let element = |from: isize, to: isize| {
-        let (source, target) =
-            (operand.wrapping_offset(from).cast::<T>(), out.wrapping_offset(to).cast::<T>());
-        // SAFETY: called below with offsets of elements of windows only.
-        unsafe { target.write_unaligned(source.read_unaligned()) }
-    };
-    match window.loops() {
-        [] => {
-            for (f, t) in from.iter().zip(to) {
-                element(*f, *t);
+    let (loops, bytes) = window.runs();
+    if loops.is_empty() {
+        // SAFETY: the caller's contract: a window is one run.
+        unsafe { copy_runs(bytes, operand, from, out, to) };
+    } else if from.len() >= MANY_WINDOWS && bytes <= SHORT_RUN {
+        let mut inside = Odometer::new(loops.iter().map(|l| (l.count, l.src, l.dst)), 0);
+        for _ in 0..window.bytes() / bytes {
+            let (source, target) = inside.offsets;
+            // SAFETY: the caller's contract: the loops reach the runs of each window.
+            unsafe {
+                copy_runs(bytes, operand.wrapping_offset(source), from, out.wrapping_offset(target), to);
             }
+            inside.advance();
         }
-        // Short runs: all windows' first element, then all windows' second, ...
-        loops if from.len() >= 8 && window.run_bytes() < 32 => {
-            let mut inside = Odometer::new(loops.iter().map(|l| (l.count, l.src, l.dst)), 0);
-            for _ in 0..window.bytes() / window.size() {
-                let (source, target) = inside.offsets;
-                for (f, t) in from.iter().zip(to) {
-                    element(f + source, t + target);
-                }
-                inside.advance();
-            }
-        }
-        _ => {
-            for (f, t) in from.iter().zip(to) {
-                // SAFETY: the caller's contract.
-                unsafe { window.run_inline(operand.wrapping_offset(*f), out.wrapping_offset(*t)) }
-            }
+    } else {
+        for (f, t) in from.iter().zip(to) {
+            // SAFETY: the caller's contract.
+            unsafe { window.run_inline(operand.wrapping_offset(*f), out.wrapping_offset(*t)) }
         }
     }
 }

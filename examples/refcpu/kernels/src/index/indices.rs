@@ -1,6 +1,8 @@
 //! Index arrays of any integer type, and the loops over the positions where index vectors stand.
 
 use crate::few::Few;
+use crate::isa::{Isa, multiversion};
+use crate::view::Element;
 use crate::{DType, Src};
 
 /// True for the types that index arrays may have.
@@ -8,8 +10,7 @@ fn is_index_type(dtype: DType) -> bool {
     dtype.compute().is_signed_integer() || dtype.compute().is_unsigned_integer()
 }
 
-/// Component `k` of index vectors `first..first + out.len()`, as `i64`; unsigned values beyond its range become
-/// `i64::MAX`, which is out of every array.
+/// The index vectors of an array of any integer type.
 ///
 /// The index array is seen as `[high, vector, low]`, the middle one the dimension that holds a vector.
 pub(super) struct IndexVectors<'a> {
@@ -35,48 +36,221 @@ impl<'a> IndexVectors<'a> {
         self.vector
     }
 
-    /// Reads component `k` of the vectors from number `first` on.
-    pub(super) fn read(&self, k: usize, first: usize, out: &mut [i64]) {
-        match self.indices.dtype().size() {
-            1 if self.signed() => self.read_as(k, first, out, |v: i8| v.into()),
-            2 if self.signed() => self.read_as(k, first, out, |v: i16| v.into()),
-            4 if self.signed() => self.read_as(k, first, out, |v: i32| v.into()),
-            8 if self.signed() => self.read_as(k, first, out, |v: i64| v),
-            1 => self.read_as(k, first, out, |v: u8| v.into()),
-            2 => self.read_as(k, first, out, |v: u16| v.into()),
-            4 => self.read_as(k, first, out, |v: u32| v.into()),
-            _ => self.read_as(k, first, out, |v: u64| i64::try_from(v).unwrap_or(i64::MAX)),
-        }
-    }
-
-    fn signed(&self) -> bool {
-        self.indices.dtype().compute().is_signed_integer()
-    }
-
-    #[inline(always)]
-    fn read_as<T: crate::view::Element>(
+    /// Adds to the offset of each vector from number `first` on what its component `k` moves it by: `step` for each of
+    /// the places `0..=largest`, of which starts outside take the nearest.
+    pub(super) fn add_clamped(
         &self,
         k: usize,
         first: usize,
-        out: &mut [i64],
-        widen: impl Fn(T) -> i64,
+        (largest, step): (i64, isize),
+        offsets: &mut [isize],
     ) {
-        let values = self.indices.as_slice::<T>();
-        if self.low == 1 && self.vector == 1 {
-            for (o, v) in out.iter_mut().zip(&values[first..]) {
-                *o = widen(*v);
-            }
-        } else if self.low == 1 {
-            let from = &values[(first * self.vector + k).min(values.len())..];
-            for (o, v) in out.iter_mut().zip(from.iter().step_by(self.vector.max(1))) {
-                *o = widen(*v);
-            }
-        } else {
-            for (i, o) in out.iter_mut().enumerate() {
-                let (high, low) = ((first + i) / self.low, (first + i) % self.low);
-                *o = widen(values[(high * self.vector + k) * self.low + low]);
+        /// [`IndexVectors::add_clamped`] for one index type.
+        struct Clamped<'o>(&'o mut [isize], i64, isize);
+        impl Visit for Clamped<'_> {
+            fn visit<T: Index>(&mut self, done: usize, starts: &[T], every: usize) {
+                let Self(offsets, largest, step) = self;
+                let n = starts.len().div_ceil(every).min(offsets.len() - done);
+                // SAFETY: `starts` has a start for each of these `n` offsets, `every` places apart.
+                unsafe { clamped::<T>(starts.as_ptr(), every, &mut offsets[done..done + n], *largest, *step) }
             }
         }
+        let n = offsets.len();
+        self.visit(k, first, n, &mut Clamped(offsets, largest, step));
+    }
+
+    /// Adds to the offset of each vector from number `first` on what its component `k` moves it by, `step` for each
+    /// place, and clears `inside` for those with a start outside of `0..=largest`. True if there are none.
+    pub(super) fn add_checked(
+        &self,
+        k: usize,
+        first: usize,
+        (largest, step): (i64, isize),
+        offsets: &mut [isize],
+        inside: &mut [bool],
+    ) -> bool {
+        /// [`IndexVectors::add_checked`] for one index type.
+        struct Checked<'o>(&'o mut [isize], &'o mut [bool], i64, isize, bool);
+        impl Visit for Checked<'_> {
+            fn visit<T: Index>(&mut self, done: usize, starts: &[T], every: usize) {
+                let Self(offsets, inside, largest, step, all) = self;
+                let n = starts.len().div_ceil(every).min(offsets.len() - done);
+                let some = done..done + n;
+                let (offsets, inside) = (&mut offsets[some.clone()], &mut inside[some]);
+                // SAFETY: as in `add_clamped`; both lists have `n` entries.
+                *all &= unsafe { checked::<T>(starts.as_ptr(), every, offsets, inside, *largest, *step) };
+            }
+        }
+        let n = offsets.len();
+        let mut checked = Checked(offsets, inside, largest, step, true);
+        self.visit(k, first, n, &mut checked);
+        checked.4
+    }
+
+    /// Gives component `k` of `n` vectors from number `first` on to `visit`, run by run.
+    fn visit(&self, k: usize, first: usize, n: usize, visit: &mut impl Visit) {
+        let signed = self.indices.dtype().compute().is_signed_integer();
+        match self.indices.dtype().size() {
+            1 if signed => self.visit_as::<i8>(k, first, n, visit),
+            2 if signed => self.visit_as::<i16>(k, first, n, visit),
+            4 if signed => self.visit_as::<i32>(k, first, n, visit),
+            8 if signed => self.visit_as::<i64>(k, first, n, visit),
+            1 => self.visit_as::<u8>(k, first, n, visit),
+            2 => self.visit_as::<u16>(k, first, n, visit),
+            4 => self.visit_as::<u32>(k, first, n, visit),
+            _ => self.visit_as::<u64>(k, first, n, visit),
+        }
+    }
+
+    fn visit_as<T: Index>(&self, k: usize, first: usize, n: usize, visit: &mut impl Visit) {
+        let values = self.indices.as_slice::<T>();
+        if n == 0 {
+            return;
+        }
+        if self.low == 1 {
+            let from = first * self.vector + k;
+            visit.visit(0, &values[from..=from + (n - 1) * self.vector], self.vector);
+            return;
+        }
+        // Vectors next to each other in the low dimensions have their components next to each other.
+        let mut done = 0;
+        while done < n {
+            let (high, low) = ((first + done) / self.low, (first + done) % self.low);
+            let run = (self.low - low).min(n - done);
+            let from = (high * self.vector + k) * self.low + low;
+            visit.visit(done, &values[from..from + run], 1);
+            done += run;
+        }
+    }
+}
+
+/// A type of indices.
+trait Index: Element {
+    /// The index; those that are too large for any array may be any such one.
+    fn wide(self) -> i64;
+}
+macro_rules! index {
+    ($($t:ty),*) => {$(
+        impl Index for $t {
+            #[inline(always)]
+            fn wide(self) -> i64 {
+                self.into()
+            }
+        }
+    )*};
+}
+index!(i8, i16, i32, i64, u8, u16, u32);
+impl Index for u64 {
+    #[inline(always)]
+    fn wide(self) -> i64 {
+        i64::try_from(self).unwrap_or(i64::MAX)
+    }
+}
+
+/// Something to be done with starts of any type.
+trait Visit {
+    /// Does it with starts for the vectors from number `done` on: every `every`-th of `starts`, its first and its last
+    /// among them.
+    fn visit<T: Index>(&mut self, done: usize, starts: &[T], every: usize);
+}
+
+multiversion! {
+    /// Adds `step` times a start, moved into `0..=largest`, to each offset.
+    ///
+    /// # Safety
+    /// There must be a readable start at `starts` for each offset, `every` places apart.
+    unsafe fn clamped<T: Index>(starts: *const T, every: usize, offsets: &mut [isize], largest: i64, step: isize) = clamped_body
+}
+
+/// # Safety
+/// As for [`clamped`].
+#[inline(always)]
+unsafe fn clamped_body<I: Isa, T: Index>(
+    starts: *const T,
+    every: usize,
+    offsets: &mut [isize],
+    largest: i64,
+    step: isize,
+) {
+    let offset = |s: T| (s.wide().max(0).min(largest) as isize).wrapping_mul(step);
+    if every == 1 {
+        for (i, o) in offsets.iter_mut().enumerate() {
+            // SAFETY: the caller's contract.
+            *o = o.wrapping_add(offset(unsafe { starts.add(i).read() }));
+        }
+    } else if every == 2 {
+        for (i, o) in offsets.iter_mut().enumerate() {
+            // SAFETY: the caller's contract; with a distance that the compiler knows.
+            *o = o.wrapping_add(offset(unsafe { starts.add(2 * i).read() }));
+        }
+    } else {
+        for (i, o) in offsets.iter_mut().enumerate() {
+            // SAFETY: the caller's contract.
+            *o = o.wrapping_add(offset(unsafe { starts.add(i * every).read() }));
+        }
+    }
+}
+
+multiversion! {
+    /// Adds `step` times a start to each offset; where that is outside of `0..=largest`, `inside` becomes false. True if
+    /// it is nowhere.
+    ///
+    /// # Safety
+    /// As for [`clamped`]; `inside` is as long as `offsets`.
+    unsafe fn checked<T: Index>(starts: *const T, every: usize, offsets: &mut [isize], inside: &mut [bool], largest: i64, step: isize) -> bool = checked_body
+}
+
+/// # Safety
+/// As for [`checked`].
+#[inline(always)]
+unsafe fn checked_body<I: Isa, T: Index>(
+    starts: *const T,
+    every: usize,
+    offsets: &mut [isize],
+    inside: &mut [bool],
+    largest: i64,
+    step: isize,
+) -> bool {
+    let mut outside = 0u64;
+    for (i, o) in offsets.iter_mut().enumerate() {
+        // SAFETY: the caller's contract.
+        let s = unsafe { starts.add(if every == 1 { i } else { i * every }).read() }.wide();
+        *o = o.wrapping_add((s as isize).wrapping_mul(step));
+        outside |= u64::from(s < 0) | u64::from(s > largest);
+    }
+    if outside == 0 {
+        return true;
+    }
+    for (i, ok) in inside.iter_mut().enumerate() {
+        // SAFETY: the caller's contract.
+        let s = unsafe { starts.add(i * every).read() }.wide();
+        *ok &= (0..=largest).contains(&s);
+    }
+    false
+}
+
+multiversion! {
+    /// Writes `x`, `x + a`, `x + 2 a`, ... and the same of `y` and `b`.
+    ///
+    /// # Safety
+    /// `first` and `second` are equally long.
+    unsafe fn ramps(first: &mut [isize], second: &mut [isize], start: (isize, isize), step: (isize, isize)) = ramps_body
+}
+
+/// # Safety
+/// As for [`ramps`].
+#[inline(always)]
+unsafe fn ramps_body<I: Isa>(
+    first: &mut [isize],
+    second: &mut [isize],
+    start: (isize, isize),
+    step: (isize, isize),
+) {
+    for (i, f) in first.iter_mut().enumerate() {
+        *f = start.0.wrapping_add(step.0.wrapping_mul(i as isize));
+    }
+    for (i, s) in second.iter_mut().enumerate() {
+        *s = start.1.wrapping_add(step.1.wrapping_mul(i as isize));
     }
 }
 
@@ -139,11 +313,17 @@ impl Odometer {
                 return;
             };
             let run = (count - self.at[self.at.len() - 1]).min(first.len() - at);
-            let (mut x, mut y) = self.offsets;
-            for (f, s) in first[at..at + run].iter_mut().zip(&mut second[at..at + run]) {
-                (*f, *s) = (x, y);
-                x += a;
-                y += b;
+            let (first, second) = (&mut first[at..at + run], &mut second[at..at + run]);
+            if run < 16 {
+                let (mut x, mut y) = self.offsets;
+                for (f, s) in first.iter_mut().zip(second) {
+                    (*f, *s) = (x, y);
+                    x += a;
+                    y += b;
+                }
+            } else {
+                // SAFETY: both have `run` entries.
+                unsafe { ramps(first, second, self.offsets, (a, b)) };
             }
             self.advance_by_run(run);
             at += run;

@@ -3,6 +3,7 @@
 mod dynamic_slice;
 mod gather;
 mod indices;
+mod runs;
 mod scatter;
 
 pub use dynamic_slice::{clamp_starts, dynamic_slice, dynamic_update_slice};

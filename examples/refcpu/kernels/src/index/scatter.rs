@@ -2,8 +2,10 @@
 
 use super::gather::BLOCK;
 use super::indices::{IndexVectors, Odometer, merge};
+use super::runs::prefetch;
 use crate::copy::{check_same_type, copy, strides_of};
 use crate::few::Few;
+use crate::isa::{Isa, multiversion};
 use crate::view::{Element, SyncPtr};
 use crate::{DType, Dst, Pool, Src};
 use half::{bf16, f16};
@@ -13,22 +15,15 @@ use std::ops::Range;
 const ELEMENTS_PER_CHUNK: usize = 32 << 10;
 /// Elements of a window that are combined at a time.
 const LANES: usize = 16;
+/// Bytes of an operand that is asked for before it is changed: smaller ones stay in the second-level cache.
+const FAR: usize = 512 << 10;
 /// At most so many chunks look at all indices, each for its own rows,
 const OWNERS: usize = 4;
 /// where rows have at least this many elements.
 const ROW_WORTH_SEARCHING: usize = 32;
-
-/// Asks for a place in memory that will be written soon.
-#[inline(always)]
-fn prefetch<T>(place: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch of any address is harmless.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(place.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
-}
+/// What finding the place of a row costs a chunk, and combining an element, in nanoseconds.
+const ROW_NS: f64 = 1.0;
+const ELEMENT_NS: f64 = 0.1;
 
 /// What happens to an element that an update meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -213,29 +208,101 @@ pub fn scatter_with(
 /// The elements must be readable, those at `to` writable, and nothing else access them.
 #[inline(always)]
 unsafe fn combine_row<T: Element>(to: *mut T, from: *const T, n: usize, combine: &impl Fn(T, T) -> T) {
-    let whole = n - n % LANES;
-    for i in (0..whole).step_by(LANES) {
-        // SAFETY: `LANES` elements from `i` on are in the row. All are read before any is written, so that the loop over
-        // them is one over vectors.
-        unsafe {
-            let place = to.add(i).cast::<[T; LANES]>();
-            let mut sum = place.read();
-            let update = from.add(i).cast::<[T; LANES]>().read();
-            for (s, u) in sum.iter_mut().zip(update) {
-                *s = combine(*s, u);
-            }
-            place.write(sum);
+    let mut i = 0;
+    // SAFETY: for all calls: that many elements from `i` on are in the row.
+    unsafe {
+        while n - i >= LANES {
+            combine_some::<T, LANES>(to.add(i), from.add(i), combine);
+            i += LANES;
+        }
+        if n & 8 != 0 {
+            combine_some::<T, 8>(to.add(i), from.add(i), combine);
+            i += 8;
+        }
+        if n & 4 != 0 {
+            combine_some::<T, 4>(to.add(i), from.add(i), combine);
+            i += 4;
+        }
+        if n & 2 != 0 {
+            combine_some::<T, 2>(to.add(i), from.add(i), combine);
+            i += 2;
+        }
+        if n & 1 != 0 {
+            combine_some::<T, 1>(to.add(i), from.add(i), combine);
         }
     }
-    for i in whole..n {
-        // SAFETY: an element of the row.
-        unsafe { to.add(i).write(combine(to.add(i).read(), from.add(i).read())) };
+}
+
+/// Combines `N` adjacent elements with as many updates. All are read before any is written, so that the loop over them is
+/// one over vectors.
+///
+/// # Safety
+/// As for [`combine_row`].
+#[inline(always)]
+unsafe fn combine_some<T: Element, const N: usize>(to: *mut T, from: *const T, combine: &impl Fn(T, T) -> T) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let place = to.cast::<[T; N]>();
+        let mut sum = place.read();
+        let update = from.cast::<[T; N]>().read();
+        for (s, u) in sum.iter_mut().zip(update) {
+            *s = combine(*s, u);
+        }
+        place.write(sum);
+    }
+}
+
+/// Combines elements with updates, one by one and in order.
+///
+/// # Safety
+/// The elements must be readable, those at `to` writable, and nothing else access them.
+#[inline(always)]
+unsafe fn combine_elements<T: Element>(
+    to: *mut T,
+    from: *const T,
+    o: &[isize],
+    u: &[isize],
+    combine: &impl Fn(T, T) -> T,
+) {
+    for (o, u) in o.iter().zip(u) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let place = to.offset(*o);
+            place.write(combine(place.read(), from.offset(*u).read()));
+        }
+    }
+}
+
+multiversion! {
+    /// Combines rows of `n` elements that begin at these places, one by one and in order.
+    ///
+    /// # Safety
+    /// As for [`combine_elements`].
+    unsafe fn combine_each_row<T: Element, F: Fn(T, T) -> T>(to: *mut T, from: *const T, o: &[isize], u: &[isize], n: usize, combine: &F) = combine_each_row_body
+}
+
+/// # Safety
+/// As for [`combine_each_row`].
+#[inline(always)]
+unsafe fn combine_each_row_body<I: Isa, T: Element, F: Fn(T, T) -> T>(
+    to: *mut T,
+    from: *const T,
+    o: &[isize],
+    u: &[isize],
+    n: usize,
+    combine: &F,
+) {
+    for (o, u) in o.iter().zip(u) {
+        // SAFETY: the caller's contract.
+        unsafe { combine_row(to.offset(*o), from.offset(*u), n, combine) };
     }
 }
 
 /// A checked scatter: where its windows go and what they look like.
 struct Updates<'a> {
     vectors: IndexVectors<'a>,
+    /// Elements of the operand.
+    len: usize,
     /// How many windows.
     count: usize,
     /// Sizes and steps (operand, updates) of the dimensions that windows are numbered by, in elements.
@@ -295,7 +362,9 @@ impl<'a> Updates<'a> {
         // An inserted dimension that no index component is for stands at 0, which an empty operand does not have.
         let reachable = !dims.contains(&0) && !update_dims.contains(&0);
         let count = if reachable { batch_dims.iter().map(|d| update_dims[*d]).product() } else { 0 };
-        Self { vectors, count, batch, components, window }
+        // Sizes that do not fit belong to arrays that are empty.
+        let len = dims.iter().fold(1usize, |n, d| n.wrapping_mul(*d));
+        Self { vectors, len, count, batch, components, window }
     }
 
     /// Combines the updates of all windows whose first element lies in `owned`.
@@ -307,48 +376,49 @@ impl<'a> Updates<'a> {
         &self,
         to: *mut T,
         from: *const T,
-        owned: Range<usize>,
+        owned: Option<Range<isize>>,
         combine: impl Fn(T, T) -> T,
     ) {
-        // SAFETY: for all calls: element numbers lie in their arrays.
-        let one = |o: usize, u: usize| unsafe {
-            let place = to.add(o);
-            place.write(combine(place.read(), from.add(u).read()));
+        let ahead = |o: &[isize]| {
+            if self.len * size_of::<T>() > FAR {
+                o.iter().for_each(|o| prefetch(to.wrapping_offset(*o)));
+            }
         };
         // Only windows inside the operand are given out, so all their elements lie in it; those of the updates are
         // numbered by dimensions of the updates.
         match self.window[..] {
-            [] => self.for_each_block(&mut |places| {
-                for (o, _) in places {
-                    prefetch(to.wrapping_add(*o));
-                }
-                for (o, u) in places {
-                    one(*o, *u);
-                }
+            [] => self.for_each_block(None, &mut |o, u| {
+                ahead(o);
+                // SAFETY: the elements lie in both arrays.
+                unsafe { combine_elements(to, from, o, u, &combine) };
             }),
-            [(n, 1, 1)] => self.for_each_block(&mut |places| {
-                for (o, u) in places.iter().filter(|(o, _)| owned.contains(o)) {
-                    // SAFETY: the row lies in both arrays.
-                    unsafe { combine_row(to.add(*o), from.add(*u), n, &combine) };
-                }
+            [(n, 1, 1)] => self.for_each_block(owned, &mut |o, u| {
+                ahead(o);
+                // SAFETY: the rows lie in both arrays.
+                unsafe { combine_each_row(to, from, o, u, n, &combine) };
             }),
             [.., (n, 1, 1)] => {
                 let rows = self.window_rows();
-                self.for_each_block(&mut |places| {
-                    for (o, u) in places {
+                self.for_each_block(None, &mut |o, u| {
+                    for (o, u) in o.iter().zip(u) {
                         // SAFETY: the window lies in both arrays.
-                        unsafe { self.combine_rows(to.add(*o), from.add(*u), 0..rows, n, &combine) };
+                        unsafe {
+                            self.combine_rows(to.offset(*o), from.offset(*u), 0..rows, n, &combine);
+                        };
                     }
                 });
             }
             _ => {
                 let elements: usize = self.window.iter().map(|(n, ..)| n).product();
                 let mut inside = Odometer::new(self.window.iter().copied(), 0);
-                self.for_each_block(&mut |places| {
-                    for (o, u) in places {
+                self.for_each_block(None, &mut |o, u| {
+                    for (o, u) in o.iter().zip(u) {
                         for _ in 0..elements {
-                            let (to, from) = inside.offsets;
-                            one(o + to as usize, u + from as usize);
+                            let (to_step, from_step) = inside.offsets;
+                            // SAFETY: an element of the window, which lies in both arrays.
+                            unsafe {
+                                combine_elements(to, from, &[o + to_step], &[u + from_step], &combine);
+                            }
                             inside.advance();
                         }
                     }
@@ -391,11 +461,11 @@ impl<'a> Updates<'a> {
         out: &mut Dst<'_>,
         combine: impl Fn(T, T) -> T + Copy + Sync,
     ) {
-        let len = out.as_mut_slice::<T>().len();
+        debug_assert_eq!(self.len, out.as_mut_slice::<T>().len());
         let from = SyncPtr::from_raw(updates.as_slice::<T>().as_ptr().cast_mut().cast());
         let to = SyncPtr::new(out);
         // SAFETY: for all uses: the views have these shapes (checked by `new`) and type, and their elements `T`'s size.
-        let run = |owned: Range<usize>| unsafe {
+        let run = |owned: Option<Range<isize>>| unsafe {
             self.combine_owned::<T>(to.get().cast(), from.get().cast(), owned, combine)
         };
         if let (1, [.., (n, 1, 1)]) = (self.count, &self.window[..])
@@ -404,13 +474,14 @@ impl<'a> Updates<'a> {
             // The rows of a single window are apart.
             let rows = self.window_rows();
             let chunk = (ELEMENTS_PER_CHUNK / n).max(1);
-            self.for_each_block(&mut |places| {
-                for (o, u) in places {
+            self.for_each_block(None, &mut |o, u| {
+                for (o, u) in o.iter().zip(u) {
                     pool.run(rows.div_ceil(chunk), &|c| {
                         let rows = c * chunk..rows.min((c + 1) * chunk);
                         // SAFETY: as above; chunks have rows of their own.
                         unsafe {
-                            let (to, from) = (to.get().cast::<T>().add(*o), from.get().cast::<T>().add(*u));
+                            let (to, from) =
+                                (to.get().cast::<T>().offset(*o), from.get().cast::<T>().offset(*u));
                             self.combine_rows(to, from, rows, *n, &combine);
                         }
                     });
@@ -422,12 +493,14 @@ impl<'a> Updates<'a> {
         let parts = (cost / ELEMENTS_PER_CHUNK).clamp(1, OWNERS);
         if let Some(n) = self.rows().filter(|n| parts > 1 && *n >= ROW_WORTH_SEARCHING) {
             // Windows are rows of the operand: each chunk looks at all indices and writes the rows that it owns.
-            let part = (len / n).div_ceil(parts) * n;
-            pool.run(len.div_ceil(part), &|chunk| {
-                run(chunk * part..len.min((chunk + 1) * part));
+            let part = (self.len / n).div_ceil(parts) * n;
+            let chunks = self.len.div_ceil(part);
+            let ns = self.count as f64 * (ROW_NS + ELEMENT_NS * n as f64 / chunks as f64);
+            pool.run_costed(chunks, ns, &|chunk| {
+                run(Some((chunk * part) as isize..self.len.min((chunk + 1) * part) as isize));
             });
         } else {
-            run(0..len);
+            run(None);
         }
     }
 
@@ -445,42 +518,31 @@ impl<'a> Updates<'a> {
     }
 
     /// Calls `work` with the element numbers of the first elements of windows, in the operand and in the updates, a
-    /// block at a time and in order. Windows that are out of bounds are left out.
-    fn for_each_block(&self, work: &mut dyn FnMut(&[(usize, usize)])) {
+    /// block at a time and in order. Windows that are out of bounds are left out, and those that do not begin in
+    /// `owned`.
+    fn for_each_block(&self, owned: Option<Range<isize>>, work: &mut dyn FnMut(&[isize], &[isize])) {
         let mut odometer = Odometer::new(self.batch.iter().copied(), 0);
-        let (mut to, mut from, mut starts) = ([0isize; BLOCK], [0isize; BLOCK], [0i64; BLOCK]);
-        let (mut inside, mut places) = ([true; BLOCK], [(0, 0); BLOCK]);
+        let (mut to, mut from) = ([0isize; BLOCK], [0isize; BLOCK]);
+        let mut inside = [true; BLOCK];
         for first in (0..self.count).step_by(BLOCK) {
             let n = BLOCK.min(self.count - first);
-            if let (&[(largest, step)], true) = (&self.components[..], self.batch.len() <= 1) {
-                // One component and windows in a row: all in one loop.
-                let (to_step, from_step) = self.batch.first().map_or((0, 0), |b| (b.1, b.2));
-                self.vectors.read(0, first, &mut starts[..n]);
-                let mut kept = 0;
-                for (i, s) in starts[..n].iter().enumerate() {
-                    let number = (first + i) as isize;
-                    let o = number.wrapping_mul(to_step).wrapping_add((*s as isize).wrapping_mul(step));
-                    places[kept] = (o as usize, (number * from_step) as usize);
-                    kept += usize::from((0..=largest).contains(s));
-                }
-                work(&places[..kept]);
-                continue;
-            }
             odometer.fill(&mut to[..n], &mut from[..n]);
-            inside[..n].fill(true);
-            for (k, (largest, step)) in self.components.iter().enumerate() {
-                self.vectors.read(k, first, &mut starts[..n]);
-                for ((t, s), ok) in to[..n].iter_mut().zip(&starts[..n]).zip(&mut inside[..n]) {
-                    *ok &= (0..=*largest).contains(s);
-                    *t = t.wrapping_add((*s as isize).wrapping_mul(*step));
-                }
+            let mut all = true;
+            for (k, component) in self.components.iter().enumerate() {
+                all &= self.vectors.add_checked(k, first, *component, &mut to[..n], &mut inside[..n]);
+            }
+            if all && owned.is_none() {
+                work(&to[..n], &from[..n]);
+                continue;
             }
             let mut kept = 0;
             for i in 0..n {
-                places[kept] = (to[i] as usize, from[i] as usize);
-                kept += usize::from(inside[i]);
+                (to[kept], from[kept]) = (to[i], from[i]);
+                let mine = owned.as_ref().is_none_or(|o| o.contains(&to[i]));
+                kept += usize::from(inside[i] & mine);
             }
-            work(&places[..kept]);
+            inside[..n].fill(true);
+            work(&to[..kept], &from[..kept]);
         }
     }
 
@@ -488,11 +550,11 @@ impl<'a> Updates<'a> {
     fn for_each(&self, combine: &mut dyn FnMut(usize, usize)) {
         let elements: usize = self.window.iter().map(|(n, ..)| n).product();
         let mut inside = Odometer::new(self.window.iter().copied(), 0);
-        self.for_each_block(&mut |places| {
-            for (o, u) in places {
+        self.for_each_block(None, &mut |o, u| {
+            for (o, u) in o.iter().zip(u) {
                 for _ in 0..elements {
                     let (to, from) = inside.offsets;
-                    combine(o + to as usize, u + from as usize);
+                    combine((o + to) as usize, (u + from) as usize);
                     inside.advance();
                 }
             }

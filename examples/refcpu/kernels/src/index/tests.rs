@@ -393,3 +393,130 @@ fn long_rows_of_one_window_and_of_windows_that_meet_are_combined_in_order() {
         assert_eq!(out.values::<f32>(), expected, "{starts:?}");
     }
 }
+
+/// Numbers that look random and are the same in every run.
+fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed | 1;
+    move |n: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % n
+    }
+}
+
+/// Rows of an array of two dimensions by number.
+fn rows_by_number(implicit: bool, count: usize) -> (Vec<usize>, usize) {
+    if implicit { (vec![count], 1) } else { (vec![1, count], 0) }
+}
+
+#[test]
+fn runs_of_all_lengths_are_gathered_from_all_types_of_indices() {
+    let (rows, count) = (97, 700);
+    for length in (0..150).chain([200, 256, 1000, 1024, 1025, 2000]) {
+        let mut random = numbers(length as u64);
+        let index_type = INDEX_TYPES[length % INDEX_TYPES.len()];
+        let starts: Vec<i64> = (0..count)
+            .map(|i| match i % 50 {
+                7 => -1 - random(100) as i64,
+                8 => 97 + random(30) as i64,
+                _ => random(rows) as i64,
+            })
+            .collect();
+        let (index_dims, vector_dim) = rows_by_number(length % 3 == 0, count);
+        let indices = index_array(index_type, &index_dims, &starts);
+        let operand = Array::new(DType::U8, &[rows, length]);
+        let mut out = Array::new(DType::U8, &[count, length]);
+        let spec = GatherSpec {
+            offset_dims: &[1],
+            collapsed_slice_dims: &[0],
+            operand_batching_dims: &[],
+            start_indices_batching_dims: &[],
+            start_index_map: &[0],
+            index_vector_dim: vector_dim,
+            slice_sizes: &[1, length],
+        };
+        let pool = if length % 2 == 0 { Pool::inline() } else { Pool::new(2) };
+        gather(&pool, operand.src(), indices.src(), out.dst(), &spec);
+        let (from, to) = (operand.src().bytes(), out.src().bytes());
+        for i in 0..count {
+            let row = index_value(&indices, i).clamp(0, rows as i128 - 1) as usize;
+            let want = &from[row * length..(row + 1) * length];
+            assert_eq!(&to[i * length..(i + 1) * length], want, "{length} bytes, window {i}");
+        }
+    }
+}
+
+#[test]
+fn windows_of_several_runs_are_gathered_run_by_run() {
+    // Columns of length `length` out of each of the rows, at one place for all rows.
+    let (rows, cols, count) = (5, 60, 300);
+    for length in [1usize, 2, 3, 5, 8, 12, 17, 31, 32, 33, 40] {
+        let mut random = numbers(length as u64);
+        let starts: Vec<i64> = (0..count).map(|_| random(70) as i64 - 5).collect();
+        let indices = index_array(DType::S64, &[count], &starts);
+        let operand = Array::new(DType::F32, &[rows, cols]);
+        let mut out = Array::new(DType::F32, &[rows, count, length]);
+        let spec = GatherSpec {
+            offset_dims: &[0, 2],
+            collapsed_slice_dims: &[],
+            operand_batching_dims: &[],
+            start_indices_batching_dims: &[],
+            start_index_map: &[1],
+            index_vector_dim: 1,
+            slice_sizes: &[rows, length],
+        };
+        gather(&Pool::inline(), operand.src(), indices.src(), out.dst(), &spec);
+        for full in self::indices(&[rows, count, length]) {
+            let start = starts[full[1]].clamp(0, (cols - length) as i64) as usize;
+            assert_eq!(out.element(&full), operand.element(&[full[0], start + full[2]]), "{length} {full:?}");
+        }
+    }
+}
+
+#[test]
+fn rows_of_all_lengths_are_combined_in_order() {
+    let (rows, count) = (61usize, 700usize);
+    for length in (1..40).chain([64, 100, 130]) {
+        let mut random = numbers(length as u64);
+        let starts: Vec<i64> = (0..count)
+            .map(|i| match i % 50 {
+                7 if length % 2 == 0 => -1 - random(60) as i64,
+                8 if length % 2 == 0 => 61 + random(60) as i64,
+                _ => random(rows) as i64,
+            })
+            .collect();
+        let (index_dims, vector_dim) = rows_by_number(length % 3 == 0, count);
+        let index_type = INDEX_TYPES[length % INDEX_TYPES.len()];
+        let indices = index_array(index_type, &index_dims, &starts);
+        // Sums whose roundings tell their order.
+        let values =
+            |n: usize, seed: usize| (0..n).map(|i| 1.0 / (1 + i * seed % 97) as f32).collect::<Vec<_>>();
+        let operand = Array::of(DType::F32, &[rows, length], &values(rows * length, 31));
+        let updates = Array::of(DType::F32, &[count, length], &values(count * length, 53));
+        let spec = ScatterSpec {
+            update_window_dims: &[1],
+            inserted_window_dims: &[0],
+            input_batching_dims: &[],
+            scatter_indices_batching_dims: &[],
+            scatter_dims_to_operand_dims: &[0],
+            index_vector_dim: vector_dim,
+            indices_are_sorted: false,
+            unique_indices: false,
+        };
+        let mut want = operand.values::<f32>().to_vec();
+        let from = updates.values::<f32>();
+        for i in 0..count {
+            let row = index_value(&indices, i);
+            if (0..rows as i128).contains(&row) {
+                for k in 0..length {
+                    want[row as usize * length + k] += from[i * length + k];
+                }
+            }
+        }
+        for threads in [1, 2] {
+            let mut out = Array::of(DType::F32, &[rows, length], &vec![0f32; rows * length]);
+            let pool = Pool::new(threads);
+            scatter(&pool, Combiner::Add, operand.src(), indices.src(), updates.src(), out.dst(), &spec);
+            assert_eq!(out.values::<f32>(), want, "rows of {length}, {threads} threads");
+        }
+    }
+}

@@ -92,6 +92,13 @@ unsafe fn index(cell: *const u64, dtype: DType) -> i64 {
     }
 }
 
+/// Asks whether to stop.
+#[cold]
+#[inline(never)]
+fn asked(stop: &dyn Fn() -> bool) -> bool {
+    stop()
+}
+
 impl Machine<'_> {
     fn at(&self, place: &Place) -> *mut u8 {
         self.cells.wrapping_add(usize::from(place.cell)).cast()
@@ -119,8 +126,9 @@ impl Machine<'_> {
 
     /// # Safety
     /// As [`Self::run`].
-    #[inline(always)]
-    unsafe fn load(&self, w: &Window, to: *mut u8) {
+    #[inline(never)]
+    unsafe fn load(&self, number: u16, to: *mut u8) {
+        let w = &self.code.windows[usize::from(number)];
         // SAFETY: runs lie inside of the array and the value's cells (checked when the window was made). The cells of a
         // loaded value are apart from the array, also where that lies in cells: values get cells of their own.
         unsafe {
@@ -139,8 +147,9 @@ impl Machine<'_> {
 
     /// # Safety
     /// As [`Self::run`].
-    #[inline(always)]
-    unsafe fn store(&self, w: &Window, from: *const u8) {
+    #[inline(never)]
+    unsafe fn store(&self, number: u16, from: *const u8) {
+        let w = &self.code.windows[usize::from(number)];
         // SAFETY: as in `load`; arrays that are only read have no stores.
         unsafe {
             let Some(to) = self.window(w) else { return };
@@ -154,6 +163,44 @@ impl Machine<'_> {
                 }
             }
         }
+    }
+
+    /// What takes so long that finding out about it does not matter.
+    ///
+    /// # Safety
+    /// As [`Self::run`], for an instruction of the program.
+    #[inline(never)]
+    unsafe fn array_op(&self, i: &Instr) {
+        let code = self.code;
+        let at = |c: u16| self.cells.wrapping_add(usize::from(c)).cast::<u8>();
+        let x = usize::from(i.x);
+        // SAFETY: cells and entries of tables are those of the program (`Code::check`), which were chosen for each other.
+        unsafe {
+            match i.op {
+                Op::Kernel => code.kernels[x].call(at(i.dst), [at(i.a), at(i.b), at(i.c)], 1),
+                Op::Vector => {
+                    let v = &code.vectors[x];
+                    v.kernel.call(self.at(&v.dst), v.src.map(|s| self.at(&s)), v.n);
+                }
+                Op::Copy => {
+                    let (to, from) = &code.copies[x];
+                    std::ptr::copy(self.at(from), self.at(to), to.bytes());
+                }
+                _ => {
+                    debug_assert!(i.op == Op::Splat);
+                    let (to, from) = &code.splats[x];
+                    crate::region::splat(self.at(to), self.at(from), to.dtype.size(), to.len);
+                }
+            }
+        }
+    }
+
+    /// Where a switch goes on: its table's entry `k`, the last if there is none.
+    #[inline(never)]
+    fn switch(&self, table: u16, k: i32) -> u16 {
+        let to = &self.code.switches[usize::from(table)];
+        let last = to.len() - 1;
+        to[usize::try_from(k).map_or(last, |k| k.min(last))]
     }
 
     /// # Safety
@@ -189,21 +236,27 @@ impl Machine<'_> {
         call: &mut dyn FnMut(usize, &[Src<'_>], &mut [Dst<'_>]) -> Result<(), E>,
         stop: &dyn Fn() -> bool,
     ) -> Result<bool, E> {
-        let code = self.code;
-        let (instrs, cells) = (code.instrs.as_ptr(), self.cells);
+        // What every instruction needs stays in registers: whatever else is done is done elsewhere, and instructions are read
+        // where they are.
+        let (instrs, cells) = (self.code.instrs.as_ptr(), self.cells);
         let mut left = STEPS;
-        let mut pc = 0usize;
+        let mut next = instrs;
         macro_rules! cell {
             ($i:expr, $t:ty) => {
                 *cells.add(usize::from($i)).cast::<$t>()
             };
         }
+        macro_rules! go {
+            ($to:expr) => {
+                next = instrs.add(usize::from($to))
+            };
+        }
         macro_rules! again {
             ($to:expr) => {
-                pc = usize::from($to);
+                go!($to);
                 left -= 1;
                 if left == 0 {
-                    if stop() {
+                    if asked(stop) {
                         return Ok(false);
                     }
                     left = STEPS;
@@ -219,8 +272,8 @@ impl Machine<'_> {
             ) => {
                 loop {
                     // SAFETY: the last instruction ends the program and jumps stay inside (`Code::check`), so there is one.
-                    let i: Instr = unsafe { *instrs.add(pc) };
-                    pc += 1;
+                    let i: &Instr = unsafe { &*next };
+                    next = next.wrapping_add(1);
                     // SAFETY: every cell that an instruction names is one of the program's (`Code::check`), has eight bytes
                     // aligned to eight, and holds a value of the type that the instruction was chosen for. Entries of the
                     // tables are inside of theirs.
@@ -250,27 +303,11 @@ impl Machine<'_> {
                                 let from = if cell!(i.a, u8) != 0 { i.b } else { i.c };
                                 cell!(i.dst, u64) = cell!(from, u64);
                             }
-                            Op::Kernel => {
-                                let at = |c: u16| cells.add(usize::from(c)).cast::<u8>();
-                                code.kernels[usize::from(i.x)].call(at(i.dst), [at(i.a), at(i.b), at(i.c)], 1);
-                            }
-                            Op::Vector => {
-                                let v = &code.vectors[usize::from(i.x)];
-                                v.kernel.call(self.at(&v.dst), v.src.map(|s| self.at(&s)), v.n);
-                            }
-                            Op::Copy => {
-                                let (to, from) = &code.copies[usize::from(i.x)];
-                                std::ptr::copy(self.at(from), self.at(to), to.bytes());
-                            }
-                            Op::Splat => {
-                                let (to, from) = &code.splats[usize::from(i.x)];
-                                let size = to.dtype.size();
-                                crate::region::splat(self.at(to), self.at(from), size, to.len);
-                            }
-                            Op::Load => self.load(&code.windows[usize::from(i.x)], cells.add(usize::from(i.dst)).cast()),
-                            Op::Store => self.store(&code.windows[usize::from(i.x)], cells.add(usize::from(i.a)).cast()),
+                            Op::Kernel | Op::Vector | Op::Copy | Op::Splat => self.array_op(i),
+                            Op::Load => self.load(i.x, cells.add(usize::from(i.dst)).cast()),
+                            Op::Store => self.store(i.x, cells.add(usize::from(i.a)).cast()),
                             Op::Call => self.call(i.x, call)?,
-                            Op::Jump => pc = usize::from(i.x),
+                            Op::Jump => go!(i.x),
                             Op::JumpIf => {
                                 if cell!(i.a, u8) != 0 {
                                     again!(i.x);
@@ -278,15 +315,10 @@ impl Machine<'_> {
                             }
                             Op::JumpIfNot => {
                                 if cell!(i.a, u8) == 0 {
-                                    pc = usize::from(i.x);
+                                    go!(i.x);
                                 }
                             }
-                            Op::Switch => {
-                                let to = &code.switches[usize::from(i.x)];
-                                let last = to.len() - 1;
-                                let k = usize::try_from(cell!(i.a, i32)).map_or(last, |k| k.min(last));
-                                pc = usize::from(to[k]);
-                            }
+                            Op::Switch => go!(self.switch(i.x, cell!(i.a, i32))),
                             Op::AddJumpLtS32 => {
                                 let sum = cell!(i.dst, i32).wrapping_add(cell!(i.a, i32));
                                 cell!(i.dst, i32) = sum;

@@ -51,6 +51,8 @@ macro_rules! with_ops {
             fused {
                 MulAddF32 f32 |a, b, c| a * b + c; MulSubF32 f32 |a, b, c| a * b - c; NegMulAddF32 f32 |a, b, c| c - a * b;
                 MulAddF64 f64 |a, b, c| a * b + c; MulSubF64 f64 |a, b, c| a * b - c; NegMulAddF64 f64 |a, b, c| c - a * b;
+                MulAddI32 u32 |a, b, c| a.wrapping_mul(b).wrapping_add(c);
+                MulAddI64 u64 |a, b, c| a.wrapping_mul(b).wrapping_add(c);
             }
         }
     };
@@ -72,7 +74,7 @@ macro_rules! define {
             $(#[doc = "dst = a op b, a truth value"] $cmp,)*
             $(#[doc = "jumps to `x` if a op b"] $jump,)*
             $(#[doc = "dst = a, converted"] $cvt,)*
-            $(#[doc = "dst of a, b, c; both operations round"] $fused,)*
+            $(#[doc = "dst of a, b, c; both operations of floats round"] $fused,)*
             /// dst = a, a whole cell.
             Mov,
             /// dst = a is true ? b : c, whole cells.

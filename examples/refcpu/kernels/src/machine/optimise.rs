@@ -69,6 +69,9 @@ fn multiply_add(instrs: &mut [Instr], reads: &mut [u32], starts: &[bool]) {
         let (add, sub, fused) = match product.op {
             Op::MulF32 => (Op::AddF32, Op::SubF32, [Op::MulAddF32, Op::MulSubF32, Op::NegMulAddF32]),
             Op::MulF64 => (Op::AddF64, Op::SubF64, [Op::MulAddF64, Op::MulSubF64, Op::NegMulAddF64]),
+            // Nothing subtracts by `Nop`.
+            Op::MulI32 => (Op::AddI32, Op::Nop, [Op::MulAddI32; 3]),
+            Op::MulI64 => (Op::AddI64, Op::Nop, [Op::MulAddI64; 3]),
             _ => continue,
         };
         if reads[usize::from(product.dst)] != 1 {

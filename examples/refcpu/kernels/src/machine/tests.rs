@@ -204,7 +204,7 @@ fn comparisons_selections_and_conversions_give_the_bits_that_a_region_gives() {
 
 #[test]
 fn products_are_rounded_before_they_are_added() {
-    for dtype in [DType::F32, DType::F64] {
+    for dtype in [DType::F32, DType::F64, DType::S32, DType::U32, DType::S64] {
         for swapped in [false, true] {
             for op in [TileOp::Add, TileOp::Subtract] {
                 let f = |b: &mut Builder, [x, y, z]: [Val; 3]| {

@@ -389,6 +389,12 @@ impl Builder {
         if op.tile_op().result(ct).is_none() || (ordered && ct.is_complex()) {
             return fail(format!("reduction {op:?} of {}", v.dtype.mlir_name()));
         }
+        let rank = self.dims.len();
+        let reduced: usize = self.dims[rank - trailing..].iter().product();
+        if reduced == 1 && !ct.is_float() && !ct.is_complex() {
+            // One element is its own reduction. (Not of floats: a sum from zero on changes -0.)
+            return self.output(v);
+        }
         self.trailing = Some(trailing);
         self.outputs.push(OutputSpec { dtype: v.dtype, node: v.id, reduce: Some(op) });
         Ok(self.outputs.len() - 1)
@@ -485,6 +491,21 @@ impl Builder {
                 },
                 _ => None,
             },
+            Code::Compare(Direction::Ne | Direction::Eq, _)
+                if self.nodes[args[0] as usize].ty() == ComputeType::Pred =>
+            {
+                // What a truth value is compared with to be itself.
+                let neutral = u128::from(matches!(code, Code::Compare(Direction::Eq, _)));
+                match [self.constant_of(args[0]), self.constant_of(args[1])] {
+                    [_, Some(c)] if c == neutral => Some(args[0]),
+                    [Some(c), _] if c == neutral => Some(args[1]),
+                    _ => None,
+                }
+            }
+            Code::Tile(TileOp::And | TileOp::Or) if args[0] == args[1] => Some(args[0]),
+            // Less than zero, and so not zero.
+            Code::Tile(TileOp::And) if self.is_negative_and_not_zero(args[0], args[1]) => Some(args[0]),
+            Code::Tile(TileOp::And) if self.is_negative_and_not_zero(args[1], args[0]) => Some(args[1]),
             Code::Select if args[1] == args[2] => Some(args[1]),
             Code::Select => self.constant_of(args[0]).map(|p| if p != 0 { args[1] } else { args[2] }),
             Code::Tile(TileOp::Multiply | TileOp::Divide) => {
@@ -506,6 +527,79 @@ impl Builder {
         }
     }
 
+    /// The operation and operands of a node, if it is one.
+    fn op_of(&self, id: u32) -> Option<(Code, [u32; 3])> {
+        match self.nodes[id as usize] {
+            Node::Op { code, args, .. } => Some((code, args)),
+            _ => None,
+        }
+    }
+
+    /// True if `less` is `v < 0` and `other` is `v != 0`, of an integer.
+    fn is_negative_and_not_zero(&self, less: u32, other: u32) -> bool {
+        let (
+            Some((Code::Compare(Direction::Lt, _), [a, zero, _])),
+            Some((Code::Compare(Direction::Ne, _), ne)),
+        ) = (self.op_of(less), self.op_of(other))
+        else {
+            return false;
+        };
+        self.nodes[a as usize].ty().is_signed_integer()
+            && self.constant_of(zero) == Some(0)
+            && (ne[..2] == [a, zero] || ne[..2] == [zero, a])
+    }
+
+    /// `v` and the exponent, if a node is the quotient or the remainder of the signed integer `v` by a positive power of two.
+    fn by_power_of_two(&self, id: u32, op: TileOp) -> Option<(u32, u32)> {
+        let (code, [v, by, _]) = self.op_of(id)?;
+        let ty = self.nodes[v as usize].ty();
+        let by = self.constant_of(by).filter(|_| code == Code::Tile(op) && ty.is_signed_integer())?;
+        let positive = by.is_power_of_two() && by.trailing_zeros() < 8 * ty.size() as u32 - 1;
+        positive.then(|| (v, by.trailing_zeros()))
+    }
+
+    /// A selection that spells out the remainder or the quotient of a division that rounds down, by a power of two, as
+    /// JAX does: one operation on bits.
+    fn floored(
+        &mut self,
+        ty: ComputeType,
+        [p, a, b]: [u32; 3],
+    ) -> Result<Option<(Code, Vec<u32>)>, RegionError> {
+        let is = |id: u32, want: u128| self.constant_of(id) == Some(want);
+        // r < 0 ? r + c : r, where r is the remainder of v by c.
+        if let Some((v, exponent)) = self.by_power_of_two(b, TileOp::Remainder)
+            && let Some((Code::Compare(Direction::Lt, _), [r, zero, _])) = self.op_of(p)
+            && let Some((Code::Tile(TileOp::Add), [x, y, _])) = self.op_of(a)
+            && r == b
+            && is(zero, 0)
+            && (x == b && is(y, 1 << exponent) || y == b && is(x, 1 << exponent))
+        {
+            let mask = self.const_node(ty, (1 << exponent) - 1)?;
+            return Ok(Some((Code::Tile(TileOp::And), vec![v, mask])));
+        }
+        // sign(v) != 1 && r != 0 ? q - 1 : q, where r and q are the remainder and the quotient of v by c.
+        if let Some((v, exponent)) = self.by_power_of_two(b, TileOp::Divide)
+            && let Some((Code::Tile(TileOp::And), [x, y, _])) = self.op_of(p)
+            && let Some((Code::Tile(TileOp::Subtract), [q, one, _])) = self.op_of(a)
+            && q == b
+            && is(one, 1)
+        {
+            let not_positive = |id: u32| {
+                matches!(self.op_of(id), Some((Code::Compare(Direction::Ne, _), [s, one, _]))
+                    if is(one, 1) && matches!(self.op_of(s), Some((Code::Tile(TileOp::Sign), [w, ..])) if w == v))
+            };
+            let not_whole = |id: u32| {
+                matches!(self.op_of(id), Some((Code::Compare(Direction::Ne, _), [r, zero, _]))
+                    if is(zero, 0) && self.by_power_of_two(r, TileOp::Remainder) == Some((v, exponent)))
+            };
+            if not_positive(x) && not_whole(y) || not_positive(y) && not_whole(x) {
+                let amount = self.const_node(ty, u128::from(exponent))?;
+                return Ok(Some((Code::Tile(TileOp::ShiftRightArithmetic), vec![v, amount])));
+            }
+        }
+        Ok(None)
+    }
+
     /// The same value by a cheaper operation of the same result type.
     fn rewritten(
         &mut self,
@@ -518,6 +612,9 @@ impl Builder {
             && e == d
         {
             return Ok(Some((code, vec![inner[0]])));
+        }
+        if code == Code::Select {
+            return self.floored(ty, [args[0], args[1], args[2]]);
         }
         // Powers that a multiplication or division gives with the same, single rounding.
         if code == Code::Tile(TileOp::Power)

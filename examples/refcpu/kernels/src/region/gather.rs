@@ -2,6 +2,9 @@
 
 use crate::ComputeType;
 
+/// Bytes of short runs of one element that are written at once.
+const SPLAT: usize = 32;
+
 /// Copies `n` elements of `size` bytes into a tile: those numbered `start..start + n` in row-major order of `dims`,
 /// of which number 0 lies at `base` and whose neighbours lie `strides` elements apart.
 ///
@@ -91,6 +94,12 @@ unsafe fn gather_as<T: Copy>(
             let from = base.offset(offset + column as isize * step);
             if step == 1 && run >= 16 {
                 std::ptr::copy_nonoverlapping(from, dst, run);
+            } else if step == 0 && run * size_of::<T>() <= SPLAT && left * size_of::<T>() >= SPLAT {
+                // All at once; what is behind the run is written again by the runs that belong there.
+                let value = *from;
+                for i in 0..SPLAT / size_of::<T>() {
+                    *dst.add(i) = value;
+                }
             } else if step == 0 {
                 std::slice::from_raw_parts_mut(dst, run).fill(*from);
             } else {

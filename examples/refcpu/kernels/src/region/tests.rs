@@ -260,6 +260,90 @@ fn constants_are_folded_and_equal_values_computed_once() {
 }
 
 #[test]
+fn divisions_by_powers_of_two_that_round_down_are_one_operation() {
+    // As JAX spells `x // c` and `x % c` for a positive constant.
+    let spelled = |b: &mut Builder, x: Val, by: i8, quotient: bool| {
+        let mut constant = |v: i8| b.constant(DType::S8, u128::from(v.cast_unsigned())).unwrap();
+        let (c, zero, one) = (constant(by), constant(0), constant(1));
+        let no = b.constant(DType::Pred, 0).unwrap();
+        let r = b.op(TileOp::Remainder, &[x, c]).unwrap();
+        let not_whole = b.compare(Direction::Ne, Order::Partial, r, zero).unwrap();
+        if quotient {
+            let q = b.op(TileOp::Divide, &[x, c]).unwrap();
+            let sign = b.op(TileOp::Sign, &[x]).unwrap();
+            let differs = b.compare(Direction::Ne, Order::Partial, sign, one).unwrap();
+            let p = b.op(TileOp::And, &[differs, not_whole]).unwrap();
+            let less = b.op(TileOp::Subtract, &[q, one]).unwrap();
+            b.select(p, less, q).unwrap()
+        } else {
+            let negative = b.compare(Direction::Lt, Order::Partial, r, zero).unwrap();
+            let differs = b.compare(Direction::Ne, Order::Partial, negative, no).unwrap();
+            let p = b.op(TileOp::And, &[differs, not_whole]).unwrap();
+            let more = b.op(TileOp::Add, &[r, c]).unwrap();
+            b.select(p, more, r).unwrap()
+        }
+    };
+    let x: Vec<i8> = (-128..=127).collect();
+    for (by, ops) in [(2i8, 1), (4, 1), (32, 1), (64, 1), (3, 2), (6, 2), (127, 2)] {
+        for quotient in [true, false] {
+            let mut b = Builder::new(&[x.len()]);
+            let v = b.linear_input(DType::S8).unwrap();
+            let result = spelled(&mut b, v, by, quotient);
+            b.output(result).unwrap();
+            let region = b.finish().unwrap();
+            assert!(
+                if ops == 1 { region.ops() == 1 } else { region.ops() > 1 },
+                "{by}: {} operations",
+                region.ops()
+            );
+            let mut out = vec![0i8; x.len()];
+            run_one(&region, &[(bytes_of(&x), DType::S8, x.len())], &mut out);
+            for (x, got) in x.iter().zip(&out) {
+                let (x, by) = (i32::from(*x), i32::from(by));
+                let want = if quotient { x.div_euclid(by) } else { x.rem_euclid(by) };
+                assert_eq!(i32::from(*got), want, "{x} by {by}, quotient: {quotient}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_looks_like_a_division_that_rounds_down_is_left_alone() {
+    // r < 0 ? r + 4 : r, where r is the remainder by 8.
+    let mut b = Builder::new(&[256]);
+    let x = b.linear_input(DType::S8).unwrap();
+    let [eight, four, zero] = [8, 4, 0].map(|v| b.constant(DType::S8, v).unwrap());
+    let r = b.op(TileOp::Remainder, &[x, eight]).unwrap();
+    let p = b.compare(Direction::Lt, Order::Partial, r, zero).unwrap();
+    let more = b.op(TileOp::Add, &[r, four]).unwrap();
+    let result = b.select(p, more, r).unwrap();
+    b.output(result).unwrap();
+    let x: Vec<i8> = (-128..=127).collect();
+    let mut out = vec![0i8; 256];
+    run_one(&b.finish().unwrap(), &[(bytes_of(&x), DType::S8, 256)], &mut out);
+    for (x, got) in x.iter().zip(&out) {
+        let r = x % 8;
+        assert_eq!(*got, if r < 0 { r + 4 } else { r }, "{x}");
+    }
+}
+
+#[test]
+fn reductions_of_single_elements_are_the_elements() {
+    let mut b = Builder::new(&[6, 1]);
+    let x = b.linear_input(DType::S32).unwrap();
+    b.reduce_output(x, ReduceOp::Sum, 1).unwrap();
+    let mut out = [0i32; 6];
+    run_one(&b.finish().unwrap(), &[(bytes_of(&[3i32, -1, 0, 7, 8, 9]), DType::S32, 6)], &mut out);
+    assert_eq!(out, [3, -1, 0, 7, 8, 9]);
+    let mut b = Builder::new(&[2, 1]);
+    let x = b.linear_input(DType::F32).unwrap();
+    b.reduce_output(x, ReduceOp::Sum, 1).unwrap();
+    let mut out = [1f32; 2];
+    run_one(&b.finish().unwrap(), &[(bytes_of(&[-0f32, 2.0]), DType::F32, 2)], &mut out);
+    assert_eq!(out.map(f32::to_bits), [0, 2f32.to_bits()], "a sum begins with zero");
+}
+
+#[test]
 fn mistakes_are_errors() {
     let mut b = Builder::new(&[4]);
     let f = b.linear_input(DType::F32).unwrap();

@@ -2,6 +2,7 @@
 
 use super::reducer::{Binary, binary, reducer, select};
 use super::{CompileError, Result, Scope, to_usize, usizes};
+use crate::compile::expand;
 use crate::graph::{Body, Op as Core, Reducer, Shape, ValueId};
 use pjrt_stablehlo::ir::{
     ConvDimensionNumbers, FftType, Op, OpId, Operation, RngAlgorithm as Algorithm, TransposeKind,
@@ -70,17 +71,24 @@ impl<'m> Scope<'m> {
                 one(self.b.add(Core::Concatenate { dim: to_usize(o.dimension)? }, &inputs, shape))
             }
             Op::Reduce(o) => {
-                let operands = self.flat(&op.operands)?;
                 let shapes = self.result_shapes(op)?;
+                let operands = self.flat(&op.operands)?;
+                let operands = self.promoted(operands, &shapes);
                 let dims = usizes(&o.dimensions)?;
                 let scalars: Vec<Shape> =
                     shapes.iter().chain(&shapes).map(|s| Shape::scalar(s.dtype)).collect();
-                let body = self.scalar_body(self.region(id, 0)?, &scalars)?;
+                let block = self.region(id, 0)?;
+                let body = self.scalar_body(block, &scalars)?;
+                if self.declared(block)? != scalars {
+                    // What is added is narrower than sums, which therefore must not be added to each other.
+                    return Ok(Some(expand::reduce(&mut self.b, &body, &operands, &shapes, &dims)));
+                }
                 Ok(Some(self.reduce(operands, shapes, dims, body)))
             }
             Op::ReduceWindow(o) => {
-                let operands = self.flat(&op.operands)?;
                 let shapes = self.result_shapes(op)?;
+                let operands = self.flat(&op.operands)?;
+                let operands = self.promoted(operands, &shapes);
                 let rank = shapes.first().map_or(0, Shape::rank);
                 let window = WindowSpec {
                     size: usizes(&o.window_dimensions)?,
@@ -97,8 +105,8 @@ impl<'m> Scope<'m> {
                 Ok(Some(self.b.node(Core::ReduceWindow { window, reducer }, operands, shapes)))
             }
             Op::SelectAndScatter(o) => {
-                let operands = self.flat(&op.operands)?;
                 let shape = self.result_shape(op)?;
+                let operands = self.flat(&op.operands)?;
                 let rank = shape.rank();
                 let mut window = WindowSpec::new(or_ones(&o.window_dimensions, rank)?);
                 window.strides = or_ones(&o.window_strides, rank)?;
@@ -141,6 +149,9 @@ impl<'m> Scope<'m> {
                 let operands = self.flat(&op.operands)?;
                 let shapes = self.result_shapes(op)?;
                 let rank = shapes.first().map_or(0, Shape::rank) as i64;
+                if rank == 0 {
+                    return Ok(Some(operands));
+                }
                 let dim = to_usize(if o.dimension < 0 { o.dimension + rank } else { o.dimension })?;
                 let scalars: Vec<Shape> =
                     shapes.iter().flat_map(|s| [Shape::scalar(s.dtype), Shape::scalar(s.dtype)]).collect();
@@ -219,6 +230,12 @@ impl<'m> Scope<'m> {
         };
         let dims = kept.iter().map(|d| map[*d]).collect();
         self.b.add(Core::Broadcast { dims }, &[x], shape)
+    }
+
+    /// Operands in the element types that their regions combine, which are those of the results and may be wider: as many for
+    /// each result, one of each after the other.
+    pub(super) fn promoted(&mut self, operands: Vec<ValueId>, results: &[Shape]) -> Vec<ValueId> {
+        operands.into_iter().zip(results.iter().cycle()).map(|(v, r)| self.b.convert(v, r.dtype)).collect()
     }
 
     /// A reduction in the form that kernels know best.

@@ -2,7 +2,7 @@
 
 use super::reducer::reducer;
 use super::{CompileError, Result, Scope, to_usize};
-use crate::graph::{Collective, CollectiveKind, Groups, Op as Core, Reducer, Shape, ValueId};
+use crate::graph::{Collective, CollectiveKind, Groups, Op as Core, Reducer, ValueId};
 use pjrt_stablehlo::ir::{ChannelHandle, Op, OpId, Operation, ReplicaGroups};
 use refcpu_kernels::reduce::ReduceOp;
 
@@ -59,7 +59,7 @@ impl<'m> Scope<'m> {
         let operands = self.flat(&op.operands)?;
         let shapes = self.result_shapes(op)?;
         let mut results = Vec::new();
-        for (operand, shape) in operands.into_iter().zip(shapes) {
+        for (operand, shape) in self.promoted(operands, &shapes).into_iter().zip(shapes) {
             let collective = Box::new(Collective { kind: kind.clone(), groups: groups.clone() });
             results.extend(self.b.node(Core::Collective(collective), vec![operand], vec![shape]));
         }
@@ -67,8 +67,9 @@ impl<'m> Scope<'m> {
     }
 
     fn collective_reducer(&mut self, id: OpId, op: &Operation) -> Result<Reducer> {
-        let dtype = self.b.shape(self.operand(op, 0)?).dtype;
-        let body = self.scalar_body(self.region(id, 0)?, &[Shape::scalar(dtype), Shape::scalar(dtype)])?;
+        let shapes = self.result_shapes(op)?;
+        let element = shapes.first().ok_or_else(|| CompileError::invalid("no result"))?.with_dims(&[]);
+        let body = self.scalar_body(self.region(id, 0)?, &[element.clone(), element])?;
         Ok(reducer(body))
     }
 }

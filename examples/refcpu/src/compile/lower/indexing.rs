@@ -23,7 +23,12 @@ impl<'m> Scope<'m> {
                 Ok(Some(vec![self.b.add(Core::Gather(Box::new(dims)), &operands, shape)]))
             }
             Op::Scatter(o) => {
-                let (operands, shapes) = (self.flat(&op.operands)?, self.result_shapes(op)?);
+                let (mut operands, shapes) = (self.flat(&op.operands)?, self.result_shapes(op)?);
+                let updates = operands.split_off(shapes.len() + 1);
+                let indices = operands.pop().ok_or_else(|| CompileError::invalid("no indices"))?;
+                operands = self.promoted(operands, &shapes);
+                operands.push(indices);
+                operands.extend(self.promoted(updates, &shapes));
                 let n = &o.scatter_dimension_numbers;
                 let dims = ScatterDims {
                     update_window_dims: usizes(&n.update_window_dims)?,

@@ -29,13 +29,15 @@ use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{self, Block, Function, Op, OpId, Operation, TensorType, Type};
 use refcpu_kernels::DType;
 use refcpu_kernels::reduce::ReduceOp;
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// Calls and regions may be nested this deep.
 const MAX_DEPTH: usize = 200;
 
-/// A program may have this many nodes once its calls are inlined.
-const MAX_NODES: usize = 4_000_000;
+/// A program may have this many operations once its calls are inlined.
+const MAX_OPERATIONS: usize = 4_000_000;
 
 /// Lowers the function `main` to a graph with flattened parameters and results, and says how these are split.
 ///
@@ -177,6 +179,9 @@ struct Scope<'m> {
     /// The arrays that each value of the function consists of.
     values: HashMap<ir::ValueId, Vec<ValueId>>,
     depth: usize,
+    /// How many operations have been lowered, in all scopes of the program: calls of functions that call others several times
+    /// are many more than the program has lines.
+    lowered: Rc<Cell<usize>>,
     /// What operations say about how values are split.
     said: Said,
     /// How values of the function are split that constraints give, whatever else is said of the same array.
@@ -196,11 +201,18 @@ impl<'m> Scope<'m> {
             b: Builder::new(),
             values: HashMap::new(),
             depth,
+            lowered: Rc::default(),
             said: Said::default(),
             asked: HashMap::new(),
             returned: Vec::new(),
             of_splits: None,
         }
+    }
+
+    /// A scope for a body of this one.
+    fn inner(&self) -> Self {
+        let inner = Self::new(self.module, self.options, self.function, self.depth + 1);
+        Self { lowered: self.lowered.clone(), of_splits: self.of_splits, ..inner }
     }
 
     fn bind_all(&mut self, names: &[ir::ValueId], values: Vec<Vec<ValueId>>) {
@@ -231,13 +243,14 @@ impl<'m> Scope<'m> {
 
     fn operation(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
         self.b.set_location(&op.location);
-        let lowered = self.lowered(id, op).map_err(|error| self.placed(op, error))?;
-        if self.b.graph().nodes().len() > MAX_NODES {
-            return Err(CompileError::unimplemented(format!(
-                "the program has more than {MAX_NODES} operations"
-            )));
+        self.lowered.update(|count| count + 1);
+        if self.lowered.get() > MAX_OPERATIONS {
+            let message =
+                format!("the program has more than {MAX_OPERATIONS} operations with those of its calls");
+            return Err(CompileError::unimplemented(message));
         }
-        let mut rest = lowered.into_iter();
+        let values = self.values_of(id, op).map_err(|error| self.placed(op, error))?;
+        let mut rest = values.into_iter();
         for result in op.results {
             let count = flat_len(self.function.body.ty(result));
             self.values.insert(result, rest.by_ref().take(count).collect());
@@ -359,19 +372,23 @@ impl<'m> Scope<'m> {
         all.filter(|v| self.b.graph().constant(*v).is_none()).collect()
     }
 
-    /// A scope for a region or a function that is called.
-    fn inner(&self) -> Self {
-        let of_splits = self.of_splits;
-        Self { of_splits, ..Scope::new(self.module, self.options, self.function, self.depth + 1) }
-    }
-
-    /// A region over scalars, such as that of a reduction, closed; what it captures must be constant.
+    /// A region over scalars of these types, such as that of a reduction, closed; what it captures must be constant. It may
+    /// declare narrower arguments.
     fn scalar_body(&self, block: &Block, arguments: &[Shape]) -> Result<Graph> {
         let captures = self.captures(&[block]);
         if !self.captured(&captures).is_empty() {
             return Err(CompileError::unimplemented("the region uses values of the surrounding program"));
         }
-        let body = self.body(block, arguments, &captures)?;
+        let declared = self.declared(block)?;
+        let mut body = self.body(block, &declared, &captures)?;
+        if declared != arguments {
+            let mut b = Builder::new();
+            let given: Vec<ValueId> = arguments.iter().map(|shape| b.parameter(shape.clone())).collect();
+            let given: Vec<ValueId> =
+                given.iter().zip(&declared).map(|(v, shape)| b.convert(*v, shape.dtype)).collect();
+            let results = b.inline(&body, &given);
+            body = b.finish(results);
+        }
         if body.nodes().iter().any(|node| node.op.has_effect()) {
             // Kernels run such regions for as many elements at once, and as often, as suits them.
             return Err(CompileError::unimplemented(
@@ -379,6 +396,12 @@ impl<'m> Scope<'m> {
             ));
         }
         Ok(body)
+    }
+
+    /// The types of a block's arguments, flattened.
+    fn declared(&self, block: &Block) -> Result<Vec<Shape>> {
+        let types = block.arguments.iter().map(|argument| shapes_of(self.function.body.ty(*argument)));
+        Ok(types.collect::<Result<Vec<_>>>()?.concat())
     }
 
     /// A function as a graph of its own, with parameters of these types.
@@ -481,7 +504,7 @@ impl<'m> Scope<'m> {
         operands.iter().map(|value| self.asked.get(value).cloned()).collect()
     }
 
-    fn lowered(&mut self, id: OpId, op: &'m Operation) -> Result<Vec<ValueId>> {
+    fn values_of(&mut self, id: OpId, op: &'m Operation) -> Result<Vec<ValueId>> {
         if let Some(values) = self.elementwise(op)? {
             return Ok(values);
         }
@@ -567,4 +590,30 @@ fn extended(mut elements: Vec<u8>, dtype: DType) -> Vec<u8> {
         elements.iter_mut().for_each(|e| *e = (((*e << unused) as i8) >> unused) as u8);
     }
     elements
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_that_call_others_twice_are_refused_once_they_are_too_many_operations() {
+        let mut text =
+            "func.func private @f0(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }".to_owned();
+        let ty = "(tensor<f32>) -> tensor<f32>";
+        for k in 1..=40 {
+            let callee = k - 1;
+            text.push_str(&format!(
+                "func.func @{}(%x: tensor<f32>) -> tensor<f32> {{
+                   %0 = func.call @f{callee}(%x) : {ty}
+                   %1 = func.call @f{callee}(%x) : {ty}
+                   return %1 : tensor<f32>
+                 }}",
+                if k == 40 { "main".to_owned() } else { format!("f{k}") }
+            ));
+        }
+        let module = pjrt_stablehlo::parse(text).unwrap();
+        let error = lower(&module, &CompileOptions::default()).map(|_| ()).unwrap_err();
+        assert!(error.message.contains(&MAX_OPERATIONS.to_string()), "{error}");
+    }
 }

@@ -14,8 +14,8 @@ use crate::graph::Shape;
 use crate::plan::Sharding;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{
-    BackendConfig, BlockId, Body, DimensionSharding, Function, Location, MeshReference, Op, OpCode, OpId, Operation, Str, TensorSharding, Type,
-    ValueId, ops,
+    BackendConfig, BlockId, Body, DimensionSharding, Function, Location, MeshReference, Op, OpCode, OpId,
+    Operation, Str, TensorSharding, Type, ValueId, ops,
 };
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -278,7 +278,8 @@ fn partitioned(body: &Body, call: &Call, hints: &Hints, devices: &Devices) -> Re
 /// A computation along all axes of a mesh, with arrays that are cut so.
 fn computation(inputs: &[Layout], outputs: &[Layout], devices: &Devices) -> Result<ops::ManualComputation> {
     let cuts: Vec<_> = inputs.iter().chain(outputs).flat_map(Layout::cuts).collect();
-    let no_mesh = || CompileError::unimplemented("a partition of a call whose arrays are not cut along one mesh");
+    let no_mesh =
+        || CompileError::unimplemented("a partition of a call whose arrays are not cut along one mesh");
     let axes = Axes::of(&cuts, devices.count()).ok_or_else(no_mesh)?;
     let shardings = |layouts: &[Layout]| -> Result<Box<[TensorSharding]>> {
         layouts.iter().map(|layout| axes.sharding(&layout.dims).ok_or_else(no_mesh)).collect()

@@ -1,0 +1,287 @@
+//! Plugins that are broken from the start, and files that are none: every verb gives one true answer and exit status.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use cargo_pjrt::conform::{Report, Row, Status, checks};
+use cargo_pjrt::record::log::{Entry, Writer};
+use common::{Scratch, cargo_pjrt, data, fail, faulty, hello, run, text, with_fault};
+
+mod common;
+
+/// The log of a host that made a client.
+fn log(scratch: &Scratch) -> PathBuf {
+    let path = scratch.path("log");
+    let mut writer = Writer::create(&path, Path::new("plugin.so")).unwrap();
+    let (platform, options) = ("hello".to_owned(), Vec::new());
+    writer.append(Entry::CreateClient { client: 1, platform, options, devices: vec![0] }, &[]).unwrap();
+    path
+}
+
+/// The report of the kit about hello with a fault.
+fn conform(fault: &str, more: &[&str]) -> Report {
+    let output =
+        with_fault("conform", fault).arg("--json").args(more).arg(faulty()).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
+}
+
+#[test]
+fn a_plugin_that_ends_the_process_is_an_error_of_run_and_replay() {
+    let scratch = Scratch::new("ends");
+    let log = log(&scratch);
+    for (fault, parts) in [
+        ("GetPjrtApi exit", ["exit status 0, while the plugin was loaded"; 2]),
+        ("GetPjrtApi crash", ["an abort, while the plugin was loaded"; 2]),
+        (
+            "PJRT_Client_Create exit",
+            [
+                "exit status 0, while a client was made",
+                "exit status 0, while entry 2 of the log was replayed: create client",
+            ],
+        ),
+        ("PJRT_Client_Create crash", ["an abort, while a client was made", "an abort, while entry 2"]),
+        ("PJRT_Plugin_Initialize crash_at_exit", ["an abort, while it was about to end"; 2]),
+    ] {
+        let ran = fail(with_fault("run", fault).arg(data("add.mlir")).arg("--plugin").arg(faulty()));
+        let replayed = fail(with_fault("replay", fault).arg(&log).arg(faulty()));
+        for (printed, part) in [ran, replayed].iter().zip(parts) {
+            let error = printed.lines().last().unwrap_or_default();
+            assert!(
+                error.starts_with("error: ") && error.contains("the plugin ended the process with"),
+                "{printed}"
+            );
+            assert!(error.contains(part), "{part:?} is not in {printed}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_loaded_is_one_error() {
+    let scratch = Scratch::new("unloadable");
+    let text = scratch.write("text.so", "not a library\n");
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let libc = maps.split_whitespace().find(|word| word.contains("/libc.so") || word.contains("/libc-"));
+    for (path, part) in [
+        (Path::new("/no/such.so"), "No such file"),
+        (scratch.path("").as_path(), "this is no file"),
+        (&text, "this is no shared library"),
+        (Path::new(libc.expect("the C library is loaded")), "no function GetPjrtApi"),
+    ] {
+        let conformed = fail(cargo_pjrt().arg("conform").arg(path));
+        assert!(conformed.starts_with(&format!("error: {}: ", path.display())), "{conformed}");
+        assert_eq!(conformed.lines().count(), 1, "{conformed}");
+        let inspected = fail(cargo_pjrt().arg("inspect").arg(path));
+        let ran = fail(cargo_pjrt().arg("run").arg(data("add.mlir")).arg("--plugin").arg(path));
+        for printed in [conformed, inspected, ran] {
+            assert!(printed.contains(part), "{part:?} is not in {printed}");
+        }
+    }
+    for (fault, part) in [
+        ("GetPjrtApi exit", "while the library was loaded: the process ended with exit status 0"),
+        ("GetPjrtApi crash", "while the library was loaded: the process ended with an abort"),
+        ("GetPjrtApi nothing", "GetPjrtApi gave a null pointer"),
+    ] {
+        let conformed = fail(with_fault("conform", fault).arg(faulty()));
+        assert!(conformed.contains(part) && conformed.lines().count() == 1, "{conformed}");
+        let inspected = fail(with_fault("inspect", fault).arg(faulty()));
+        assert!(inspected.contains(part.rsplit(": ").next().unwrap()), "{inspected}");
+    }
+}
+
+#[test]
+fn a_process_that_a_plugin_leaves_behind_holds_nothing_up() {
+    let start = Instant::now();
+    for verb in ["conform", "inspect"] {
+        let printed = fail(with_fault(verb, "GetPjrtApi exit sleep 30").arg(faulty()));
+        assert!(printed.contains("exit status 0"), "{printed}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_plugin_that_cannot_be_initialized_is_one_failure_beside_those_of_its_table() {
+    let count = |rows: &[Row], status| rows.iter().filter(|row| row.status == status).count();
+    for (fault, status, wrong) in [
+        ("GetPjrtApi all_null", Status::Wrong, 2),
+        ("PJRT_Plugin_Initialize fail INTERNAL", Status::Wrong, 1),
+        ("PJRT_Plugin_Initialize crash", Status::Crashed, 1),
+        ("PJRT_Plugin_Initialize exit", Status::Crashed, 1),
+    ] {
+        for more in [&[][..], &["--shared"]] {
+            let rows = conform(fault, more).rows;
+            assert_eq!(rows.len(), checks().len(), "{fault}");
+            let of = rows.iter().find(|row| row.name == "plugin/initializes").unwrap();
+            assert_eq!(of.status, status, "{fault}: {of:?}");
+            assert_eq!(rows.iter().filter(|row| row.status.is_failure()).count(), wrong, "{fault}");
+            let tables = checks().iter().filter(|check| check.is_of_the_table).count();
+            assert_eq!(count(&rows, Status::Passed), tables - (wrong - 1), "{fault}");
+            let last = rows.last().unwrap();
+            assert_eq!(last.status, Status::NotApplicable, "{fault}");
+            assert!(last.message.contains("not run, because the plugin cannot be initialized"), "{last:?}");
+        }
+        // Also where nobody asked.
+        let rows = conform(fault, &["--check", "execute/adds"]).rows;
+        let statuses: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.status)).collect();
+        assert_eq!(statuses, [("plugin/initializes", status), ("execute/adds", Status::NotApplicable)]);
+    }
+}
+
+#[test]
+fn nothing_that_a_plugin_prints_is_taken_for_what_a_check_says() {
+    let forged = r#"{"Finished":["passed","",[]]}"#;
+    let report = conform(&format!("PJRT_Client_Create crash {forged}"), &["--check", "client/can_be_made"]);
+    let [row] = &report.rows[..] else { panic!("{report:?}") };
+    assert_eq!((row.status, row.printed.as_str()), (Status::Crashed, forged));
+    let inspected = fail(with_fault("inspect", "PJRT_Client_Create crash words\u{1b}[1A").arg(faulty()));
+    assert!(inspected.contains("printed      words\\u{1b}[1A\n"), "{inspected}");
+    assert!(
+        inspected.contains("WRONG        creating a client: the process ended with an abort"),
+        "{inspected}"
+    );
+}
+
+#[test]
+fn control_characters_of_a_plugin_do_not_reach_the_terminal() {
+    let fault = "PJRT_Client_PlatformName set platform_name=text:\u{1b}[31m\nfile platform_name_size=10";
+    let inspected = run(with_fault("inspect", fault).arg(faulty()));
+    assert!(inspected.contains("platform     \\u{1b}[31m"), "{inspected}");
+    assert!(!inspected.contains('\u{1b}'), "{inspected}");
+}
+
+#[test]
+fn messages_that_are_none_are_not_read() {
+    for fault in ["message_size=18446744073709551615", "message_size=1099511627776", "message=null"] {
+        // Numbers of the language have a sign.
+        let fault = fault.replace("18446744073709551615", "-1");
+        let only = ["--check", "error/messages_are_as_long_as_they_say"];
+        let report = conform(&format!("PJRT_Error_Message set {fault}"), &only);
+        assert_eq!(report.rows[0].status, Status::Wrong, "{fault}: {report:?}");
+        assert!(report.rows[0].message.contains("PJRT_Error_Message gave a message of"), "{report:?}");
+    }
+}
+
+#[test]
+fn inspect_fails_for_tables_that_no_host_can_use() {
+    for (fault, part) in [
+        ("GetPjrtApi set major=1", "hosts take major version 0 only"),
+        ("GetPjrtApi set minor=28", "the oldest that hosts take is 0.29"),
+        ("GetPjrtApi set struct_size=1000", "the table has 1000 bytes"),
+        ("GetPjrtApi set struct_size=9999999", "the table has 9999999 bytes"),
+        ("GetPjrtApi extension small", "its base alone has 24"),
+        ("PJRT_Plugin_Initialize fail INTERNAL", "PJRT_Plugin_Initialize: INTERNAL: a planted fault"),
+        ("PJRT_Client_Create exit", "creating a client: the process ended with exit status 0"),
+    ] {
+        let printed = fail(with_fault("inspect", fault).arg(faulty()));
+        let wrong: Vec<&str> = printed.lines().filter(|line| line.starts_with("WRONG ")).collect();
+        assert!(wrong.len() == 1 && wrong[0].contains(part), "{part:?} is not in {printed}");
+    }
+    let printed = fail(with_fault("inspect", "GetPjrtApi set major=1").arg(faulty()));
+    assert!(
+        printed.contains("lacks a version of the C API from 0.29 on, below 1 (it reports 1."),
+        "{printed}"
+    );
+    // The machine may lack the device.
+    run(with_fault("inspect", "PJRT_Client_Create fail FAILED_PRECONDITION").arg(faulty()));
+}
+
+#[test]
+fn reports_say_which_version_and_host_they_are_about() {
+    let printed =
+        run(cargo_pjrt().args(["conform", "--check", "execute/adds", "--profile", "jax"]).arg(hello()));
+    assert!(
+        printed.contains("libhello_pjrt.so, version 0.") && printed.contains("for JAX 0.10.2"),
+        "{printed}"
+    );
+    let printed = run(cargo_pjrt().arg("inspect").arg(hello()));
+    assert!(printed.contains("\njax          JAX 0.10.2 (C API 0.112): "), "{printed}");
+}
+
+#[test]
+fn inspect_shows_what_the_plugin_says_about_the_environment() {
+    let printed = run(cargo_pjrt().arg("inspect").arg(hello()).env("PJRT_PLUGIN_API_MINOR", "garbage"));
+    assert!(printed.contains("printed      PJRT_PLUGIN_API_MINOR=garbage: not a minor version"), "{printed}");
+}
+
+#[test]
+fn lists_are_of_the_checks_that_are_asked_for() {
+    let list = |arguments: &[&str]| run(cargo_pjrt().args(["conform", "--list"]).args(arguments));
+    let filtered = list(&["--filter", "upload/"]);
+    assert!(filtered.lines().count() > 1 && filtered.lines().all(|line| line.starts_with("upload/")));
+    let json: serde_json::Value =
+        serde_json::from_str(&list(&["--check", "execute/adds", "--json"])).unwrap();
+    assert_eq!((json.as_array().unwrap().len(), json[0]["name"].as_str()), (1, Some("execute/adds")));
+    let error = fail(cargo_pjrt().args(["conform", "--list", "--filter", "no such"]));
+    assert!(error.contains("no such"), "{error}");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error_and_a_full_disk_is_one() {
+    for arguments in
+        [&["conform", "--list"][..], &["conform", "--json", "--check", "execute/adds"], &["inspect"]]
+    {
+        let command = |stdout: Stdio| {
+            let mut command = cargo_pjrt();
+            command.args(arguments).arg(hello()).stdout(stdout).stderr(Stdio::piped());
+            command.spawn().unwrap().wait_with_output().unwrap()
+        };
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command(writer.into());
+        assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}: {}", text(&output));
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = command(full.into());
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(text(&output).starts_with("error: standard output: No space left"), "{}", text(&output));
+    }
+}
+
+/// The processes that a process has started and that run.
+fn children(process: u32) -> Vec<u32> {
+    let listed = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    listed.unwrap_or_default().split_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
+
+fn runs(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
+}
+
+fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < end {
+        if is_so() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+#[test]
+fn nothing_runs_on_when_the_program_is_killed() {
+    let scratch = Scratch::new("killed");
+    let log = log(&scratch);
+    let (log, program) = (log.into_os_string(), data("add.mlir").into_os_string());
+    for (verb, arguments) in [
+        ("conform", &["--check".into(), "execute/adds".into()][..]),
+        ("inspect", &[]),
+        ("run", &[program, "--plugin".into()]),
+        ("replay", &[log]),
+    ] {
+        let mut parent = with_fault(verb, "PJRT_Client_Create hang");
+        parent.args(arguments).arg(faulty()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut parent = parent.spawn().unwrap();
+        let mut child = Vec::new();
+        let has_child = eventually(|| {
+            child = children(parent.id());
+            !child.is_empty()
+        });
+        assert!(has_child, "{verb} has no child");
+        // The child may not yet be where it hangs; it ends from anywhere.
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        assert!(eventually(|| !child.iter().any(|child| runs(*child))), "{verb} leaves {child:?} behind");
+    }
+}
