@@ -88,6 +88,26 @@ def test_a_function_of_one_device_is_what_it_computes():
     assert (total, calls) == (X.sum(), [])
 
 
+def test_in_a_computation_on_parts_along_some_axes_each_part_is_an_array():
+    seen = []
+
+    @custom_partitioning
+    def function(x):
+        return jnp.sort(x, axis=0)
+
+    def partition(mesh, arguments, result):
+        seen.append(arguments[0].shape)
+        return mesh, lambda x: jnp.sort(x, axis=0), result.sharding, shardings(arguments)
+
+    function.def_partition(partition, sharding_rule="i j -> i j", need_replication_factors=("i",))
+    on_parts = jax.shard_map(function, mesh=MESH, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}, check_vma=False)
+    got = jax.jit(on_parts)(split(-X, "x"))
+    np.testing.assert_array_equal(got, np.sort(-X.reshape(4, 4, 4), axis=1).reshape(16, 4))
+    assert seen == [(4, 4)]
+    everywhere = jax.shard_map(function, mesh=MESH, in_specs=P("x", "y"), out_specs=P("x", "y"), check_vma=False)
+    np.testing.assert_array_equal(jax.jit(everywhere)(split(-X, "x", "y")), got)
+
+
 def test_a_gradient_of_parts_is_a_gradient():
     calls = []
     function = centred(calls, by_columns)
