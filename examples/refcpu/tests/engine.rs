@@ -581,6 +581,41 @@ fn a_manual_computation_runs_on_the_parts_of_its_operands() {
 }
 
 #[test]
+fn a_collective_over_devices_that_run_apart_is_refused() {
+    // On whole arrays, what is within a computation over `i` runs for one position along `i` at a time.
+    let text = r#"module {
+      sdy.mesh @mesh = <["i"=2, "j"=2]>
+      func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+        %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"i", ?}]>] out_shardings=[<@mesh, [{"i", ?}]>] manual_axes={"i"} (%y: tensor<2xf32>) {
+          %1 = sdy.manual_computation(%y) in_shardings=[<@mesh, [{"j"}]>] out_shardings=[<@mesh, [{"j"}]>] manual_axes={"j"} (%z: tensor<1xf32>) {
+            %2 = "stablehlo.all_reduce"(%z) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = dense<GROUPS> : tensor<SIZExi64>, use_global_device_ids}> ({
+              ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+                %s = stablehlo.add %a, %b : tensor<f32>
+                stablehlo.return %s : tensor<f32>
+            }) : (tensor<1xf32>) -> tensor<1xf32>
+            sdy.return %2 : tensor<1xf32>
+          } : (tensor<2xf32>) -> tensor<2xf32>
+          sdy.return %1 : tensor<2xf32>
+        } : (tensor<4xf32>) -> tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }
+    }"#;
+    let rt = runtime();
+    let options =
+        CompileOptions { num_partitions: 4, use_spmd_partitioning: true, ..CompileOptions::default() };
+    let run_in = |groups: &str, size: &str| {
+        let plan = plan_for(&text.replace("GROUPS", groups).replace("SIZE", size), &options);
+        let inputs = vec![vec![kept(f32s(&rt, &[4], &[1., 2., 3., 4.]))]];
+        run(&plan, &rt, inputs, &RunOptions::default())
+    };
+    let along_j = run_in("[[0, 1], [2, 3]]", "2x2").unwrap();
+    assert_eq!(to_f32s(&along_j[0][0]), [3., 3., 7., 7.]);
+    for (groups, size) in [("[[0, 2], [1, 3]]", "2x2"), ("[[0, 1, 2, 3]]", "1x4")] {
+        assert_eq!(run_in(groups, size).unwrap_err().kind, RunErrorKind::Unimplemented, "{groups}");
+    }
+}
+
+#[test]
 fn a_plan_serves_several_threads_at_once() {
     let rt = runtime();
     let plan = plan(&fibonacci());

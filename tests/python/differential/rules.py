@@ -618,6 +618,14 @@ RULES = [
         is_partly_infinite,
     ),
     Rule(
+        "complex numbers that lost digits",
+        "xla",
+        CONTROL,
+        r".*->complex<f\d\d>(,complex<f\d\d>)*",
+        "functions of complex numbers, one after the other, of which XLA's formulas lose more; the interpreter agrees with refcpu",
+        other_agrees,
+    ),
+    Rule(
         "factors that are not numbers",
         "xla|interpreter",
         "cholesky",

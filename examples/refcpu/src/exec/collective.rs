@@ -29,7 +29,7 @@ pub(super) fn drive(program: &Program, lanes: &mut [Lane], cx: &Cx<'_>) -> Resul
             // Devices of other groups may be elsewhere: each group goes on once all of its own are here.
             let here: Vec<bool> =
                 (0..lanes.len()).map(|i| lanes[i].pc == at && waiting.contains(&i)).collect();
-            let complete = complete(step, lanes, &here);
+            let complete = complete(step, lanes, &here)?;
             if complete.contains(&true) {
                 let span = trace::step(program, at);
                 meet(step, lanes, &complete, cx)?;
@@ -50,17 +50,17 @@ pub(super) fn drive(program: &Program, lanes: &mut [Lane], cx: &Cx<'_>) -> Resul
 }
 
 /// Which lanes have the whole of their group at a collective. Those of a permutation wait for all that it pairs.
-fn complete(step: &CollectiveStep, lanes: &[Lane], here: &[bool]) -> Vec<bool> {
+fn complete(step: &CollectiveStep, lanes: &[Lane], here: &[bool]) -> Result<Vec<bool>> {
     if here.iter().all(|here| *here) || matches!(step.collective.kind, CollectiveKind::Permute { .. }) {
-        return if here.contains(&false) { vec![false; here.len()] } else { here.to_vec() };
+        return Ok(if here.contains(&false) { vec![false; here.len()] } else { here.to_vec() });
     }
     let mut complete = here.to_vec();
-    for group in groups(&step.collective.groups, lanes) {
+    for group in groups(&step.collective.groups, lanes)? {
         if !group.iter().all(|i| here[*i]) {
             group.iter().for_each(|i| complete[*i] = false);
         }
     }
-    complete
+    Ok(complete)
 }
 
 /// Does one collective operation for the lanes that it is complete for.
@@ -86,7 +86,7 @@ fn meet(step: &CollectiveStep, lanes: &mut [Lane], complete: &[bool], cx: &Cx<'_
             }
         }
         kind => {
-            for group in groups(&step.collective.groups, lanes) {
+            for group in groups(&step.collective.groups, lanes)? {
                 let members: Vec<&Array> = group.iter().filter_map(|i| operands[*i].as_ref()).collect();
                 if members.len() < group.len() {
                     continue;
@@ -184,8 +184,11 @@ fn reduced(step: &CollectiveStep, members: &[&Array], cx: &Cx<'_>) -> Result<Arr
     Ok(sum)
 }
 
-/// The groups as positions of lanes. Processes that no lane stands for are left out.
-fn groups(groups: &Groups, lanes: &[Lane]) -> Vec<Vec<usize>> {
+/// The groups as positions of lanes; without those that no lane is in.
+///
+/// # Errors
+/// If some processes of a group have lanes and others do not: what they would add could not be had.
+fn groups(groups: &Groups, lanes: &[Lane]) -> Result<Vec<Vec<usize>>> {
     let find = |replica: usize, partition: usize| {
         lanes.iter().position(|l| l.replica == replica && l.partition == partition)
     };
@@ -199,25 +202,33 @@ fn groups(groups: &Groups, lanes: &[Lane]) -> Vec<Vec<usize>> {
         if lists.is_empty() { vec![all.to_vec()] } else { lists.to_vec() }
     };
     let mut found: Vec<Vec<usize>> = Vec::new();
+    let mut partial = None;
+    let mut whole = |list: &[usize], lanes: Vec<Option<usize>>| {
+        let present: Vec<usize> = lanes.iter().copied().flatten().collect();
+        if !present.is_empty() && present.len() < lanes.len() {
+            partial = Some(list.to_vec());
+        }
+        present
+    };
     match groups {
         Groups::CrossReplica(lists) => {
             for partition in &partitions {
                 for list in or_all(lists, &replicas) {
-                    found.push(list.iter().filter_map(|r| find(*r, *partition)).collect());
+                    found.push(whole(&list, list.iter().map(|r| find(*r, *partition)).collect()));
                 }
             }
         }
         Groups::CrossPartition(lists) => {
             for replica in &replicas {
                 for list in or_all(lists, &partitions) {
-                    found.push(list.iter().filter_map(|p| find(*replica, *p)).collect());
+                    found.push(whole(&list, list.iter().map(|p| find(*replica, *p)).collect()));
                 }
             }
         }
         Groups::CrossReplicaAndPartition(lists) => {
             for list in or_all(lists, &replicas) {
-                let each = |p: &usize| list.iter().filter_map(|r| find(*r, *p)).collect::<Vec<_>>();
-                found.push(partitions.iter().flat_map(each).collect());
+                let each = |p: &usize| list.iter().map(|r| find(*r, *p)).collect::<Vec<_>>();
+                found.push(whole(&list, partitions.iter().flat_map(each).collect()));
             }
         }
         Groups::Flattened(lists) => {
@@ -226,10 +237,19 @@ fn groups(groups: &Groups, lanes: &[Lane]) -> Vec<Vec<usize>> {
                 found.push((0..lanes.len()).collect());
             }
             for list in lists {
-                found.push(list.iter().filter_map(|id| find(id / count, id % count)).collect());
+                found.push(whole(list, list.iter().map(|id| find(id / count, id % count)).collect()));
             }
         }
     }
+    if let Some(list) = partial {
+        return Err(RunError::new(
+            RunErrorKind::Unimplemented,
+            format!(
+                "a collective of the group {list:?} in a computation that only some of these devices run together: one \
+                 within another over other axes, in a program that calls the host"
+            ),
+        ));
+    }
     found.retain(|g| !g.is_empty());
-    found
+    Ok(found)
 }

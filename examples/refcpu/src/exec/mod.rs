@@ -70,6 +70,8 @@ pub enum RunErrorKind {
     Cancelled,
     /// Devices did not meet in the same collective, or the program needs a host and there is none.
     FailedPrecondition,
+    /// The program does what runs do not.
+    Unimplemented,
     /// The host failed in communication with the program.
     Host,
 }

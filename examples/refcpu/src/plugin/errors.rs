@@ -47,5 +47,6 @@ pub(super) fn run_error(error: &RunError, name: &str, plan: &Plan) -> Error {
         RunErrorKind::Cancelled => Error::cancelled(&error.message),
         RunErrorKind::Host => Error::internal(&error.message),
         RunErrorKind::FailedPrecondition => Error::failed_precondition(&error.message),
+        RunErrorKind::Unimplemented => Error::unimplemented(&error.message),
     }
 }
