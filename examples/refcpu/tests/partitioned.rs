@@ -317,6 +317,28 @@ fn manual_computations_are_on_parts_already() {
 }
 
 #[test]
+fn calls_about_the_order_of_collectives_are_left_out() {
+    let text = partitioned_text(&format!(
+        "({}) -> tensor<8xf32> {{
+           %r = sdy.manual_computation(%a) in_shardings=[<@mesh, [{{\"x\"}}]>] out_shardings=[<@mesh, [{{\"x\"}}]>] manual_axes={{\"x\", \"y\"}} (%p: tensor<4xf32>) {{
+             %f = \"stablehlo.async_start\"(%p) ({{
+               ^bb0(%q: tensor<4xf32>):
+                 %g = \"stablehlo.all_gather\"(%q) <{{all_gather_dim = 0 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>, use_global_device_ids}}> : (tensor<4xf32>) -> tensor<8xf32>
+                 stablehlo.return %g : tensor<8xf32>
+             }}) : (tensor<4xf32>) -> !stablehlo.future<tensor<8xf32>>
+             %w = \"stablehlo.async_done\"(%f) : (!stablehlo.future<tensor<8xf32>>) -> tensor<8xf32>
+             stablehlo.custom_call @control_dep(%f, %w) {{has_side_effect = true}} : (!stablehlo.future<tensor<8xf32>>, tensor<8xf32>) -> ()
+             %s = stablehlo.slice %w [2:6] : (tensor<8xf32>) -> tensor<4xf32>
+             sdy.return %s : tensor<4xf32>
+           }} : (tensor<8xf32>) -> tensor<8xf32>
+           return %r : tensor<8xf32> }}",
+        split("a", "8xf32", r#"{"x"}"#)
+    ));
+    assert_eq!(collectives(&text), [("all_gather", 1)]);
+    assert!(!text.contains("control_dep"), "{text}");
+}
+
+#[test]
 fn what_has_no_rule_runs_on_whole_arrays() {
     let text = partitioned_text(&format!(
         "({}) -> tensor<8xf32> {{

@@ -46,6 +46,12 @@ fn eigh_lower(config: &BackendConfig) -> Result<bool> {
     }
 }
 
+/// Whether a call says when its operands are computed, and nothing else: that they are although nothing else uses them, or that
+/// they are one after the other, which they are anyhow.
+pub(in crate::compile) fn is_about_order(op: &Operation, call: &ops::CustomCall) -> bool {
+    op.results.is_empty() && matches!(&*call.call_target_name, "dce_sink" | "control_dep")
+}
+
 impl Scope<'_> {
     /// Lowers a custom call by the name of its target.
     pub(super) fn custom_call(&mut self, op: &Operation, call: &ops::CustomCall) -> Result<Vec<ValueId>> {
@@ -83,9 +89,7 @@ impl Scope<'_> {
                 }
                 Ok(operands.into_iter().take(shapes.len()).collect())
             }
-            // The first has its operands computed only because it uses them; the second says that they are computed one
-            // after the other, as they are anyhow.
-            "dce_sink" | "control_dep" if shapes.is_empty() => Ok(vec![]),
+            _ if is_about_order(op, call) => Ok(vec![]),
             "Qr" if operands.len() == 1 && shapes.len() == 2 => {
                 Ok(self.b.node(Core::QrFactor, operands, shapes))
             }

@@ -4,7 +4,7 @@
 use super::layout::Layout;
 use super::{Part, Partitioner};
 use crate::compile::error::{CompileError, Result};
-use crate::compile::lower::unspecified_dims;
+use crate::compile::lower::{is_about_order, unspecified_dims};
 use crate::compile::sharding::{annotation, with_addends};
 use pjrt_stablehlo::ir::{
     Attribute, BackendConfig, ElementType, Literal, LiteralData, Op, OpCode, OpId, Operation, TensorSharding,
@@ -114,6 +114,8 @@ impl<'m> Partitioner<'m> {
             && (op.operands.iter().zip(op.results))
                 .all(|(operand, result)| self.function.body.ty(*operand) == self.function.body.ty(result));
         match &*call.call_target_name {
+            // Operands may be futures, of which the partitioned program has none.
+            _ if is_about_order(op, call) => Ok(()),
             "Sharding" if same && op.results.len() == 1 => {
                 let said = op.attributes.get("mhlo.sharding").and_then(Attribute::as_str);
                 let (Some(text), Some(dims)) = (said, self.dims(op.operand(0))) else {
