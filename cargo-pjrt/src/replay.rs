@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::host::{
     Buffer, Client, Code, CreateOption, Device, ElementType, ExecuteOptions, HostArray, LoadedExecutable,
@@ -27,6 +28,9 @@ pub struct Options {
     /// Print every result, not only those that differ
     #[arg(long)]
     pub all: bool,
+    /// How many seconds a step of the plugin may take, such as an execution
+    #[arg(long, default_value = "600", value_name = "SECONDS", value_parser = child::seconds())]
+    pub timeout: Duration,
 }
 
 /// What came of it.

@@ -8,7 +8,7 @@ use pjrt_sys::*;
 use serde::{Deserialize, Serialize};
 
 /// A type of elements (`PJRT_Buffer_Type`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ElementType(pub u32);
 
 /// Name, as in StableHLO; bits of an element in host memory, where types of less than a byte take one; the minor version of the
@@ -95,7 +95,16 @@ impl ElementType {
 
 impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        match ELEMENT_TYPES.get(self.0 as usize) {
+            Some((name, ..)) => f.write_str(name),
+            None => write!(f, "unknown type {}", self.0.cast_signed()),
+        }
+    }
+}
+
+impl fmt::Debug for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
