@@ -270,6 +270,35 @@ fn messages_that_are_none_are_not_read() {
 }
 
 #[test]
+fn sizes_that_nobody_has_written_are_named_with_their_function() {
+    for (fault, check, part) in [
+        (
+            "PJRT_Client_PlatformName set platform_name_size=1099511627776",
+            "client/platform_name",
+            "PJRT_Client_PlatformName: INTERNAL: it gave 1099511627776 bytes",
+        ),
+        (
+            "PJRT_Client_AddressableDevices set num_addressable_devices=1099511627776",
+            "client/devices_exist",
+            "PJRT_Client_AddressableDevices: INTERNAL: it gave a list of 1099511627776 elements",
+        ),
+        (
+            "PJRT_Executable_NumOutputs set num_outputs=1099511627776",
+            "execute/adds",
+            "PJRT_Executable_NumOutputs: INTERNAL: it gave a list of 1099511627776 elements",
+        ),
+        (
+            "PJRT_Plugin_Attributes set attributes>name_size=1099511627776",
+            "plugin/attributes_have_unique_names",
+            "PJRT_Plugin_Attributes: INTERNAL: it gave 1099511627776 bytes",
+        ),
+    ] {
+        let rows = conform(fault, &["--check", check]).rows;
+        assert!(rows[0].status == Status::Wrong && rows[0].message.contains(part), "{rows:?}");
+    }
+}
+
+#[test]
 fn inspect_fails_for_tables_that_no_host_can_use() {
     for (fault, part) in [
         ("GetPjrtApi set major=1", "hosts take major version 0 only"),

@@ -199,7 +199,9 @@ unsafe extern "C" fn visit(
     // SAFETY: the argument is the vector in `payloads`, which waits for this; the plugin gives pointers and lengths.
     unsafe {
         let payloads = &mut *user_arg.cast::<Vec<(String, Vec<u8>)>>();
-        payloads.push((text(key, key_size), bytes(value.cast(), value_size).to_vec()));
+        let key = message_of(key, key_size).unwrap_or_else(|what| what);
+        let value = if value_size > MAX_MESSAGE { &[] } else { bytes(value.cast(), value_size) };
+        payloads.push((key, value.to_vec()));
     }
 }
 
