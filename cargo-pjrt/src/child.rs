@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, PipeReader, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -212,8 +213,14 @@ impl Printed {
     }
 }
 
-/// The pipe to the parent, in a child.
-static PARENT: OnceLock<File> = OnceLock::new();
+/// The pipe to the parent, in a child, and what the system knows it by.
+static PARENT: OnceLock<(File, (u64, u64))> = OnceLock::new();
+
+/// What the system knows an open file by, whatever its number.
+fn identity(file: &File) -> std::io::Result<(u64, u64)> {
+    let data = file.metadata()?;
+    Ok((data.dev(), data.ino()))
+}
 
 /// What a child does first: takes the pipe to its parent from standard input, which is empty from then on.
 ///
@@ -226,15 +233,18 @@ pub fn connect() -> std::io::Result<()> {
     system::replace_stdin(&File::open("/dev/null")?)?;
     // Of a parent that ended before this process was bound to it, only this tells.
     writeln!(&pipe)?;
-    PARENT.get_or_init(|| pipe);
+    let identity = identity(&pipe)?;
+    PARENT.get_or_init(|| (pipe, identity));
     Ok(())
 }
 
 /// Sends a line to the parent, if there is one. A child that cannot do that any more is of no use, and ends.
 pub fn tell(line: &str) {
-    if let Some(mut pipe) = PARENT.get()
-        && pipe.write_all(format!("{line}\n").as_bytes()).is_err()
-    {
+    let Some((pipe, known)) = PARENT.get() else { return };
+    // A plugin that closed it may have opened a file of its own with the same number.
+    let is_it = identity(pipe).is_ok_and(|identity| identity == *known);
+    let mut pipe = pipe;
+    if !is_it || pipe.write_all(format!("{line}\n").as_bytes()).is_err() {
         std::process::exit(i32::from(LOST));
     }
 }

@@ -259,6 +259,10 @@ mod tests {
             assert!(!taken(&["--option", "num_devices"]) && !taken(&["--option", "=2"]));
         }
         assert!(!is_taken(&["run", "x.mlir", "--plugin", "plugin.so", "--repeat", "0"]));
+        assert!(is_taken(&["replay", "log", "plugin.so", "--tolerance", "1e-6"]));
+        for tolerance in ["-1", "nan", "some"] {
+            assert!(!is_taken(&["replay", "log", "plugin.so", "--tolerance", tolerance]), "{tolerance}");
+        }
     }
 
     #[test]

@@ -47,6 +47,12 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                     // SAFETY: closing what others use is the fault.
                     libc::close(file);
                 }
+                if words.first().is_some_and(|word| word == "and_open_others") {
+                    for _ in libc::STDERR_FILENO + 1..64 {
+                        let other = std::fs::OpenOptions::new().write(true).open("/dev/null");
+                        std::mem::forget(other);
+                    }
+                }
                 None
             }
             "exit" => std::process::exit(0),
