@@ -198,6 +198,19 @@ fn the_hosts_program_takes_the_place_of_a_call() {
 }
 
 #[test]
+fn a_result_that_is_wanted_whole_is_split_as_the_rule_says_of_the_operands() {
+    // The host of the tests checks that it is told so.
+    let text = program("sums").replacen(
+        "-> tensor<4x6xf32> {",
+        "-> (tensor<4x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {",
+        1,
+    );
+    let options = CompileOptions { propagate_to_results: vec![false], ..options() };
+    let text = partition(&text, &options).unwrap();
+    assert!(text.contains("sdy.manual_computation"), "{text}");
+}
+
+#[test]
 fn a_program_without_such_calls_stays_as_it_is() {
     let module = pjrt_stablehlo::parse(program("unknown").as_bytes()).unwrap();
     assert!(matches!(partition_calls(&module, &options()).unwrap(), std::borrow::Cow::Borrowed(_)));

@@ -9,13 +9,14 @@ use crate::compile::core_ops::to_core_ops_without_calls;
 use crate::compile::error::{CompileError, Result};
 use crate::compile::lower::{self, shape_of};
 use crate::compile::options::CompileOptions;
-use crate::compile::propagate::Split;
+use crate::compile::propagate::{Cut, Split};
+use crate::compile::sharding_rule::ShardingRule;
 use crate::graph::Shape;
 use crate::plan::Sharding;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{
     BackendConfig, BlockId, Body, DimensionSharding, Function, Location, MeshReference, Op, OpCode, OpId,
-    Operation, Str, TensorSharding, Type, ValueId, ops,
+    Operation, Str, TensorSharding, TensorType, Type, ValueId, ops,
 };
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -188,6 +189,7 @@ fn described<'a>(body: &Body, op: &'a Operation, hints: &Hints, devices: &Device
             "a dictionary as configuration of a call that the host partitions",
         ));
     };
+    let ruled = by_rule(body, op, hints);
     let array = |value: ValueId| -> Result<(Shape, Option<Sharding>)> {
         let Type::Tensor(ty) = body.ty(value) else {
             return Err(CompileError::unimplemented(
@@ -200,7 +202,7 @@ fn described<'a>(body: &Body, op: &'a Operation, hints: &Hints, devices: &Device
             layout.local_dims(&shape.dims).is_some() && devices.spread_evenly(&cuts)
         };
         // Addends are added up before an operation sees the array.
-        let sharding = hints.get(&value).filter(can_be).and_then(|layout| {
+        let sharding = ruled.get(&value).or_else(|| hints.get(&value)).filter(can_be).and_then(|layout| {
             let split = Split { closed: vec![true; layout.dims.len()], dims: layout.dims.clone() };
             split.sharding(devices.count())
         });
@@ -212,6 +214,33 @@ fn described<'a>(body: &Body, op: &'a Operation, hints: &Hints, devices: &Device
         backend_config: config,
         partitions: devices.count(),
     })
+}
+
+/// How results are split by the call's rule that those who use them want whole, or that nobody uses: as the operands are. They are
+/// put together after the call, which the host need not know of.
+fn by_rule(body: &Body, op: &Operation, hints: &Hints) -> Hints {
+    let ranks = |values: &mut dyn Iterator<Item = ValueId>| {
+        values.map(|value| body.ty(value).as_tensor().map_or(0, TensorType::rank)).collect::<Vec<_>>()
+    };
+    let (operands, results) = (ranks(&mut op.operands.iter().copied()), ranks(&mut op.results.iter()));
+    let Some(rule) = ShardingRule::of(op, &operands, &results) else { return Hints::new() };
+    let mut cuts: Vec<Option<&Cut>> = vec![None; rule.factors];
+    for (value, factors) in op.operands.iter().zip(&rule.operands) {
+        let dims = hints.get(value).map_or(&[][..], |layout| &layout.dims);
+        for (cut, factor) in dims.iter().zip(factors) {
+            if let (Some(cut), Some(factor)) = (cut, factor) {
+                cuts[*factor].get_or_insert(cut);
+            }
+        }
+    }
+    let is_whole = |value: &ValueId| hints.get(value).is_none_or(Layout::is_whole);
+    let whole = op.results.iter().zip(&rule.results).filter(|(value, _)| is_whole(value));
+    whole
+        .map(|(value, factors)| {
+            let cut = |factor: &Option<usize>| factor.and_then(|factor| cuts[factor].cloned());
+            (value, Layout { dims: factors.iter().map(cut).collect(), addends: None })
+        })
+        .collect()
 }
 
 /// What takes the place of a call.
