@@ -49,6 +49,13 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .needed_by(ALL),
     check(
+        "upload/sizes_around_pages",
+        "Arrays of sizes around those of pages and blocks, from 4 KiB to 1 MiB, read back as they were, byte by byte.",
+        around_pages,
+        "PJRT_Buffer_ToHostBuffer last_byte 4095 1048577",
+    )
+    .needed_by(ALL),
+    check(
         "upload/at_any_address",
         "Host memory may have any alignment.",
         misaligned,
@@ -122,6 +129,20 @@ pub(super) const CHECKS: &[Entry] = &[
         not_written,
         "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=2 dims.0=1002 scribble data",
     ),
+    check(
+        "upload/not_read_after_the_call",
+        "With kImmutableOnlyDuringCall the host may change its memory when the call has returned: the array stays as it was.",
+        not_read_after_call,
+        "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=0 type_=6 read_later",
+    )
+    .needed_by(ALL),
+    check(
+        "upload/not_read_after_its_event",
+        "With kImmutableUntilTransferCompletes the host may change its memory when the event has come: the array stays as it was.",
+        not_read_after_event,
+        "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=1 type_=6 read_later",
+    )
+    .needed_by(ALL),
     check(
         "upload/event_comes",
         "The event for the host's memory completes, without an error.",
@@ -255,20 +276,44 @@ fn no_elements_null(context: &Context) -> Verdict {
     comes_back(context, &array, &[])
 }
 
+/// So many bytes, of a period that no part of a copy has.
+fn many_bytes(size: usize) -> Vec<u8> {
+    (0..=250).cycle().take(size).collect()
+}
+
+/// Whether what was read back is what was sent; the message says where not, as both may be long.
+fn same_bytes(read: &[u8], sent: &[u8]) -> Verdict {
+    let size = sent.len();
+    let first = read.iter().zip(sent).position(|(read, sent)| read != sent).unwrap_or(read.len().min(size));
+    let read_len = read.len();
+    ensure!(
+        read == sent,
+        "{read_len} bytes were read back, of {size}; the first that differs is byte {first}"
+    );
+    Ok(())
+}
+
 fn megabytes(context: &Context) -> Verdict {
     const SIZE: usize = 8 << 20;
     let client = context.client()?;
-    // Of a period that no part of a copy has.
-    let block: Vec<u8> = (0..=250).collect();
-    let bytes = &block.repeat(SIZE.div_ceil(block.len()))[..SIZE];
-    let array = HostArray::new(bytes, ElementType::F32, &[(SIZE / 4) as i64]);
-    let read = client.upload(&array, Some(client.device()?), None)?.buffer.read()?;
-    if read == bytes {
-        return Ok(());
+    let bytes = many_bytes(SIZE);
+    let array = HostArray::new(&bytes, ElementType::F32, &[(SIZE / 4) as i64]);
+    same_bytes(&client.upload(&array, Some(client.device()?), None)?.buffer.read()?, &bytes)
+}
+
+fn around_pages(context: &Context) -> Verdict {
+    const KIB: usize = 1 << 10;
+    let client = context.client()?;
+    for size in [4, 16, 64, 256, 1024]
+        .map(|kib| kib * KIB)
+        .into_iter()
+        .flat_map(|size| [size - 1, size, size + 1, size + 4])
+    {
+        let bytes = many_bytes(size);
+        let dims = [size as i64];
+        let array = HostArray::new(&bytes, ElementType::U8, &dims);
+        same_bytes(&client.upload(&array, Some(client.device()?), None)?.buffer.read()?, &bytes)?;
     }
-    let first = read.iter().zip(bytes).position(|(read, sent)| read != sent);
-    let first = first.unwrap_or(read.len().min(SIZE));
-    ensure!(false, "{} bytes were read back, of {SIZE}; the first that differs is byte {first}", read.len());
     Ok(())
 }
 
@@ -371,6 +416,32 @@ fn not_written(context: &Context) -> Verdict {
     drop(uploaded.buffer);
     ensure!(uploaded.memory.bytes() == bytes, "the host's memory was overwritten");
     equal("what was read back", read, bytes)
+}
+
+/// Overwrites the host's memory as soon as the host may, and reads the array back.
+fn changed_afterwards(context: &Context, semantics: Semantics) -> Verdict {
+    let client = context.client()?;
+    // Those that are copied at once, and those that may be left to others.
+    for size in [16, 5000, 1 << 20] {
+        let bytes = many_bytes(size);
+        let dims = [size as i64];
+        let array = HostArray { semantics, ..HostArray::new(&bytes, ElementType::U8, &dims) };
+        let uploaded = client.upload(&array, Some(client.device()?), None)?;
+        if semantics == Semantics::ImmutableUntilTransferCompletes {
+            uploaded.done.wait()?;
+        }
+        uploaded.memory.fill(0xEE);
+        same_bytes(&uploaded.buffer.read()?, &bytes)?;
+    }
+    Ok(())
+}
+
+fn not_read_after_call(context: &Context) -> Verdict {
+    changed_afterwards(context, Semantics::ImmutableOnlyDuringCall)
+}
+
+fn not_read_after_event(context: &Context) -> Verdict {
+    changed_afterwards(context, Semantics::ImmutableUntilTransferCompletes)
 }
 
 fn event_comes(context: &Context) -> Verdict {
