@@ -463,6 +463,18 @@ impl Topology {
         Ok(descriptions.iter().map(description).collect())
     }
 
+    /// The numbers of the kinds of memory that its devices have (`PJRT_TopologyDescription_GetMemorySpaceKindIds`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn memory_kind_ids(&self) -> Result<Vec<c_int>> {
+        let args =
+            call!(self.plugin, PJRT_TopologyDescription_GetMemorySpaceKindIds_Args { topology: self.raw })?;
+        // SAFETY: the plugin gave pointer and length of an array that lives as long as the topology.
+        Ok(unsafe { array(args.memory_space_kind_ids, args.num_memory_space_kind_ids) }.to_vec())
+    }
+
     /// Its attributes (`PJRT_TopologyDescription_Attributes`).
     ///
     /// # Errors

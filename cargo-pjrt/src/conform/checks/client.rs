@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{ALL, Entry, check};
-use crate::conform::{Context, Finding, Verdict, ensure, equal, refused};
+use crate::conform::{Context, Finding, Verdict, ensure, equal, refused, refused_with};
 use crate::host::{Code, CreateOption, NamedValue, Topology, Value};
 use crate::profile::Profile;
 
@@ -256,6 +256,24 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_TopologyDescription_Deserialize when serialized_topology_size=5 code INTERNAL",
     )
     .since(75),
+    check(
+        "topology/by_an_unknown_name",
+        "A topology by a name that the plugin does not know is refused with INVALID_ARGUMENT or NOT_FOUND.",
+        topology_unknown,
+        "PJRT_TopologyDescription_Create code INTERNAL",
+    ),
+    check(
+        "topology/memory_kind_ids",
+        "PJRT_TopologyDescription_GetMemorySpaceKindIds lists the kinds of the devices' memories, each once.",
+        topology_kinds,
+        "PJRT_TopologyDescription_GetMemorySpaceKindIds set num_memory_space_kind_ids=0",
+    ),
+    check(
+        "client/execute_context",
+        "An execute context can be created and destroyed.",
+        execute_context,
+        "PJRT_ExecuteContext_Create set context=null",
+    ),
 ];
 
 fn create(context: &Context) -> Verdict {
@@ -534,4 +552,32 @@ fn topology_garbage(context: &Context) -> Verdict {
         Code::INVALID_ARGUMENT,
         &[],
     )
+}
+
+fn topology_unknown(context: &Context) -> Verdict {
+    refused_with(
+        "a name that no topology has",
+        Topology::create(context.plugin, "no such topology 2b"),
+        &[Code::INVALID_ARGUMENT, Code::NOT_FOUND],
+        &[],
+    )
+}
+
+fn topology_kinds(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let kinds = client.topology()?.memory_kind_ids()?;
+    let distinct: HashSet<_> = kinds.iter().collect();
+    ensure!(distinct.len() == kinds.len(), "the kinds are {kinds:?}, one of them more than once");
+    for memory in client.memories()? {
+        let (kind, id) = (memory.kind()?, memory.kind_id()?);
+        ensure!(
+            kinds.contains(&id),
+            "the kinds are {kinds:?}; {id}, of the client's memory {kind}, is not among them"
+        );
+    }
+    Ok(())
+}
+
+fn execute_context(context: &Context) -> Verdict {
+    Ok(context.plugin.create_and_destroy_context()?)
 }

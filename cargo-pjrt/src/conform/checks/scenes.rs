@@ -350,6 +350,11 @@ pub(super) const SCENES: &[(&str, Scene, &[usize])] = &[
         &[],
     ),
     ("PJRT_TopologyDescription_Attributes", scene!(|s| s.client.topology()?.attributes()?), &[]),
+    (
+        "PJRT_TopologyDescription_GetMemorySpaceKindIds",
+        scene!(|s| s.client.topology()?.memory_kind_ids()?),
+        &[],
+    ),
     ("PJRT_TopologyDescription_Fingerprint", scene!(|s| s.client.topology()?.fingerprint()?), &[]),
 ];
 

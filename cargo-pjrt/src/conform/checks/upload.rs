@@ -2,7 +2,7 @@
 
 use super::{ALL, Check, Entry, check};
 use crate::conform::{Context, PATIENCE, Verdict, ensure, equal, f32_bytes, refused_with};
-use crate::host::{Code, ElementType, HostArray, Layout, Semantics};
+use crate::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics};
 use crate::profile::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -165,6 +165,12 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .needed_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["buffer/memory", "buffer/copy_to_each_memory", "execute/outputs_are_on_their_device"]),
+    check(
+        "upload/of_mapped_memory",
+        "Memory of the host can be mapped for transfers, with PJRT_Client_DmaMap, and unmapped.",
+        mapped,
+        "PJRT_Client_DmaUnmap fail INTERNAL",
+    ),
     check(
         "upload/of_a_negative_dimension",
         "A negative dimension is refused with INVALID_ARGUMENT.",
@@ -479,6 +485,10 @@ fn each_memory(context: &Context) -> Verdict {
         equal("what was read back", uploaded.buffer.read()?, bytes)?;
     }
     Ok(())
+}
+
+fn mapped(context: &Context) -> Verdict {
+    Ok(context.client()?.map_and_unmap(&HostMemory::new(&[0; 4096], 0))?)
 }
 
 fn refused_upload(context: &Context, what: &str, array: &HostArray<'_>, codes: &[Code]) -> Verdict {
