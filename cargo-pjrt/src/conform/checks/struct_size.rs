@@ -45,11 +45,12 @@ fn watched(context: &Context, function: &'static str, scene: Scene, older: &[usi
     }
     for fence in [Fence::Enlarged, Fence::WildExtension].into_iter().chain(sizes) {
         let (outcome, touched, used) = fenced(function, fence, || scene(&scenery));
-        ensure!(
-            touched.is_none(),
-            "with {fence} it wrote into memory after the end of the struct: the byte {} after it, counted from 0, changed",
-            touched.unwrap_or(0)
-        );
+        if let Some(at) = touched {
+            return Err(Finding::Wrong(format!(
+                "with {fence} it wrote past the end of the struct: byte {} after the end changed",
+                at + 1
+            )));
+        }
         if let Err(error) = outcome {
             return Err(Finding::Wrong(format!("with {fence}: {error}")));
         }

@@ -1,7 +1,7 @@
 //! Arrays on their way to a device.
 
 use super::{ALL, Check, Entry, check};
-use crate::conform::{Context, PATIENCE, Verdict, ensure, equal, f32_bytes, refused_with};
+use crate::conform::{Context, Finding, PATIENCE, Verdict, ensure, equal, f32_bytes, refused_with};
 use crate::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics};
 use crate::profile::Profile;
 
@@ -284,19 +284,22 @@ fn no_elements_null(context: &Context) -> Verdict {
 
 /// So many bytes, of a period that no part of a copy has.
 fn many_bytes(size: usize) -> Vec<u8> {
-    (0..=250).cycle().take(size).collect()
+    let block: Vec<u8> = (0..=250).collect();
+    let mut bytes = block.repeat(size.div_ceil(block.len()));
+    bytes.truncate(size);
+    bytes
 }
 
-/// Whether what was read back is what was sent; the message says where not, as both may be long.
+/// Whether what was read back is what is expected; the message says where not, as both may be long.
 fn same_bytes(read: &[u8], sent: &[u8]) -> Verdict {
-    let size = sent.len();
-    let first = read.iter().zip(sent).position(|(read, sent)| read != sent).unwrap_or(read.len().min(size));
-    let read_len = read.len();
-    ensure!(
-        read == sent,
-        "{read_len} bytes were read back, of {size}; the first that differs is byte {first}"
-    );
-    Ok(())
+    if read == sent {
+        return Ok(());
+    }
+    let first = read.iter().zip(sent).position(|(read, sent)| read != sent);
+    let (first, len, size) = (first.unwrap_or(read.len().min(sent.len())), read.len(), sent.len());
+    Err(Finding::Wrong(format!(
+        "{len} bytes were read back, of {size}; the first that differs is byte {first}"
+    )))
 }
 
 fn megabytes(context: &Context) -> Verdict {
@@ -428,7 +431,7 @@ fn not_written(context: &Context) -> Verdict {
 fn changed_afterwards(context: &Context, semantics: Semantics) -> Verdict {
     let client = context.client()?;
     // Those that are copied at once, and those that may be left to others.
-    for size in [16, 5000, 1 << 20] {
+    for size in [16, 3000, 2 << 20] {
         let bytes = many_bytes(size);
         let dims = [size as i64];
         let array = HostArray { semantics, ..HostArray::new(&bytes, ElementType::U8, &dims) };
