@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{ALL, Entry, check};
 use crate::conform::{Context, Finding, Verdict, ensure, equal, refused, refused_with};
-use crate::host::{Code, CreateOption, NamedValue, Topology, Value};
+use crate::host::{Code, CreateOption, ElementType, NamedValue, Topology, Value};
 use crate::profile::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -267,6 +267,12 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_TopologyDescription_GetMemorySpaceKindIds lists the kinds of the devices' memories, each once.",
         topology_kinds,
         "PJRT_TopologyDescription_GetMemorySpaceKindIds set num_memory_space_kind_ids=0",
+    ),
+    check(
+        "topology/canonical_shape",
+        "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace gives a ShapeProto with the element type, and a function to delete it.",
+        topology_shape,
+        "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace set serialized_shape_size=0",
     ),
     check(
         "client/execute_context",
@@ -575,6 +581,16 @@ fn topology_kinds(context: &Context) -> Verdict {
             "the kinds are {kinds:?}; {id}, of the client's memory {kind}, is not among them"
         );
     }
+    Ok(())
+}
+
+fn topology_shape(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let kind = client.device()?.default_memory()?.kind_id()?;
+    let (shape, has_deleter) = client.topology()?.canonical_shape(kind, ElementType::F32, &[2, 3])?;
+    ensure!(has_deleter, "there is no function to delete the shape with");
+    // Field 2, a number: F32 of XLA's PrimitiveType.
+    ensure!(shape.windows(2).any(|bytes| bytes == [0x10, 11]), "the bytes {shape:?} are no shape of f32");
     Ok(())
 }
 

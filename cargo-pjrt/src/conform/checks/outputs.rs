@@ -254,6 +254,11 @@ const OUTPUTS: &[(&str, &[&str])] = &[
     ("PJRT_TopologyDescription_Deserialize", &["topology"]),
     ("PJRT_TopologyDescription_Attributes", &["num_attributes", "attributes if num_attributes"]),
     (
+        "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace",
+        &["serialized_shape_size", "serialized_shape if serialized_shape_size", "serialized_shape_deleter"],
+    ),
+    ("PJRT_Buffer_CopyToDevice", &["dst_buffer"]),
+    (
         "PJRT_TopologyDescription_GetMemorySpaceKindIds",
         &["num_memory_space_kind_ids", "memory_space_kind_ids if num_memory_space_kind_ids"],
     ),
@@ -343,7 +348,7 @@ fn written(
     let names: Vec<&str> = left.iter().map(|(output, _)| output.name).collect();
     ensure!(
         names.is_empty(),
-        "{function} did not write {}, or not all of it: a host whose struct holds garbage there takes that for the answer",
+        "{function} left what was there before the call, or a part of it, in {}: a host whose struct holds garbage there takes that for the answer",
         names.join(", ")
     );
     outcome

@@ -351,6 +351,52 @@ pub(super) const SCENES: &[(&str, Scene, &[usize])] = &[
     ),
     ("PJRT_TopologyDescription_Attributes", scene!(|s| s.client.topology()?.attributes()?), &[]),
     (
+        "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace",
+        scene!(|s| {
+            let kind = s.client.device()?.default_memory()?.kind_id()?;
+            s.client.topology()?.canonical_shape(kind, ElementType::F32, &[4])?
+        }),
+        &[],
+    ),
+    (
+        "PJRT_TopologyDescription_Destroy",
+        scene!(|s| Topology::deserialize(s.plugin, &s.client.topology()?.serialize()?.0)?),
+        &[],
+    ),
+    (
+        "PJRT_Client_FulfillAliasBuffer",
+        scene!(|s| {
+            let memory = s.client.device()?.default_memory()?;
+            let (_alias, handle) = s.client.alias(ElementType::F32, &[4], memory)?;
+            s.client.fulfil(handle, Err((Code::ABORTED, "x")))?
+        }),
+        &[],
+    ),
+    (
+        "PJRT_AsyncHostToDeviceTransferManager_SetBufferError",
+        scene!(|s| {
+            let manager = manager(s.client)?;
+            let _buffer = manager.retrieve(0)?;
+            manager.fail(0, Code::ABORTED, "x")?
+        }),
+        &[],
+    ),
+    (
+        "PJRT_AsyncHostToDeviceTransferManager_AddMetadata",
+        scene!(|s| manager(s.client)?.add_no_metadata()?),
+        &[],
+    ),
+    ("PJRT_AsyncHostToDeviceTransferManager_Destroy", scene!(|s| drop(manager(s.client)?)), &[]),
+    (
+        "PJRT_Buffer_CopyToDevice",
+        scene!(|s| {
+            let devices = s.client.addressable_devices()?;
+            let last = devices.last().copied().map_or_else(|| s.client.device(), Ok)?;
+            upload_four(s.client, &[1.0; 4])?.copy_to_device(last)?
+        }),
+        &[],
+    ),
+    (
         "PJRT_TopologyDescription_GetMemorySpaceKindIds",
         scene!(|s| s.client.topology()?.memory_kind_ids()?),
         &[],
