@@ -595,5 +595,6 @@ fn topology_shape(context: &Context) -> Verdict {
 }
 
 fn execute_context(context: &Context) -> Verdict {
-    Ok(context.plugin.create_and_destroy_context()?)
+    let client = context.client()?;
+    Ok(client.plugin().create_and_destroy_context()?)
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::scenes::{SCENES, Scene, Scenery};
 use crate::conform::{Check, Context, Finding, Verdict, ensure};
 use crate::host::{Code, Error, prefilled};
-use pjrt_sys::{SLOTS, STRUCTS};
+use pjrt_sys::{PJRT_API_MINOR, SLOTS, STRUCTS};
 
 /// An output of a function: where in its struct, and whether it always counts.
 #[derive(Debug, Clone, Copy)]
@@ -315,7 +315,8 @@ fn written(
             _ => Finding::NotApplicable(format!("it fails also with a cleared struct: {error}")),
         });
     }
-    // A plugin of the version before does not know what came later.
+    // A plugin of an older version does not know the fields that came later.
+    let smallest = smallest.filter(|_| context.minor() < PJRT_API_MINOR);
     let known = |range: &Range<usize>| smallest.is_none_or(|smallest| range.end <= smallest);
     let mut left: Vec<(Output, Range<usize>)> = outputs
         .iter()
