@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, PipeReader, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -14,6 +15,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use clap::builder::{RangedU64ValueParser, TypedValueParser};
 
 use crate::system;
 
@@ -32,8 +35,28 @@ pub enum Heard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending(ExitStatus);
 
+/// The exit status of a child that cannot say anything to its parent any more.
+const LOST: u8 = 113;
+
+impl Ending {
+    /// Whether it ended by itself, and says that all went well.
+    pub(crate) fn is_good(self) -> bool {
+        self.0.success()
+    }
+
+    /// Whether it ended because it could not say anything any more.
+    pub(crate) fn is_lost(self) -> bool {
+        self.0.code() == Some(i32::from(LOST))
+    }
+}
+
 impl std::fmt::Display for Ending {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_lost() {
+            return f.write_str(
+                "its connection to this program closed, perhaps because the plugin closed files that it had not opened",
+            );
+        }
         let Some(signal) = self.0.signal() else {
             return write!(f, "exit status {}", self.0.code().unwrap_or_default());
         };
@@ -113,12 +136,12 @@ impl Worker {
         Ok(Self { child, lines, printed })
     }
 
-    /// The next line, or how it ended. Without a timeout, for as long as it lives.
-    pub fn hear(&mut self, timeout: Option<Duration>) -> Heard {
+    /// The next line, or how it ended.
+    pub fn hear(&mut self, timeout: Duration) -> Heard {
         let start = Instant::now();
         loop {
-            let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
-            match self.lines.recv_timeout(left.map_or(TICK, |left| left.min(TICK))) {
+            let left = timeout.saturating_sub(start.elapsed());
+            match self.lines.recv_timeout(left.min(TICK)) {
                 Ok(line) => return Heard::Line(line),
                 Err(RecvTimeoutError::Timeout) => {}
                 // A moment before it ends, unless the plugin has closed the pipe.
@@ -128,7 +151,7 @@ impl Worker {
                 // What it said at last may still be on its way.
                 return self.lines.recv_timeout(AFTER_END).map_or(Heard::Ended(Ending(status)), Heard::Line);
             }
-            if left.is_some_and(|left| left.is_zero()) {
+            if left.is_zero() {
                 self.end();
                 return Heard::TimedOut;
             }
@@ -190,8 +213,14 @@ impl Printed {
     }
 }
 
-/// The pipe to the parent, in a child.
-static PARENT: OnceLock<File> = OnceLock::new();
+/// The pipe to the parent, in a child, and what the system knows it by.
+static PARENT: OnceLock<(File, (u64, u64))> = OnceLock::new();
+
+/// What the system knows an open file by, whatever its number.
+fn identity(file: &File) -> std::io::Result<(u64, u64)> {
+    let data = file.metadata()?;
+    Ok((data.dev(), data.ino()))
+}
 
 /// What a child does first: takes the pipe to its parent from standard input, which is empty from then on.
 ///
@@ -204,15 +233,19 @@ pub fn connect() -> std::io::Result<()> {
     system::replace_stdin(&File::open("/dev/null")?)?;
     // Of a parent that ended before this process was bound to it, only this tells.
     writeln!(&pipe)?;
-    PARENT.get_or_init(|| pipe);
+    let identity = identity(&pipe)?;
+    PARENT.get_or_init(|| (pipe, identity));
     Ok(())
 }
 
-/// Sends a line to the parent, if there is one.
+/// Sends a line to the parent, if there is one. A child that cannot do that any more is of no use, and ends.
 pub fn tell(line: &str) {
-    if let Some(mut pipe) = PARENT.get() {
-        // A parent that has gone needs no lines.
-        let _ = pipe.write_all(format!("{line}\n").as_bytes());
+    let Some((pipe, known)) = PARENT.get() else { return };
+    // A plugin that closed it may have opened a file of its own with the same number.
+    let is_it = identity(pipe).is_ok_and(|identity| identity == *known);
+    let mut pipe = pipe;
+    if !is_it || pipe.write_all(format!("{line}\n").as_bytes()).is_err() {
+        std::process::exit(i32::from(LOST));
     }
 }
 
@@ -231,20 +264,26 @@ pub fn done(status: u8) {
     tell(&format!("{DONE}{status}"));
 }
 
+/// How many seconds something may take, on the command line: a day at most.
+pub fn seconds() -> impl TypedValueParser<Value = Duration> {
+    RangedU64ValueParser::<u64>::new().range(1..=24 * 60 * 60).map(Duration::from_secs)
+}
+
 /// Has a child do something with a plugin, in the place of this process, and gives its exit status.
 ///
 /// # Errors
 ///
-/// If the plugin ended the process.
+/// If the plugin ended the process, or a step of it took too long.
 pub fn supervise<S: AsRef<OsStr>>(
     program: &Path,
     arguments: impl IntoIterator<Item = S>,
+    timeout: Duration,
 ) -> Result<u8, String> {
     let cannot = |error: std::io::Error| format!("{} cannot be started: {error}", program.display());
     let mut worker = Worker::start(program, arguments, Prints::Through).map_err(cannot)?;
     let (mut at, mut status) = ("it started".to_owned(), None);
     loop {
-        match worker.hear(None) {
+        match worker.hear(timeout) {
             Heard::Line(line) => {
                 if let Some(what) = line.strip_prefix(NEXT) {
                     at = what.to_owned();
@@ -258,8 +297,12 @@ pub fn supervise<S: AsRef<OsStr>>(
                 return ended_itself
                     .ok_or_else(|| format!("the plugin ended the process with {ending}, while {at}"));
             }
-            // Without a timeout, there is none.
-            Heard::TimedOut => return Err("the plugin took too long".to_owned()),
+            Heard::TimedOut => {
+                let seconds = timeout.as_secs_f64();
+                return Err(format!(
+                    "the plugin took longer than {seconds:.0} s, while {at}; --timeout gives each step more or less time"
+                ));
+            }
         }
     }
 }

@@ -127,7 +127,7 @@ pub fn inspect(
     let mut worker = Worker::start(program, &arguments, Prints::Kept)?;
     let mut reached = Reached::Loading;
     let step = loop {
-        match worker.hear(Some(timeout)) {
+        match worker.hear(timeout) {
             Heard::Line(line) => {
                 let Ok((now, heard)) = serde_json::from_str::<(Reached, Report)>(&line) else { continue };
                 let (path, size, exports, count) =
@@ -399,10 +399,12 @@ impl Report {
         };
         line("file", format!("{}, {:.1} MB", self.path.display(), self.file_size as f64 / 1e6));
         line("exports", format!("{} of {} symbols", list(&self.exports), self.num_exports));
-        if let Some(error) = &self.load_error {
-            line("loading", error.clone());
+        if self.load_error.is_some() {
             if !self.printed.is_empty() {
                 line("printed", self.printed.clone());
+            }
+            for fault in &self.faults {
+                line("WRONG", fault.clone());
             }
             return text;
         }

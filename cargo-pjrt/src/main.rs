@@ -9,7 +9,6 @@ use cargo_pjrt::conform::Format;
 use cargo_pjrt::host::CreateOption;
 use cargo_pjrt::profile::Profile;
 use cargo_pjrt::{child, conform, inspect, output, record, replay, run};
-use clap::builder::{RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
 /// Inspects, tests and runs PJRT plugins
@@ -61,7 +60,7 @@ struct Inspect {
     #[arg(long)]
     json: bool,
     /// How many seconds a step of the plugin may take
-    #[arg(long, default_value = "30", value_name = "SECONDS", value_parser = seconds())]
+    #[arg(long, default_value = "30", value_name = "SECONDS", value_parser = child::seconds())]
     timeout: Duration,
 }
 
@@ -95,7 +94,7 @@ struct Conform {
     #[arg(long, group = "printed")]
     html: bool,
     /// How many seconds a check may take
-    #[arg(long, default_value = "60", value_name = "SECONDS", value_parser = seconds())]
+    #[arg(long, default_value = "60", value_name = "SECONDS", value_parser = child::seconds())]
     timeout: Duration,
     /// Run all checks in one process, as long as it lives
     #[arg(long)]
@@ -105,10 +104,8 @@ struct Conform {
     list: bool,
 }
 
-/// A time limit, of a day at most.
-fn seconds() -> impl TypedValueParser<Value = Duration> {
-    RangedU64ValueParser::<u64>::new().range(1..=24 * 60 * 60).map(Duration::from_secs)
-}
+/// The exit status of a program that is called wrongly, as of clap.
+const CALLED_WRONGLY: u8 = 2;
 
 fn main() -> ExitCode {
     // Cargo calls `cargo-pjrt pjrt ...`.
@@ -134,26 +131,26 @@ fn main() -> ExitCode {
 fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
     let status = |is_good: bool| u8::from(!is_good);
     // The same arguments, with the hidden verb in the place of the other.
-    let supervise = |verb: &str, plugin: PathBuf| {
+    let supervise = |verb: &str, plugin: PathBuf, timeout: Duration| {
         let arguments = std::iter::once(verb.into()).chain(arguments[2..].iter().cloned());
-        child::supervise(&this_program()?, arguments)
+        child::supervise(&this_program()?, arguments, timeout)
             .map_err(|error| format!("{}: {error}", plugin.display()))
     };
     match verb {
         Verb::Inspect(options) => inspect_plugin(&options).map(status),
-        Verb::Run(options) => supervise("run-child", options.plugin),
-        Verb::Conform(options) => conform_plugin(&options).map(status),
+        Verb::Run(options) => supervise("run-child", options.plugin, options.timeout),
+        Verb::Conform(options) => conform_plugin(&options),
         Verb::Record(options) => {
             this_program().and_then(|program| record::record(&options, &program)).map(status)
         }
-        Verb::Replay(options) => supervise("replay-child", options.plugin),
+        Verb::Replay(options) => supervise("replay-child", options.plugin, options.timeout),
         Verb::InspectChild { plugin, options } => {
             inspect::child(&plugin, &options);
             Ok(0)
         }
         Verb::RunChild(options) => run::run(&options).map(|()| 0),
         Verb::ConformChild { plugin, option, checks } => {
-            conform::child(&plugin, option, &checks);
+            conform::child(&plugin, &option, &checks);
             Ok(0)
         }
         Verb::ReplayChild(options) => replay::replay(&options).map(status),
@@ -185,7 +182,12 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), String> {
     output::print(&format!("{json}\n"))
 }
 
-fn conform_plugin(options: &Conform) -> Result<bool, String> {
+/// Checks a plugin, or lists the checks, and gives the exit status.
+fn conform_plugin(options: &Conform) -> Result<u8, String> {
+    let checks = match conform::select(options.filter.as_deref(), &options.checks) {
+        Ok(checks) => checks,
+        Err(message) => return Ok(called_wrongly(&message)),
+    };
     let format = match options.format {
         _ if options.json => Format::Json,
         _ if options.junit => Format::Junit,
@@ -193,7 +195,7 @@ fn conform_plugin(options: &Conform) -> Result<bool, String> {
         format => format,
     };
     let Some(plugin) = options.plugin.clone().filter(|_| !options.list) else {
-        return list_checks(options, format).map(|()| true);
+        return list_checks(&checks, format);
     };
     let run = conform::Options {
         plugin,
@@ -206,22 +208,35 @@ fn conform_plugin(options: &Conform) -> Result<bool, String> {
     };
     let report = conform::run(&run, &this_program()?, |_| {})?;
     output::print(&report.print(format))?;
-    Ok(report.failures() == 0)
+    if report.checked_nothing() {
+        return Err(
+            "none of the checks that were asked for applies to this plugin: nothing was checked".to_owned()
+        );
+    }
+    Ok(u8::from(report.failures() > 0))
 }
 
-fn list_checks(options: &Conform, format: Format) -> Result<(), String> {
-    let checks = conform::select(options.filter.as_deref(), &options.checks)?;
+fn list_checks(checks: &[conform::Check], format: Format) -> Result<u8, String> {
     match format {
         Format::Text => {
             let line = |check: &conform::Check| format!("{:<44} {}\n", check.name, check.rule);
-            output::print(&checks.iter().map(line).collect::<String>())
+            output::print(&checks.iter().map(line).collect::<String>())?;
         }
         Format::Json => {
             let listed: Vec<conform::Listed<'_>> = checks.iter().map(conform::Listed::from).collect();
-            print_json(&listed)
+            print_json(&listed)?;
         }
-        _ => Err("the list of the checks is printed as text or json".to_owned()),
+        Format::Junit | Format::Html => {
+            return Ok(called_wrongly("the list of the checks is printed as text or json"));
+        }
     }
+    Ok(0)
+}
+
+/// Says why nothing was done, and gives the exit status.
+fn called_wrongly(message: &str) -> u8 {
+    output::complain(&format!("error: {message}"));
+    CALLED_WRONGLY
 }
 
 #[cfg(test)]
@@ -240,10 +255,14 @@ mod tests {
         }
         for verb in [&["run", "x.mlir", "--plugin"][..], &["replay", "log"]] {
             let taken = |more: &[&str]| is_taken(&[verb, &["plugin.so"], more].concat());
-            assert!(taken(&["--option", "num_devices=2"]));
+            assert!(taken(&["--option", "num_devices=2", "--timeout", "5"]) && !taken(&["--timeout", "0"]));
             assert!(!taken(&["--option", "num_devices"]) && !taken(&["--option", "=2"]));
         }
         assert!(!is_taken(&["run", "x.mlir", "--plugin", "plugin.so", "--repeat", "0"]));
+        assert!(is_taken(&["replay", "log", "plugin.so", "--tolerance", "1e-6"]));
+        for tolerance in ["-1", "nan", "some"] {
+            assert!(!is_taken(&["replay", "log", "plugin.so", "--tolerance", tolerance]), "{tolerance}");
+        }
     }
 
     #[test]

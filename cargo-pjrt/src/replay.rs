@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::host::{
     Buffer, Client, Code, CreateOption, Device, ElementType, ExecuteOptions, HostArray, LoadedExecutable,
@@ -19,7 +20,7 @@ pub struct Options {
     /// The plugin, a shared library
     pub plugin: PathBuf,
     /// How far real numbers may differ, as a part of the larger one, or of 1 if that is larger; by default, not at all
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, value_parser = tolerance, allow_negative_numbers = true)]
     pub tolerance: f64,
     /// An option for the clients, such as num_devices=2, in place of those in the log; may be given several times
     #[arg(long = "option", value_name = "NAME=VALUE")]
@@ -27,6 +28,15 @@ pub struct Options {
     /// Print every result, not only those that differ
     #[arg(long)]
     pub all: bool,
+    /// How many seconds a step of the plugin may take, such as an execution
+    #[arg(long, default_value = "600", value_name = "SECONDS", value_parser = child::seconds())]
+    pub timeout: Duration,
+}
+
+/// A tolerance as the command line has it.
+fn tolerance(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0);
+    number.ok_or_else(|| "a tolerance is a number that is not negative, such as 1e-6".to_owned())
 }
 
 /// What came of it.
@@ -71,9 +81,6 @@ impl Report {
 ///
 /// If the log cannot be read, the plugin cannot be used, or nothing could be compared.
 pub fn replay(options: &Options) -> Result<bool, String> {
-    if options.tolerance.is_nan() || options.tolerance < 0.0 {
-        return Err(format!("a tolerance is not negative, such as 1e-6, and not {}", options.tolerance));
-    }
     let log = Log::open(&options.log)?;
     child::next("the plugin was loaded");
     let plugin =

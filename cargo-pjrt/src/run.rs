@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::compile_options::CompileOptions;
 use crate::host::{
@@ -20,7 +21,7 @@ pub struct Options {
     #[arg(long, env = "PJRT_PLUGIN")]
     pub plugin: PathBuf,
     /// The arguments: "zeros", "ones", "random" for all, or one .npy file for each parameter
-    #[arg(long, num_args = 1.., default_value = "zeros")]
+    #[arg(long, num_args = 1.., default_value = "zeros", value_parser = argument)]
     pub args: Vec<String>,
     /// Write the results into this folder, as result_0.npy and so on, instead of printing them
     #[arg(long)]
@@ -29,7 +30,7 @@ pub struct Options {
     #[arg(long, conflicts_with = "program")]
     pub replay: Option<PathBuf>,
     /// The program's format: mlir, hlo or hlo_with_config; by default, it is guessed
-    #[arg(long)]
+    #[arg(long, value_parser = ["mlir", "hlo", "hlo_with_config"])]
     pub format: Option<String>,
     /// An option for the client, such as num_devices=2; may be given several times
     #[arg(long = "option", value_name = "NAME=VALUE")]
@@ -37,6 +38,9 @@ pub struct Options {
     /// How many times to run it
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub repeat: u64,
+    /// How many seconds a step of the plugin may take, such as to run the program once
+    #[arg(long, default_value = "600", value_name = "SECONDS", value_parser = child::seconds())]
+    pub timeout: Duration,
 }
 
 /// The files of a folder that [`run`] replays.
@@ -84,6 +88,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     child::next("the program was run");
     let mut results = execute(&client, &executable, &arguments).map_err(text)?;
     for _ in 1..options.repeat {
+        child::next("the program was run");
         results = execute(&client, &executable, &arguments).map_err(text)?;
     }
     match &options.dump {
@@ -159,6 +164,14 @@ fn size_of((element_type, dims): &(ElementType, Vec<i64>)) -> Result<usize, Stri
     size.ok_or_else(|| format!("an array {element_type}{dims:?} is too large"))
 }
 
+/// A word of the command line for arguments, if it is one.
+fn argument(word: &str) -> Result<String, String> {
+    if fill_by_name(word).is_some() || word.ends_with(".npy") || Path::new(word).exists() {
+        return Ok(word.to_owned());
+    }
+    Err("it is neither a file nor one of zeros, ones, random for all parameters".to_owned())
+}
+
 /// Arrays for the parameters, as the command line says.
 fn arguments(words: &[String], parameters: &[(ElementType, Vec<i64>)]) -> Result<Vec<Array>, String> {
     let all = match words {
@@ -174,8 +187,10 @@ fn arguments(words: &[String], parameters: &[(ElementType, Vec<i64>)]) -> Result
         };
         return parameters.iter().enumerate().map(array).collect();
     }
-    if let Some(word) = words.iter().find(|word| !word.ends_with(".npy") && !Path::new(word).exists()) {
-        return Err(format!("{word:?} is neither a file nor one of zeros, ones, random for all parameters"));
+    if let Some(word) = words.iter().find(|word| fill_by_name(word).is_some()) {
+        return Err(format!(
+            "{word:?} is for all parameters, and stands alone; otherwise, each has a .npy file"
+        ));
     }
     if words.len() != parameters.len() {
         return Err(format!(

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cargo_pjrt::conform::{Report, Row, Status, checks};
 use cargo_pjrt::record::log::{Entry, Writer};
-use common::{Scratch, cargo_pjrt, data, fail, faulty, hello, run, text, with_fault};
+use common::{Scratch, cargo_pjrt, data, fail, faulty, hello, refuse, run, text, with_fault};
 
 mod common;
 
@@ -86,7 +86,11 @@ fn what_cannot_be_loaded_is_one_error() {
         let conformed = fail(with_fault("conform", fault).arg(faulty()));
         assert!(conformed.contains(part) && conformed.lines().count() == 1, "{conformed}");
         let inspected = fail(with_fault("inspect", fault).arg(faulty()));
-        assert!(inspected.contains(part.rsplit(": ").next().unwrap()), "{inspected}");
+        let what = part.rsplit(": ").next().unwrap();
+        assert!(
+            inspected.lines().any(|line| line.starts_with("WRONG  ") && line.contains(what)),
+            "{inspected}"
+        );
     }
 }
 
@@ -129,6 +133,111 @@ fn a_plugin_that_cannot_be_initialized_is_one_failure_beside_those_of_its_table(
 }
 
 #[test]
+fn a_run_that_checks_nothing_fails_and_says_why_no_client_can_be_made() {
+    let names = ["--check", "upload/scalar", "--check", "execute/adds"];
+    for more in [&[][..], &["--shared"]] {
+        let rows = conform("PJRT_Client_Create fail INVALID_ARGUMENT", &[&names, more].concat()).rows;
+        let statuses: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.status)).collect();
+        assert_eq!(
+            statuses,
+            [
+                ("upload/scalar", Status::NotApplicable),
+                ("execute/adds", Status::NotApplicable),
+                ("client/can_be_made", Status::Wrong)
+            ]
+        );
+    }
+    let alone = fail(cargo_pjrt().args(["conform", "--check", "buffer/copy_to_another_device"]).arg(hello()));
+    assert!(alone.contains("nothing was checked"), "{alone}");
+    // What no plugin can do without is not unsupported.
+    let rows = conform("PJRT_Client_Create fail UNIMPLEMENTED", &["--check", "upload/scalar"]).rows;
+    assert_eq!(rows[1].status, Status::Wrong, "{rows:?}");
+}
+
+#[test]
+fn a_process_that_does_not_end_as_it_should_is_noticed() {
+    for (fault, status, part) in [
+        ("crash_at_exit", Status::Crashed, "after main returned, the process ended with an abort"),
+        ("hang_at_exit", Status::TimedOut, "2 s after main returned, the process still ran"),
+    ] {
+        for more in [&[][..], &["--shared"]] {
+            let names = ["--check", "plugin/process_ends", "--check", "execute/adds", "--timeout", "2"];
+            let rows = conform(&format!("PJRT_Client_Create {fault}"), &[&names, more].concat()).rows;
+            assert_eq!([rows[0].status, rows[1].status], [status, Status::Passed], "{fault}: {rows:?}");
+            assert!(rows[0].message.contains(part), "{rows:?}");
+        }
+    }
+}
+
+#[test]
+fn a_plugin_that_hangs_does_not_hang_run_and_replay() {
+    let scratch = Scratch::new("hangs");
+    let log = log(&scratch);
+    for (fault, part) in [
+        ("PJRT_Plugin_Initialize hang", "took longer than 1 s, while the plugin was initialized"),
+        ("PJRT_Plugin_Initialize hang_at_exit", "took longer than 1 s, while it was about to end"),
+    ] {
+        let timeout = ["--timeout", "1"];
+        let mut run = with_fault("run", fault);
+        let ran = fail(run.args(timeout).arg(data("add.mlir")).arg("--plugin").arg(faulty()));
+        let replayed = fail(with_fault("replay", fault).args(timeout).arg(&log).arg(faulty()));
+        for printed in [ran, replayed] {
+            assert!(printed.contains(part), "{part:?} is not in {printed}");
+        }
+    }
+}
+
+#[test]
+fn a_step_that_takes_too_long_again_and_again_is_not_tried_for_ever() {
+    let names: Vec<String> = checks()
+        .into_iter()
+        .filter(|check| check.name.starts_with("upload/"))
+        .map(|check| format!("--check={}", check.name))
+        .collect();
+    let mut more: Vec<&str> = names.iter().map(String::as_str).collect();
+    more.extend(["--timeout", "1"]);
+    for shared in [&[][..], &["--shared"]] {
+        let rows = conform("PJRT_Client_Create hang", &[&more, shared].concat()).rows;
+        assert_eq!(rows.len(), names.len());
+        let late = rows.iter().filter(|row| row.status == Status::TimedOut).count();
+        assert_eq!(late, 3, "{rows:?}");
+        let last = rows.last().unwrap();
+        assert!(last.message.contains("not run, because making a client took longer than 1 s"), "{last:?}");
+    }
+}
+
+#[test]
+fn a_plugin_that_closes_the_files_of_its_host_is_named_as_such() {
+    let lost = "its connection to this program closed";
+    for fault in ["PJRT_Client_Create close_files", "PJRT_Client_Create close_files and_open_others"] {
+        let rows = conform(fault, &["--filter", "client/"]).rows;
+        let crashed: Vec<_> = rows.iter().filter(|row| row.status == Status::Crashed).collect();
+        assert!(crashed.len() == 3 && crashed.iter().all(|row| row.message.contains(lost)), "{rows:?}");
+        assert!(rows.last().unwrap().message.contains("3 checks in a row lost their connection"), "{rows:?}");
+    }
+    let fault = "PJRT_Plugin_Initialize close_files";
+    let ran = fail(with_fault("run", fault).arg(data("add.mlir")).arg("--plugin").arg(faulty()));
+    assert!(ran.contains(lost), "{ran}");
+}
+
+#[test]
+fn what_only_newer_plugins_can_show_is_not_missing_in_older_ones() {
+    let names =
+        ["event/destroyed_before_its_callback", "compile/device_assignment", "lifetime/deleted_while_in_use"];
+    for profile in ["jax", "gomlx"] {
+        let mut command = cargo_pjrt();
+        command.args(["conform", "--json", "--check", "execute/adds", "--profile", profile]);
+        command.args(names.map(|name| format!("--check={name}"))).env("PJRT_PLUGIN_API_MINOR", "54");
+        let report: Report = serde_json::from_str(&run(command.arg(hello()))).unwrap();
+        assert_eq!(report.count(Status::Unsupported), names.len(), "{report:?}");
+    }
+    let mut command = cargo_pjrt();
+    command.args(["conform", "--profile", "zml", "--check", "special/uninitialized"]);
+    let printed = fail(command.arg(hello()).env("PJRT_PLUGIN_API_MINOR", "54"));
+    assert!(printed.contains("MISSING        special/uninitialized"), "{printed}");
+}
+
+#[test]
 fn nothing_that_a_plugin_prints_is_taken_for_what_a_check_says() {
     let forged = r#"{"Finished":["passed","",[]]}"#;
     let report = conform(&format!("PJRT_Client_Create crash {forged}"), &["--check", "client/can_be_made"]);
@@ -159,6 +268,35 @@ fn messages_that_are_none_are_not_read() {
         let report = conform(&format!("PJRT_Error_Message set {fault}"), &only);
         assert_eq!(report.rows[0].status, Status::Wrong, "{fault}: {report:?}");
         assert!(report.rows[0].message.contains("PJRT_Error_Message gave a message of"), "{report:?}");
+    }
+}
+
+#[test]
+fn sizes_that_nobody_has_written_are_named_with_their_function() {
+    for (fault, check, part) in [
+        (
+            "PJRT_Client_PlatformName set platform_name_size=1099511627776",
+            "client/platform_name",
+            "PJRT_Client_PlatformName: INTERNAL: it gave 1099511627776 bytes",
+        ),
+        (
+            "PJRT_Client_AddressableDevices set num_addressable_devices=1099511627776",
+            "client/devices_exist",
+            "PJRT_Client_AddressableDevices: INTERNAL: it gave a list of 1099511627776 elements",
+        ),
+        (
+            "PJRT_Executable_NumOutputs set num_outputs=1099511627776",
+            "execute/adds",
+            "PJRT_Executable_NumOutputs: INTERNAL: it gave a list of 1099511627776 elements",
+        ),
+        (
+            "PJRT_Plugin_Attributes set attributes>name_size=1099511627776",
+            "plugin/attributes_have_unique_names",
+            "PJRT_Plugin_Attributes: INTERNAL: it gave 1099511627776 bytes",
+        ),
+    ] {
+        let rows = conform(fault, &["--check", check]).rows;
+        assert!(rows[0].status == Status::Wrong && rows[0].message.contains(part), "{rows:?}");
     }
 }
 
@@ -212,7 +350,11 @@ fn lists_are_of_the_checks_that_are_asked_for() {
     let json: serde_json::Value =
         serde_json::from_str(&list(&["--check", "execute/adds", "--json"])).unwrap();
     assert_eq!((json.as_array().unwrap().len(), json[0]["name"].as_str()), (1, Some("execute/adds")));
-    let error = fail(cargo_pjrt().args(["conform", "--list", "--filter", "no such"]));
+    for arguments in [["--filter", "no such"], ["--check", "no such"], ["--format", "html"]] {
+        let error = refuse(cargo_pjrt().args(["conform", "--list"]).args(arguments));
+        assert!(error.contains("no such") || error.contains("text or json"), "{error}");
+    }
+    let error = refuse(cargo_pjrt().args(["conform", "--check", "no such"]).arg(hello()));
     assert!(error.contains("no such"), "{error}");
 }
 

@@ -111,7 +111,7 @@ fn mistakes_of_the_user_are_named() {
         (with(&program, &[one.as_ref(), other.as_ref()]), &["other.npy", "f64[1]", "f32[2, 3]"]),
         (with(&program, &[one.as_ref(), text.as_ref()]), &["text.npy", ".npy file"]),
         (with(&program, &[one.as_ref(), "/no/such.npy".as_ref()]), &["/no/such.npy"]),
-        (with(&program, &["twos".as_ref()]), &["twos", "zeros, ones, random"]),
+        (with(&program, &[one.as_ref(), "zeros".as_ref()]), &["zeros", "stands alone"]),
         (with(&hlo_text, &[]), &["HLO as text", "HloModuleProto"]),
         (with(&broken, &[]), &["broken.mlir", "2:"]),
         (with(&dynamic, &[]), &["parameter 0", "tensor<?xf32>"]),
@@ -121,7 +121,9 @@ fn mistakes_of_the_user_are_named() {
         }
         assert!(!error.contains("panicked"), "{error}");
     }
-    let error = fail(run_command(&program).args(["--format", "onnx"]));
+    let error = refuse(run_command(&program).args(["--args", "twos"]));
+    assert!(error.contains("twos") && error.contains("zeros, ones, random"), "{error}");
+    let error = refuse(run_command(&program).args(["--format", "onnx"]));
     assert!(error.contains("onnx") && error.contains("hlo_with_config"), "{error}");
     let error = fail(cargo_pjrt().arg("run").arg(&program).args(["--plugin", "/no/such/plugin.so"]));
     assert!(error.contains("/no/such/plugin.so"), "{error}");

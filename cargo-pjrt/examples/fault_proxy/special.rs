@@ -32,6 +32,29 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 libc::atexit(crash);
                 None
             }
+            "hang_at_exit" => {
+                extern "C" fn hang() {
+                    loop {
+                        std::thread::park();
+                    }
+                }
+                // SAFETY: as above.
+                libc::atexit(hang);
+                None
+            }
+            "close_files" => {
+                for file in libc::STDERR_FILENO + 1..64 {
+                    // SAFETY: closing what others use is the fault.
+                    libc::close(file);
+                }
+                if words.first().is_some_and(|word| word == "and_open_others") {
+                    for _ in libc::STDERR_FILENO + 1..64 {
+                        let other = std::fs::OpenOptions::new().write(true).open("/dev/null");
+                        std::mem::forget(other);
+                    }
+                }
+                None
+            }
             "exit" => std::process::exit(0),
             "hang" => loop {
                 std::thread::park();

@@ -43,6 +43,9 @@ pub struct Check {
     pub since: i32,
     /// The hosts that cannot do without.
     pub needed_by: &'static [Profile],
+    /// The minor version of the C API from which they cannot: they put up with older plugins, or the kit sees the rule only with
+    /// newer ones.
+    pub needed_since: i32,
     /// A fault that breaks the rule, for the fault plugin.
     pub fault: String,
     /// Other checks that notice this fault, because they cannot do without what it breaks. A name that ends with `*` stands for
@@ -65,6 +68,9 @@ pub fn checks() -> Vec<Check> {
 
 /// The check that fails where the plugin cannot be initialized; others than those of the table then do not run.
 const INITIALIZES: &str = "plugin/initializes";
+
+/// The check after which the process is to end as any other: its exit status and the time that it takes are looked at.
+const PROCESS_ENDS: &str = "plugin/process_ends";
 
 /// The checks with these names, of those whose names contain the filter; all where nothing is named.
 ///
@@ -174,6 +180,28 @@ impl Status {
     }
 }
 
+/// What many checks begin with. A plugin that hangs there would cost each of them its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+enum Step {
+    /// A client is made.
+    Client,
+    /// The program that all checks run is compiled.
+    Compilation,
+    /// Four numbers are put on a device.
+    Upload,
+}
+
+impl Step {
+    /// In words.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Client => "making a client",
+            Self::Compilation => "compiling the program that adds",
+            Self::Upload => "putting four numbers on a device",
+        }
+    }
+}
+
 /// What checks are given.
 struct Context {
     plugin: Plugin,
@@ -189,7 +217,7 @@ impl Context {
     }
 
     fn client(&self) -> Result<Client> {
-        let client = self.plugin.create_client(&self.options);
+        let client = runner::in_step(Step::Client, || self.plugin.create_client(&self.options));
         self.first_client.get_or_init(|| client.as_ref().map(|_| ()).map_err(Clone::clone));
         client
     }
@@ -215,7 +243,9 @@ fn add_program(dims: &str) -> String {
 }
 
 fn compile_add(client: &Client) -> Result<LoadedExecutable> {
-    client.compile(&Program::mlir(&add_program("4x")), &CompileOptions::default().encode())
+    runner::in_step(Step::Compilation, || {
+        client.compile(&Program::mlir(&add_program("4x")), &CompileOptions::default().encode())
+    })
 }
 
 fn f32_bytes(values: &[f32]) -> Vec<u8> {
@@ -228,7 +258,9 @@ fn upload_four(client: &Client, values: &[f32; 4]) -> Result<Buffer> {
 }
 
 fn upload_to(client: &Client, values: &[f32; 4], device: Device<'_>) -> Result<Uploaded> {
-    client.upload(&HostArray::new(&f32_bytes(values), ElementType::F32, &[4]), Some(device), None)
+    runner::in_step(Step::Upload, || {
+        client.upload(&HostArray::new(&f32_bytes(values), ElementType::F32, &[4]), Some(device), None)
+    })
 }
 
 fn numbers(buffer: &Buffer) -> Result<Vec<f32>> {

@@ -122,6 +122,12 @@ impl Report {
         self.rows.iter().filter(|row| row.status.is_failure()).count()
     }
 
+    /// Whether no check applied, so that the plugin may be anything.
+    #[must_use]
+    pub fn checked_nothing(&self) -> bool {
+        self.rows.iter().all(|row| row.status == Status::NotApplicable)
+    }
+
     /// What was checked: the plugin, its version, and the host that it is for.
     #[must_use]
     pub fn subject(&self) -> String {

@@ -1,6 +1,6 @@
 //! Runs the checks, in child processes.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::report::{Report, Row};
-use super::{Check, Context, Finding, INITIALIZES, Status, checks, select};
+use super::{Check, Context, Finding, INITIALIZES, PROCESS_ENDS, Status, Step, checks, select};
 use crate::child::{Heard, Prints, Worker, tell};
 use crate::host::{CreateOption, Plugin, take_called};
 use crate::profile::Profile;
@@ -45,6 +45,9 @@ pub enum Isolation {
 /// The check that fails where no client can be made; others then do not apply.
 const CLIENT: &str = "client/can_be_made";
 
+/// In how many checks in a row the same must go wrong, at the cost of much time, until no others try.
+const TRIES: usize = 3;
+
 /// What a child says.
 #[derive(Debug, Serialize, Deserialize)]
 enum Said {
@@ -58,8 +61,38 @@ enum Said {
     Uninitialized(String),
     /// A check begins.
     Started(String),
-    /// It is over: what became of it, why, and the functions that it called.
-    Finished(Status, String, Vec<String>),
+    /// It comes to a step that many begin with.
+    Entered(Step),
+    /// That is over, well or not.
+    Left(Step),
+    /// It is over.
+    Finished(Finished),
+}
+
+/// How a check ended.
+#[derive(Debug, Serialize, Deserialize)]
+struct Finished {
+    status: Status,
+    /// Why.
+    message: String,
+    /// The functions that it called.
+    functions: Vec<String>,
+    /// Whether it did not apply because no client can be made.
+    lacks_client: bool,
+}
+
+fn say(said: &Said) {
+    if let Ok(json) = serde_json::to_string(said) {
+        tell(&json);
+    }
+}
+
+/// Does a step of a check, so that the parent knows of it.
+pub(super) fn in_step<T>(step: Step, work: impl FnOnce() -> T) -> T {
+    say(&Said::Entered(step));
+    let done = work();
+    say(&Said::Left(step));
+    done
 }
 
 /// Runs the checks; `seen` is told of each.
@@ -71,23 +104,48 @@ enum Said {
 /// If there is no check to run, a child cannot be started, or the library cannot be loaded as a plugin.
 pub fn run(options: &Options, program: &Path, seen: impl FnMut(&Row)) -> Result<Report, String> {
     let checks = select(options.filter.as_deref(), &options.only)?;
-    let mut run = Run { options, seen, version: None, rows: Vec::new() };
+    let all = super::checks();
+    let mut run = Run { options, seen, version: None, rows: Vec::new(), hung: HashMap::new(), lost: 0 };
     let mut waiting: VecDeque<&Check> = checks.iter().collect();
     while !waiting.is_empty() {
         let batch = match options.isolation {
             Isolation::Each => 1,
-            Isolation::Shared => waiting.len(),
+            // The process that is to end runs nothing else.
+            Isolation::Shared => waiting
+                .iter()
+                .position(|check| check.name == PROCESS_ENDS)
+                .map_or(waiting.len(), |at| at.max(1)),
         };
         let mut child = Child::start(options, program, waiting.iter().take(batch))?;
         for _ in 0..batch {
             let Some(check) = waiting.pop_front() else { break };
             let started = Instant::now();
             let (reached, end) = child
-                .hear(options.timeout, &mut run.version)
+                .hear(options.timeout, &mut run.version, &mut run.hung)
                 .map_err(|error| format!("{}: {error}", options.plugin.display()))?;
             match end {
-                End::Finished(status, message, functions) => {
+                End::Finished(mut finished) => {
+                    run.lost = 0;
+                    if check.name == PROCESS_ENDS && finished.status == Status::Passed {
+                        (finished.status, finished.message) = child.end(options.timeout);
+                    }
+                    let Finished { status, message, functions, lacks_client } = finished;
                     run.end(check, status, message, functions, child.printed(status), started);
+                    let is_client = |check: &&&Check| check.name == CLIENT;
+                    let is_known = || run.rows.iter().any(|row| row.name == CLIENT);
+                    if lacks_client && !is_known() && !waiting.iter().any(|check| is_client(&check)) {
+                        // What fails is that, also if nobody asked for it.
+                        waiting.extend(all.iter().find(|check| is_client(&check)));
+                    }
+                }
+                End::Skipped(step) => {
+                    let why = format!(
+                        "not run, because {} took longer than {:.0} s in {TRIES} checks in a row",
+                        step.name(),
+                        options.timeout.as_secs_f64()
+                    );
+                    run.end(check, Status::NotApplicable, why, Vec::new(), String::new(), started);
+                    break;
                 }
                 End::Broken(status, message) if reached == Reached::Initializing => {
                     let printed = child.printed(status);
@@ -96,6 +154,10 @@ pub fn run(options: &Options, program: &Path, seen: impl FnMut(&Row)) -> Result<
                 }
                 End::Broken(status, message) => {
                     run.end(check, status, message, Vec::new(), child.printed(status), started);
+                    run.lost = if child.is_lost { run.lost + 1 } else { 0 };
+                    if run.lost == TRIES {
+                        run.end_lost(&mut waiting);
+                    }
                     break;
                 }
             }
@@ -115,6 +177,10 @@ struct Run<'o, F> {
     seen: F,
     version: Option<(i32, i32)>,
     rows: Vec<Row>,
+    /// In how many checks in a row a step took too long.
+    hung: HashMap<Step, usize>,
+    /// How many checks in a row ended with the connection to their process.
+    lost: usize,
 }
 
 impl<F: FnMut(&Row)> Run<'_, F> {
@@ -128,7 +194,8 @@ impl<F: FnMut(&Row)> Run<'_, F> {
         printed: String,
         started: Instant,
     ) {
-        let needed = self.options.profile.is_some_and(|profile| check.needed_by.contains(&profile));
+        let needed = self.options.profile.is_some_and(|profile| check.needed_by.contains(&profile))
+            && self.version.is_none_or(|(_, minor)| minor >= check.needed_since);
         let row = Row {
             name: check.name.clone(),
             rule: check.rule.clone(),
@@ -140,6 +207,15 @@ impl<F: FnMut(&Row)> Run<'_, F> {
         };
         (self.seen)(&row);
         self.rows.push(row);
+    }
+
+    /// Notes that nothing can be heard of checks with this plugin: those that wait do not run.
+    fn end_lost(&mut self, waiting: &mut VecDeque<&Check>) {
+        for check in waiting.drain(..) {
+            let why =
+                format!("not run, because {TRIES} checks in a row lost their connection to this program");
+            self.end(check, Status::NotApplicable, why, Vec::new(), String::new(), Instant::now());
+        }
     }
 
     /// Notes that the plugin cannot be initialized: what failed is that, also if nobody asked for it, and all checks that need it
@@ -174,6 +250,8 @@ struct Child {
     worker: Worker,
     reached: Reached,
     isolation: Isolation,
+    /// Whether it ended because it could not say anything any more.
+    is_lost: bool,
 }
 
 /// What a child is doing.
@@ -188,7 +266,9 @@ enum Reached {
 /// How a check ended.
 enum End {
     /// In order.
-    Finished(Status, String, Vec<String>),
+    Finished(Finished),
+    /// It came to a step that takes too long.
+    Skipped(Step),
     /// There is no plugin to go on with.
     Broken(Status, String),
 }
@@ -204,7 +284,7 @@ impl Child {
         arguments.extend(checks.map(|check| OsString::from(&check.name)));
         let worker = Worker::start(program, &arguments, Prints::Kept);
         let worker = worker.map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
-        Ok(Self { worker, reached: Reached::Loading, isolation: options.isolation })
+        Ok(Self { worker, reached: Reached::Loading, isolation: options.isolation, is_lost: false })
     }
 
     /// Listens until a check is over. Fails if no process has loaded the plugin yet, and this one cannot.
@@ -212,10 +292,12 @@ impl Child {
         &mut self,
         timeout: Duration,
         version: &mut Option<(i32, i32)>,
+        hung: &mut HashMap<Step, usize>,
     ) -> Result<(Reached, End), String> {
         let end = Instant::now() + timeout;
+        let mut within = None;
         let (status, message) = loop {
-            match self.worker.hear(Some(end.saturating_duration_since(Instant::now()))) {
+            match self.worker.hear(end.saturating_duration_since(Instant::now())) {
                 Heard::Line(line) => match serde_json::from_str(&line) {
                     Ok(Said::Loaded(reported)) => {
                         *version = Some(reported);
@@ -223,17 +305,32 @@ impl Child {
                     }
                     Ok(Said::Initializing) => self.reached = Reached::Initializing,
                     Ok(Said::Started(_)) => self.reached = Reached::Checking,
-                    Ok(Said::Finished(status, message, functions)) => {
-                        return Ok((self.reached, End::Finished(status, message, functions)));
+                    Ok(Said::Entered(step)) => {
+                        if hung.get(&step).is_some_and(|times| *times >= TRIES) {
+                            return Ok((self.reached, End::Skipped(step)));
+                        }
+                        within = Some(step);
                     }
+                    Ok(Said::Left(step)) => {
+                        within = None;
+                        hung.remove(&step);
+                    }
+                    Ok(Said::Finished(finished)) => return Ok((self.reached, End::Finished(finished))),
                     Ok(Said::Unusable(why) | Said::Uninitialized(why)) => break (Status::Wrong, why),
                     Err(_) => {}
                 },
                 Heard::TimedOut => {
-                    let message = format!("nothing happened within {:.0} s", timeout.as_secs_f64());
+                    let mut message = format!("nothing happened within {:.0} s", timeout.as_secs_f64());
+                    if let Some(step) = within {
+                        *hung.entry(step).or_default() += 1;
+                        message = format!("{message}, while {}", step.name());
+                    }
                     break (Status::TimedOut, message);
                 }
-                Heard::Ended(ending) => break (Status::Crashed, format!("the process ended with {ending}")),
+                Heard::Ended(ending) => {
+                    self.is_lost = ending.is_lost();
+                    break (Status::Crashed, format!("the process ended with {ending}"));
+                }
             }
         };
         if version.is_none() {
@@ -244,6 +341,30 @@ impl Child {
             return Err(format!("{while_loading}{message}{printed}"));
         }
         Ok((self.reached, End::Broken(status, message)))
+    }
+
+    /// Waits until it has ended, of itself and with everything done, and says how that went.
+    fn end(&mut self, timeout: Duration) -> (Status, String) {
+        let end = Instant::now() + timeout;
+        loop {
+            match self.worker.hear(end.saturating_duration_since(Instant::now())) {
+                Heard::Line(_) => {}
+                Heard::Ended(ending) if ending.is_good() => return (Status::Passed, String::new()),
+                Heard::Ended(ending) => {
+                    return (
+                        Status::Crashed,
+                        format!("after main returned, the process ended with {ending}"),
+                    );
+                }
+                Heard::TimedOut => {
+                    let seconds = timeout.as_secs_f64();
+                    return (
+                        Status::TimedOut,
+                        format!("{seconds:.0} s after main returned, the process still ran"),
+                    );
+                }
+            }
+        }
     }
 
     /// What the plugin printed during a check that failed.
@@ -258,13 +379,9 @@ impl Child {
     }
 }
 
-/// What the child does: runs the checks with these names, and says what becomes of each.
-pub fn child(path: &Path, create_options: Vec<CreateOption>, names: &[String]) {
-    let say = |said: &Said| {
-        if let Ok(json) = serde_json::to_string(said) {
-            tell(&json);
-        }
-    };
+/// What the child does: runs the checks with these names, and says what becomes of each. Its caller then returns from the main
+/// function.
+pub fn child(path: &Path, create_options: &[CreateOption], names: &[String]) {
     let plugin = match Plugin::load(path) {
         Ok(plugin) => plugin,
         Err(error) => return say(&Said::Unusable(error.to_string())),
@@ -272,7 +389,6 @@ pub fn child(path: &Path, create_options: Vec<CreateOption>, names: &[String]) {
     say(&Said::Loaded(plugin.version()));
     // A panic of the kit itself is a finding like others; its message goes to the report, not to the terminal.
     std::panic::set_hook(Box::new(|_| {}));
-    let context = Context::new(plugin, path, create_options);
     let checks = checks();
     let mut is_initialized = false;
     for name in names {
@@ -286,12 +402,12 @@ pub fn child(path: &Path, create_options: Vec<CreateOption>, names: &[String]) {
         }
         say(&Said::Started(name.clone()));
         drop(take_called());
+        let context = Context::new(plugin, path, create_options.to_vec());
         let (status, message) = one(check, &context);
         let functions = take_called().into_iter().map(str::to_owned).collect();
-        say(&Said::Finished(status, message, functions));
+        let lacks_client = status == Status::NotApplicable && context.why_no_client().is_some();
+        say(&Said::Finished(Finished { status, message, functions, lacks_client }));
     }
-    // Without destructors: a host may end like this too.
-    std::process::exit(0);
 }
 
 fn one(check: &Check, context: &Context) -> (Status, String) {
@@ -307,7 +423,12 @@ fn one(check: &Check, context: &Context) -> (Status, String) {
             }
             _ => (Status::Wrong, message),
         },
-        Ok(Err(Finding::Unsupported(message))) => (Status::Unsupported, message),
+        Ok(Err(Finding::Unsupported(message))) => match context.why_no_client() {
+            None => (Status::Unsupported, message),
+            // No host can do without clients.
+            Some(_) if check.name == CLIENT => (Status::Wrong, message),
+            Some(why) => (Status::NotApplicable, format!("no client can be made: {why}")),
+        },
         Ok(Err(Finding::NotApplicable(message))) => (Status::NotApplicable, message),
         Err(panic) => {
             let text = panic

@@ -11,7 +11,7 @@ use super::event::Event;
 use super::objects::{Device, Memory, value_of};
 use super::plugin::{Plugin, call, destroyed_by};
 use super::upload::Layout;
-use super::values::{ElementType, array, bytes};
+use super::values::{ElementType, believed, bytes, given};
 
 /// An array on a device (`PJRT_Buffer`). Dropping it destroys it.
 #[derive(Debug)]
@@ -77,6 +77,9 @@ impl FutureCopy {
         self.event.wait()
     }
 }
+
+/// The most bytes of an array that are believed: no host has more.
+const MOST_READ: usize = 1 << 36;
 
 /// Bytes of an array that is held, and readable as long as it is.
 #[derive(Debug)]
@@ -153,7 +156,7 @@ impl Buffer {
     pub fn dims(&self) -> Result<Vec<i64>> {
         let args = call!(self.plugin, PJRT_Buffer_Dimensions_Args { buffer: self.raw })?;
         // SAFETY: the plugin gave pointer and length of an array that lives as long as the buffer.
-        Ok(unsafe { array(args.dims, args.num_dims) }.to_vec())
+        Ok(unsafe { given("PJRT_Buffer_Dimensions", args.dims, args.num_dims) }?.to_vec())
     }
 
     /// Where the plugin keeps the dimensions, which must not change from call to call.
@@ -173,10 +176,11 @@ impl Buffer {
     pub fn dims_before_and_after(&self, other: &Self) -> Result<(Vec<i64>, Vec<i64>)> {
         let args = call!(self.plugin, PJRT_Buffer_Dimensions_Args { buffer: self.raw })?;
         // SAFETY: the plugin gave pointer and length of an array that lives as long as the buffer.
-        let read = || unsafe { array(args.dims, args.num_dims) }.to_vec();
-        let before = read();
+        let read =
+            || unsafe { given("PJRT_Buffer_Dimensions", args.dims, args.num_dims) }.map(<[i64]>::to_vec);
+        let before = read()?;
         call!(self.plugin, PJRT_Buffer_Dimensions_Args { buffer: other.raw })?;
-        Ok((before, read()))
+        Ok((before, read()?))
     }
 
     /// Its dimensions without padding (`PJRT_Buffer_UnpaddedDimensions`).
@@ -186,8 +190,9 @@ impl Buffer {
     /// The plugin's.
     pub fn unpadded_dims(&self) -> Result<Vec<i64>> {
         let args = call!(self.plugin, PJRT_Buffer_UnpaddedDimensions_Args { buffer: self.raw })?;
+        const FUNCTION: &str = "PJRT_Buffer_UnpaddedDimensions";
         // SAFETY: the plugin gave pointer and length of an array that lives as long as the buffer.
-        Ok(unsafe { array(args.unpadded_dims, args.num_dims) }.to_vec())
+        Ok(unsafe { given(FUNCTION, args.unpadded_dims, args.num_dims) }?.to_vec())
     }
 
     /// Which dimensions are dynamic (`PJRT_Buffer_DynamicDimensionIndices`).
@@ -197,8 +202,9 @@ impl Buffer {
     /// The plugin's.
     pub fn dynamic_dims(&self) -> Result<Vec<usize>> {
         let args = call!(self.plugin, PJRT_Buffer_DynamicDimensionIndices_Args { buffer: self.raw })?;
+        const FUNCTION: &str = "PJRT_Buffer_DynamicDimensionIndices";
         // SAFETY: the plugin gave pointer and length of an array that lives as long as the buffer.
-        Ok(unsafe { array(args.dynamic_dim_indices, args.num_dynamic_dims) }.to_vec())
+        Ok(unsafe { given(FUNCTION, args.dynamic_dim_indices, args.num_dynamic_dims) }?.to_vec())
     }
 
     /// The order of its dimensions in device memory, from the fastest to the slowest, or `None` if it is given by strides
@@ -215,7 +221,8 @@ impl Buffer {
         // SAFETY: the type says which field of the union is set; the array lives as long as the buffer.
         unsafe {
             let tiled = args.layout.u.tiled;
-            Ok(Some(array(tiled.minor_to_major, tiled.minor_to_major_size).to_vec()))
+            const FUNCTION: &str = "PJRT_Buffer_GetMemoryLayout";
+            Ok(Some(given(FUNCTION, tiled.minor_to_major, tiled.minor_to_major_size)?.to_vec()))
         }
     }
 
@@ -297,6 +304,7 @@ impl Buffer {
         }
         let args = call!(self.plugin, PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args { buffer: self.raw })?;
         let size = self.on_device_size()?;
+        believed::<u8>("PJRT_Buffer_OnDeviceSizeInBytes", size)?;
         // SAFETY: the plugin says that the host can read the data at this address, of which there is so much.
         Ok(Some(unsafe { bytes(args.device_memory_ptr, size) }.to_vec()))
     }
@@ -335,6 +343,11 @@ impl Buffer {
     /// The plugin's, of the call or the event.
     pub fn read(&self) -> Result<Vec<u8>> {
         let size = self.host_size(&CopyLayout::Unsaid)?;
+        if size > MOST_READ {
+            let message =
+                format!("it asks for {size} bytes for an array; more than {MOST_READ} are not believed");
+            return Err(Error::broken("PJRT_Buffer_ToHostBuffer", message));
+        }
         self.read_into(size, &CopyLayout::Unsaid)
     }
 

@@ -145,7 +145,7 @@ impl Client {
     /// The plugin's.
     pub fn devices(&self) -> Result<Vec<Device<'_>>> {
         let args = call!(self.plugin, PJRT_Client_Devices_Args { client: self.raw })?;
-        Ok(Device::list(self.plugin, args.devices, args.num_devices))
+        Device::list(self.plugin, "PJRT_Client_Devices", args.devices, args.num_devices)
     }
 
     /// The devices that this process may use (`PJRT_Client_AddressableDevices`).
@@ -155,7 +155,8 @@ impl Client {
     /// The plugin's.
     pub fn addressable_devices(&self) -> Result<Vec<Device<'_>>> {
         let args = call!(self.plugin, PJRT_Client_AddressableDevices_Args { client: self.raw })?;
-        Ok(Device::list(self.plugin, args.addressable_devices, args.num_addressable_devices))
+        const FUNCTION: &str = "PJRT_Client_AddressableDevices";
+        Device::list(self.plugin, FUNCTION, args.addressable_devices, args.num_addressable_devices)
     }
 
     /// The first device that this process may use.
@@ -175,7 +176,8 @@ impl Client {
     /// The plugin's.
     pub fn memories(&self) -> Result<Vec<Memory<'_>>> {
         let args = call!(self.plugin, PJRT_Client_AddressableMemories_Args { client: self.raw })?;
-        Ok(Memory::list(self.plugin, args.addressable_memories, args.num_addressable_memories))
+        const FUNCTION: &str = "PJRT_Client_AddressableMemories";
+        Memory::list(self.plugin, FUNCTION, args.addressable_memories, args.num_addressable_memories)
     }
 
     /// A device by its id (`PJRT_Client_LookupDevice`).

@@ -9,7 +9,7 @@ use super::plugin::{Plugin, SlotState};
 use super::values::{bytes, text};
 
 /// An error code of the interface: absl's, 1 to 16.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Code(pub u32);
 
 macro_rules! codes {
@@ -53,8 +53,15 @@ impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => f.write_str(name),
-            None => write!(f, "code {}", self.0),
+            // The interface has an enumeration of C, whose numbers have a sign.
+            None => write!(f, "code {}", self.0.cast_signed()),
         }
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -192,7 +199,9 @@ unsafe extern "C" fn visit(
     // SAFETY: the argument is the vector in `payloads`, which waits for this; the plugin gives pointers and lengths.
     unsafe {
         let payloads = &mut *user_arg.cast::<Vec<(String, Vec<u8>)>>();
-        payloads.push((text(key, key_size), bytes(value.cast(), value_size).to_vec()));
+        let key = message_of(key, key_size).unwrap_or_else(|what| what);
+        let value = if value_size > MAX_MESSAGE { &[] } else { bytes(value.cast(), value_size) };
+        payloads.push((key, value.to_vec()));
     }
 }
 
@@ -215,6 +224,13 @@ pub(crate) fn through_own_table(error: *mut PJRT_Error) -> Option<(Code, String)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn codes_and_types_are_shown_by_name_and_unknown_ones_by_number() {
+        use super::super::values::ElementType;
+        assert_eq!(format!("{:?} {}", Code::INTERNAL, Code(u32::MAX)), "INTERNAL code -1");
+        assert_eq!(format!("{:?} {}", ElementType::F32, ElementType(77)), "f32 unknown type 77");
+    }
 
     #[test]
     fn only_what_can_be_a_message_is_read() {

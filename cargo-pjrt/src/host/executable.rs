@@ -10,7 +10,7 @@ use super::error::{Error, Result};
 use super::event::Event;
 use super::objects::{Device, text_of, value_of};
 use super::plugin::{Plugin, call, destroyed_by};
-use super::values::{ElementType, NamedValue, array, bytes, named_values, text};
+use super::values::{ElementType, NamedValue, believed, given, given_text, named_values};
 
 /// A program to compile (`PJRT_Program`).
 #[derive(Debug, Clone, Copy)]
@@ -115,7 +115,7 @@ impl Executable {
     pub fn cost_analysis(&self) -> Result<Vec<NamedValue>> {
         let args = call!(self.plugin, PJRT_Executable_GetCostAnalysis_Args { executable: self.raw })?;
         // SAFETY: the plugin gave pointer and length of an array that lives as long as the executable.
-        Ok(unsafe { named_values(args.properties, args.num_properties) })
+        unsafe { named_values("PJRT_Executable_GetCostAnalysis", args.properties, args.num_properties) }
     }
 
     /// How much memory it needs (`PJRT_Executable_GetCompiledMemoryStats`).
@@ -139,8 +139,9 @@ impl Executable {
     /// The plugin's.
     pub fn output_types(&self) -> Result<Vec<ElementType>> {
         let args = call!(self.plugin, PJRT_Executable_OutputElementTypes_Args { executable: self.raw })?;
+        const FUNCTION: &str = "PJRT_Executable_OutputElementTypes";
         // SAFETY: the plugin gave pointer and length of an array that lives as long as the executable.
-        let types = unsafe { array(args.output_types.cast_const(), args.num_output_types) };
+        let types = unsafe { given(FUNCTION, args.output_types.cast_const(), args.num_output_types) }?;
         Ok(types.iter().map(|type_| ElementType(type_.0)).collect())
     }
 
@@ -154,13 +155,15 @@ impl Executable {
         // SAFETY: the plugin gave pointers and lengths of arrays that live as long as the executable; all dimensions follow
         // each other, and the ranks say where one output's end.
         unsafe {
-            let ranks = array(args.dim_sizes, args.num_outputs);
-            let mut rest = array(args.dims, ranks.iter().sum());
+            const FUNCTION: &str = "PJRT_Executable_OutputDimensions";
+            let ranks = given(FUNCTION, args.dim_sizes, args.num_outputs)?;
+            let all = ranks.iter().fold(0_usize, |all, rank| all.saturating_add(*rank));
+            let mut rest = given(FUNCTION, args.dims, all)?;
             let mut dims = Vec::new();
             for rank in ranks {
-                let (of_output, after) = rest.split_at_checked(*rank).ok_or_else(|| {
-                    Error::broken("PJRT_Executable_OutputDimensions", "ranks but no dimensions")
-                })?;
+                let (of_output, after) = rest
+                    .split_at_checked(*rank)
+                    .ok_or_else(|| Error::broken(FUNCTION, "ranks but no dimensions"))?;
                 dims.push(of_output.to_vec());
                 rest = after;
             }
@@ -175,8 +178,9 @@ impl Executable {
     /// The plugin's.
     pub fn output_memory_kinds(&self) -> Result<Vec<String>> {
         let args = call!(self.plugin, PJRT_Executable_OutputMemoryKinds_Args { executable: self.raw })?;
+        const FUNCTION: &str = "PJRT_Executable_OutputMemoryKinds";
         // SAFETY: the plugin gave arrays of pointers and lengths that live as long as the executable.
-        Ok(unsafe { texts(args.memory_kinds, args.memory_kind_sizes, args.num_outputs) })
+        unsafe { texts(FUNCTION, args.memory_kinds, args.memory_kind_sizes, args.num_outputs) }
     }
 
     /// The kinds of the memories of its parameters (`PJRT_Executable_ParameterMemoryKinds`).
@@ -186,8 +190,9 @@ impl Executable {
     /// The plugin's.
     pub fn parameter_memory_kinds(&self) -> Result<Vec<String>> {
         let args = call!(self.plugin, PJRT_Executable_ParameterMemoryKinds_Args { executable: self.raw })?;
+        const FUNCTION: &str = "PJRT_Executable_ParameterMemoryKinds";
         // SAFETY: as above.
-        Ok(unsafe { texts(args.memory_kinds, args.memory_kind_sizes, args.num_parameters) })
+        unsafe { texts(FUNCTION, args.memory_kinds, args.memory_kind_sizes, args.num_parameters) }
     }
 
     /// The program as the compiler left it, and its format (`PJRT_Executable_OptimizedProgram`, both of its calls).
@@ -199,9 +204,11 @@ impl Executable {
         let mut program = PJRT_Program::zeroed();
         let executable = self.raw;
         call!(self.plugin, PJRT_Executable_OptimizedProgram_Args { executable, program: &raw mut program })?;
+        const FUNCTION: &str = "PJRT_Executable_OptimizedProgram";
+        believed::<u8>(FUNCTION, program.code_size)?;
         let mut code = vec![0_u8; program.code_size];
         // SAFETY: the plugin gave pointer and length of the format's name.
-        let format = unsafe { text(program.format, program.format_size) };
+        let format = unsafe { given_text(FUNCTION, program.format, program.format_size) }?;
         program.code = code.as_mut_ptr().cast();
         call!(self.plugin, PJRT_Executable_OptimizedProgram_Args { executable, program: &raw mut program })?;
         Ok((code, format))
@@ -216,11 +223,13 @@ impl Executable {
         let args = call!(self.plugin, PJRT_Executable_Serialize_Args { executable: self.raw.cast_const() })?;
         // SAFETY: the plugin gave pointer and length of bytes that live until they are deleted, once.
         unsafe {
-            let read = bytes(args.serialized_bytes.cast(), args.serialized_bytes_size).to_vec();
+            const FUNCTION: &str = "PJRT_Executable_Serialize";
+            let read = given::<u8>(FUNCTION, args.serialized_bytes.cast(), args.serialized_bytes_size);
+            let read = read.map(<[u8]>::to_vec);
             if let Some(delete) = args.serialized_executable_deleter {
                 delete(args.serialized_executable);
             }
-            Ok(Serialized { bytes: read, has_deleter: args.serialized_executable_deleter.is_some() })
+            Ok(Serialized { bytes: read?, has_deleter: args.serialized_executable_deleter.is_some() })
         }
     }
 
@@ -233,11 +242,13 @@ impl Executable {
         let args = call!(self.plugin, PJRT_Executable_GetCompileOptions_Args { executable: self.raw })?;
         // SAFETY: as above.
         unsafe {
-            let read = bytes(args.serialized_bytes.cast(), args.serialized_bytes_size).to_vec();
+            const FUNCTION: &str = "PJRT_Executable_GetCompileOptions";
+            let read = given::<u8>(FUNCTION, args.serialized_bytes.cast(), args.serialized_bytes_size);
+            let read = read.map(<[u8]>::to_vec);
             if let Some(delete) = args.serialized_compile_options_deleter {
                 delete(args.serialized_compile_options);
             }
-            Ok(Serialized { bytes: read, has_deleter: args.serialized_compile_options_deleter.is_some() })
+            Ok(Serialized { bytes: read?, has_deleter: args.serialized_compile_options_deleter.is_some() })
         }
     }
 }
@@ -247,11 +258,16 @@ impl Executable {
 /// # Safety
 ///
 /// The pointers are null, or to `len` elements, which are pointers to and lengths of strings.
-unsafe fn texts(starts: *const *const c_char, sizes: *const usize, len: usize) -> Vec<String> {
+unsafe fn texts(
+    function: &'static str,
+    starts: *const *const c_char,
+    sizes: *const usize,
+    len: usize,
+) -> Result<Vec<String>> {
     // SAFETY: the caller's promise.
     unsafe {
-        let pairs = array(starts, len).iter().zip(array(sizes, len));
-        pairs.map(|(start, size)| text(*start, *size)).collect()
+        let pairs = given(function, starts, len)?.iter().zip(given(function, sizes, len)?);
+        pairs.map(|(start, size)| given_text(function, *start, *size)).collect()
     }
 }
 
@@ -329,7 +345,8 @@ impl LoadedExecutable {
     pub fn devices(&self) -> Result<Vec<Device<'_>>> {
         let args =
             call!(self.plugin, PJRT_LoadedExecutable_AddressableDevices_Args { executable: self.raw })?;
-        Ok(Device::list(self.plugin, args.addressable_devices, args.num_addressable_devices))
+        const FUNCTION: &str = "PJRT_LoadedExecutable_AddressableDevices";
+        Device::list(self.plugin, FUNCTION, args.addressable_devices, args.num_addressable_devices)
     }
 
     /// Replica and partition of each of these devices (`PJRT_LoadedExecutable_AddressableDeviceLogicalIds`).
@@ -342,10 +359,12 @@ impl LoadedExecutable {
             self.plugin,
             PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args { executable: self.raw }
         )?;
+        const FUNCTION: &str = "PJRT_LoadedExecutable_AddressableDeviceLogicalIds";
         // SAFETY: the plugin gave pointer and length of an array that lives as long as the executable.
         let ids = unsafe {
-            array(args.addressable_device_logical_ids.cast_const(), args.num_addressable_device_logical_ids)
-        };
+            let ids = args.addressable_device_logical_ids.cast_const();
+            given(FUNCTION, ids, args.num_addressable_device_logical_ids)
+        }?;
         Ok(ids.iter().map(|id| (id.replica, id.partition)).collect())
     }
 
@@ -359,12 +378,14 @@ impl LoadedExecutable {
             call!(self.plugin, PJRT_LoadedExecutable_GetDeviceAssignment_Args { executable: self.raw })?;
         // SAFETY: the plugin gave pointer and length of bytes that live until they are deleted, once.
         unsafe {
-            let read = bytes(args.serialized_bytes.cast(), args.serialized_bytes_size).to_vec();
+            const FUNCTION: &str = "PJRT_LoadedExecutable_GetDeviceAssignment";
+            let read = given::<u8>(FUNCTION, args.serialized_bytes.cast(), args.serialized_bytes_size);
+            let read = read.map(<[u8]>::to_vec);
             if let Some(delete) = args.serialized_device_assignment_deleter {
                 delete(args.serialized_device_assignment);
             }
             let has_deleter = args.serialized_device_assignment_deleter.is_some();
-            Ok(Serialized { bytes: read, has_deleter })
+            Ok(Serialized { bytes: read?, has_deleter })
         }
     }
 
@@ -402,6 +423,7 @@ impl LoadedExecutable {
     ) -> std::result::Result<Launched, Refused> {
         let refused = |error| Refused { error, left_behind: 0 };
         let num_outputs = self.executable().and_then(|program| program.num_outputs()).map_err(refused)?;
+        believed::<*mut PJRT_Buffer>("PJRT_Executable_NumOutputs", num_outputs).map_err(refused)?;
         let lists: Vec<Vec<*mut PJRT_Buffer>> =
             arguments.iter().map(|list| list.iter().map(|buffer| buffer.raw).collect()).collect();
         let list_starts: Vec<_> = lists.iter().map(|list| list.as_ptr()).collect();

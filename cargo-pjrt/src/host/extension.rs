@@ -1,7 +1,7 @@
 //! Functions of extensions.
 
 use std::collections::BTreeSet;
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::{mem, ptr};
@@ -17,7 +17,7 @@ use super::fence;
 use super::objects::DeviceDescription;
 use super::plugin::Plugin;
 use super::upload::HostMemory;
-use super::values::{ElementType, array, bytes, text};
+use super::values::{ElementType, given, given_text};
 
 /// A function of an extension that takes a struct with its size, and returns an error or null.
 #[derive(Debug)]
@@ -236,13 +236,17 @@ impl Plugin {
         let phase_compiler = call!(self, PJRT_PhaseCompile_Get_Compiler_Args {})?.phase_compiler;
         let args = call!(self, PJRT_PhaseCompile_Get_PhaseNames_Args { phase_compiler });
         let names = args.map(|args| {
-            // SAFETY: the plugin gave as many pointers and sizes as it says.
-            unsafe {
-                let starts = array(args.phase_names.cast_const(), args.num_phase_names);
-                let sizes = array(args.phase_names_sizes, args.num_phase_names);
-                let names = starts.iter().zip(sizes).map(|(start, size)| text(*start, *size));
-                (names.collect::<Vec<String>>(), args)
-            }
+            const FUNCTION: &str = "PJRT_PhaseCompile_Get_PhaseNames";
+            let names = || -> Result<Vec<String>> {
+                // SAFETY: the plugin gave as many pointers and sizes as it says.
+                unsafe {
+                    let starts = given(FUNCTION, args.phase_names.cast_const(), args.num_phase_names)?;
+                    let sizes = given(FUNCTION, args.phase_names_sizes, args.num_phase_names)?;
+                    let names = starts.iter().zip(sizes);
+                    names.map(|(start, size)| given_text(FUNCTION, *start, *size)).collect()
+                }
+            };
+            (names(), args)
         });
         let extension = self.extension(PJRT_Extension_Type_PhaseCompile.0);
         if let Some(extension) = extension.map(<*const _>::cast::<PJRT_PhaseCompile_Extension>) {
@@ -264,15 +268,16 @@ impl Plugin {
                 }
             }
         }
-        Ok(names?.0)
+        names?.0
     }
 
     fn layout_text(self, layout: *mut PJRT_Layouts_MemoryLayout, destroy: bool) -> Result<String> {
         let args = call!(self, PJRT_Layouts_MemoryLayout_Serialize_Args { layout });
-        let read = args.map(|args| {
+        let read = args.and_then(|args| {
+            const FUNCTION: &str = "PJRT_Layouts_MemoryLayout_Serialize";
             // SAFETY: the plugin gave pointer and size, and a function that frees them.
             unsafe {
-                let read = text(args.serialized_bytes, args.serialized_bytes_size);
+                let read = given_text(FUNCTION, args.serialized_bytes, args.serialized_bytes_size);
                 if let Some(free) = args.serialized_layout_deleter {
                     free(args.serialized_layout);
                 }
@@ -408,8 +413,9 @@ impl Executable {
     pub fn output_layouts(&self) -> Result<Vec<String>> {
         let args =
             call!(self.plugin, PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args { executable: self.raw })?;
+        const FUNCTION: &str = "PJRT_Layouts_PJRT_Executable_GetOutputLayouts";
         // SAFETY: the plugin gave so many layouts, which belong to the executable.
-        let layouts = unsafe { array(args.layouts.cast_const(), args.num_outputs) };
+        let layouts = unsafe { given(FUNCTION, args.layouts.cast_const(), args.num_outputs) }?;
         layouts.iter().map(|layout| self.plugin.layout_text(*layout, false)).collect()
     }
 
@@ -427,11 +433,14 @@ impl Executable {
         }
         // SAFETY: the plugin gave as many pointers and sizes as it says.
         unsafe {
-            let starts = array(args.shardings, args.num_outputs);
-            let sizes = array(args.sharding_sizes, args.num_outputs);
-            Ok(Some(
-                starts.iter().zip(sizes).map(|(start, size)| bytes(start.cast(), *size).to_vec()).collect(),
-            ))
+            const FUNCTION: &str = "PJRT_Shardings_PJRT_Executable_OutputShardings";
+            let starts = given(FUNCTION, args.shardings, args.num_outputs)?;
+            let sizes = given(FUNCTION, args.sharding_sizes, args.num_outputs)?;
+            let shardings = starts.iter().zip(sizes);
+            let read = |(start, size): (&*const c_char, &usize)| {
+                Ok(given::<u8>(FUNCTION, start.cast(), *size)?.to_vec())
+            };
+            shardings.map(read).collect::<Result<_>>().map(Some)
         }
     }
 }
@@ -449,12 +458,13 @@ impl DeviceDescription<'_> {
             ..SizedStruct::zeroed()
         };
         let args = self.plugin.call_extension(args)?;
+        const FUNCTION: &str = "PJRT_DeviceDescription_MemoryDescriptions";
         // SAFETY: the plugin gave so many descriptions, which live as long as the device.
-        let memories = unsafe { array(args.memory_descriptions, args.num_memory_descriptions) };
+        let memories = unsafe { given(FUNCTION, args.memory_descriptions, args.num_memory_descriptions) }?;
         let kind = |memory: &*const PJRT_MemoryDescription| {
             let args = call!(self.plugin, PJRT_MemoryDescription_Kind_Args { memory_description: *memory })?;
             // SAFETY: the plugin gave pointer and size.
-            Ok(unsafe { text(args.kind, args.kind_size) })
+            unsafe { given_text("PJRT_MemoryDescription_Kind", args.kind, args.kind_size) }
         };
         Ok((memories.iter().map(kind).collect::<Result<_>>()?, args.default_memory_index))
     }

@@ -9,7 +9,7 @@ use pjrt_sys::*;
 
 use super::error::{Error, Result};
 use super::plugin::{Plugin, call, destroyed_by};
-use super::values::{ElementType, NamedValue, array, bytes, named_values};
+use super::values::{ElementType, NamedValue, given, named_values};
 
 /// A function that gives a string which lives as long as its object.
 macro_rules! text_of {
@@ -22,8 +22,9 @@ macro_rules! text_of {
             /// The plugin's.
             pub fn $method(&self) -> Result<String> {
                 let args = call!(self.plugin, $args { $object: self.raw })?;
+                const FUNCTION: &str = stringify!($args).split_at(stringify!($args).len() - "_Args".len()).0;
                 // SAFETY: the plugin gave pointer and length of a string that lives as long as its object.
-                Ok(unsafe { crate::host::values::text(args.$start, args.$len) })
+                unsafe { crate::host::values::given_text(FUNCTION, args.$start, args.$len) }
             }
         )*
     };
@@ -71,9 +72,15 @@ impl<'c> Device<'c> {
         Self { plugin, raw, client: PhantomData }
     }
 
-    pub(crate) fn list(plugin: Plugin, start: *const *mut PJRT_Device, len: usize) -> Vec<Self> {
+    pub(crate) fn list(
+        plugin: Plugin,
+        function: &'static str,
+        start: *const *mut PJRT_Device,
+        len: usize,
+    ) -> Result<Vec<Self>> {
         // SAFETY: the plugin gave pointer and length of an array.
-        unsafe { array(start, len) }.iter().map(|raw| Self::new(plugin, *raw)).collect()
+        let devices = unsafe { given(function, start, len) }?;
+        Ok(devices.iter().map(|raw| Self::new(plugin, *raw)).collect())
     }
 
     /// Whether the pointer is null, which the interface never allows.
@@ -109,7 +116,7 @@ impl<'c> Device<'c> {
     /// The plugin's.
     pub fn memories(&self) -> Result<Vec<Memory<'c>>> {
         let args = call!(self.plugin, PJRT_Device_AddressableMemories_Args { device: self.raw })?;
-        Ok(Memory::list(self.plugin, args.memories, args.num_memories))
+        Memory::list(self.plugin, "PJRT_Device_AddressableMemories", args.memories, args.num_memories)
     }
 
     /// The memory where arrays go that nobody puts elsewhere (`PJRT_Device_DefaultMemory`).
@@ -175,11 +182,11 @@ impl<'c> Device<'c> {
         let args = call!(self.plugin, PJRT_Device_GetAttributes_Args { device: self.raw })?;
         // SAFETY: the plugin gave pointer and length of an array that lives until it is deleted, once.
         unsafe {
-            let attributes = named_values(args.attributes, args.num_attributes);
+            let attributes = named_values("PJRT_Device_GetAttributes", args.attributes, args.num_attributes);
             if let Some(delete) = args.attributes_deleter {
                 delete(args.device_attributes);
             }
-            Ok((attributes, args.attributes_deleter.is_some()))
+            Ok((attributes?, args.attributes_deleter.is_some()))
         }
     }
 
@@ -249,7 +256,7 @@ impl DeviceDescription<'_> {
         let args =
             call!(self.plugin, PJRT_DeviceDescription_Attributes_Args { device_description: self.raw })?;
         // SAFETY: the plugin gave pointer and length of an array that lives as long as the description.
-        Ok(unsafe { named_values(args.attributes, args.num_attributes) })
+        unsafe { named_values("PJRT_DeviceDescription_Attributes", args.attributes, args.num_attributes) }
     }
 }
 
@@ -280,10 +287,15 @@ impl<'c> Memory<'c> {
         Ok(Self { plugin, raw, client: PhantomData })
     }
 
-    pub(crate) fn list(plugin: Plugin, start: *const *mut PJRT_Memory, len: usize) -> Vec<Self> {
+    pub(crate) fn list(
+        plugin: Plugin,
+        function: &'static str,
+        start: *const *mut PJRT_Memory,
+        len: usize,
+    ) -> Result<Vec<Self>> {
         // SAFETY: the plugin gave pointer and length of an array.
-        let memories = unsafe { array(start, len) };
-        memories.iter().map(|raw| Self { plugin, raw: *raw, client: PhantomData }).collect()
+        let memories = unsafe { given(function, start, len) }?;
+        Ok(memories.iter().map(|raw| Self { plugin, raw: *raw, client: PhantomData }).collect())
     }
 
     value_of! {
@@ -309,7 +321,7 @@ impl<'c> Memory<'c> {
     /// The plugin's.
     pub fn devices(&self) -> Result<Vec<Device<'c>>> {
         let args = call!(self.plugin, PJRT_Memory_AddressableByDevices_Args { memory: self.raw })?;
-        Ok(Device::list(self.plugin, args.devices, args.num_devices))
+        Device::list(self.plugin, "PJRT_Memory_AddressableByDevices", args.devices, args.num_devices)
     }
 
     /// The functions in the first word of a memory, from 0.105.
@@ -453,8 +465,9 @@ impl Topology {
     pub fn devices(&self) -> Result<Vec<DeviceDescription<'_>>> {
         let args =
             call!(self.plugin, PJRT_TopologyDescription_GetDeviceDescriptions_Args { topology: self.raw })?;
+        const FUNCTION: &str = "PJRT_TopologyDescription_GetDeviceDescriptions";
         // SAFETY: the plugin gave pointer and length of an array that lives as long as the topology.
-        let descriptions = unsafe { array(args.descriptions, args.num_descriptions) };
+        let descriptions = unsafe { given(FUNCTION, args.descriptions, args.num_descriptions) }?;
         let description = |raw: &*mut PJRT_DeviceDescription| DeviceDescription {
             plugin: self.plugin,
             raw: *raw,
@@ -487,11 +500,13 @@ impl Topology {
         )?;
         // SAFETY: the plugin gave pointer and length of bytes that live until they are deleted, once.
         unsafe {
-            let shape = bytes(args.serialized_shape.cast(), args.serialized_shape_size).to_vec();
+            const FUNCTION: &str = "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace";
+            let read = given::<u8>(FUNCTION, args.serialized_shape.cast(), args.serialized_shape_size);
+            let shape = read.map(<[u8]>::to_vec);
             if let Some(delete) = args.serialized_shape_deleter {
                 delete(args.serialized_shape);
             }
-            Ok((shape, args.serialized_shape_deleter.is_some()))
+            Ok((shape?, args.serialized_shape_deleter.is_some()))
         }
     }
 
@@ -503,8 +518,10 @@ impl Topology {
     pub fn memory_kind_ids(&self) -> Result<Vec<c_int>> {
         let args =
             call!(self.plugin, PJRT_TopologyDescription_GetMemorySpaceKindIds_Args { topology: self.raw })?;
+        const FUNCTION: &str = "PJRT_TopologyDescription_GetMemorySpaceKindIds";
         // SAFETY: the plugin gave pointer and length of an array that lives as long as the topology.
-        Ok(unsafe { array(args.memory_space_kind_ids, args.num_memory_space_kind_ids) }.to_vec())
+        let kinds = unsafe { given(FUNCTION, args.memory_space_kind_ids, args.num_memory_space_kind_ids) }?;
+        Ok(kinds.to_vec())
     }
 
     /// Its attributes (`PJRT_TopologyDescription_Attributes`).
@@ -515,7 +532,7 @@ impl Topology {
     pub fn attributes(&self) -> Result<Vec<NamedValue>> {
         let args = call!(self.plugin, PJRT_TopologyDescription_Attributes_Args { topology: self.raw })?;
         // SAFETY: the plugin gave pointer and length of an array that lives as long as the topology.
-        Ok(unsafe { named_values(args.attributes, args.num_attributes) })
+        unsafe { named_values("PJRT_TopologyDescription_Attributes", args.attributes, args.num_attributes) }
     }
 
     /// The topology as bytes (`PJRT_TopologyDescription_Serialize`), and whether there was a function to delete them with.
@@ -527,11 +544,13 @@ impl Topology {
         let args = call!(self.plugin, PJRT_TopologyDescription_Serialize_Args { topology: self.raw })?;
         // SAFETY: the plugin gave pointer and length of bytes that live until they are deleted, once.
         unsafe {
-            let serialized = bytes(args.serialized_bytes.cast(), args.serialized_bytes_size).to_vec();
+            const FUNCTION: &str = "PJRT_TopologyDescription_Serialize";
+            let read = given::<u8>(FUNCTION, args.serialized_bytes.cast(), args.serialized_bytes_size);
+            let serialized = read.map(<[u8]>::to_vec);
             if let Some(delete) = args.serialized_topology_deleter {
                 delete(args.serialized_topology);
             }
-            Ok((serialized, args.serialized_topology_deleter.is_some()))
+            Ok((serialized?, args.serialized_topology_deleter.is_some()))
         }
     }
 }

@@ -121,6 +121,8 @@ pub(crate) fn take_called() -> Vec<&'static str> {
     called.map(|(slot, _)| slot.name).chain(extension::take_called()).collect()
 }
 
+const ATTRIBUTES: &str = "PJRT_Plugin_Attributes";
+
 /// The longest chain of extensions that is believed; a longer one is a cycle.
 const MAX_EXTENSIONS: usize = 256;
 
@@ -326,7 +328,7 @@ impl Plugin {
     pub fn attributes(self) -> Result<Vec<NamedValue>> {
         let args = self.call(PJRT_Plugin_Attributes_Args::zeroed())?;
         // SAFETY: the plugin gave pointer and length of an array that lives as long as the process.
-        Ok(unsafe { named_values(args.attributes, args.num_attributes) })
+        unsafe { named_values(ATTRIBUTES, args.attributes, args.num_attributes) }
     }
 
     /// The addresses of the attributes and of the first one's name, which must not change from call to call.
@@ -353,8 +355,8 @@ impl Plugin {
         };
         let args = self.call(args)?;
         // SAFETY: the plugin wrote pointer and length of an array that lives as long as the process.
-        let values = || unsafe { named_values(args.attributes, args.num_attributes) };
-        Ok((args.num_attributes != unwritten).then(values))
+        let values = || unsafe { named_values(ATTRIBUTES, args.attributes, args.num_attributes) };
+        (args.num_attributes != unwritten).then(values).transpose()
     }
 }
 

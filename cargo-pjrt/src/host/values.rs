@@ -7,8 +7,10 @@ use std::slice;
 use pjrt_sys::*;
 use serde::{Deserialize, Serialize};
 
+use super::error::{Error, Result};
+
 /// A type of elements (`PJRT_Buffer_Type`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ElementType(pub u32);
 
 /// Name, as in StableHLO; bits of an element in host memory, where types of less than a byte take one; the minor version of the
@@ -95,7 +97,16 @@ impl ElementType {
 
 impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        match ELEMENT_TYPES.get(self.0 as usize) {
+            Some((name, ..)) => f.write_str(name),
+            None => write!(f, "unknown type {}", self.0.cast_signed()),
+        }
+    }
+}
+
+impl fmt::Debug for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -140,19 +151,35 @@ impl fmt::Display for Value {
     }
 }
 
-/// Reads an array that a plugin gave.
+/// Reads an array that a function of a plugin gave.
+///
+/// # Errors
+///
+/// INTERNAL if it is larger than is believed, or a name or value is.
 ///
 /// # Safety
 ///
-/// The pointer is null, or to `len` named values whose names and values can be read.
-pub(crate) unsafe fn named_values(start: *const PJRT_NamedValue, len: usize) -> Vec<NamedValue> {
+/// The pointer is null, or to `len` named values whose names and values can be read, if they are as few as is believed.
+pub(crate) unsafe fn named_values(
+    function: &'static str,
+    start: *const PJRT_NamedValue,
+    len: usize,
+) -> Result<Vec<NamedValue>> {
     // SAFETY: the caller's promise. The byte after a name is one that the interface's own tests read, of names that plugins give.
     unsafe {
+        for raw in given(function, start, len)? {
+            believed::<u8>(function, raw.name_size)?;
+            match raw.type_.0 {
+                0 => believed::<u8>(function, raw.value_size)?,
+                2 => believed::<i64>(function, raw.value_size)?,
+                _ => {}
+            }
+        }
         let mut values = named_values_of_host(start, len);
         for (value, raw) in values.iter_mut().zip(array(start, len)) {
             value.name_is_terminated = !raw.name.is_null() && raw.name.add(raw.name_size).read() == 0;
         }
-        values
+        Ok(values)
     }
 }
 
@@ -160,7 +187,7 @@ pub(crate) unsafe fn named_values(start: *const PJRT_NamedValue, len: usize) -> 
 ///
 /// # Safety
 ///
-/// As for [`named_values`].
+/// The pointer is null, or to `len` named values whose names and values can be read.
 pub(crate) unsafe fn named_values_of_host(start: *const PJRT_NamedValue, len: usize) -> Vec<NamedValue> {
     // SAFETY: the caller's promise. The type says which field of the union is set.
     unsafe {
@@ -207,6 +234,57 @@ pub(crate) fn to_raw(values: &[NamedValue]) -> Vec<PJRT_NamedValue> {
     values.iter().map(raw).collect()
 }
 
+/// The most bytes of a text or list that are believed: larger ones are sizes that nobody has written.
+const MOST_BYTES: usize = 256 << 20;
+
+/// Refuses a number of elements that nobody has written.
+///
+/// # Errors
+///
+/// INTERNAL if they take more than is believed.
+pub(crate) fn believed<T>(function: &'static str, len: usize) -> Result<()> {
+    let size = size_of::<T>();
+    if len.checked_mul(size).is_some_and(|bytes| bytes <= MOST_BYTES) {
+        return Ok(());
+    }
+    let what = if size == 1 {
+        format!("it gave {len} bytes")
+    } else {
+        format!("it gave a list of {len} elements of {size} bytes")
+    };
+    Err(Error::broken(function, format!("{what}; more than {MOST_BYTES} bytes are not believed")))
+}
+
+/// An array that a function of a plugin gave. A null pointer is an empty one.
+///
+/// # Errors
+///
+/// INTERNAL if it is larger than is believed.
+///
+/// # Safety
+///
+/// As for [`array`], if the elements are as few as is believed.
+pub(crate) unsafe fn given<'a, T>(function: &'static str, start: *const T, len: usize) -> Result<&'a [T]> {
+    believed::<T>(function, len)?;
+    // SAFETY: the caller's promise.
+    Ok(unsafe { array(start, len) })
+}
+
+/// As [`given`], of a string; bytes that are not UTF-8 are replaced.
+///
+/// # Errors
+///
+/// As those of [`given`].
+///
+/// # Safety
+///
+/// As for [`given`].
+pub(crate) unsafe fn given_text(function: &'static str, start: *const c_char, len: usize) -> Result<String> {
+    believed::<u8>(function, len)?;
+    // SAFETY: the caller's promise.
+    Ok(unsafe { text(start, len) })
+}
+
 /// Reads a string that a plugin gave; bytes that are not UTF-8 are replaced.
 ///
 /// # Safety
@@ -238,4 +316,26 @@ pub(crate) unsafe fn array<'a, T>(start: *const T, len: usize) -> &'a [T] {
     }
     // SAFETY: the caller's promise.
     unsafe { slice::from_raw_parts(start, len) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_nobody_has_written_are_refused_with_function_and_number() {
+        let one = 7_u64;
+        let of = |len| {
+            // SAFETY: what is believed is one element.
+            unsafe { given("PJRT_Client_Devices", &raw const one, len) }
+        };
+        assert_eq!(of(1), Ok(&[one][..]));
+        for len in [MOST_BYTES, 1 << 40, usize::MAX] {
+            let error = of(len).unwrap_err().to_string();
+            assert!(error.starts_with("PJRT_Client_Devices: INTERNAL: "), "{error}");
+            assert!(error.contains(&format!("a list of {len} elements")), "{error}");
+        }
+        assert!(believed::<u8>("PJRT_Memory_Kind", MOST_BYTES).is_ok());
+        assert!(believed::<u8>("PJRT_Memory_Kind", MOST_BYTES + 1).is_err());
+    }
 }

@@ -229,7 +229,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_GetDeviceAssignment set serialized_device_assignment_deleter=null",
     )
     .since(79)
-    .needed_by(&[Profile::Jax]),
+    .needed_by(&[Profile::Jax])
+    .needed_since(79),
     check(
         "compile/logical_ids",
         "A loaded program says replica and partition of each of its devices; an error ends JAX's process.",

@@ -56,7 +56,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_Destroy forget_callbacks",
     )
     .needed_by(ALL)
-    .since(89),
+    .since(89)
+    .needed_since(89),
     check(
         "event/destroyed_in_its_callback",
         "An event may be destroyed inside of its own callback.",
@@ -430,7 +431,11 @@ fn own_events(context: &Context) -> Verdict {
 
 fn code_exists(context: &Context) -> Verdict {
     let error = failure(&context.client()?)?;
-    ensure!(error.code.name().is_some() && error.code != Code::OK, "the code is {}", error.code.0);
+    ensure!(
+        error.code.name().is_some() && error.code != Code::OK,
+        "the code is {}",
+        error.code.0.cast_signed()
+    );
     Ok(())
 }
 

@@ -122,6 +122,7 @@ fn functions_of(extension: &'static str) -> Option<Check> {
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
+        needed_since: 0,
         fault: format!("GetPjrtApi extension_null {name} {}", first.name),
         also: &[],
         run: Box::new(move |context| {
@@ -154,6 +155,7 @@ fn small_structs_of(extension: &'static str) -> Option<Check> {
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
+        needed_since: 0,
         fault: format!("{} when struct_size=16 skip", first.name),
         also: &[],
         run: Box::new(move |context| {

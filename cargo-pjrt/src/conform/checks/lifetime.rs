@@ -51,7 +51,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "struct_size/PJRT_Client_CreateAliasBuffer",
     ])
     .needed_by(ALL)
-    .since(77),
+    .since(77)
+    .needed_since(77),
     check(
         "lifetime/many_clients",
         "Clients can be made and destroyed again and again.",

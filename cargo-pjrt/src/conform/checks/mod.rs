@@ -41,6 +41,7 @@ struct Entry {
     is_of_the_table: bool,
     since: i32,
     needed_by: &'static [Profile],
+    needed_since: i32,
     also: &'static [&'static str],
 }
 
@@ -54,7 +55,17 @@ const fn check(
     run: fn(&Context) -> Verdict,
     fault: &'static str,
 ) -> Entry {
-    Entry { name, rule, run, fault, is_of_the_table: false, since: 0, needed_by: &[], also: &[] }
+    Entry {
+        name,
+        rule,
+        run,
+        fault,
+        is_of_the_table: false,
+        since: 0,
+        needed_by: &[],
+        needed_since: 0,
+        also: &[],
+    }
 }
 
 impl Entry {
@@ -73,6 +84,12 @@ impl Entry {
         Self { needed_by: profiles, ..self }
     }
 
+    /// Those hosts put up with older plugins than of this minor version, or the kit has no means to see whether such plugins keep
+    /// the rule.
+    const fn needed_since(self, minor: i32) -> Self {
+        Self { needed_since: minor, ..self }
+    }
+
     /// These checks notice the fault too.
     const fn also(self, checks: &'static [&'static str]) -> Self {
         Self { also: checks, ..self }
@@ -87,6 +104,7 @@ impl From<&Entry> for Check {
             is_of_the_table: entry.is_of_the_table,
             since: entry.since,
             needed_by: entry.needed_by,
+            needed_since: entry.needed_since,
             fault: entry.fault.to_owned(),
             also: entry.also,
             run: Box::new(entry.run),

@@ -285,6 +285,7 @@ pub(super) fn by_function() -> Vec<Check> {
             is_of_the_table: false,
             since: 0,
             needed_by: &[],
+            needed_since: 0,
             // In a struct that was cleared, what a host finds is zero: the other checks' business, and as good as right.
             fault: match names[0].contains('.') {
                 true => format!("{function} unwritten {first}"),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use pjrt_sys::SLOTS;
 
 use super::{ALL, Entry, check};
-use crate::conform::{Context, Finding, INITIALIZES, Verdict, ensure};
+use crate::conform::{Context, Finding, INITIALIZES, PROCESS_ENDS, Verdict, ensure};
 use crate::host::{SlotState, Value};
 use crate::table;
 
@@ -62,6 +62,16 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Plugin_Initialize succeeds: hosts call it before anything else, and give up where it fails.",
         |_| Ok(()),
         "PJRT_Plugin_Initialize fail INTERNAL",
+    ),
+    check(
+        PROCESS_ENDS,
+        "After a client was made and destroyed, a process ends when its main function returns, with the status that this gives: the plugin's exit handlers and static destructors neither crash nor hang.",
+        |context| {
+            // Without the hardware, there is none.
+            drop(context.client());
+            Ok(())
+        },
+        "PJRT_Client_Create crash_at_exit",
     ),
     check(
         "plugin/initialize_twice",

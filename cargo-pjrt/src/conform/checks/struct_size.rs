@@ -23,6 +23,7 @@ pub(super) fn by_function() -> Vec<Check> {
             is_of_the_table: false,
             since: 0,
             needed_by: &[],
+            needed_since: 0,
             fault: format!("{function} write_past"),
             also: &[],
             run: Box::new(move |context| watched(context, function, scene, older)),

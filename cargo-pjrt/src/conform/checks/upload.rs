@@ -218,6 +218,7 @@ pub(super) fn by_type() -> Vec<Check> {
             is_of_the_table: false,
             since: element_type.since(),
             needed_by: if BASIC.contains(&number) { &[Profile::Jax] } else { &[] },
+            needed_since: 0,
             fault: format!("PJRT_Client_BufferFromHostBuffer when type_={number} dims.0=7 give data=zeros"),
             also: &[],
             run: Box::new(move |context| round_trip(context, element_type)),
