@@ -105,6 +105,13 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 }
                 None
             }
+            // What stands where this output goes, to be put back afterwards.
+            "unwritten" => {
+                let (place, size) = whole(slot, args, &words[0])?;
+                let bytes = std::slice::from_raw_parts(place, size).to_vec();
+                state().kept.insert(args.addr(), bytes);
+                None
+            }
             "scribble_held" => {
                 let buffer = (*args.cast::<PJRT_Buffer_Delete_Args>()).buffer;
                 let (data, _) = inner!(
@@ -117,6 +124,36 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 None
             }
             _ => None,
+        }
+    }
+}
+
+/// Where a field of the host's struct is, and its size; `None` if the struct ends before it.
+///
+/// # Safety
+///
+/// The struct is that of the slot.
+unsafe fn whole(slot: usize, args: *mut u8, name: &str) -> Option<(*mut u8, usize)> {
+    let path = field(slot, name);
+    // SAFETY: this function's contract.
+    let place = unsafe { place(args, &path) }?;
+    Some((place, path.field.end - path.field.offset))
+}
+
+/// Gives a host that reads an array what its memory holds now, where a fault says that the plugin reads it so late.
+///
+/// # Safety
+///
+/// The struct is that of a call of `PJRT_Buffer_ToHostBuffer` that succeeded; the memory of the hosts of this example lives for
+/// ever.
+pub(crate) unsafe fn read_late(args: *mut PJRT_Buffer_ToHostBuffer_Args) {
+    // SAFETY: this function's contract.
+    unsafe {
+        let data = state().late.get(&((*args).src.addr() as i64)).copied();
+        if let Some(data) = data.filter(|_| !(*args).dst.is_null()) {
+            inner!(PJRT_Event_Await PJRT_Event_Await_Args { event: (*args).event });
+            let data = ptr::with_exposed_provenance::<u8>(data as usize);
+            ptr::copy_nonoverlapping(data, (*args).dst.cast(), (*args).dst_size);
         }
     }
 }
@@ -164,6 +201,41 @@ pub(crate) unsafe fn after(
             Vec::leak(words).as_mut_ptr()
         };
         match name {
+            "unwritten" => {
+                let kept = state().kept.remove(&args.addr());
+                if let (Some(bytes), Some((place, size))) = (kept, whole(slot, args, &words[0])) {
+                    ptr::copy_nonoverlapping(bytes.as_ptr(), place, size);
+                }
+            }
+            // One array for the dimensions of all buffers.
+            "shared" if error.is_null() => {
+                static SHARED: OnceLock<usize> = OnceLock::new();
+                let shared =
+                    *SHARED.get_or_init(|| Vec::leak(vec![0_u64; 64]).as_mut_ptr().expose_provenance());
+                let (start, len) = (get(&words[0]), get(&words[1]) as usize);
+                let shared = ptr::with_exposed_provenance_mut::<u64>(shared);
+                ptr::copy_nonoverlapping(
+                    ptr::with_exposed_provenance::<u64>(start as usize),
+                    shared,
+                    len.min(64),
+                );
+                put(&words[0], shared.expose_provenance() as i64);
+            }
+            // The host's memory is read when the array is read, not before.
+            "read_later" if error.is_null() => {
+                state().late.insert(get("buffer"), get("data"));
+            }
+            // The last byte of transfers of some sizes is another one.
+            "last_byte" if error.is_null() && get("dst") != 0 => {
+                let bound = |word: usize| words[word].parse::<i64>().expect("a size");
+                let size = get("dst_size");
+                if (bound(0)..bound(1)).contains(&size) {
+                    let event = ptr::with_exposed_provenance_mut::<PJRT_Event>(get("event") as usize);
+                    inner!(PJRT_Event_Await PJRT_Event_Await_Args { event: event });
+                    let last = ptr::with_exposed_provenance_mut::<u8>((get("dst") + size - 1) as usize);
+                    last.write(!last.read());
+                }
+            }
             // A plugin that was built with a later header: it writes a field that this struct does not have.
             "write_past" if args.cast::<usize>().read() > args_of(slot).struct_size => {
                 args.add(args_of(slot).struct_size).write(1);

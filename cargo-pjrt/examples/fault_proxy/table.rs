@@ -52,6 +52,10 @@ pub(crate) struct State {
     pub(crate) dependency: usize,
     /// Arrays of the good plugin, and the changed copies that hosts get, the same ones each time.
     pub(crate) changed: HashMap<i64, i64>,
+    /// What stood in fields that a fault leaves as they were, by the address of the host's struct.
+    pub(crate) kept: HashMap<usize, Vec<u8>>,
+    /// Buffers, and the host's memory that they are to be read from.
+    pub(crate) late: HashMap<i64, i64>,
 }
 
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
@@ -144,6 +148,8 @@ const EVENT_ON_READY: usize = 9;
 const CLIENT_CREATE: usize = 10;
 const CLIENT_DESTROY: usize = 11;
 const CLIENT_DEVICES: usize = 15;
+const BUFFER_DESTROY: usize = 58;
+const BUFFER_TO_HOST: usize = 70;
 const ERROR_FOR_EACH_PAYLOAD: usize = 132;
 
 /// A call of the host.
@@ -175,6 +181,9 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
         if name_of(slot).ends_with("_Destroy") {
             state.called.retain(|(_, of)| *of != object);
         }
+        if slot == BUFFER_DESTROY {
+            state.late.remove(&(object as i64));
+        }
         if slot == EVENT_DESTROY {
             state.destroyed_events.insert(object);
         }
@@ -185,6 +194,10 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
         None => {
             // SAFETY: as the host calls.
             let error = unsafe { good(slot, args, object) };
+            if slot == BUFFER_TO_HOST && error.is_null() {
+                // SAFETY: the call succeeded.
+                unsafe { special::read_late(args.cast()) };
+            }
             if fault.is_some() {
                 // SAFETY: as above.
                 unsafe { remember(slot, args, error) };

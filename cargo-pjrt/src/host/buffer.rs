@@ -168,6 +168,21 @@ impl Buffer {
         Ok(call!(self.plugin, PJRT_Buffer_Dimensions_Args { buffer: self.raw })?.dims.addr())
     }
 
+    /// Its dimensions, and what is in their place after another buffer was asked for its own.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn dims_before_and_after(&self, other: &Self) -> Result<(Vec<i64>, Vec<i64>)> {
+        let args = call!(self.plugin, PJRT_Buffer_Dimensions_Args { buffer: self.raw })?;
+        // SAFETY: the plugin gave pointer and length of an array that lives as long as the buffer.
+        let read =
+            || unsafe { given("PJRT_Buffer_Dimensions", args.dims, args.num_dims) }.map(<[i64]>::to_vec);
+        let before = read()?;
+        call!(self.plugin, PJRT_Buffer_Dimensions_Args { buffer: other.raw })?;
+        Ok((before, read()?))
+    }
+
     /// Its dimensions without padding (`PJRT_Buffer_UnpaddedDimensions`).
     ///
     /// # Errors

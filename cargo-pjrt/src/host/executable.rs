@@ -315,6 +315,12 @@ impl LoadedExecutable {
         Ok(Self { plugin, raw })
     }
 
+    text_of! {
+        /// What tells it from other programs (`PJRT_LoadedExecutable_Fingerprint`), as hosts asked before
+        /// [`Executable::fingerprint`].
+        fingerprint PJRT_LoadedExecutable_Fingerprint_Args executable -> executable_fingerprint executable_fingerprint_size;
+    }
+
     value_of! {
         /// Whether [`delete`](Self::delete) was called (`PJRT_LoadedExecutable_IsDeleted`).
         is_deleted PJRT_LoadedExecutable_IsDeleted_Args executable -> is_deleted: bool;

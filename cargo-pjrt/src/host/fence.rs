@@ -1,6 +1,8 @@
 //! Args structs whose surroundings are watched: a plugin must not touch what lies past the `struct_size` that its caller says.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::ops::Range;
 use std::ptr;
 
 use pjrt_sys::{SizedStruct, Slot, StructLayout};
@@ -18,6 +20,19 @@ pub enum Fence {
     WildExtension,
 }
 
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Guarded(size) => write!(
+                f,
+                "a struct of {size} bytes, as its struct_size says, before a page that nobody may touch,"
+            ),
+            Self::Enlarged => write!(f, "a struct_size of {MORE} bytes more than the function knows"),
+            Self::WildExtension => write!(f, "an extension_start that points nowhere"),
+        }
+    }
+}
+
 /// The largest guarded struct.
 const PAGE: usize = 4096;
 
@@ -31,6 +46,88 @@ thread_local! {
     static ACTIVE: Cell<Option<(&'static str, Fence)>> = const { Cell::new(None) };
     static TOUCHED: Cell<Option<usize>> = const { Cell::new(None) };
     static USED: Cell<bool> = const { Cell::new(false) };
+    static PREFILLED: RefCell<Option<Prefilled>> = const { RefCell::new(None) };
+}
+
+/// An output of a function: where it lies in the struct, and, if it only sometimes means something, the field that is then
+/// other than zero.
+pub type Watched = (Range<usize>, Option<Range<usize>>);
+
+/// Outputs that hold a pattern before each call.
+struct Prefilled {
+    function: &'static str,
+    pattern: u8,
+    outputs: Vec<Watched>,
+    /// The bytes of each output that some call left as they were.
+    unwritten: Vec<Vec<usize>>,
+}
+
+/// Runs something with the outputs of one function full of a pattern before every call, as in a host that does not clear its
+/// structs. Also gives the bytes of each output that hold the pattern after a call, as offsets in the struct, and whether the
+/// function was called at all. An output that holds nothing but the pattern is zero for the caller.
+///
+/// Only calls on this thread are watched.
+pub fn prefilled<T>(
+    function: &'static str,
+    pattern: u8,
+    outputs: &[Watched],
+    run: impl FnOnce() -> T,
+) -> (T, Vec<Vec<usize>>, bool) {
+    let unwritten = vec![Vec::new(); outputs.len()];
+    PREFILLED.set(Some(Prefilled { function, pattern, outputs: outputs.to_vec(), unwritten }));
+    USED.set(false);
+    let result = run();
+    let unwritten = PREFILLED.take().map_or_else(Vec::new, |prefilled| prefilled.unwritten);
+    (result, unwritten, USED.get())
+}
+
+/// Calls a function with its outputs prefilled, if that is wanted.
+fn with_prefilled<A: SizedStruct, R>(slot: &Slot, args: &mut A, function: impl FnOnce(*mut A) -> R) -> R {
+    let wanted = PREFILLED.with_borrow(|prefilled| {
+        prefilled
+            .as_ref()
+            .filter(|prefilled| prefilled.function == slot.name)
+            .map(|prefilled| (prefilled.pattern, prefilled.outputs.clone()))
+    });
+    let Some((pattern, outputs)) = wanted else { return function(args) };
+    USED.set(true);
+    let args = ptr::from_mut(args);
+    let inside = |range: &Range<usize>| range.end <= A::STRUCT_SIZE;
+    assert!(outputs.iter().all(|(range, _)| inside(range)), "outputs lie in the struct");
+    // SAFETY: the ranges lie in the struct, whose bytes are written and read as bytes through the pointer to it. What the plugin
+    // left as it was is zero, which all fields may be, before anything reads it as what it is.
+    unsafe {
+        let bytes = args.cast::<u8>();
+        for (range, _) in &outputs {
+            bytes.add(range.start).write_bytes(pattern, range.len());
+        }
+        let result = function(args);
+        let read =
+            |range: &Range<usize>| std::slice::from_raw_parts(bytes.add(range.start), range.len()).to_vec();
+        let means_something = |when: &Option<Range<usize>>| {
+            when.as_ref().is_none_or(|when| read(when).iter().any(|byte| *byte != 0))
+        };
+        let unwritten: Vec<Vec<usize>> = outputs
+            .iter()
+            .map(|(range, when)| match means_something(when) {
+                true => range.clone().filter(|at| bytes.add(*at).read() == pattern).collect(),
+                false => Vec::new(),
+            })
+            .collect();
+        for (range, _) in &outputs {
+            if read(range).iter().all(|byte| *byte == pattern) {
+                bytes.add(range.start).write_bytes(0, range.len());
+            }
+        }
+        PREFILLED.with_borrow_mut(|prefilled| {
+            for (all, of_call) in
+                prefilled.iter_mut().flat_map(|prefilled| &mut prefilled.unwritten).zip(unwritten)
+            {
+                all.extend(of_call);
+            }
+        });
+        result
+    }
 }
 
 /// Runs something with every call of one function, such as `PJRT_Device_MemoryStats`, fenced. Also gives where the plugin
@@ -48,7 +145,9 @@ pub fn fenced<T>(function: &'static str, fence: Fence, run: impl FnOnce() -> T) 
 
 /// Calls a function with its struct, where the active fence wants it.
 pub(super) fn call<A: SizedStruct, R>(slot: &Slot, args: &mut A, function: impl FnOnce(*mut A) -> R) -> R {
-    let Some((_, fence)) = ACTIVE.get().filter(|(name, _)| *name == slot.name) else { return function(args) };
+    let Some((_, fence)) = ACTIVE.get().filter(|(name, _)| *name == slot.name) else {
+        return with_prefilled(slot, args, function);
+    };
     USED.set(true);
     match fence {
         Fence::Guarded(size) => guarded(args, size.min(A::STRUCT_SIZE), function),
@@ -151,6 +250,27 @@ mod tests {
         // 185 bytes end 7 bytes before the page does.
         assert_eq!(write_at(Fence::Guarded(185), 184), None);
         assert_eq!(write_at(Fence::Guarded(185), 186), Some(1));
+    }
+
+    #[test]
+    fn outputs_that_a_call_leaves_as_they_were_are_seen_and_cleared() {
+        let slot = SLOTS.iter().find(|slot| slot.name == "PJRT_Device_MemoryStats").unwrap();
+        let field = |name| slot.args.field(name).map(|field| field.offset..field.end).unwrap();
+        let (limit, is_set, pool) =
+            (field("bytes_limit"), field("bytes_limit_is_set"), field("pool_bytes_is_set"));
+        let outputs = [(is_set.clone(), None), (limit, Some(is_set)), (pool, None)];
+        let call_with = |is_set: bool| {
+            let mut args = PJRT_Device_MemoryStats_Args::zeroed();
+            // SAFETY: the pointer is to the struct above.
+            let write =
+                |args: *mut PJRT_Device_MemoryStats_Args| unsafe { (*args).bytes_limit_is_set = is_set };
+            let run = || call(slot, &mut args, write);
+            let ((), unwritten, used) = prefilled("PJRT_Device_MemoryStats", 0xA5, &outputs, run);
+            assert!(used && !args.pool_bytes_is_set && args.bytes_limit == 0);
+            unwritten.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(call_with(true), [0, 8, 1]);
+        assert_eq!(call_with(false), [0, 0, 1]);
     }
 
     #[test]

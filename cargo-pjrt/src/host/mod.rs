@@ -32,7 +32,7 @@ pub use executable::{
     CompiledMemory, Executable, ExecuteOptions, Launched, LoadedExecutable, Program, Refused, Serialized,
 };
 pub use extension::{EXTENSION_FUNCTIONS, ExtensionFunction};
-pub use fence::{Fence, fenced};
+pub use fence::{Fence, Watched, fenced, prefilled};
 pub use objects::{Device, DeviceDescription, Memory, MemoryStats, Topology, UserData};
 pub use plugin::{ExtensionInfo, LoadError, Plugin, SlotState};
 pub(crate) use plugin::{SlotArgs, take_called};

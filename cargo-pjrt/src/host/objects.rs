@@ -9,7 +9,7 @@ use pjrt_sys::*;
 
 use super::error::{Error, Result};
 use super::plugin::{Plugin, call, destroyed_by};
-use super::values::{NamedValue, given, named_values};
+use super::values::{ElementType, NamedValue, given, named_values};
 
 /// A function that gives a string which lives as long as its object.
 macro_rules! text_of {
@@ -474,6 +474,54 @@ impl Topology {
             owner: PhantomData,
         };
         Ok(descriptions.iter().map(description).collect())
+    }
+
+    /// A dense array's shape with the layout that it has in memories of a kind, as a serialized `ShapeProto`
+    /// (`PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace`), and whether there was a function to delete it with.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn canonical_shape(
+        &self,
+        kind_id: c_int,
+        element_type: ElementType,
+        dims: &[i64],
+    ) -> Result<(Vec<u8>, bool)> {
+        let args = call!(
+            self.plugin,
+            PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args {
+                topology: self.raw.cast_const(),
+                memory_space_kind_id: kind_id,
+                dims: dims.as_ptr(),
+                num_dims: dims.len(),
+                element_type: PJRT_Buffer_Type(element_type.0),
+            }
+        )?;
+        // SAFETY: the plugin gave pointer and length of bytes that live until they are deleted, once.
+        unsafe {
+            const FUNCTION: &str = "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace";
+            let read = given::<u8>(FUNCTION, args.serialized_shape.cast(), args.serialized_shape_size);
+            let shape = read.map(<[u8]>::to_vec);
+            if let Some(delete) = args.serialized_shape_deleter {
+                delete(args.serialized_shape);
+            }
+            Ok((shape?, args.serialized_shape_deleter.is_some()))
+        }
+    }
+
+    /// The numbers of the kinds of memory that its devices have (`PJRT_TopologyDescription_GetMemorySpaceKindIds`).
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn memory_kind_ids(&self) -> Result<Vec<c_int>> {
+        let args =
+            call!(self.plugin, PJRT_TopologyDescription_GetMemorySpaceKindIds_Args { topology: self.raw })?;
+        const FUNCTION: &str = "PJRT_TopologyDescription_GetMemorySpaceKindIds";
+        // SAFETY: the plugin gave pointer and length of an array that lives as long as the topology.
+        let kinds = unsafe { given(FUNCTION, args.memory_space_kind_ids, args.num_memory_space_kind_ids) }?;
+        Ok(kinds.to_vec())
     }
 
     /// Its attributes (`PJRT_TopologyDescription_Attributes`).

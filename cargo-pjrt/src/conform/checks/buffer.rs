@@ -26,6 +26,13 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .needed_by(ALL),
     check(
+        "buffer/dims_are_of_each_array",
+        "The dimensions of an array are where they were, and as they were, after another array was asked for its own.",
+        dims_of_each,
+        "PJRT_Buffer_Dimensions shared dims num_dims",
+    )
+    .needed_by(ALL),
+    check(
         "buffer/dims_after_delete",
         "The dimensions of an array can be asked for after its data was deleted.",
         dims_after_delete,
@@ -218,6 +225,14 @@ fn dims_stay(context: &Context) -> Verdict {
         "the dimensions are elsewhere at the second call"
     );
     Ok(())
+}
+
+fn dims_of_each(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (array, other) = (two_by_three(&client)?, upload_four(&client, &[1.0; 4])?);
+    let (before, after) = array.dims_before_and_after(&other)?;
+    equal("the array's dimensions, where the plugin said that they are", before, vec![2, 3])?;
+    equal("what is there after another array was asked for its dimensions", after, vec![2, 3])
 }
 
 fn dims_after_delete(context: &Context) -> Verdict {

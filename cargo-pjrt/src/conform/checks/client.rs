@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::{ALL, Entry, check};
-use crate::conform::{Context, Finding, Verdict, ensure, equal, refused};
-use crate::host::{Code, CreateOption, NamedValue, Topology, Value};
+use crate::conform::{Context, Finding, Verdict, ensure, equal, refused, refused_with};
+use crate::host::{Code, CreateOption, ElementType, NamedValue, Topology, Value};
 use crate::profile::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -256,6 +256,30 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_TopologyDescription_Deserialize when serialized_topology_size=5 code INTERNAL",
     )
     .since(75),
+    check(
+        "topology/by_an_unknown_name",
+        "A topology by a name that the plugin does not know is refused with INVALID_ARGUMENT or NOT_FOUND.",
+        topology_unknown,
+        "PJRT_TopologyDescription_Create code INTERNAL",
+    ),
+    check(
+        "topology/memory_kind_ids",
+        "PJRT_TopologyDescription_GetMemorySpaceKindIds lists the kinds of the devices' memories, each once.",
+        topology_kinds,
+        "PJRT_TopologyDescription_GetMemorySpaceKindIds set num_memory_space_kind_ids=0",
+    ),
+    check(
+        "topology/canonical_shape",
+        "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace gives a ShapeProto with the element type, and a function to delete it.",
+        topology_shape,
+        "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace set serialized_shape_size=0",
+    ),
+    check(
+        "client/execute_context",
+        "An execute context can be created and destroyed.",
+        execute_context,
+        "PJRT_ExecuteContext_Create set context=null",
+    ),
 ];
 
 fn create(context: &Context) -> Verdict {
@@ -534,4 +558,43 @@ fn topology_garbage(context: &Context) -> Verdict {
         Code::INVALID_ARGUMENT,
         &[],
     )
+}
+
+fn topology_unknown(context: &Context) -> Verdict {
+    refused_with(
+        "a name that no topology has",
+        Topology::create(context.plugin, "no such topology 2b"),
+        &[Code::INVALID_ARGUMENT, Code::NOT_FOUND],
+        &[],
+    )
+}
+
+fn topology_kinds(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let kinds = client.topology()?.memory_kind_ids()?;
+    let distinct: HashSet<_> = kinds.iter().collect();
+    ensure!(distinct.len() == kinds.len(), "the kinds are {kinds:?}, one of them more than once");
+    for memory in client.memories()? {
+        let (kind, id) = (memory.kind()?, memory.kind_id()?);
+        ensure!(
+            kinds.contains(&id),
+            "the kinds are {kinds:?}; {id}, of the client's memory {kind}, is not among them"
+        );
+    }
+    Ok(())
+}
+
+fn topology_shape(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let kind = client.device()?.default_memory()?.kind_id()?;
+    let (shape, has_deleter) = client.topology()?.canonical_shape(kind, ElementType::F32, &[2, 3])?;
+    ensure!(has_deleter, "there is no function to delete the shape with");
+    // Field 2, a number: F32 of XLA's PrimitiveType.
+    ensure!(shape.windows(2).any(|bytes| bytes == [0x10, 11]), "the bytes {shape:?} are no shape of f32");
+    Ok(())
+}
+
+fn execute_context(context: &Context) -> Verdict {
+    let client = context.client()?;
+    Ok(client.plugin().create_and_destroy_context()?)
 }

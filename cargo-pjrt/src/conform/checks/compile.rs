@@ -145,6 +145,12 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .since(35),
     check(
+        "compile/fingerprint_of_a_loaded_program",
+        "PJRT_LoadedExecutable_Fingerprint, which older hosts ask, gives the same each time.",
+        loaded_fingerprint,
+        "PJRT_LoadedExecutable_Fingerprint call 2 set executable_fingerprint_size=1",
+    ),
+    check(
         "compile/code_size",
         "The size of the code is known, or -1.",
         code_size,
@@ -406,6 +412,12 @@ fn fingerprint(context: &Context) -> Verdict {
     let other = client.compile(&Program::mlir(&other), &options())?.executable()?.fingerprint()?;
     ensure!(other != first && !first.is_empty(), "two different programs have the fingerprint {first:?}");
     Ok(())
+}
+
+fn loaded_fingerprint(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let program = compile_add(&client)?;
+    equal("the fingerprint at the first call", program.fingerprint()?, program.fingerprint()?)
 }
 
 fn code_size(context: &Context) -> Verdict {

@@ -348,8 +348,12 @@ fn distinct_errors(context: &Context) -> Verdict {
     let event = Event::create(context.plugin)?;
     event.set(Code::CANCELLED, "no more")?;
     let (first, second, distinct) = event.error_twice()?;
+    ensure!(
+        first.is_some() && second.is_some(),
+        "PJRT_Event_Error gave a null pointer, which is no error, of an event that was completed with CANCELLED"
+    );
     ensure!(distinct, "both calls gave the same object, which its two owners would destroy twice");
-    ensure!(first.is_some() && first == second, "the errors are {first:?} and {second:?}");
+    ensure!(first == second, "the errors are {first:?} and {second:?}");
     Ok(())
 }
 

@@ -20,8 +20,10 @@ mod execute;
 mod extension;
 mod lifetime;
 mod memory;
+mod outputs;
 mod plugin;
 mod readback;
+mod scenes;
 mod special;
 mod struct_size;
 mod transfer;
@@ -147,6 +149,7 @@ pub(super) fn all() -> Vec<Check> {
     let mut checks: Vec<Check> = tables.into_iter().flatten().map(Check::from).collect();
     checks.extend(upload::by_type());
     checks.extend(struct_size::by_function());
+    checks.extend(outputs::by_function());
     checks.extend(extension::by_extension());
     checks
 }

@@ -1,8 +1,8 @@
 //! Arrays on their way to a device.
 
 use super::{ALL, Check, Entry, check};
-use crate::conform::{Context, PATIENCE, Verdict, ensure, equal, f32_bytes, refused_with};
-use crate::host::{Code, ElementType, HostArray, Layout, Semantics};
+use crate::conform::{Context, Finding, PATIENCE, Verdict, ensure, equal, f32_bytes, refused_with};
+use crate::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics};
 use crate::profile::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -46,6 +46,13 @@ pub(super) const CHECKS: &[Entry] = &[
         "An array of 8 MB arrives whole.",
         megabytes,
         "PJRT_Client_BufferFromHostBuffer when dims.0=2097152 give data=zeros",
+    )
+    .needed_by(ALL),
+    check(
+        "upload/sizes_around_pages",
+        "Arrays of sizes around those of pages and blocks, from 4 KiB to 1 MiB, read back as they were, byte by byte.",
+        around_pages,
+        "PJRT_Buffer_ToHostBuffer last_byte 4095 1048577",
     )
     .needed_by(ALL),
     check(
@@ -123,6 +130,20 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=2 dims.0=1002 scribble data",
     ),
     check(
+        "upload/not_read_after_the_call",
+        "With kImmutableOnlyDuringCall the host may change its memory when the call has returned: the array stays as it was.",
+        not_read_after_call,
+        "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=0 type_=6 read_later",
+    )
+    .needed_by(ALL),
+    check(
+        "upload/not_read_after_its_event",
+        "With kImmutableUntilTransferCompletes the host may change its memory when the event has come: the array stays as it was.",
+        not_read_after_event,
+        "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=1 type_=6 read_later",
+    )
+    .needed_by(ALL),
+    check(
         "upload/event_comes",
         "The event for the host's memory completes, without an error.",
         event_comes,
@@ -144,6 +165,12 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .needed_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["buffer/memory", "buffer/copy_to_each_memory", "execute/outputs_are_on_their_device"]),
+    check(
+        "upload/of_mapped_memory",
+        "Memory of the host can be mapped for transfers, with PJRT_Client_DmaMap, and unmapped.",
+        mapped,
+        "PJRT_Client_DmaUnmap fail INTERNAL",
+    ),
     check(
         "upload/of_a_negative_dimension",
         "A negative dimension is refused with INVALID_ARGUMENT.",
@@ -256,20 +283,47 @@ fn no_elements_null(context: &Context) -> Verdict {
     comes_back(context, &array, &[])
 }
 
+/// So many bytes, of a period that no part of a copy has.
+fn many_bytes(size: usize) -> Vec<u8> {
+    let block: Vec<u8> = (0..=250).collect();
+    let mut bytes = block.repeat(size.div_ceil(block.len()));
+    bytes.truncate(size);
+    bytes
+}
+
+/// Whether what was read back is what is expected; the message says where not, as both may be long.
+fn same_bytes(read: &[u8], sent: &[u8]) -> Verdict {
+    if read == sent {
+        return Ok(());
+    }
+    let first = read.iter().zip(sent).position(|(read, sent)| read != sent);
+    let (first, len, size) = (first.unwrap_or(read.len().min(sent.len())), read.len(), sent.len());
+    Err(Finding::Wrong(format!(
+        "{len} bytes were read back, of {size}; the first that differs is byte {first}"
+    )))
+}
+
 fn megabytes(context: &Context) -> Verdict {
     const SIZE: usize = 8 << 20;
     let client = context.client()?;
-    // Of a period that no part of a copy has.
-    let block: Vec<u8> = (0..=250).collect();
-    let bytes = &block.repeat(SIZE.div_ceil(block.len()))[..SIZE];
-    let array = HostArray::new(bytes, ElementType::F32, &[(SIZE / 4) as i64]);
-    let read = client.upload(&array, Some(client.device()?), None)?.buffer.read()?;
-    if read == bytes {
-        return Ok(());
+    let bytes = many_bytes(SIZE);
+    let array = HostArray::new(&bytes, ElementType::F32, &[(SIZE / 4) as i64]);
+    same_bytes(&client.upload(&array, Some(client.device()?), None)?.buffer.read()?, &bytes)
+}
+
+fn around_pages(context: &Context) -> Verdict {
+    const KIB: usize = 1 << 10;
+    let client = context.client()?;
+    for size in [4, 16, 64, 256, 1024]
+        .map(|kib| kib * KIB)
+        .into_iter()
+        .flat_map(|size| [size - 1, size, size + 1, size + 4])
+    {
+        let bytes = many_bytes(size);
+        let dims = [size as i64];
+        let array = HostArray::new(&bytes, ElementType::U8, &dims);
+        same_bytes(&client.upload(&array, Some(client.device()?), None)?.buffer.read()?, &bytes)?;
     }
-    let first = read.iter().zip(bytes).position(|(read, sent)| read != sent);
-    let first = first.unwrap_or(read.len().min(SIZE));
-    ensure!(false, "{} bytes were read back, of {SIZE}; the first that differs is byte {first}", read.len());
     Ok(())
 }
 
@@ -374,6 +428,32 @@ fn not_written(context: &Context) -> Verdict {
     equal("what was read back", read, bytes)
 }
 
+/// Overwrites the host's memory as soon as the host may, and reads the array back.
+fn changed_afterwards(context: &Context, semantics: Semantics) -> Verdict {
+    let client = context.client()?;
+    // Those that are copied at once, and those that may be left to others.
+    for size in [16, 3000, 2 << 20] {
+        let bytes = many_bytes(size);
+        let dims = [size as i64];
+        let array = HostArray { semantics, ..HostArray::new(&bytes, ElementType::U8, &dims) };
+        let uploaded = client.upload(&array, Some(client.device()?), None)?;
+        if semantics == Semantics::ImmutableUntilTransferCompletes {
+            uploaded.done.wait()?;
+        }
+        uploaded.memory.fill(0xEE);
+        same_bytes(&uploaded.buffer.read()?, &bytes)?;
+    }
+    Ok(())
+}
+
+fn not_read_after_call(context: &Context) -> Verdict {
+    changed_afterwards(context, Semantics::ImmutableOnlyDuringCall)
+}
+
+fn not_read_after_event(context: &Context) -> Verdict {
+    changed_afterwards(context, Semantics::ImmutableUntilTransferCompletes)
+}
+
 fn event_comes(context: &Context) -> Verdict {
     let client = context.client()?;
     let bytes = f32_bytes(&[1.0; 1003]);
@@ -409,6 +489,10 @@ fn each_memory(context: &Context) -> Verdict {
         equal("what was read back", uploaded.buffer.read()?, bytes)?;
     }
     Ok(())
+}
+
+fn mapped(context: &Context) -> Verdict {
+    Ok(context.client()?.map_and_unmap(&HostMemory::new(&[0; 4096], 0))?)
 }
 
 fn refused_upload(context: &Context, what: &str, array: &HostArray<'_>, codes: &[Code]) -> Verdict {
