@@ -196,6 +196,12 @@ fn sizes_go_through_control_flow() {
         %r = func.call @sum(%y) : (!v) -> tensor<f32>"#,
         |x| sum(&x[..x.len().min(1)]),
     );
+    assert_results(
+        "%t = stablehlo.tuple %x, %n : tuple<!v, tensor<i32>>
+         %y = stablehlo.get_tuple_element %t[0] : (tuple<!v, tensor<i32>>) -> !v
+         %r = func.call @sum(%y) : (!v) -> tensor<f32>",
+        sum,
+    );
     // Each turn takes one off the end.
     assert_results(
         r#"%i0 = stablehlo.constant dense<0> : tensor<i32>

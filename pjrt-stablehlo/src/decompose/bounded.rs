@@ -27,7 +27,10 @@ pub(super) fn is_bounded(ty: &TensorType) -> bool {
 
 /// Whether any value of a module is bounded.
 pub(super) fn has_bounds(module: &Module) -> bool {
-    let is = |ty: &Type| ty.as_tensor().is_some_and(is_bounded);
+    let is = |ty: &Type| match ty {
+        Type::Tuple(parts) => parts.iter().any(|part| part.as_tensor().is_some_and(is_bounded)),
+        ty => ty.as_tensor().is_some_and(is_bounded),
+    };
     module.functions().iter().any(|function| {
         let mut types = function.ty.inputs.iter().chain(&function.ty.results);
         types.any(is) || function.body.values().any(|(_, value)| is(&value.ty))

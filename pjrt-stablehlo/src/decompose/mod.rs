@@ -115,6 +115,14 @@ fn has_unknown_arguments(module: &Module) -> bool {
 /// What [`decompose`] does with a valid program.
 fn rewrite(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     let mut origins = Origins::default();
+    // Sizes go beside their tensors, for which a tuple has no place.
+    let flat;
+    let core = if needs_sizes(module, core) {
+        flat = core.clone().without(OpCode::Tuple).without(OpCode::GetTupleElement);
+        &flat
+    } else {
+        core
+    };
     let mut module = if needs_types(module, core) {
         if !core.keeps_quantized_types() {
             quantized_flow::check(module)?;
