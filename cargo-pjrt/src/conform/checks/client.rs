@@ -258,7 +258,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(75),
     check(
         "topology/by_an_unknown_name",
-        "A topology by a name that the plugin does not know is refused with INVALID_ARGUMENT or NOT_FOUND.",
+        "A topology by a name that the plugin does not know is refused with INVALID_ARGUMENT or NOT_FOUND; or with FAILED_PRECONDITION, where the machine lacks the device.",
         topology_unknown,
         "PJRT_TopologyDescription_Create code INTERNAL",
     ),
@@ -564,7 +564,7 @@ fn topology_unknown(context: &Context) -> Verdict {
     refused_with(
         "a name that no topology has",
         Topology::create(context.plugin, "no such topology 2b"),
-        &[Code::INVALID_ARGUMENT, Code::NOT_FOUND],
+        &[Code::INVALID_ARGUMENT, Code::NOT_FOUND, Code::FAILED_PRECONDITION],
         &[],
     )
 }
