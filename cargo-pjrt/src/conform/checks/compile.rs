@@ -250,7 +250,14 @@ pub(super) const CHECKS: &[Entry] = &[
         outlives,
         "PJRT_Executable_NumOutputs since PJRT_LoadedExecutable_Destroy fail INTERNAL",
     )
-    .also(&["compile/*", "execute/*", "special/*", "struct_size/*", "lifetime/*"])
+    .also(&[
+        "compile/*",
+        "execute/*",
+        "special/*",
+        "struct_size/*",
+        "lifetime/*",
+        "outputs/PJRT_Executable_NumOutputs",
+    ])
     .needed_by(ALL),
     check(
         "compile/ahead_and_load",

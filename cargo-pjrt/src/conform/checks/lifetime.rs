@@ -35,6 +35,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&[
         "event/is_ready_after_waiting",
         "lifetime/event_after_its_client",
+        "outputs/PJRT_Event_IsReady",
         "struct_size/PJRT_Event_IsReady",
     ])
     .needed_by(ALL),
@@ -49,6 +50,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "event/*",
         "execute/destroyed_while_it_runs",
         "struct_size/PJRT_Client_CreateAliasBuffer",
+        "struct_size/PJRT_Client_FulfillAliasBuffer",
+        "outputs/PJRT_Client_CreateAliasBuffer",
     ])
     .needed_by(ALL)
     .since(77)

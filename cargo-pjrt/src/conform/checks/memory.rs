@@ -57,6 +57,7 @@ pub(super) const CHECKS: &[Entry] = &[
         kind_ids,
         "PJRT_Memory_Kind_Id set kind_id=7",
     )
+    .also(&["topology/canonical_shape", "topology/memory_kind_ids"])
     .since(48),
     check(
         "memory/knows_its_devices",

@@ -94,7 +94,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_AsyncHostToDeviceTransferManager_Destroy crash",
     )
     .since(62)
-    .also(&["transfer/*"]),
+    .also(&["outputs/*", "struct_size/*", "transfer/*"]),
 ];
 
 fn manager(client: &Client) -> Result<TransferManager, crate::host::Error> {

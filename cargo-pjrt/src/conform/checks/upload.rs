@@ -47,6 +47,7 @@ pub(super) const CHECKS: &[Entry] = &[
         megabytes,
         "PJRT_Client_BufferFromHostBuffer when dims.0=2097152 give data=zeros",
     )
+    .also(&["upload/not_read_after_its_event", "upload/not_read_after_the_call"])
     .needed_by(ALL),
     check(
         "upload/sizes_around_pages",

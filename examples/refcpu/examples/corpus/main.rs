@@ -197,7 +197,7 @@ fn outcome(runtime: &Runtime, job: &Job<'_>, how: &Arguments) -> Result<(), (Fat
     let program = group.blob[piece.off..piece.off + piece.len].to_vec();
     let mut module = pjrt_stablehlo::parse(program).map_err(|e| (Fate::Unreadable, e.to_string()))?;
     if how.decompose {
-        module = pjrt_stablehlo::decompose::decompose(&module, &CoreOps::default())
+        module = pjrt_stablehlo::decompose::decompose(&module, &CoreOps::default().without_bounded_sizes())
             .map_err(|e| (Fate::Unimplemented, e.to_string()))?;
     }
     let options = CompileOptions {
