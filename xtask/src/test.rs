@@ -186,7 +186,7 @@ fn corpus_programs() -> Result<Outcome> {
     if corpus::folder().is_none() && std::env::var_os("CI").is_some_and(|ci| ci == "true") {
         bail!("PJRT_CORPUS is not set: in CI it names the folder of the program corpus");
     }
-    let known = workspace::root().join("examples/refcpu/examples/corpus/known_failures.txt");
+    let known = workspace::root().join("refcpu-engine/examples/corpus/known_failures.txt");
     let mut outcome = Outcome::default();
     for more in [&[][..], &["--decompose"], &["--split"]] {
         let (status, text) = watch(corpus::runner()?.arg("--known").arg(&known).args(more))?;

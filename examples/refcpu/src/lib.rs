@@ -1,15 +1,22 @@
-//! A reference CPU plugin for PJRT: a StableHLO compiler and interpreter in pure Rust.
-#![deny(unsafe_code)]
+//! The refcpu plugin: the four traits of `pjrt-plugin` on top of `refcpu-engine`.
+#![forbid(unsafe_code)]
 
-pub mod compile;
-pub mod dump;
-pub mod exec;
-pub mod graph;
-pub mod plan;
-pub mod plugin;
-#[allow(
-    unsafe_code,
-    reason = "kernels write into memory that arrays share; the module says why that is sound"
-)]
-pub mod storage;
-mod trace;
+mod buffer;
+mod call_partitioner;
+mod client;
+mod config;
+mod device;
+mod element_type;
+mod errors;
+mod executable;
+mod executor;
+mod extensions;
+mod host;
+mod launch;
+mod sharding;
+
+pub use buffer::RefcpuBuffer;
+pub use client::RefcpuClient;
+pub use device::RefcpuDevice;
+pub use executable::RefcpuExecutable;
+pub use launch::Loaded;

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use pjrt_plugin::{CompileOptions, ErrorCode, OverrideValue};
 use pjrt_sys::*;
-use refcpu::plan::Plan;
+use refcpu_engine::plan::Plan;
 
 unsafe extern "C" {
     fn GetPjrtApi() -> *const PJRT_Api;

@@ -1,0 +1,157 @@
+//! The client: devices, compiling, running, uploading.
+
+use crate::buffer::RefcpuBuffer;
+use crate::config::{CREATE_OPTIONS, Config};
+use crate::device::RefcpuDevice;
+use crate::executable::RefcpuExecutable;
+use crate::executor::{Executor, run_apart};
+use crate::host::is_inside_callback;
+use crate::launch::{Loaded, WhereToRun, run};
+use pjrt_plugin::attributes::StablehloVersion;
+use pjrt_plugin::ext::PrefatalCallbacks;
+use pjrt_plugin::{
+    BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, Error, Execution,
+    HostBuffer, OptionSpec, Pending, PjrtClient, Placement, PluginAttributes, ProgramFormat, Result,
+    pjrt_plugin,
+};
+use pjrt_stablehlo::versions::{self, Version};
+use refcpu_engine::exec::Runtime;
+use refcpu_engine::storage::Allocator;
+use refcpu_kernels::Pool;
+use std::sync::Arc;
+
+/// The machine as a set of virtual devices.
+pub struct RefcpuClient {
+    devices: Vec<RefcpuDevice>,
+    /// One per device, in the order of `devices`.
+    executors: Vec<Arc<Executor>>,
+    /// Likewise, for programs that call the host. Programs that the host runs in such a call go to `executors`, so that nothing
+    /// waits for itself.
+    host_executors: Vec<Arc<Executor>>,
+    pub(crate) runtime: Arc<Runtime>,
+    /// Whom to tell of an error that ends the process.
+    pub(crate) prefatal_callbacks: PrefatalCallbacks,
+}
+
+impl RefcpuClient {
+    fn position(&self, device: i32) -> Result<usize> {
+        // Ids are positions: `create` numbers devices from 0.
+        usize::try_from(device)
+            .ok()
+            .filter(|position| *position < self.devices.len())
+            .ok_or_else(|| Error::invalid_argument(format!("there is no device {device}")))
+    }
+}
+
+/// A version as plugin attributes have it.
+fn components(version: Version) -> StablehloVersion {
+    [version.major, version.minor, version.patch].map(i64::from)
+}
+
+#[pjrt_plugin(extensions(
+    Shardings,
+    Profiler,
+    Ffi,
+    RawBuffers,
+    CrossHostTransfers,
+    CustomPartitioners,
+    HostMemoryAllocator,
+    ExecutableMetadata,
+    PhaseCompile,
+    Callbacks
+))]
+impl PjrtClient for RefcpuClient {
+    type Device = RefcpuDevice;
+    type Buffer = RefcpuBuffer;
+    type Executable = RefcpuExecutable;
+    type Loaded = Loaded;
+
+    const PLATFORM_NAME: &'static str = "refcpu";
+    const CREATE_OPTIONS: &'static [OptionSpec] = CREATE_OPTIONS;
+    const PROGRAM_FORMATS: &'static [ProgramFormat] =
+        &[ProgramFormat::Mlir, ProgramFormat::Hlo, ProgramFormat::HloWithConfig];
+
+    fn plugin_attributes() -> PluginAttributes {
+        PluginAttributes::new()
+            .stablehlo_current_version(components(versions::CURRENT_VERSION))
+            .stablehlo_minimum_version(components(versions::MINIMUM_VERSION))
+    }
+
+    fn create(config: ClientConfig) -> Result<Self> {
+        let config = Config::new(&config.options)?;
+        let allocator = Allocator::new(config.allocator);
+        let device = |id| RefcpuDevice::new(id, config.opaque, allocator.clone());
+        let executors = |name: &str| {
+            (0..config.num_devices).map(|id| Arc::new(Executor::new(format!("{name}-{id}")))).collect()
+        };
+        Ok(Self {
+            devices: (0..config.num_devices).map(device).collect(),
+            executors: executors("refcpu"),
+            host_executors: executors("refcpu-host"),
+            runtime: Arc::new(Runtime::new(Pool::new(config.num_threads), allocator)),
+            prefatal_callbacks: PrefatalCallbacks::new(),
+        })
+    }
+
+    fn devices(&self) -> &[RefcpuDevice] {
+        &self.devices
+    }
+
+    fn platform_version(&self) -> String {
+        format!("refcpu {}", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn compile(request: CompileRequest<'_, Self>) -> Result<RefcpuExecutable> {
+        RefcpuExecutable::compile(request)
+    }
+
+    fn deserialize(request: DeserializeRequest<'_, Self>) -> Result<RefcpuExecutable> {
+        RefcpuExecutable::deserialize(request)
+    }
+
+    fn load(&self, executable: &Arc<RefcpuExecutable>, assignment: &DeviceAssignment) -> Result<Loaded> {
+        for device in assignment.devices() {
+            self.position(*device)?;
+        }
+        Ok(Loaded::new(Arc::clone(executable)))
+    }
+
+    fn execute(&self, loaded: &Arc<Loaded>, execution: Execution<Self>) -> Result<()> {
+        let first = execution.devices().first().copied();
+        let device = match first {
+            Some(device) => self.position(device)?,
+            None => return Err(Error::invalid_argument("an execution without devices")),
+        };
+        let (runtime, loaded) = (Arc::clone(&self.runtime), Arc::clone(loaded));
+        let executor = match loaded.where_to_run() {
+            WhereToRun::Caller => {
+                execution.when_ready(move |ready| run(&runtime, &loaded, ready));
+                return Ok(());
+            }
+            WhereToRun::HostQueue if is_inside_callback() => {
+                // The queue waits for the call that this program is made in.
+                execution.when_ready(move |ready| {
+                    run_apart("refcpu-nested", Box::new(move || run(&runtime, &loaded, ready)));
+                });
+                return Ok(());
+            }
+            WhereToRun::Queue => Arc::clone(&self.executors[device]),
+            WhereToRun::HostQueue => Arc::clone(&self.host_executors[device]),
+        };
+        execution.when_ready(move |ready| executor.submit(Box::new(move || run(&runtime, &loaded, ready))));
+        Ok(())
+    }
+
+    fn buffer_from_host(&self, data: HostBuffer, _to: Placement<'_, Self>) -> Result<Pending<RefcpuBuffer>> {
+        RefcpuBuffer::from_host(data, &self.runtime.allocator).map(Pending::from)
+    }
+
+    fn copy_buffer(
+        &self,
+        from: BufferRef<'_, Self>,
+        _to: Placement<'_, Self>,
+    ) -> Result<Pending<RefcpuBuffer>> {
+        // All devices have the same memory, and nobody writes into an array that is shared.
+        Ok(Pending::from(RefcpuBuffer::new(from.storage.array(), &self.runtime.allocator)))
+    }
+}

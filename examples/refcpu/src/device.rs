@@ -1,0 +1,52 @@
+//! refcpu's devices: views of the one machine.
+
+use pjrt_plugin::{DeviceDescription, DeviceId, Memory, MemoryStats, PjrtDevice};
+use refcpu_engine::storage::Allocator;
+
+/// One of the virtual devices. All of them share the machine's cores and memory.
+pub struct RefcpuDevice {
+    description: DeviceDescription,
+    memories: Vec<Memory>,
+    allocator: Allocator,
+}
+
+/// The kinds of memory that a device has, the default first. They are the same memory; programs that name kinds
+/// (JAX's memory-space annotations) find what they ask for.
+const KINDS: [&str; 3] = [Memory::DEVICE, Memory::PINNED_HOST, Memory::UNPINNED_HOST];
+
+impl RefcpuDevice {
+    /// Device `id`. An opaque device does not let the host see its memory.
+    pub(crate) fn new(id: DeviceId, opaque: bool, allocator: Allocator) -> Self {
+        let first = id * KINDS.len() as i32;
+        let memory = |(id, kind)| {
+            let memory = Memory::new(id, kind);
+            if opaque { memory } else { memory.host_accessible() }
+        };
+        Self {
+            description: DeviceDescription::new(id, "refcpu").with_display(format!("RefcpuDevice(id={id})")),
+            memories: (first..).zip(KINDS).map(memory).collect(),
+            allocator,
+        }
+    }
+}
+
+impl PjrtDevice for RefcpuDevice {
+    fn description(&self) -> &DeviceDescription {
+        &self.description
+    }
+
+    fn memories(&self) -> &[Memory] {
+        &self.memories
+    }
+
+    fn memory_stats(&self) -> Option<MemoryStats> {
+        let statistics = self.allocator.statistics();
+        let bytes = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        Some(MemoryStats {
+            bytes_in_use: bytes(statistics.in_use),
+            peak_bytes_in_use: Some(bytes(statistics.peak)),
+            bytes_limit: Some(bytes(statistics.limit)),
+            ..MemoryStats::default()
+        })
+    }
+}

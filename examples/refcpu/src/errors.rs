@@ -1,0 +1,52 @@
+//! The engine's errors as PJRT's.
+
+use pjrt_plugin::Error;
+use refcpu_engine::compile::{CompileError, CompileErrorKind};
+use refcpu_engine::exec::{RunError, RunErrorKind};
+use refcpu_engine::plan::Plan;
+use refcpu_engine::storage::OutOfMemory;
+
+/// The key of the payload that holds the operation's name, for tools.
+const OP_PAYLOAD: &str = "refcpu.op";
+
+pub(crate) fn out_of_memory(error: &OutOfMemory) -> Error {
+    Error::resource_exhausted(error.to_string()).with_hint(MEMORY_HINT)
+}
+
+pub(crate) fn compile_error(error: &CompileError) -> Error {
+    let message = error.to_string();
+    let status = match error.kind {
+        CompileErrorKind::InvalidArgument => Error::invalid_argument(message),
+        CompileErrorKind::Unimplemented => Error::unimplemented(message),
+        CompileErrorKind::ResourceExhausted => Error::resource_exhausted(message),
+        CompileErrorKind::Internal => Error::internal(message),
+    };
+    if error.op.is_empty() { status } else { status.with_payload(OP_PAYLOAD, error.op.as_bytes()) }
+}
+
+/// The hint of an error about memory.
+const MEMORY_HINT: &str = "REFCPU_MEMORY_LIMIT sets how many bytes refcpu may use";
+
+/// An error of a run of a plan; `name` is the program's.
+pub(crate) fn run_error(error: &RunError, name: &str, plan: &Plan) -> Error {
+    match error.kind {
+        RunErrorKind::InvalidArgument => Error::invalid_argument(&error.message),
+        RunErrorKind::ResourceExhausted => {
+            let mut message = format!("{}, while running '{name}'", error.message);
+            if let Some((view, kernel, location)) = plan.program.largest_write() {
+                message += &format!(
+                    "; its largest array is {:?} {:?} ({} bytes), which {kernel} makes, at {}",
+                    view.dtype,
+                    view.dims,
+                    view.byte_len(),
+                    location.brief()
+                );
+            }
+            Error::resource_exhausted(message).with_hint(MEMORY_HINT)
+        }
+        RunErrorKind::Cancelled => Error::cancelled(&error.message),
+        RunErrorKind::Host => Error::internal(&error.message),
+        RunErrorKind::FailedPrecondition => Error::failed_precondition(&error.message),
+        RunErrorKind::Unimplemented => Error::unimplemented(&error.message),
+    }
+}

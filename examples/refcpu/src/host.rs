@@ -1,0 +1,131 @@
+//! The host's callbacks and handlers as the engine wants them.
+
+use crate::client::RefcpuClient;
+use crate::element_type::to_pjrt;
+use pjrt_plugin::ext::ffi::{Array, ArrayMut, Attribute, Call, Handler};
+use pjrt_plugin::{Error, PjrtClient, ReadyExecution};
+use refcpu_engine::exec::{ForeignHandlers, HostTransfer, Process, RunError, RunErrorKind};
+use refcpu_engine::graph::{ForeignAttribute, ForeignCall};
+use refcpu_kernels::{Dst, Src};
+use std::cell::{Cell, RefCell};
+
+thread_local! {
+    /// How many of the host's functions this thread is in.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// True if the host's function that this thread is in has called us.
+pub(crate) fn is_inside_callback() -> bool {
+    DEPTH.get() > 0
+}
+
+/// Marks this thread as inside of a function of the host.
+struct Inside;
+
+impl Inside {
+    fn enter() -> Self {
+        DEPTH.set(DEPTH.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// The host during one execution.
+pub(crate) struct Host<'a> {
+    execution: &'a ReadyExecution<RefcpuClient>,
+    /// Partitions of each replica.
+    partitions: usize,
+    failure: RefCell<Option<Error>>,
+}
+
+impl<'a> Host<'a> {
+    pub(crate) fn new(execution: &'a ReadyExecution<RefcpuClient>, partitions: usize) -> Self {
+        Self { execution, partitions, failure: RefCell::new(None) }
+    }
+
+    /// The host's own error, with its code and payloads, once a run has failed because of it.
+    pub(crate) fn take_failure(&self) -> Option<Error> {
+        self.failure.take()
+    }
+
+    fn device(&self, process: Process) -> usize {
+        process.replica * self.partitions + process.partition
+    }
+
+    fn failed(&self, error: Error) -> RunError {
+        let message = error.message().to_owned();
+        self.failure.replace(Some(error));
+        RunError::new(RunErrorKind::Host, message)
+    }
+}
+
+impl HostTransfer for Host<'_> {
+    fn send(&self, process: Process, channel: i64, array: Vec<u8>) -> Result<(), RunError> {
+        let _inside = Inside::enter();
+        let callbacks = self.execution.host_callbacks();
+        callbacks.send(self.device(process), channel, array).map_err(|error| self.failed(error))
+    }
+
+    fn receive(&self, process: Process, channel: i64, bytes: usize) -> Result<Vec<u8>, RunError> {
+        let _inside = Inside::enter();
+        let stream = self.execution.host_callbacks().receive(self.device(process), channel, bytes, 1);
+        stream.and_then(|stream| stream.wait()).map_err(|error| self.failed(error))
+    }
+}
+
+impl ForeignHandlers for Host<'_> {
+    fn call(
+        &self,
+        process: Process,
+        call: &ForeignCall,
+        operands: &[Src<'_>],
+        results: &mut [Dst<'_>],
+    ) -> Result<(), RunError> {
+        let Some(handler) = Handler::find(RefcpuClient::PLATFORM_NAME, &call.target) else {
+            return Err(RunError::new(
+                RunErrorKind::FailedPrecondition,
+                format!("the host has registered no handler {:?}, which the program calls", call.target),
+            ));
+        };
+        let _inside = Inside::enter();
+        let arguments = operands.iter().zip(&call.operand_dims);
+        let results = results.iter_mut().zip(&call.result_dims);
+        let outcome = handler.call(Call {
+            arguments: arguments
+                .map(|(array, dims)| Array {
+                    element_type: to_pjrt(array.dtype()),
+                    dims,
+                    data: array.bytes(),
+                })
+                .collect(),
+            results: results
+                .map(|(array, dims)| ArrayMut {
+                    element_type: to_pjrt(array.dtype()),
+                    dims,
+                    data: array.bytes_mut(),
+                })
+                .collect(),
+            attributes: &call.attributes.iter().map(entry).collect::<Vec<_>>(),
+            user_data: self.execution.user_data(),
+            // Devices are numbered from 0, all of them in this process.
+            device_ordinal: self.execution.devices().get(self.device(process)).copied().unwrap_or(0),
+            run_id: i64::from(self.execution.launch_id()),
+        });
+        outcome.map_err(|error| self.failed(error.context(format!("in the handler {:?}", call.target))))
+    }
+}
+
+fn entry((name, attribute): &(String, ForeignAttribute)) -> (String, Attribute) {
+    let attribute = match attribute {
+        ForeignAttribute::Scalar(dtype, bytes) => Attribute::Scalar(to_pjrt(*dtype), bytes.clone()),
+        ForeignAttribute::Array(dtype, bytes) => Attribute::Array(to_pjrt(*dtype), bytes.clone()),
+        ForeignAttribute::String(text) => Attribute::String(text.clone()),
+        ForeignAttribute::Dictionary(entries) => Attribute::Dictionary(entries.iter().map(entry).collect()),
+    };
+    (name.clone(), attribute)
+}

@@ -1,0 +1,167 @@
+//! Running a loaded program.
+
+use crate::buffer::RefcpuBuffer;
+use crate::client::RefcpuClient;
+use crate::errors::{out_of_memory, run_error};
+use crate::executable::RefcpuExecutable;
+use crate::host::Host;
+use crate::sharding::Cut;
+use pjrt_plugin::{ByDevice, Error, Input, PjrtExecutable, ReadyExecution, Result};
+use refcpu_engine::exec::{self, RunOptions, Runtime};
+use refcpu_engine::storage::{Allocator, Array, OutOfMemory};
+use refcpu_engine::trace;
+use std::sync::Arc;
+
+/// Programs estimated to run at most this long run on the caller's thread: handing one over and waiting for it costs
+/// as much.
+const SHORT_NANOSECONDS: f64 = 100_000.0;
+
+/// A program that is bound to devices.
+pub struct Loaded {
+    executable: Arc<RefcpuExecutable>,
+    where_to_run: WhereToRun,
+}
+
+/// A thread for a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhereToRun {
+    /// The caller's.
+    Caller,
+    /// The device's.
+    Queue,
+    /// The device's for programs that call the host or its handlers, which may block, or may run other programs.
+    HostQueue,
+}
+
+impl Loaded {
+    pub(crate) fn new(executable: Arc<RefcpuExecutable>) -> Self {
+        let lanes = executable.num_replicas() as f64;
+        let where_to_run = if executable.plan.uses_host() {
+            WhereToRun::HostQueue
+        } else if executable.plan.stats().nanoseconds * lanes <= SHORT_NANOSECONDS {
+            WhereToRun::Caller
+        } else {
+            WhereToRun::Queue
+        };
+        Self { executable, where_to_run }
+    }
+
+    /// The thread that the program should run on.
+    pub(crate) fn where_to_run(&self) -> WhereToRun {
+        self.where_to_run
+    }
+}
+
+/// Runs the program and completes the execution.
+pub(crate) fn run(runtime: &Runtime, loaded: &Loaded, mut ready: ReadyExecution<RefcpuClient>) {
+    let _span = trace::program(loaded.executable.name());
+    let inputs = ready.take_inputs();
+    match outputs(runtime, &loaded.executable, inputs, &ready) {
+        Ok(outputs) => ready.complete(outputs),
+        Err(error) => ready.fail(error),
+    }
+}
+
+type PerDevice<T> = ByDevice<Vec<T>>;
+
+fn outputs(
+    runtime: &Runtime,
+    executable: &RefcpuExecutable,
+    inputs: PerDevice<Input<RefcpuBuffer>>,
+    ready: &ReadyExecution<RefcpuClient>,
+) -> Result<PerDevice<RefcpuBuffer>> {
+    let allocator = &runtime.allocator;
+    let partitions = executable.num_partitions();
+    let are_lanes = partitions == 1 || executable.of_partition.is_some();
+    let plan = executable.of_partition.as_ref().unwrap_or(&executable.plan);
+    let lanes = if are_lanes {
+        inputs.into_iter().map(|device| device.into_iter().map(to_engine).collect()).collect()
+    } else {
+        whole(executable, inputs, allocator)?
+    };
+    let host = Host::new(ready, partitions);
+    let options = RunOptions { host: Some(&host), foreign: Some(&host), ..RunOptions::default() };
+    let arguments =
+        lanes.iter().map(|lane: &Vec<exec::Input>| lane.iter().map(|input| &input.array).collect());
+    let noted = executable.dump.as_ref().and_then(|dump| dump.run(arguments, allocator));
+    let results = exec::run(plan, runtime, lanes, &options).map_err(|error| {
+        host.take_failure().unwrap_or_else(|| run_error(&error, executable.name(), &executable.plan))
+    });
+    match (noted, &results) {
+        (Some(run), Ok(_)) => run.finish(),
+        (Some(run), Err(error)) => run.fail(error),
+        (None, _) => {}
+    }
+    let results = results?;
+    let buffer = |array| RefcpuBuffer::new(array, allocator);
+    if are_lanes {
+        return Ok(results.into_iter().map(|lane| lane.into_iter().map(buffer).collect()).collect());
+    }
+    let shard = |partition: usize, array: &Array, cut: &Cut| {
+        let shard = Array::window(array, &cut.starts[partition], &cut.shard);
+        if !cut.summed {
+            return Ok(buffer(shard));
+        }
+        let shard = shard.dense(allocator).map_err(|e| out_of_memory(&e))?;
+        Ok(buffer(shard.reinterpret(shard.dtype(), cut.dims().into())))
+    };
+    let of_partition = |lane: &Vec<Array>, p| {
+        lane.iter().zip(&executable.output_cuts).map(|(a, c)| shard(p, a, c)).collect::<Result<Vec<_>>>()
+    };
+    results.iter().flat_map(|lane| (0..partitions).map(move |p| of_partition(lane, p))).collect()
+}
+
+fn to_engine(input: Input<RefcpuBuffer>) -> exec::Input {
+    match input.into_donated() {
+        Ok(buffer) => exec::Input { array: buffer.into_array(), donatable: true },
+        Err(shared) => exec::Input { array: shared.array(), donatable: false },
+    }
+}
+
+/// Puts the shards of each replica together.
+fn whole(
+    executable: &RefcpuExecutable,
+    inputs: PerDevice<Input<RefcpuBuffer>>,
+    allocator: &Allocator,
+) -> Result<Vec<Vec<exec::Input>>> {
+    let partitions = executable.num_partitions();
+    let replica = |shards: &[Vec<Input<RefcpuBuffer>>]| {
+        let parameter = |(i, cut): (usize, &Cut)| {
+            let shards: Vec<Array> = shards.iter().map(|device| device[i].array()).collect();
+            let shards: Vec<&Array> = shards.iter().collect();
+            let dims: Vec<usize> = executable.plan.parameters[i].shape.dims.to_vec();
+            let array = join(&shards, cut, &dims, allocator).map_err(|e| out_of_memory(&e))?;
+            Ok(exec::Input { array, donatable: false })
+        };
+        executable.parameter_cuts.iter().enumerate().map(parameter).collect::<Result<Vec<_>>>()
+    };
+    if !inputs.len().is_multiple_of(partitions) {
+        return Err(Error::invalid_argument(format!(
+            "a program of {partitions} partitions on {} devices",
+            inputs.len()
+        )));
+    }
+    inputs.chunks(partitions).map(replica).collect()
+}
+
+/// The array that these shards are boxes of. Costs nothing where they still are windows of it.
+fn join(shards: &[&Array], cut: &Cut, dims: &[usize], allocator: &Allocator) -> Result<Array, OutOfMemory> {
+    if cut.shard == dims {
+        return Ok(shards[0].clone());
+    }
+    if let Some((parent, _)) = shards[0].as_window() {
+        let is_box = |(shard, start): (&&Array, &Vec<usize>)| {
+            shard.as_window().is_some_and(|(of, at)| of.as_ptr() == parent.as_ptr() && at == start.as_slice())
+        };
+        if parent.dims() == dims && shards.iter().zip(&cut.starts).all(is_box) {
+            return Ok(parent.clone());
+        }
+    }
+    let dense = |shard: &&Array| {
+        let dense = shard.dense(allocator)?;
+        Ok(if cut.summed { dense.reinterpret(dense.dtype(), cut.shard.as_slice().into()) } else { dense })
+    };
+    let dense = shards.iter().map(dense).collect::<Result<Vec<_>, _>>()?;
+    let boxes: Vec<(&Array, &[usize])> = dense.iter().zip(cut.starts.iter().map(Vec::as_slice)).collect();
+    Array::assemble(allocator, shards[0].dtype(), dims, &boxes)
+}

@@ -1,0 +1,145 @@
+//! Runs a program for one device in the form that it has for each of four, among which its arguments are split.
+
+use anyhow::{Context, Result, ensure};
+use pjrt_stablehlo::Module;
+use pjrt_stablehlo::ir::{Attribute, DictionaryAttribute, Operation, Trait};
+use refcpu_engine::compile::{CompileOptions, compile, partitioned};
+use refcpu_engine::exec::{Input, RunOptions, Runtime, run};
+use refcpu_engine::plan::{Plan, Sharding};
+use refcpu_engine::storage::Array;
+
+const PARTITIONS: usize = 4;
+
+/// A program that was split: for the whole, and for one partition.
+pub(crate) struct Split {
+    whole: Plan,
+    part: Plan,
+    communicates: bool,
+}
+
+impl Split {
+    /// Splits the arguments of a program that says nothing of it: every array along two of its dimensions, or one, where
+    /// the numbers allow it. `variant` chooses among the ways to do so.
+    pub(crate) fn new(module: &Module, variant: usize) -> Result<Self> {
+        let options = CompileOptions {
+            num_partitions: PARTITIONS,
+            use_spmd_partitioning: true,
+            propagate_to_results: vec![true],
+            ..CompileOptions::default()
+        };
+        let module = with_shardings(module, variant)?;
+        let whole = compile(&module, &options)?;
+        let program = partitioned(&module, &whole, &options, |_| "{replicated}".to_owned())?;
+        // What hosts get is text.
+        let program = pjrt_stablehlo::parse(program.to_string())
+            .with_context(|| format!("the partitioned program cannot be read:\n{program}"))?;
+        let is_collective = |op: &Operation| op.info().has(Trait::Collective);
+        let mut functions = program.functions().iter();
+        let communicates = functions.any(|function| function.body.ops().any(|(_, op)| is_collective(op)));
+        let options = CompileOptions { use_spmd_partitioning: false, ..options };
+        let part =
+            compile(&program, &options).with_context(|| format!("the partitioned program is\n{program}"))?;
+        Ok(Self { whole, part, communicates })
+    }
+
+    /// Whether partitions need something of each other.
+    pub(crate) fn communicates(&self) -> bool {
+        self.communicates
+    }
+
+    /// Runs it; arguments and results are whole.
+    pub(crate) fn run(&self, runtime: &Runtime, inputs: &[Input]) -> Result<Vec<Array>> {
+        let of_partition = |partition: usize| {
+            let cut = |(input, parameter): (&Input, &refcpu_engine::plan::Parameter)| {
+                let (starts, sizes) = part(parameter.sharding.as_ref(), &parameter.shape.dims, partition);
+                let array = Array::window(&input.array, &starts, &sizes).dense(&runtime.allocator)?;
+                Ok(Input { array, donatable: true })
+            };
+            inputs.iter().zip(&self.whole.parameters).map(cut).collect::<Result<Vec<_>>>()
+        };
+        let lanes = (0..PARTITIONS).map(of_partition).collect::<Result<Vec<_>>>()?;
+        let results = run(&self.part, runtime, lanes, &RunOptions::default())?;
+        let joined = |(k, result): (usize, &refcpu_engine::plan::ResultInfo)| {
+            let dims = &result.shape.dims;
+            let mut boxes: Vec<(&Array, Vec<usize>)> = vec![];
+            for (partition, results) in results.iter().enumerate() {
+                let (starts, sizes) = part(result.sharding.as_ref(), dims, partition);
+                ensure!(results[k].dims() == sizes, "a part of {:?}, not {sizes:?}", results[k].dims());
+                if let Some((other, _)) = boxes.iter().find(|(_, at)| *at == starts) {
+                    ensure!(
+                        other.bytes() == results[k].bytes(),
+                        "partitions have different copies of result {k}"
+                    );
+                } else {
+                    boxes.push((&results[k], starts));
+                }
+            }
+            let boxes: Vec<(&Array, &[usize])> = boxes.iter().map(|(a, at)| (*a, at.as_slice())).collect();
+            Ok(Array::assemble(&runtime.allocator, result.shape.dtype, dims, &boxes)?)
+        };
+        self.whole.results.iter().enumerate().map(joined).collect()
+    }
+}
+
+/// Where a partition's part begins, and how large it is.
+fn part(sharding: Option<&Sharding>, dims: &[usize], partition: usize) -> (Vec<usize>, Vec<usize>) {
+    let Some(sharding) = sharding else { return (vec![0; dims.len()], dims.to_vec()) };
+    let sizes: Vec<usize> = dims.iter().zip(&sharding.parts).map(|(size, parts)| size / parts).collect();
+    let starts = sharding.position[partition].iter().zip(&sizes).map(|(index, size)| index * size).collect();
+    (starts, sizes)
+}
+
+fn with_shardings(module: &Module, variant: usize) -> Result<Module> {
+    let mut result = Module::new();
+    result.name.clone_from(&module.name);
+    result.attributes = module.attributes.clone();
+    for function in module.functions() {
+        let mut function = function.clone();
+        if &*function.name == "main" {
+            let sharding = |(i, ty): (usize, &pjrt_stablehlo::ir::Type)| {
+                let dims = ty.as_tensor().and_then(|ty| ty.static_dims()).unwrap_or_default();
+                let text = sharding(dims, variant + i);
+                DictionaryAttribute::new(vec![(
+                    "mhlo.sharding".into(),
+                    Attribute::String(text.as_str().into()),
+                )])
+            };
+            function.argument_attributes =
+                function.argument_types().iter().enumerate().map(sharding).collect();
+        }
+        result.add_function(function).map_err(|_| anyhow::anyhow!("a function is there twice"))?;
+    }
+    Ok(result)
+}
+
+/// A sharding as HLO has it, on a mesh of 2 by 2: the first axis cuts one dimension, the second another or the same, each as
+/// far as there is one that it can cut.
+fn sharding(dims: &[i64], variant: usize) -> String {
+    let rank = dims.len();
+    let mut parts = vec![1; rank];
+    let mut axes: Vec<Option<usize>> = vec![None; 2];
+    for (i, axis) in axes.iter_mut().enumerate() {
+        let order = (0..rank).map(|d| (d + variant + i) % rank);
+        let mut can = order.filter(|d| dims[*d] > 0 && dims[*d] % (2 * parts[*d]) == 0);
+        *axis = can.next();
+        if let Some(dim) = *axis {
+            parts[dim] *= 2;
+        }
+    }
+    if parts.iter().all(|parts| *parts == 1) {
+        return "{replicated}".to_owned();
+    }
+    let list = |numbers: &[i64]| numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
+    let copies = 4 / parts.iter().product::<i64>();
+    let mut tiles = parts.clone();
+    tiles.extend((copies > 1).then_some(copies));
+    // In the order of the tiles: the first axis is the major one of a dimension that both cut.
+    let mut devices: Vec<i64> = (0..4).collect();
+    let part = |device: i64, dim: usize| {
+        let bits = [device / 2, device % 2];
+        (0..2).filter(|i| axes[*i] == Some(dim)).fold(0, |part, i| part * 2 + bits[i])
+    };
+    devices.sort_by_key(|device| (0..rank).fold(0, |tile, dim| tile * parts[dim] + part(*device, dim)));
+    let last = if copies > 1 { " last_tile_dim_replicate" } else { "" };
+    format!("{{devices=[{}]{}{last}}}", list(&tiles), list(&devices))
+}

@@ -1,0 +1,103 @@
+//! The operations that refcpu compiles itself; others become these first.
+
+use super::error::CompileError;
+use super::lower::composites_with_kernels;
+use pjrt_stablehlo::decompose::{CoreOps, decompose, is_core};
+use pjrt_stablehlo::ir::{self, ElementType, OpCode};
+use pjrt_stablehlo::{ErrorKind, Module};
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+/// Everything but what is arithmetic in disguise. Composites that are one kernel stay, other functions of CHLO become
+/// formulas that are more accurate than their decompositions, and the rest become calls.
+static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
+    let disguised = [
+        OpCode::BatchNormGrad,
+        OpCode::BatchNormInference,
+        OpCode::BatchNormTraining,
+        OpCode::Composite,
+        OpCode::Dot,
+        OpCode::Einsum,
+        OpCode::TorchIndexSelect,
+        OpCode::UnaryEinsum,
+        OpCode::UniformDequantize,
+        OpCode::UniformQuantize,
+    ];
+    let core = disguised.into_iter().fold(CoreOps::from_ops(OpCode::ALL.iter().copied()), CoreOps::without);
+    composites_with_kernels().fold(core, CoreOps::with_composite).without_bounded_sizes()
+});
+
+/// The same without calls: functions run in the place of their calls.
+static WITHOUT_CALLS: LazyLock<CoreOps> = LazyLock::new(|| CORE_OPS.clone().without(OpCode::FuncCall));
+
+/// Whether a body has a `select_and_scatter` that kernels lack: of complex or quantized elements, with sums of a wider type than
+/// the operand, of another selection than a comparison of the two elements, or of another sum than one operation.
+fn selects_in_general(body: &ir::Body) -> bool {
+    let element = |value: ir::ValueId| body.ty(value).as_tensor().map(|ty| ty.element_type());
+    body.ops().any(|(id, op)| {
+        let is = |region: usize, expected: &dyn Fn(&ir::Op) -> bool| {
+            let Some(block) = body.region_block(id, region) else { return false };
+            let ([a, b], [first, end]) = (&*block.arguments, &*block.ops) else { return false };
+            let (first, end) = (body.op(*first), body.op(*end));
+            (*first.operands == [*a, *b] || *first.operands == [*b, *a])
+                && end.operands.iter().copied().eq(first.results)
+                && expected(&first.kind)
+        };
+        let are_real = || {
+            let of_result = op.results.get(0).and_then(element);
+            of_result.is_some_and(|ty| ty.complex_part().is_none() && ty != ElementType::Quantized)
+                && op.operands.iter().all(|operand| element(*operand) == of_result)
+        };
+        matches!(op.kind, ir::Op::SelectAndScatter(_))
+            && !(is(0, &is_selection) && is(1, &is_sum) && are_real())
+    })
+}
+
+fn is_selection(op: &ir::Op) -> bool {
+    use ir::ComparisonDirection::{Ge, Gt, Le, Lt};
+    matches!(op, ir::Op::Compare(o) if matches!(o.comparison_direction, Ge | Gt | Le | Lt))
+}
+
+fn is_sum(op: &ir::Op) -> bool {
+    use OpCode::{Add, And, Maximum, Minimum, Multiply, Or, Xor};
+    matches!(op.code(), Add | And | Maximum | Minimum | Multiply | Or | Xor)
+}
+
+/// The program in operations and types that refcpu compiles. Quantized types become their storage types and arithmetic,
+/// sizes with bounds the bounds.
+///
+/// # Errors
+/// If an operation cannot be expressed in others.
+pub fn to_core_ops(module: &Module) -> Result<Cow<'_, Module>, CompileError> {
+    in_ops(module, &CORE_OPS)
+}
+
+/// The same with functions in the place of their calls.
+///
+/// # Errors
+/// If an operation cannot be expressed in others.
+pub(super) fn to_core_ops_without_calls(module: &Module) -> Result<Cow<'_, Module>, CompileError> {
+    in_ops(module, &WITHOUT_CALLS)
+}
+
+fn in_ops<'m>(module: &'m Module, core: &CoreOps) -> Result<Cow<'m, Module>, CompileError> {
+    let general;
+    let core = if module.functions().iter().any(|function| selects_in_general(&function.body)) {
+        general = core.clone().without(OpCode::SelectAndScatter);
+        &general
+    } else {
+        core
+    };
+    if is_core(module, core) {
+        return Ok(Cow::Borrowed(module));
+    }
+    decompose(module, core).map(Cow::Owned).map_err(|error| {
+        let mut wrong = match error.kind {
+            ErrorKind::Unsupported | ErrorKind::TooLarge => CompileError::unimplemented(error.message),
+            _ => CompileError::invalid(error.message),
+        };
+        wrong.op = error.op.map_or_else(String::new, |op| op.to_string());
+        wrong.location = error.location.brief().to_string();
+        wrong
+    })
+}
