@@ -1,17 +1,17 @@
-//! What the SDK adds to a call: the same calls through a plugin that is written with it, and through functions written by hand
-//! against the C API, neither of which computes anything.
+//! Measures what the SDK adds to a call: the same calls through the null plugin, and through functions written by hand against
+//! the C API. Neither computes anything.
 //!
-//! `cargo bench -p pjrt-plugin` prints nanoseconds; with `-- --instructions`, instructions, which other work on the machine does
+//! `cargo bench -p null-pjrt` prints nanoseconds; with `-- --instructions`, instructions, which other work on the machine does
 //! not change (needs valgrind).
 
 mod by_hand;
-mod plugin;
 
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::ptr;
 use std::time::Instant;
 
+use null_pjrt::Null;
 use pjrt_sys::*;
 
 /// The functions that are measured, of one side.
@@ -99,7 +99,11 @@ const CASES: &[Case] = &[
 /// An execution with so many arguments and one output; output and event are destroyed.
 fn execute(side: &Side, arguments: usize) -> Box<dyn FnMut(u32) + '_> {
     static NUMBERS: [f32; 4] = [1.0; 4];
-    let code = arguments.to_string();
+    let parameters: Vec<String> = (0..arguments).map(|i| format!("%{i}: tensor<4xf32>")).collect();
+    let code = format!(
+        "func.func @main({}) -> tensor<4xf32> {{ return %0 : tensor<4xf32> }}",
+        parameters.join(", ")
+    );
     let program = PJRT_Program {
         code: code.as_ptr().cast_mut().cast(),
         code_size: code.len(),
@@ -137,7 +141,7 @@ fn execute(side: &Side, arguments: usize) -> Box<dyn FnMut(u32) + '_> {
 }
 
 fn sides() -> [Side; 2] {
-    [("by hand", by_hand::table()), ("SDK", pjrt_plugin::api_table::<plugin::Null>())].map(|(name, api)| {
+    [("by hand", by_hand::table()), ("SDK", pjrt_plugin::api_table::<Null>())].map(|(name, api)| {
         let client = call!(api, PJRT_Client_Create(PJRT_Client_Create_Args {})).client;
         let devices = call!(api, PJRT_Client_Devices(PJRT_Client_Devices_Args { client }));
         // SAFETY: there is a device.

@@ -75,11 +75,13 @@ unsafe extern "C" fn client_devices(args: *mut PJRT_Client_Devices_Args) -> *mut
 
 unsafe extern "C" fn client_compile(args: *mut PJRT_Client_Compile_Args) -> *mut PJRT_Error {
     // SAFETY: as above; the program is text.
-    let number: usize = unsafe {
+    let text = unsafe {
         let program = &*(*args).program;
-        let text = std::slice::from_raw_parts(program.code.cast::<u8>(), program.code_size);
-        std::str::from_utf8(text).unwrap().parse().unwrap()
+        std::slice::from_raw_parts(program.code.cast::<u8>(), program.code_size)
     };
+    // The list of parameters ends with the first closing parenthesis.
+    let list = text.split(|byte| *byte == b')').next().unwrap();
+    let number = list.iter().filter(|byte| **byte == b'%').count();
     let program = Program { parameters: vec![(PJRT_Buffer_Type_F32, vec![4]); number] };
     // SAFETY: as above.
     unsafe { (*args).executable = Box::into_raw(Box::new(program)).cast() };
