@@ -82,13 +82,14 @@ fn page() -> String {
     let mut page = format!(
         "# Operations\n\n\
          <!-- Written by pjrt-stablehlo/tests/coverage.rs from the op table. -->\n\n\
-         The {} operations that `pjrt-stablehlo` has as typed structs. All of them are read from MLIR bytecode and from MLIR\n\
-         text, printed as text, and checked for the operands, attributes, regions and results that stand here. VHLO is read\n\
-         in versions {MINIMUM_VERSION} to {CURRENT_VERSION}. The same list for programs is `pjrt-stablehlo/coverage.json`.\n\n\
-         *Constraints* is how many rules the StableHLO specification has for the operation; all of them that can be decided\n\
-         before run time are verified.\n\n\
-         `...` stands for any number. Attributes in parentheses may be left out. *VHLO* is the first version with the\n\
-         operation; where it has several forms there, all of them are read.\n",
+         This page lists the {} operations that `pjrt-stablehlo` represents as typed structs. The crate reads all of them from MLIR\n\
+         bytecode and MLIR text, prints them as text, and verifies the operands, attributes, regions and results in this table.\n\
+         It reads VHLO in versions {MINIMUM_VERSION} to {CURRENT_VERSION}. `pjrt-stablehlo/coverage.json` contains the same list\n\
+         for programs.\n\n\
+         *Constraints* is the number of constraints that the StableHLO specification defines for the operation. The crate\n\
+         verifies all constraints that can be decided before run time.\n\n\
+         `...` stands for any number of values. Attributes in parentheses are optional. *VHLO* is the first version with the\n\
+         operation. If the operation has several forms in VHLO, the crate reads all of them.\n",
         ops.len()
     );
     let mut current = "";

@@ -1,6 +1,6 @@
-//! The page of the book about the slots of the function table, written from the table and compared with what is checked in.
+//! Generates the page of the book about the slots of the function table, and compares it with the committed page.
 //!
-//! `UPDATE_SLOTS=1 cargo test -p pjrt-plugin --test c_api slot_page` writes it.
+//! `UPDATE_SLOTS=1 cargo test -p pjrt-plugin --test c_api slot_page` writes the page.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -16,13 +16,13 @@ fn page() -> String {
     let mut page = format!(
         "# The function table, slot by slot\n\n\
          <!-- Written by pjrt-plugin/tests/c_api/slot_page.rs from the function table. -->\n\n\
-         Version {PJRT_API_MAJOR}.{PJRT_API_MINOR} of the PJRT C API has {} functions. No slot of a plugin's table is null. For \
-         each: the minor version that it came with, the method of the author's that answers it, what the SDK does without \
-         (or does at all, where there is no method), and who calls it. *XLA's client* is the library through which JAX, \
-         PyTorch/XLA and TensorFlow call plugins; where only it is named, JAX does not call the function to put arrays on a device, \
-         compile, run and read results. A dash under *answered by*: the SDK alone, \
-         without a method of the author's; under *otherwise*: just what the function's name says.\n\n\
-         | slot | function | since | answered by | otherwise | called by |\n|---|---|---|---|---|---|\n",
+         Version {PJRT_API_MAJOR}.{PJRT_API_MINOR} of the PJRT C API has {} functions. No slot of a plugin's table is null. The \
+         table lists for each slot the minor version that introduced it, the author's method that implements it, the default \
+         behaviour of the SDK (or its behaviour, if there is no method), and the callers. *XLA's client* is the library through which \
+         JAX, PyTorch/XLA and TensorFlow call plugins. If a row names only XLA's client, JAX does not need the function to upload \
+         arrays, compile, run and read results. A dash under *implemented by* means that the SDK implements the slot without a method \
+         of the author. A dash under *default* means that the function does what its name says.\n\n\
+         | slot | function | since | implemented by | default | called by |\n|---|---|---|---|---|---|\n",
         SLOTS.len()
     );
     for ((index, slot), row) in SLOTS.iter().enumerate().zip(&ROWS) {

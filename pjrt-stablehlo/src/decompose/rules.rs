@@ -47,13 +47,13 @@ pub(super) const RULES: &[Rule] = {
     use Rewrite::{Blocks, Value, Values};
     &[
         always(O::Broadcast, "`broadcast_in_dim`", Value(legacy::broadcast)),
-        always(O::CreateToken, "`after_all` of nothing", Value(legacy::create_token)),
+        always(O::CreateToken, "`after_all` without operands", Value(legacy::create_token)),
         always(O::CrossReplicaSum, "`all_reduce` with `add`", Value(legacy::cross_replica_sum)),
         always(O::Dot, "`dot_general`", Value(legacy::dot)),
         always(O::TorchIndexSelect, "`gather`", Value(legacy::torch_index_select)),
         always(O::Einsum, "`dot_general`, `reduce`, `transpose`", Value(einsum::einsum)),
         always(O::UnaryEinsum, "`reduce`, `transpose`", Value(einsum::unary_einsum)),
-        always(O::Map, "its computation on whole tensors, where that is elementwise", Blocks(legacy::map)),
+        always(O::Map, "its computation on whole tensors, if it is elementwise", Blocks(legacy::map)),
         always(
             O::BatchNormInference,
             "elementwise arithmetic and `broadcast_in_dim`, in f32 for narrower elements",
@@ -89,18 +89,14 @@ pub(super) const RULES: &[Rule] = {
             "`slice` for constant bounds; `dynamic_slice` for a constant size",
             Value(dynamic::real_dynamic_slice),
         ),
-        always(
-            O::GetDimensionSize,
-            "`constant`, for a size that is known",
-            Value(dynamic::get_dimension_size),
-        ),
+        always(O::GetDimensionSize, "`constant`, for a known size", Value(dynamic::get_dimension_size)),
         always(
             O::SetDimensionSize,
-            "its operand, for the dimension's own size",
+            "its operand, if the size is that of the dimension",
             Value(dynamic::set_dimension_size),
         ),
-        always(O::AsyncStart, "the operation that it starts", Values(futures_are_kept)),
-        always(O::AsyncDone, "the results of that operation", Values(futures_are_kept)),
+        always(O::AsyncStart, "the started operation", Values(futures_are_kept)),
+        always(O::AsyncDone, "the results of the started operation", Values(futures_are_kept)),
         always(O::Tuple, "its operands", Values(tuples_are_kept)),
         always(O::GetTupleElement, "an element of the tuple", Values(tuples_are_kept)),
         always(

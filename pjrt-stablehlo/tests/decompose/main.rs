@@ -372,20 +372,21 @@ fn needed_ops(op: &str) -> Vec<String> {
 /// The page of the documentation that lists what becomes of each operation.
 fn page() -> String {
     let mut page = String::from(
-        "# Core operations\n\nA device implements a part of StableHLO; `pjrt_stablehlo::decompose` rewrites programs to \
-         that part. This page lists every operation of the op table and of CHLO. It is written by a test:\n\
-         `UPDATE_DOCS=1 cargo test -p pjrt-stablehlo --test decompose` brings it up to date.\n\n\
-         * **Core**: in `CoreOps::default()`.\n\
-         * **Core, or**: in `CoreOps::default()`, and expressible in others for a device that lacks it.\n\
-         * The rest is decomposed, unless the set is given the operation.\n\n\
-         The last column has the StableHLO operations that a decomposition leads to with `CoreOps::default()`, for operands \
-         of floats where the operation takes them. A device that lacks one of them and cannot have it decomposed in its \
-         turn gets an error that names both operations.\n\n\
-         Quantized types become their storage types, and operations on them dequantize their operands, compute on floats \
-         and quantize their results; tuples become their elements. A composite is kept by its name; otherwise it \
-         becomes the function of CHLO that has its name, if that is one of real numbers, or a call of its decomposition. \
-         Operations whose attributes are operands are decomposed where these are constants.\n\n\
-         CHLO's functions of complex numbers become real functions of their parts: those that the table names, and `log`, \
+        "# Core operations\n\nA device implements a part of StableHLO. `pjrt_stablehlo::decompose` rewrites programs to the \
+         operations of the device. This page lists the operations of the op table and of CHLO. A test generates it:\n\
+         `UPDATE_DOCS=1 cargo test -p pjrt-stablehlo --test decompose` updates the page.\n\n\
+         * **Core**: the operation is in `CoreOps::default()`.\n\
+         * **Core, or**: the operation is in `CoreOps::default()`; for a device that lacks it, the rest of the cell names its \
+         replacement.\n\
+         * Other operations are decomposed, unless they are added to the set.\n\n\
+         The last column lists the StableHLO operations that a decomposition produces with `CoreOps::default()`, for floating-point \
+         operands if the operation supports them. If a device lacks one of them and it cannot be decomposed further, the error names \
+         both operations.\n\n\
+         `decompose` replaces quantized types with their storage types. Operations on quantized types dequantize their operands, \
+         compute on floats and quantize their results. Tuples become their elements. A composite is kept if the set contains its \
+         name. Otherwise it becomes the CHLO function of its name, if that is a function of real numbers, or a call of its \
+         decomposition. Operations with attributes as operands are decomposed if these operands are constants.\n\n\
+         CHLO's functions of complex numbers become real functions of their parts: those in the table, and `log`, \
          `log_plus_one`, `sine` and `cosine`.\n\n| Operation | | Needs |\n| --- | --- | --- |\n",
     );
     let rules: BTreeMap<_, _> = decompositions().map(|rule| (rule.op, rule)).collect();

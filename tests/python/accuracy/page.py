@@ -1,4 +1,4 @@
-"""Writes docs/accuracy.md, and compares measurements with it."""
+"""Writes docs/accuracy.md, and compares measurements with the page."""
 
 import re
 from pathlib import Path
@@ -12,38 +12,43 @@ TOLERANCE = 0.02
 
 HEAD = """# Accuracy
 
-The largest errors of refcpu's functions and of those of XLA's CPU backend, in units of the last place (ulps) of the true value:
-0.5 is as good as it gets, unless the result is exact. `cargo xtask accuracy` measures them and writes this page;
-`cargo xtask accuracy --check` fails where a function has become worse than here or than XLA's.
+This page lists the largest errors of refcpu's functions and of the functions of XLA's CPU backend, in units of the last
+place (ulps) of the true value. An error of 0.5 is the best possible, unless the result is exact. `cargo xtask accuracy`
+measures the errors and writes this page. `cargo xtask accuracy --check` fails if an error is larger than on this page or
+larger than XLA's.
 
-* **Points.** All numbers of the types of 16 and 8 bits, and all pairs of those of 8 bits. Of f32 some 1,300,000 and of f64 some
-  400,000 numbers: as many in every binade of either sign, the neighbours of poles, zeros, multiples of pi/2 and points where
-  functions change their formula, and more in the middle of the range. 400,000 pairs: any bits, near in size, moderate. 30,000
-  complex numbers: of any size, moderate, near the axes, near 1, -1, i and -i, near the unit circle. 50,000 numbers or 2,000
-  pairs where true values take long (the functions of CHLO from bessel_i1e to zeta).
-* **True values** of types of 32 bits and fewer are computed in f64, those of f64 and complex numbers in long double, those of
-  special functions and where C has none by [Arb](https://arblib.org) with 128 bits and more.
-* **Special values.** NaN, infinities and zeros among operands and results must be met exactly, with their signs; *missed*
-  counts the points where one is not. Of complex functions these are the values of C99, Annex G, on both sides of branch cuts
-  too; of real ones what IEEE 754 and SciPy say.
-* **Denormals.** XLA's CPU backend takes denormal numbers for zero and returns zero for them. Points where an operand or the
-  result is denormal are therefore not in the first columns; the largest error there has columns of its own, `inf` where zero,
-  an infinity or NaN takes the place of another value.
-* **CHLO's functions** of reals are measured as JAX lowers them for refcpu, so that they reach it whole. From a program that was
-  lowered for another platform, jaxlib replaces the special functions (but `erf`) by formulas, which have the errors of XLA's.
-* **Complex numbers.** The modulus of the error, in ulps of the modulus of the true value; and the larger error of both parts,
-  in ulps of that part. Programs go to refcpu through the C API as they are: JAX rewrites some of these functions before a
-  plugin sees them, and they then have the errors of XLA's.
+* **Points.** Types of 16 and 8 bits are tested with all numbers, and types of 8 bits with all pairs. f32 is tested with
+  about 1,300,000 numbers and f64 with about 400,000: the same number in every binade of either sign; the neighbours of
+  poles, zeros, multiples of pi/2 and points where functions change their formula; and more in the middle of the range.
+  Functions of two operands are tested with 400,000 pairs: random bits, numbers of similar size, and moderate numbers.
+  Complex functions are tested with 30,000 numbers: of any size, moderate, near the axes, near 1, -1, i and -i, and near the
+  unit circle. Functions whose true values are slow to compute (CHLO's functions from bessel_i1e to zeta) are tested with
+  50,000 numbers or 2,000 pairs.
+* **True values** are computed in f64 for types of up to 32 bits, and in long double for f64 and complex numbers.
+  [Arb](https://arblib.org), with at least 128 bits, computes the true values of special functions and of functions that C lacks.
+* **Special values.** NaN, infinities and zeros in operands and results must match exactly, including their signs; *missed*
+  counts the points where one does not. For complex functions the expected values are those of C99, Annex G, on both sides of
+  branch cuts as well; for real functions, those of IEEE 754 and SciPy.
+* **Denormals.** XLA's CPU backend treats denormal operands as zero and returns zero instead of denormal results. Points with
+  a denormal operand or result are therefore not in the first columns. Separate columns list the largest error at these
+  points; `inf` means that zero, an infinity or NaN replaces another value.
+* **CHLO's functions** of real numbers are measured as JAX lowers them for refcpu, as single operations. In a program that
+  was lowered for another platform, jaxlib replaces the special functions (except `erf`) with formulas, which have XLA's
+  errors.
+* **Complex numbers.** The first error is the modulus of the difference, in ulps of the modulus of the true value. The second
+  is the larger error of the two parts, in ulps of that part. The test passes programs to refcpu directly through the C API.
+  JAX rewrites some of these functions before a plugin receives them; they then have XLA's errors.
 
-**Bold** marks figures above XLA's. Measured on x86-64 with AVX-512 with jaxlib 0.10.2. On machines without fused multiply-add,
-errors of up to half a unit are not made up for.
+**Bold** marks errors above XLA's. The measurements were taken on x86-64 with AVX-512 and jaxlib 0.10.2. On machines without
+fused multiply-add, errors can be larger by up to half a unit.
 """
 
 REAL_TABLE = "| function | refcpu | XLA | at | refcpu: missed | XLA: missed | refcpu: denormals | XLA: denormals |\n|---|---|---|---|---|---|---|---|"
 COMPLEX_TABLE = "| function | refcpu | XLA | at | refcpu: parts | XLA: parts | refcpu: missed | XLA: missed |\n|---|---|---|---|---|---|---|---|"
 SUMS_HEAD = """## Sums
 
-Of 1,000,000 elements; in ulps of the same sum of the elements' magnitudes. They do not depend on the number of threads.
+Each sum has 1,000,000 elements. The unit is the ulp of the same sum of the elements' magnitudes. The errors do not depend on
+the number of threads.
 
 | function | type | elements | refcpu | XLA |
 |---|---|---|---|---|"""
