@@ -79,7 +79,7 @@ pub(super) const RULES: &[Rule] = {
         rule("chlo.next_after", "arithmetic on the bits", Value(bits::next_after)),
         rule(
             "chlo.polygamma",
-            "`chlo.zeta`'s and `chlo.digamma`'s, `gather` of factorials",
+            "the operations of `chlo.zeta` and `chlo.digamma`, `gather` of factorials",
             Value(special::polygamma),
         ),
         rule(
