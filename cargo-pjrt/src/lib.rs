@@ -9,11 +9,13 @@
 //! | `conform` | [`conform`] | checks a plugin against the rules of the interface and what hosts need |
 //! | `record` | [`record`] | writes down what a host does with a plugin |
 //! | `replay` | [`replay`] | does the same with another plugin, and compares |
+//! | `cat` | [`cat`] | checks and prints StableHLO programs |
 //!
 //! They stand on [`host`], a small client of the C API.
 
 #![deny(unsafe_code)]
 
+pub mod cat;
 pub mod child;
 pub mod compile_options;
 pub mod conform;
