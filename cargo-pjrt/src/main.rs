@@ -8,7 +8,8 @@ use std::time::Duration;
 use cargo_pjrt::conform::Format;
 use cargo_pjrt::host::CreateOption;
 use cargo_pjrt::profile::Profile;
-use cargo_pjrt::{cat, child, conform, inspect, output, record, replay, run};
+use cargo_pjrt::session::{record, replay};
+use cargo_pjrt::{cat, child, conform, inspect, output, run};
 use clap::{Args, Parser, Subcommand};
 
 /// Inspects, tests and runs PJRT plugins
