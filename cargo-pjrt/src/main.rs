@@ -8,7 +8,8 @@ use std::time::Duration;
 use cargo_pjrt::conform::Format;
 use cargo_pjrt::host::CreateOption;
 use cargo_pjrt::profile::Profile;
-use cargo_pjrt::{child, conform, inspect, output, record, replay, run};
+use cargo_pjrt::session::{record, replay};
+use cargo_pjrt::{cat, child, conform, inspect, output, run};
 use clap::{Args, Parser, Subcommand};
 
 /// Inspects, tests and runs PJRT plugins
@@ -31,6 +32,8 @@ enum Verb {
     Record(record::Options),
     /// Do what a log says with a plugin, and compare the results
     Replay(replay::Options),
+    /// Check StableHLO programs, and print them as MLIR text: cargo pjrt cat program.mlirbc
+    Cat(cat::Options),
     #[command(hide = true)]
     InspectChild { plugin: PathBuf, options: Vec<CreateOption> },
     #[command(hide = true)]
@@ -144,6 +147,7 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
             this_program().and_then(|program| record::record(&options, &program)).map(status)
         }
         Verb::Replay(options) => supervise("replay-child", options.plugin, options.timeout),
+        Verb::Cat(options) => cat::cat(&options),
         Verb::InspectChild { plugin, options } => {
             inspect::child(&plugin, &options);
             Ok(0)

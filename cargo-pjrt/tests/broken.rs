@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use cargo_pjrt::conform::{Report, Row, Status, checks};
-use cargo_pjrt::record::log::{Entry, Writer};
+use cargo_pjrt::session::log::{Entry, Writer};
 use common::{Scratch, cargo_pjrt, data, fail, faulty, hello, refuse, run, text, with_fault};
 
 mod common;

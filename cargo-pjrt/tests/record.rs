@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use cargo_pjrt::conform::{Report, Status};
-use cargo_pjrt::record::log::{Entry, Log, Place, Shape, Writer};
+use cargo_pjrt::session::log::{Entry, Log, Place, Shape, Writer};
 use common::{Scratch, cargo_pjrt, data, example, fail, hello, run};
 
 mod common;

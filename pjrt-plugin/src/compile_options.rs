@@ -242,7 +242,7 @@ impl CompileOptions {
             build: Some(build),
             compile_portable_executable: self.compile_portable_executable,
             overrides: overrides
-                .map(|(name, value)| (name, proto::Override { value: Some(value.into()) }))
+                .map(|(name, value)| (name, proto::OptionOverride { value: Some(value.into()) }))
                 .collect(),
         };
         message.encode_to_vec()

@@ -91,9 +91,9 @@
 //!
 //! # On the command line
 //!
-//! `cargo install --path pjrt-stablehlo` installs `stablehlo-cat`, which reads a program from a file or standard input, checks it,
-//! and prints its text (`--locations` for source locations as well), or what it consists of (`--statistics`). Errors show
-//! the line of the text or the byte of the bytecode.
+//! `cargo pjrt cat` (of the package `cargo-pjrt`) reads programs from files or standard input, checks them, and prints their
+//! text (`--locations` for source locations as well) or their numbers of operations, constants and values (`--statistics`).
+//! Errors show the line of the text or the byte of the bytecode.
 //!
 //! # Hostile input
 //!

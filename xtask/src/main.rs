@@ -19,6 +19,7 @@ mod jax_tests;
 mod loom;
 mod lowerings;
 mod packaged;
+mod protos;
 mod run;
 mod sanitize;
 mod test;
@@ -74,6 +75,12 @@ enum Task {
         #[arg(long)]
         upstream: bool,
     },
+    /// Regenerate the structs of protocol buffers from the .proto files
+    Protos {
+        /// Write nothing; fail when the checked-in files differ
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -102,6 +109,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Sanitize => sanitize::address()?,
         Task::Bindgen { upstream: true, .. } => bindgen::compare_with_upstream()?,
         Task::Bindgen { check, .. } => bindgen::run(check)?,
+        Task::Protos { check } => protos::run(check)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -42,7 +42,7 @@ const STAGES: &[Stage] = &[
     Stage { name: "jax", run: jax },
     Stage { name: "conform", run: conform },
     Stage { name: "packaged", run: packaged_crates },
-    Stage { name: "bindgen", run: bindings },
+    Stage { name: "generated", run: generated },
 ];
 
 /// Runs the stages, all of them even where one fails, and prints a table.
@@ -225,8 +225,11 @@ fn packaged_crates() -> Result<Outcome> {
     )
 }
 
-fn bindings() -> Result<Outcome> {
-    check(workspace::cargo().args(["xtask", "bindgen", "--check"]))
+/// The generated files: the bindings of the C API, and the structs of protocol buffers.
+fn generated() -> Result<Outcome> {
+    let bindings = check(workspace::cargo().args(["xtask", "bindgen", "--check"]))?;
+    let protos = check(workspace::cargo().args(["xtask", "protos", "--check"]))?;
+    Ok(Outcome { passed: bindings.passed + protos.passed, failed: bindings.failed + protos.failed })
 }
 
 /// The shared libraries that hosts load, and the program that is a host, as the tests build them.

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use serde::{Deserialize, Serialize};
 
 use super::Status;
@@ -70,6 +72,28 @@ impl Row {
             let _ = write!(text, "\n{INDENT}it printed: {}", indented(&self.printed));
         }
         text
+    }
+
+    /// The row as a test case of JUnit, in the class of its area.
+    fn test_case(&self) -> TestCase {
+        let mut status = match self.status {
+            Status::Passed => TestCaseStatus::success(),
+            status if status.is_failure() => TestCaseStatus::non_success(NonSuccessKind::Failure),
+            _ => TestCaseStatus::skipped(),
+        };
+        if self.status != Status::Passed {
+            status.set_message(self.message.as_str());
+        }
+        if self.status.is_failure() {
+            status.set_type(self.status.name()).set_description(self.rule.as_str());
+        }
+        let (area, rule) = self.name.split_once('/').unwrap_or(("", &self.name));
+        let mut case = TestCase::new(rule, status);
+        case.set_classname(area).set_time(Duration::try_from_secs_f64(self.seconds).unwrap_or_default());
+        if !self.printed.is_empty() {
+            case.set_system_out(self.printed.as_str());
+        }
+        case
     }
 }
 
@@ -165,42 +189,12 @@ impl Report {
     }
 
     fn junit(&self) -> String {
-        let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-        let skipped = self.count(Status::Unsupported) + self.count(Status::NotApplicable);
-        let _ = writeln!(
-            xml,
-            "<testsuites><testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{skipped}\">",
-            escaped(&self.subject()),
-            self.rows.len(),
-            self.failures()
-        );
-        for row in &self.rows {
-            let (area, rule) = row.name.split_once('/').unwrap_or(("", &row.name));
-            let _ = write!(
-                xml,
-                "<testcase classname=\"{}\" name=\"{}\" time=\"{:.3}\">",
-                escaped(area),
-                escaped(rule),
-                row.seconds
-            );
-            let message = escaped(&row.message);
-            if row.status.is_failure() {
-                let _ = write!(
-                    xml,
-                    "<failure type=\"{}\" message=\"{message}\">{}</failure>",
-                    row.status.name(),
-                    escaped(&row.rule)
-                );
-            } else if row.status != Status::Passed {
-                let _ = write!(xml, "<skipped message=\"{message}\"/>");
-            }
-            if !row.printed.is_empty() {
-                let _ = write!(xml, "<system-out>{}</system-out>", escaped(&row.printed));
-            }
-            xml.push_str("</testcase>\n");
-        }
-        xml.push_str("</testsuite></testsuites>\n");
-        xml
+        let mut suite = TestSuite::new(self.subject());
+        suite.add_test_cases(self.rows.iter().map(Row::test_case));
+        let mut report = quick_junit::Report::new("cargo pjrt conform");
+        report.add_test_suite(suite);
+        // Writing to a string does not fail.
+        report.to_string().unwrap_or_default()
     }
 
     fn html(&self) -> String {
@@ -232,7 +226,7 @@ impl Report {
     }
 }
 
-/// Text for XML and HTML. Control characters, which XML does not allow, are replaced.
+/// Text for HTML. Control characters are replaced.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -37,7 +37,7 @@ pub(super) fn per_leaf(
             };
             named.tuple_shardings.iter().map(part).collect()
         }
-        None if sharding.ty == TUPLE => sharding.tuple_shardings.clone(),
+        None if sharding.r#type == TUPLE => sharding.tuple_shardings.clone(),
         _ => return Ok(vec![Some(sharding.clone()); count]),
     };
     // XLA gives an empty tuple a sharding of one part.
@@ -56,7 +56,7 @@ fn text(sharding: &proto::Sharding) -> Result<String, Error> {
     } else {
         String::new()
     };
-    Ok(match sharding.ty {
+    Ok(match sharding.r#type {
         TUPLE => {
             let parts = sharding.tuple_shardings.iter().map(text).collect::<Result<Vec<_>, _>>()?;
             format!("{{{}}}", parts.join(", "))
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn shardings_are_printed_as_xla_does() {
-        let other = proto::Sharding { ty: OTHER, ..proto::Sharding::default() };
+        let other = proto::Sharding { r#type: OTHER, ..proto::Sharding::default() };
         let devices = proto::Sharding {
             tile_assignment_dimensions: vec![2, 1],
             tile_assignment_devices: vec![1, 0],
@@ -175,9 +175,9 @@ mod tests {
             ..other
         };
         let maximal =
-            proto::Sharding { ty: 1, tile_assignment_devices: vec![1], ..proto::Sharding::default() };
+            proto::Sharding { r#type: 1, tile_assignment_devices: vec![1], ..proto::Sharding::default() };
         let tuple = proto::Sharding {
-            ty: TUPLE,
+            r#type: TUPLE,
             tuple_shardings: vec![proto::Sharding::default(), maximal],
             ..proto::Sharding::default()
         };
@@ -191,7 +191,7 @@ mod tests {
         }
         assert_eq!(per_leaf(Some(&tuple), 2).unwrap().len(), 2);
         assert!(per_leaf(Some(&tuple), 3).is_err());
-        assert!(attribute(&proto::Sharding { ty: 9, ..proto::Sharding::default() }).is_err());
+        assert!(attribute(&proto::Sharding { r#type: 9, ..proto::Sharding::default() }).is_err());
     }
 
     #[test]

@@ -231,7 +231,7 @@ fn every_elementwise_opcode_has_a_counterpart() {
 #[test]
 fn aliases_donors_and_attributes_belong_to_arrays() {
     let array = shape(F32, &[2]);
-    let sharding = proto::Sharding { ty: 4, ..proto::Sharding::default() };
+    let sharding = proto::Sharding { r#type: 4, ..proto::Sharding::default() };
     let attributes = proto::FrontendAttributes { map: BTreeMap::from([("a".to_owned(), "b".to_owned())]) };
     let mut module = module(vec![computation(
         0,
@@ -248,7 +248,7 @@ fn aliases_donors_and_attributes_belong_to_arrays() {
             },
             proto::Instruction {
                 sharding: Some(proto::Sharding {
-                    ty: 2,
+                    r#type: 2,
                     tuple_shardings: vec![proto::Sharding::default(), sharding],
                     ..proto::Sharding::default()
                 }),

@@ -1,15 +1,17 @@
-//! Runs `stablehlo-cat`.
+//! Runs `cargo pjrt cat`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../pjrt-stablehlo/tests/data").join(name)
 }
 
 fn command() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_stablehlo-cat"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-pjrt"));
+    command.arg("cat");
+    command
 }
 
 /// Runs it with arguments and an input.
@@ -100,21 +102,21 @@ fn one_bad_file_does_not_hide_the_others() {
     assert!(stdout(&output).contains("stablehlo.dot_general"));
     let output = run(&["--wrong"], b"");
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("there is no option '--wrong'") && stderr(&output).contains("Usage: "));
+    assert!(stderr(&output).contains("unexpected argument '--wrong'") && stderr(&output).contains("Usage: "));
 }
 
 #[test]
 #[cfg(unix)]
 fn names_of_files_need_not_be_utf_8() {
     use std::os::unix::ffi::OsStrExt;
-    let name = std::ffi::OsStr::from_bytes(b"stablehlo-cat-\xff.mlirbc");
+    let name = std::ffi::OsStr::from_bytes(b"cat-\xff.mlirbc");
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if std::fs::copy(sample("mlp_1.17.0.mlirbc"), &path).is_err() {
         return; // Some file systems have no such names.
     }
     let output = command().arg("-s").arg(&path).output().unwrap();
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
-    assert!(stdout(&output).contains("stablehlo-cat-\u{fffd}.mlirbc"));
+    assert!(stdout(&output).contains("cat-\u{fffd}.mlirbc"));
 }
 
 #[test]

@@ -2,30 +2,20 @@
 //!
 //! The recorder is a plugin itself, the example `recorder` of this crate. It forwards everything to another plugin, and writes
 //! into a log: programs and their options, arrays that the host puts on devices, executions, their order, and the arrays that
-//! the host looks at. [`replay`](crate::replay) does the same with another plugin.
+//! the host looks at. [`replay`](super::replay) does the same with another plugin.
 //!
 //! | environment variable | names |
 //! |---|---|
 //! | `PJRT_RECORD_PLUGIN` | the plugin to record |
 //! | `PJRT_RECORD_LOG` | the file to write; `%p` in it is the number of the process |
 
-pub mod log;
-#[allow(unsafe_code, reason = "the one module that is called by foreign hosts")]
-mod recorder;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-pub use recorder::table;
-
+use super::log::{Entry, Log};
+use super::recorder::{LOG, PLUGIN};
 use crate::{inspect, output};
-use log::{Entry, Log};
-
-/// The environment variable that names the plugin to record.
-pub const PLUGIN: &str = "PJRT_RECORD_PLUGIN";
-/// The environment variable that names the file to write.
-pub const LOG: &str = "PJRT_RECORD_LOG";
 
 /// What to record.
 #[derive(Debug, Clone, clap::Args)]

@@ -15,10 +15,14 @@ use std::time::Duration;
 use pjrt_sys::*;
 
 use super::log::{Entry, Failure, Place, Shape, Writer};
-use super::{LOG, PLUGIN};
 use crate::host::{Buffer, Client, Device, ElementType, Error, LoadedExecutable, Memory, Plugin};
 use crate::host::{SlotArgs, array, bytes, named_values_of_host, read_error, take_error, text};
 use crate::output;
+
+/// The environment variable that names the plugin to record.
+pub(super) const PLUGIN: &str = "PJRT_RECORD_PLUGIN";
+/// The environment variable that names the file to write.
+pub(super) const LOG: &str = "PJRT_RECORD_LOG";
 
 /// How long the end of a client waits for arrays that are still being read.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::log::{Entry, Failure, Log, Place, Shape};
 use crate::host::{
     Buffer, Client, Code, CreateOption, Device, ElementType, ExecuteOptions, HostArray, LoadedExecutable,
     Memory, NamedValue, Plugin, Program,
 };
 use crate::output::{self, visible};
-use crate::record::log::{Entry, Failure, Log, Place, Shape};
 use crate::{child, number};
 
 /// What to replay, and how.

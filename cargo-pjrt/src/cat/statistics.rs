@@ -1,4 +1,4 @@
-//! What a program consists of.
+//! The numbers of operations, constants and values of a program.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -7,7 +7,7 @@ use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{ElementType, Literal, LiteralData, Op, Type};
 
 /// The numbers of a program.
-pub(crate) struct Statistics<'a> {
+pub(super) struct Statistics<'a> {
     file: &'a str,
     program_len: usize,
     module: &'a Module,
@@ -35,7 +35,7 @@ impl Constants {
 }
 
 impl<'a> Statistics<'a> {
-    pub(crate) fn of(file: &'a str, program: &[u8], module: &'a Module) -> Self {
+    pub(super) fn of(file: &'a str, program: &[u8], module: &'a Module) -> Self {
         let mut constants = Constants::default();
         let mut values = BTreeMap::new();
         for function in module.functions() {

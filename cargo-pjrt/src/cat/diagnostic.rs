@@ -1,4 +1,4 @@
-//! Errors for people: what is wrong, and the place in the program.
+//! Errors of programs as text for people, with the place in the program.
 
 use std::fmt::Write;
 
@@ -11,8 +11,8 @@ const CONTEXT: usize = 60;
 /// Bytes in a line of a dump.
 const DUMPED: usize = 16;
 
-/// The error with the place in the program, in several lines.
-pub(crate) fn report(file: &str, program: &[u8], error: &Error) -> String {
+/// Returns the error and the place in the program, in several lines.
+pub(super) fn diagnostic(file: &str, program: &[u8], error: &Error) -> String {
     let text = std::str::from_utf8(program).ok();
     let place = text.and_then(|text| Place::find(text, error));
     let mut report = String::new();

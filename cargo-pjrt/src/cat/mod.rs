@@ -1,0 +1,97 @@
+//! Reads, checks and prints StableHLO programs.
+
+mod diagnostic;
+mod statistics;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use pjrt_stablehlo::Bytes;
+use statistics::Statistics;
+
+use crate::output;
+
+/// What to read, and what to print of it.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Programs in any form that is read, such as MLIR text or bytecode; "-" is standard input
+    #[arg(default_value = STANDARD_INPUT)]
+    pub files: Vec<PathBuf>,
+    /// Print the text with source locations
+    #[arg(long, short, group = "printed")]
+    pub locations: bool,
+    /// Print the numbers of operations, constants and values instead of the text
+    #[arg(long, short, visible_alias = "stats", group = "printed")]
+    pub statistics: bool,
+    /// Print nothing; the exit status tells whether the programs are valid
+    #[arg(long, short, group = "printed")]
+    pub check: bool,
+}
+
+/// The file name that stands for standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// The exit status if a program is not valid.
+const INVALID: u8 = 1;
+/// The exit status if a file cannot be read.
+const UNREADABLE: u8 = 2;
+
+/// Prints the programs, and returns the exit status: 0 if all are valid, 1 if one is not, 2 if a file cannot be read.
+///
+/// Errors show the line of a text or the byte of another program. A reader that closes standard output ends the run early.
+///
+/// # Errors
+///
+/// If standard output cannot be written, such as to a full disk.
+pub fn cat(options: &Options) -> Result<u8, String> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut status = 0;
+    let mut print_all = || -> io::Result<()> {
+        for file in &options.files {
+            status = status.max(print(file, options, &mut out)?);
+        }
+        out.flush()
+    };
+    match print_all() {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
+        _ => Ok(status),
+    }
+}
+
+/// Prints one program, and returns the exit status; fails if the output cannot be written.
+fn print(path: &Path, options: &Options, out: &mut impl Write) -> io::Result<u8> {
+    let name = &*path.to_string_lossy();
+    let program = match read(path) {
+        Ok(program) => Bytes::from(program),
+        Err(error) => {
+            output::complain(&format!("error: cannot read {name}: {error}"));
+            return Ok(UNREADABLE);
+        }
+    };
+    let module = match pjrt_stablehlo::parse(program.clone()) {
+        Ok(module) => module,
+        Err(error) => {
+            output::complain(diagnostic::diagnostic(name, &program, &error).trim_end());
+            return Ok(INVALID);
+        }
+    };
+    if options.locations {
+        write!(out, "{module:#}")?;
+    } else if options.statistics {
+        write!(out, "{}", Statistics::of(name, &program, &module))?;
+    } else if !options.check {
+        write!(out, "{module}")?;
+    }
+    Ok(0)
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if path.as_os_str() != OsStr::new(STANDARD_INPUT) {
+        return fs::read(path);
+    }
+    let mut program = Vec::new();
+    io::stdin().lock().read_to_end(&mut program)?;
+    Ok(program)
+}
