@@ -61,6 +61,17 @@ impl HostMemory {
         }
     }
 
+    /// Overwrites it with as many bytes.
+    ///
+    /// # Panics
+    ///
+    /// If there are more or fewer.
+    pub fn write(&self, bytes: &[u8]) {
+        assert_eq!(bytes.len(), self.len, "as many bytes as there are");
+        // SAFETY: the memory is ours and lives for ever.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start, self.len) };
+    }
+
     /// Overwrites it.
     pub fn fill(&self, byte: u8) {
         // SAFETY: the memory is ours and lives for ever.
@@ -235,7 +246,7 @@ impl Client {
             self.plugin,
             PJRT_Client_CreateViewOfDeviceBuffer_Args {
                 client: self.raw,
-                device_buffer_ptr: memory.memory.start.cast(),
+                device_buffer_ptr: memory.start().cast(),
                 dims: dims.as_ptr(),
                 num_dims: dims.len(),
                 element_type: PJRT_Buffer_Type(element_type.0),
@@ -262,7 +273,8 @@ impl Client {
 /// Memory that a buffer is made a view of.
 #[derive(Debug)]
 pub struct ViewMemory {
-    memory: HostMemory,
+    /// Nothing is a null pointer.
+    memory: Option<HostMemory>,
     deleted: &'static AtomicUsize,
 }
 
@@ -270,7 +282,41 @@ impl ViewMemory {
     /// Memory with these bytes.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
-        Self { memory: HostMemory::new(bytes, 0), deleted: Box::leak(Box::default()) }
+        Self::skewed(bytes, 0)
+    }
+
+    /// Memory with these bytes, so many bytes off an alignment of 64.
+    #[must_use]
+    pub fn skewed(bytes: &[u8], skew: usize) -> Self {
+        Self { memory: Some(HostMemory::new(bytes, skew)), deleted: Box::leak(Box::default()) }
+    }
+
+    /// No memory: a null pointer.
+    #[must_use]
+    pub fn null() -> Self {
+        Self { memory: None, deleted: Box::leak(Box::default()) }
+    }
+
+    fn start(&self) -> *mut u8 {
+        self.memory.as_ref().map_or(ptr::null_mut(), |memory| memory.start)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.start().addr()
+    }
+
+    /// Overwrites it with as many bytes.
+    ///
+    /// # Panics
+    ///
+    /// If there are more or fewer.
+    pub fn write(&self, bytes: &[u8]) {
+        match &self.memory {
+            Some(memory) => memory.write(bytes),
+            None => assert!(bytes.is_empty(), "there is no memory"),
+        }
     }
 
     /// How many times the plugin said that it does not need the memory any more.
@@ -282,7 +328,7 @@ impl ViewMemory {
     /// What is in it.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        self.memory.bytes()
+        self.memory.as_ref().map(HostMemory::bytes).unwrap_or_default()
     }
 }
 

@@ -88,6 +88,13 @@ impl ElementType {
         ELEMENT_TYPES.get(self.0 as usize).map_or(0, |(_, bits, _)| bits / 8)
     }
 
+    /// The alignment of an element in host memory, in bytes: its size, of a complex number that of its parts.
+    #[must_use]
+    pub fn alignment(self) -> usize {
+        let parts = if self.name().starts_with("complex") { 2 } else { 1 };
+        (self.byte_size() / parts).max(1)
+    }
+
     /// The minor version of the C API that brought the type.
     #[must_use]
     pub fn since(self) -> i32 {
