@@ -65,8 +65,7 @@ macro_rules! element_types {
                 match self { $(ElementType::$variant => $mantissa,)* }
             }
 
-            /// XLA's number (`PrimitiveType`), by which HLO programs name the type; 0, which XLA has for no type, for
-            /// those that it lacks.
+            /// XLA's number (`PrimitiveType`), by which HLO programs name the type; 0 for types that XLA lacks.
             pub(crate) fn xla_number(self) -> i32 {
                 match self { $(ElementType::$variant => $xla,)* }
             }
