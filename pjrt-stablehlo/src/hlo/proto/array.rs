@@ -91,4 +91,8 @@ pub(in crate::hlo) struct Literal {
     pub(in crate::hlo) f4e2m1fns: Vec<u8>,
     #[prost(bytes = "vec", tag = "33")]
     pub(in crate::hlo) f8e8m0fnus: Vec<u8>,
+    #[prost(bytes = "vec", tag = "35")]
+    pub(in crate::hlo) f6e3m2fns: Vec<u8>,
+    #[prost(bytes = "vec", tag = "36")]
+    pub(in crate::hlo) f6e2m3fns: Vec<u8>,
 }

@@ -163,4 +163,8 @@ pub(in crate::hlo) struct Instruction {
     pub(in crate::hlo) is_reverse: bool,
     #[prost(int64, tag = "95")]
     pub(in crate::hlo) num_carries: i64,
+    #[prost(bytes = "bytes", tag = "98")]
+    pub(in crate::hlo) sparsity_config: Bytes,
+    #[prost(bytes = "bytes", tag = "99")]
+    pub(in crate::hlo) backend_config_payload: Bytes,
 }
