@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::error::Result;
 use crate::host_buffer::CopyToHost;
 
 /// Bytes on a device: *storage*. Whether a buffer is pending, ready, in error, donated or deleted is not its business.
@@ -17,13 +18,22 @@ pub trait PjrtBuffer: Send + Sync + 'static {
 
     /// The bytes, dense and row-major, where the host can read them: `Some` exactly in memories that are
     /// [host-accessible](crate::memory::Memory::host_accessible). They stay where they are for the life of the storage.
-    fn host_bytes(&self) -> Option<&[u8]> {
-        None
+    ///
+    /// # Errors
+    ///
+    /// RESOURCE_EXHAUSTED if they have to be put together first and there is no memory for that; whatever else keeps them from
+    /// being read now. A later call may succeed.
+    fn host_bytes(&self) -> Result<Option<&[u8]>> {
+        Ok(None)
     }
 
     /// The address of the data, for `PJRT_Buffer_UnsafePointer`; `None` if there is no such thing. The default is that of
     /// [`host_bytes`](Self::host_bytes).
-    fn device_address(&self) -> Option<usize> {
-        self.host_bytes().map(|bytes| bytes.as_ptr().expose_provenance())
+    ///
+    /// # Errors
+    ///
+    /// As for [`host_bytes`](Self::host_bytes).
+    fn device_address(&self) -> Result<Option<usize>> {
+        Ok(self.host_bytes()?.map(|bytes| bytes.as_ptr().expose_provenance()))
     }
 }

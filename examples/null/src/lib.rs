@@ -107,7 +107,7 @@ impl PjrtClient for Null {
 
     fn buffer_from_host(&self, data: HostBuffer, _: Placement<'_, Self>) -> Result<Pending<Storage>> {
         let lent = data.may_alias() && data.is_dense();
-        Ok(Pending::from(if lent { Storage::Lent(data) } else { Storage::Copied(data.to_vec()) }))
+        Ok(Pending::from(if lent { Storage::Lent(data) } else { Storage::Copied(data.to_vec()?) }))
     }
 }
 
@@ -154,8 +154,8 @@ impl PjrtBuffer for Storage {
         copy.finish_with(self.bytes());
     }
 
-    fn host_bytes(&self) -> Option<&[u8]> {
-        Some(self.bytes())
+    fn host_bytes(&self) -> Result<Option<&[u8]>> {
+        Ok(Some(self.bytes()))
     }
 }
 

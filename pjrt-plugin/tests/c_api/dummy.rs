@@ -1,6 +1,7 @@
 //! A client that does as little as possible. Its programs are words.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use pjrt_plugin::ext::ffi::{Array, ArrayMut, Call, Handler};
@@ -43,6 +44,8 @@ pub(crate) struct Dummy {
     panic_in: String,
     /// Whether the host may write storage.
     raw: bool,
+    /// Whether there is no memory when the host first looks at storage.
+    scarce: bool,
     /// The start of the host memory that is mapped.
     mapped: Mutex<Vec<usize>>,
 }
@@ -60,6 +63,8 @@ pub(crate) enum Storage {
     Slow(Vec<u8>, i64),
     /// Bytes that the host may write.
     Raw(Mutex<Vec<u8>>),
+    /// Bytes that there is no memory for when the host first looks at them.
+    Scarce(Vec<u8>, AtomicBool),
 }
 
 pub(crate) struct Program {
@@ -73,7 +78,7 @@ pub(crate) struct Program {
 impl Storage {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Own(bytes) | Self::Slow(bytes, _) => bytes,
+            Self::Own(bytes) | Self::Slow(bytes, _) | Self::Scarce(bytes, _) => bytes,
             Self::Host(host) => host.dense_bytes().unwrap(),
             Self::Raw(_) => panic!("bytes that may change"),
         }
@@ -93,12 +98,18 @@ impl PjrtClient for Dummy {
     type Loaded = Arc<Program>;
 
     const PLATFORM_NAME: &'static str = "dummy";
+    const MULTI_PROCESS: bool = true;
     const CREATE_OPTIONS: &'static [OptionSpec] = &[
         OptionSpec::integer("num_devices", 2, "how many devices"),
         OptionSpec::boolean("opaque", true, "whether the host cannot read the memory"),
         OptionSpec::integer("uploads", 0, "the queue of uploads"),
         OptionSpec::integer("readbacks", 0, "the queue of readbacks"),
         OptionSpec::boolean("raw", false, "whether the host may write storage"),
+        OptionSpec::boolean(
+            "scarce",
+            false,
+            "whether there is no memory when the host first looks at storage",
+        ),
         OptionSpec::string("panic_in", "", "the method to panic in"),
     ];
 
@@ -139,6 +150,7 @@ impl PjrtClient for Dummy {
             readbacks: options.integer("readbacks")?,
             panic_in,
             raw: options.boolean("raw")?,
+            scarce: options.boolean("scarce")?,
             mapped: Mutex::default(),
         })
     }
@@ -278,14 +290,16 @@ impl PjrtClient for Dummy {
     fn buffer_from_host(&self, data: HostBuffer, to: Placement<'_, Self>) -> Result<Pending<Storage>> {
         self.maybe_panic("buffer_from_host");
         assert!(to.device.memories().contains(to.memory));
-        let storage = if data.may_alias() && data.is_dense() && to.memory.is_host_accessible() {
+        let storage = if self.scarce {
+            Storage::Scarce(data.to_vec()?, AtomicBool::new(true))
+        } else if data.may_alias() && data.is_dense() && to.memory.is_host_accessible() {
             Storage::Host(data)
         } else if self.raw {
-            Storage::Raw(Mutex::new(data.to_vec()))
+            Storage::Raw(Mutex::new(data.to_vec()?))
         } else if self.readbacks != 0 {
-            Storage::Slow(data.to_vec(), self.readbacks)
+            Storage::Slow(data.to_vec()?, self.readbacks)
         } else {
-            Storage::Own(data.to_vec())
+            Storage::Own(data.to_vec()?)
         };
         if self.uploads == 0 {
             return Ok(Pending::from(storage));
@@ -378,8 +392,13 @@ impl PjrtBuffer for Storage {
         }
     }
 
-    fn host_bytes(&self) -> Option<&[u8]> {
-        Some(self.bytes())
+    fn host_bytes(&self) -> Result<Option<&[u8]>> {
+        match self {
+            Self::Scarce(_, scarce) if scarce.swap(false, Ordering::Relaxed) => {
+                Err(Error::resource_exhausted("the dummy has no room for 16 bytes"))
+            }
+            _ => Ok(Some(self.bytes())),
+        }
     }
 }
 
