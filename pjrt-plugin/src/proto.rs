@@ -218,20 +218,20 @@ pub(crate) struct Int64List {
     pub(crate) values: Vec<i64>,
 }
 
-/// What a serialized executable holds.
+/// What a serialized executable says about the program and the compiled program behind it.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Executable {
+pub(crate) struct ExecutableHeader {
     #[prost(string, tag = "1")]
     pub(crate) platform_name: String,
     #[prost(string, tag = "2")]
     pub(crate) program_format: String,
-    #[prost(bytes = "vec", tag = "3")]
-    pub(crate) program: Vec<u8>,
+    #[prost(uint64, tag = "3")]
+    pub(crate) program_size: u64,
     #[prost(bytes = "vec", tag = "4")]
     pub(crate) options: Vec<u8>,
-    /// What the plugin made of it, if it made something.
-    #[prost(bytes = "vec", optional, tag = "5")]
-    pub(crate) compiled: Option<Vec<u8>>,
+    /// Of what the plugin made of it, if it made something.
+    #[prost(uint64, optional, tag = "5")]
+    pub(crate) compiled_size: Option<u64>,
 }
 
 /// `OpSharding`.

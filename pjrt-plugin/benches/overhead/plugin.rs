@@ -83,8 +83,8 @@ impl PjrtBuffer for Storage {
         copy.finish_with(self.bytes());
     }
 
-    fn host_bytes(&self) -> Option<&[u8]> {
-        Some(self.bytes())
+    fn host_bytes(&self) -> Result<Option<&[u8]>> {
+        Ok(Some(self.bytes()))
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) const ROWS: [Row; 138] = [
     row("before 0.29", "", "a new error at each call", "JAX"),
     row("before 0.29", "", "waits", "PyTorch/XLA and TensorFlow; not JAX"),
     row("before 0.29", "", "calls back once, with no lock held", "JAX"),
-    row("before 0.29", "PjrtClient::create PjrtClient::CREATE_OPTIONS", "required; options are checked before", "JAX"),
+    row("before 0.29", "PjrtClient::create PjrtClient::CREATE_OPTIONS PjrtClient::MULTI_PROCESS", "required; options are checked before; one process", "JAX"),
     row("before 0.29", "", "frees the client once its buffers and executables are gone", "JAX; an error ends it"),
     row("before 0.29", "PjrtClient::PLATFORM_NAME", "required", "JAX; an error ends it"),
     row("before 0.29", "PjrtClient::process_index", "0", "JAX, when distributed; an error ends it"),
