@@ -28,7 +28,7 @@ impl RawBuffers for RefcpuClient {
     fn write_raw(storage: &Arc<RefcpuBuffer>, offset: usize, data: HostBuffer) -> Result<Event> {
         match data.dense_bytes() {
             Some(bytes) => storage.write(offset, bytes)?,
-            None => storage.write(offset, &data.to_vec())?,
+            None => storage.write(offset, &data.to_vec()?)?,
         }
         Ok(Event::ready())
     }

@@ -1,8 +1,8 @@
 //! Scans of CHLO, as operations and as the composites that XLA's clients write in their place.
 
-use refcpu::compile::{CompileOptions, compile};
-use refcpu::exec::{Input, RunOptions, Runtime, run};
-use refcpu::storage::{Allocator, AllocatorOptions, Array};
+use refcpu_engine::compile::{CompileOptions, compile};
+use refcpu_engine::exec::{Input, RunOptions, Runtime, run};
+use refcpu_engine::storage::{Allocator, AllocatorOptions, Array};
 use refcpu_kernels::{DType, Pool};
 
 const REGION: &str = "{
