@@ -120,7 +120,8 @@ impl ShardingRule {
 /// use pjrt_sharding::{FactorKind, RuleBuilder};
 ///
 /// // The product of matrices of 4 by 8 and of 8 by 2 elements.
-/// let mut rule = RuleBuilder::new(&[vec![4, 8], vec![8, 2]], &[vec![4, 2]]);
+/// let (operands, results) = ([vec![4, 8], vec![8, 2]], [vec![4, 2]]);
+/// let mut rule = RuleBuilder::new(&operands, &results);
 /// rule.factor(FactorKind::PassThrough, [(0, 0)], [(0, 0)]);
 /// rule.factor(FactorKind::PassThrough, [(1, 1)], [(0, 1)]);
 /// rule.factor(FactorKind::Reduction, [(0, 1), (1, 0)], []);
@@ -171,11 +172,15 @@ impl<'a> RuleBuilder<'a> {
     }
 
     /// Adds a factor for each dimension of the first result that `kind` gives one for: of the same dimension of all tensors that
-    /// have its rank and its size.
+    /// have its rank and its size. A pass-through factor needs all operands of its rank to have that size.
     pub fn pointwise(&mut self, kind: impl Fn(usize) -> Option<FactorKind>) {
         let Some(first) = self.results.first() else { return };
         for (dim, size) in first.iter().enumerate() {
             let Some(kind) = kind(dim) else { continue };
+            let is_other = |dims: &Vec<usize>| dims.len() == first.len() && dims[dim] != *size;
+            if kind == FactorKind::PassThrough && self.operands.iter().any(is_other) {
+                continue;
+            }
             let with = |tensors: &[Vec<usize>]| -> Vec<(usize, usize)> {
                 let has = |i: &usize| tensors[*i].len() == first.len() && tensors[*i][dim] == *size;
                 (0..tensors.len()).filter(has).map(|i| (i, dim)).collect()
