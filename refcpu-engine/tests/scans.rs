@@ -28,10 +28,10 @@ fn program(operation: &str, more: &str) -> String {
 
 fn results(text: &str) -> Vec<Vec<f32>> {
     let module = pjrt_stablehlo::parse(text.to_owned()).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let plan = compile(&module, &CompileOptions::default()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let compiled = compile(&module, &CompileOptions::default()).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let runtime = Runtime::new(Pool::inline(), Allocator::new(AllocatorOptions::default()));
     let inputs: Vec<Input> = Vec::new();
-    let results = run(&plan, &runtime, vec![inputs], &RunOptions::default()).unwrap().remove(0);
+    let results = run(&compiled.plan, &runtime, vec![inputs], &RunOptions::default()).unwrap().remove(0);
     let numbers = |array: &Array| {
         assert_eq!(array.dtype(), DType::F32);
         let bytes = array.bytes().unwrap();

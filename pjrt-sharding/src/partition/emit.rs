@@ -1,7 +1,7 @@
 //! Adds operations at a place of the partitioned program.
 
-use super::layout::Devices;
-use crate::compile::error::{CompileError, Result};
+use crate::devices::Devices;
+use crate::error::{Error, Result};
 use pjrt_stablehlo::ir::ops;
 use pjrt_stablehlo::ir::{
     BlockId, Body, ChannelHandle, ElementType, Literal, LiteralData, Location, Op, OpCode, OpId,
@@ -19,7 +19,7 @@ pub(super) struct Emitter {
 }
 
 /// Numbers as the program has them.
-pub(super) fn ints(values: &[usize]) -> Box<[i64]> {
+pub(crate) fn ints(values: &[usize]) -> Box<[i64]> {
     values.iter().map(|value| *value as i64).collect()
 }
 
@@ -36,20 +36,20 @@ impl Emitter {
     /// If it is none, which callers have excluded.
     pub(super) fn tensor(&self, value: ValueId) -> Result<TensorType> {
         let ty = self.body.ty(value).as_tensor().cloned();
-        ty.ok_or_else(|| CompileError::internal("a value that is no tensor is to be partitioned"))
+        ty.ok_or_else(|| Error::internal("a value that is no tensor is to be partitioned"))
     }
 
     /// The sizes of a tensor.
     pub(super) fn dims(&self, value: ValueId) -> Result<Vec<usize>> {
         let ty = self.tensor(value)?;
         let dims = ty.static_dims().and_then(|dims| dims.iter().map(|d| usize::try_from(*d).ok()).collect());
-        dims.ok_or_else(|| CompileError::internal(format!("the sizes of {ty} are not known")))
+        dims.ok_or_else(|| Error::internal(format!("the sizes of {ty} are not known")))
     }
 
     /// Adds a constant whose elements are all this one.
     pub(super) fn splat(&mut self, ty: TensorType, element: Vec<u8>) -> Result<ValueId> {
         let value = Literal::new(ty.clone(), LiteralData::Splat(element.into()));
-        let value = value.map_err(|error| CompileError::internal(error.to_string()))?;
+        let value = value.map_err(|error| Error::internal(error.to_string()))?;
         Ok(self.op(Op::Constant(ops::Constant { value }), &[], ty))
     }
 
@@ -65,7 +65,7 @@ impl Emitter {
         let bytes: Vec<u8> = numbers.iter().flat_map(|number| (*number as i64).to_le_bytes()).collect();
         let table = i64s(&[numbers.len() as i64]);
         let value = Literal::new(table.clone(), LiteralData::Dense(bytes.into()));
-        let value = value.map_err(|error| CompileError::internal(error.to_string()))?;
+        let value = value.map_err(|error| Error::internal(error.to_string()))?;
         let table = self.op(Op::Constant(ops::Constant { value }), &[], table);
         let scalar = TensorType::new(ElementType::Ui32, []);
         let partition = self.op(Op::PartitionId(ops::PartitionId {}), &[], scalar);
@@ -230,7 +230,7 @@ impl Emitter {
             OpCode::Minimum => Op::Minimum(ops::Minimum {}),
             OpCode::And => Op::And(ops::And {}),
             OpCode::Or => Op::Or(ops::Or {}),
-            other => return Err(CompileError::internal(format!("a reduction by {}", other.info().name))),
+            other => return Err(Error::internal(format!("a reduction by {}", other.info().name))),
         };
         let result = self.op(kind, &operands, scalar);
         let end = Op::Return(ops::Return {});

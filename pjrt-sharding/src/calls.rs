@@ -1,76 +1,70 @@
 //! Custom calls that the host partitions: the program that it gives for one partition takes the place of each, as the body of a
 //! manual computation.
 
-use super::hints::{Hints, hints};
-use super::layout::{Devices, Layout};
-use super::mesh::Axes;
-use crate::compile::call_partitioner::{CallPartitioner, WholeCall};
-use crate::compile::core_ops::to_core_ops_without_calls;
-use crate::compile::error::{CompileError, Result};
-use crate::compile::lower::{self, shape_of};
-use crate::compile::options::CompileOptions;
-use crate::compile::propagate::{Cut, Split};
-use crate::compile::sharding_rule::ShardingRule;
-use crate::graph::Shape;
-use crate::plan::Sharding;
+use crate::axes::Axes;
+use crate::call_partitioner::{CallPartitioner, WholeCall};
+use crate::cut::Cut;
+use crate::devices::Devices;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::mesh::mesh_of;
+use crate::options::{FindPartitioner, Options};
+use crate::partition::{dims, ints, without_shardings};
+use crate::propagate::{Shardings, propagate_with};
+use crate::rule::{FactorKind, ShardingRule, shapes};
+use crate::sharding::Sharding;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{
-    BackendConfig, BlockId, Body, DimensionSharding, Function, Location, MeshReference, Op, OpCode, OpId,
-    Operation, Str, TensorSharding, TensorType, Type, ValueId, ops,
+    BackendConfig, BlockId, Body, DimensionSharding, Function, Location, MeshReference, Op, OpId, Operation,
+    Str, TensorSharding, TensorType, Type, ValueId, ops,
 };
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Shardings that the host infers are spread, and it is asked again, so often at most.
 const MAX_ROUNDS: usize = 8;
 
-/// The program with the host's partitions in the place of the custom calls for which it has registered a function. What it
-/// returns has functions in the place of their calls; a program without such custom calls stays as it is.
+/// Whether a module has custom calls for which the host has registered a partitioner.
+pub fn has_partitioned_calls(module: &Module, find: FindPartitioner) -> bool {
+    let mut all = module.functions().iter().flat_map(|function| function.body.ops());
+    all.any(|(_, op)| partitioner(op, find).is_some())
+}
+
+/// Returns the program with the host's partitions in the place of the custom calls for which it has registered a partitioner.
+/// Functions that these partitions call are among those of the program.
+///
+/// Calls of the program are to be inlined before, as for [`propagate`](crate::propagate()).
 ///
 /// # Errors
 /// Those of the host; and if a call is where it cannot be partitioned, or what the host gives for it does not fit.
-pub fn partition_calls<'m>(module: &'m Module, options: &CompileOptions) -> Result<Cow<'m, Module>> {
-    let mut all = module.functions().iter().flat_map(|function| function.body.ops());
-    if !all.any(|(_, op)| partitioner(op, options).is_some()) {
-        return Ok(Cow::Borrowed(module));
-    }
-    let whole = &*to_core_ops_without_calls(module)?;
-    let main = whole.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
+pub fn partition_calls(module: &Module, options: &Options) -> Result<Module> {
+    let main = module.main().ok_or_else(|| Error::invalid("the module has no function named main"))?;
     let mut calls = vec![];
     if let Some(entry) = main.body.entry() {
-        find(whole, &main.body, entry, None, options, &mut calls)?;
+        find(module, &main.body, entry, None, options, &mut calls)?;
     }
     let devices = Devices { array: vec![0; options.num_partitions], replicas: options.num_replicas };
-    let layouts = layouts(whole, main, &devices, &calls, options)?;
+    let shardings = shardings(module, main, &devices, &calls, options)?;
     let mut main = main.clone();
     let mut program = Module::new();
-    program.name.clone_from(&whole.name);
-    program.attributes.clone_from(&whole.attributes);
-    program.location.clone_from(&whole.location);
-    for mesh in whole.meshes() {
+    program.name.clone_from(&module.name);
+    program.attributes.clone_from(&module.attributes);
+    program.location.clone_from(&module.location);
+    for mesh in module.meshes() {
         program.add_mesh(mesh.clone());
     }
-    for function in whole.functions().iter().filter(|function| function.name != main.name) {
+    for function in module.functions().iter().filter(|function| function.name != main.name) {
         add_function(&mut program, function.clone())?;
     }
     for call in &calls {
-        let location = main.body.op(call.op).location.clone();
-        partitioned(&main.body, call, &layouts, &devices)
+        let op = main.body.op(call.op);
+        let (name, location) = (op.kind.code().info().name, op.location.clone());
+        partitioned(&main.body, call, &shardings, &devices)
             .and_then(|partition| put(&mut program, &mut main.body, call.op, partition))
-            .map_err(|error| placed(&location, error))?;
+            .map_err(|error| error.in_op(name, &location))?;
     }
     add_function(&mut program, main)?;
-    Ok(Cow::Owned(program))
-}
-
-/// An error with the call that it is about, unless it has an operation.
-fn placed(location: &Location, mut error: CompileError) -> CompileError {
-    if error.op.is_empty() {
-        error.op = OpCode::CustomCall.info().name.to_owned();
-        error.location = location.brief().to_string();
-    }
-    error
+    Ok(program)
 }
 
 /// A call that the host partitions.
@@ -98,16 +92,16 @@ impl Within {
         };
         let axes: Vec<Str> = match outer {
             Some(outer) => outer.free.clone(),
-            None => lower::mesh_of(module, first)?.axes.iter().map(|axis| axis.name.clone()).collect(),
+            None => mesh_of(module, first)?.axes.iter().map(|axis| axis.name.clone()).collect(),
         };
         let free = axes.into_iter().filter(|axis| !manual.manual_axes.contains(axis)).collect();
         Ok(Some(Self { mesh: first.mesh.clone(), free }))
     }
 }
 
-fn partitioner(op: &Operation, options: &CompileOptions) -> Option<Arc<dyn CallPartitioner>> {
+fn partitioner(op: &Operation, find: FindPartitioner) -> Option<Arc<dyn CallPartitioner>> {
     match &op.kind {
-        Op::CustomCall(call) => (options.find_partitioner)(&call.call_target_name),
+        Op::CustomCall(call) => find(&call.call_target_name),
         _ => None,
     }
 }
@@ -118,16 +112,16 @@ fn find(
     body: &Body,
     block: BlockId,
     within: Option<&Within>,
-    options: &CompileOptions,
+    options: &Options,
     calls: &mut Vec<Call>,
 ) -> Result<()> {
     for id in &body.block(block).ops {
         let op = body.op(*id);
-        if let Some(partitioner) = partitioner(op, options) {
+        if let Some(partitioner) = partitioner(op, options.find_partitioner) {
             if options.num_partitions > 1 && !options.use_spmd_partitioning {
                 let why =
                     "a custom call that the host partitions, in a program that is of one partition already";
-                return Err(placed(&op.location, CompileError::unimplemented(why)));
+                return Err(Error::unsupported(why).in_op(op.kind.name(), &op.location));
             }
             calls.push(Call {
                 op: *id,
@@ -148,17 +142,17 @@ fn find(
 }
 
 /// How the values of `main` are split.
-fn layouts(
+fn shardings(
     module: &Module,
     main: &Function,
     devices: &Devices,
     calls: &[Call],
-    options: &CompileOptions,
-) -> Result<Hints> {
+    options: &Options,
+) -> Result<Shardings> {
     let mut inferred: HashMap<ValueId, Sharding> = HashMap::new();
     let mut rounds = 0;
     loop {
-        let found = hints(main, devices, &lower::splits(module, options, &inferred)?);
+        let found = propagate_with(module, options, &inferred)?;
         let (before, mut asked) = (inferred.len(), vec![]);
         // Programs for Shardy declare a mesh. To those the rules of calls are all there is.
         if module.meshes().is_empty() && rounds < MAX_ROUNDS {
@@ -170,7 +164,7 @@ fn layouts(
                 continue;
             }
             let ask = || call.partitioner.infer(&described(&main.body, op, &found, devices)?);
-            let shardings = ask().map_err(|error| placed(&op.location, error))?;
+            let shardings = ask().map_err(|error| error.in_op(op.kind.name(), &op.location))?;
             let split = op.results.iter().zip(shardings.into_iter().flatten());
             inferred.extend(split.filter_map(|(result, sharding)| Some((result, sharding?))));
         }
@@ -182,31 +176,32 @@ fn layouts(
 }
 
 /// A call as its partitioner sees it.
-fn described<'a>(body: &Body, op: &'a Operation, hints: &Hints, devices: &Devices) -> Result<WholeCall<'a>> {
-    let Op::CustomCall(call) = &op.kind else { return Err(CompileError::internal("this is no custom call")) };
+fn described<'a>(
+    body: &Body,
+    op: &'a Operation,
+    found: &Shardings,
+    devices: &Devices,
+) -> Result<WholeCall<'a>> {
+    let Op::CustomCall(call) = &op.kind else { return Err(Error::internal("this is no custom call")) };
     let BackendConfig::Bytes(config) = &call.backend_config else {
-        return Err(CompileError::unimplemented(
-            "a dictionary as configuration of a call that the host partitions",
-        ));
+        return Err(Error::unsupported("a dictionary as configuration of a call that the host partitions"));
     };
-    let ruled = by_rule(body, op, hints);
-    let array = |value: ValueId| -> Result<(Shape, Option<Sharding>)> {
-        let Type::Tensor(ty) = body.ty(value) else {
-            return Err(CompileError::unimplemented(
-                "a call that the host partitions of values that are no arrays",
+    let ruled = by_rule(body, op, found);
+    let array = |value: ValueId| -> Result<(TensorType, Option<Sharding>)> {
+        let (Some(ty), Some(dims)) = (body.ty(value).as_tensor(), dims(body, value)) else {
+            return Err(Error::unsupported(
+                "a call that the host partitions of values that are no arrays of definite sizes",
             ));
         };
-        let shape = shape_of(ty)?;
         let can_be = |layout: &&Layout| {
             let cuts: Vec<_> = layout.dims.iter().flatten().collect();
-            layout.local_dims(&shape.dims).is_some() && devices.spread_evenly(&cuts)
+            layout.local_dims(&dims).is_some() && devices.spread_evenly(&cuts)
         };
         // Addends are added up before an operation sees the array.
-        let sharding = ruled.get(&value).or_else(|| hints.get(&value)).filter(can_be).and_then(|layout| {
-            let split = Split { closed: vec![true; layout.dims.len()], dims: layout.dims.clone() };
-            split.sharding(devices.count())
-        });
-        Ok((shape, sharding))
+        let layout = ruled.get(&value).or_else(|| found.values.get(&value)).filter(can_be);
+        let sharding = layout
+            .and_then(|layout| Layout { dims: layout.dims.clone(), addends: None }.sharding(devices.count()));
+        Ok((ty.clone(), sharding))
     };
     Ok(WholeCall {
         operands: op.operands.iter().map(|value| array(*value)).collect::<Result<_>>()?,
@@ -218,69 +213,62 @@ fn described<'a>(body: &Body, op: &'a Operation, hints: &Hints, devices: &Device
 
 /// How results are split by the call's rule that those who use them want whole, or that nobody uses: as the operands are. They are
 /// put together after the call, which the host need not know of.
-fn by_rule(body: &Body, op: &Operation, hints: &Hints) -> Hints {
-    let ranks = |values: &mut dyn Iterator<Item = ValueId>| {
-        values.map(|value| body.ty(value).as_tensor().map_or(0, TensorType::rank)).collect::<Vec<_>>()
+fn by_rule(body: &Body, op: &Operation, found: &Shardings) -> HashMap<ValueId, Layout> {
+    let sizes = shapes(body, op.operands.iter().copied()).zip(shapes(body, op.results.iter()));
+    let rule = sizes.and_then(|(operands, results)| ShardingRule::of_attribute(op, &operands, &results));
+    let Some(rule) = rule else { return HashMap::new() };
+    let may_be_cut = |factor: &usize| {
+        let factor = &rule.factors[*factor];
+        factor.kind != FactorKind::NeedReplication && !factor.blocks_propagation
     };
-    let (operands, results) = (ranks(&mut op.operands.iter().copied()), ranks(&mut op.results.iter()));
-    let Some(rule) = ShardingRule::of(op, &operands, &results) else { return Hints::new() };
-    let mut cuts: Vec<Option<&Cut>> = vec![None; rule.factors];
-    for (value, factors) in op.operands.iter().zip(&rule.operands) {
-        let dims = hints.get(value).map_or(&[][..], |layout| &layout.dims);
-        for (cut, factor) in dims.iter().zip(factors) {
-            if let (Some(cut), Some(factor)) = (cut, factor) {
+    let mut cuts: Vec<Option<&Cut>> = vec![None; rule.factors.len()];
+    for (value, tensor) in op.operands.iter().zip(&rule.operands) {
+        let dims = found.values.get(value).map_or(&[][..], |layout| &layout.dims);
+        for (cut, factors) in dims.iter().zip(tensor) {
+            if let (Some(cut), Some(factor)) = (cut, factors.first().filter(|factor| may_be_cut(factor))) {
                 cuts[*factor].get_or_insert(cut);
             }
         }
     }
-    let is_whole = |value: &ValueId| hints.get(value).is_none_or(Layout::is_whole);
-    let whole = op.results.iter().zip(&rule.results).filter(|(value, _)| is_whole(value));
+    let whole = op.results.iter().zip(&rule.results).filter(|(value, _)| !found.values.contains_key(value));
     whole
-        .map(|(value, factors)| {
-            let cut = |factor: &Option<usize>| factor.and_then(|factor| cuts[factor].cloned());
-            (value, Layout { dims: factors.iter().map(cut).collect(), addends: None })
+        .map(|(value, tensor)| {
+            let cut = |factors: &Vec<usize>| factors.first().and_then(|factor| cuts[*factor].cloned());
+            (value, Layout { dims: tensor.iter().map(cut).collect(), addends: None })
         })
         .collect()
 }
 
 /// What takes the place of a call.
 struct Partition {
-    /// In operations that refcpu compiles, without calls.
     module: Module,
     computation: ops::ManualComputation,
 }
 
 /// Asks the host.
-fn partitioned(body: &Body, call: &Call, hints: &Hints, devices: &Devices) -> Result<Partition> {
+fn partitioned(body: &Body, call: &Call, found: &Shardings, devices: &Devices) -> Result<Partition> {
     let op = body.op(call.op);
-    let whole = described(body, op, hints, devices)?;
+    let whole = described(body, op, found, devices)?;
     let given = call.partitioner.partition(&whole)?;
     let lengths = (given.operands.len(), given.results.len());
     if lengths != (whole.operands.len(), whole.results.len()) {
-        return Err(CompileError::internal(
-            "the host's partition of this call has other operands or results",
-        ));
+        return Err(Error::internal("the host's partition of this call has other operands or results"));
     }
-    let layout = |((shape, _), sharding): (&(Shape, _), &Option<Sharding>)| {
-        Layout::of(sharding.as_ref(), shape.rank())
-    };
+    let layout =
+        |((ty, _), sharding): (&(TensorType, _), &Option<Sharding>)| Layout::of(sharding.as_ref(), ty.rank());
     let inputs: Vec<Layout> = whole.operands.iter().zip(&given.operands).map(layout).collect();
     let outputs: Vec<Layout> = whole.results.iter().zip(&given.results).map(layout).collect();
     let module = pjrt_stablehlo::parse(&*given.program).map_err(|error| {
-        CompileError::invalid(format!("the host's partition of this call cannot be read: {error}"))
+        Error::invalid(format!("the host's partition of this call cannot be read: {error}"))
     })?;
-    let module = to_core_ops_without_calls(&module)?.into_owned();
-    let main = module
-        .main()
-        .ok_or_else(|| CompileError::invalid("the host's partition of this call has no main"))?;
+    let main =
+        module.main().ok_or_else(|| Error::invalid("the host's partition of this call has no main"))?;
     let part = |(value, layout): (ValueId, &Layout)| -> Result<Type> {
         let ty = body.ty(value);
-        let wrong =
-            || CompileError::unimplemented(format!("{ty} cannot be cut into equal parts as the host wants"));
+        let wrong = || Error::unsupported(format!("{ty} cannot be cut into equal parts as the host wants"));
         let tensor = ty.as_tensor().ok_or_else(wrong)?;
-        let dims =
-            super::hints::dims(body, value).and_then(|dims| layout.local_dims(&dims)).ok_or_else(wrong)?;
-        Ok(tensor.with_dims(super::ints(&dims)).into())
+        let dims = dims(body, value).and_then(|dims| layout.local_dims(&dims)).ok_or_else(wrong)?;
+        Ok(tensor.with_dims(ints(&dims)).into())
     };
     let parts = |values: &mut dyn Iterator<Item = ValueId>, layouts: &[Layout]| {
         values.zip(layouts).map(part).collect::<Result<Vec<Type>>>()
@@ -289,7 +277,7 @@ fn partitioned(body: &Body, call: &Call, hints: &Hints, devices: &Devices) -> Re
     let results = parts(&mut op.results.iter(), &outputs)?;
     if main.argument_types() != arguments || main.result_types() != results {
         let list = |types: &[Type]| types.iter().map(Type::to_string).collect::<Vec<_>>().join(", ");
-        return Err(CompileError::invalid(format!(
+        return Err(Error::invalid(format!(
             "the host's partition of this call is of type ({}) -> ({}), but its shardings make it ({}) -> ({})",
             list(main.argument_types()),
             list(main.result_types()),
@@ -307,8 +295,7 @@ fn partitioned(body: &Body, call: &Call, hints: &Hints, devices: &Devices) -> Re
 /// A computation along all axes of a mesh, with arrays that are cut so.
 fn computation(inputs: &[Layout], outputs: &[Layout], devices: &Devices) -> Result<ops::ManualComputation> {
     let cuts: Vec<_> = inputs.iter().chain(outputs).flat_map(Layout::cuts).collect();
-    let no_mesh =
-        || CompileError::unimplemented("a partition of a call whose arrays are not cut along one mesh");
+    let no_mesh = || Error::unsupported("a partition of a call whose arrays are not cut along one mesh");
     let axes = Axes::of(&cuts, devices.count()).ok_or_else(no_mesh)?;
     let shardings = |layouts: &[Layout]| -> Result<Box<[TensorSharding]>> {
         layouts.iter().map(|layout| axes.sharding(&layout.dims).ok_or_else(no_mesh)).collect()
@@ -326,7 +313,7 @@ fn within_another(within: &Within, inputs: &[Layout], outputs: &[Layout]) -> Res
     let whole = |layout: &Layout| {
         if !layout.is_whole() {
             let why = "a partition that cuts the arrays of a call in a computation that is on parts already";
-            return Err(CompileError::unimplemented(why));
+            return Err(Error::unsupported(why));
         }
         let uncut = DimensionSharding { axes: Box::default(), is_closed: true, priority: None };
         Ok(TensorSharding {
@@ -363,7 +350,7 @@ fn put(program: &mut Module, body: &mut Body, call: OpId, partition: Partition) 
                     "the host's partition of this call has another mesh {} than the program",
                     mesh.name
                 );
-                return Err(CompileError::unimplemented(why));
+                return Err(Error::unsupported(why));
             }
         }
     }
@@ -377,11 +364,11 @@ fn put(program: &mut Module, body: &mut Body, call: OpId, partition: Partition) 
         add_function(program, function)?;
     }
     let Some((main, entry)) = module.main().and_then(|main| Some((main, main.body.entry()?))) else {
-        return Err(CompileError::invalid("the host's partition of this call has no main"));
+        return Err(Error::invalid("the host's partition of this call has no main"));
     };
     let op = body.op_mut(call);
     op.kind = Op::ManualComputation(computation);
-    op.attributes = super::without_shardings(&op.attributes);
+    op.attributes = without_shardings(&op.attributes);
     let location = op.location.clone();
     let region = body.add_region(Some(call));
     let to = body.add_block(region);
@@ -390,7 +377,7 @@ fn put(program: &mut Module, body: &mut Body, call: OpId, partition: Partition) 
 }
 
 fn add_function(program: &mut Module, function: Function) -> Result<()> {
-    program.add_function(function).map_err(|_| CompileError::internal("a function is there twice"))
+    program.add_function(function).map_err(|_| Error::internal("a function is there twice"))
 }
 
 /// Has an operation refer to functions by their new names.
@@ -433,8 +420,7 @@ impl Copy<'_> {
             rename(&mut kind, self.names);
             let operand = |value: &ValueId| self.values.get(value).copied();
             let operands: Option<Vec<ValueId>> = op.operands.iter().map(operand).collect();
-            let operands =
-                operands.ok_or_else(|| CompileError::internal("a value is used before it is defined"))?;
+            let operands = operands.ok_or_else(|| Error::internal("a value is used before it is defined"))?;
             let types: Vec<Type> = op.results.iter().map(|result| self.from.ty(result).clone()).collect();
             let location = if op.location.is_unknown() { &self.location } else { &op.location };
             let new = self.into.add_op(to, kind, operands, types, location.clone());

@@ -1,9 +1,10 @@
 //! Moves arrays from one layout to another.
 
 use super::emit::Emitter;
-use super::layout::{Layout, refines};
-use crate::compile::error::{CompileError, Result};
-use crate::compile::propagate::Cut;
+use crate::cut::Cut;
+use crate::cut::refines;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
 use pjrt_stablehlo::ir::{OpCode, ValueId};
 
 impl Emitter {
@@ -125,9 +126,7 @@ impl Emitter {
             };
             let parts = wanted.parts / now.dims[dim].as_ref().map_or(1, |cut| cut.parts);
             if parts == 0 || !size.is_multiple_of(parts) {
-                return Err(CompileError::internal(format!(
-                    "{size} elements are to be cut into {parts} parts"
-                )));
+                return Err(Error::internal(format!("{size} elements are to be cut into {parts} parts")));
             }
             *size /= parts;
             starts.push(Some(wanted.of_partition.iter().map(|part| part % parts * *size).collect()));

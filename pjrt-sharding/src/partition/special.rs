@@ -1,14 +1,14 @@
 //! Operations whose parts are not simply the operation on parts: those without operands, random numbers, and what programs say
 //! about shardings.
 
-use super::layout::Layout;
 use super::{Part, Partitioner};
-use crate::compile::error::{CompileError, Result};
-use crate::compile::lower::{is_about_order, unspecified_dims};
-use crate::compile::sharding::{annotation, with_addends};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::mesh::with_addends;
+use crate::rule::is_about_order;
+use crate::said::annotation;
 use pjrt_stablehlo::ir::{
-    Attribute, BackendConfig, ElementType, Literal, LiteralData, Op, OpCode, OpId, Operation, TensorSharding,
-    TensorType, ops,
+    ElementType, Literal, LiteralData, Op, OpCode, OpId, Operation, TensorSharding, TensorType, ops,
 };
 
 /// Sums of arrays of one element type within the same groups, each with the layout that it is to have.
@@ -117,22 +117,13 @@ impl<'m> Partitioner<'m> {
             // Operands may be futures, of which the partitioned program has none.
             _ if is_about_order(op, call) => Ok(()),
             "Sharding" if same && op.results.len() == 1 => {
-                let said = op.attributes.get("mhlo.sharding").and_then(Attribute::as_str);
-                let (Some(text), Some(dims)) = (said, self.dims(op.operand(0))) else {
+                let Some(dims) = self.dims(op.operand(0)) else { return self.unchanged(op) };
+                let Some(split) = annotation(op, call, &dims, self.emit.devices.count()) else {
                     return self.unchanged(op);
                 };
-                let open = match &call.backend_config {
-                    BackendConfig::Bytes(config) => unspecified_dims(&String::from_utf8_lossy(config)),
-                    _ => vec![],
-                };
-                match annotation(text, &open, &dims, self.emit.devices.count()) {
-                    Some(split) => {
-                        let wanted = Layout { dims: split.dims.clone(), addends: None };
-                        match self.with_open(op, wanted, |dim| !split.closed[dim])? {
-                            Some(wanted) => self.split_so(op, wanted),
-                            None => self.unchanged(op),
-                        }
-                    }
+                let wanted = Layout { dims: split.dims.clone(), addends: None };
+                match self.with_open(op, wanted, |dim| !split.closed[dim])? {
+                    Some(wanted) => self.split_so(op, wanted),
                     None => self.unchanged(op),
                 }
             }
@@ -173,9 +164,9 @@ impl<'m> Partitioner<'m> {
             (Some(layout), Some(element)) => {
                 let local = self.local_type(op.result(), &layout)?;
                 let ty = local.as_tensor().cloned();
-                let ty = ty.ok_or_else(|| CompileError::internal("a constant that is no tensor"))?;
+                let ty = ty.ok_or_else(|| Error::internal("a constant that is no tensor"))?;
                 let value = Literal::new(ty.clone(), LiteralData::Splat(element.into_owned().into()));
-                let value = value.map_err(|error| CompileError::internal(error.to_string()))?;
+                let value = value.map_err(|error| Error::internal(error.to_string()))?;
                 let value = self.emit.op(Op::Constant(ops::Constant { value }), &[], ty);
                 self.bind(op, [Part { value, layout }]);
                 Ok(())

@@ -1,33 +1,29 @@
 //! The program of one partition: every array is the part that the partition has, and what it needs of others' parts it gets by
 //! collective operations.
 //!
-//! A program in the global view is on whole arrays. [`propagate`](super::propagate) has found how its arrays are split; here
-//! every operation is rewritten for parts. A [`rule`] says which dimensions of an operation's arrays are cut together, and the
+//! A program in the global view is on whole arrays. [`propagate`](crate::propagate()) has found how its arrays are split; here
+//! every operation is rewritten for parts. A [rule](crate::rule) says which dimensions of an operation's arrays are cut together, and the
 //! operands are moved to where the rule wants them ([`reshard`]). Sums of which partitions have addends stay so
 //! ([`Layout::addends`]) until an operation needs them. What has no rule runs on every partition on whole arrays, so that any
 //! program can be partitioned, whatever was found.
 
 mod by_rule;
-mod calls;
 mod control;
 mod emit;
-mod hints;
-mod layout;
+mod linear;
 mod manual;
-mod mesh;
 mod reshard;
-mod rule;
 mod special;
 
-use super::core_ops::to_core_ops_without_calls;
-use super::error::{CompileError, Result};
-use super::lower;
-use super::options::CompileOptions;
-use crate::plan::{Plan, Sharding};
-pub use calls::partition_calls;
-use emit::{Emitter, ints};
-use hints::{Hints, hints};
-use layout::{Devices, Layout};
+use crate::devices::Devices;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::options::Options;
+use crate::propagate::Shardings;
+use crate::rule::shapes;
+use crate::sharding::Sharding;
+use emit::Emitter;
+pub(crate) use emit::ints;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{
     Attribute, BlockId, Body, DictionaryAttribute, Function, FunctionType, Location, Op, OpId, Operation,
@@ -35,54 +31,72 @@ use pjrt_stablehlo::ir::{
 };
 use std::collections::{HashMap, HashSet};
 
-/// Writes a sharding as HLO's text has it. `None` is an array that every partition has whole.
-pub type HloText = fn(Option<&Sharding>) -> String;
-
-/// The program of one partition of what was compiled to `plan` with these options. Its parameters and results are the parts
-/// that the plan's shardings say; these are written to the attributes that HLO has for them.
+/// Returns the program of one partition of a program whose arrays are split so. Its parameters and results are the parts that
+/// the shardings say; these are written to the attributes that HLO has for them (`mhlo.sharding`).
+///
+/// ```
+/// use pjrt_sharding::{Options, partition, propagate};
+///
+/// let module = pjrt_stablehlo::parse(
+///     r#"sdy.mesh @mesh = <["x"=2]>
+///     func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<f32> {
+///       %zero = stablehlo.constant dense<0.0> : tensor<f32>
+///       %0 = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0]
+///         : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+///       return %0 : tensor<f32>
+///     }"#,
+/// )?;
+/// let options = Options { num_partitions: 2, ..Options::default() };
+/// let part = partition(&module, &propagate(&module, &options)?, &options)?;
+/// assert_eq!(part.main().unwrap().argument_types()[0].to_string(), "tensor<4xf32>");
+/// assert_eq!(part.op_counts()["stablehlo.all_reduce"], 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
-/// If the program is not one that can be compiled, or has tuples among the parameters or results of `main`.
-pub fn partitioned(module: &Module, plan: &Plan, options: &CompileOptions, text: HloText) -> Result<Module> {
-    let module = &*to_core_ops_without_calls(module)?;
-    let main = module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
-    if plan.parameters.len() != main.argument_types().len() || plan.results.len() != main.result_types().len()
-    {
-        return Err(CompileError::unimplemented("a partitioned program with tuples as arguments or results"));
+/// If the program has tuples among the parameters or results of `main`, or if the shardings are of another program.
+pub fn partition(module: &Module, shardings: &Shardings, options: &Options) -> Result<Module> {
+    let main = module.main().ok_or_else(|| Error::invalid("the module has no function named main"))?;
+    let counts = (main.argument_types().len(), main.result_types().len());
+    if counts != (shardings.parameters.len(), shardings.results.len()) {
+        return Err(Error::unsupported("a partitioned program with tuples as arguments or results"));
     }
-    let partitions = plan.num_partitions;
-    let array = if plan.global_view { vec![0; partitions] } else { (0..partitions).collect() };
-    let devices = Devices { array, replicas: plan.num_replicas };
-    let hints = hints(main, &devices, &lower::splits(module, options, &HashMap::new())?);
-    let shardings = |i: usize| plan.parameters[i].sharding.as_ref();
-    let of_parameters: Vec<Layout> = (main.argument_types().iter().enumerate())
-        .map(|(i, ty)| Layout::of(shardings(i), rank(ty)))
-        .collect();
-    let of_results: Vec<Layout> = (main.result_types().iter().zip(&plan.results))
-        .map(|(ty, result)| Layout::of(result.sharding.as_ref(), rank(ty)))
-        .collect();
-    let mut partitioner = Partitioner::new(module, main, devices, &hints);
-    let mut function = partitioner.function(main.name.clone(), &of_parameters, &of_results)?;
-    let said = |attributes: &[DictionaryAttribute], i: usize, sharding: Option<&Sharding>| {
-        let attributes = attributes.get(i).cloned().unwrap_or_default();
-        if partitions > 1 && plan.global_view {
-            with_sharding(&attributes, text(sharding))
-        } else {
-            without_shardings(&attributes)
-        }
+    let partitions = options.num_partitions;
+    let array = if options.use_spmd_partitioning { vec![0; partitions] } else { (0..partitions).collect() };
+    let devices = Devices { array, replicas: options.num_replicas };
+    let layouts = |shardings: &[Option<Sharding>], types: &[Type]| -> Vec<Layout> {
+        shardings.iter().zip(types).map(|(sharding, ty)| Layout::of(sharding.as_ref(), rank(ty))).collect()
     };
-    function.argument_attributes =
-        (0..plan.parameters.len()).map(|i| said(&main.argument_attributes, i, shardings(i))).collect();
-    let results = plan.results.iter().enumerate();
-    function.result_attributes =
-        results.map(|(i, result)| said(&main.result_attributes, i, result.sharding.as_ref())).collect();
+    let parameters = layouts(&shardings.parameters, main.argument_types());
+    let results = layouts(&shardings.results, main.result_types());
+    let mut partitioner = Partitioner::new(module, main, devices, shardings, options);
+    let mut function = partitioner.function(main.name.clone(), &parameters, &results)?;
+    let said = |attributes: &[DictionaryAttribute], shardings: &[Option<Sharding>]| {
+        let one = |(i, sharding): (usize, &Option<Sharding>)| {
+            let attributes = attributes.get(i).cloned().unwrap_or_default();
+            if options.shared_by() > 1 {
+                with_sharding(&attributes, Sharding::to_hlo_text(sharding.as_ref()))
+            } else {
+                without_shardings(&attributes)
+            }
+        };
+        shardings.iter().enumerate().map(one).collect()
+    };
+    function.argument_attributes = said(&main.argument_attributes, &shardings.parameters);
+    function.result_attributes = said(&main.result_attributes, &shardings.results);
     let mut program = Module::new();
     program.name.clone_from(&module.name);
     program.attributes = without_shardings(&module.attributes);
     for function in [function].into_iter().chain(partitioner.functions) {
-        program.add_function(function).map_err(|_| CompileError::internal("a function is there twice"))?;
+        program.add_function(function).map_err(|_| Error::internal("a function is there twice"))?;
     }
     Ok(program)
+}
+
+/// The sizes of a tensor, where they are known.
+pub(crate) fn dims(body: &Body, value: ValueId) -> Option<Vec<usize>> {
+    body.ty(value).as_tensor()?;
+    shapes(body, [value].into_iter())?.pop()
 }
 
 fn rank(ty: &Type) -> usize {
@@ -93,7 +107,7 @@ fn rank(ty: &Type) -> usize {
 const SHARDING: &str = "mhlo.sharding";
 
 /// Attributes without what they say of shardings.
-fn without_shardings(attributes: &DictionaryAttribute) -> DictionaryAttribute {
+pub(crate) fn without_shardings(attributes: &DictionaryAttribute) -> DictionaryAttribute {
     let kept =
         attributes.entries().iter().filter(|(name, _)| !name.starts_with("sdy.") && **name != *SHARDING);
     DictionaryAttribute::new(kept.cloned().collect())
@@ -118,7 +132,9 @@ struct Partitioner<'m> {
     module: &'m Module,
     /// The function of the whole program.
     function: &'m Function,
-    hints: &'m Hints,
+    /// How its values are to lie.
+    shardings: &'m Shardings,
+    options: &'m Options,
     emit: Emitter,
     /// The parts of values that have been computed.
     parts: HashMap<ValueId, Part>,
@@ -131,13 +147,20 @@ struct Partitioner<'m> {
 }
 
 impl<'m> Partitioner<'m> {
-    fn new(module: &'m Module, function: &'m Function, devices: Devices, hints: &'m Hints) -> Self {
+    fn new(
+        module: &'m Module,
+        function: &'m Function,
+        devices: Devices,
+        shardings: &'m Shardings,
+        options: &'m Options,
+    ) -> Self {
         let mut body = Body::new();
         let block = body.add_block(Body::ROOT);
         Self {
             module,
             function,
-            hints,
+            shardings,
+            options,
             emit: Emitter { body, block, location: Location::UNKNOWN, devices, channels: 0 },
             parts: HashMap::new(),
             futures: HashMap::new(),
@@ -150,7 +173,7 @@ impl<'m> Partitioner<'m> {
     fn function(&mut self, name: Str, parameters: &[Layout], results: &[Layout]) -> Result<Function> {
         let old = self.function;
         let entry = old.body.entry();
-        let entry = entry.ok_or_else(|| CompileError::invalid("a function without a body"))?;
+        let entry = entry.ok_or_else(|| Error::invalid("a function without a body"))?;
         self.arguments(&old.body.block(entry).arguments, parameters)?;
         let returned = self.block(entry)?;
         let returned = returned
@@ -195,13 +218,7 @@ impl<'m> Partitioner<'m> {
             }
             self.emit.location = op.location.clone();
             self.sum_together(&ops[i..])?;
-            self.operation(*id, op).map_err(|mut error| {
-                if error.op.is_empty() {
-                    error.op = op.kind.name().to_string();
-                    error.location = op.location.brief().to_string();
-                }
-                error
-            })?;
+            self.operation(*id, op).map_err(|error| error.in_op(op.kind.name(), &op.location))?;
         }
         Ok(vec![])
     }
@@ -232,7 +249,7 @@ impl<'m> Partitioner<'m> {
 
     fn part(&self, value: ValueId) -> Result<Part> {
         let part = self.parts.get(&value).cloned();
-        part.ok_or_else(|| CompileError::internal("a value is used before it is defined"))
+        part.ok_or_else(|| Error::internal("a value is used before it is defined"))
     }
 
     /// The value of the partitioned program that has the parts of a value in this layout.
@@ -280,7 +297,7 @@ impl<'m> Partitioner<'m> {
 
     /// The sizes of a value of the whole program; `None` of what is no tensor of known sizes.
     fn dims(&self, value: ValueId) -> Option<Vec<usize>> {
-        hints::dims(&self.function.body, value)
+        dims(&self.function.body, value)
     }
 
     /// The type of a partition's part of a value.
@@ -288,15 +305,14 @@ impl<'m> Partitioner<'m> {
         let ty = self.function.body.ty(value);
         let (Some(tensor), Some(dims)) = (ty.as_tensor(), self.dims(value)) else { return Ok(ty.clone()) };
         let local = layout.local_dims(&dims).filter(|_| layout.dims.len() == dims.len());
-        let local =
-            local.ok_or_else(|| CompileError::internal(format!("{ty} is to be cut as {layout:?}")))?;
+        let local = local.ok_or_else(|| Error::internal(format!("{ty} is to be cut as {layout:?}")))?;
         Ok(tensor.with_dims(ints(&local)).into())
     }
 
     /// How a value is to lie, as far as is known and can be.
     fn hint(&self, value: ValueId) -> Option<Layout> {
         let dims = self.dims(value)?;
-        let layout = self.hints.get(&value)?.clone();
+        let layout = self.shardings.values.get(&value)?.clone();
         let cuts: Vec<_> = layout.cuts().collect();
         (layout.local_dims(&dims).is_some() && self.emit.devices.spread_evenly(&cuts)).then_some(layout)
     }

@@ -1,12 +1,12 @@
 //! Shardings as XLA prints them (`mhlo.sharding`): which programs have that were written for its older partitioner, and those
 //! that come as HLO.
 
-use super::error::{CompileError, Result};
-use crate::plan::Sharding;
+use crate::error::{Error, Result};
+use crate::sharding::{Sharding, Subgroup, TileAssignment};
 
 /// What the text of a sharding says about an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum HloSharding {
+pub(crate) enum HloSharding {
     /// Nothing.
     Unknown,
     /// Every partition has it whole.
@@ -19,14 +19,14 @@ pub(super) enum HloSharding {
 ///
 /// # Errors
 /// If the sharding does not fit the array or the number of partitions, or is of a kind that is not supported.
-pub(super) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<HloSharding> {
+pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<HloSharding> {
     let wrong = |why: &str| {
-        CompileError::invalid(format!(
+        Error::invalid(format!(
             "the sharding {text:?} of an array {dims:?} on {partitions} partitions: {why}"
         ))
     };
     let unsupported =
-        |what: &str| CompileError::unimplemented(format!("{what} in the sharding {text:?} of mhlo.sharding"));
+        |what: &str| Error::unsupported(format!("{what} in the sharding {text:?} of mhlo.sharding"));
     let inner = text
         .trim()
         .strip_prefix('{')
@@ -56,7 +56,7 @@ pub(super) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
     let mut copied = 0;
     loop {
         match scanner.word() {
-            "" => break,
+            "" | "metadata" => break,
             "last_tile_dim_replicate" => copied = 1,
             "last_tile_dims" => {
                 let kinds = scanner.words("={", "}").ok_or_else(form)?;
@@ -65,34 +65,25 @@ pub(super) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
                 }
                 copied = kinds.len();
             }
-            "metadata" => break,
             other => return Err(unsupported(other)),
         }
     }
-    let count = tiles.iter().try_fold(1usize, |count, n| count.checked_mul(*n));
-    if tiles.len() != dims.len() + copied || count != Some(partitions) || devices.len() != partitions {
+    if devices.len() != partitions {
         return Err(wrong("the numbers of tiles are others"));
     }
-    let mut position = vec![vec![]; partitions];
-    for (tile, device) in devices.iter().enumerate() {
-        let at = position.get_mut(*device).filter(|at: &&mut Vec<usize>| at.is_empty());
-        let at = at.ok_or_else(|| wrong("the devices are others"))?;
-        let mut rest = tile;
-        *at = tiles.iter().rev().map(|n| (rest % n, rest /= n).0).collect();
-        at.reverse();
+    let tiles = TileAssignment { dimensions: tiles, devices, subgroups: vec![Subgroup::Replicated; copied] };
+    let sharding = tiles.sharding(dims.len()).map_err(|error| wrong(&error.message))?;
+    let uneven = |(size, parts): (&usize, &usize)| !size.is_multiple_of(*parts);
+    if let Some(d) = dims.iter().zip(&sharding.parts).position(uneven) {
+        return Err(uneven_parts(d, dims, sharding.parts[d]));
     }
-    position.iter_mut().for_each(|at| at.truncate(dims.len()));
-    let parts = tiles[..dims.len()].to_vec();
-    if let Some((d, parts)) = parts.iter().enumerate().find(|(d, parts)| !dims[*d].is_multiple_of(**parts)) {
-        return Err(CompileError::unimplemented(format!(
-            "dimension {d} of an array {dims:?} cannot be cut into {parts} equal parts"
-        )));
-    }
-    Ok(if parts.iter().all(|parts| *parts == 1) {
-        HloSharding::Replicated
-    } else {
-        HloSharding::Tiled(Sharding { parts, position, summed: false })
-    })
+    let is_whole = sharding.parts.iter().all(|parts| *parts == 1);
+    Ok(if is_whole { HloSharding::Replicated } else { HloSharding::Tiled(sharding) })
+}
+
+/// The error of a dimension that cannot be cut into so many equal parts.
+pub(crate) fn uneven_parts(dim: usize, dims: &[usize], parts: usize) -> Error {
+    Error::unsupported(format!("dimension {dim} of an array {dims:?} cannot be cut into {parts} equal parts"))
 }
 
 /// The numbers from 0 on as an array of these sizes, in the order that it has with its dimensions permuted. None if they are

@@ -1,8 +1,8 @@
 //! Loops, branches and asynchronous operations.
 
-use super::layout::Layout;
 use super::{Part, Partitioner, rank};
-use crate::compile::error::{CompileError, Result};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
 use pjrt_stablehlo::ir::{Block, BlockId, Op, OpId, Operation, Type, ValueId, ops};
 
 impl<'m> Partitioner<'m> {
@@ -101,7 +101,7 @@ impl<'m> Partitioner<'m> {
 
     pub(super) fn async_done(&mut self, op: &'m Operation) -> Result<()> {
         let parts = self.futures.get(&op.operand(0)).cloned();
-        let parts = parts.ok_or_else(|| CompileError::internal("a value is used before it is defined"))?;
+        let parts = parts.ok_or_else(|| Error::internal("a value is used before it is defined"))?;
         self.bind(op, parts);
         Ok(())
     }
@@ -109,7 +109,7 @@ impl<'m> Partitioner<'m> {
     pub(super) fn region_block(&self, id: OpId, index: usize) -> Result<(BlockId, &'m Block)> {
         let body = &self.function.body;
         let region = body.op(id).regions.get(index).and_then(|region| body.region(*region).blocks.first());
-        let block = region.ok_or_else(|| CompileError::invalid(format!("region {index} is empty")))?;
+        let block = region.ok_or_else(|| Error::invalid(format!("region {index} is empty")))?;
         Ok((*block, body.block(*block)))
     }
 

@@ -1,10 +1,9 @@
 //! Manual computations: programs that are on parts already, along some axes of a mesh.
 
-use super::layout::Layout;
 use super::{Part, Partitioner};
-use crate::compile::error::{CompileError, Result};
-use crate::compile::lower::mesh_of;
-use crate::compile::sharding::{of_shardy, with_addends};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::mesh::{mesh_of, of_shardy, with_addends};
 use pjrt_stablehlo::ir::{AxisRef, DimensionSharding, OpId, Operation, Str, TensorSharding, ValueId, ops};
 
 impl<'m> Partitioner<'m> {
@@ -82,7 +81,7 @@ impl<'m> Partitioner<'m> {
             manual.manual_axes.iter().map(|name| AxisRef { name: name.clone(), sub_axis: None }).collect();
         let size = |axis: &AxisRef| mesh.axes.iter().find(|a| a.name == axis.name).map_or(1, |a| a.size);
         let size = axes.iter().map(size).product::<i64>();
-        let size = usize::try_from(size).map_err(|_| CompileError::invalid("a mesh with an empty axis"))?;
+        let size = usize::try_from(size).map_err(|_| Error::invalid("a mesh with an empty axis"))?;
         let along = TensorSharding {
             dim_shardings: Box::new([DimensionSharding { axes, is_closed: true, priority: None }]),
             replicated_axes: Box::default(),

@@ -1,83 +1,28 @@
-//! How a value of the whole program lies on the devices: what each of them has of it.
+//! The partitions of a program.
 
-use crate::compile::propagate::Cut;
-use crate::plan::Sharding;
+use crate::cut::Cut;
+use crate::layout::Layout;
 use std::collections::BTreeMap;
-
-/// What each partition has of an array.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Layout {
-    /// How each dimension is cut; `None`: it is not.
-    pub(super) dims: Vec<Option<Cut>>,
-    /// Where partitions have addends of the array instead of its elements: which of them. Partitions with the same one have
-    /// equal arrays.
-    pub(super) addends: Option<Cut>,
-}
-
-impl Layout {
-    /// An array that every partition has whole.
-    pub(super) fn whole(rank: usize) -> Self {
-        Self { dims: vec![None; rank], addends: None }
-    }
-
-    /// What a sharding says of an array of this rank; of one that is to be summed, without the dimension that counts addends.
-    pub(super) fn of(sharding: Option<&Sharding>, rank: usize) -> Self {
-        let Some(sharding) = sharding else { return Self::whole(rank) };
-        let cut = |dim: usize| {
-            let of_partition = sharding.position.iter().map(|position| position[dim]).collect();
-            (sharding.parts[dim] > 1).then_some(Cut { parts: sharding.parts[dim], of_partition })
-        };
-        let first = usize::from(sharding.summed);
-        let addends = if sharding.summed { cut(0) } else { None };
-        Self { dims: (first..sharding.parts.len()).map(cut).collect(), addends }
-    }
-
-    pub(super) fn is_whole(&self) -> bool {
-        self.addends.is_none() && self.dims.iter().all(Option::is_none)
-    }
-
-    /// The sizes of a partition's part of an array of these sizes; `None` where a dimension cannot be cut so.
-    pub(super) fn local_dims(&self, dims: &[usize]) -> Option<Vec<usize>> {
-        let one = |(size, cut): (&usize, &Option<Cut>)| match cut {
-            Some(cut) => (size.is_multiple_of(cut.parts) && *size > 0).then(|| size / cut.parts),
-            None => Some(*size),
-        };
-        dims.iter().zip(&self.dims).map(one).collect()
-    }
-
-    /// The cuts that there are, that into addends last.
-    pub(super) fn cuts(&self) -> impl Iterator<Item = &Cut> {
-        self.dims.iter().flatten().chain(&self.addends)
-    }
-}
-
-/// True if `fine` cuts every part of `coarse` further.
-pub(super) fn refines(fine: &Cut, coarse: &Cut) -> bool {
-    fine.parts.is_multiple_of(coarse.parts) && {
-        let factor = fine.parts / coarse.parts;
-        fine.of_partition.iter().zip(&*coarse.of_partition).all(|(fine, coarse)| fine / factor == *coarse)
-    }
-}
 
 /// The partitions of a program, and which of them act together.
 #[derive(Clone, Debug)]
-pub(super) struct Devices {
+pub(crate) struct Devices {
     /// Which partitions work on the same array: those with equal numbers. In a manual computation these are the ones at one
     /// position of it.
-    pub(super) array: Vec<usize>,
+    pub(crate) array: Vec<usize>,
     /// Copies of the program.
-    pub(super) replicas: usize,
+    pub(crate) replicas: usize,
 }
 
 impl Devices {
     /// Number of partitions.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.array.len()
     }
 
     /// Whether arrays can be cut along all of these at once: every tile is on equally many of the partitions that work on the
     /// array, so no axis of a mesh cuts twice.
-    pub(super) fn spread_evenly(&self, cuts: &[&Cut]) -> bool {
+    pub(crate) fn spread_evenly(&self, cuts: &[&Cut]) -> bool {
         let tiles = cuts.iter().try_fold(1usize, |tiles, cut| tiles.checked_mul(cut.parts));
         let Some(tiles) = tiles else { return false };
         let mut arrays: BTreeMap<usize, usize> = BTreeMap::new();
@@ -93,7 +38,7 @@ impl Devices {
 
     /// The groups in which there is one partition for each part of `along`, in the order of the parts; the members of a group
     /// have the same parts of all of `equal`. The cuts are spread evenly.
-    pub(super) fn groups(&self, along: &Cut, equal: &[&Cut]) -> Vec<Vec<usize>> {
+    pub(crate) fn groups(&self, along: &Cut, equal: &[&Cut]) -> Vec<Vec<usize>> {
         let mut classes: BTreeMap<(usize, Vec<usize>), Vec<Vec<usize>>> = BTreeMap::new();
         for (partition, array) in self.array.iter().enumerate() {
             let key = equal.iter().map(|cut| cut.of_partition[partition]).collect();
@@ -109,7 +54,7 @@ impl Devices {
 
     /// Who sends to whom so that partitions that have tiles as `from` says have them as `to` says; `None` if that is no
     /// exchange of whole parts. Pairs of a partition with itself are among them.
-    pub(super) fn exchange(&self, from: &Layout, to: &Layout) -> Option<Vec<(usize, usize)>> {
+    pub(crate) fn exchange(&self, from: &Layout, to: &Layout) -> Option<Vec<(usize, usize)>> {
         let tile = |layout: &Layout, p: usize| -> (usize, Vec<usize>) {
             (self.array[p], layout.cuts().map(|cut| cut.of_partition[p]).collect())
         };
@@ -138,7 +83,7 @@ impl Devices {
     }
 
     /// Groups of partitions as those of devices, over all replicas.
-    pub(super) fn of_devices(&self, groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    pub(crate) fn of_devices(&self, groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
         let of_replica = |replica: usize| {
             let device = move |partition: &usize| replica * self.count() + partition;
             groups.iter().map(move |group| group.iter().map(device).collect())
