@@ -312,6 +312,12 @@ fn manual_computations_are_on_parts_already() {
          }) : (tensor<4x4xf32>) -> tensor<4x4xf32>";
     assert_eq!(collectives(&program(r#""x", "y""#, sum)), [("all_gather", 1), ("all_reduce", 1)]);
     assert_eq!(collectives(&program(r#""x""#, sum)), [("all_gather", 1), ("all_reduce", 1)]);
+    // The partitioned program has no meshes that groups could be along.
+    let lists = "dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>";
+    let axes = "#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = \"x\">]>";
+    let along_axes = program(r#""x", "y""#, &sum.replace(lists, axes));
+    assert_eq!(collectives(&along_axes), [("all_gather", 1), ("all_reduce", 1)]);
+    assert!(along_axes.contains(lists), "{along_axes}");
     let constraint = "%s = sdy.sharding_constraint %p <@mesh, [{}, {\"y\"}]> : tensor<4x4xf32>";
     program(r#""x""#, constraint);
 }

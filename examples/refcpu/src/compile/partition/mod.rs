@@ -79,10 +79,22 @@ pub fn partitioned(module: &Module, plan: &Plan, options: &CompileOptions, text:
     let mut program = Module::new();
     program.name.clone_from(&module.name);
     program.attributes = without_shardings(&module.attributes);
-    for function in [function].into_iter().chain(partitioner.functions) {
+    for mut function in [function].into_iter().chain(partitioner.functions) {
+        list_groups(module, &mut function.body)?;
         program.add_function(function).map_err(|_| CompileError::internal("a function is there twice"))?;
     }
     Ok(program)
+}
+
+/// Lists the groups of collectives that are along the axes of a mesh, which the program of a partition does not have.
+fn list_groups(module: &Module, body: &mut Body) -> Result<()> {
+    let ops: Vec<OpId> = body.ops().map(|(id, _)| id).collect();
+    for op in ops {
+        if let Some(groups) = body.op_mut(op).kind.replica_groups_mut() {
+            *groups = groups.listed(module).map_err(|error| CompileError::invalid(error.message))?;
+        }
+    }
+    Ok(())
 }
 
 fn rank(ty: &Type) -> usize {
