@@ -448,7 +448,7 @@ fn a_ragged_exchange_is_the_call_that_jax_makes() {
         ..instruction(3, "ragged-all-to-all", array.clone(), &[0, 1, 2, 2, 2, 2])
     };
     let operands = [parameter(0, 0, array.clone()), parameter(1, 1, array), parameter(2, 2, numbers)];
-    let module = read_entry(&[&operands[..], &[exchange.clone()]].concat()).unwrap();
+    let module = read_entry(&[&operands[..], std::slice::from_ref(&exchange)].concat()).unwrap();
     assert_contains(
         &module,
         &[
