@@ -121,13 +121,10 @@ fn of_addends(body: &Graph, parameters: &[Vec<usize>], results: &[Vec<usize>]) -
 
 /// The mesh that a sharding refers to.
 pub(in crate::compile) fn mesh_of<'a>(module: &'a Module, sharding: &'a TensorSharding) -> Result<&'a Mesh> {
-    match &sharding.mesh {
-        MeshReference::Mesh(mesh) => Ok(mesh),
-        MeshReference::Symbol(name) => {
-            module.mesh(name).ok_or_else(|| CompileError::invalid(format!("there is no mesh {}", &**name)))
-        }
-        _ => Err(CompileError::unimplemented("a mesh of an unknown form")),
-    }
+    sharding.mesh.mesh(module).ok_or_else(|| match &sharding.mesh {
+        MeshReference::Symbol(name) => CompileError::invalid(format!("there is no mesh {}", &**name)),
+        _ => CompileError::unimplemented("a mesh of an unknown form"),
+    })
 }
 
 /// Checks that whole arrays cut as the spec says are the parts that the body has.
