@@ -5,7 +5,7 @@ use super::error::{CompileError, Result};
 use super::fuse::STORED_SPLAT;
 use super::small_loop::{Compiled, small_loop};
 use super::units::combining_region;
-use crate::graph::{CollectiveKind, Op, ValueId};
+use crate::graph::{CollectiveKind, Op, ValueId, ops};
 use crate::plan::{CollectiveStep, Donation, Home, Kernel, ManualStep, Step};
 use crate::storage::View;
 use refcpu_kernels::DType;
@@ -112,7 +112,7 @@ impl Emitter {
     fn loop_steps(&mut self, cx: &mut Context<'_>, n: usize, homes: &[u32]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
-        let Op::While { carried, condition, body } = &node.op else { unreachable!("a loop") };
+        let Op::While(ops::While { carried, condition, body }) = &node.op else { unreachable!("a loop") };
         let carried = *carried;
         let captured: Vec<ValueId> = node.operands[carried..].to_vec();
         let mut arguments: Vec<Place> = homes.iter().map(|b| Place { buffer: *b, offset: 0 }).collect();
@@ -177,7 +177,7 @@ impl Emitter {
     pub(super) fn case_unit(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
-        let Op::Case { branches } = &node.op else { unreachable!("branches") };
+        let Op::Case(ops::Case { branches }) = &node.op else { unreachable!("branches") };
         let index = self.view(cx, node.operands[0])?;
         let arguments =
             node.operands[1..].iter().map(|v| self.place_of(cx, *v)).collect::<Result<Vec<_>>>()?;
@@ -262,12 +262,12 @@ impl Emitter {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
         let (token_in, token_out) = match &node.op {
-            Op::HostSend { channel } => {
+            Op::HostSend(ops::HostSend { channel }) => {
                 let read = self.view(cx, node.operands[0])?;
                 self.step(Step::Send { channel: *channel, read });
                 (node.operands[1], node.result(0))
             }
-            Op::HostReceive { channel } => {
+            Op::HostReceive(ops::HostReceive { channel }) => {
                 let value = node.result(0);
                 let shape = graph.shape(value);
                 let hint = cx.hints[value.index()].filter(|b| self.claim(*b, &[], &|_| false));
@@ -292,7 +292,7 @@ impl Emitter {
     pub(super) fn manual_unit(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
-        let Op::Manual { spec, body } = &node.op else { unreachable!("a manual computation") };
+        let Op::Manual(ops::Manual { spec, body }) = &node.op else { unreachable!("a manual computation") };
         if self.depth >= MAX_MANUAL {
             return Err(CompileError::unimplemented(format!(
                 "manual computations nested more than {MAX_MANUAL} deep"

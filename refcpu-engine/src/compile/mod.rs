@@ -25,7 +25,6 @@ pub use core_ops::to_core_ops;
 pub use error::{CompileError, CompileErrorKind};
 pub use options::CompileOptions;
 pub use partition::{HloText, partition_calls, partitioned};
-pub(crate) use units::padded_dims;
 
 use crate::graph::Graph;
 use crate::plan::{Donation, Interface, Parameter, Plan, ResultInfo};

@@ -4,7 +4,7 @@
 //! the program says is spread along such relations until nothing changes, first through operations that move no element,
 //! then through all. Where two splits of an array contradict each other, the first in the program's order stays.
 
-use crate::graph::{Graph, ManualSpec, Node, Op, ValueId};
+use crate::graph::{Graph, ManualSpec, Node, Op, ValueId, ops};
 use crate::plan::Sharding;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -123,7 +123,7 @@ pub(super) fn propagate(graph: &Graph, said: Said, partitions: usize) -> Vec<Opt
     }
     let mut factors = Vec::new();
     for node in graph.nodes() {
-        if let Op::Manual { spec, .. } = &node.op {
+        if let Op::Manual(ops::Manual { spec, .. }) = &node.op {
             for (value, cuts) in node.results().zip(&spec.outputs) {
                 splits[value.index()] = Some(manual(spec, cuts, partitions));
             }
@@ -206,7 +206,7 @@ fn factors_of(graph: &Graph, node: &Node, factors: &mut Vec<Factor>) {
     let Some(first) = node.results().next() else { return };
     let result = dims(first);
     match &node.op {
-        Op::Broadcast { dims: to } => {
+        Op::Broadcast(ops::Broadcast { dims: to }) => {
             let from = dims(node.operands[0]);
             for (i, j) in to.iter().enumerate().filter(|(i, j)| from[*i] == result[**j]) {
                 add(vec![(node.operands[0], i), (first, *j)], true);
@@ -217,13 +217,13 @@ fn factors_of(graph: &Graph, node: &Node, factors: &mut Vec<Factor>) {
                 add(vec![(node.operands[0], i), (first, j)], true);
             }
         }
-        Op::Transpose { permutation } => {
+        Op::Transpose(ops::Transpose { permutation }) => {
             for (j, i) in permutation.iter().enumerate() {
                 add(vec![(node.operands[0], *i), (first, j)], true);
             }
         }
-        Op::Reduce { dims: gone, .. } => kept_by_reduction(graph, node, gone, &mut add),
-        Op::ArgReduce { dim, .. } => kept_by_reduction(graph, node, &[*dim], &mut add),
+        Op::Reduce(ops::Reduce { dims: gone, .. }) => kept_by_reduction(graph, node, gone, &mut add),
+        Op::ArgReduce(ops::ArgReduce { dim, .. }) => kept_by_reduction(graph, node, &[*dim], &mut add),
         Op::Dot(dot) => {
             let (lhs, rhs) = (node.operands[0], node.operands[1]);
             let mut j = 0;
@@ -270,9 +270,11 @@ fn factors_of(graph: &Graph, node: &Node, factors: &mut Vec<Factor>) {
             }
         }
         // The first elements of a dimension that is sorted are not those that were there.
-        Op::Sort { dim, .. } | Op::SortBy { dim, .. } => alike(graph, &arrays, |d| d != *dim, &mut add),
-        Op::TopK { .. } => alike(graph, &arrays, |d| d + 1 < result.len(), &mut add),
-        Op::Scatter { .. } => {
+        Op::Sort(ops::Sort { dim, .. }) | Op::SortBy(ops::SortBy { dim, .. }) => {
+            alike(graph, &arrays, |d| d != *dim, &mut add)
+        }
+        Op::TopK(_) => alike(graph, &arrays, |d| d + 1 < result.len(), &mut add),
+        Op::Scatter(_) => {
             let inputs = (node.operands.len() - 1) / 2;
             for (input, output) in node.operands[..inputs].iter().zip(node.results()) {
                 alike(graph, &[*input, output], |_| true, &mut add);
@@ -283,15 +285,15 @@ fn factors_of(graph: &Graph, node: &Node, factors: &mut Vec<Factor>) {
             let arrays: Vec<ValueId> = node.operands[..whole].iter().copied().chain([first]).collect();
             alike(graph, &arrays, |_| true, &mut add);
         }
-        Op::Fft { lengths, .. } => {
+        Op::Fft(ops::Fft { lengths, .. }) => {
             let kept = result.len() - lengths.len();
             alike(graph, &arrays, |d| d < kept, &mut add);
         }
-        Op::Cholesky { .. } | Op::TriangularSolve(_) | Op::QrFactor | Op::QrProduct | Op::Linalg(_) => {
+        Op::Cholesky(_) | Op::TriangularSolve(_) | Op::QrFactor | Op::QrProduct | Op::Linalg(_) => {
             let batch = arrays.iter().map(|v| dims(*v).len()).max().unwrap_or(0).saturating_sub(2);
             alike(graph, &arrays, |d| d < batch, &mut add);
         }
-        Op::While { carried, .. } => {
+        Op::While(ops::While { carried, .. }) => {
             for (before, after) in node.operands[..*carried].iter().zip(node.results()) {
                 alike(graph, &[*before, after], |_| true, &mut add);
             }
@@ -301,29 +303,30 @@ fn factors_of(graph: &Graph, node: &Node, factors: &mut Vec<Factor>) {
                 alike(graph, &[*operand, result], |_| true, &mut add);
             }
         }
-        Op::Select | Op::Clamp | Op::Tile(_) | Op::Compare(..) | Op::Convert | Op::Map(_) => {
+        Op::Select | Op::Clamp | Op::Tile(_) | Op::Compare(_) | Op::Convert | Op::Map(_) => {
             alike(graph, &arrays, |_| true, &mut add);
         }
-        Op::ReducePrecision { .. } | Op::Bitcast => alike(graph, &arrays, |_| true, &mut add),
-        Op::Slice { .. } | Op::Reverse { .. } | Op::Pad { .. } | Op::Concatenate { .. } => {
+        Op::ReducePrecision(_) | Op::Bitcast => alike(graph, &arrays, |_| true, &mut add),
+        Op::Slice(_) | Op::Reverse(_) | Op::Pad(_) | Op::Concatenate(_) => {
             alike(graph, &arrays, |_| true, &mut add);
         }
-        Op::ReduceWindow { window, .. } | Op::SelectAndScatter { window, .. } => {
+        Op::ReduceWindow(ops::ReduceWindow { window, .. })
+        | Op::SelectAndScatter(ops::SelectAndScatter { window, .. }) => {
             let arrays: Vec<ValueId> = arrays.iter().copied().filter(|v| !dims(*v).is_empty()).collect();
             alike(graph, &arrays, |d| window.size[d] == 1, &mut add);
         }
-        Op::Manual { spec, body } => kept_by_body(node, spec, body, &mut add),
+        Op::Manual(ops::Manual { spec, body }) => kept_by_body(node, spec, body, &mut add),
         Op::Constant(_)
-        | Op::Iota { .. }
-        | Op::Case { .. }
+        | Op::Iota(_)
+        | Op::Case(_)
         | Op::RngBits(_)
         | Op::RngUniform
         | Op::RngNormal
         | Op::Collective(_)
         | Op::PartitionId
         | Op::ReplicaId
-        | Op::HostSend { .. }
-        | Op::HostReceive { .. }
+        | Op::HostSend(_)
+        | Op::HostReceive(_)
         | Op::Foreign(_) => {}
     }
 }
@@ -351,7 +354,7 @@ fn kept_by_reduction(
     add: &mut impl FnMut(Vec<(ValueId, usize)>, bool),
 ) {
     let inputs: Vec<ValueId> = match node.op {
-        Op::ArgReduce { .. } => vec![node.operands[0]],
+        Op::ArgReduce(_) => vec![node.operands[0]],
         _ => node.operands[..node.results as usize].to_vec(),
     };
     let Some(first) = inputs.first() else { return };

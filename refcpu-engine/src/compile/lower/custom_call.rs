@@ -4,7 +4,7 @@ use super::linalg::linalg_op;
 use super::{CompileError, Inferred, Result, Scope, Split, annotation};
 use crate::compile::CompileErrorKind;
 use crate::compile::sharding_rule::ShardingRule;
-use crate::graph::{Body, Op as Core, Shape, ValueId};
+use crate::graph::{Body, Op as Core, Shape, ValueId, ops as core_ops};
 use pjrt_stablehlo::ir::{
     Attribute, BackendConfig, CustomCallApiVersion, DictionaryAttribute, Operation, ops,
 };
@@ -215,7 +215,7 @@ impl Scope<'_> {
             .collect();
         let comparator = self.function_body(comparator, &scalars)?;
         let sorted = vec![self.shape(operands[0]), self.shape(operands[1])];
-        let sort = Core::SortBy { dim, comparator: Body::new(comparator) };
+        let sort = Core::SortBy(core_ops::SortBy { dim, comparator: Body::new(comparator) });
         let sorted = self.b.node(sort, operands[..2].to_vec(), sorted);
         let start = vec![0; from.rank()];
         sorted
