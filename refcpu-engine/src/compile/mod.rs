@@ -1,24 +1,17 @@
 //! From a StableHLO module to a plan.
 
-mod assign;
 mod call_partitioner;
-mod control;
 mod core_ops;
 mod emit;
 mod error;
-mod expand;
-mod fuse;
 mod hlo_sharding;
 mod lower;
+mod optimise;
 mod options;
 mod partition;
 mod propagate;
-mod recognise;
-mod region;
 mod sharding;
 mod sharding_rule;
-mod small_loop;
-mod units;
 
 pub use call_partitioner::{CallPartitioner, PartitionedCall, WholeCall};
 pub use core_ops::to_core_ops;
@@ -51,9 +44,9 @@ pub fn compile(module: &Module, options: &CompileOptions) -> Result<Plan> {
     dump("core_ops.mlir", module);
     let (graph, mut shardings) = pass("lower", || lower::lower(module, options))?;
     dump("lower.graph", &graph);
-    let graph = pass("recognise", || recognise::recognise(&graph));
+    let graph = pass("recognise", || optimise::recognise(&graph));
     dump("recognise.graph", &graph);
-    let graph = pass("expand", || expand::expand(graph))?;
+    let graph = pass("expand", || optimise::expand(graph))?;
     dump("expand.graph", &graph);
     let inspected = std::mem::take(&mut shardings.inspected);
     let interface = Interface::of(module, &graph, shardings)?;

@@ -2,7 +2,7 @@
 
 use super::reducer::{Binary, binary, reducer, select};
 use super::{CompileError, Result, Scope, to_usize, usizes};
-use crate::compile::expand;
+use crate::compile::optimise;
 use crate::graph::{Body, Op as Core, Reducer, Shape, ValueId, ops as core_ops};
 use pjrt_stablehlo::ir::{
     ConvDimensionNumbers, FftType, Op, OpId, Operation, RngAlgorithm as Algorithm, TransposeKind,
@@ -93,7 +93,7 @@ impl<'m> Scope<'m> {
                 let body = self.scalar_body(block, &scalars)?;
                 if self.declared(block)? != scalars {
                     // What is added is narrower than sums, which therefore must not be added to each other.
-                    return Ok(Some(expand::reduce(&mut self.b, &body, &operands, &shapes, &dims)));
+                    return Ok(Some(optimise::reduce(&mut self.b, &body, &operands, &shapes, &dims)));
                 }
                 Ok(Some(self.reduce(operands, shapes, dims, body)))
             }
@@ -276,7 +276,7 @@ impl<'m> Scope<'m> {
         {
             // Nothing to combine but the initial value.
             let init = self.b.spread(operands[1], &shape.dims);
-            return vec![self.b.tile(tile_op(*op), &[init, operands[0]])];
+            return vec![self.b.tile(core_ops::tile_op(*op), &[init, operands[0]])];
         }
         self.b.node(Core::Reduce(core_ops::Reduce { dims, reducer }), operands, shapes)
     }
@@ -330,21 +330,6 @@ impl<'m> Scope<'m> {
         let operands: Vec<ValueId> = operands.iter().map(|v| self.b.convert(*v, DType::F32)).collect();
         let wide = self.b.add(op, &operands, shape.with_dtype(DType::F32));
         self.b.convert(wide, narrow)
-    }
-}
-
-/// The elementwise operation of a reduction.
-pub(in crate::compile) fn tile_op(op: refcpu_kernels::reduce::ReduceOp) -> refcpu_kernels::tile::TileOp {
-    use refcpu_kernels::reduce::ReduceOp as R;
-    use refcpu_kernels::tile::TileOp as T;
-    match op {
-        R::Add => T::Add,
-        R::Multiply => T::Multiply,
-        R::Minimum => T::Minimum,
-        R::Maximum => T::Maximum,
-        R::And => T::And,
-        R::Or => T::Or,
-        R::Xor => T::Xor,
     }
 }
 

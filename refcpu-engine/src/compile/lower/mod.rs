@@ -14,7 +14,6 @@ mod linalg;
 mod manual;
 mod reducer;
 
-pub(super) use array::tile_op;
 pub(super) use control::{composites_with_kernels, is_along_the_last_dimension};
 pub(super) use custom_call::{is_about_order, parameters, unspecified_dims};
 pub(super) use manual::mesh_of;

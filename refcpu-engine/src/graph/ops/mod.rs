@@ -25,5 +25,6 @@ pub use indexing::{DynamicSlice, DynamicUpdateSlice, GatherDims, Scatter, Scatte
 pub use linalg::{Cholesky, Fft, QrFactor, QrProduct};
 pub use movement::{Broadcast, Concatenate, Iota, Pad, Reshape, Reverse, Slice, Transpose};
 pub use random::{RngNormal, RngUniform};
+pub(crate) use reduction::tile_op;
 pub use reduction::{ArgReduce, Reduce, ReduceWindow, SelectAndScatter};
 pub use sort::{Sort, SortBy, TopK};

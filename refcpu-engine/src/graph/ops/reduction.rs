@@ -5,6 +5,7 @@ use crate::graph::operation::{
 };
 use crate::graph::{Body, Reducer, Shape};
 use refcpu_kernels::reduce::{self, ArgReduceOp, ReduceOp};
+use refcpu_kernels::tile::TileOp;
 use refcpu_kernels::window::{self, SelectOp, WindowSpec};
 use refcpu_kernels::{Dst, Src};
 
@@ -129,6 +130,19 @@ impl Operation for SelectAndScatter {
     fn run(&self, device: &Device<'_>, r: &[Src<'_>], w: &mut [Dst<'_>]) {
         let (select, scatter, out) = (self.select, self.scatter, w[0].reborrow());
         window::select_and_scatter(device.pool, select, scatter, r[0], r[1], r[2], out, &self.window);
+    }
+}
+
+/// The elementwise operation that combines two arrays as a reduction combines elements.
+pub(crate) fn tile_op(op: ReduceOp) -> TileOp {
+    match op {
+        ReduceOp::Add => TileOp::Add,
+        ReduceOp::Multiply => TileOp::Multiply,
+        ReduceOp::Minimum => TileOp::Minimum,
+        ReduceOp::Maximum => TileOp::Maximum,
+        ReduceOp::And => TileOp::And,
+        ReduceOp::Or => TileOp::Or,
+        ReduceOp::Xor => TileOp::Xor,
     }
 }
 

@@ -1,8 +1,7 @@
 //! What a graph's nodes become: kernels with the arrays they read, and names for arrays that are there already.
 
-use super::error::{CompileError, Result};
-use super::fuse::{Fusion, fuse, fused_reduction};
-use super::region::{reading_body, region_of, region_of_body};
+use crate::compile::error::{CompileError, Result};
+use crate::compile::optimise::{Fusion, fuse, fused_reduction, reading_body, region_of, region_of_body};
 use crate::graph::{Builder, Execution, Graph, Node, Op, Reducer, Shape, ValueId, ops};
 use crate::plan::Kernel;
 use refcpu_kernels::DType;
@@ -11,16 +10,16 @@ use refcpu_kernels::region::{Access, Region};
 use refcpu_kernels::window::WindowSpec;
 
 /// A node that the plan has something for.
-pub(super) struct Unit {
+pub(super) struct Instruction {
     /// Its position in the graph.
     pub(super) node: usize,
-    pub(super) kind: UnitKind,
+    pub(super) kind: InstructionKind,
     /// The arrays that it reads: for kernels in the order of their operands, else each once.
     pub(super) reads: Vec<ValueId>,
 }
 
 /// What is done about a node.
-pub(super) enum UnitKind {
+pub(super) enum InstructionKind {
     /// Its results are its operands, or seen under other types of as many bytes.
     Alias,
     /// Its result is a part of its operand, from this byte on.
@@ -35,11 +34,11 @@ pub(super) enum UnitKind {
     Manual,
 }
 
-/// The units of a graph, and how many units read each value (being a result counts once per result).
+/// The instructions of a graph, and how many instructions read each value (being a result counts once per result).
 ///
 /// # Errors
 /// If kernels lack something.
-pub(super) fn units(graph: &Graph, fused: bool) -> Result<(Vec<Unit>, Vec<usize>)> {
+pub(super) fn select(graph: &Graph, fused: bool) -> Result<(Vec<Instruction>, Vec<usize>)> {
     let fusion = if fused { fuse(graph, &graph.uses()) } else { Fusion::none(graph) };
     let mut all = Vec::new();
     for (n, node) in graph.nodes().iter().enumerate() {
@@ -47,7 +46,7 @@ pub(super) fn units(graph: &Graph, fused: bool) -> Result<(Vec<Unit>, Vec<usize>
         if dropped || matches!(node.op, Op::Constant(_)) {
             continue;
         }
-        let (kind, reads) = unit(graph, &fusion, node).map_err(|mut e| {
+        let (kind, reads) = instruction(graph, &fusion, node).map_err(|mut e| {
             if e.location.is_empty() {
                 e.location = node.location.brief().to_string();
             }
@@ -64,12 +63,12 @@ pub(super) fn units(graph: &Graph, fused: bool) -> Result<(Vec<Unit>, Vec<usize>
             }
             e
         })?;
-        all.push(Unit { node: n, kind, reads });
+        all.push(Instruction { node: n, kind, reads });
     }
     let mut uses = vec![0usize; graph.num_values()];
-    for unit in &all {
-        for (i, v) in unit.reads.iter().enumerate() {
-            if !unit.reads[..i].contains(v) {
+    for instruction in &all {
+        for (i, v) in instruction.reads.iter().enumerate() {
+            if !instruction.reads[..i].contains(v) {
                 uses[v.index()] += 1;
             }
         }
@@ -85,13 +84,13 @@ fn distinct(values: &[ValueId]) -> Vec<ValueId> {
     values.iter().copied().filter(|v| seen.insert(*v)).collect()
 }
 
-fn unit(graph: &Graph, fusion: &Fusion, node: &Node) -> Result<(UnitKind, Vec<ValueId>)> {
+fn instruction(graph: &Graph, fusion: &Fusion, node: &Node) -> Result<(InstructionKind, Vec<ValueId>)> {
     let operands = &node.operands;
     let result = || graph.shape(node.first_result);
-    let alias = |v: &[ValueId]| Ok((UnitKind::Alias, distinct(v)));
+    let alias = |v: &[ValueId]| Ok((InstructionKind::Alias, distinct(v)));
     let fused = || {
         let fused = region_of(graph, fusion, node.first_result)?;
-        Ok((UnitKind::Call(Kernel::Region(Box::new(fused.region))), fused.inputs))
+        Ok((InstructionKind::Call(Kernel::Region(Box::new(fused.region))), fused.inputs))
     };
     let inlined_operand = operands.first().is_some_and(|v| fusion.is_inlined(*v));
     match &node.op {
@@ -102,7 +101,7 @@ fn unit(graph: &Graph, fusion: &Fusion, node: &Node) -> Result<(UnitKind, Vec<Va
         }
         Op::Slice(ops::Slice { start, stride }) if !inlined_operand => {
             match contiguous(graph.shape(operands[0]), result(), start, stride) {
-                Some(offset) => Ok((UnitKind::Part { offset }, operands.clone())),
+                Some(offset) => Ok((InstructionKind::Part { offset }, operands.clone())),
                 None => kernel(graph, node),
             }
         }
@@ -113,11 +112,11 @@ fn unit(graph: &Graph, fusion: &Fusion, node: &Node) -> Result<(UnitKind, Vec<Va
         }
         Op::Iota(_) if result().dtype != refcpu_kernels::DType::Pred => fused(),
         Op::Reduce(_) if inlined_operand && fused_reduction(graph, node).is_some() => fused(),
-        Op::While(_) => Ok((UnitKind::While, distinct(operands))),
-        Op::Case(_) => Ok((UnitKind::Case, distinct(operands))),
-        Op::Collective(_) => Ok((UnitKind::Collective, distinct(operands))),
-        Op::HostSend(_) | Op::HostReceive(_) => Ok((UnitKind::Host, distinct(operands))),
-        Op::Manual(_) => Ok((UnitKind::Manual, distinct(operands))),
+        Op::While(_) => Ok((InstructionKind::While, distinct(operands))),
+        Op::Case(_) => Ok((InstructionKind::Case, distinct(operands))),
+        Op::Collective(_) => Ok((InstructionKind::Collective, distinct(operands))),
+        Op::HostSend(_) | Op::HostReceive(_) => Ok((InstructionKind::Host, distinct(operands))),
+        Op::Manual(_) => Ok((InstructionKind::Manual, distinct(operands))),
         op => {
             let shapes: Vec<&Shape> = operands.iter().map(|v| graph.shape(*v)).collect();
             if node.results == 1 && op.is_elementwise(&shapes, result()) {
@@ -150,7 +149,7 @@ fn contiguous(from: &Shape, to: &Shape, start: &[usize], stride: &[usize]) -> Op
 }
 
 /// The kernel of a node that is no region, with the node's operands.
-pub(super) fn kernel(graph: &Graph, node: &Node) -> Result<(UnitKind, Vec<ValueId>)> {
+pub(super) fn kernel(graph: &Graph, node: &Node) -> Result<(InstructionKind, Vec<ValueId>)> {
     let shape = |i: usize| graph.shape(node.operands[i]);
     let result = || graph.shape(node.first_result);
     let kernel = match &node.op {
@@ -174,7 +173,7 @@ pub(super) fn kernel(graph: &Graph, node: &Node) -> Result<(UnitKind, Vec<ValueI
         op if has_own_kernel(graph, node) => Kernel::Op(op.clone()),
         op => return Err(CompileError::internal(format!("no kernel for {op:?}"))),
     };
-    Ok((UnitKind::Call(kernel), node.operands.clone()))
+    Ok((InstructionKind::Call(kernel), node.operands.clone()))
 }
 
 fn has_own_kernel(graph: &Graph, node: &Node) -> bool {
@@ -247,7 +246,7 @@ pub(super) fn combining_region(reducer: &Reducer, dtype: DType, dims: &[usize]) 
             let mut b = Builder::new();
             let x = b.parameter(Shape::scalar(dtype));
             let y = b.parameter(Shape::scalar(dtype));
-            let r = b.tile(super::lower::tile_op(*op), &[x, y]);
+            let r = b.tile(ops::tile_op(*op), &[x, y]);
             made = b.finish(vec![r]);
             &made
         }

@@ -1,7 +1,7 @@
 //! The regions of fused values: what each array is computed from, element by element.
 
-use super::error::{CompileError, Result};
 use super::fuse::{Fusion, fused_reduction_parts};
+use crate::compile::error::{CompileError, Result};
 use crate::graph::{Body, Graph, Op, ValueId, ops};
 use refcpu_kernels::DType;
 use refcpu_kernels::region::{Access, Builder, Direction, Order, Region, RegionError, Val};
@@ -9,9 +9,9 @@ use refcpu_kernels::tile::TileOp;
 use std::collections::HashMap;
 
 /// A region and the arrays that it reads, in the order of its inputs.
-pub(super) struct Fused {
-    pub(super) region: Region,
-    pub(super) inputs: Vec<ValueId>,
+pub(in crate::compile) struct Fused {
+    pub(in crate::compile) region: Region,
+    pub(in crate::compile) inputs: Vec<ValueId>,
 }
 
 /// Where along one dimension of an array a point of the iteration space is: `offset + step * coordinate`.
@@ -37,7 +37,7 @@ impl Index {
 ///
 /// # Errors
 /// If kernels lack one of the operations for its types.
-pub(super) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Result<Fused> {
+pub(in crate::compile) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Result<Fused> {
     let node = graph.node_of(value).expect("parameters are arrays");
     let reduction = fused_reduction_parts(graph, node);
     let dims = match reduction {
@@ -62,7 +62,7 @@ pub(super) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Resul
 ///
 /// # Errors
 /// If the graph does more than elementwise operations and branches, or kernels lack one of them.
-pub(super) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> Result<Region> {
+pub(in crate::compile) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> Result<Region> {
     let access = |s: &bool| if *s { Access::scalar(dims.len()) } else { Access::linear(dims) };
     reading_body(body, dims, &scalar.iter().map(access).collect::<Vec<_>>())
 }
@@ -71,7 +71,7 @@ pub(super) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> R
 ///
 /// # Errors
 /// As [`region_of_body`].
-pub(super) fn reading_body(body: &Graph, dims: &[usize], accesses: &[Access]) -> Result<Region> {
+pub(in crate::compile) fn reading_body(body: &Graph, dims: &[usize], accesses: &[Access]) -> Result<Region> {
     let mut b = Builder::new(dims);
     let inputs = body.parameters().iter().zip(accesses);
     let inputs = inputs.map(|(p, access)| b.input(body.shape(*p).dtype, access.clone()).map_err(failed));
@@ -83,7 +83,7 @@ pub(super) fn reading_body(body: &Graph, dims: &[usize], accesses: &[Access]) ->
 }
 
 /// Whether kernels can apply a graph over scalars to the elements of arrays. Other graphs run for one element after the
-/// other: see [`super::expand`].
+/// other: see `expand`.
 pub(super) fn is_applicable(body: &Graph) -> bool {
     region_of_body(body, &[], &vec![true; body.parameters().len()]).is_ok()
 }

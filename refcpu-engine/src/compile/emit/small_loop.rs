@@ -4,8 +4,7 @@
 //! windows of them are read and written. Everything else is left to the ordinary steps, of which each costs more than
 //! such a loop's arithmetic.
 
-use super::lower::tile_op;
-use super::units::{UnitKind, kernel};
+use super::select::{InstructionKind, kernel};
 use crate::graph::{
     Body, Constant, Definition, GatherDims, Graph, Node, Op, Reducer, ScatterDims, Shape, ValueId, iota, ops,
 };
@@ -432,7 +431,7 @@ impl Lowering {
                         let (place, _, loc) = self.fresh(shapes[2])?;
                         self.asm.load(from, &starts, &window.starts, window.len, place).ok()?;
                         let Loc::Val(old) = loc else { return None };
-                        update = self.asm.builder().op(tile_op(*op), &[old, update]).ok()?;
+                        update = self.asm.builder().op(ops::tile_op(*op), &[old, update]).ok()?;
                     }
                     Some(_) => return None,
                 }
@@ -539,7 +538,7 @@ impl Lowering {
 
     /// A node that a kernel computes.
     fn call(&mut self, graph: &Graph, node: &Node, locs: &[Loc]) -> Option<Vec<Loc>> {
-        let (UnitKind::Call(kernel), operands) = kernel(graph, node).ok()? else { return None };
+        let (InstructionKind::Call(kernel), operands) = kernel(graph, node).ok()? else { return None };
         debug_assert_eq!(operands, node.operands);
         let reads = locs
             .iter()
