@@ -52,17 +52,11 @@ fn kept(array: Array) -> Input {
     Input { array, donatable: false }
 }
 
-/// Runs on one device; the results must be the same again after a round trip of the plan through bytes.
+/// Runs on one device.
 fn run_one(text: &str, runtime: &Runtime, inputs: Vec<Array>) -> Vec<Array> {
     let plan = plan(text);
     let inputs: Vec<Input> = inputs.into_iter().map(kept).collect();
-    let results = run(&plan, runtime, vec![inputs.clone()], &RunOptions::default()).unwrap().remove(0);
-    let stored = Plan::from_bytes(&plan.to_bytes()).unwrap();
-    let again = run(&stored, runtime, vec![inputs], &RunOptions::default()).unwrap().remove(0);
-    for (a, b) in results.iter().zip(&again) {
-        assert_eq!(a.bytes(), b.bytes());
-    }
-    results
+    run(&plan, runtime, vec![inputs], &RunOptions::default()).unwrap().remove(0)
 }
 
 /// Large enough that the loop exchanges buffers instead of copying them.
@@ -671,23 +665,6 @@ fn a_program_that_needs_too_much_memory_fails_with_a_message() {
      }";
     let error = run(&plan(text), &runtime(), vec![vec![]], &RunOptions::default()).unwrap_err();
     assert_eq!(error.kind, RunErrorKind::ResourceExhausted);
-}
-
-#[test]
-fn damaged_plans_are_refused() {
-    let bytes = plan(&fibonacci()).to_bytes();
-    for cut in 0..bytes.len() {
-        assert!(Plan::from_bytes(&bytes[..cut]).is_err(), "cut at {cut}");
-    }
-    assert!(Plan::from_bytes(b"something else").is_err());
-    // Changed bytes may still be a plan, but never a panic.
-    for at in 0..bytes.len() {
-        for value in [0, 1, 0x7f, 0xff] {
-            let mut damaged = bytes.clone();
-            damaged[at] = value;
-            let _ = Plan::from_bytes(&damaged);
-        }
-    }
 }
 
 /// Functions of complex numbers: name, arguments and values, parts of C99's Annex G and points on both sides of branch

@@ -62,7 +62,8 @@ fn results(text: &str, options: &CompileOptions) -> Result<Vec<Vec<f32>>, Compil
         let array = Array::from_bytes(&runtime.allocator, DType::F32, &[4, 4], &bytes).unwrap();
         vec![Input { array, donatable: false }]
     };
-    let results = run(&compiled.plan, &runtime, (0..8).map(device).collect(), &RunOptions::default()).unwrap();
+    let results =
+        run(&compiled.plan, &runtime, (0..8).map(device).collect(), &RunOptions::default()).unwrap();
     let numbers = |array: &Array| {
         array.bytes().unwrap().chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
     };

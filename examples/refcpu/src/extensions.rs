@@ -62,12 +62,12 @@ impl ExecutableMetadata for RefcpuClient {
 /// From a program as hosts send it to one in the operations that refcpu compiles.
 const CORE_OPS: &str = "core_ops";
 
-/// From such a program to a plan.
+/// From such a program to its plan, as text: for people, no phase takes it.
 const PLAN: &str = "plan";
 
-/// The format of StableHLO programs, text or bytecode, and that of plans.
+/// The format of StableHLO programs, text or bytecode, and that of plans as text.
 const MLIR: &str = "mlir";
-const PLAN_FORMAT: &str = "refcpu_plan";
+const PLAN_FORMAT: &str = "refcpu_plan_text";
 
 impl PhaseCompile for RefcpuClient {
     fn phase_names() -> Vec<String> {
@@ -95,7 +95,7 @@ impl PhaseCompile for RefcpuClient {
                     (module.to_string().into_bytes(), MLIR, vec![CORE_OPS.to_owned(), PLAN.to_owned()])
                 } else {
                     let compiled = compile(&module, &options).map_err(|error| compile_error(&error))?;
-                    (compiled.plan.to_bytes(), PLAN_FORMAT, vec![])
+                    (compiled.plan.program.to_string().into_bytes(), PLAN_FORMAT, vec![])
                 };
                 Ok(PartialProgram {
                     program: bytes,

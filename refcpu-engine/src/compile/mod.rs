@@ -1,25 +1,17 @@
 //! From a StableHLO module to a plan.
 
-mod assign;
 mod call_rule;
 mod compiled;
-mod control;
 mod core_ops;
 mod emit;
 mod error;
-mod expand;
-mod fuse;
 mod lower;
+mod optimise;
 mod options;
-mod recognise;
-mod region;
-mod small_loop;
-mod units;
 
 pub use compiled::{ArrayInfo, Compiled, compile, core_ops, partitioned};
 pub use error::{CompileError, CompileErrorKind};
 pub use options::{CompileOptions, Parts};
-pub(crate) use units::padded_dims;
 
 use crate::graph::Graph;
 use crate::plan::{Donation, Interface, Parameter, Plan, ResultInfo};
@@ -45,9 +37,9 @@ fn plan(module: &Module, options: &CompileOptions, shardings: &Shardings) -> Res
     let addends = Addends::of(shardings);
     let graph = pass("lower", || lower(module, options, &addends))?;
     dump("lower.graph", &graph);
-    let graph = pass("recognise", || recognise::recognise(&graph));
+    let graph = pass("recognise", || optimise::recognise(&graph));
     dump("recognise.graph", &graph);
-    let graph = pass("expand", || expand::expand(graph))?;
+    let graph = pass("expand", || optimise::expand(graph))?;
     dump("expand.graph", &graph);
     let interface = Interface::of(module, &graph, shardings)?;
     debug_assert_eq!(crate::graph::verify(&graph), Ok(()));

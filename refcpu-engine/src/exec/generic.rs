@@ -1,11 +1,9 @@
 //! Operations with a body that kernels have no name for, and those that need memory of their own.
 
 use super::{Cx, Result};
-use crate::compile::padded_dims;
 use crate::storage::Array;
 use refcpu_kernels::index::{ScatterSpec, scatter_with};
 use refcpu_kernels::region::{Region, run, run_scalar};
-use refcpu_kernels::rng::{RngAlgorithm, rng_bit_generator};
 use refcpu_kernels::window::WindowSpec;
 use refcpu_kernels::{DType, Dst, Src, copy, sort};
 use std::sync::Arc;
@@ -101,7 +99,7 @@ pub(super) fn reduce_window_by(
     let pool = &cx.runtime.pool;
     let count = w.len();
     let dims = r[0].dims();
-    let padded = padded_dims(dims, window);
+    let padded = window.padded_dims(dims);
     let low: Vec<i64> = window.padding.iter().map(|p| p.0).collect();
     let high: Vec<i64> = window.padding.iter().map(|p| p.1).collect();
     let interior: Vec<i64> = window.base_dilations.iter().map(|d| *d as i64 - 1).collect();
@@ -240,21 +238,4 @@ pub(super) fn scatter_by(
             d.bytes_mut()[to * size..(to + 1) * size].copy_from_slice(&c.0[..size]);
         }
     });
-}
-
-/// Random bits and the next state.
-pub(super) fn rng_bits(cx: &Cx<'_>, state: Src<'_>, w: &mut [Dst<'_>], algorithm: RngAlgorithm) {
-    let words: Vec<u64> = state
-        .bytes()
-        .chunks(8)
-        .map(|c| {
-            let mut word = [0u8; 8];
-            word[..c.len()].copy_from_slice(c);
-            u64::from_le_bytes(word)
-        })
-        .collect();
-    let next = rng_bit_generator(&cx.runtime.pool, algorithm, &words, w[1].reborrow());
-    let bytes: Vec<u8> = next.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let out = w[0].bytes_mut();
-    out.copy_from_slice(&bytes[..out.len()]);
 }

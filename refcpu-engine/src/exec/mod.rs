@@ -4,7 +4,6 @@
 //! run is a lane with its own frame; lanes take turns, each going on until it meets the others in a collective. So no
 //! thread ever waits for another in one. In communication with the host the thread waits for the host.
 
-mod bitcast;
 mod collective;
 mod foreign;
 mod generic;

@@ -1,7 +1,7 @@
 //! Making graphs: simplifies, folds and finds what is there already, node by node.
 
-use super::elementwise::{fold, is_elementwise};
-use super::{Constant, Definition, Graph, Node, Op, Shape, ValueId};
+use super::elementwise::fold;
+use super::{Constant, Definition, Graph, Node, Op, Shape, ValueId, ops};
 use pjrt_stablehlo::ir::Location;
 use refcpu_kernels::DType;
 use refcpu_kernels::region::{Direction, Order};
@@ -111,7 +111,7 @@ impl Builder {
 
     /// The coordinate along a dimension.
     pub fn iota(&mut self, shape: Shape, dim: usize) -> ValueId {
-        self.add(Op::Iota { dim }, &[], shape)
+        self.add(Op::Iota(ops::Iota { dim }), &[], shape)
     }
 
     /// An elementwise operation whose result has the operands' type.
@@ -123,7 +123,7 @@ impl Builder {
     /// An elementwise comparison.
     pub fn compare(&mut self, direction: Direction, a: ValueId, b: ValueId) -> ValueId {
         let shape = self.shape(a).with_dtype(DType::Pred);
-        self.add(Op::Compare(direction, Order::Partial), &[a, b], shape)
+        self.add(Op::Compare(ops::Compare(direction, Order::Partial)), &[a, b], shape)
     }
 
     /// Elementwise choice.
@@ -147,7 +147,7 @@ impl Builder {
     /// Repetition along new dimensions: dimension `i` becomes `map[i]`.
     pub fn broadcast(&mut self, value: ValueId, map: &[usize], dims: &[usize]) -> ValueId {
         let shape = self.shape(value).with_dims(dims);
-        self.add(Op::Broadcast { dims: map.to_vec() }, &[value], shape)
+        self.add(Op::Broadcast(ops::Broadcast { dims: map.to_vec() }), &[value], shape)
     }
 
     /// A scalar repeated to the dimensions; other arrays must have them already.
@@ -160,14 +160,18 @@ impl Builder {
         let from = self.shape(value);
         let dims: Vec<usize> = permutation.iter().map(|p| from.dims[*p]).collect();
         let shape = from.with_dims(&dims);
-        self.add(Op::Transpose { permutation: permutation.to_vec() }, &[value], shape)
+        self.add(Op::Transpose(ops::Transpose { permutation: permutation.to_vec() }), &[value], shape)
     }
 
     /// The box between two corners.
     pub fn slice(&mut self, value: ValueId, start: &[usize], limit: &[usize]) -> ValueId {
         let dims: Vec<usize> = start.iter().zip(limit).map(|(s, l)| l - s).collect();
         let shape = self.shape(value).with_dims(&dims);
-        self.add(Op::Slice { start: start.to_vec(), stride: vec![1; dims.len()] }, &[value], shape)
+        self.add(
+            Op::Slice(ops::Slice { start: start.to_vec(), stride: vec![1; dims.len()] }),
+            &[value],
+            shape,
+        )
     }
 
     /// Puts a closed graph in the place of one node: its results for these arguments.
@@ -212,7 +216,7 @@ impl Builder {
         let constants: Option<Vec<&Constant>> = operands.iter().map(|v| self.constant_of(*v)).collect();
         if let Some(constants) = constants.filter(|c| !c.is_empty()) {
             let shapes: Vec<&Shape> = operands.iter().map(|v| self.shape(*v)).collect();
-            if is_elementwise(op, &shapes, shape)
+            if op.is_elementwise(&shapes, shape)
                 && let Some(value) = fold(op, &constants, shape)
             {
                 return Some(self.constant(value));
@@ -220,14 +224,12 @@ impl Builder {
         }
         let first = operands.first().copied();
         match op {
-            Op::Constant(_) | Op::Iota { .. } => self.simplified_iota(op, shape),
-            Op::Reshape
-            | Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Slice { .. }
-            | Op::Reverse { .. } => self.simplified_movement(op, first?, shape),
+            Op::Constant(_) | Op::Iota(_) => self.simplified_iota(op, shape),
+            Op::Reshape | Op::Broadcast(_) | Op::Transpose(_) | Op::Slice(_) | Op::Reverse(_) => {
+                self.simplified_movement(op, first?, shape)
+            }
             Op::Convert | Op::Bitcast => (self.shape(first?) == shape).then_some(first?),
-            Op::Concatenate { .. } => {
+            Op::Concatenate(_) => {
                 if let [only] = operands {
                     return Some(*only);
                 }
@@ -237,7 +239,7 @@ impl Builder {
                 });
                 same.then(|| self.constant(element.with_dims(&shape.dims)))
             }
-            Op::Pad { low, high, interior } => {
+            Op::Pad(ops::Pad { low, high, interior }) => {
                 let none = low.iter().chain(high).chain(interior).all(|n| *n == 0);
                 none.then_some(first?)
             }
@@ -261,7 +263,7 @@ impl Builder {
                     .map(|(s, (d, n))| (*s).clamp(0, (d - n) as i64) as usize)
                     .collect();
                 let stride = vec![1; start.len()];
-                Some(self.add(Op::Slice { start, stride }, &operands[..1], shape.clone()))
+                Some(self.add(Op::Slice(ops::Slice { start, stride }), &operands[..1], shape.clone()))
             }
             Op::DynamicUpdateSlice if self.shape(operands[1]) == shape => Some(operands[1]),
             Op::DynamicUpdateSlice if self.shape(operands[1]).is_empty() => Some(first?),
@@ -270,7 +272,7 @@ impl Builder {
     }
 
     fn simplified_iota(&mut self, op: &Op, shape: &Shape) -> Option<ValueId> {
-        let Op::Iota { dim } = op else { return None };
+        let Op::Iota(ops::Iota { dim }) = op else { return None };
         (shape.dims[*dim] <= 1).then(|| self.constant(Constant::zero(shape.clone())))
     }
 
@@ -324,13 +326,13 @@ impl Builder {
                     _ => None,
                 }
             }
-            Op::Broadcast { dims } => {
+            Op::Broadcast(ops::Broadcast { dims }) => {
                 let ascending = dims.windows(2).all(|w| w[0] < w[1]);
                 if ascending && from.len() == shape.len() {
                     return Some(self.reshape(value, &shape.dims));
                 }
                 match inner {
-                    Some((Op::Broadcast { dims: before }, Some(v))) => {
+                    Some((Op::Broadcast(ops::Broadcast { dims: before }), Some(v))) => {
                         let map: Vec<usize> = before.iter().map(|d| dims[*d]).collect();
                         Some(self.broadcast(v, &map, &shape.dims))
                     }
@@ -348,17 +350,17 @@ impl Builder {
                     _ => None,
                 }
             }
-            Op::Transpose { permutation } => {
+            Op::Transpose(ops::Transpose { permutation }) => {
                 let moved: Vec<usize> = permutation.iter().copied().filter(|p| from.dims[*p] != 1).collect();
                 if moved.windows(2).all(|w| w[0] < w[1]) || from.is_empty() {
                     return Some(self.reshape(value, &shape.dims));
                 }
                 match inner {
-                    Some((Op::Transpose { permutation: before }, Some(v))) => {
+                    Some((Op::Transpose(ops::Transpose { permutation: before }), Some(v))) => {
                         let both: Vec<usize> = permutation.iter().map(|p| before[*p]).collect();
                         Some(self.transpose(v, &both))
                     }
-                    Some((Op::Broadcast { dims }, Some(v))) => {
+                    Some((Op::Broadcast(ops::Broadcast { dims }), Some(v))) => {
                         let position =
                             |d: usize| permutation.iter().position(|p| *p == d).expect("a permutation");
                         let map: Vec<usize> = dims.iter().map(|d| position(*d)).collect();
@@ -367,12 +369,12 @@ impl Builder {
                     _ => None,
                 }
             }
-            Op::Slice { start, stride } => {
+            Op::Slice(ops::Slice { start, stride }) => {
                 if from == *shape {
                     return Some(value);
                 }
                 match inner {
-                    Some((Op::Slice { start: s, stride: t }, Some(v))) => {
+                    Some((Op::Slice(ops::Slice { start: s, stride: t }), Some(v))) => {
                         // What no element comes from may lie outside of the array that the inner slice is of.
                         let along = |d: usize| match shape.dims[d] {
                             0 => (0, 1),
@@ -380,12 +382,12 @@ impl Builder {
                             _ => (s[d] + start[d] * t[d], t[d] * stride[d]),
                         };
                         let (start, stride) = (0..start.len()).map(along).unzip();
-                        Some(self.add(Op::Slice { start, stride }, &[v], shape.clone()))
+                        Some(self.add(Op::Slice(ops::Slice { start, stride }), &[v], shape.clone()))
                     }
                     _ => None,
                 }
             }
-            Op::Reverse { dims } => dims.iter().all(|d| from.dims[*d] <= 1).then_some(value),
+            Op::Reverse(ops::Reverse { dims }) => dims.iter().all(|d| from.dims[*d] <= 1).then_some(value),
             _ => None,
         }
     }
@@ -520,7 +522,7 @@ mod tests {
         let s = b.slice(x, &[0, 1], &[2, 3]);
         let s = b.slice(s, &[1, 1], &[2, 2]);
         let node = b.graph().node_of(s).unwrap();
-        assert_eq!(node.op, Op::Slice { start: vec![1, 2], stride: vec![1, 1] });
+        assert_eq!(node.op, Op::Slice(ops::Slice { start: vec![1, 2], stride: vec![1, 1] }));
         assert_eq!(node.operands, [x]);
     }
 
@@ -528,11 +530,14 @@ mod tests {
     fn an_empty_slice_of_a_slice_stays_inside() {
         let mut b = Builder::new();
         let x = b.parameter(f32s(&[5, 33]));
-        let steps = Op::Slice { start: vec![4, 2], stride: vec![4, 1] };
+        let steps = Op::Slice(ops::Slice { start: vec![4, 2], stride: vec![4, 1] });
         let s = b.add(steps, &[x], f32s(&[1, 31]));
-        let wide = Op::Slice { start: vec![1, 6], stride: vec![usize::MAX, usize::MAX] };
+        let wide = Op::Slice(ops::Slice { start: vec![1, 6], stride: vec![usize::MAX, usize::MAX] });
         let e = b.add(wide, &[s], f32s(&[0, 1]));
-        assert_eq!(b.graph().node_of(e).unwrap().op, Op::Slice { start: vec![0, 8], stride: vec![1, 1] });
+        assert_eq!(
+            b.graph().node_of(e).unwrap().op,
+            Op::Slice(ops::Slice { start: vec![0, 8], stride: vec![1, 1] })
+        );
         assert_eq!(crate::graph::verify(&b.finish(vec![e])), Ok(()));
     }
 
@@ -543,7 +548,7 @@ mod tests {
         let y = b.broadcast(x, &[1], &[1, 3]);
         assert_eq!(b.graph().node_of(y).unwrap().op, Op::Reshape);
         let z = b.broadcast(y, &[0, 1], &[5, 3]);
-        assert_eq!(b.graph().node_of(z).unwrap().op, Op::Broadcast { dims: vec![1] });
+        assert_eq!(b.graph().node_of(z).unwrap().op, Op::Broadcast(ops::Broadcast { dims: vec![1] }));
     }
 
     #[test]

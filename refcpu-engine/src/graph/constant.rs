@@ -1,6 +1,7 @@
 //! Constant arrays.
 
 use super::Shape;
+use super::operation::{Check, Cost, Execution, Operation, counts, need, same};
 use pjrt_stablehlo::Bytes;
 use refcpu_kernels::DType;
 
@@ -95,6 +96,23 @@ impl Constant {
             _ if d.is_float() || d.is_complex() => false,
             _ => self.as_integer() == Some(1),
         }
+    }
+}
+
+impl Operation for Constant {
+    fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
+        counts(x, y, 0, 1)?;
+        same(&self.shape, y[0])?;
+        let expected = if self.splat { self.shape.dtype.size() } else { self.shape.bytes() };
+        need(self.bytes.len() == expected, "a constant with too few or too many bytes")
+    }
+
+    fn cost(&self, _x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
+        None
+    }
+
+    fn execution(&self, _x: &[&Shape], _y: &[&Shape]) -> Execution {
+        Execution::Compiled
     }
 }
 

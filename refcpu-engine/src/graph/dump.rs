@@ -1,7 +1,7 @@
 //! Graphs as text, for people.
 
-use super::{Graph, Op};
-use std::fmt::{self, Display, Formatter, Write as _};
+use super::Graph;
+use std::fmt::{self, Display, Formatter};
 
 impl Display for Graph {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -21,7 +21,7 @@ fn write_graph(g: &Graph, f: &mut Formatter<'_>, depth: usize) -> fmt::Result {
         for (i, r) in node.results().enumerate() {
             write!(f, "{}{r:?}: {}", if i == 0 { "" } else { ", " }, g.shape(r))?;
         }
-        write!(f, " = {}(", head(&node.op))?;
+        write!(f, " = {:?}(", node.op)?;
         for (i, v) in node.operands.iter().enumerate() {
             write!(f, "{}{v:?}", if i == 0 { "" } else { ", " })?;
         }
@@ -34,24 +34,4 @@ fn write_graph(g: &Graph, f: &mut Formatter<'_>, depth: usize) -> fmt::Result {
     }
     writeln!(f, "{pad}  return {:?}", g.results())?;
     write!(f, "{pad}}}")
-}
-
-/// The operation without its bodies.
-fn head(op: &Op) -> String {
-    match op {
-        Op::While { carried, .. } => format!("While carried {carried}"),
-        Op::Case { .. } => "Case".to_string(),
-        Op::Map(_) => "Map".to_string(),
-        Op::SortBy { dim, .. } => format!("SortBy dim {dim}"),
-        Op::Manual { spec, .. } => format!("Manual {spec:?}"),
-        Op::Reduce { dims, reducer: super::Reducer::Body(_) } => format!("Reduce dims {dims:?}"),
-        Op::ReduceWindow { window, reducer: super::Reducer::Body(_) } => format!("ReduceWindow {window:?}"),
-        Op::Scatter { dims, combiner: Some(super::Reducer::Body(_)) } => format!("Scatter {dims:?}"),
-        Op::Tile(op) => format!("{op:?}"),
-        other => {
-            let mut text = String::new();
-            let _ = write!(text, "{other:?}");
-            text
-        }
-    }
 }

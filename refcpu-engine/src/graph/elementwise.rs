@@ -1,5 +1,6 @@
 //! Elementwise nodes as kernels know them: the link between [`Op`] and regions, used to run and to fold.
 
+use super::operation::Execution;
 use super::{Constant, Op, Shape};
 use refcpu_kernels::region::{Builder, RegionError, Val, run};
 use refcpu_kernels::{DType, Dst, Pool, Src};
@@ -7,31 +8,18 @@ use refcpu_kernels::{DType, Dst, Pool, Src};
 /// Constants of at most this many elements are folded element by element.
 const FOLD_LIMIT: usize = 1024;
 
-/// True if a node of this operation computes each element of its result from the operands' elements at the same place.
-pub fn is_elementwise(op: &Op, operands: &[&Shape], result: &Shape) -> bool {
-    match op {
-        Op::Tile(_) | Op::Compare(..) | Op::Select | Op::Clamp | Op::Convert | Op::ReducePrecision { .. } => {
-            true
-        }
-        Op::Bitcast => operands[0].dtype.bits() == result.dtype.bits(),
-        _ => false,
+impl Op {
+    /// True if a node of this operation computes each element of its result from the operands' elements at the same place.
+    pub(crate) fn is_elementwise(&self, operands: &[&Shape], result: &Shape) -> bool {
+        self.operation().execution(operands, &[result]) == Execution::Elementwise
     }
-}
 
-/// Adds an elementwise operation to a region.
-///
-/// # Errors
-/// If kernels lack the operation for its types.
-pub fn emit(b: &mut Builder, op: &Op, args: &[Val], result: DType) -> Result<Val, RegionError> {
-    match op {
-        Op::Tile(op) => b.op(*op, args),
-        Op::Compare(direction, order) => b.compare(*direction, *order, args[0], args[1]),
-        Op::Select => b.select(args[0], args[1], args[2]),
-        Op::Clamp => b.clamp(args[0], args[1], args[2]),
-        Op::Convert => b.convert(args[0], result),
-        Op::Bitcast => b.bitcast(args[0], result),
-        Op::ReducePrecision { exponent, mantissa } => b.reduce_precision(args[0], *exponent, *mantissa),
-        other => unreachable!("{other:?} is not elementwise"),
+    /// Adds an elementwise operation to a region.
+    ///
+    /// # Errors
+    /// If kernels lack the operation for its types.
+    pub(crate) fn emit(&self, b: &mut Builder, args: &[Val], result: DType) -> Result<Val, RegionError> {
+        self.operation().emit(b, args, result)
     }
 }
 
@@ -58,7 +46,7 @@ pub fn fold(op: &Op, operands: &[&Constant], result: &Shape) -> Option<Constant>
             })
             .collect::<Result<Vec<_>, _>>()
             .ok()?;
-    let value = emit(&mut b, op, &args, result.dtype).ok()?;
+    let value = op.emit(&mut b, &args, result.dtype).ok()?;
     if value.dtype() != result.dtype {
         return None;
     }

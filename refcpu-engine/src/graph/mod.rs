@@ -6,27 +6,24 @@
 //! with a [`Builder`], which simplifies as it goes.
 
 mod builder;
-mod collective;
 mod constant;
 mod dump;
 mod elementwise;
-mod foreign;
 mod op;
-mod spec;
+mod operation;
+pub mod ops;
 mod verify;
-mod wire;
 
 pub use builder::Builder;
-pub use collective::{Collective, CollectiveKind, Groups};
 pub use constant::Constant;
-pub use elementwise::{emit, fold, iota, is_elementwise};
-pub use foreign::{ForeignAttribute, ForeignCall};
+pub use elementwise::{fold, iota};
 pub use op::{Body, Op, Reducer};
-pub use spec::{GatherDims, ManualSpec, ScatterDims};
+pub(crate) use operation::{Device, Execution};
+pub use ops::{
+    Collective, CollectiveKind, ForeignAttribute, ForeignCall, GatherDims, Groups, ManualSpec, ScatterDims,
+};
 pub use verify::verify;
 pub(crate) use verify::verify_node;
-pub use wire::WireError;
-pub(crate) use wire::{Reader, Wire};
 
 use crate::storage::byte_len;
 use pjrt_stablehlo::ir::Location;
@@ -61,6 +58,11 @@ impl Shape {
     /// A single element.
     pub fn scalar(dtype: DType) -> Self {
         Self::new(dtype, &[])
+    }
+
+    /// A single element of the type of each array.
+    pub(crate) fn scalars(shapes: &[&Shape]) -> Vec<Self> {
+        shapes.iter().map(|s| Self::scalar(s.dtype)).collect()
     }
 
     /// The same dimensions with another element type.

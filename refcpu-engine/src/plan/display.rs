@@ -1,6 +1,7 @@
 //! Plans as text, for people.
 
 use super::{Home, Kernel, Program, Step};
+use crate::graph::Op;
 use crate::storage::View;
 use std::fmt::{self, Display, Formatter};
 
@@ -113,10 +114,11 @@ pub(super) fn name(kernel: &Kernel) -> String {
         Kernel::Loop(l) => format!("loop of {} instructions", l.code.instructions()),
         Kernel::SortBy { dim, .. } => format!("SortBy {dim}"),
         Kernel::ScatterBy { dims, .. } => format!("ScatterBy {dims:?}"),
-        Kernel::Foreign(call) => match &call.refusal {
+        Kernel::Op(Op::Foreign(call)) => match &call.refusal {
             None => format!("handler {}", call.target),
             Some(refusal) => format!("failure: {refusal}"),
         },
+        Kernel::Op(op) => format!("{op:?}"),
         other => format!("{other:?}"),
     }
 }

@@ -4,11 +4,9 @@ mod check;
 mod display;
 mod kernel;
 mod stats;
-mod wire;
 
 pub use kernel::{Kernel, SmallLoop};
 pub use stats::Stats;
-pub(crate) use wire::Interface;
 
 use crate::graph::{Collective, Constant, Graph, ManualSpec, Shape};
 use crate::storage::{Allocator, Array, ForeignBytes, Frame, OutOfMemory, View};
@@ -30,7 +28,7 @@ pub struct Plan {
     pub num_partitions: usize,
     /// True if the program is written for whole arrays, and partitions are the caller's matter.
     pub global_view: bool,
-    /// What the program was compiled from; what serialisation writes.
+    /// What the program was compiled from.
     pub(crate) graph: Arc<Graph>,
 }
 
@@ -43,6 +41,13 @@ pub struct Parameter {
     pub donation: Donation,
     /// How it is split among partitions; None: everyone has it whole.
     pub sharding: Option<Sharding>,
+}
+
+/// What a plan says about its parameters and results besides their types.
+pub(crate) struct Interface {
+    pub(crate) donations: Vec<Donation>,
+    pub(crate) parameters: Vec<Option<Sharding>>,
+    pub(crate) results: Vec<Option<Sharding>>,
 }
 
 /// Whether a parameter's memory may be re-used.

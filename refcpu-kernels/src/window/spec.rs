@@ -60,6 +60,17 @@ impl WindowSpec {
             .collect()
     }
 
+    /// The sizes of an input after base dilation and padding.
+    pub fn padded_dims(&self, input: &[usize]) -> Vec<usize> {
+        (0..input.len())
+            .map(|d| {
+                let holes = input[d].saturating_sub(1) * (self.base_dilations[d] - 1);
+                let (low, high) = self.padding[d];
+                ((input[d] + holes) as i64 + low + high).max(0) as usize
+            })
+            .collect()
+    }
+
     /// The axes of the windows over an input.
     ///
     /// # Panics

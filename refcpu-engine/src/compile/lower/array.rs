@@ -2,8 +2,8 @@
 
 use super::reducer::{Binary, binary, reducer, select};
 use super::{CompileError, Result, Scope, to_usize, usizes};
-use crate::compile::expand;
-use crate::graph::{Body, Op as Core, Reducer, Shape, ValueId};
+use crate::compile::optimise;
+use crate::graph::{Body, Op as Core, Reducer, Shape, ValueId, ops as core_ops};
 use pjrt_stablehlo::ir::{
     ConvDimensionNumbers, FftType, Op, OpId, Operation, RngAlgorithm as Algorithm, TransposeKind,
 };
@@ -42,33 +42,45 @@ impl<'m> Scope<'m> {
                 let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
                 let skip = shape.rank() - self.shape(x).rank();
                 let dims = (skip..shape.rank()).collect();
-                one(self.b.add(Core::Broadcast { dims }, &[x], shape))
+                one(self.b.add(Core::Broadcast(core_ops::Broadcast { dims }), &[x], shape))
             }
             Op::Transpose(o) => {
                 let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
-                one(self.b.add(Core::Transpose { permutation: usizes(&o.permutation)? }, &[x], shape))
+                one(self.b.add(
+                    Core::Transpose(core_ops::Transpose { permutation: usizes(&o.permutation)? }),
+                    &[x],
+                    shape,
+                ))
             }
             Op::Slice(o) => {
                 let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
                 let (start, stride) = (usizes(&o.start_indices)?, usizes(&o.strides)?);
-                one(self.b.add(Core::Slice { start, stride }, &[x], shape))
+                one(self.b.add(Core::Slice(core_ops::Slice { start, stride }), &[x], shape))
             }
             Op::Reverse(o) => {
                 let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
-                one(self.b.add(Core::Reverse { dims: usizes(&o.dimensions)? }, &[x], shape))
+                one(self.b.add(
+                    Core::Reverse(core_ops::Reverse { dims: usizes(&o.dimensions)? }),
+                    &[x],
+                    shape,
+                ))
             }
             Op::Pad(o) => {
                 let (x, value, shape) = (self.operand(op, 0)?, self.operand(op, 1)?, self.result_shape(op)?);
-                let pad = Core::Pad {
+                let pad = Core::Pad(core_ops::Pad {
                     low: o.edge_padding_low.to_vec(),
                     high: o.edge_padding_high.to_vec(),
                     interior: o.interior_padding.to_vec(),
-                };
+                });
                 one(self.b.add(pad, &[x, value], shape))
             }
             Op::Concatenate(o) => {
                 let (inputs, shape) = (self.flat(&op.operands)?, self.result_shape(op)?);
-                one(self.b.add(Core::Concatenate { dim: to_usize(o.dimension)? }, &inputs, shape))
+                one(self.b.add(
+                    Core::Concatenate(core_ops::Concatenate { dim: to_usize(o.dimension)? }),
+                    &inputs,
+                    shape,
+                ))
             }
             Op::Reduce(o) => {
                 let shapes = self.result_shapes(op)?;
@@ -81,7 +93,7 @@ impl<'m> Scope<'m> {
                 let body = self.scalar_body(block, &scalars)?;
                 if self.declared(block)? != scalars {
                     // What is added is narrower than sums, which therefore must not be added to each other.
-                    return Ok(Some(expand::reduce(&mut self.b, &body, &operands, &shapes, &dims)));
+                    return Ok(Some(optimise::reduce(&mut self.b, &body, &operands, &shapes, &dims)));
                 }
                 Ok(Some(self.reduce(operands, shapes, dims, body)))
             }
@@ -102,7 +114,11 @@ impl<'m> Scope<'m> {
                     shapes.iter().chain(&shapes).map(|s| Shape::scalar(s.dtype)).collect();
                 let body = self.scalar_body(self.region(id, 0)?, &scalars)?;
                 let reducer = reducer(body);
-                Ok(Some(self.b.node(Core::ReduceWindow { window, reducer }, operands, shapes)))
+                Ok(Some(self.b.node(
+                    Core::ReduceWindow(core_ops::ReduceWindow { window, reducer }),
+                    operands,
+                    shapes,
+                )))
             }
             Op::SelectAndScatter(o) => {
                 let shape = self.result_shape(op)?;
@@ -120,7 +136,11 @@ impl<'m> Scope<'m> {
                 let Some(Binary::Op(scatter)) = binary(&scatter) else {
                     return Err(CompileError::unimplemented("a scatter that is not one operation"));
                 };
-                one(self.b.node(Core::SelectAndScatter { window, select, scatter }, operands, vec![shape])[0])
+                one(self.b.node(
+                    Core::SelectAndScatter(core_ops::SelectAndScatter { window, select, scatter }),
+                    operands,
+                    vec![shape],
+                )[0])
             }
             Op::DotGeneral(o) => {
                 let (l, r, shape) = (self.operand(op, 0)?, self.operand(op, 1)?, self.result_shape(op)?);
@@ -156,7 +176,7 @@ impl<'m> Scope<'m> {
                 let scalars: Vec<Shape> =
                     shapes.iter().flat_map(|s| [Shape::scalar(s.dtype), Shape::scalar(s.dtype)]).collect();
                 let comparator = self.scalar_body(self.region(id, 0)?, &scalars)?;
-                let sort = Core::SortBy { dim, comparator: Body::new(comparator) };
+                let sort = Core::SortBy(core_ops::SortBy { dim, comparator: Body::new(comparator) });
                 Ok(Some(self.b.node(sort, operands, shapes)))
             }
             Op::Map(_) => {
@@ -176,11 +196,15 @@ impl<'m> Scope<'m> {
                     FftType::Irfft => FftKind::Irfft,
                     other => return Err(CompileError::unimplemented(format!("FFT type {other}"))),
                 };
-                one(self.b.add(Core::Fft { kind, lengths: usizes(&o.fft_length)? }, &[x], shape))
+                one(self.b.add(
+                    Core::Fft(core_ops::Fft { kind, lengths: usizes(&o.fft_length)? }),
+                    &[x],
+                    shape,
+                ))
             }
             Op::Cholesky(o) => {
                 let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
-                one(self.decomposition(Core::Cholesky { lower: o.lower }, &[x], shape))
+                one(self.decomposition(Core::Cholesky(core_ops::Cholesky { lower: o.lower }), &[x], shape))
             }
             Op::TriangularSolve(o) => {
                 let (a, b, shape) = (self.operand(op, 0)?, self.operand(op, 1)?, self.result_shape(op)?);
@@ -229,7 +253,7 @@ impl<'m> Scope<'m> {
             self.b.reshape(x, &dims)
         };
         let dims = kept.iter().map(|d| map[*d]).collect();
-        self.b.add(Core::Broadcast { dims }, &[x], shape)
+        self.b.add(Core::Broadcast(core_ops::Broadcast { dims }), &[x], shape)
     }
 
     /// Operands in the element types that their regions combine, which are those of the results and may be wider: as many for
@@ -252,9 +276,9 @@ impl<'m> Scope<'m> {
         {
             // Nothing to combine but the initial value.
             let init = self.b.spread(operands[1], &shape.dims);
-            return vec![self.b.tile(tile_op(*op), &[init, operands[0]])];
+            return vec![self.b.tile(core_ops::tile_op(*op), &[init, operands[0]])];
         }
-        self.b.node(Core::Reduce { dims, reducer }, operands, shapes)
+        self.b.node(Core::Reduce(core_ops::Reduce { dims, reducer }), operands, shapes)
     }
 
     /// Operands of a product: kernels multiply numbers of one type, and where programs mix types, the result's has room
@@ -306,21 +330,6 @@ impl<'m> Scope<'m> {
         let operands: Vec<ValueId> = operands.iter().map(|v| self.b.convert(*v, DType::F32)).collect();
         let wide = self.b.add(op, &operands, shape.with_dtype(DType::F32));
         self.b.convert(wide, narrow)
-    }
-}
-
-/// The elementwise operation of a reduction.
-pub(in crate::compile) fn tile_op(op: refcpu_kernels::reduce::ReduceOp) -> refcpu_kernels::tile::TileOp {
-    use refcpu_kernels::reduce::ReduceOp as R;
-    use refcpu_kernels::tile::TileOp as T;
-    match op {
-        R::Add => T::Add,
-        R::Multiply => T::Multiply,
-        R::Minimum => T::Minimum,
-        R::Maximum => T::Maximum,
-        R::And => T::And,
-        R::Or => T::Or,
-        R::Xor => T::Xor,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Calls, composites, loops and branches.
 
 use super::{CompileError, Result, Scope};
-use crate::graph::{Body, Builder, Graph, Op as Core, Shape, ValueId};
+use crate::graph::{Body, Builder, Graph, Op as Core, Shape, ValueId, ops as core_ops};
 use pjrt_stablehlo::ir::{Attribute, Op, OpId, Operation, ops};
 use refcpu_kernels::DType;
 use refcpu_kernels::tile::TileOp;
@@ -118,8 +118,11 @@ impl<'m> Scope<'m> {
         let unknown = fixed.iter().filter(|j| self.b.graph().constant(operands[**j]).is_none());
         let inputs = varying.iter().chain(unknown).map(|j| operands[*j]).collect();
         let shapes = varying.iter().map(|j| carried[*j].clone()).collect();
-        let core =
-            Core::While { carried: varying.len(), condition: Body::new(condition), body: Body::new(body) };
+        let core = Core::While(core_ops::While {
+            carried: varying.len(),
+            condition: Body::new(condition),
+            body: Body::new(body),
+        });
         let mut results = operands[..carried.len()].to_vec();
         for (j, r) in varying.iter().zip(self.b.node(core, inputs, shapes)) {
             results[*j] = r;
@@ -149,7 +152,7 @@ impl<'m> Scope<'m> {
         }
         let mut operands = vec![index];
         operands.extend(self.captured(&captures));
-        Ok(self.b.node(Core::Case { branches }, operands, shapes))
+        Ok(self.b.node(Core::Case(core_ops::Case { branches }), operands, shapes))
     }
 
     /// A composite: the kernel that does the same, or else its decomposition.
@@ -166,7 +169,7 @@ impl<'m> Scope<'m> {
                 composite.composite_attributes.get("largest").and_then(Attribute::as_bool).unwrap_or(true);
             let shapes = self.result_shapes(op)?;
             if shapes.len() == 2 && shapes[1].dtype == DType::S32 {
-                return Ok(self.b.node(Core::TopK { largest }, operands, shapes));
+                return Ok(self.b.node(Core::TopK(core_ops::TopK { largest }), operands, shapes));
             }
         }
         self.call(&composite.decomposition, operands)

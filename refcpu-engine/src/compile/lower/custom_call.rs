@@ -3,7 +3,7 @@
 use super::linalg::linalg_op;
 use super::{CompileError, Result, Scope};
 use crate::compile::{CompileErrorKind, CompileOptions};
-use crate::graph::{Body, Op as Core, Shape, ValueId};
+use crate::graph::{Body, Op as Core, Shape, ValueId, ops as core_ops};
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{
     Attribute, BackendConfig, CustomCallApiVersion, DictionaryAttribute, Op, Operation, ops,
@@ -170,7 +170,7 @@ impl Scope<'_> {
             .collect();
         let comparator = self.function_body(comparator, &scalars)?;
         let sorted = vec![self.shape(operands[0]), self.shape(operands[1])];
-        let sort = Core::SortBy { dim, comparator: Body::new(comparator) };
+        let sort = Core::SortBy(core_ops::SortBy { dim, comparator: Body::new(comparator) });
         let sorted = self.b.node(sort, operands[..2].to_vec(), sorted);
         let start = vec![0; from.rank()];
         sorted

@@ -3,7 +3,7 @@
 use super::array::conv_spec;
 use super::indexing::gather_dims;
 use super::{CompileError, Result, Scope, to_usize, usizes};
-use crate::graph::{Constant, Op as Core, ValueId};
+use crate::graph::{Constant, Op as Core, ValueId, ops as core_ops};
 use pjrt_stablehlo::ir::{Op, OpId, Operation};
 use refcpu_kernels::DType;
 
@@ -50,7 +50,11 @@ impl<'m> Scope<'m> {
             Op::DynamicPad(_) => {
                 let (x, value, shape) = (self.operand(op, 0)?, self.operand(op, 1)?, self.result_shape(op)?);
                 let list = |s: &Self, i: usize| s.constant_integers(s.operand(op, i)?, "the padding");
-                let pad = Core::Pad { low: list(self, 2)?, high: list(self, 3)?, interior: list(self, 4)? };
+                let pad = Core::Pad(core_ops::Pad {
+                    low: list(self, 2)?,
+                    high: list(self, 3)?,
+                    interior: list(self, 4)?,
+                });
                 one(self.b.add(pad, &[x, value], shape))
             }
             Op::RealDynamicSlice(_) => {
@@ -59,7 +63,7 @@ impl<'m> Scope<'m> {
                 let start = self.operand(op, 1)?;
                 if self.b.graph().constant(start).is_some() {
                     let start = usizes(&self.constant_integers(start, "the start")?)?;
-                    return one(self.b.add(Core::Slice { start, stride }, &[x], shape));
+                    return one(self.b.add(Core::Slice(core_ops::Slice { start, stride }), &[x], shape));
                 }
                 if stride.iter().any(|s| *s != 1) {
                     return Err(CompileError::unimplemented(

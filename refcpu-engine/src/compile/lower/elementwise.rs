@@ -1,7 +1,7 @@
 //! Elementwise operations.
 
 use super::{CompileError, Result, Scope};
-use crate::graph::{Op as Core, ValueId};
+use crate::graph::{Op as Core, ValueId, ops as core_ops};
 use pjrt_stablehlo::ir::{ComparisonDirection, ComparisonType, Op, OpCode, Operation};
 use refcpu_kernels::DType;
 use refcpu_kernels::region::{Direction, Order};
@@ -60,10 +60,8 @@ impl Scope<'_> {
             (_, Ok(found)) => Core::Tile(TILE_OPS[found].1),
             (Op::Compare(c), _) => {
                 let total = c.compare_type == ComparisonType::TotalOrder;
-                Core::Compare(
-                    direction(c.comparison_direction)?,
-                    if total { Order::Total } else { Order::Partial },
-                )
+                let order = if total { Order::Total } else { Order::Partial };
+                Core::Compare(core_ops::Compare(direction(c.comparison_direction)?, order))
             }
             (Op::Select(_), _) => Core::Select,
             (Op::Clamp(_), _) => Core::Clamp,
@@ -72,7 +70,10 @@ impl Scope<'_> {
             (Op::ReducePrecision(r), _) => {
                 let bits =
                     |n: i64| u32::try_from(n).map_err(|_| CompileError::invalid("negative number of bits"));
-                Core::ReducePrecision { exponent: bits(r.exponent_bits)?, mantissa: bits(r.mantissa_bits)? }
+                Core::ReducePrecision(core_ops::ReducePrecision {
+                    exponent: bits(r.exponent_bits)?,
+                    mantissa: bits(r.mantissa_bits)?,
+                })
             }
             _ => return Ok(None),
         };
@@ -102,7 +103,9 @@ impl Scope<'_> {
                 let raised = self.lexicographic(x, min, Direction::Gt);
                 Some(self.lexicographic(raised, max, Direction::Lt))
             }
-            (Core::Compare(direction, _), &[x, y]) if !matches!(direction, Direction::Eq | Direction::Ne) => {
+            (Core::Compare(core_ops::Compare(direction, _)), &[x, y])
+                if !matches!(direction, Direction::Eq | Direction::Ne) =>
+            {
                 Some(self.are_ordered(x, y, *direction))
             }
             _ => None,

@@ -1,7 +1,7 @@
 //! Communication with the host: `send` and `recv` with `is_host_transfer`.
 
 use super::{CompileError, Result, Scope};
-use crate::graph::{Op as Core, ValueId};
+use crate::graph::{Op as Core, ValueId, ops as core_ops};
 use pjrt_stablehlo::ir::{ChannelHandle, Op, OpId, Operation};
 
 /// The type of a channel from a device to the host.
@@ -23,7 +23,7 @@ impl<'m> Scope<'m> {
                     ));
                 }
                 let shapes = self.result_shapes(op)?;
-                Ok(Some(self.b.node(Core::HostSend { channel }, operands, shapes)))
+                Ok(Some(self.b.node(Core::HostSend(core_ops::HostSend { channel }), operands, shapes)))
             }
             Op::Recv(o) => {
                 let channel = host_channel(o.channel_handle, o.is_host_transfer, HOST_TO_DEVICE)?;
@@ -34,7 +34,7 @@ impl<'m> Scope<'m> {
                         "one operation that receives several arrays from the host",
                     ));
                 }
-                Ok(Some(self.b.node(Core::HostReceive { channel }, operands, shapes)))
+                Ok(Some(self.b.node(Core::HostReceive(core_ops::HostReceive { channel }), operands, shapes)))
             }
             _ => Ok(None),
         }

@@ -2,7 +2,7 @@
 
 use super::reducer::{Binary, binary};
 use super::{CompileError, Result, Scope, to_usize, usizes};
-use crate::graph::{Body, GatherDims, Op as Core, Reducer, ScatterDims, Shape, ValueId};
+use crate::graph::{Body, GatherDims, Op as Core, Reducer, ScatterDims, Shape, ValueId, ops as core_ops};
 use pjrt_stablehlo::ir::{GatherDimensionNumbers, Op, OpId, Operation};
 
 impl<'m> Scope<'m> {
@@ -48,7 +48,11 @@ impl<'m> Scope<'m> {
                     Some(Binary::Op(op)) => Some(Reducer::Op(op)),
                     None => Some(Reducer::Body(Body::new(body))),
                 };
-                Ok(Some(self.b.node(Core::Scatter { dims: Box::new(dims), combiner }, operands, shapes)))
+                Ok(Some(self.b.node(
+                    Core::Scatter(core_ops::Scatter { dims: Box::new(dims), combiner }),
+                    operands,
+                    shapes,
+                )))
             }
             _ => Ok(None),
         }

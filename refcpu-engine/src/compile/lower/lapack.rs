@@ -6,7 +6,7 @@
 
 use super::linalg::Attributes;
 use super::{CompileError, Result, Scope};
-use crate::graph::{Constant, Definition, Op as Core, Reducer, Shape, ValueId, verify_node};
+use crate::graph::{Constant, Definition, Op as Core, Reducer, Shape, ValueId, ops as core_ops, verify_node};
 use pjrt_stablehlo::ir::{DictionaryAttribute, Layouts, ops};
 use refcpu_kernels::DType;
 use refcpu_kernels::linalg::{LinalgOp, SvdVectors, TransposeA, TriangularSolve};
@@ -91,7 +91,11 @@ impl Scope<'_> {
         Ok(Some(match (name, operands) {
             ("potrf", [a]) => {
                 let lower = attributes.letter("uplo", b"LU")? == b'L';
-                let factor = self.checked(Core::Cholesky { lower }, vec![*a], vec![whole.clone()])?[0];
+                let factor = self.checked(
+                    Core::Cholesky(core_ops::Cholesky { lower }),
+                    vec![*a],
+                    vec![whole.clone()],
+                )?[0];
                 // The other triangle stays as it is.
                 let index = whole.with_dtype(DType::S32);
                 let (row, column) = (
@@ -268,7 +272,10 @@ impl Scope<'_> {
         let none = self.b.number(index, f64::from(i32::MAX));
         let position = self.b.select(is_zero, position, none);
         let most = self.b.number(Shape::scalar(DType::S32), f64::from(i32::MAX));
-        let first = Core::Reduce { dims: vec![batch.len()], reducer: Reducer::Op(ReduceOp::Minimum) };
+        let first = Core::Reduce(core_ops::Reduce {
+            dims: vec![batch.len()],
+            reducer: Reducer::Op(ReduceOp::Minimum),
+        });
         let of_matrix = Shape::new(DType::S32, batch);
         let first = self.b.add(first, &[position, most], of_matrix.clone());
         let most = self.b.number(of_matrix.clone(), f64::from(i32::MAX));
@@ -290,7 +297,7 @@ impl Scope<'_> {
         let (mut from, mut step) = (vec![0; batch.len()], vec![1; batch.len()]);
         from.push(start);
         step.push(tail[1] + 1);
-        self.b.add(Core::Slice { start: from, stride: step }, &[flat], result)
+        self.b.add(Core::Slice(core_ops::Slice { start: from, stride: step }), &[flat], result)
     }
 
     /// The eigenvalues of Schur forms: of real ones their real and imaginary parts. The two of a block have its diagonal,
@@ -320,7 +327,7 @@ impl Scope<'_> {
                 all[of_main.rank() - 1] = n;
                 all
             };
-            let pad = Core::Pad { low: along(low), high: along(high), interior: along(0) };
+            let pad = Core::Pad(core_ops::Pad { low: along(low), high: along(high), interior: along(0) });
             self.b.add(pad, &[size, nothing], of_main.clone())
         };
         let more = i64::from(n > 0);

@@ -1,7 +1,7 @@
 //! `sdy.manual_computation`: a body that runs once for each part of a mesh.
 
 use super::{CompileError, Result, Scope, shapes_of, to_usize};
-use crate::graph::{Body, Builder, Graph, ManualSpec, Op as Core, Shape, ValueId};
+use crate::graph::{Body, Builder, Graph, ManualSpec, Op as Core, Shape, ValueId, ops as core_ops};
 use pjrt_sharding::mesh_of;
 use pjrt_stablehlo::ir::{OpId, Operation, TensorSharding, ops};
 
@@ -89,7 +89,7 @@ impl<'m> Scope<'m> {
         check(&spec, &operands.iter().map(|v| self.shape(*v)).collect::<Vec<_>>(), &arguments, &spec.inputs)?;
         let results: Vec<Shape> = body.results().iter().map(|r| body.shape(*r).clone()).collect();
         check(&spec, &shapes, &results, &spec.outputs)?;
-        let core = Core::Manual { spec: Box::new(spec), body: Body::new(body) };
+        let core = Core::Manual(core_ops::Manual { spec: Box::new(spec), body: Body::new(body) });
         let mut results = self.b.node(core, operands, shapes);
         for (result, _) in results.iter_mut().zip(&summed_out).filter(|(_, axes)| !axes.is_empty()) {
             *result = self.sum_of_addends(*result);

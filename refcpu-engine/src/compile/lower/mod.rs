@@ -14,13 +14,12 @@ mod linalg;
 mod manual;
 mod reducer;
 
-pub(super) use array::tile_op;
 pub(super) use control::composites_with_kernels;
 pub(super) use custom_call::{calls_the_host, parameters};
 
 use super::error::{CompileError, Result};
 use super::options::CompileOptions;
-use crate::graph::{Builder, Constant, Graph, Op as Core, Reducer, Shape, ValueId};
+use crate::graph::{Builder, Constant, Graph, Op as Core, Reducer, Shape, ValueId, ops as core_ops};
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{self, Block, Function, Op, OpId, Operation, TensorType, Type};
 use refcpu_kernels::DType;
@@ -406,7 +405,7 @@ impl<'m> Scope<'m> {
         let shape = self.shape(addends);
         let op = if shape.dtype == DType::Pred { ReduceOp::Or } else { ReduceOp::Add };
         let nothing = self.b.constant(Constant::zero(Shape::scalar(shape.dtype)));
-        let sum = Core::Reduce { dims: vec![0], reducer: Reducer::Op(op) };
+        let sum = Core::Reduce(core_ops::Reduce { dims: vec![0], reducer: Reducer::Op(op) });
         self.b.add(sum, &[addends, nothing], shape.with_dims(&shape.dims[1..]))
     }
 
@@ -418,7 +417,7 @@ impl<'m> Scope<'m> {
         let mut high = vec![0; shape.rank() + 1];
         high[0] = count as i64 - 1;
         let unchanged = vec![0; shape.rank() + 1];
-        let pad = Core::Pad { low: unchanged.clone(), high, interior: unchanged };
+        let pad = Core::Pad(core_ops::Pad { low: unchanged.clone(), high, interior: unchanged });
         self.b.add(pad, &[first, nothing], shape.with_dims(&[&[count], &*shape.dims].concat()))
     }
 

@@ -1,6 +1,6 @@
 //! What the regions of reductions, scatters and selections do, where kernels know it.
 
-use crate::graph::{Body, Definition, Graph, Op, Reducer, ValueId};
+use crate::graph::{Body, Definition, Graph, Op, Reducer, ValueId, ops};
 use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;
@@ -73,7 +73,7 @@ pub(super) fn select(graph: &Graph) -> Option<SelectOp> {
 fn comparison(graph: &Graph) -> Option<(Direction, ValueId, ValueId)> {
     let [result] = *graph.results() else { return None };
     let node = graph.node_of(result)?;
-    let Op::Compare(direction, _) = node.op else { return None };
+    let Op::Compare(ops::Compare(direction, _)) = node.op else { return None };
     Some((direction, node.operands[0], node.operands[1]))
 }
 

@@ -1,11 +1,12 @@
 //! Loops, branches, collectives, communication with the host and manual computations as steps.
 
-use super::emit::{Context, Emitter, Place, emit_nested};
-use super::error::{CompileError, Result};
-use super::fuse::STORED_SPLAT;
+use super::emit_nested;
+use super::emitter::{Address, Context, Emitter, Ends};
+use super::select::combining_region;
 use super::small_loop::{Compiled, small_loop};
-use super::units::combining_region;
-use crate::graph::{CollectiveKind, Op, ValueId};
+use crate::compile::error::{CompileError, Result};
+use crate::compile::optimise::STORED_SPLAT;
+use crate::graph::{CollectiveKind, Op, ValueId, ops};
 use crate::plan::{CollectiveStep, Donation, Home, Kernel, ManualStep, Step};
 use crate::storage::View;
 use refcpu_kernels::DType;
@@ -16,16 +17,8 @@ const SWAPPED: usize = 4096;
 /// Manual computations may be nested this deep.
 const MAX_MANUAL: usize = 16;
 
-/// A value, and the buffer where it is wanted.
-#[derive(Clone)]
-pub(super) struct Ends {
-    pub(super) from: Place,
-    pub(super) to: u32,
-    pub(super) bytes: usize,
-}
-
 impl Emitter {
-    pub(super) fn while_unit(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
+    pub(super) fn while_loop(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
         // Where the carried values live: with the initial value if nobody else needs it, else where the result is wanted.
@@ -74,7 +67,7 @@ impl Emitter {
         }
         for (j, r) in node.results().enumerate() {
             self.buffers[homes[j] as usize].pending = 0;
-            self.settle(cx, r, Place { buffer: homes[j], offset: 0 });
+            self.settle(cx, r, Address { buffer: homes[j], offset: 0 });
         }
         // The loop's own reads end here; those of initial values that gave their buffer ended with it.
         for v in reads {
@@ -112,10 +105,10 @@ impl Emitter {
     fn loop_steps(&mut self, cx: &mut Context<'_>, n: usize, homes: &[u32]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
-        let Op::While { carried, condition, body } = &node.op else { unreachable!("a loop") };
+        let Op::While(ops::While { carried, condition, body }) = &node.op else { unreachable!("a loop") };
         let carried = *carried;
         let captured: Vec<ValueId> = node.operands[carried..].to_vec();
-        let mut arguments: Vec<Place> = homes.iter().map(|b| Place { buffer: *b, offset: 0 }).collect();
+        let mut arguments: Vec<Address> = homes.iter().map(|b| Address { buffer: *b, offset: 0 }).collect();
         for v in &captured {
             arguments.push(self.place_of(cx, *v)?);
         }
@@ -140,7 +133,7 @@ impl Emitter {
         let mut swapped = Vec::new();
         for (j, from) in ends.iter().enumerate() {
             let (to, bytes) = (homes[j], graph.shape(node.result(j)).bytes());
-            if *from == (Place { buffer: to, offset: 0 }) {
+            if *from == (Address { buffer: to, offset: 0 }) {
                 continue;
             }
             let source = &self.buffers[from.buffer as usize];
@@ -174,10 +167,10 @@ impl Emitter {
         Ok(())
     }
 
-    pub(super) fn case_unit(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
+    pub(super) fn case(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
-        let Op::Case { branches } = &node.op else { unreachable!("branches") };
+        let Op::Case(ops::Case { branches }) = &node.op else { unreachable!("branches") };
         let index = self.view(cx, node.operands[0])?;
         let arguments =
             node.operands[1..].iter().map(|v| self.place_of(cx, *v)).collect::<Result<Vec<_>>>()?;
@@ -220,22 +213,22 @@ impl Emitter {
         let Step::Branch { to, .. } = &mut self.steps[fork] else { unreachable!("the fork") };
         *to = starts;
         for (r, b) in node.results().zip(homes) {
-            self.settle(cx, r, Place { buffer: b, offset: 0 });
+            self.settle(cx, r, Address { buffer: b, offset: 0 });
         }
         Ok(())
     }
 
     /// A buffer that branches write their results to must be free, and so must the memory of its donor, which branches
     /// may still read.
-    fn claim_for_branches(&mut self, buffer: u32, arguments: &[Place]) -> bool {
-        let reads: Vec<Option<Place>> = arguments.iter().map(|p| Some(*p)).collect();
+    fn claim_for_branches(&mut self, buffer: u32, arguments: &[Address]) -> bool {
+        let reads: Vec<Option<Address>> = arguments.iter().map(|p| Some(*p)).collect();
         if arguments.iter().any(|p| p.buffer == buffer) {
             return self.buffers[buffer as usize].pending == 0;
         }
         self.claim(buffer, &reads, &|_| false)
     }
 
-    pub(super) fn collective_unit(&mut self, cx: &mut Context<'_>, n: usize) -> Result<()> {
+    pub(super) fn collective(&mut self, cx: &mut Context<'_>, n: usize) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
         let Op::Collective(collective) = &node.op else { unreachable!("a collective") };
@@ -244,7 +237,7 @@ impl Emitter {
         let hint = cx.hints[node.first_result.index()].filter(|b| self.claim(*b, &[], &|_| false));
         let buffer = hint.unwrap_or_else(|| self.buffer(shape.bytes(), None));
         let write = View::new(buffer, 0, shape.dtype, &shape.dims);
-        let place = Place { buffer: read.slot, offset: read.offset };
+        let place = Address { buffer: read.slot, offset: read.offset };
         let combine = match &collective.kind {
             CollectiveKind::AllReduce(reducer) | CollectiveKind::ReduceScatter { reducer, .. } => {
                 Some(combining_region(reducer, read.dtype, &read.dims)?)
@@ -254,27 +247,27 @@ impl Emitter {
         let step = CollectiveStep { collective: (**collective).clone(), combine, read, write };
         self.step(Step::Collective(Box::new(step)));
         self.consume(place);
-        self.settle(cx, node.first_result, Place { buffer, offset: 0 });
+        self.settle(cx, node.first_result, Address { buffer, offset: 0 });
         Ok(())
     }
 
-    pub(super) fn host_unit(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
+    pub(super) fn host_transfer(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
         let (token_in, token_out) = match &node.op {
-            Op::HostSend { channel } => {
+            Op::HostSend(ops::HostSend { channel }) => {
                 let read = self.view(cx, node.operands[0])?;
                 self.step(Step::Send { channel: *channel, read });
                 (node.operands[1], node.result(0))
             }
-            Op::HostReceive { channel } => {
+            Op::HostReceive(ops::HostReceive { channel }) => {
                 let value = node.result(0);
                 let shape = graph.shape(value);
                 let hint = cx.hints[value.index()].filter(|b| self.claim(*b, &[], &|_| false));
                 let buffer = hint.unwrap_or_else(|| self.buffer(shape.bytes(), None));
                 let write = View::new(buffer, 0, shape.dtype, &shape.dims);
                 self.step(Step::Receive { channel: *channel, write });
-                self.settle(cx, value, Place { buffer, offset: 0 });
+                self.settle(cx, value, Address { buffer, offset: 0 });
                 (node.operands[0], node.result(1))
             }
             _ => unreachable!("communication with the host"),
@@ -289,10 +282,10 @@ impl Emitter {
         Ok(())
     }
 
-    pub(super) fn manual_unit(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
+    pub(super) fn manual(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
-        let Op::Manual { spec, body } = &node.op else { unreachable!("a manual computation") };
+        let Op::Manual(ops::Manual { spec, body }) = &node.op else { unreachable!("a manual computation") };
         if self.depth >= MAX_MANUAL {
             return Err(CompileError::unimplemented(format!(
                 "manual computations nested more than {MAX_MANUAL} deep"
@@ -314,7 +307,7 @@ impl Emitter {
             self.consume(place);
         }
         for (r, w) in node.results().zip(&writes) {
-            self.settle(cx, r, Place { buffer: w.slot, offset: 0 });
+            self.settle(cx, r, Address { buffer: w.slot, offset: 0 });
         }
         Ok(())
     }

@@ -1,27 +1,25 @@
 //! What a graph's nodes become: kernels with the arrays they read, and names for arrays that are there already.
 
-use super::error::{CompileError, Result};
-use super::fuse::{Fusion, fuse, fused_reduction};
-use super::region::{reading_body, region_of, region_of_body};
-use crate::graph::{Builder, Graph, Node, Op, Reducer, Shape, ValueId, is_elementwise};
+use crate::compile::error::{CompileError, Result};
+use crate::compile::optimise::{Fusion, fuse, fused_reduction, reading_body, region_of, region_of_body};
+use crate::graph::{Builder, Execution, Graph, Node, Op, Reducer, Shape, ValueId, ops};
 use crate::plan::Kernel;
 use refcpu_kernels::DType;
-use refcpu_kernels::index::{Combiner, scatter_supports};
-use refcpu_kernels::reduce::ReduceOp;
+use refcpu_kernels::index::scatter_supports;
 use refcpu_kernels::region::{Access, Region};
 use refcpu_kernels::window::WindowSpec;
 
 /// A node that the plan has something for.
-pub(super) struct Unit {
+pub(super) struct Instruction {
     /// Its position in the graph.
     pub(super) node: usize,
-    pub(super) kind: UnitKind,
+    pub(super) kind: InstructionKind,
     /// The arrays that it reads: for kernels in the order of their operands, else each once.
     pub(super) reads: Vec<ValueId>,
 }
 
 /// What is done about a node.
-pub(super) enum UnitKind {
+pub(super) enum InstructionKind {
     /// Its results are its operands, or seen under other types of as many bytes.
     Alias,
     /// Its result is a part of its operand, from this byte on.
@@ -36,11 +34,11 @@ pub(super) enum UnitKind {
     Manual,
 }
 
-/// The units of a graph, and how many units read each value (being a result counts once per result).
+/// The instructions of a graph, and how many instructions read each value (being a result counts once per result).
 ///
 /// # Errors
 /// If kernels lack something.
-pub(super) fn units(graph: &Graph, fused: bool) -> Result<(Vec<Unit>, Vec<usize>)> {
+pub(super) fn select(graph: &Graph, fused: bool) -> Result<(Vec<Instruction>, Vec<usize>)> {
     let fusion = if fused { fuse(graph, &graph.uses()) } else { Fusion::none(graph) };
     let mut all = Vec::new();
     for (n, node) in graph.nodes().iter().enumerate() {
@@ -48,12 +46,12 @@ pub(super) fn units(graph: &Graph, fused: bool) -> Result<(Vec<Unit>, Vec<usize>
         if dropped || matches!(node.op, Op::Constant(_)) {
             continue;
         }
-        let (kind, reads) = unit(graph, &fusion, node).map_err(|mut e| {
+        let (kind, reads) = instruction(graph, &fusion, node).map_err(|mut e| {
             if e.location.is_empty() {
                 e.location = node.location.brief().to_string();
             }
             if e.op.is_empty() {
-                e.op = name(&node.op);
+                e.op = node.op.name().to_string();
                 let list = |ids: &mut dyn Iterator<Item = ValueId>| {
                     ids.map(|v| graph.shape(v).to_string()).collect::<Vec<_>>().join(", ")
                 };
@@ -65,12 +63,12 @@ pub(super) fn units(graph: &Graph, fused: bool) -> Result<(Vec<Unit>, Vec<usize>
             }
             e
         })?;
-        all.push(Unit { node: n, kind, reads });
+        all.push(Instruction { node: n, kind, reads });
     }
     let mut uses = vec![0usize; graph.num_values()];
-    for unit in &all {
-        for (i, v) in unit.reads.iter().enumerate() {
-            if !unit.reads[..i].contains(v) {
+    for instruction in &all {
+        for (i, v) in instruction.reads.iter().enumerate() {
+            if !instruction.reads[..i].contains(v) {
                 uses[v.index()] += 1;
             }
         }
@@ -81,24 +79,18 @@ pub(super) fn units(graph: &Graph, fused: bool) -> Result<(Vec<Unit>, Vec<usize>
     Ok((all, uses))
 }
 
-/// The operation's name without its attributes.
-pub(super) fn name(op: &Op) -> String {
-    let text = format!("{op:?}");
-    text.split(|c: char| !c.is_alphanumeric()).find(|s| !s.is_empty()).unwrap_or_default().to_string()
-}
-
 fn distinct(values: &[ValueId]) -> Vec<ValueId> {
     let mut seen = std::collections::HashSet::new();
     values.iter().copied().filter(|v| seen.insert(*v)).collect()
 }
 
-fn unit(graph: &Graph, fusion: &Fusion, node: &Node) -> Result<(UnitKind, Vec<ValueId>)> {
+fn instruction(graph: &Graph, fusion: &Fusion, node: &Node) -> Result<(InstructionKind, Vec<ValueId>)> {
     let operands = &node.operands;
     let result = || graph.shape(node.first_result);
-    let alias = |v: &[ValueId]| Ok((UnitKind::Alias, distinct(v)));
+    let alias = |v: &[ValueId]| Ok((InstructionKind::Alias, distinct(v)));
     let fused = || {
         let fused = region_of(graph, fusion, node.first_result)?;
-        Ok((UnitKind::Call(Kernel::Region(Box::new(fused.region))), fused.inputs))
+        Ok((InstructionKind::Call(Kernel::Region(Box::new(fused.region))), fused.inputs))
     };
     let inlined_operand = operands.first().is_some_and(|v| fusion.is_inlined(*v));
     match &node.op {
@@ -107,27 +99,27 @@ fn unit(graph: &Graph, fusion: &Fusion, node: &Node) -> Result<(UnitKind, Vec<Va
         Op::Bitcast if !inlined_operand && is_reinterpretation(graph.shape(operands[0]), result()) => {
             alias(operands)
         }
-        Op::Slice { start, stride } if !inlined_operand => {
+        Op::Slice(ops::Slice { start, stride }) if !inlined_operand => {
             match contiguous(graph.shape(operands[0]), result(), start, stride) {
-                Some(offset) => Ok((UnitKind::Part { offset }, operands.clone())),
+                Some(offset) => Ok((InstructionKind::Part { offset }, operands.clone())),
                 None => kernel(graph, node),
             }
         }
-        Op::Broadcast { .. } | Op::Transpose { .. } | Op::Reshape | Op::Slice { .. } | Op::Reverse { .. }
+        Op::Broadcast(_) | Op::Transpose(_) | Op::Reshape | Op::Slice(_) | Op::Reverse(_)
             if inlined_operand =>
         {
             fused()
         }
-        Op::Iota { .. } if result().dtype != refcpu_kernels::DType::Pred => fused(),
-        Op::Reduce { .. } if inlined_operand && fused_reduction(graph, node).is_some() => fused(),
-        Op::While { .. } => Ok((UnitKind::While, distinct(operands))),
-        Op::Case { .. } => Ok((UnitKind::Case, distinct(operands))),
-        Op::Collective(_) => Ok((UnitKind::Collective, distinct(operands))),
-        Op::HostSend { .. } | Op::HostReceive { .. } => Ok((UnitKind::Host, distinct(operands))),
-        Op::Manual { .. } => Ok((UnitKind::Manual, distinct(operands))),
+        Op::Iota(_) if result().dtype != refcpu_kernels::DType::Pred => fused(),
+        Op::Reduce(_) if inlined_operand && fused_reduction(graph, node).is_some() => fused(),
+        Op::While(_) => Ok((InstructionKind::While, distinct(operands))),
+        Op::Case(_) => Ok((InstructionKind::Case, distinct(operands))),
+        Op::Collective(_) => Ok((InstructionKind::Collective, distinct(operands))),
+        Op::HostSend(_) | Op::HostReceive(_) => Ok((InstructionKind::Host, distinct(operands))),
+        Op::Manual(_) => Ok((InstructionKind::Manual, distinct(operands))),
         op => {
             let shapes: Vec<&Shape> = operands.iter().map(|v| graph.shape(*v)).collect();
-            if node.results == 1 && is_elementwise(op, &shapes, result()) {
+            if node.results == 1 && op.is_elementwise(&shapes, result()) {
                 fused()
             } else {
                 kernel(graph, node)
@@ -157,84 +149,42 @@ fn contiguous(from: &Shape, to: &Shape, start: &[usize], stride: &[usize]) -> Op
 }
 
 /// The kernel of a node that is no region, with the node's operands.
-pub(super) fn kernel(graph: &Graph, node: &Node) -> Result<(UnitKind, Vec<ValueId>)> {
+pub(super) fn kernel(graph: &Graph, node: &Node) -> Result<(InstructionKind, Vec<ValueId>)> {
     let shape = |i: usize| graph.shape(node.operands[i]);
-    let result = node.results().next().map(|r| graph.shape(r));
+    let result = || graph.shape(node.first_result);
     let kernel = match &node.op {
-        Op::Broadcast { dims } => Kernel::Broadcast { dims: dims.clone() },
-        Op::Transpose { permutation } => Kernel::Transpose { permutation: permutation.clone() },
-        Op::Slice { start, stride } => Kernel::Slice { start: start.clone(), stride: stride.clone() },
-        Op::Reverse { dims } => Kernel::Reverse { dims: dims.clone() },
-        Op::Pad { low, high, interior } => {
-            Kernel::Pad { low: low.clone(), high: high.clone(), interior: interior.clone() }
+        Op::Reduce(ops::Reduce { dims, reducer: Reducer::Body(body) }) => reduce_by(body, shape(0), dims)?,
+        Op::ReduceWindow(ops::ReduceWindow { window, reducer: Reducer::Body(body) }) => {
+            reduce_window_by(body, shape(0), result(), window)?
         }
-        Op::Concatenate { dim } => Kernel::Concatenate { dim: *dim },
-        Op::Bitcast => Kernel::Bitcast,
-        Op::Reduce { dims, reducer: Reducer::Op(op) } => Kernel::Reduce { op: *op, dims: dims.clone() },
-        Op::Reduce { dims, reducer: Reducer::Body(body) } => reduce_by(body, shape(0), dims)?,
-        Op::ArgReduce { dim, op } => Kernel::ArgReduce { op: *op, dim: *dim },
-        Op::ReduceWindow { window, reducer: Reducer::Op(op) } if node.operands.len() == 2 => {
-            Kernel::ReduceWindow { op: *op, window: window.clone() }
+        Op::Scatter(scatter) if !has_kernel(scatter, node.results, shape(0).dtype) => {
+            let combine = scatter_region(&scatter.combiner, shape(0))?;
+            Kernel::ScatterBy { dims: scatter.dims.clone(), combine }
         }
-        Op::ReduceWindow { window, reducer: Reducer::Body(body) } => {
-            reduce_window_by(body, shape(0), result.expect("results"), window)?
-        }
-        Op::SelectAndScatter { window, select, scatter } => {
-            Kernel::SelectAndScatter { window: window.clone(), select: *select, scatter: *scatter }
-        }
-        Op::Dot(dims) => Kernel::Dot(dims.clone()),
-        Op::Convolution(spec) => Kernel::Convolution(spec.clone()),
-        Op::Gather(dims) => Kernel::Gather(dims.clone()),
-        Op::Scatter { dims, combiner } => {
-            let known = match combiner {
-                None => Some(Combiner::Replace),
-                Some(Reducer::Op(op)) => Some(match op {
-                    ReduceOp::Add => Combiner::Add,
-                    ReduceOp::Multiply => Combiner::Multiply,
-                    ReduceOp::Minimum => Combiner::Minimum,
-                    ReduceOp::Maximum => Combiner::Maximum,
-                    ReduceOp::And => Combiner::And,
-                    ReduceOp::Or => Combiner::Or,
-                    ReduceOp::Xor => Combiner::Xor,
-                }),
-                Some(Reducer::Body(_)) => None,
-            };
-            match known.filter(|c| node.results == 1 && scatter_supports(*c, shape(0).dtype)) {
-                Some(combiner) => Kernel::Scatter { dims: dims.clone(), combiner },
-                None => {
-                    Kernel::ScatterBy { dims: dims.clone(), combine: scatter_region(combiner, shape(0))? }
-                }
-            }
-        }
-        Op::DynamicSlice => Kernel::DynamicSlice,
-        Op::DynamicUpdateSlice => Kernel::DynamicUpdateSlice,
-        Op::Sort { dim, keys } => Kernel::Sort { dim: *dim, keys: keys.clone() },
-        Op::SortBy { dim, comparator } => {
+        Op::SortBy(ops::SortBy { dim, comparator }) => {
             let scalar = vec![true; comparator.parameters().len()];
             Kernel::SortBy { dim: *dim, less: Box::new(region_of_body(comparator, &[], &scalar)?) }
         }
-        Op::TopK { largest } => Kernel::TopK { largest: *largest },
-        Op::RngBits(algorithm) => Kernel::RngBits(*algorithm),
-        Op::RngUniform => Kernel::RngUniform,
-        Op::RngNormal => Kernel::RngNormal,
-        Op::Fft { kind, lengths } => Kernel::Fft { kind: *kind, lengths: lengths.clone() },
-        Op::Cholesky { lower } => Kernel::Cholesky { lower: *lower },
-        Op::TriangularSolve(spec) => Kernel::TriangularSolve(*spec),
-        Op::QrFactor => Kernel::QrFactor,
-        Op::QrProduct => Kernel::QrProduct,
-        Op::Linalg(op) => Kernel::Linalg(*op),
         Op::Map(body) => {
             let scalar = vec![false; body.parameters().len()];
-            let dims = &result.expect("results").dims;
-            Kernel::Region(Box::new(region_of_body(body, dims, &scalar)?))
+            Kernel::Region(Box::new(region_of_body(body, &result().dims, &scalar)?))
         }
-        Op::PartitionId => Kernel::PartitionId,
-        Op::Foreign(call) => Kernel::Foreign(call.clone()),
-        Op::ReplicaId => Kernel::ReplicaId,
-        Op::Iota { .. } => return Err(CompileError::unimplemented("iota of truth values")),
-        other => return Err(CompileError::internal(format!("no kernel for {other:?}"))),
+        Op::Iota(_) => return Err(CompileError::unimplemented("iota of truth values")),
+        op if has_own_kernel(graph, node) => Kernel::Op(op.clone()),
+        op => return Err(CompileError::internal(format!("no kernel for {op:?}"))),
     };
-    Ok((UnitKind::Call(kernel), node.operands.clone()))
+    Ok((InstructionKind::Call(kernel), node.operands.clone()))
+}
+
+fn has_own_kernel(graph: &Graph, node: &Node) -> bool {
+    let x: Vec<&Shape> = node.operands.iter().map(|v| graph.shape(*v)).collect();
+    let y: Vec<&Shape> = node.results().map(|v| graph.shape(v)).collect();
+    node.op.operation().execution(&x, &y) == Execution::Kernel
+}
+
+/// True if there is a kernel that scatters to elements of this type as this does.
+fn has_kernel(scatter: &ops::Scatter, results: u32, dtype: DType) -> bool {
+    results == 1 && scatter.combiner().is_some_and(|c| scatter_supports(c, dtype))
 }
 
 /// A reduction by a body: rows are combined in pairs until one is left.
@@ -261,7 +211,7 @@ fn reduce_by(body: &Graph, input: &Shape, dims: &[usize]) -> Result<Kernel> {
 /// A windowed reduction by a body: one element of every window at a time.
 fn reduce_window_by(body: &Graph, input: &Shape, result: &Shape, window: &WindowSpec) -> Result<Kernel> {
     let count = body.results().len();
-    let padded = padded_dims(&input.dims, window);
+    let padded = window.padded_dims(&input.dims);
     let mut strides = vec![0isize; padded.len()];
     let mut step = 1isize;
     for d in (0..padded.len()).rev() {
@@ -272,16 +222,6 @@ fn reduce_window_by(body: &Graph, input: &Shape, result: &Shape, window: &Window
     accesses.resize(2 * count, Access { offset: 0, strides });
     let combine = Box::new(reading_body(body, &result.dims, &accesses)?);
     Ok(Kernel::ReduceWindowBy { window: window.clone(), combine })
-}
-
-/// The sizes of an input after padding and base dilation.
-pub(crate) fn padded_dims(dims: &[usize], window: &WindowSpec) -> Vec<usize> {
-    (0..dims.len())
-        .map(|d| {
-            let spread = dims[d] as i64 + (dims[d].saturating_sub(1) * (window.base_dilations[d] - 1)) as i64;
-            (spread + window.padding[d].0 + window.padding[d].1).max(0) as usize
-        })
-        .collect()
 }
 
 /// The region that combines single elements with single updates.
@@ -306,7 +246,7 @@ pub(super) fn combining_region(reducer: &Reducer, dtype: DType, dims: &[usize]) 
             let mut b = Builder::new();
             let x = b.parameter(Shape::scalar(dtype));
             let y = b.parameter(Shape::scalar(dtype));
-            let r = b.tile(super::lower::tile_op(*op), &[x, y]);
+            let r = b.tile(ops::tile_op(*op), &[x, y]);
             made = b.finish(vec![r]);
             &made
         }

@@ -1,17 +1,17 @@
 //! The regions of fused values: what each array is computed from, element by element.
 
-use super::error::{CompileError, Result};
 use super::fuse::{Fusion, fused_reduction_parts};
-use crate::graph::{Body, Graph, Op, ValueId, emit};
+use crate::compile::error::{CompileError, Result};
+use crate::graph::{Body, Graph, Op, ValueId, ops};
 use refcpu_kernels::DType;
 use refcpu_kernels::region::{Access, Builder, Direction, Order, Region, RegionError, Val};
 use refcpu_kernels::tile::TileOp;
 use std::collections::HashMap;
 
 /// A region and the arrays that it reads, in the order of its inputs.
-pub(super) struct Fused {
-    pub(super) region: Region,
-    pub(super) inputs: Vec<ValueId>,
+pub(in crate::compile) struct Fused {
+    pub(in crate::compile) region: Region,
+    pub(in crate::compile) inputs: Vec<ValueId>,
 }
 
 /// Where along one dimension of an array a point of the iteration space is: `offset + step * coordinate`.
@@ -37,7 +37,7 @@ impl Index {
 ///
 /// # Errors
 /// If kernels lack one of the operations for its types.
-pub(super) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Result<Fused> {
+pub(in crate::compile) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Result<Fused> {
     let node = graph.node_of(value).expect("parameters are arrays");
     let reduction = fused_reduction_parts(graph, node);
     let dims = match reduction {
@@ -62,7 +62,7 @@ pub(super) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Resul
 ///
 /// # Errors
 /// If the graph does more than elementwise operations and branches, or kernels lack one of them.
-pub(super) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> Result<Region> {
+pub(in crate::compile) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> Result<Region> {
     let access = |s: &bool| if *s { Access::scalar(dims.len()) } else { Access::linear(dims) };
     reading_body(body, dims, &scalar.iter().map(access).collect::<Vec<_>>())
 }
@@ -71,7 +71,7 @@ pub(super) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> R
 ///
 /// # Errors
 /// As [`region_of_body`].
-pub(super) fn reading_body(body: &Graph, dims: &[usize], accesses: &[Access]) -> Result<Region> {
+pub(in crate::compile) fn reading_body(body: &Graph, dims: &[usize], accesses: &[Access]) -> Result<Region> {
     let mut b = Builder::new(dims);
     let inputs = body.parameters().iter().zip(accesses);
     let inputs = inputs.map(|(p, access)| b.input(body.shape(*p).dtype, access.clone()).map_err(failed));
@@ -83,7 +83,7 @@ pub(super) fn reading_body(body: &Graph, dims: &[usize], accesses: &[Access]) ->
 }
 
 /// Whether kernels can apply a graph over scalars to the elements of arrays. Other graphs run for one element after the
-/// other: see [`super::expand`].
+/// other: see `expand`.
 pub(super) fn is_applicable(body: &Graph) -> bool {
     region_of_body(body, &[], &vec![true; body.parameters().len()]).is_ok()
 }
@@ -97,7 +97,7 @@ fn applied(b: &mut Builder, body: &Graph, arguments: &[Val]) -> Result<Vec<Val>>
     for node in body.nodes() {
         let args: Vec<Val> =
             node.operands.iter().map(|v| values[v.index()].expect("defined before")).collect();
-        if let Op::Case { branches } = &node.op {
+        if let Op::Case(ops::Case { branches }) = &node.op {
             let chosen = chosen(b, branches, args[0], &args[1..])?;
             for (r, value) in node.results().zip(chosen) {
                 values[r.index()] = Some(value);
@@ -108,14 +108,12 @@ fn applied(b: &mut Builder, body: &Graph, arguments: &[Val]) -> Result<Vec<Val>>
         let operands: Vec<_> = node.operands.iter().map(|v| body.shape(*v)).collect();
         let value = match &node.op {
             Op::Constant(c) if c.shape.len() == 1 => b.constant_bytes(c.shape.dtype, &c.bytes),
-            Op::Reshape | Op::Broadcast { .. } if shape.len() == 1 => Ok(args[0]),
-            op if shape.len() == 1 && crate::graph::is_elementwise(op, &operands, shape) => {
-                emit(b, op, &args, shape.dtype)
-            }
+            Op::Reshape | Op::Broadcast(_) if shape.len() == 1 => Ok(args[0]),
+            op if shape.len() == 1 && op.is_elementwise(&operands, shape) => op.emit(b, &args, shape.dtype),
             other => {
                 return Err(CompileError::unimplemented(format!(
                     "the region does more than elementwise operations and branches: {}",
-                    super::units::name(other)
+                    other.name()
                 )));
             }
         };
@@ -193,22 +191,22 @@ impl Emission<'_> {
         let first = node.operands.first().copied();
         match &node.op {
             Op::Constant(c) => self.b.constant_bytes(c.shape.dtype, &c.bytes).map_err(failed),
-            Op::Iota { dim } => self.iota(shape.dtype, map[*dim]),
-            Op::Broadcast { dims } => {
+            Op::Iota(ops::Iota { dim }) => self.iota(shape.dtype, map[*dim]),
+            Op::Broadcast(ops::Broadcast { dims }) => {
                 let x = first.expect("one operand");
                 let inner = self.graph.shape(x).dims.iter().zip(dims);
                 let inner =
                     inner.map(|(size, d)| if *size == 1 { Index::fixed(0) } else { map[*d] }).collect();
                 self.operand(x, inner)
             }
-            Op::Transpose { permutation } => {
+            Op::Transpose(ops::Transpose { permutation }) => {
                 let mut inner = map.clone();
                 for (i, p) in permutation.iter().enumerate() {
                     inner[*p] = map[i];
                 }
                 self.operand(first.expect("one operand"), inner)
             }
-            Op::Slice { start, stride } => {
+            Op::Slice(ops::Slice { start, stride }) => {
                 let inner = map.iter().zip(start.iter().zip(stride)).map(|(i, (start, stride))| {
                     let (start, stride) = (*start as isize, *stride as isize);
                     Index { step: i.step * stride, offset: start + i.offset * stride, ..*i }
@@ -216,7 +214,7 @@ impl Emission<'_> {
                 let inner = inner.collect();
                 self.operand(first.expect("one operand"), inner)
             }
-            Op::Reverse { dims } => {
+            Op::Reverse(ops::Reverse { dims }) => {
                 let inner = map.iter().enumerate().map(|(d, i)| {
                     if dims.contains(&d) {
                         Index { step: -i.step, offset: shape.dims[d] as isize - 1 - i.offset, ..*i }
@@ -252,7 +250,7 @@ impl Emission<'_> {
                     e.location = node.location.brief().to_string();
                     e
                 };
-                emit(&mut self.b, op, &args, shape.dtype).map_err(located)
+                op.emit(&mut self.b, &args, shape.dtype).map_err(located)
             }
         }
     }

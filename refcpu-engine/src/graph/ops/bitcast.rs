@@ -1,9 +1,43 @@
-//! `bitcast_convert` between types whose elements do not line up byte by byte.
+//! `bitcast_convert`.
 
+use crate::graph::Shape;
+use crate::graph::operation::{Check, Cost, Device, Execution, Operation, counts, need};
+use refcpu_kernels::region::{Builder, RegionError, Val};
 use refcpu_kernels::{DType, Dst, Src};
 
+/// The same bits as another type. Where widths differ, the minor-most dimension makes up for it.
+#[derive(Debug)]
+pub struct Bitcast;
+
+impl Operation for Bitcast {
+    fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
+        counts(x, y, 1, 1)?;
+        if self.execution(x, y) == Execution::Elementwise {
+            return need(x[0].dims == y[0].dims, "dimensions differ");
+        }
+        let bits = |s: &Shape| s.len().checked_mul(s.dtype.bits());
+        need(bits(x[0]) == bits(y[0]), "numbers of bits differ")
+    }
+
+    fn cost(&self, _x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
+        Some(Cost::default())
+    }
+
+    fn execution(&self, x: &[&Shape], y: &[&Shape]) -> Execution {
+        if x[0].dtype.bits() == y[0].dtype.bits() { Execution::Elementwise } else { Execution::Kernel }
+    }
+
+    fn emit(&self, b: &mut Builder, args: &[Val], result: DType) -> Result<Val, RegionError> {
+        b.bitcast(args[0], result)
+    }
+
+    fn run(&self, _device: &Device<'_>, r: &[Src<'_>], w: &mut [Dst<'_>]) {
+        bitcast(r[0], w[0].reborrow());
+    }
+}
+
 /// Writes the bits of `from`, in order, to the elements of `to`: the first element is in the lowest bits.
-pub(super) fn bitcast(from: Src<'_>, mut to: Dst<'_>) {
+fn bitcast(from: Src<'_>, mut to: Dst<'_>) {
     let (source, target) = (from.dtype(), to.dtype());
     let out_size = target.size();
     let out = to.bytes_mut();

@@ -2,7 +2,7 @@
 //! products need not be given.
 
 use super::fuse::is_identity;
-use crate::graph::{Graph, Node, Op, Reducer, ValueId};
+use crate::graph::{Graph, Node, Op, Reducer, ValueId, ops};
 use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::reduce::ArgReduceOp;
 use refcpu_kernels::region::{Direction, Order, ReduceOp};
@@ -12,7 +12,7 @@ use std::convert::Infallible;
 
 /// The graph with sorts by known orders, and argmin and argmax, as such, and with products of what was transposed; also
 /// inside bodies.
-pub(super) fn recognise(graph: &Graph) -> Graph {
+pub(in crate::compile) fn recognise(graph: &Graph) -> Graph {
     let Ok(recognised) = graph.rewritten::<Infallible>(|b, node, map| {
         let Some((op, operands)) = found(graph, node) else { return Ok(None) };
         let operands = operands.iter().map(|v| map[v.index()]).collect();
@@ -30,10 +30,12 @@ fn found(graph: &Graph, node: &Node) -> Option<(Op, Vec<ValueId>)> {
         return same(op);
     }
     match &node.op {
-        Op::SortBy { dim, comparator } => same(Op::Sort { dim: *dim, keys: sort_keys(comparator)? }),
-        Op::Reduce { dims, reducer: Reducer::Body(body) } => {
+        Op::SortBy(ops::SortBy { dim, comparator }) => {
+            same(Op::Sort(ops::Sort { dim: *dim, keys: sort_keys(comparator)? }))
+        }
+        Op::Reduce(ops::Reduce { dims, reducer: Reducer::Body(body) }) => {
             let op = arg_reduction(graph, node, dims, body)?;
-            Some((Op::ArgReduce { dim: dims[0], op }, vec![node.operands[0]]))
+            Some((Op::ArgReduce(ops::ArgReduce { dim: dims[0], op }), vec![node.operands[0]]))
         }
         Op::Dot(dims) => product_of_originals(graph, node, dims),
         _ => None,
@@ -52,7 +54,7 @@ fn product_of_originals(graph: &Graph, node: &Node, dims: &DotDims) -> Option<(O
 /// Replaces an operand of a product by what it is a transpose of, if that leaves the order of the result's dimensions.
 fn original(graph: &Graph, operand: &mut ValueId, batch: &mut [usize], contract: &mut [usize]) -> bool {
     let Some(node) = graph.node_of(*operand) else { return false };
-    let Op::Transpose { permutation } = &node.op else { return false };
+    let Op::Transpose(ops::Transpose { permutation }) = &node.op else { return false };
     let free = (0..permutation.len()).filter(|d| !batch.contains(d) && !contract.contains(d));
     if !free.map(|d| permutation[d]).is_sorted() {
         return false;
@@ -70,7 +72,7 @@ fn sort_keys(comparator: &Graph) -> Option<Vec<SortKey>> {
     loop {
         let node = comparator.node_of(rest)?;
         match node.op {
-            Op::Compare(..) => {
+            Op::Compare(_) => {
                 keys.push(sort_key(comparator, node)?);
                 return Some(keys);
             }
@@ -89,13 +91,13 @@ fn sort_keys(comparator: &Graph) -> Option<Vec<SortKey>> {
 
 /// `less or (equal and next)`, both about the same key: the key and what comes next.
 fn lexicographic(g: &Graph, less: ValueId, tie: ValueId) -> Option<(SortKey, ValueId)> {
-    let less = g.node_of(less).filter(|n| matches!(n.op, Op::Compare(..)))?;
+    let less = g.node_of(less).filter(|n| matches!(n.op, Op::Compare(_)))?;
     let tie = g.node_of(tie).filter(|n| n.op == Op::Tile(TileOp::And))?;
     let key = sort_key(g, less)?;
     let [x, y] = *tie.operands else { return None };
     let equal = |v: ValueId| {
         g.node_of(v).is_some_and(|n| {
-            matches!(n.op, Op::Compare(Direction::Eq, _))
+            matches!(n.op, Op::Compare(ops::Compare(Direction::Eq, _)))
                 && (n.operands == less.operands || n.operands.iter().rev().eq(&less.operands))
         })
     };
@@ -110,7 +112,7 @@ fn lexicographic(g: &Graph, less: ValueId, tie: ValueId) -> Option<(SortKey, Val
 
 /// The key of a comparison of the two elements of one operand.
 fn sort_key(g: &Graph, node: &Node) -> Option<SortKey> {
-    let Op::Compare(direction, order) = node.op else { return None };
+    let Op::Compare(ops::Compare(direction, order)) = node.op else { return None };
     let (a, b) = (key_value(g, node.operands[0])?, key_value(g, node.operands[1])?);
     // Parameters 2i and 2i + 1 are the two elements of operand i.
     let swapped = match (a.parameter % 2, b.parameter % 2) {
@@ -175,8 +177,10 @@ fn canonical_step(g: &Graph, node: &Node) -> Option<(bool, ValueId)> {
     let looks_at =
         |v: ValueId| v == x || g.node_of(x).is_some_and(|n| n.op == Op::Select && n.operands[2] == v);
     match test.op {
-        Op::Compare(Direction::Ne, _) if a == b && looks_at(a) && !constant.is_zero() => Some((true, x)),
-        Op::Compare(Direction::Eq, _) if constant.is_zero() => {
+        Op::Compare(ops::Compare(Direction::Ne, _)) if a == b && looks_at(a) && !constant.is_zero() => {
+            Some((true, x))
+        }
+        Op::Compare(ops::Compare(Direction::Eq, _)) if constant.is_zero() => {
             let with_zero =
                 (looks_at(a) && g.constant(b)?.is_zero()) || (looks_at(b) && g.constant(a)?.is_zero());
             with_zero.then_some((false, x))
@@ -208,7 +212,7 @@ fn arg_reduction(g: &Graph, node: &Node, dims: &[usize], body: &Graph) -> Option
     };
     let compares = |v: ValueId, a: ValueId, b: ValueId| {
         let n = body.node_of(v)?;
-        let Op::Compare(direction, _) = n.op else { return None };
+        let Op::Compare(ops::Compare(direction, _)) = n.op else { return None };
         (n.operands == [a, b]).then_some(direction)
     };
     // Better, or NaN.
@@ -243,8 +247,8 @@ fn select_of(g: &Graph, v: ValueId) -> Option<(ValueId, (ValueId, ValueId))> {
 fn is_position(g: &Graph, v: ValueId, dim: usize) -> bool {
     let Some(node) = g.node_of(v) else { return false };
     match &node.op {
-        Op::Iota { dim: along } => *along == dim,
-        Op::Broadcast { dims } => {
+        Op::Iota(ops::Iota { dim: along }) => *along == dim,
+        Op::Broadcast(ops::Broadcast { dims }) => {
             let Some(inner) = dims.iter().position(|d| *d == dim) else { return false };
             is_position(g, node.operands[0], inner)
         }
@@ -275,7 +279,11 @@ mod tests {
             b.select(is_nan, nan, x)
         };
         let (x, y) = (canonical(&mut b, p[0]), canonical(&mut b, p[1]));
-        let less = b.add(Op::Compare(Direction::Lt, Order::Total), &[x, y], Shape::scalar(DType::Pred));
+        let less = b.add(
+            Op::Compare(ops::Compare(Direction::Lt, Order::Total)),
+            &[x, y],
+            Shape::scalar(DType::Pred),
+        );
         let g = b.finish(vec![less]);
         assert_eq!(sort_keys(&g), Some(vec![SortKey::ascending(0, KeyOrder::Numeric)]));
     }

@@ -2,8 +2,7 @@
 
 use super::loops::{all_flat, apply, element, elements, flat, for_each, integer, shaped, with_elements};
 use super::{CompileError, Result, pitches, positions_of};
-use crate::compile::padded_dims;
-use crate::graph::{Builder, Constant, Graph, Op, Shape, ValueId};
+use crate::graph::{Builder, Constant, Graph, Op, Shape, ValueId, ops};
 use refcpu_kernels::tile::TileOp;
 use refcpu_kernels::window::WindowSpec;
 
@@ -64,16 +63,16 @@ pub(super) fn reduce_window(
     if shapes[0].is_empty() {
         return Ok(sums);
     }
-    let padded = padded_dims(&b.shape(inputs[0]).dims, window);
+    let padded = window.padded_dims(&b.shape(inputs[0]).dims);
     let too_large = || CompileError::unimplemented(format!("windows over {padded:?} padded elements"));
     let mut padded_inputs = Vec::new();
     for (input, value) in inputs.iter().zip(initial) {
         let shape = Shape::checked(b.shape(*input).dtype, &padded).ok_or_else(too_large)?;
-        let pad = Op::Pad {
+        let pad = Op::Pad(ops::Pad {
             low: window.padding.iter().map(|(low, _)| *low).collect(),
             high: window.padding.iter().map(|(_, high)| *high).collect(),
             interior: window.base_dilations.iter().map(|d| *d as i64 - 1).collect(),
-        };
+        });
         padded_inputs.push(b.add(pad, &[*input, *value], shape));
     }
     // An element's position is the sum of where its window begins and where it is in the window.

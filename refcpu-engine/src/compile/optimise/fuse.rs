@@ -3,7 +3,7 @@
 //! Producers join their consumers as long as nothing is computed much more often than before. What is left are the
 //! arrays that the plan has instructions for.
 
-use crate::graph::{Graph, Node, Op, Reducer, Shape, Uses, ValueId, is_elementwise};
+use crate::graph::{Graph, Node, Op, Reducer, Shape, Uses, ValueId, ops};
 use refcpu_kernels::DType;
 use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::region;
@@ -19,21 +19,21 @@ const CHEAP: u32 = 3;
 const SMALL: usize = 4096;
 
 /// Splat constants of more bytes than this are made when they are needed, not kept.
-pub(super) const STORED_SPLAT: usize = 4096;
+pub(in crate::compile) const STORED_SPLAT: usize = 4096;
 
 /// The choice for each value of a graph.
-pub(super) struct Fusion {
+pub(in crate::compile) struct Fusion {
     inlined: Vec<bool>,
 }
 
 impl Fusion {
     /// An array for each value.
-    pub(super) fn none(graph: &Graph) -> Self {
+    pub(in crate::compile) fn none(graph: &Graph) -> Self {
         Self { inlined: vec![false; graph.num_values()] }
     }
 
     /// True if the value is computed where it is used and has no array.
-    pub(super) fn is_inlined(&self, value: ValueId) -> bool {
+    pub(in crate::compile) fn is_inlined(&self, value: ValueId) -> bool {
         self.inlined[value.index()]
     }
 }
@@ -50,7 +50,7 @@ enum Role {
 }
 
 /// Chooses.
-pub(super) fn fuse(graph: &Graph, uses: &Uses) -> Fusion {
+pub(in crate::compile) fn fuse(graph: &Graph, uses: &Uses) -> Fusion {
     let roles: Vec<Role> = graph.nodes().iter().map(|n| role(graph, n)).collect();
     let mut f = Choice {
         graph,
@@ -135,7 +135,7 @@ impl Choice<'_> {
                     return false;
                 }
                 match &node.op {
-                    Op::Broadcast { .. } => {
+                    Op::Broadcast(_) => {
                         let repeats = to.len() > from.len();
                         !repeats || from.len() <= 1 || self.cost[v.index()] <= CHEAP
                     }
@@ -182,7 +182,7 @@ fn role(graph: &Graph, node: &Node) -> Role {
     let result = graph.shape(node.first_result);
     let operands: Vec<&Shape> = node.operands.iter().map(|v| graph.shape(*v)).collect();
     match &node.op {
-        Op::Iota { .. } => {
+        Op::Iota(_) => {
             if result.dtype == DType::Pred {
                 Role::Outside
             } else {
@@ -191,26 +191,26 @@ fn role(graph: &Graph, node: &Node) -> Role {
         }
         Op::Constant(c) if c.splat => Role::Compute,
         // These show an array in other places; far-away ones only where that is cheap.
-        Op::Broadcast { .. } | Op::Reshape => Role::Move,
-        Op::Transpose { permutation } => {
+        Op::Broadcast(_) | Op::Reshape => Role::Move,
+        Op::Transpose(ops::Transpose { permutation }) => {
             let innermost_stays = permutation.last().is_none_or(|p| p + 1 == permutation.len());
             if innermost_stays || result.len() <= SMALL { Role::Move } else { Role::Outside }
         }
-        Op::Slice { stride, .. } => {
+        Op::Slice(ops::Slice { stride, .. }) => {
             if stride.last().is_none_or(|s| *s == 1) || result.len() <= SMALL {
                 Role::Move
             } else {
                 Role::Outside
             }
         }
-        Op::Reverse { dims } => {
+        Op::Reverse(ops::Reverse { dims }) => {
             if !dims.contains(&(result.rank() - 1)) || result.len() <= SMALL {
                 Role::Move
             } else {
                 Role::Outside
             }
         }
-        op if is_elementwise(op, &operands, result) => Role::Compute,
+        op if op.is_elementwise(&operands, result) => Role::Compute,
         _ => Role::Outside,
     }
 }
@@ -220,7 +220,7 @@ fn costs(graph: &Graph) -> Vec<u32> {
     let mut cost = vec![0u32; graph.num_values()];
     for node in graph.nodes() {
         let own: u32 = match &node.op {
-            Op::Constant(_) | Op::Broadcast { .. } | Op::Reshape => 0,
+            Op::Constant(_) | Op::Broadcast(_) | Op::Reshape => 0,
             Op::Tile(op) => match op {
                 TileOp::Add
                 | TileOp::Subtract
@@ -235,7 +235,7 @@ fn costs(graph: &Graph) -> Vec<u32> {
                 | TileOp::Abs => 1,
                 _ => 8,
             },
-            Op::Iota { .. } | Op::Slice { .. } | Op::Convert | Op::Compare(..) | Op::Select => 1,
+            Op::Iota(_) | Op::Slice(_) | Op::Convert | Op::Compare(_) | Op::Select => 1,
             _ => 4,
         };
         let operands: u32 = node.operands.iter().map(|v| cost[v.index()]).fold(0, u32::saturating_add);
@@ -248,7 +248,7 @@ fn costs(graph: &Graph) -> Vec<u32> {
 
 /// For a reduction that can run as part of a region (over the innermost dimensions, by a known operation, from its
 /// identity): its input.
-pub(super) fn fused_reduction(graph: &Graph, node: &Node) -> Option<ValueId> {
+pub(in crate::compile) fn fused_reduction(graph: &Graph, node: &Node) -> Option<ValueId> {
     let (_, _, input) = fused_reduction_parts(graph, node)?;
     Some(input)
 }
@@ -258,7 +258,7 @@ pub(super) fn fused_reduction_parts(
     graph: &Graph,
     node: &Node,
 ) -> Option<(region::ReduceOp, usize, ValueId)> {
-    let Op::Reduce { dims, reducer: Reducer::Op(op) } = &node.op else { return None };
+    let Op::Reduce(ops::Reduce { dims, reducer: Reducer::Op(op) }) = &node.op else { return None };
     let [input, init] = *node.operands else { return None };
     let shape = graph.shape(input);
     let first = shape.rank() - dims.len();

@@ -1,15 +1,10 @@
-//! From a graph to steps over buffers. Buffers get their places in the arena afterwards.
-//!
-//! Buffers are shared on the way: a value takes the buffer of an operand that dies with it where the kernel works in
-//! place, loops update their carried values in place, and results are computed where they are wanted.
+//! Steps over buffers, while the places of the buffers are not known yet.
 
-use super::assign::assign;
-use super::control::Ends;
-use super::error::{CompileError, Result};
-use super::fuse::STORED_SPLAT;
-use super::units::{Unit, UnitKind, units};
+use super::select::{Instruction, InstructionKind, select};
+use crate::compile::error::{CompileError, Result};
+use crate::compile::optimise::STORED_SPLAT;
 use crate::graph::{Constant, Graph, ValueId};
-use crate::plan::{Call, Donation, Home, Kernel, Program, ResultSource, Step};
+use crate::plan::{Call, Home, Kernel, Step};
 use crate::storage::View;
 use pjrt_stablehlo::ir::Location;
 use std::collections::HashMap;
@@ -25,9 +20,17 @@ pub(super) struct Buffer {
 
 /// Where a value lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Address {
     pub(super) buffer: u32,
     pub(super) offset: usize,
+}
+
+/// A value, and the buffer where it is wanted.
+#[derive(Clone)]
+pub(super) struct Ends {
+    pub(super) from: Address,
+    pub(super) to: u32,
+    pub(super) bytes: usize,
 }
 
 /// Emits steps. Views name buffers instead of slots until the end.
@@ -40,11 +43,11 @@ pub(super) struct Emitter {
     pub(super) loops: Vec<(usize, usize)>,
     /// Buffers whose memory is exchanged at times.
     pub(super) pairs: Vec<(u32, u32)>,
-    constants: Vec<Constant>,
-    constant_buffers: HashMap<Constant, u32>,
+    pub(super) constants: Vec<Constant>,
+    pub(super) constant_buffers: HashMap<Constant, u32>,
     /// For each result, the parameter whose memory it may take; withdrawn if that turns out not to work.
-    donors: Vec<Option<u32>>,
-    parameter_buffers: Vec<u32>,
+    pub(super) donors: Vec<Option<u32>>,
+    pub(super) parameter_buffers: Vec<u32>,
     /// Whether operations may be computed where their results are used.
     pub(super) fuse: bool,
     pub(super) depth: usize,
@@ -53,124 +56,11 @@ pub(super) struct Emitter {
 /// A graph while it is emitted.
 pub(super) struct Context<'g> {
     pub(super) graph: &'g Graph,
-    pub(super) places: Vec<Option<Place>>,
+    pub(super) places: Vec<Option<Address>>,
     /// The buffer that each value should lie in, if possible.
     pub(super) hints: Vec<Option<u32>>,
-    /// Uses of each value by units, being a result counted once per result.
+    /// Uses of each value by instructions, being a result counted once per result.
     pub(super) uses: Vec<usize>,
-}
-
-/// Emits the program of a graph.
-///
-/// # Errors
-/// If kernels lack something that the graph needs.
-pub(super) fn emit(graph: &Graph, donations: &[Donation], fuse: bool) -> Result<Program> {
-    emit_nested(graph, donations, fuse, 0)
-}
-
-pub(super) fn emit_nested(
-    graph: &Graph,
-    donations: &[Donation],
-    fuse: bool,
-    depth: usize,
-) -> Result<Program> {
-    let mut e = Emitter {
-        buffers: Vec::new(),
-        steps: Vec::new(),
-        locations: Vec::new(),
-        location: Location::default(),
-        loops: Vec::new(),
-        pairs: Vec::new(),
-        constants: Vec::new(),
-        constant_buffers: HashMap::new(),
-        donors: donors(graph, donations),
-        parameter_buffers: Vec::new(),
-        fuse,
-        depth,
-    };
-    let mut arguments = Vec::new();
-    for (i, p) in graph.parameters().iter().enumerate() {
-        let buffer = e.buffer(graph.shape(*p).bytes(), Some(Home::Parameter(i as u32)));
-        e.parameter_buffers.push(buffer);
-        arguments.push(Place { buffer, offset: 0 });
-    }
-    // Each distinct value that is a result gets a buffer of its own; the place of others is decided at the end.
-    let mut result_buffers: Vec<Option<u32>> = Vec::new();
-    for (k, r) in graph.results().iter().enumerate() {
-        let new = graph.node_of(*r).is_some() && !graph.results()[..k].contains(r) && !is_stored(graph, *r);
-        result_buffers.push(new.then(|| e.buffer(graph.shape(*r).bytes(), Some(Home::Result(k as u32)))));
-    }
-    let places = e.graph(graph, &arguments, &result_buffers)?;
-    debug_assert!(e.is_balanced(&places), "other uses of a buffer were announced than came");
-    let mut results = Vec::new();
-    for (k, (r, place)) in graph.results().iter().zip(&places).enumerate() {
-        let bytes = graph.shape(*r).bytes();
-        let home = e.buffers[place.buffer as usize].home;
-        let whole = place.offset == 0 && e.buffers[place.buffer as usize].bytes == bytes;
-        let source = match (home, result_buffers[k]) {
-            (Some(Home::Parameter(i)), _) if whole => ResultSource::Parameter(i),
-            (Some(Home::Constant(i)), _) if whole => ResultSource::Constant(i),
-            (_, None) if graph.results()[..k].contains(r) => {
-                let first = graph.results().iter().position(|v| v == r).expect("it is there");
-                ResultSource::Same(first as u32)
-            }
-            (_, Some(buffer)) => {
-                if place.buffer != buffer {
-                    // The memory of a donor may be what is copied from.
-                    e.donors[k] = None;
-                    e.copy(*place, buffer, bytes);
-                }
-                ResultSource::Computed { slot: buffer }
-            }
-            (_, None) => return Err(CompileError::internal("a result without a place")),
-        };
-        results.push(source);
-    }
-    let donors = e.donors.iter().map(|d| d.map(|d| d as usize)).collect();
-    let (slots, arena) = assign(&e);
-    let program = Program {
-        slots,
-        steps: e.steps,
-        locations: e.locations,
-        arena,
-        constants: e.constants,
-        parameters: graph.parameters().iter().map(|p| graph.shape(*p).clone()).collect(),
-        results,
-        result_shapes: graph.results().iter().map(|r| graph.shape(*r).clone()).collect(),
-        donors,
-        ..Program::default()
-    };
-    debug_assert_eq!(program.check(), Ok(()), "{program}");
-    Ok(program)
-}
-
-/// For each result, the parameter whose memory it may take.
-fn donors(graph: &Graph, donations: &[Donation]) -> Vec<Option<u32>> {
-    let mut donors = vec![None; graph.results().len()];
-    let bytes = |v: ValueId| graph.shape(v).bytes();
-    for (p, d) in donations.iter().enumerate() {
-        if let Donation::Result(k) = d
-            && graph.results().get(*k).is_some_and(|r| bytes(*r) == bytes(graph.parameters()[p]))
-        {
-            donors[*k] = Some(p as u32);
-        }
-    }
-    for (p, d) in donations.iter().enumerate() {
-        if *d == Donation::Any {
-            let free = |k: &usize| {
-                donors[*k].is_none() && graph.shape(graph.results()[*k]) == graph.shape(graph.parameters()[p])
-            };
-            if let Some(k) = (0..donors.len()).find(free) {
-                donors[k] = Some(p as u32);
-            }
-        }
-    }
-    donors
-}
-
-/// True if the value is a constant that is kept as an array.
-fn is_stored(graph: &Graph, v: ValueId) -> bool {
-    graph.constant(v).is_some_and(|c| !c.splat || c.shape.bytes() <= STORED_SPLAT)
 }
 
 impl Emitter {
@@ -190,7 +80,7 @@ impl Emitter {
     }
 
     /// Copies so many bytes to the start of a buffer.
-    pub(super) fn copy(&mut self, from: Place, to: u32, bytes: usize) {
+    pub(super) fn copy(&mut self, from: Address, to: u32, bytes: usize) {
         if bytes == 0 {
             return;
         }
@@ -203,10 +93,10 @@ impl Emitter {
     pub(super) fn graph(
         &mut self,
         graph: &Graph,
-        arguments: &[Place],
+        arguments: &[Address],
         wanted: &[Option<u32>],
-    ) -> Result<Vec<Place>> {
-        let (units, uses) = units(graph, self.fuse)?;
+    ) -> Result<Vec<Address>> {
+        let (instructions, uses) = select(graph, self.fuse)?;
         let mut cx = Context {
             graph,
             places: vec![None; graph.num_values()],
@@ -223,17 +113,17 @@ impl Emitter {
                 cx.hints[r.index()] = *buffer;
             }
         }
-        self.spread_hints(&mut cx, &units);
-        for unit in units {
-            self.unit(&mut cx, unit)?;
+        self.spread_hints(&mut cx, &instructions);
+        for instruction in instructions {
+            self.instruction(&mut cx, instruction)?;
         }
         graph.results().iter().map(|r| self.place_of(&mut cx, *r)).collect()
     }
 
     /// Passes hints on to operands whose buffer the wanting value could take over.
-    fn spread_hints(&self, cx: &mut Context<'_>, units: &[Unit]) {
-        for unit in units.iter().rev() {
-            let node = &cx.graph.nodes()[unit.node];
+    fn spread_hints(&self, cx: &mut Context<'_>, instructions: &[Instruction]) {
+        for instruction in instructions.iter().rev() {
+            let node = &cx.graph.nodes()[instruction.node];
             for (k, r) in node.results().enumerate() {
                 let Some(hint) = cx.hints[r.index()] else { continue };
                 let bytes = cx.graph.shape(r).bytes();
@@ -243,15 +133,15 @@ impl Emitter {
                         && cx.graph.node_of(*v).is_some()
                         && cx.graph.shape(*v).bytes() == bytes
                 };
-                let operand = match &unit.kind {
-                    UnitKind::Alias => Some(node.operands[k]),
-                    UnitKind::Call(kernel) => unit
+                let operand = match &instruction.kind {
+                    InstructionKind::Alias => Some(node.operands[k]),
+                    InstructionKind::Call(kernel) => instruction
                         .reads
                         .iter()
                         .enumerate()
                         .find(|(i, v)| kernel.may_alias(*i, k) && heir(v))
                         .map(|(_, v)| *v),
-                    UnitKind::While => Some(node.operands[k]),
+                    InstructionKind::While => Some(node.operands[k]),
                     _ => None,
                 };
                 if let Some(v) = operand.filter(heir) {
@@ -262,7 +152,7 @@ impl Emitter {
     }
 
     /// Where a value lies; puts constants somewhere when they are first asked for.
-    pub(super) fn place_of(&mut self, cx: &mut Context<'_>, v: ValueId) -> Result<Place> {
+    pub(super) fn place_of(&mut self, cx: &mut Context<'_>, v: ValueId) -> Result<Address> {
         if let Some(place) = cx.places[v.index()] {
             return Ok(place);
         }
@@ -279,7 +169,7 @@ impl Emitter {
             self.constant(constant)
         };
         self.buffers[buffer as usize].pending += cx.uses[v.index()];
-        let place = Place { buffer, offset: 0 };
+        let place = Address { buffer, offset: 0 };
         cx.places[v.index()] = Some(place);
         Ok(place)
     }
@@ -309,12 +199,12 @@ impl Emitter {
         Ok(View::new(place.buffer, place.offset, shape.dtype, &shape.dims))
     }
 
-    /// True if a unit that reads `reads` may write to a buffer: all that lies there is read for the last time, by this
-    /// unit, in a way that allows it (`in_place`, by position among the reads).
+    /// True if a instruction that reads `reads` may write to a buffer: all that lies there is read for the last time, by this
+    /// instruction, in a way that allows it (`in_place`, by position among the reads).
     pub(super) fn is_free(
         &self,
         buffer: u32,
-        reads: &[Option<Place>],
+        reads: &[Option<Address>],
         in_place: &dyn Fn(usize) -> bool,
     ) -> bool {
         let b = &self.buffers[buffer as usize];
@@ -335,7 +225,7 @@ impl Emitter {
     pub(super) fn claim(
         &mut self,
         buffer: u32,
-        reads: &[Option<Place>],
+        reads: &[Option<Address>],
         in_place: &dyn Fn(usize) -> bool,
     ) -> bool {
         match self.buffers[buffer as usize].home {
@@ -356,7 +246,7 @@ impl Emitter {
     }
 
     /// One fewer use of a value to come.
-    pub(super) fn consume(&mut self, place: Place) {
+    pub(super) fn consume(&mut self, place: Address) {
         let b = &mut self.buffers[place.buffer as usize];
         debug_assert!(b.pending > 0, "buffer {} is used more often than announced", place.buffer);
         b.pending = b.pending.saturating_sub(1);
@@ -364,7 +254,7 @@ impl Emitter {
 
     /// True if, with the results read, no use of any buffer is still to come: one too few, and memory was given away early.
     /// Nobody writes to constants, whose uses by a loop that only starts with them may be announced and not come.
-    fn is_balanced(&self, results: &[Place]) -> bool {
+    pub(super) fn is_balanced(&self, results: &[Address]) -> bool {
         let mut pending: Vec<usize> = self.buffers.iter().map(|buffer| buffer.pending).collect();
         for place in results {
             let left = &mut pending[place.buffer as usize];
@@ -375,14 +265,14 @@ impl Emitter {
     }
 
     /// Puts a computed value at its place.
-    pub(super) fn settle(&mut self, cx: &mut Context<'_>, v: ValueId, place: Place) {
+    pub(super) fn settle(&mut self, cx: &mut Context<'_>, v: ValueId, place: Address) {
         self.buffers[place.buffer as usize].pending += cx.uses[v.index()];
         cx.places[v.index()] = Some(place);
     }
 
-    fn unit(&mut self, cx: &mut Context<'_>, unit: Unit) -> Result<()> {
+    fn instruction(&mut self, cx: &mut Context<'_>, instruction: Instruction) -> Result<()> {
         let graph = cx.graph;
-        let node = &graph.nodes()[unit.node];
+        let node = &graph.nodes()[instruction.node];
         self.location = node.location.clone();
         let located = |mut e: CompileError| {
             if e.location.is_empty() {
@@ -390,48 +280,44 @@ impl Emitter {
             }
             e
         };
-        match unit.kind {
-            UnitKind::Alias => {
+        match instruction.kind {
+            InstructionKind::Alias => {
                 for (r, v) in node.results().zip(&node.operands) {
                     let place = self.place_of(cx, *v)?;
                     self.settle(cx, r, place);
                 }
-                for v in &unit.reads {
+                for v in &instruction.reads {
                     let place = self.place_of(cx, *v)?;
                     self.consume(place);
                 }
                 Ok(())
             }
-            UnitKind::Part { offset } => {
+            InstructionKind::Part { offset } => {
                 let place = self.place_of(cx, node.operands[0])?;
-                self.settle(cx, node.first_result, Place { offset: place.offset + offset, ..place });
+                self.settle(cx, node.first_result, Address { offset: place.offset + offset, ..place });
                 self.consume(place);
                 Ok(())
             }
-            UnitKind::Call(kernel) => self.kernel_unit(cx, unit.node, kernel, &unit.reads),
-            UnitKind::While => self.while_unit(cx, unit.node, &unit.reads).map_err(located),
-            UnitKind::Case => self.case_unit(cx, unit.node, &unit.reads).map_err(located),
-            UnitKind::Collective => self.collective_unit(cx, unit.node),
-            UnitKind::Host => self.host_unit(cx, unit.node, &unit.reads),
-            UnitKind::Manual => self.manual_unit(cx, unit.node, &unit.reads).map_err(located),
+            InstructionKind::Call(kernel) => self.kernel(cx, instruction.node, kernel, &instruction.reads),
+            InstructionKind::While => {
+                self.while_loop(cx, instruction.node, &instruction.reads).map_err(located)
+            }
+            InstructionKind::Case => self.case(cx, instruction.node, &instruction.reads).map_err(located),
+            InstructionKind::Collective => self.collective(cx, instruction.node),
+            InstructionKind::Host => self.host_transfer(cx, instruction.node, &instruction.reads),
+            InstructionKind::Manual => self.manual(cx, instruction.node, &instruction.reads).map_err(located),
         }
     }
 
-    fn kernel_unit(
-        &mut self,
-        cx: &mut Context<'_>,
-        n: usize,
-        kernel: Kernel,
-        reads: &[ValueId],
-    ) -> Result<()> {
+    fn kernel(&mut self, cx: &mut Context<'_>, n: usize, kernel: Kernel, reads: &[ValueId]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
         let views = reads.iter().map(|v| self.view(cx, *v)).collect::<Result<Vec<_>>>()?;
         // A value that is read several times counts once.
-        let places: Vec<Option<Place>> = (0..reads.len())
+        let places: Vec<Option<Address>> = (0..reads.len())
             .map(|i| {
                 (!reads[..i].contains(&reads[i]))
-                    .then(|| Place { buffer: views[i].slot, offset: views[i].offset })
+                    .then(|| Address { buffer: views[i].slot, offset: views[i].offset })
             })
             .collect();
         let mut writes = Vec::new();
@@ -461,7 +347,7 @@ impl Emitter {
             self.consume(place);
         }
         for (r, w) in node.results().zip(&writes) {
-            self.settle(cx, r, Place { buffer: w.slot, offset: 0 });
+            self.settle(cx, r, Address { buffer: w.slot, offset: 0 });
         }
         Ok(())
     }
@@ -469,13 +355,13 @@ impl Emitter {
     /// Moves values to the buffers where they are wanted, all at once.
     pub(super) fn move_all(&mut self, ends: &[Ends]) {
         let mut moves: Vec<Ends> =
-            ends.iter().filter(|m| m.from != Place { buffer: m.to, offset: 0 }).cloned().collect();
+            ends.iter().filter(|m| m.from != Address { buffer: m.to, offset: 0 }).cloned().collect();
         let targets: Vec<u32> = moves.iter().map(|m| m.to).collect();
         for m in &mut moves {
             if targets.contains(&m.from.buffer) {
                 let saved = self.buffer(m.bytes, None);
                 self.copy(m.from, saved, m.bytes);
-                m.from = Place { buffer: saved, offset: 0 };
+                m.from = Address { buffer: saved, offset: 0 };
             }
         }
         for m in &moves {

@@ -1,6 +1,6 @@
 //! Loops over elements, and what their bodies do.
 
-use crate::graph::{Body, Builder, Constant, Graph, Op, Shape, ValueId};
+use crate::graph::{Body, Builder, Constant, Graph, Op, Shape, ValueId, ops};
 use refcpu_kernels::DType;
 use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;
@@ -87,7 +87,7 @@ pub(super) fn either(
     let branches = [graph_over(b, arguments, then), graph_over(b, arguments, otherwise)];
     let shapes = branches[0].results().iter().map(|r| branches[0].shape(*r).clone()).collect();
     let operands = [&[index], arguments].concat();
-    b.node(Op::Case { branches: branches.into_iter().map(Body::new).collect() }, operands, shapes)
+    b.node(Op::Case(ops::Case { branches: branches.into_iter().map(Body::new).collect() }), operands, shapes)
 }
 
 /// A loop: `next` makes new carried values as long as `goes_on` holds of them. Both are given the carried values and the
@@ -104,7 +104,7 @@ pub(super) fn repeat(
     let condition = graph_over(b, &operands, |b, all| vec![goes_on(b, &all[..count], &all[count..])]);
     let body = graph_over(b, &operands, |b, all| next(b, &all[..count], &all[count..]));
     let shapes = carried.iter().map(|v| b.shape(*v).clone()).collect();
-    let op = Op::While { carried: count, condition: Body::new(condition), body: Body::new(body) };
+    let op = Op::While(ops::While { carried: count, condition: Body::new(condition), body: Body::new(body) });
     b.node(op, operands, shapes)
 }
 

@@ -4,11 +4,9 @@
 //! windows of them are read and written. Everything else is left to the ordinary steps, of which each costs more than
 //! such a loop's arithmetic.
 
-use super::lower::tile_op;
-use super::units::{UnitKind, kernel};
+use super::select::{InstructionKind, kernel};
 use crate::graph::{
-    Body, Constant, Definition, GatherDims, Graph, Node, Op, Reducer, ScatterDims, Shape, ValueId, emit,
-    iota, is_elementwise,
+    Body, Constant, Definition, GatherDims, Graph, Node, Op, Reducer, ScatterDims, Shape, ValueId, iota, ops,
 };
 use crate::plan::{Kernel, SmallLoop};
 use refcpu_kernels::DType;
@@ -36,7 +34,7 @@ pub(super) struct Compiled {
 
 /// The program of a loop, if it is such a loop. Its results are the carried values, which hold the initial ones.
 pub(super) fn small_loop(graph: &Graph, node: &Node) -> Option<Compiled> {
-    let Op::While { carried, condition, body } = &node.op else { return None };
+    let Op::While(ops::While { carried, condition, body }) = &node.op else { return None };
     let shapes: Vec<&Shape> = node.operands.iter().map(|v| graph.shape(*v)).collect();
     if shapes.iter().any(|s| s.is_empty()) {
         return None;
@@ -140,17 +138,19 @@ fn origin(graph: &Graph, value: ValueId, depth: usize) -> Option<usize> {
         let node = graph.node_of(value)?;
         value = match &node.op {
             Op::DynamicUpdateSlice => node.operands[0],
-            Op::Scatter { dims, .. } if node.results == 1 && is_single_scatter(graph, node, dims) => {
+            Op::Scatter(ops::Scatter { dims, .. })
+                if node.results == 1 && is_single_scatter(graph, node, dims) =>
+            {
                 node.operands[0]
             }
             Op::Barrier => node.operands[index],
-            Op::While { body, .. } => {
+            Op::While(ops::While { body, .. }) => {
                 if origin(body, body.results()[index], depth + 1) != Some(index) {
                     return None;
                 }
                 node.operands[index]
             }
-            Op::Case { branches } => {
+            Op::Case(ops::Case { branches }) => {
                 let mut all = branches.iter().map(|b| origin(b, b.results()[index], depth + 1));
                 let first = all.next()??;
                 if !all.all(|o| o == Some(first)) {
@@ -360,31 +360,29 @@ impl Lowering {
             }
             Op::Barrier => Some(locs),
             Op::Reshape => one(locs[0]),
-            Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Slice { .. }
-            | Op::Reverse { .. }
-            | Op::DynamicSlice
+            Op::Broadcast(_) | Op::Transpose(_) | Op::Slice(_) | Op::Reverse(_) | Op::DynamicSlice
                 if uniform =>
             {
                 one(locs[0])
             }
-            Op::Broadcast { dims } if shapes[0].len() == result.len() && dims.is_sorted() => one(locs[0]),
-            Op::Broadcast { .. } if shapes[0].len() == 1 => {
+            Op::Broadcast(ops::Broadcast { dims }) if shapes[0].len() == result.len() && dims.is_sorted() => {
+                one(locs[0])
+            }
+            Op::Broadcast(_) if shapes[0].len() == 1 => {
                 let v = self.val(locs[0], shapes[0])?;
                 one(Loc::Val(v))
             }
-            Op::Transpose { permutation } => {
+            Op::Transpose(ops::Transpose { permutation }) => {
                 let moved: Vec<usize> =
                     permutation.iter().copied().filter(|d| shapes[0].dims[*d] != 1).collect();
                 if moved.is_sorted() { one(locs[0]) } else { self.call(graph, node, &locs) }
             }
-            Op::Iota { dim } => {
+            Op::Iota(ops::Iota { dim }) => {
                 let coordinates = iota(result, *dim).filter(|_| result.len() <= LONGEST)?;
                 let place = self.asm.constant(result.dtype, &coordinates.to_dense()).ok()?;
                 one(Loc::Val(self.asm.value(place).ok()?))
             }
-            Op::Slice { start, stride } => {
+            Op::Slice(ops::Slice { start, stride }) => {
                 let runs = runs(&shapes[0].dims, &result.dims, start, stride)?;
                 let from = self.array(locs[0], shapes[0])?;
                 let (place, _, loc) = self.fresh(result)?;
@@ -418,7 +416,9 @@ impl Lowering {
                 }
                 false => self.call(graph, node, &locs),
             },
-            Op::Scatter { dims, combiner } if node.results == 1 && is_single_scatter(graph, node, dims) => {
+            Op::Scatter(ops::Scatter { dims, combiner })
+                if node.results == 1 && is_single_scatter(graph, node, dims) =>
+            {
                 let sizes = scatter_window(dims, shapes[0], shapes[2]);
                 let index = self.components(locs[1], shapes[1], &dims.scatter_dims_to_operand_dims)?;
                 let starts = window_starts(shapes[0], &sizes, &index, true)?;
@@ -431,14 +431,14 @@ impl Lowering {
                         let (place, _, loc) = self.fresh(shapes[2])?;
                         self.asm.load(from, &starts, &window.starts, window.len, place).ok()?;
                         let Loc::Val(old) = loc else { return None };
-                        update = self.asm.builder().op(tile_op(*op), &[old, update]).ok()?;
+                        update = self.asm.builder().op(ops::tile_op(*op), &[old, update]).ok()?;
                     }
                     Some(_) => return None,
                 }
                 let update = self.asm.full(update, shapes[2].len()).ok()?;
                 one(self.update(locs[0], shapes[0], &starts, &window, Outside::Skip, update)?)
             }
-            Op::Concatenate { dim } => {
+            Op::Concatenate(ops::Concatenate { dim }) => {
                 let (_, array, loc) = self.fresh(result)?;
                 let mut at = 0;
                 for (from, shape) in locs.iter().zip(&shapes) {
@@ -452,13 +452,13 @@ impl Lowering {
                 }
                 one(loc)
             }
-            Op::While { carried, condition, body } => {
+            Op::While(ops::While { carried, condition, body }) => {
                 self.inner_loop(graph, node, *carried, condition, body, &locs)
             }
-            Op::Case { branches } => self.case(graph, node, branches, &locs),
-            Op::Collective(_) | Op::HostSend { .. } | Op::HostReceive { .. } => None,
-            Op::Manual { .. } | Op::Foreign(_) => None,
-            op if node.results == 1 && is_elementwise(op, &shapes, result) => {
+            Op::Case(ops::Case { branches }) => self.case(graph, node, branches, &locs),
+            Op::Collective(_) | Op::HostSend(_) | Op::HostReceive(_) => None,
+            Op::Manual(_) | Op::Foreign(_) => None,
+            op if node.results == 1 && op.is_elementwise(&shapes, result) => {
                 let args = locs
                     .iter()
                     .zip(&shapes)
@@ -467,7 +467,7 @@ impl Lowering {
                 if result.len() > LONGEST && args.iter().any(|a| self.asm.len(*a) > 1) {
                     return None;
                 }
-                one(Loc::Val(emit(self.asm.builder(), op, &args, result.dtype).ok()?))
+                one(Loc::Val(op.emit(self.asm.builder(), &args, result.dtype).ok()?))
             }
             _ => self.call(graph, node, &locs),
         }
@@ -538,7 +538,7 @@ impl Lowering {
 
     /// A node that a kernel computes.
     fn call(&mut self, graph: &Graph, node: &Node, locs: &[Loc]) -> Option<Vec<Loc>> {
-        let (UnitKind::Call(kernel), operands) = kernel(graph, node).ok()? else { return None };
+        let (InstructionKind::Call(kernel), operands) = kernel(graph, node).ok()? else { return None };
         debug_assert_eq!(operands, node.operands);
         let reads = locs
             .iter()

@@ -1,6 +1,6 @@
 //! Places for buffers in the arena: buffers that are never needed at the same time may share memory.
 
-use super::emit::Emitter;
+use super::emitter::Buffer;
 use crate::plan::{Home, Slot, Step};
 use crate::storage::View;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,12 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Alignment of buffers in the arena.
 const ALIGN: usize = 64;
 
-/// The slot of every buffer, and the size of the arena.
-pub(super) fn assign(e: &Emitter) -> (Vec<Slot>, usize) {
-    let mut lives = lives(&e.steps, e.buffers.len());
-    extend_over_loops(&mut lives, &e.loops);
+/// The slot of every buffer, and the size of the arena. Loops are (first, one past the last) step, pairs are buffers
+/// whose memory is exchanged at times.
+pub(super) fn assign(
+    steps: &[Step],
+    buffers: &[Buffer],
+    loops: &[(usize, usize)],
+    pairs: &[(u32, u32)],
+) -> (Vec<Slot>, usize) {
+    let mut lives = lives(steps, buffers.len());
+    extend_over_loops(&mut lives, loops);
     for _ in 0..2 {
-        for (a, b) in &e.pairs {
+        for (a, b) in pairs {
             let (x, y) = (lives[*a as usize], lives[*b as usize]);
             let hull = match (x, y) {
                 (Some((s, t)), Some((u, v))) => Some((s.min(u), t.max(v))),
@@ -23,10 +29,10 @@ pub(super) fn assign(e: &Emitter) -> (Vec<Slot>, usize) {
             lives[*b as usize] = hull;
         }
     }
-    let mut order: Vec<usize> = (0..e.buffers.len()).filter(|b| e.buffers[*b].home.is_none()).collect();
+    let mut order: Vec<usize> = (0..buffers.len()).filter(|b| buffers[*b].home.is_none()).collect();
     order.sort_by_key(|b| lives[*b].map_or(0, |l| l.0));
     let mut arena = Arena::default();
-    let mut places = vec![0usize; e.buffers.len()];
+    let mut places = vec![0usize; buffers.len()];
     // Ends of buffers that are live, soonest first.
     let mut live: BTreeSet<(usize, usize)> = BTreeSet::new();
     for b in order {
@@ -36,13 +42,12 @@ pub(super) fn assign(e: &Emitter) -> (Vec<Slot>, usize) {
                 break;
             }
             live.pop_first();
-            arena.free(places[other], e.buffers[other].bytes);
+            arena.free(places[other], buffers[other].bytes);
         }
-        places[b] = arena.take(e.buffers[b].bytes);
+        places[b] = arena.take(buffers[b].bytes);
         live.insert((end, b));
     }
-    let slots = e
-        .buffers
+    let slots = buffers
         .iter()
         .zip(places)
         .map(|(b, place)| Slot { bytes: b.bytes, home: b.home.unwrap_or(Home::Arena(place)) })
@@ -51,7 +56,7 @@ pub(super) fn assign(e: &Emitter) -> (Vec<Slot>, usize) {
 }
 
 /// The first and last step that touches each buffer.
-pub(crate) fn lives(steps: &[Step], buffers: usize) -> Vec<Option<(usize, usize)>> {
+fn lives(steps: &[Step], buffers: usize) -> Vec<Option<(usize, usize)>> {
     let mut lives: Vec<Option<(usize, usize)>> = vec![None; buffers];
     for (at, step) in steps.iter().enumerate() {
         let mut touch = |slot: u32| {
@@ -64,7 +69,7 @@ pub(crate) fn lives(steps: &[Step], buffers: usize) -> Vec<Option<(usize, usize)
 }
 
 /// Calls `touch` with every slot that a step names.
-pub(crate) fn touched(step: &Step, touch: &mut dyn FnMut(u32)) {
+fn touched(step: &Step, touch: &mut dyn FnMut(u32)) {
     let mut views = |views: &[View]| views.iter().for_each(|v| touch(v.slot));
     match step {
         Step::Run(call) => {
@@ -92,7 +97,7 @@ pub(crate) fn touched(step: &Step, touch: &mut dyn FnMut(u32)) {
 }
 
 /// What is there before a loop and used in it must stay until the loop ends.
-pub(crate) fn extend_over_loops(lives: &mut [Option<(usize, usize)>], loops: &[(usize, usize)]) {
+fn extend_over_loops(lives: &mut [Option<(usize, usize)>], loops: &[(usize, usize)]) {
     // Inner loops end first and were recorded first; what they extend may then reach into the outer ones.
     for (top, end) in loops {
         for (start, last) in lives.iter_mut().flatten() {

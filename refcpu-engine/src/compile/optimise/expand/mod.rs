@@ -8,19 +8,19 @@ mod loops;
 mod scatter;
 mod sort;
 
-pub(super) use elements::reduce;
+pub(in crate::compile) use elements::reduce;
 
-use super::error::{CompileError, Result};
 use super::recognise::recognise;
 use super::region::is_applicable;
-use crate::graph::{Body, Builder, Graph, Node, Op, Reducer, Shape, ValueId};
+use crate::compile::error::{CompileError, Result};
+use crate::graph::{Body, Builder, Graph, Node, Op, Reducer, Shape, ValueId, ops};
 use refcpu_kernels::DType;
 
 /// The graph with loops in the place of operations whose regions kernels cannot apply; also inside bodies.
 ///
 /// # Errors
 /// If arrays that a loop needs could not be addressed.
-pub(super) fn expand(graph: Graph) -> Result<Graph> {
+pub(in crate::compile) fn expand(graph: Graph) -> Result<Graph> {
     if !is_needed(&graph) {
         return Ok(graph);
     }
@@ -50,10 +50,10 @@ fn is_needed(graph: &Graph) -> bool {
 /// The region by which an operation combines, orders or maps elements, if it has one that can run in a loop.
 fn region(op: &Op) -> Option<&Body> {
     match op {
-        Op::Reduce { reducer: Reducer::Body(body), .. }
-        | Op::ReduceWindow { reducer: Reducer::Body(body), .. }
-        | Op::Scatter { combiner: Some(Reducer::Body(body)), .. }
-        | Op::SortBy { comparator: body, .. }
+        Op::Reduce(ops::Reduce { reducer: Reducer::Body(body), .. })
+        | Op::ReduceWindow(ops::ReduceWindow { reducer: Reducer::Body(body), .. })
+        | Op::Scatter(ops::Scatter { combiner: Some(Reducer::Body(body)), .. })
+        | Op::SortBy(ops::SortBy { comparator: body, .. })
         | Op::Map(body) => Some(body),
         _ => None,
     }
@@ -68,10 +68,12 @@ fn expanded(
     body: &Graph,
 ) -> Result<Vec<ValueId>> {
     match &node.op {
-        Op::Reduce { dims, .. } => Ok(reduce(b, body, operands, shapes, dims)),
-        Op::ReduceWindow { window, .. } => elements::reduce_window(b, body, operands, shapes, window),
-        Op::Scatter { dims, .. } => scatter::scatter(b, body, operands, shapes, dims),
-        Op::SortBy { dim, .. } => Ok(sort::sort(b, body, operands, *dim)),
+        Op::Reduce(ops::Reduce { dims, .. }) => Ok(reduce(b, body, operands, shapes, dims)),
+        Op::ReduceWindow(ops::ReduceWindow { window, .. }) => {
+            elements::reduce_window(b, body, operands, shapes, window)
+        }
+        Op::Scatter(ops::Scatter { dims, .. }) => scatter::scatter(b, body, operands, shapes, dims),
+        Op::SortBy(ops::SortBy { dim, .. }) => Ok(sort::sort(b, body, operands, *dim)),
         Op::Map(_) => Ok(elements::map(b, body, operands, shapes)),
         _ => Err(CompileError::internal("an operation without a region")),
     }

@@ -1,0 +1,127 @@
+//! From a graph to steps over buffers. Buffers get their places in the arena afterwards.
+//!
+//! Buffers are shared on the way: a value takes the buffer of an operand that dies with it where the kernel works in
+//! place, loops update their carried values in place, and results are computed where they are wanted.
+
+mod assign;
+mod control;
+mod emitter;
+mod select;
+mod small_loop;
+
+use super::error::{CompileError, Result};
+use super::optimise::STORED_SPLAT;
+use crate::graph::{Graph, ValueId};
+use crate::plan::{Donation, Home, Program, ResultSource};
+use assign::assign;
+use emitter::{Address, Emitter};
+use pjrt_stablehlo::ir::Location;
+use std::collections::HashMap;
+
+/// Emits the program of a graph.
+///
+/// # Errors
+/// If kernels lack something that the graph needs.
+pub(super) fn emit(graph: &Graph, donations: &[Donation], fuse: bool) -> Result<Program> {
+    emit_nested(graph, donations, fuse, 0)
+}
+
+fn emit_nested(graph: &Graph, donations: &[Donation], fuse: bool, depth: usize) -> Result<Program> {
+    let mut e = Emitter {
+        buffers: Vec::new(),
+        steps: Vec::new(),
+        locations: Vec::new(),
+        location: Location::default(),
+        loops: Vec::new(),
+        pairs: Vec::new(),
+        constants: Vec::new(),
+        constant_buffers: HashMap::new(),
+        donors: donors(graph, donations),
+        parameter_buffers: Vec::new(),
+        fuse,
+        depth,
+    };
+    let mut arguments = Vec::new();
+    for (i, p) in graph.parameters().iter().enumerate() {
+        let buffer = e.buffer(graph.shape(*p).bytes(), Some(Home::Parameter(i as u32)));
+        e.parameter_buffers.push(buffer);
+        arguments.push(Address { buffer, offset: 0 });
+    }
+    // Each distinct value that is a result gets a buffer of its own; the place of others is decided at the end.
+    let mut result_buffers: Vec<Option<u32>> = Vec::new();
+    for (k, r) in graph.results().iter().enumerate() {
+        let new = graph.node_of(*r).is_some() && !graph.results()[..k].contains(r) && !is_stored(graph, *r);
+        result_buffers.push(new.then(|| e.buffer(graph.shape(*r).bytes(), Some(Home::Result(k as u32)))));
+    }
+    let places = e.graph(graph, &arguments, &result_buffers)?;
+    debug_assert!(e.is_balanced(&places), "other uses of a buffer were announced than came");
+    let mut results = Vec::new();
+    for (k, (r, place)) in graph.results().iter().zip(&places).enumerate() {
+        let bytes = graph.shape(*r).bytes();
+        let home = e.buffers[place.buffer as usize].home;
+        let whole = place.offset == 0 && e.buffers[place.buffer as usize].bytes == bytes;
+        let source = match (home, result_buffers[k]) {
+            (Some(Home::Parameter(i)), _) if whole => ResultSource::Parameter(i),
+            (Some(Home::Constant(i)), _) if whole => ResultSource::Constant(i),
+            (_, None) if graph.results()[..k].contains(r) => {
+                let first = graph.results().iter().position(|v| v == r).expect("it is there");
+                ResultSource::Same(first as u32)
+            }
+            (_, Some(buffer)) => {
+                if place.buffer != buffer {
+                    // The memory of a donor may be what is copied from.
+                    e.donors[k] = None;
+                    e.copy(*place, buffer, bytes);
+                }
+                ResultSource::Computed { slot: buffer }
+            }
+            (_, None) => return Err(CompileError::internal("a result without a place")),
+        };
+        results.push(source);
+    }
+    let donors = e.donors.iter().map(|d| d.map(|d| d as usize)).collect();
+    let (slots, arena) = assign(&e.steps, &e.buffers, &e.loops, &e.pairs);
+    let program = Program {
+        slots,
+        steps: e.steps,
+        locations: e.locations,
+        arena,
+        constants: e.constants,
+        parameters: graph.parameters().iter().map(|p| graph.shape(*p).clone()).collect(),
+        results,
+        result_shapes: graph.results().iter().map(|r| graph.shape(*r).clone()).collect(),
+        donors,
+        ..Program::default()
+    };
+    debug_assert_eq!(program.check(), Ok(()), "{program}");
+    Ok(program)
+}
+
+/// For each result, the parameter whose memory it may take.
+fn donors(graph: &Graph, donations: &[Donation]) -> Vec<Option<u32>> {
+    let mut donors = vec![None; graph.results().len()];
+    let bytes = |v: ValueId| graph.shape(v).bytes();
+    for (p, d) in donations.iter().enumerate() {
+        if let Donation::Result(k) = d
+            && graph.results().get(*k).is_some_and(|r| bytes(*r) == bytes(graph.parameters()[p]))
+        {
+            donors[*k] = Some(p as u32);
+        }
+    }
+    for (p, d) in donations.iter().enumerate() {
+        if *d == Donation::Any {
+            let free = |k: &usize| {
+                donors[*k].is_none() && graph.shape(graph.results()[*k]) == graph.shape(graph.parameters()[p])
+            };
+            if let Some(k) = (0..donors.len()).find(free) {
+                donors[k] = Some(p as u32);
+            }
+        }
+    }
+    donors
+}
+
+/// True if the value is a constant that is kept as an array.
+fn is_stored(graph: &Graph, v: ValueId) -> bool {
+    graph.constant(v).is_some_and(|c| !c.splat || c.shape.bytes() <= STORED_SPLAT)
+}

@@ -1,0 +1,11 @@
+//! Passes from graphs to graphs, and which of a graph's values are computed together.
+
+mod expand;
+mod fuse;
+mod recognise;
+mod region;
+
+pub(super) use expand::{expand, reduce};
+pub(super) use fuse::{Fusion, STORED_SPLAT, fuse, fused_reduction};
+pub(super) use recognise::recognise;
+pub(super) use region::{reading_body, region_of, region_of_body};

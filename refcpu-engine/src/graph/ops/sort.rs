@@ -1,0 +1,100 @@
+//! Operations that order elements.
+
+use crate::graph::operation::{
+    Check, Cost, Device, Execution, Operation, check_body, counts, elements, need, same_type, two,
+};
+use crate::graph::{Body, Shape};
+use refcpu_kernels::sort::{self, SortKey};
+use refcpu_kernels::{DType, Dst, Src};
+
+/// As many results as operands, sorted together along a dimension, in a known order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Sort {
+    /// The dimension.
+    pub dim: usize,
+    /// The order, most significant first.
+    pub keys: Vec<SortKey>,
+}
+
+impl Operation for Sort {
+    fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
+        sorted(x, y, self.dim)?;
+        let there = !self.keys.is_empty() && self.keys.iter().all(|k| k.operand < x.len());
+        need(there, "keys that are not there")
+    }
+
+    fn cost(&self, x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
+        of_sorting(x)
+    }
+
+    fn run(&self, device: &Device<'_>, r: &[Src<'_>], w: &mut [Dst<'_>]) {
+        sort::sort(device.pool, &self.keys, r, w, self.dim);
+    }
+}
+
+/// The same with any order: the body says of (a0, b0, a1, b1, ...) whether a comes before b.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SortBy {
+    /// The dimension.
+    pub dim: usize,
+    /// The order.
+    pub comparator: Body,
+}
+
+impl Operation for SortBy {
+    fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
+        sorted(x, y, self.dim)?;
+        let pairs: Vec<Shape> = x.iter().flat_map(|s| [s, s]).map(|s| Shape::scalar(s.dtype)).collect();
+        check_body(&self.comparator, &pairs, &[Shape::scalar(DType::Pred)])
+    }
+
+    fn cost(&self, x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
+        of_sorting(x)
+    }
+
+    fn bodies(&self) -> Vec<&Body> {
+        vec![&self.comparator]
+    }
+
+    fn execution(&self, _x: &[&Shape], _y: &[&Shape]) -> Execution {
+        Execution::Compiled
+    }
+}
+
+/// The greatest (or smallest) elements of the last dimension, and their indices (i32): two results.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TopK {
+    /// Greatest, not smallest.
+    pub largest: bool,
+}
+
+impl Operation for TopK {
+    fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
+        counts(x, y, 1, 2)?;
+        same_type(x[0], y[0])?;
+        let (Some((n, outer)), Some((k, kept))) = (x[0].dims.split_last(), y[0].dims.split_last()) else {
+            return Err("a scalar has no rows".to_string());
+        };
+        let indices = y[1].dtype == DType::S32 && y[0].dims == y[1].dims;
+        need(k <= n && outer == kept && indices, "sizes differ")
+    }
+
+    fn cost(&self, x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
+        of_sorting(x)
+    }
+
+    fn run(&self, device: &Device<'_>, r: &[Src<'_>], w: &mut [Dst<'_>]) {
+        let count = w[0].dims().last().copied().unwrap_or(0);
+        let (values, indices) = two(w);
+        sort::top_k(device.pool, r[0], values, indices, count, self.largest);
+    }
+}
+
+fn sorted(x: &[&Shape], y: &[&Shape], dim: usize) -> Check {
+    need(!x.is_empty() && x.len() == y.len() && dim < x[0].rank(), "nothing to sort")?;
+    need(x.iter().zip(y).all(|(a, b)| a == b && a.dims == x[0].dims), "sizes differ")
+}
+
+fn of_sorting(x: &[&Shape]) -> Option<Cost> {
+    Cost::flops(elements(x, 0) * elements(x, 0).max(2.0).log2())
+}
