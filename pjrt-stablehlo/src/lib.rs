@@ -65,6 +65,7 @@
 //! * [`parse`], [`parse_hlo`], [`parse_hlo_with_config`] and [`Error`]: reading. [`limits`] has every cap on what is
 //!   accepted.
 //! * [`verify`]: the rules that a module keeps, which consumers can rely on: every [`Constraint`] of the specification.
+//! * [`build`]: adding operations to functions, with inferred types.
 //! * [`infer_result_types`] and [`types_compatible`]: result types from operations and operands, and how they relate to
 //!   declared ones, for those who make or change programs.
 //! * [`decompose`]: rewriting programs to the operations that a device has, and ([`decompose::refine_shapes`]) programs of
@@ -104,6 +105,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod build;
 mod bytecode;
 mod bytes;
 pub mod decompose;

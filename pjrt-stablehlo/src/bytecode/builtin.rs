@@ -1,8 +1,9 @@
 //! Attributes and types of MLIR's `builtin` dialect.
 
 use super::entries::Decoder;
-use super::tensor::{self, float_value, signed_value};
+use super::tensor::{self, signed_value};
 use crate::Error;
+use crate::ir::float_value;
 use crate::ir::{
     Attribute, ElementType, FunctionType, Literal, LiteralData, Location, LocationKind, TensorType, Type,
 };

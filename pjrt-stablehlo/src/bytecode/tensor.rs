@@ -104,65 +104,9 @@ pub(super) fn signed_value(ty: ElementType, raw: u64) -> i64 {
     }
 }
 
-/// The value of a float from its bits. Exact.
-pub(crate) fn float_value(ty: ElementType, raw: u64) -> f64 {
-    match ty {
-        ElementType::F64 => return f64::from_bits(raw),
-        ElementType::F32 => return f64::from(f32::from_bits(raw as u32)),
-        _ => {}
-    }
-    let (exponent_bits, mantissa_bits) = (ty.exponent_bits(), ty.mantissa_bits());
-    let mantissa = raw & ((1 << mantissa_bits) - 1);
-    let exponent = raw >> mantissa_bits & ((1 << exponent_bits) - 1);
-    if ty == ElementType::F8E8M0FNU {
-        return if exponent == 0xff { f64::NAN } else { 2f64.powi(exponent as i32 - 127) };
-    }
-    let sign = raw >> (exponent_bits + mantissa_bits) & 1;
-    let magnitude_bits = raw & ((1 << (exponent_bits + mantissa_bits)) - 1);
-    let all_ones = (1 << exponent_bits) - 1;
-    use ElementType as T;
-    let (bias, special) = match ty {
-        T::F8E4M3FNUZ => (8, sign == 1 && magnitude_bits == 0),
-        T::F8E4M3B11FNUZ => (11, sign == 1 && magnitude_bits == 0),
-        T::F8E5M2FNUZ => (16, sign == 1 && magnitude_bits == 0),
-        T::F8E4M3FN => (7, exponent == all_ones && mantissa == 7),
-        T::F4E2M1FN | T::F6E2M3FN | T::F6E3M2FN => ((1 << (exponent_bits - 1)) - 1, false),
-        _ => ((1 << (exponent_bits - 1)) - 1, exponent == all_ones),
-    };
-    let has_infinity = matches!(ty, T::F8E3M4 | T::F8E4M3 | T::F8E5M2 | T::F16 | T::BF16 | T::Tf32);
-    let magnitude = if special {
-        if has_infinity && mantissa == 0 { f64::INFINITY } else { f64::NAN }
-    } else if exponent == 0 {
-        mantissa as f64 * 2f64.powi(1 - bias - mantissa_bits as i32)
-    } else {
-        (mantissa | 1 << mantissa_bits) as f64 * 2f64.powi(exponent as i32 - bias - mantissa_bits as i32)
-    };
-    if sign == 1 { -magnitude } else { magnitude }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn floats_of_every_kind() {
-        for (ty, raw, value) in [
-            (ElementType::F16, 0x3c00, 1.0),
-            (ElementType::F16, 0x0001, 5.960464477539063e-8),
-            (ElementType::F16, 0xfc00, f64::NEG_INFINITY),
-            (ElementType::BF16, 0x3fc0, 1.5),
-            (ElementType::F8E4M3FN, 0x7e, 448.0),
-            (ElementType::F8E5M2, 0x7b, 57344.0),
-            (ElementType::F8E4M3FNUZ, 0x7f, 240.0),
-            (ElementType::F8E8M0FNU, 0x80, 2.0),
-            (ElementType::F4E2M1FN, 0x7, 6.0),
-            (ElementType::F6E3M2FN, 0x1f, 28.0),
-        ] {
-            assert_eq!(float_value(ty, raw), value, "{ty} {raw:#x}");
-        }
-        assert!(float_value(ElementType::F8E4M3FNUZ, 0x80).is_nan());
-        assert!(float_value(ElementType::F8E4M3FN, 0x7f).is_nan());
-    }
 
     #[test]
     fn booleans_are_bits_bytes_or_splats() {

@@ -1,9 +1,9 @@
 //! `batch_norm_inference`, `batch_norm_training` and `batch_norm_grad`, by the formulas of the StableHLO specification.
 
-use super::builder::Builder;
 use super::rewriter::Rewriter;
 use super::rules::mismatch;
 use crate::Error;
+use crate::build::Builder;
 use crate::ir::{ElementType, Op, OpCode, Operation, ValueId};
 
 /// What the three operations have in common.
@@ -36,7 +36,7 @@ pub(super) fn training(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<Value
     let [x, scale, offset] = given.map(|v| widened(b, v));
     let mean = n.mean(b, x);
     let centered = n.centered(b, x, mean);
-    let squares = b.mul(centered, centered);
+    let squares = b.multiply(centered, centered);
     let variance = n.mean(b, squares);
     let results = [n.normalized(b, centered, variance, scale, offset), mean, variance];
     Ok(results.map(|v| b.convert(v, element)).to_vec())
@@ -53,25 +53,25 @@ pub(super) fn grad(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>,
     let centered = n.centered(b, x, mean);
     let padded = n.padded(b, variance);
     let deviation = b.sqrt(padded);
-    let products = b.mul(grad, centered);
+    let products = b.multiply(grad, centered);
     let correlation = n.sum(b, products);
-    let grad_scale = b.div(correlation, deviation);
+    let grad_scale = b.divide(correlation, deviation);
     let grad_offset = n.sum(b, grad);
     // scale / deviation / count * (count * grad - grad_offset - centered * correlation / (variance + epsilon))
     let count = n.count(b, x);
     let count = b.number(count, x);
-    let scaled_grad = b.mul(grad, count);
+    let scaled_grad = b.multiply(grad, count);
     let offsets = n.per_feature(b, grad_offset, x);
     let correlations = n.per_feature(b, correlation, x);
-    let projected = b.mul(correlations, centered);
+    let projected = b.multiply(correlations, centered);
     let padded = n.per_feature(b, padded, x);
-    let projected = b.div(projected, padded);
-    let rest = b.sub(scaled_grad, offsets);
-    let rest = b.sub(rest, projected);
-    let factor = b.div(scale, deviation);
+    let projected = b.divide(projected, padded);
+    let rest = b.subtract(scaled_grad, offsets);
+    let rest = b.subtract(rest, projected);
+    let factor = b.divide(scale, deviation);
     let factor = n.per_feature(b, factor, x);
-    let factor = b.div(factor, count);
-    let results = [b.mul(factor, rest), grad_scale, grad_offset];
+    let factor = b.divide(factor, count);
+    let results = [b.multiply(factor, rest), grad_scale, grad_offset];
     Ok(results.map(|v| b.convert(v, element)).to_vec())
 }
 
@@ -91,7 +91,7 @@ impl Normalization {
 
     fn centered(self, b: &mut Builder, x: ValueId, mean: ValueId) -> ValueId {
         let mean = self.per_feature(b, mean, x);
-        b.sub(x, mean)
+        b.subtract(x, mean)
     }
 
     /// How many elements each feature has.
@@ -102,7 +102,7 @@ impl Normalization {
     }
 
     fn sum(self, b: &mut Builder, x: ValueId) -> ValueId {
-        let rank = b.ty(x).rank() as i64;
+        let rank = b.tensor(x).rank() as i64;
         let dimensions: Vec<i64> = (0..rank).filter(|&dimension| dimension != self.feature).collect();
         b.reduce(x, &dimensions, OpCode::Add, 0.0)
     }
@@ -111,7 +111,7 @@ impl Normalization {
         let count = self.count(b, x);
         let sum = self.sum(b, x);
         let count = b.number(count, sum);
-        b.div(sum, count)
+        b.divide(sum, count)
     }
 
     fn padded(self, b: &mut Builder, variance: ValueId) -> ValueId {
@@ -131,9 +131,9 @@ impl Normalization {
         let padded = self.padded(b, variance);
         let deviation = b.sqrt(padded);
         let deviation = self.per_feature(b, deviation, centered);
-        let normal = b.div(centered, deviation);
+        let normal = b.divide(centered, deviation);
         let scale = self.per_feature(b, scale, centered);
-        let scaled = b.mul(normal, scale);
+        let scaled = b.multiply(normal, scale);
         let offset = self.per_feature(b, offset, centered);
         b.add(scaled, offset)
     }

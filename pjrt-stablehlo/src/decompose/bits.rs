@@ -1,9 +1,9 @@
 //! CHLO operations on the bits of numbers.
 
-use super::builder::Builder;
 use super::rewriter::Rewriter;
 use super::rules::mismatch;
 use crate::Error;
+use crate::build::Builder;
 use crate::ir::{ComparisonDirection as Cmp, ElementKind, ElementType, OpCode, Operation, ValueId};
 
 /// `chlo.next_after`.
@@ -22,8 +22,8 @@ pub(super) fn next_after_of(b: &mut Builder, x: ValueId, y: ValueId) -> Option<V
         ElementType::F64 => ElementType::I64,
         _ => return None,
     };
-    let (x_bits, y_bits) = (b.bitcast(x, bits), b.bitcast(y, bits));
-    let ty = b.ty(x_bits);
+    let (x_bits, y_bits) = (b.bitcast_convert(x, bits), b.bitcast_convert(y, bits));
+    let ty = b.tensor(x_bits);
     let sign_bit = b.integer(i64::MIN >> (64 - bits.bits()), ty.clone());
     let magnitude_bits = b.integer(!(i64::MIN >> (64 - bits.bits())), ty.clone());
     let (one, minus_one) = (b.integer(1, ty.clone()), b.integer(-1, ty));
@@ -39,7 +39,7 @@ pub(super) fn next_after_of(b: &mut Builder, x: ValueId, y: ValueId) -> Option<V
     let next = b.select(x_is_zero, from_zero, next);
     let are_equal = b.compare(Cmp::Eq, x, y);
     let next = b.select(are_equal, y_bits, next);
-    let next = b.bitcast(next, element);
+    let next = b.bitcast_convert(next, element);
     // A sum with NaN is NaN.
     let (x_is_nan, y_is_nan) = (b.compare(Cmp::Ne, x, x), b.compare(Cmp::Ne, y, y));
     let is_nan = b.or(x_is_nan, y_is_nan);
@@ -60,27 +60,27 @@ pub(super) fn mulhi(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Err
     };
     let b = &mut r.b;
     let (x, y) = (b.convert(x, wide), b.convert(y, wide));
-    let product = b.mul(x, y);
+    let product = b.multiply(x, y);
     let width = b.number(f64::from(element.bits()), product);
     let shift = if is_signed { OpCode::ShiftRightArithmetic } else { OpCode::ShiftRightLogical };
-    let high = b.same(shift, &[product, width]);
+    let high = b.apply(shift, &[product, width]);
     Ok(b.convert(high, element))
 }
 
 /// From the products of halves, with the carries of the lower ones. The upper half of a signed product differs from that
 /// of the unsigned one by the other factor where a factor is negative.
 fn mulhi_64(b: &mut Builder, x: ValueId, y: ValueId, is_signed: bool) -> ValueId {
-    let ty = b.ty(x);
+    let ty = b.tensor(x);
     let low_bits = b.integer(0xffff_ffff, ty.clone());
     let width = b.integer(32, ty);
-    let high = |b: &mut Builder, value: ValueId| b.same(OpCode::ShiftRightLogical, &[value, width]);
+    let high = |b: &mut Builder, value: ValueId| b.shift_right_logical(value, width);
     let low = |b: &mut Builder, value: ValueId| b.and(value, low_bits);
     let (x_low, y_low) = (low(b, x), low(b, y));
     let (x_high, y_high) = (high(b, x), high(b, y));
-    let low_low = b.mul(x_low, y_low);
-    let high_low = b.mul(x_high, y_low);
-    let low_high = b.mul(x_low, y_high);
-    let high_high = b.mul(x_high, y_high);
+    let low_low = b.multiply(x_low, y_low);
+    let high_low = b.multiply(x_high, y_low);
+    let low_high = b.multiply(x_low, y_high);
+    let high_high = b.multiply(x_high, y_high);
     let carry = high(b, low_low);
     let middle = b.add(high_low, carry);
     let middle_low = low(b, middle);
@@ -97,6 +97,6 @@ fn mulhi_64(b: &mut Builder, x: ValueId, y: ValueId, is_signed: bool) -> ValueId
         b.select(is_negative, other, zero)
     };
     let (from_x, from_y) = (correction(b, x, y), correction(b, y, x));
-    let product = b.sub(product, from_x);
-    b.sub(product, from_y)
+    let product = b.subtract(product, from_x);
+    b.subtract(product, from_y)
 }

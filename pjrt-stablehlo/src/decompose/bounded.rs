@@ -5,12 +5,12 @@
 //! operations whose results depend on it replace it first.
 
 use super::bounded_moves as moves;
-use super::builder::Builder;
 use super::rewriter::Rewriter;
 use super::rules::mismatch;
 use super::unsupported;
 use crate::Error;
-use crate::ir::ops::{Concatenate, DotGeneral, Pad, Reduce, ReduceWindow, Return, Sort};
+use crate::build::Builder;
+use crate::ir::ops::{Concatenate, DotGeneral, DynamicUpdateSlice, Pad, Reduce, ReduceWindow, Sort};
 use crate::ir::{
     ComparisonDirection, Dim, ElementType, Module, Op, OpCode, OpId, Operation, TensorType, Trait, Type,
     ValueId,
@@ -220,7 +220,7 @@ pub(super) fn fitted(b: &mut Builder, value: ValueId, dims: &[i64]) -> Result<Va
     }
     if common != dims {
         let high = dims.iter().zip(&common).map(|(to, from)| to - from).collect();
-        let zero = b.splat_zero(b.ty(value).with_dims([]));
+        let zero = b.zeros(b.tensor(value).with_dims([]));
         value = padded(b, value, zero, vec![0; dims.len()], high);
     }
     Ok(value)
@@ -228,7 +228,7 @@ pub(super) fn fitted(b: &mut Builder, value: ValueId, dims: &[i64]) -> Result<Va
 
 /// A tensor with edges of a scalar.
 pub(super) fn padded(b: &mut Builder, x: ValueId, edge: ValueId, low: Vec<i64>, high: Vec<i64>) -> ValueId {
-    let ty = b.ty(x);
+    let ty = b.tensor(x);
     let dims: Vec<i64> =
         ty.dims().iter().zip(low.iter().zip(&high)).map(|(size, (l, h))| size + l + h).collect();
     let kind = Op::Pad(Pad {
@@ -236,7 +236,7 @@ pub(super) fn padded(b: &mut Builder, x: ValueId, edge: ValueId, low: Vec<i64>, 
         edge_padding_low: low.into(),
         edge_padding_high: high.into(),
     });
-    b.op(kind, &[x, edge], ty.with_dims(dims))
+    b.op_of_type(kind, &[x, edge], ty.with_dims(dims))
 }
 
 /// A tensor with a scalar in the place of its padding along these dimensions.
@@ -345,8 +345,8 @@ fn set_dimension_size(
     let full = *r.b.dims(x.value).get(dim).ok_or_else(|| mismatch(op))?;
     // A size beyond the bound has no meaning; this one reads nothing that is not there.
     let (none, all) = (r.b.integer(0, scalar()), r.b.integer(full, scalar()));
-    let size = r.b.max(size.value, none);
-    let size = r.b.min(size, all);
+    let size = r.b.maximum(size.value, none);
+    let size = r.b.minimum(size, all);
     let mut result = x.clone();
     result.sizes[dim] = Some(size);
     Ok(result)
@@ -411,24 +411,24 @@ fn sort<'m>(
     };
     let dims = r.b.dims(values[0]);
     values.push(counting(&mut r.b, &dims, along, size));
-    let types: Vec<Type> = values.iter().map(|&value| r.b.ty(value).into()).collect();
+    let types: Vec<Type> = values.iter().map(|&value| r.b.tensor(value).into()).collect();
     let scalars = values.iter().flat_map(|&value| {
-        let ty = Type::from(r.b.ty(value).with_dims([]));
+        let ty = Type::from(r.b.tensor(value).with_dims([]));
         [ty.clone(), ty]
     });
     let scalars: Vec<Type> = scalars.collect();
     let kind = Op::Sort(Sort { dimension: along as i64, is_stable: o.is_stable });
     let id = r.b.add_op(kind, &values, types);
-    let region = r.b.begin_region(id, &scalars);
-    let target = r.b.block;
-    r.b.leave_region(&region);
-    let mut arguments = region.values;
+    let outer = r.b.begin_region(id, scalars);
+    let mut arguments = r.b.arguments();
+    let target = r.b.block();
+    r.b.set_block(outer);
     let [a, c] = arguments.split_off(arguments.len() - 2)[..] else { return Err(mismatch(op)) };
     let before = move |b: &mut Builder, returned: Vec<ValueId>| {
-        let c_is_padding = b.same(OpCode::Not, &[c]);
+        let c_is_padding = b.not(c);
         let is_less = b.or(returned[0], c_is_padding);
         let is_before = b.and(is_less, a);
-        b.add_op(Op::Return(Return {}), &[is_before], Vec::new());
+        b.return_values(&[is_before]);
     };
     r.inline_region(op, 0, arguments, target, Box::new(before))?;
     let results: Vec<ValueId> = r.b.body.op(id).results.collect();
@@ -456,7 +456,7 @@ fn dot_general(
         for (&d, &e) in dims.iter().zip(others) {
             x.sizes[d] = x.sizes[d].or(other.sizes[e]);
         }
-        let zero = r.b.splat_zero(r.b.ty(x.value).with_dims([]));
+        let zero = r.b.zeros(r.b.tensor(x.value).with_dims([]));
         values.push(masked(&mut r.b, &x, dims.iter().copied(), zero));
     }
     let id = add_op(r, op, op.kind.clone(), &values)?;
@@ -487,20 +487,20 @@ fn concatenate(
         fits.push(fitted(&mut r.b, x.value, &dims)?);
     }
     dims[along] = operands.iter().map(|x| r.b.dims(x.value)[along]).sum();
-    let element = r.b.ty(operands[0].value).with_dims(dims.clone());
+    let element = r.b.tensor(operands[0].value).with_dims(dims.clone());
     let size = |dim: usize| operands.iter().find_map(|x| x.sizes[dim]);
     if operands.iter().all(|x| x.sizes[along].is_none()) {
         let kind = Op::Concatenate(Concatenate { dimension: o.dimension });
-        let value = r.b.op(kind, &fits, element);
+        let value = r.b.op_of_type(kind, &fits, element);
         return Ok(Sized::new(value, rank, size));
     }
-    let mut value = r.b.splat_zero(element.clone());
+    let mut value = r.b.zeros(element.clone());
     let zero = r.b.integer(0, scalar());
     let mut end = zero;
     for (x, fit) in operands.iter().zip(fits) {
         let mut parts = vec![value, fit];
         parts.extend((0..rank).map(|dim| if dim == along { end } else { zero }));
-        value = r.b.plain(OpCode::DynamicUpdateSlice, &parts, element.clone());
+        value = r.b.op(DynamicUpdateSlice {}, &parts);
         let full = r.b.dims(x.value)[along];
         let counted = x.sizes[along].unwrap_or_else(|| r.b.integer(full, scalar()));
         end = r.b.add(end, counted);

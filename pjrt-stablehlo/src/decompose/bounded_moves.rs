@@ -1,13 +1,13 @@
 //! Operations that move elements of tensors whose sizes have bounds: see [`bounded`](super::bounded).
 
 use super::bounded::{Sized, array, at_bounds, dim, masked, not_along, padded, result_type, same_op};
-use super::builder::Builder;
 use super::rewriter::Rewriter;
 use super::rules::mismatch;
 use super::unsupported;
 use crate::Error;
+use crate::build::Builder;
 use crate::ir::ops::{DynamicSlice, Gather, Pad, Slice};
-use crate::ir::{ElementKind, ElementType, Op, OpCode, Operation, TensorType, ValueId};
+use crate::ir::{ElementKind, ElementType, Op, Operation, TensorType, ValueId};
 
 /// The result of an operation that moves elements; none for other operations.
 pub(super) fn moved(
@@ -65,7 +65,7 @@ pub(super) fn moved(
 
 /// A tensor whose sizes an operand gives.
 fn with_shape(r: &mut Rewriter<'_>, value: ValueId, shape: ValueId) -> Sized {
-    let rank = r.b.ty(value).rank();
+    let rank = r.b.tensor(value).rank();
     let b = &mut r.b;
     Sized::new(value, rank, |d| Some(component(b, shape, d)))
 }
@@ -138,13 +138,13 @@ fn reshape(r: &mut Rewriter<'_>, op: &Operation, x: &Sized, shape: Option<ValueI
             size
         } else {
             let by = factor(&mut r.b, inner);
-            r.b.mul(size, by)
+            r.b.multiply(size, by)
         };
         let size = if outer == 1 {
             elements
         } else {
             let by = factor(&mut r.b, outer);
-            r.b.div(elements, by)
+            r.b.divide(elements, by)
         };
         result.sizes[first] = Some(size);
     }
@@ -193,14 +193,14 @@ fn slice(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized], o: &Slice) ->
             Some(size) if (start, limit, stride) != (0, full[d], 1) => {
                 let b = &mut r.b;
                 let (start, limit, zero) = (number(b, start), number(b, limit), number(b, 0));
-                let end = b.min(size, limit);
-                let mut count = b.sub(end, start);
+                let end = b.minimum(size, limit);
+                let mut count = b.subtract(end, start);
                 if stride != 1 {
                     let (more, stride) = (number(b, stride - 1), number(b, stride));
                     let up = b.add(count, more);
-                    count = b.div(up, stride);
+                    count = b.divide(up, stride);
                 }
-                Some(b.max(count, zero))
+                Some(b.maximum(count, zero))
             }
             size => size,
         });
@@ -209,11 +209,11 @@ fn slice(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized], o: &Slice) ->
 }
 
 fn same_slice(r: &mut Rewriter<'_>, x: ValueId, o: &Slice) -> ValueId {
-    let ty = r.b.ty(x);
+    let ty = r.b.tensor(x);
     let ends = o.start_indices.iter().zip(&*o.limit_indices).zip(&*o.strides);
     let dims: Vec<i64> =
         ends.map(|((start, limit), stride)| (limit - start + stride - 1) / stride.max(&1)).collect();
-    r.b.op(Op::Slice(o.clone()), &[x], ty.with_dims(dims))
+    r.b.op_of_type(Op::Slice(o.clone()), &[x], ty.with_dims(dims))
 }
 
 /// `real_dynamic_slice` of steps of one: the slice is read from a tensor with room behind it.
@@ -226,17 +226,17 @@ fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized]) 
         )));
     }
     let dims = at_bounds(&result_type(r, op, 0)?).dims().to_vec();
-    let zero = r.b.splat_zero(r.b.ty(x.value).with_dims([]));
+    let zero = r.b.zeros(r.b.tensor(x.value).with_dims([]));
     let roomy = padded(&mut r.b, x.value, zero, vec![0; dims.len()], dims.clone());
     let mut parts = vec![roomy];
     let mut sizes = Vec::with_capacity(dims.len());
     for d in 0..dims.len() {
         let (first, end) = (component(&mut r.b, start.value, d), component(&mut r.b, limit.value, d));
         parts.push(first);
-        sizes.push(Some(r.b.sub(end, first)));
+        sizes.push(Some(r.b.subtract(end, first)));
     }
-    let ty = r.b.ty(x.value).with_dims(dims.clone());
-    let value = r.b.op(Op::DynamicSlice(DynamicSlice { slice_sizes: dims.into() }), &parts, ty);
+    let ty = r.b.tensor(x.value).with_dims(dims.clone());
+    let value = r.b.op_of_type(Op::DynamicSlice(DynamicSlice { slice_sizes: dims.into() }), &parts, ty);
     Ok(Sized { value, sizes })
 }
 
@@ -276,7 +276,7 @@ fn gather(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized], o: &Gather) 
         !numbers.collapsed_slice_dims.contains(&d) && !numbers.operand_batching_dims.contains(&d)
     });
     let mut kept = kept;
-    let rank = r.b.ty(value).rank();
+    let rank = r.b.tensor(value).rank();
     Ok(Sized::new(value, rank, |d| {
         if numbers.offset_dims.contains(&(d as i64)) {
             let from = kept.next()?;
@@ -303,11 +303,11 @@ fn scatter(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized]) -> Result<S
     for (&d, e) in batches.iter().zip(from) {
         indices.sizes[d] = indices.sizes[d].or(updates.sizes[e]);
     }
-    let ty = r.b.ty(indices.value).with_dims([]);
+    let ty = r.b.tensor(indices.value).with_dims([]);
     let outside = match ty.element_type().kind() {
         ElementKind::UnsignedInteger => {
             let zero = r.b.integer(0, ty);
-            r.b.same(OpCode::Not, &[zero])
+            r.b.not(zero)
         }
         _ => r.b.integer(-1, ty),
     };

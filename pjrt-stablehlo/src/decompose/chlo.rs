@@ -164,7 +164,7 @@ pub(super) fn custom_call<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result
         Rewrite::Values(rule) if is_largest => rule(r, op)?,
         _ => return Err(mismatch(op)),
     };
-    let types = values.iter().map(|&value| Type::from(r.b.ty(value)));
+    let types = values.iter().map(|&value| Type::from(r.b.tensor(value)));
     if !types.eq(r.result_types(op)) {
         return Err(mismatch(op));
     }
@@ -177,10 +177,10 @@ fn broadcasted<const N: usize>(r: &mut Rewriter<'_>, op: &Operation) -> Result<[
     let mut operands: [ValueId; N] = r.operands(op)?;
     let mut dims: Vec<i64> = Vec::new();
     let given = attributes::integers(op, "broadcast_dimensions")?;
-    let rank = operands.iter().map(|&x| r.b.ty(x).rank()).max().unwrap_or(0);
+    let rank = operands.iter().map(|&x| r.b.tensor(x).rank()).max().unwrap_or(0);
     let mut places = Vec::with_capacity(N);
     for &x in &operands {
-        let own = r.b.ty(x).rank();
+        let own = r.b.tensor(x).rank();
         let place: Vec<i64> = match &given {
             Some(given) if own < rank => given.clone(),
             _ => (rank as i64 - own as i64..rank as i64).collect(),
@@ -216,16 +216,14 @@ fn broadcasted<const N: usize>(r: &mut Rewriter<'_>, op: &Operation) -> Result<[
 /// A binary operation with broadcasting.
 fn broadcast(r: &mut Rewriter<'_>, op: &Operation, code: OpCode) -> Result<ValueId, Error> {
     let operands: [ValueId; 2] = broadcasted(r, op)?;
-    let result = r.any_result(op)?.with_dims(r.b.dims(operands[0]));
-    Ok(r.b.plain(code, &operands, result))
+    Ok(r.b.apply(code, &operands))
 }
 
 fn broadcast_compare(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let operands: [ValueId; 2] = broadcasted(r, op)?;
     let comparison_direction = attributes::comparison_direction(op)?;
     let compare_type = attributes::comparison_type(op)?;
-    let result = TensorType::new(ElementType::I1, r.b.dims(operands[0]));
-    Ok(r.b.op(Op::Compare(Compare { comparison_direction, compare_type }), &operands, result))
+    Ok(r.b.op(Compare { comparison_direction, compare_type }, &operands))
 }
 
 fn broadcast_select(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
@@ -255,8 +253,8 @@ fn conj(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
         return Ok(x);
     }
     let (real, imag) = complex::parts(&mut r.b, x);
-    let negative = r.b.neg(imag);
-    Ok(complex::complex(&mut r.b, real, negative))
+    let negative = r.b.negate(imag);
+    Ok(r.b.complex(real, negative))
 }
 
 fn constant(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
@@ -273,9 +271,9 @@ fn constant_like(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error>
         Attribute::Integer { value, .. } if result.element_type().is_integer() => {
             Ok(r.b.integer(*value, result))
         }
-        Attribute::Integer { value, .. } => Ok(r.b.splat(*value as f64, result)),
-        Attribute::Bool(value) => Ok(r.b.splat(f64::from(u8::from(*value)), result)),
-        Attribute::Float { value, .. } => Ok(r.b.splat(*value, result)),
+        Attribute::Integer { value, .. } => Ok(r.b.number_of_type(*value as f64, result)),
+        Attribute::Bool(value) => Ok(r.b.number_of_type(f64::from(u8::from(*value)), result)),
+        Attribute::Float { value, .. } => Ok(r.b.number_of_type(*value, result)),
         other => Err(unsupported(format!("attribute 'value': expected a number, found {}", other.kind()))),
     }
 }
@@ -308,44 +306,44 @@ fn equals_infinity(
             Ok(r.b.compare_with(Cmp::Eq, x, infinity))
         }
         // The others have no infinity.
-        element if element.is_float() => Ok(r.b.splat(0.0, TensorType::new(T::I1, r.b.dims(x)))),
+        element if element.is_float() => Ok(r.b.number_of_type(0.0, TensorType::new(T::I1, r.b.dims(x)))),
         _ => Err(mismatch(op)),
     }
 }
 
 fn square(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let [x] = r.operands(op)?;
-    Ok(if r.b.element(x).is_complex() { complex::square(&mut r.b, x) } else { r.b.mul(x, x) })
+    Ok(if r.b.element(x).is_complex() { complex::square(&mut r.b, x) } else { r.b.multiply(x, x) })
 }
 
 fn tan(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let [x] = r.operands(op)?;
-    Ok(r.b.same(OpCode::Tan, &[x]))
+    Ok(r.b.tan(x))
 }
 
 /// `chlo.top_k`: the greatest elements of the last dimension and where they are, of equal ones the first.
 fn top_k(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>, Error> {
     let [x] = r.operands(op)?;
     let k = attributes::integer(op, "k")?;
-    let (ty, index) = (r.b.ty(x), r.nth_result(op, 1)?.element_type());
+    let (ty, index) = (r.b.tensor(x), r.nth_result(op, 1)?.element_type());
     let Some(last) = ty.rank().checked_sub(1) else { return Err(mismatch(op)) };
     if !(0..=ty.dims()[last]).contains(&k) {
         return Err(unsupported(format!("attribute 'k': expected at most {}, found {k}", ty.dims()[last])));
     }
     let positions = r.b.iota(index, ty.dims(), last as i64);
-    let position_ty = r.b.ty(positions);
-    let kind = Op::Sort(Sort { dimension: last as i64, is_stable: true });
-    let sort = r.b.add_op(kind, &[x, positions], vec![ty.clone().into(), position_ty.into()]);
-    let (value, position) = (TensorType::new(ty.element_type(), []), TensorType::new(index, []));
-    let region = r.b.begin_region(sort, &[&value, &value, &position, &position].map(|ty| ty.clone().into()));
+    let scalars = [ty.element_type(), ty.element_type(), index, index];
+    let scalars = scalars.map(|element| TensorType::new(element, []).into());
     let compare_type =
         if ty.element_type().is_float() { ComparisonType::TotalOrder } else { ComparisonType::NoType };
-    let kind = Op::Compare(Compare { comparison_direction: Cmp::Gt, compare_type });
-    let is_greater = r.b.op(kind, &region.values[..2], TensorType::new(ElementType::I1, []));
-    r.b.end_region(region, &[is_greater]);
+    let kind = Sort { dimension: last as i64, is_stable: true };
+    let sort = r.b.op_with_regions(kind, &[x, positions], |b, sort| {
+        b.region(sort, scalars, |b, arguments| {
+            vec![b.op(Compare { comparison_direction: Cmp::Gt, compare_type }, &arguments[..2])]
+        });
+    });
     let mut limit = ty.dims().to_vec();
     limit[last] = k;
     let start = vec![0; limit.len()];
-    let sorted: Vec<ValueId> = r.b.body.op(sort).results.collect();
+    let sorted = r.b.all_results(sort);
     Ok(sorted.into_iter().map(|value| r.b.slice(value, &start, &limit)).collect())
 }

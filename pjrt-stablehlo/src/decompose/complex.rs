@@ -6,35 +6,21 @@
 
 use std::f64::consts::{FRAC_PI_2, LN_2};
 
-use super::builder::Builder;
 use super::hyperbolic::{exponent_limit, moderate_cosh, moderate_sinh, square_limit};
-use crate::ir::{ComparisonDirection as Cmp, ElementType, OpCode, TensorType, ValueId};
+use crate::build::Builder;
+use crate::ir::{ComparisonDirection as Cmp, ElementType, ValueId};
 
 /// The real and imaginary part.
 pub(super) fn parts(b: &mut Builder, z: ValueId) -> (ValueId, ValueId) {
-    let ty = b.ty(z);
-    let part = ty.element_type().complex_part().expect("functions of complex numbers get these");
-    let part = TensorType::new(part, ty.dims());
-    (b.plain(OpCode::Real, &[z], part.clone()), b.plain(OpCode::Imag, &[z], part))
-}
-
-/// A complex number of its parts.
-pub(super) fn complex(b: &mut Builder, real: ValueId, imag: ValueId) -> ValueId {
-    let part = b.ty(real);
-    let element = if part.element_type() == ElementType::F64 {
-        ElementType::ComplexF64
-    } else {
-        ElementType::ComplexF32
-    };
-    b.plain(OpCode::Complex, &[real, imag], TensorType::new(element, part.dims()))
+    (b.real(z), b.imag(z))
 }
 
 /// Negates `x` where the sign bit of `y` is set, as that of a negative zero is.
 fn times_sign(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     let bits = if b.element(y) == ElementType::F64 { ElementType::I64 } else { ElementType::I32 };
-    let bits = b.bitcast(y, bits);
+    let bits = b.bitcast_convert(y, bits);
     let is_negative = b.compare_with(Cmp::Lt, bits, 0.0);
-    let negative = b.neg(x);
+    let negative = b.negate(x);
     b.select(is_negative, negative, x)
 }
 
@@ -47,15 +33,15 @@ fn is_infinite(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
 /// `sqrt(x^2 + y^2)` of numbers from 0 on, without overflow of the squares.
 fn hypotenuse(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     let one = b.number(1.0, x);
-    let (long, short) = (b.max(x, y), b.min(x, y));
+    let (long, short) = (b.maximum(x, y), b.minimum(x, y));
     // long + short r / (1 + sqrt(1 + r^2)) with r = short / long
-    let ratio = b.div(short, long);
-    let square = b.mul(ratio, ratio);
+    let ratio = b.divide(short, long);
+    let square = b.multiply(ratio, ratio);
     let sum = b.add(one, square);
     let root = b.sqrt(sum);
     let denominator = b.add(one, root);
-    let quotient = b.div(ratio, denominator);
-    let excess = b.mul(short, quotient);
+    let quotient = b.divide(ratio, denominator);
+    let excess = b.multiply(short, quotient);
     let value = b.add(long, excess);
     // Two zeros have no ratio.
     let is_flat = b.compare_with(Cmp::Eq, short, 0.0);
@@ -64,12 +50,12 @@ fn hypotenuse(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
 
 /// `log(2 sqrt(x^2 + y^2))` of great numbers.
 fn log_of_double_modulus(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
-    let (long, short) = (b.max(x, y), b.min(x, y));
-    let ratio = b.div(short, long);
-    let square = b.mul(ratio, ratio);
+    let (long, short) = (b.maximum(x, y), b.minimum(x, y));
+    let ratio = b.divide(short, long);
+    let square = b.multiply(ratio, ratio);
     let (half, ln_2) = (b.number(0.5, x), b.number(LN_2, x));
-    let (log, excess) = (b.log(long), b.log1p(square));
-    let excess = b.mul(excess, half);
+    let (log, excess) = (b.log(long), b.log_plus_one(square));
+    let excess = b.multiply(excess, half);
     let rest = b.add(excess, ln_2);
     b.add(log, rest)
 }
@@ -85,32 +71,32 @@ fn arc(b: &mut Builder, x: ValueId, y: ValueId) -> (ValueId, ValueId) {
     let (x, y) = (b.abs(x), b.abs(y));
     let (one, half) = (b.number(1.0, x), b.number(0.5, x));
     let right = b.add(x, one);
-    let left = b.sub(x, one);
+    let left = b.subtract(x, one);
     let left = b.abs(left);
     let (r, s) = (hypotenuse(b, right, y), hypotenuse(b, left, y));
     let sum = b.add(r, s);
-    let a = b.mul(sum, half);
+    let a = b.multiply(sum, half);
     let (r_sum, s_sum) = (b.add(r, right), b.add(s, left));
     // Of a - x and a - 1, one is `outer`, the other `y^2 inner`, whose square underflows sooner than its root.
-    let quotient = b.div(y, r_sum);
-    let r_excess = b.mul(y, quotient);
+    let quotient = b.divide(y, r_sum);
+    let r_excess = b.multiply(y, quotient);
     let sum = b.add(r_excess, s_sum);
-    let outer = b.mul(sum, half);
-    let (r_inverse, s_inverse) = (b.div(one, r_sum), b.div(one, s_sum));
+    let outer = b.multiply(sum, half);
+    let (r_inverse, s_inverse) = (b.divide(one, r_sum), b.divide(one, s_sum));
     let sum = b.add(r_inverse, s_inverse);
-    let inner = b.mul(sum, half);
+    let inner = b.multiply(sum, half);
     let (a_x, a_1) = (b.add(a, x), b.add(a, one));
     let is_below_1 = b.compare(Cmp::Lt, x, one);
     let is_above_1 = b.compare(Cmp::Gt, x, one);
     let cosine = root_of_product(b, a_x, outer, inner, y, is_above_1);
     let root = root_of_product(b, a_1, outer, inner, y, is_below_1);
-    let product = b.mul(y, inner);
-    let square = b.mul(y, product);
+    let product = b.multiply(y, inner);
+    let square = b.multiply(y, product);
     let a_minus_1 = b.select(is_below_1, square, outer);
     let excess = b.add(a_minus_1, root);
-    let height = b.log1p(excess);
+    let height = b.log_plus_one(excess);
 
-    let longest = b.max(x, y);
+    let longest = b.maximum(x, y);
     let is_moderate = b.compare_with(Cmp::Lt, longest, square_limit(b.element(x)));
     let cosine = b.select(is_moderate, cosine, y);
     let great = log_of_double_modulus(b, x, y);
@@ -134,49 +120,49 @@ fn root_of_product(
     is_inner: ValueId,
 ) -> ValueId {
     let other = b.select(is_inner, inner, outer);
-    let product = b.mul(other, factor);
+    let product = b.multiply(other, factor);
     let root = b.sqrt(product);
-    let scaled = b.mul(y, root);
+    let scaled = b.multiply(y, root);
     b.select(is_inner, scaled, root)
 }
 
 /// The parts of the inverse sine of `x + iy`.
 fn asin_parts(b: &mut Builder, x: ValueId, y: ValueId) -> (ValueId, ValueId) {
     let (cosine, height) = arc(b, x, y);
-    (b.same(OpCode::Atan2, &[x, cosine]), times_sign(b, height, y))
+    (b.atan2(x, cosine), times_sign(b, height, y))
 }
 
 /// `chlo.asin`.
 pub(super) fn asin(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (real, imag) = asin_parts(b, x, y);
-    complex(b, real, imag)
+    b.complex(real, imag)
 }
 
 /// `chlo.asinh`: `-i asin(iz)`. As the inverse sine is odd in each part, swapping parts is enough.
 pub(super) fn asinh(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (imag, real) = asin_parts(b, y, x);
-    complex(b, real, imag)
+    b.complex(real, imag)
 }
 
 /// `chlo.acos`.
 pub(super) fn acos(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (cosine, height) = arc(b, x, y);
-    let angle = b.same(OpCode::Atan2, &[cosine, x]);
-    let depth = b.neg(height);
+    let angle = b.atan2(cosine, x);
+    let depth = b.negate(height);
     let imag = times_sign(b, depth, y);
-    complex(b, angle, imag)
+    b.complex(angle, imag)
 }
 
 /// `chlo.acosh`: `i acos(z)` or `-i acos(z)`, whichever is in the right half-plane.
 pub(super) fn acosh(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (cosine, height) = arc(b, x, y);
-    let angle = b.same(OpCode::Atan2, &[cosine, x]);
+    let angle = b.atan2(cosine, x);
     let imag = times_sign(b, angle, y);
-    complex(b, height, imag)
+    b.complex(height, imag)
 }
 
 /// The parts of the inverse hyperbolic tangent of `x + iy`: `log1p(4x / ((1 - x)^2 + y^2)) / 4`, and half of
@@ -189,22 +175,22 @@ fn atanh_parts(b: &mut Builder, signed_x: ValueId, signed_y: ValueId) -> (ValueI
     let (four, quarter) = (b.number(4.0, x), b.number(0.25, x));
     let limit = square_limit(b.element(x));
 
-    let less = b.sub(one, x);
+    let less = b.subtract(one, x);
     let distance = b.abs(less);
-    let (long, short) = (b.max(distance, y), b.min(distance, y));
-    let ratio = b.div(short, long);
-    let square = b.mul(ratio, ratio);
+    let (long, short) = (b.maximum(distance, y), b.minimum(distance, y));
+    let ratio = b.divide(short, long);
+    let square = b.multiply(ratio, ratio);
     let denominator = b.add(one, square);
-    let quotient = b.div(x, long);
-    let quotient = b.mul(quotient, four);
-    let quotient = b.div(quotient, long);
-    let quotient = b.div(quotient, denominator);
-    let log = b.log1p(quotient);
-    let real = b.mul(log, quarter);
+    let quotient = b.divide(x, long);
+    let quotient = b.multiply(quotient, four);
+    let quotient = b.divide(quotient, long);
+    let quotient = b.divide(quotient, denominator);
+    let log = b.log_plus_one(quotient);
+    let real = b.multiply(log, quarter);
     // The quotient overflows for x = 1, log(2 / y) / 2 does not.
     let (ln_2, log) = (b.number(LN_2, x), b.log(y));
-    let difference = b.sub(ln_2, log);
-    let pole = b.mul(difference, half);
+    let difference = b.subtract(ln_2, log);
+    let pole = b.multiply(difference, half);
     let is_one = b.compare(Cmp::Eq, x, one);
     let is_low = b.compare_with(Cmp::Lt, y, NEAR);
     let is_near_pole = b.and(is_one, is_low);
@@ -218,16 +204,16 @@ fn atanh_parts(b: &mut Builder, signed_x: ValueId, signed_y: ValueId) -> (ValueI
     let real = times_sign(b, real, signed_x);
 
     let more = b.add(one, x);
-    let product = b.mul(less, more);
-    let square = b.mul(y, y);
-    let denominator = b.sub(product, square);
+    let product = b.multiply(less, more);
+    let square = b.multiply(y, y);
+    let denominator = b.subtract(product, square);
     let double = b.add(signed_y, signed_y);
-    let angle = b.same(OpCode::Atan2, &[double, denominator]);
-    let imag = b.mul(angle, half);
+    let angle = b.atan2(double, denominator);
+    let imag = b.multiply(angle, half);
     let right_angle = b.number(FRAC_PI_2, x);
     let right_angle = times_sign(b, right_angle, signed_y);
     // The first is of no number where a part is NaN, the second says that an infinite y is enough.
-    let longest = b.max(x, y);
+    let longest = b.maximum(x, y);
     let is_great = b.compare_with(Cmp::Gt, longest, limit);
     let is_high = b.compare_with(Cmp::Gt, y, limit);
     let is_great = b.or(is_great, is_high);
@@ -239,14 +225,14 @@ fn atanh_parts(b: &mut Builder, signed_x: ValueId, signed_y: ValueId) -> (ValueI
 pub(super) fn atanh(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (real, imag) = atanh_parts(b, x, y);
-    complex(b, real, imag)
+    b.complex(real, imag)
 }
 
 /// `chlo.atan`: `-i atanh(iz)`. As the inverse hyperbolic tangent is odd in each part, swapping parts is enough.
 pub(super) fn atan(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (imag, real) = atanh_parts(b, y, x);
-    complex(b, real, imag)
+    b.complex(real, imag)
 }
 
 /// The parts of `cosh(x) cos(y) + i sinh(x) sin(y)` and of `sinh(x) cos(y) + i cosh(x) sin(y)`, before zeros and signs:
@@ -261,7 +247,7 @@ struct Products {
 fn products(b: &mut Builder, x: ValueId, y: ValueId) -> Products {
     let x = b.abs(x);
     let (one, half) = (b.number(1.0, x), b.number(0.5, x));
-    let (cosine, sine) = (b.same(OpCode::Cosine, &[y]), b.same(OpCode::Sine, &[y]));
+    let (cosine, sine) = (b.cosine(y), b.sine(y));
     // At infinity there is no angle without a number; the real part is infinite with either sign.
     let is_nan = b.compare(Cmp::Ne, cosine, cosine);
     let is_infinite = b.compare_with(Cmp::Eq, x, f64::INFINITY);
@@ -269,14 +255,14 @@ fn products(b: &mut Builder, x: ValueId, y: ValueId) -> Products {
     let cosine = b.select(is_unknown, one, cosine);
     let (sinh, cosh) = (moderate_sinh(b, x), moderate_cosh(b, x));
     // A great exponential is multiplied by the sine or cosine between its two factors, so that only the result overflows.
-    let half_x = b.mul(x, half);
-    let factor = b.exp(half_x);
-    let half_factor = b.mul(factor, half);
+    let half_x = b.multiply(x, half);
+    let factor = b.exponential(half_x);
+    let half_factor = b.multiply(factor, half);
     let is_great = b.compare_with(Cmp::Ge, x, exponent_limit(b.element(x)));
     let mut product = |hyperbolic: ValueId, circular: ValueId| {
-        let moderate = b.mul(hyperbolic, circular);
-        let great = b.mul(half_factor, circular);
-        let great = b.mul(great, factor);
+        let moderate = b.multiply(hyperbolic, circular);
+        let great = b.multiply(half_factor, circular);
+        let great = b.multiply(great, factor);
         b.select(is_great, great, moderate)
     };
     Products {
@@ -297,7 +283,7 @@ pub(super) fn sinh(b: &mut Builder, z: ValueId) -> ValueId {
     let real = b.select(is_zero, x, real);
     let is_zero = b.compare_with(Cmp::Eq, y, 0.0);
     let imag = b.select(is_zero, y, products.cosh_sin);
-    complex(b, real, imag)
+    b.complex(real, imag)
 }
 
 /// `chlo.cosh`: `cosh(x) cos(y) + i sinh(x) sin(y)`.
@@ -312,20 +298,20 @@ pub(super) fn cosh(b: &mut Builder, z: ValueId) -> ValueId {
     let zero = times_sign(b, y, x);
     let is_zero = b.compare_with(Cmp::Eq, y, 0.0);
     let imag = b.select(is_zero, zero, imag);
-    complex(b, products.cosh_cos, imag)
+    b.complex(products.cosh_cos, imag)
 }
 
 /// `chlo.square`: `(x - y)(x + y) + 2ixy`.
 pub(super) fn square(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
-    let (difference, sum) = (b.sub(x, y), b.add(x, y));
-    let real = b.mul(difference, sum);
+    let (difference, sum) = (b.subtract(x, y), b.add(x, y));
+    let real = b.multiply(difference, sum);
     // Where one factor is zero, the other may have overflowed.
     let (x_magnitude, y_magnitude) = (b.abs(x), b.abs(y));
-    let difference = b.sub(x_magnitude, y_magnitude);
+    let difference = b.subtract(x_magnitude, y_magnitude);
     let are_equal = b.compare_with(Cmp::Eq, difference, 0.0);
     let real = b.select(are_equal, difference, real);
-    let product = b.mul(x, y);
+    let product = b.multiply(x, y);
     let imag = b.add(product, product);
-    complex(b, real, imag)
+    b.complex(real, imag)
 }

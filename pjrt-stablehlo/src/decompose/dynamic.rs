@@ -1,7 +1,5 @@
 //! Operations whose attributes are operands, where those are constants: the same with attributes.
 
-use super::builder::Builder;
-use super::fold;
 use super::rewriter::Rewriter;
 use super::rules::mismatch;
 use super::unsupported;
@@ -48,14 +46,14 @@ pub(super) fn reshape(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, E
 pub(super) fn iota(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::DynamicIota(o) = &op.kind else { return Err(mismatch(op)) };
     let result = shaped_result(r, op, 0)?;
-    Ok(r.b.op(Op::Iota(Iota { iota_dimension: o.iota_dimension }), &[], result))
+    Ok(r.b.op_of_type(Op::Iota(Iota { iota_dimension: o.iota_dimension }), &[], result))
 }
 
 /// `dynamic_pad`.
 pub(super) fn pad(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let operands = r.tensors(op)?;
     let (low, high, interior) = (constant(r, op, 2)?, constant(r, op, 3)?, constant(r, op, 4)?);
-    let ty = r.b.ty(operands[0]);
+    let ty = r.b.tensor(operands[0]);
     super::rewriter::definite(&ty)?;
     if [&low, &high, &interior].iter().any(|padding| padding.len() != ty.rank()) {
         return Err(mismatch(op));
@@ -72,14 +70,14 @@ pub(super) fn pad(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error
         edge_padding_high: high.into(),
         interior_padding: interior.into(),
     });
-    Ok(r.b.op(kind, &operands[..2], ty.with_dims(dims)))
+    Ok(r.b.op_of_type(kind, &operands[..2], ty.with_dims(dims)))
 }
 
 /// `real_dynamic_slice`.
 pub(super) fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let operands = r.tensors(op)?;
     let (x, start) = (operands[0], operands[1]);
-    let ty = r.b.ty(x);
+    let ty = r.b.tensor(x);
     super::rewriter::definite(&ty)?;
     let strides = constant(r, op, 3)?;
     if strides.len() != ty.rank() || strides.iter().any(|&stride| stride <= 0) {
@@ -100,12 +98,12 @@ pub(super) fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation) -> Result
             limit_indices: limit.into(),
             strides: strides.into(),
         });
-        return Ok(r.b.op(kind, &[x], ty.with_dims(dims)));
+        return Ok(r.b.op_of_type(kind, &[x], ty.with_dims(dims)));
     }
     let declared = r.any_result(op)?;
     let sizes = match declared.static_dims() {
         Some(dims) => Some(dims.to_vec()),
-        None => distance(&r.b, start, operands[2])
+        None => distance(r, start, operands[2])
             .filter(|sizes| sizes.iter().zip(ty.dims()).all(|(size, whole)| (0..=*whole).contains(size)))
             .filter(|sizes| shapes_agree(declared.dims(), sizes)),
     };
@@ -121,19 +119,19 @@ pub(super) fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation) -> Result
         operands.push(r.b.reshape(index, &[]));
     }
     let kind = Op::DynamicSlice(DynamicSlice { slice_sizes: result.dims().into() });
-    Ok(r.b.op(kind, &operands, result))
+    Ok(r.b.op_of_type(kind, &operands, result))
 }
 
 /// What a list of limits is more than a list of starts, where it is computed as their sum with constants.
-fn distance(b: &Builder, start: ValueId, limit: ValueId) -> Option<Vec<i64>> {
-    let sum = b.body.op(b.body.defining_op(limit)?);
+fn distance(r: &Rewriter<'_>, start: ValueId, limit: ValueId) -> Option<Vec<i64>> {
+    let sum = r.b.body.op(r.b.body.defining_op(limit)?);
     let (Op::Add(_), &[x, y]) = (&sum.kind, &*sum.operands) else { return None };
-    let (other, constant) = match (fold::known(b, x), fold::known(b, y)) {
+    let (other, constant) = match (r.known(x), r.known(y)) {
         (_, Some(constant)) => (x, constant),
         (Some(constant), _) => (y, constant),
         _ => return None,
     };
-    is_same(&b.body, start, other).then(|| constant.to_vec())
+    is_same(&r.b.body, start, other).then(|| constant.to_vec())
 }
 
 /// Whether two values are computed in the same way from the same values, as far as a few operations show.
@@ -175,7 +173,7 @@ pub(super) fn gather(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
     let operands = r.tensors(op)?;
     let slice_sizes = constant(r, op, 2)?;
     let numbers = &o.dimension_numbers;
-    let indices = r.b.ty(operands[1]);
+    let indices = r.b.tensor(operands[1]);
     super::rewriter::definite(&indices)?;
     let mut result = r.any_result(op)?;
     if result.is_dynamic() {
@@ -198,7 +196,7 @@ pub(super) fn gather(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
         slice_sizes: slice_sizes.into(),
         indices_are_sorted: o.indices_are_sorted,
     }));
-    Ok(r.b.op(kind, &operands[..2], result))
+    Ok(r.b.op_of_type(kind, &operands[..2], result))
 }
 
 /// `dynamic_conv`.
@@ -220,7 +218,7 @@ pub(super) fn conv(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
     let id = r.b.add_op(kind, &operands[..2], vec![result.into()]);
     super::refine::narrow(r, id)?;
     let value = r.b.body.op(id).result();
-    super::rewriter::definite(&r.b.ty(value))?;
+    super::rewriter::definite(&r.b.tensor(value))?;
     Ok(value)
 }
 
@@ -228,7 +226,7 @@ pub(super) fn conv(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
 pub(super) fn get_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::GetDimensionSize(o) = &op.kind else { return Err(mismatch(op)) };
     let operands = r.tensors(op)?;
-    let ty = r.b.ty(operands[0]);
+    let ty = r.b.tensor(operands[0]);
     let index =
         usize::try_from(o.dimension).ok().filter(|&index| index < ty.rank()).ok_or_else(|| mismatch(op))?;
     match ty.dim(index) {
@@ -244,7 +242,7 @@ pub(super) fn set_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result
     let Op::SetDimensionSize(o) = &op.kind else { return Err(mismatch(op)) };
     let operands = r.tensors(op)?;
     let size = constant(r, op, 1)?;
-    let ty = r.b.ty(operands[0]);
+    let ty = r.b.tensor(operands[0]);
     let full = usize::try_from(o.dimension).ok().and_then(|index| ty.dims().get(index)).copied();
     match (&*size, full) {
         ([size], Some(full)) if *size == full => Ok(operands[0]),

@@ -1,6 +1,5 @@
 //! Custom calls by which JAX writes operations whose sizes are operands.
 
-use super::fold;
 use super::refine::Replacement;
 use super::rewriter::Rewriter;
 use crate::ir::ops::{CustomCall, ReduceWindow, RngBitGenerator};
@@ -30,7 +29,7 @@ fn reduce_window<'m>(
 ) -> Option<Replacement<'m>> {
     let values = r.flat(&op.operands);
     let (tensors, numbers) = values.split_at(values.len().checked_sub(5)?);
-    let numbers: Option<Vec<_>> = numbers.iter().map(|&value| fold::known(&r.b, value)).collect();
+    let numbers: Option<Vec<_>> = numbers.iter().map(|&value| r.known(value)).collect();
     let [sizes, strides, base_dilations, window_dilations, padding] = numbers?.try_into().ok()?;
     let [callee] = &*call.called_computations else { return None };
     let kind = Op::ReduceWindow(Box::new(ReduceWindow {
@@ -47,7 +46,7 @@ fn reduce_window<'m>(
 /// A state, and the shape of the bits.
 fn rng_bit_generator<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Option<Replacement<'m>> {
     let [state, shape] = <[ValueId; 2]>::try_from(r.flat(&op.operands)).ok()?;
-    let dims = fold::known(&r.b, shape).filter(|dims| dims.iter().all(|&size| size >= 0))?;
+    let dims = r.known(shape).filter(|dims| dims.iter().all(|&size| size >= 0))?;
     let Some(Attribute::Enum(EnumValue::RngAlgorithm(rng_algorithm))) = op.attributes.get("rng_algorithm")
     else {
         return None;
@@ -63,7 +62,7 @@ fn rng_bit_generator<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Option<Repl
 /// A tensor, and how many of its elements.
 fn top_k<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Option<Replacement<'m>> {
     let [x, k] = <[ValueId; 2]>::try_from(r.flat(&op.operands)).ok()?;
-    let &[k] = &*fold::known(&r.b, k)? else { return None };
+    let &[k] = &*r.known(k)? else { return None };
     let mut dims = r.b.body.ty(x).as_tensor()?.static_dims()?.to_vec();
     let last = dims.last_mut().filter(|size| (0..=**size).contains(&k))?;
     *last = k;

@@ -54,7 +54,7 @@ pub(super) fn einsum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
         precision_config: Box::default(),
         algorithm: None,
     }));
-    let product = r.b.op(kind, &[lhs, rhs], result.with_dims(dims.ok_or_else(|| malformed(config))?));
+    let product = r.b.op_of_type(kind, &[lhs, rhs], result.with_dims(dims.ok_or_else(|| malformed(config))?));
     let value = arrange(r, product, &made, &output, config)?;
     declared(r, value, &result)
 }
@@ -73,7 +73,7 @@ pub(super) fn unary_einsum(r: &mut Rewriter<'_>, op: &Operation) -> Result<Value
 
 /// The value, which has to have the shape that the program says.
 fn declared(r: &Rewriter<'_>, value: ValueId, result: &TensorType) -> Result<ValueId, Error> {
-    let ty = r.b.ty(value);
+    let ty = r.b.tensor(value);
     if ty.dims() == result.dims() {
         return Ok(value);
     }
@@ -109,7 +109,7 @@ fn sum_unused(
     used: &[char],
     config: &str,
 ) -> Result<(ValueId, Vec<char>), Error> {
-    let rank = r.b.ty(x).rank();
+    let rank = r.b.tensor(x).rank();
     if rank != letters.len() {
         return Err(unsupported(format!(
             "expected {rank} letters for a tensor, found {} in {config:?}",

@@ -3,12 +3,12 @@
 //! They are as accurate as what they are made of: each is exact or adds a few rounding errors. No formula cancels, or
 //! depends on the rounding of an intermediate result, so a compiler may simplify them.
 
-use super::builder::Builder;
 use super::rewriter::Rewriter;
 use super::rules::mismatch;
 use super::unsupported;
 use crate::Error;
-use crate::ir::{ComparisonDirection as Cmp, ElementKind, ElementType, OpCode, Operation, ValueId};
+use crate::build::Builder;
+use crate::ir::{ComparisonDirection as Cmp, ElementKind, ElementType, Operation, ValueId};
 
 /// The operand of a function of real numbers.
 pub(super) fn real_operand(r: &Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
@@ -49,8 +49,8 @@ pub(super) fn clamp(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Err
     let [min, x, max] = r.operands(op)?;
     let dims = r.b.dims(x);
     let (min, max) = (r.b.broadcast_scalar(min, &dims), r.b.broadcast_scalar(max, &dims));
-    let raised = r.b.max(x, min);
-    Ok(r.b.min(raised, max))
+    let raised = r.b.maximum(x, min);
+    Ok(r.b.minimum(raised, max))
 }
 
 /// `cbrt`: a power, corrected once, with the sign of the operand.
@@ -59,17 +59,17 @@ pub(super) fn cbrt(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
     Ok(at_least_f32(&mut r.b, x, |b, x| {
         let magnitude = b.abs(x);
         let third = b.number(1.0 / 3.0, x);
-        let root = b.same(OpCode::Power, &[magnitude, third]);
+        let root = b.power(magnitude, third);
         // root - (root - magnitude / root^2) / 3
-        let square = b.mul(root, root);
-        let quotient = b.div(magnitude, square);
-        let difference = b.sub(root, quotient);
-        let correction = b.mul(difference, third);
-        let corrected = b.sub(root, correction);
-        let is_finite = b.same(OpCode::Subtract, &[quotient, quotient]);
+        let square = b.multiply(root, root);
+        let quotient = b.divide(magnitude, square);
+        let difference = b.subtract(root, quotient);
+        let correction = b.multiply(difference, third);
+        let corrected = b.subtract(root, correction);
+        let is_finite = b.subtract(quotient, quotient);
         let is_correctable = b.compare_with(Cmp::Eq, is_finite, 0.0);
         let root = b.select(is_correctable, corrected, root);
-        let negative = b.neg(root);
+        let negative = b.negate(root);
         let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
         let signed = b.select(is_negative, negative, root);
         let is_zero = b.compare_with(Cmp::Eq, x, 0.0);
@@ -82,13 +82,13 @@ pub(super) fn exponential_minus_one(r: &mut Rewriter<'_>, op: &Operation) -> Res
     let x = real_operand(r, op)?;
     Ok(at_least_f32(&mut r.b, x, |b, x| {
         let (one, half) = (b.number(1.0, x), b.number(0.5, x));
-        let half_x = b.mul(x, half);
-        let t = b.same(OpCode::Tanh, &[half_x]);
+        let half_x = b.multiply(x, half);
+        let t = b.tanh(half_x);
         let double = b.add(t, t);
-        let less = b.sub(one, t);
-        let small = b.div(double, less);
-        let exponential = b.exp(x);
-        let great = b.sub(exponential, one);
+        let less = b.subtract(one, t);
+        let small = b.divide(double, less);
+        let exponential = b.exponential(x);
+        let great = b.subtract(exponential, one);
         let magnitude = b.abs(x);
         let is_small = b.compare(Cmp::Lt, magnitude, one);
         b.select(is_small, small, great)
@@ -103,17 +103,17 @@ pub(super) fn log_plus_one(r: &mut Rewriter<'_>, op: &Operation) -> Result<Value
     Ok(at_least_f32(&mut r.b, x, |b, x| {
         let (one, two) = (b.number(1.0, x), b.number(2.0, x));
         let more = b.add(x, two);
-        let s = b.div(x, more);
+        let s = b.divide(x, more);
         // artanh(s) = s (1 + s^2 / 3 + s^4 / 5 + ...)
         let terms = if b.element(x) == ElementType::F64 { 12 } else { 6 };
-        let square = b.mul(s, s);
+        let square = b.multiply(s, s);
         let mut sum = b.number(1.0 / f64::from(2 * terms + 1), x);
         for term in (0..terms).rev() {
             let coefficient = b.number(1.0 / f64::from(2 * term + 1), x);
-            let product = b.mul(sum, square);
+            let product = b.multiply(sum, square);
             sum = b.add(product, coefficient);
         }
-        let product = b.mul(s, sum);
+        let product = b.multiply(s, sum);
         let small = b.add(product, product);
         let u = b.add(x, one);
         let great = b.log(u);
@@ -126,7 +126,7 @@ pub(super) fn log_plus_one(r: &mut Rewriter<'_>, op: &Operation) -> Result<Value
 /// `is_finite`: only finite numbers differ from themselves by zero.
 pub(super) fn is_finite(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let x = real_operand(r, op)?;
-    let difference = r.b.sub(x, x);
+    let difference = r.b.subtract(x, x);
     Ok(r.b.compare_with(Cmp::Eq, difference, 0.0))
 }
 
@@ -135,10 +135,10 @@ pub(super) fn logistic(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, 
     let x = real_operand(r, op)?;
     Ok(at_least_f32(&mut r.b, x, |b, x| {
         let one = b.number(1.0, x);
-        let negative = b.neg(x);
-        let exponential = b.exp(negative);
+        let negative = b.negate(x);
+        let exponential = b.exponential(negative);
         let denominator = b.add(one, exponential);
-        b.div(one, denominator)
+        b.divide(one, denominator)
     }))
 }
 
@@ -147,15 +147,15 @@ pub(super) fn rsqrt(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Err
     let x = real_operand(r, op)?;
     let root = r.b.sqrt(x);
     let one = r.b.number(1.0, x);
-    Ok(r.b.div(one, root))
+    Ok(r.b.divide(one, root))
 }
 
 /// `tan`: sine over cosine.
 pub(super) fn tan(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let [x] = r.operands(op)?;
-    let sine = r.b.same(OpCode::Sine, &[x]);
-    let cosine = r.b.same(OpCode::Cosine, &[x]);
-    Ok(r.b.div(sine, cosine))
+    let sine = r.b.sine(x);
+    let cosine = r.b.cosine(x);
+    Ok(r.b.divide(sine, cosine))
 }
 
 /// `sign` of real numbers: zeros and NaN stay as they are.
@@ -183,7 +183,7 @@ pub(super) fn round_nearest_even(r: &mut Rewriter<'_>, op: &Operation) -> Result
     let x = real_operand(r, op)?;
     Ok(round(&mut r.b, x, |b, whole, fraction| {
         let half = b.number(0.5, whole);
-        let halves = b.mul(whole, half);
+        let halves = b.multiply(whole, half);
         let floored = b.floor(halves);
         let is_odd = b.compare(Cmp::Ne, halves, floored);
         let is_half = b.compare(Cmp::Eq, fraction, half);
@@ -201,12 +201,12 @@ fn round(
 ) -> ValueId {
     let magnitude = b.abs(x);
     let whole = b.floor(magnitude);
-    let fraction = b.sub(magnitude, whole);
+    let fraction = b.subtract(magnitude, whole);
     let goes_up = goes_up(b, whole, fraction);
     let one = b.number(1.0, x);
     let above = b.add(whole, one);
     let rounded = b.select(goes_up, above, whole);
-    let negative = b.neg(rounded);
+    let negative = b.negate(rounded);
     let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
     let signed = b.select(is_negative, negative, rounded);
     // Whole numbers, zeros of either sign, infinities and NaN are what they are.

@@ -3,12 +3,12 @@
 //! Each formula avoids cancellation and overflow, so results are within a few units in the last place where the functions
 //! that they are made of are. Types smaller than `f32` are computed in it.
 
-use super::builder::Builder;
 use super::complex;
 use super::elementwise::{at_least_f32, real_operand};
 use super::rewriter::Rewriter;
 use crate::Error;
-use crate::ir::{ComparisonDirection as Cmp, ElementType, OpCode, Operation, ValueId};
+use crate::build::Builder;
+use crate::ir::{ComparisonDirection as Cmp, ElementType, Operation, ValueId};
 
 /// A function of real numbers, computed in `f32` or `f64`.
 pub(super) fn real_function(
@@ -38,7 +38,7 @@ fn function(
 fn odd(b: &mut Builder, x: ValueId, compute: impl FnOnce(&mut Builder, ValueId) -> ValueId) -> ValueId {
     let magnitude = b.abs(x);
     let value = compute(b, magnitude);
-    let negative = b.neg(value);
+    let negative = b.negate(value);
     let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
     let signed = b.select(is_negative, negative, value);
     let is_zero = b.compare_with(Cmp::Eq, x, 0.0);
@@ -58,8 +58,8 @@ pub(super) fn exponent_limit(element: ElementType) -> f64 {
 /// `sqrt((1 - x) * (1 + x))`.
 fn cathetus(b: &mut Builder, x: ValueId) -> ValueId {
     let one = b.number(1.0, x);
-    let (less, more) = (b.sub(one, x), b.add(one, x));
-    let product = b.mul(less, more);
+    let (less, more) = (b.subtract(one, x), b.add(one, x));
+    let product = b.multiply(less, more);
     b.sqrt(product)
 }
 
@@ -69,7 +69,7 @@ pub(super) fn acos(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
         let one = b.number(1.0, x);
         let cathetus = cathetus(b, x);
         let more = b.add(one, x);
-        let half = b.same(OpCode::Atan2, &[cathetus, more]);
+        let half = b.atan2(cathetus, more);
         let angle = b.add(half, half);
         // There both are zero.
         let pi = b.number(std::f64::consts::PI, x);
@@ -84,7 +84,7 @@ pub(super) fn asin(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
         let one = b.number(1.0, x);
         let cathetus = cathetus(b, x);
         let more = b.add(one, cathetus);
-        let half = b.same(OpCode::Atan2, &[x, more]);
+        let half = b.atan2(x, more);
         b.add(half, half)
     })
 }
@@ -93,7 +93,7 @@ pub(super) fn asin(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
 pub(super) fn atan(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     function(r, op, complex::atan, |b, x| {
         let one = b.number(1.0, x);
-        b.same(OpCode::Atan2, &[x, one])
+        b.atan2(x, one)
     })
 }
 
@@ -101,12 +101,12 @@ pub(super) fn atan(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
 pub(super) fn acosh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     function(r, op, complex::acosh, |b, x| {
         let (one, two) = (b.number(1.0, x), b.number(2.0, x));
-        let t = b.sub(x, one);
+        let t = b.subtract(x, one);
         let more = b.add(t, two);
-        let square = b.mul(t, more);
+        let square = b.multiply(t, more);
         let root = b.sqrt(square);
         let sum = b.add(t, root);
-        let value = b.log1p(sum);
+        let value = b.log_plus_one(sum);
         let great = log_of_double(b, x);
         let is_great = b.compare_with(Cmp::Ge, x, square_limit(b.element(x)));
         let value = b.select(is_great, great, value);
@@ -126,13 +126,13 @@ pub(super) fn asinh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Err
     function(r, op, complex::asinh, |b, x| {
         odd(b, x, |b, x| {
             let one = b.number(1.0, x);
-            let square = b.mul(x, x);
+            let square = b.multiply(x, x);
             let more = b.add(one, square);
             let root = b.sqrt(more);
             let denominator = b.add(one, root);
-            let quotient = b.div(square, denominator);
+            let quotient = b.divide(square, denominator);
             let sum = b.add(x, quotient);
-            let value = b.log1p(sum);
+            let value = b.log_plus_one(sum);
             let great = log_of_double(b, x);
             let is_great = b.compare_with(Cmp::Ge, x, square_limit(b.element(x)));
             b.select(is_great, great, value)
@@ -145,10 +145,10 @@ pub(super) fn atanh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Err
     function(r, op, complex::atanh, |b, x| {
         odd(b, x, |b, x| {
             let half = b.number(0.5, x);
-            let negative = b.neg(x);
-            let (above, below) = (b.log1p(x), b.log1p(negative));
-            let difference = b.sub(above, below);
-            b.mul(difference, half)
+            let negative = b.negate(x);
+            let (above, below) = (b.log_plus_one(x), b.log_plus_one(negative));
+            let difference = b.subtract(above, below);
+            b.multiply(difference, half)
         })
     })
 }
@@ -156,29 +156,29 @@ pub(super) fn atanh(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Err
 /// `exp(x) / 2` without overflow while the result is finite: the half power, twice.
 fn half_exponential(b: &mut Builder, x: ValueId) -> ValueId {
     let half = b.number(0.5, x);
-    let half_x = b.mul(x, half);
-    let root = b.exp(half_x);
-    let half_root = b.mul(root, half);
-    b.mul(half_root, root)
+    let half_x = b.multiply(x, half);
+    let root = b.exponential(half_x);
+    let half_root = b.multiply(root, half);
+    b.multiply(half_root, root)
 }
 
 /// `sinh` from 0 to [`exponent_limit`]: `(e + e / (e + 1)) / 2` with `e = exp(x) - 1`.
 pub(super) fn moderate_sinh(b: &mut Builder, x: ValueId) -> ValueId {
     let (one, half) = (b.number(1.0, x), b.number(0.5, x));
-    let e = b.same(OpCode::ExponentialMinusOne, &[x]);
+    let e = b.exponential_minus_one(x);
     let more = b.add(e, one);
-    let ratio = b.div(e, more);
+    let ratio = b.divide(e, more);
     let sum = b.add(e, ratio);
-    b.mul(sum, half)
+    b.multiply(sum, half)
 }
 
 /// `cosh` from 0 to [`exponent_limit`]: `(e + 1 / e) / 2` with `e = exp(x)`.
 pub(super) fn moderate_cosh(b: &mut Builder, x: ValueId) -> ValueId {
     let (one, half) = (b.number(1.0, x), b.number(0.5, x));
-    let e = b.exp(x);
-    let inverse = b.div(one, e);
+    let e = b.exponential(x);
+    let inverse = b.divide(one, e);
     let sum = b.add(e, inverse);
-    b.mul(sum, half)
+    b.multiply(sum, half)
 }
 
 /// `chlo.sinh`: [`moderate_sinh`], and `exp(x) / 2` of great numbers.

@@ -1,10 +1,9 @@
 //! Operations that only older programs have, and those that wrap others.
 
-use super::builder::plain;
 use super::rewriter::Rewriter;
 use super::rules::mismatch;
 use crate::Error;
-use crate::ir::ops::{AllReduce, DotGeneral, Gather, If};
+use crate::ir::ops::{AfterAll, AllReduce, Case, DotGeneral, Gather, If};
 use crate::ir::{
     ComparisonDirection, DotDimensionNumbers, ElementType, GatherDimensionNumbers, Op, OpCode, Operation,
     TensorType, ValueId,
@@ -15,14 +14,14 @@ pub(super) fn broadcast(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId,
     let Op::Broadcast(broadcast) = &op.kind else { return Err(mismatch(op)) };
     let ([x], result) = (r.operands(op)?, r.result(op)?);
     let added = broadcast.broadcast_sizes.len() as i64;
-    let rank = r.b.ty(x).rank() as i64;
+    let rank = r.b.tensor(x).rank() as i64;
     let dimensions: Vec<i64> = (added..added + rank).collect();
     Ok(r.b.broadcast(x, &dimensions, result.dims()))
 }
 
 /// `create_token`.
 pub(super) fn create_token(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let id = r.b.add_op(plain(OpCode::AfterAll), &[], r.result_types(op));
+    let id = r.b.add_op(AfterAll {}, &[], r.result_types(op));
     Ok(r.b.body.op(id).result())
 }
 
@@ -45,7 +44,7 @@ pub(super) fn cross_replica_sum(r: &mut Rewriter<'_>, op: &Operation) -> Result<
 pub(super) fn dot(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::Dot(dot) = &op.kind else { return Err(mismatch(op)) };
     let (operands, result) = (r.tensors(op)?, r.any_result(op)?);
-    let lhs = operands.first().map_or(0, |&lhs| r.b.ty(lhs).rank() as i64);
+    let lhs = operands.first().map_or(0, |&lhs| r.b.tensor(lhs).rank() as i64);
     let numbers = DotDimensionNumbers {
         lhs_contracting_dimensions: [lhs - 1].into(),
         rhs_contracting_dimensions: [0].into(),
@@ -56,21 +55,21 @@ pub(super) fn dot(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error
         precision_config: dot.precision_config.clone(),
         algorithm: None,
     }));
-    Ok(r.b.op(kind, &operands, result))
+    Ok(r.b.op_of_type(kind, &operands, result))
 }
 
 /// `torch_index_select`: slices of one dimension, at each index.
 pub(super) fn torch_index_select(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::TorchIndexSelect(select) = &op.kind else { return Err(mismatch(op)) };
     let ([operand, index], result) = (r.operands(op)?, r.result(op)?);
-    let (dims, indices) = (r.b.dims(operand), r.b.ty(index).rank() as i64);
+    let (dims, indices) = (r.b.dims(operand), r.b.tensor(index).rank() as i64);
     let (rank, dim, batch) = (dims.len() as i64, select.dim, select.batch_dims);
     if !(0..rank).contains(&dim) || !(0..=dim.min(indices)).contains(&batch) {
         return Err(mismatch(op));
     }
     if dims[dim as usize] == 0 {
         // There is nothing that an index could select.
-        return Ok(r.b.splat_zero(result));
+        return Ok(r.b.zeros(result));
     }
     let free = indices - batch;
     let mut slice_sizes = dims;
@@ -90,7 +89,7 @@ pub(super) fn torch_index_select(r: &mut Rewriter<'_>, op: &Operation) -> Result
         slice_sizes: slice_sizes.into(),
         indices_are_sorted: false,
     }));
-    Ok(r.b.op(kind, &[operand, index], result))
+    Ok(r.b.op_of_type(kind, &[operand, index], result))
 }
 
 /// `map`.
@@ -116,7 +115,7 @@ pub(super) fn if_<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Val
     let (first, second) = (r.b.integer(0, ty.clone()), r.b.integer(1, ty));
     let index = r.b.select(predicate, first, second);
     let results = r.result_types(op);
-    let id = r.b.add_op(plain(OpCode::Case), &[index], results);
+    let id = r.b.add_op(Case {}, &[index], results);
     for &region in &op.regions {
         r.copy_region(region, id);
     }
@@ -130,7 +129,7 @@ pub(super) fn case<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Va
     let Some((&last, rest)) = op.regions.split_last() else { return Err(mismatch(op)) };
     if rest.is_empty() {
         // One branch, whatever the index is.
-        let always = r.b.splat(1.0, TensorType::new(ElementType::I1, []));
+        let always = r.b.number_of_type(1.0, TensorType::new(ElementType::I1, []));
         let id = r.b.add_op(Op::If(If {}), &[always], types);
         r.copy_region(last, id);
         r.copy_region(last, id);
@@ -146,7 +145,7 @@ pub(super) fn case<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Va
         if number + 1 == rest.len() {
             r.copy_region(last, id);
         } else {
-            open.push(r.b.begin_region(id, &[]));
+            open.push(r.b.begin_region(id, []));
         }
     }
     for (region, inner) in open.into_iter().rev().zip(results[1..].iter().rev()) {

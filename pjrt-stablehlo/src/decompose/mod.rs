@@ -51,7 +51,6 @@ mod batch_norm;
 mod bits;
 mod bounded;
 mod bounded_moves;
-mod builder;
 mod chlo;
 mod complex;
 mod core_ops;

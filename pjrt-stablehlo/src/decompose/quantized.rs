@@ -4,10 +4,10 @@
 //! operation dequantizes its operands, computes in the expressed type, and quantizes its result. Operations that only move
 //! elements move stored ones.
 
-use super::builder::Builder;
 use super::rewriter::Rewriter;
 use super::unsupported;
 use crate::Error;
+use crate::build::Builder;
 use crate::ir::{
     ComparisonDirection, ElementType, Op, OpCode, Operation, QuantizedType, TensorType, Type, ValueId,
 };
@@ -199,7 +199,7 @@ fn parameter(
 ) -> Result<ValueId, Error> {
     super::rewriter::definite(&ty)?;
     match (parameters.axis, numbers) {
-        (None, [number]) => Ok(b.splat(*number, ty)),
+        (None, [number]) => Ok(b.number_of_type(*number, ty)),
         (Some(axis), _) if ty.dims().get(axis as usize) == Some(&(numbers.len() as i64)) => {
             let vector = b.numbers(numbers, ty.element_type());
             Ok(b.broadcast(vector, &[i64::from(axis)], ty.dims()))
@@ -216,16 +216,16 @@ fn dequantize(b: &mut Builder, x: ValueId, parameters: &QuantizedType) -> Result
     // Wide enough for the difference of any two stored elements.
     let wide = if parameters.storage_type.bits() < 32 { ElementType::I32 } else { ElementType::I64 };
     let mut centered = b.convert(x, wide);
-    let wide = b.ty(centered);
+    let wide = b.tensor(centered);
     if parameters.zero_points.iter().any(|&zero| zero != 0) {
         let zeros: Vec<f64> = parameters.zero_points.iter().map(|&zero| zero as f64).collect();
         let zeros = parameter(b, &zeros, parameters, wide)?;
-        centered = b.sub(centered, zeros);
+        centered = b.subtract(centered, zeros);
     }
     let real = b.convert(centered, parameters.expressed_type);
-    let ty = b.ty(real);
+    let ty = b.tensor(real);
     let scales = parameter(b, &parameters.scales, parameters, ty)?;
-    Ok(b.mul(real, scales))
+    Ok(b.multiply(real, scales))
 }
 
 /// The stored elements that are nearest to numbers.
@@ -240,19 +240,20 @@ fn quantize(b: &mut Builder, x: ValueId, parameters: &QuantizedType) -> Result<V
         )));
     }
     let real = b.convert(x, parameters.expressed_type);
-    let ty = b.ty(real);
+    let ty = b.tensor(real);
     let scales = parameter(b, &parameters.scales, parameters, ty.clone())?;
-    let scaled = b.div(real, scales);
+    let scaled = b.divide(real, scales);
     let zeros: Vec<f64> = parameters.zero_points.iter().map(|&zero| zero as f64).collect();
     let zeros = parameter(b, &zeros, parameters, ty.clone())?;
     let moved = b.add(scaled, zeros);
     // The greatest float may be above the greatest stored element: 2^31 for 2^31 - 1.
     let greatest = parameters.storage_max as f64;
     let limit = greatest_float(parameters.expressed_type, parameters.storage_max);
-    let (low, high) = (b.splat(parameters.storage_min as f64, ty.clone()), b.splat(limit, ty.clone()));
-    let raised = b.max(moved, low);
-    let clamped = b.min(raised, high);
-    let rounded = b.same(OpCode::RoundNearestEven, &[clamped]);
+    let (low, high) =
+        (b.number_of_type(parameters.storage_min as f64, ty.clone()), b.number_of_type(limit, ty.clone()));
+    let raised = b.maximum(moved, low);
+    let clamped = b.minimum(raised, high);
+    let rounded = b.round_nearest_even(clamped);
     let stored = b.convert(rounded, parameters.storage_type);
     if limit == greatest {
         return Ok(stored);

@@ -1,10 +1,10 @@
 //! `chlo.ragged_dot`: products of matrices some dimension of which is divided into groups of given sizes.
 
-use super::builder::Builder;
 use super::rewriter::{Rewriter, definite};
 use super::rules::mismatch;
 use super::{attributes, unsupported};
 use crate::Error;
+use crate::build::Builder;
 use crate::ir::ops::DotGeneral;
 use crate::ir::{
     Attribute, ComparisonDirection, DotDimensionNumbers, ElementType, Op, OpCode, Operation, TensorType,
@@ -29,7 +29,7 @@ pub(crate) struct RaggedDimensions {
 pub(super) fn ragged_dot(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let ([lhs, rhs, sizes], result) = (r.operands(op)?, r.result(op)?);
     let dimensions = dimensions(op)?;
-    let (lhs_ty, sizes_ty) = (r.b.ty(lhs), r.b.ty(sizes));
+    let (lhs_ty, sizes_ty) = (r.b.tensor(lhs), r.b.tensor(sizes));
     let numbers = &dimensions.dot;
     if numbers.lhs_batching_dimensions.contains(&dimensions.ragged) {
         return product(r, lhs, rhs, numbers.clone(), &result);
@@ -58,7 +58,7 @@ fn membership(b: &mut Builder, sizes: ValueId, groups: i64, rows: i64) -> ValueI
     let zero = b.number(0.0, all);
     let counted = b.select(is_before, all, zero);
     let ends = b.reduce(counted, &[1], OpCode::Add, 0.0);
-    let starts = b.sub(ends, wide);
+    let starts = b.subtract(ends, wide);
     let dims = [groups, rows];
     let (starts, ends) = (b.broadcast(starts, &[0], &dims), b.broadcast(ends, &[0], &dims));
     let position = b.iota(ElementType::I64, &dims, 1);
@@ -77,7 +77,7 @@ fn product(
     let kind =
         DotGeneral { dot_dimension_numbers: numbers, precision_config: Box::default(), algorithm: None };
     definite(result)?;
-    Ok(r.b.op(Op::DotGeneral(Box::new(kind)), &[lhs, rhs], result.clone()))
+    Ok(r.b.op_of_type(Op::DotGeneral(Box::new(kind)), &[lhs, rhs], result.clone()))
 }
 
 /// The dimensions below `rank` that are in none of the lists.

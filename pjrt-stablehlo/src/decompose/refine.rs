@@ -3,10 +3,10 @@
 //! The model are the passes `stablehlo-refine-arguments`, `stablehlo-refine-shapes` and
 //! `stablehlo-canonicalize-dynamism`, which hosts run on programs with symbolic shapes.
 
-use super::builder::Builder;
 use super::rewriter::{Mode, Rewriter, rewrite_of};
 use super::rules::Rewrite;
-use super::{CoreOps, chlo, dynamic, dynamic_calls, fold, liveness};
+use super::{CoreOps, chlo, dynamic, dynamic_calls, liveness};
+use crate::build::Builder;
 use crate::infer::{Context, Inferred, Shape, results, types_compatible};
 use crate::ir::{
     Attribute, BlockId, Body, DictionaryAttribute, Function, FunctionType, Literal, LiteralData, Location,
@@ -189,7 +189,7 @@ fn refined_main(module: &Module, main: &Function, arguments: &[Argument]) -> Res
     }
     r.bind_arguments(0, &block.arguments, values)?;
     r.run_from(entry)?;
-    let body = std::mem::take(&mut r.b.body);
+    let body = std::mem::take(&mut r.b).into_body()?;
     let types = |values: &[ValueId]| values.iter().map(|&value| body.ty(value).clone()).collect();
     let attributes = &main.argument_attributes;
     let function = Function {
@@ -301,7 +301,7 @@ pub(super) fn replacement<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result
             if let Some(id) = r.b.body.defining_op(value) {
                 narrow(r, id)?;
             }
-            Replacement::Values(constants(&mut r.b, vec![value]))
+            Replacement::Values(constants(r, vec![value]))
         }
         None => Replacement::Copy,
     })
@@ -310,7 +310,7 @@ pub(super) fn replacement<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result
 /// Whether a call takes only small integers that are known: JAX has functions for the division of sizes.
 fn computes_sizes(r: &Rewriter<'_>, op: &Operation) -> bool {
     let operands = r.flat(&op.operands);
-    !operands.is_empty() && operands.iter().all(|&value| fold::known(&r.b, value).is_some())
+    !operands.is_empty() && operands.iter().all(|&value| r.known(value).is_some())
 }
 
 /// `chlo.broadcast_add` and the like, whose result's shape only their expansion tells.
@@ -330,7 +330,7 @@ fn of_chlo<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Replacement<'m> {
 /// Checks a `shape_assertion`: its first operand holds; its message has the others.
 fn assertion<'m>(r: &Rewriter<'m>, op: &'m Operation) -> Result<Replacement<'m>, Error> {
     let values = r.flat(&op.operands);
-    let holds = values.first().and_then(|&value| fold::known(&r.b, value));
+    let holds = values.first().and_then(|&value| r.known(value));
     let Some(holds) = holds else { return Ok(Replacement::Copy) };
     if holds.iter().all(|&holds| holds != 0) {
         return Ok(Replacement::Values(Vec::new()));
@@ -340,7 +340,7 @@ fn assertion<'m>(r: &Rewriter<'m>, op: &'m Operation) -> Result<Replacement<'m>,
         _ => "a shape assertion does not hold".to_owned(),
     };
     for (index, &value) in values.iter().skip(1).enumerate() {
-        if let Some(&[number]) = fold::known(&r.b, value).as_deref() {
+        if let Some(&[number]) = r.known(value).as_deref() {
             message = message.replace(&format!("{{{index}}}"), &number.to_string());
         }
     }
@@ -406,7 +406,7 @@ pub(super) fn narrow(r: &mut Rewriter<'_>, id: OpId) -> Result<(), Error> {
     for (value, ty) in refined {
         r.b.body.set_type(value, ty);
     }
-    fold::note(&mut r.b, id);
+    r.known.get_mut().note(&r.b.body, id);
     Ok(())
 }
 
@@ -444,7 +444,7 @@ fn shape_of_declared(
         Op::CustomCall(_) => {
             let shapes = shape_operands(op)?;
             let operand = *op.operands.get(usize::try_from(*shapes.get(index)?).ok()?)?;
-            let dims = fold::known(&r.b, operand)?;
+            let dims = r.known(operand)?;
             dims.iter().all(|&size| size >= 0).then(|| declared.with_dims(&*dims))
         }
         Op::Other(other) => {
@@ -503,22 +503,22 @@ fn drop_shape_operands(body: &mut Body) {
 }
 
 /// The values, with constants for those whose elements are known.
-pub(super) fn constants(b: &mut Builder, values: Vec<ValueId>) -> Vec<ValueId> {
+pub(super) fn constants(r: &mut Rewriter<'_>, values: Vec<ValueId>) -> Vec<ValueId> {
     /// A longer list is no shape.
     const MAX_ELEMENTS: usize = crate::limits::MAX_RANK;
     let each = values.into_iter().map(|value| {
-        let is_computed = b
-            .body
-            .defining_op(value)
-            .is_some_and(|id| !matches!(b.body.op(id).kind, Op::Constant(_) | Op::Iota(_)));
-        let elements = fold::known(b, value).filter(|elements| is_computed && elements.len() <= MAX_ELEMENTS);
+        let is_computed =
+            r.b.body
+                .defining_op(value)
+                .is_some_and(|id| !matches!(r.b.body.op(id).kind, Op::Constant(_) | Op::Iota(_)));
+        let elements = r.known(value).filter(|elements| is_computed && elements.len() <= MAX_ELEMENTS);
         let Some(elements) = elements else { return value };
-        let ty = b.ty(value);
+        let ty = r.b.tensor(value);
         let width = ty.element_type().byte_width();
         let bytes: Vec<u8> =
             elements.iter().flat_map(|element| element.to_le_bytes().into_iter().take(width)).collect();
         match Literal::new(ty, LiteralData::Dense(bytes.into())) {
-            Ok(literal) => b.constant(literal),
+            Ok(literal) => r.b.constant(literal),
             Err(_) => value,
         }
     });

@@ -4,12 +4,14 @@
 //! parts), and a rule can put other operations in the place of one. Regions and inlined calls are kept on a stack, so
 //! nothing recurses with the program.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::builder::Builder;
+use super::fold::Known;
 use super::rules::Rewrite;
-use super::{CoreOps, bounded, chlo, fold, inlines_calls, liveness, quantized, refine, rules, unsupported};
+use super::{CoreOps, bounded, chlo, inlines_calls, liveness, quantized, refine, rules, unsupported};
+use crate::build::Builder;
 use crate::ir::ops::{Constant, FuncCall, Return};
 use crate::ir::{
     BlockId, DictionaryAttribute, Function, FunctionType, Literal, Location, LocationKind, Module, Op, OpId,
@@ -98,6 +100,8 @@ pub(super) struct Rewriter<'m> {
     mode: Mode,
     /// The new body.
     pub(super) b: Builder,
+    /// Elements of values of the new body that are known.
+    pub(super) known: RefCell<Known>,
     /// Functions that are being copied: the one that is rebuilt, and those that are inlined into it.
     activations: Vec<Activation<'m>>,
     /// Blocks that are being copied.
@@ -177,7 +181,8 @@ impl<'m> Rewriter<'m> {
             module,
             core,
             mode,
-            b: Builder::new(),
+            b: Builder::default(),
+            known: RefCell::default(),
             activations: Vec::new(),
             frames: Vec::new(),
             live,
@@ -207,7 +212,7 @@ impl<'m> Rewriter<'m> {
             argument_attributes,
             result_attributes,
             attributes: function.attributes.clone(),
-            body: std::mem::take(&mut self.b.body),
+            body: std::mem::take(&mut self.b).into_body()?,
             location: function.location.clone(),
         })
     }
@@ -244,7 +249,7 @@ impl<'m> Rewriter<'m> {
             } else if activation.live[id.index()] {
                 let function_index = activation.index;
                 let first_new = self.b.body.num_ops();
-                self.operation(op).map_err(|error| {
+                self.operation(op).and_then(|()| self.b.check()).map_err(|error| {
                     let origin = self.origins.name(function_index, id);
                     part_of(error, origin).in_op(op.kind.name(), &op.location)
                 })?;
@@ -369,7 +374,7 @@ impl<'m> Rewriter<'m> {
         let mut values = self.b.body.op(id).results.collect();
         if self.mode == Mode::Refine && op.regions.is_empty() {
             refine::narrow(self, id)?;
-            values = refine::constants(&mut self.b, values);
+            values = refine::constants(self, values);
         }
         self.bind(op, values);
         self.copy_regions(op, id);
@@ -539,7 +544,6 @@ impl<'m> Rewriter<'m> {
             Type::Tensor(tensor) => tensor.with_dims(dims).into(),
             other => other,
         });
-        let results = results.collect();
         let id = self.b.add_op(op.kind.clone(), &operands, results);
         let values = self.b.body.op(id).results.collect();
         self.bind(op, values);
@@ -616,7 +620,7 @@ impl<'m> Rewriter<'m> {
     pub(super) fn operands<const N: usize>(&self, op: &Operation) -> Result<[ValueId; N], Error> {
         let values = self.tensors(op)?;
         for &value in &values {
-            definite(&self.b.ty(value))?;
+            definite(&self.b.tensor(value))?;
         }
         <[ValueId; N]>::try_from(values)
             .map_err(|values| unsupported(format!("expected {N} operands, found {}", values.len())))
@@ -656,9 +660,14 @@ impl<'m> Rewriter<'m> {
         Ok(ty)
     }
 
+    /// The elements of a value of the new body, when it is small, of integers, and known.
+    pub(super) fn known(&self, value: ValueId) -> Option<Arc<[i64]>> {
+        self.known.borrow_mut().get(&self.b.body, value)
+    }
+
     /// The elements of a value of the new body, which has to be a small constant of integers.
     pub(super) fn constant_integers(&self, value: ValueId, what: &str) -> Result<Arc<[i64]>, Error> {
-        fold::known(&self.b, value).ok_or_else(|| {
+        self.known(value).ok_or_else(|| {
             unsupported(format!(
                 "{what} is not a constant, so the shapes of the program depend on its data; give the program shapes \
                  that are known before it runs"

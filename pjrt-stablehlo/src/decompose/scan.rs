@@ -1,12 +1,12 @@
 //! `chlo.scan` as a loop.
 
-use super::builder::{Builder, plain};
 use super::rewriter::Rewriter;
 use super::rules::mismatch;
 use super::{attributes, unsupported};
 use crate::Error;
-use crate::ir::ops::{DynamicSlice, Return};
-use crate::ir::{Attribute, ComparisonDirection, ElementType, Op, OpCode, Operation, TensorType, ValueId};
+use crate::build::Builder;
+use crate::ir::ops::{DynamicSlice, DynamicUpdateSlice, While};
+use crate::ir::{Attribute, ComparisonDirection, ElementType, Operation, TensorType, ValueId};
 
 /// `chlo.scan`: for each index of a dimension, the region takes that slice of each input and the carries, and gives a
 /// slice of each output and the next carries.
@@ -31,7 +31,7 @@ pub(super) fn scan<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Va
         super::rewriter::definite(&ty)?;
         output_types.push(ty);
     }
-    for ty in inputs.iter().map(|&input| r.b.ty(input)).chain(output_types.iter().cloned()) {
+    for ty in inputs.iter().map(|&input| r.b.tensor(input)).chain(output_types.iter().cloned()) {
         super::rewriter::definite(&ty)?;
         if ty.dims().get(dimension) != Some(&count) {
             return Err(unsupported(format!("expected size {count} of dimension {dimension}, found {ty}")));
@@ -41,30 +41,31 @@ pub(super) fn scan<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Va
     let counter = TensorType::new(ElementType::I64, []);
     let mut state = vec![r.b.integer(0, counter.clone())];
     for ty in &output_types {
-        state.push(r.b.splat(0.0, ty.clone()));
+        state.push(r.b.number_of_type(0.0, ty.clone()));
     }
     state.extend(initial);
     let types: Vec<_> = state.iter().map(|&value| r.b.body.ty(value).clone()).collect();
-    let id = r.b.add_op(plain(OpCode::While), &state, types.clone());
+    let id = r.b.add_op(While {}, &state, types.clone());
 
-    let condition = r.b.begin_region(id, &types);
-    let limit = r.b.integer(count, counter);
-    let goes_on = r.b.compare(ComparisonDirection::Lt, condition.values[0], limit);
-    r.b.end_region(condition, &[goes_on]);
+    r.b.region(id, types.clone(), |b, state| {
+        let limit = b.integer(count, counter);
+        vec![b.compare(ComparisonDirection::Lt, state[0], limit)]
+    });
 
-    let body = r.b.begin_region(id, &types);
-    let index = body.values[0];
+    let outer = r.b.begin_region(id, types);
+    let state = r.b.arguments();
+    let index = state[0];
     let place = if is_reverse {
-        let ty = r.b.ty(index);
+        let ty = r.b.tensor(index);
         let last = r.b.integer(count - 1, ty);
-        r.b.sub(last, index)
+        r.b.subtract(last, index)
     } else {
         index
     };
     let mut arguments: Vec<ValueId> =
         inputs.iter().map(|&input| slice_at(&mut r.b, input, dimension, place)).collect();
-    arguments.extend(&body.values[1 + outputs..]);
-    let written = body.values[1..=outputs].to_vec();
+    arguments.extend(&state[1 + outputs..]);
+    let written = state[1..=outputs].to_vec();
     let target = r.b.block;
     let next = move |b: &mut Builder, returned: Vec<ValueId>| {
         let one = b.number(1.0, index);
@@ -73,9 +74,9 @@ pub(super) fn scan<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Va
             state.push(update_at(b, output, dimension, place, slice));
         }
         state.extend(&returned[written.len().min(returned.len())..]);
-        b.add_op(Op::Return(Return {}), &state, Vec::new());
+        b.return_values(&state);
     };
-    r.b.leave_region(&body);
+    r.b.set_block(outer);
     r.inline_region(op, 0, arguments, target, Box::new(next))?;
     Ok(r.b.body.op(id).results.skip(1).collect())
 }
@@ -104,24 +105,23 @@ fn start_at(b: &mut Builder, rank: usize, dimension: usize, index: ValueId) -> V
 
 /// The slice at an index of a dimension, without that dimension.
 fn slice_at(b: &mut Builder, x: ValueId, dimension: usize, index: ValueId) -> ValueId {
-    let ty = b.ty(x);
+    let ty = b.tensor(x);
     let mut sizes = ty.dims().to_vec();
     sizes[dimension] = 1;
     let mut operands = vec![x];
     operands.extend(start_at(b, ty.rank(), dimension, index));
-    let kind = Op::DynamicSlice(DynamicSlice { slice_sizes: sizes.clone().into() });
-    let slice = b.op(kind, &operands, ty.with_dims(sizes.clone()));
+    let slice = b.op(DynamicSlice { slice_sizes: sizes.clone().into() }, &operands);
     sizes.remove(dimension);
     b.reshape(slice, &sizes)
 }
 
 /// A tensor with the slice at an index of a dimension replaced.
 fn update_at(b: &mut Builder, x: ValueId, dimension: usize, index: ValueId, slice: ValueId) -> ValueId {
-    let ty = b.ty(x);
+    let ty = b.tensor(x);
     let mut sizes = ty.dims().to_vec();
     sizes[dimension] = 1;
     let slice = b.reshape(slice, &sizes);
     let mut operands = vec![x, slice];
     operands.extend(start_at(b, ty.rank(), dimension, index));
-    b.plain(OpCode::DynamicUpdateSlice, &operands, ty)
+    b.op(DynamicUpdateSlice {}, &operands)
 }

@@ -1,12 +1,12 @@
 //! `select_and_scatter` as a reduction of windows to positions, and a scatter to these.
 
-use super::builder::Builder;
 use super::rewriter::Rewriter;
 use super::rules::mismatch;
 use crate::Error;
-use crate::ir::ops::{ReduceWindow, Return, Scatter};
+use crate::build::Builder;
+use crate::ir::ops::{ReduceWindow, Scatter};
 use crate::ir::{
-    ComparisonDirection, ElementType, Op, Operation, ScatterDimensionNumbers, TensorType, ValueId,
+    ComparisonDirection, ElementType, Op, Operation, ScatterDimensionNumbers, TensorType, Type, ValueId,
 };
 
 /// The position of no element: what padding has.
@@ -20,7 +20,7 @@ const NOWHERE: i64 = -1;
 pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<ValueId, Error> {
     let Op::SelectAndScatter(o) = &op.kind else { return Err(mismatch(op)) };
     let [operand, source, initial] = r.operands(op)?;
-    let (ty, source_ty) = (r.b.ty(operand), r.b.ty(source));
+    let (ty, source_ty) = (r.b.tensor(operand), r.b.tensor(source));
     let rank = ty.rank();
     let count: i64 = ty.dims().iter().product();
     let index = if count > i64::from(i32::MAX) { ElementType::I64 } else { ElementType::I32 };
@@ -29,7 +29,7 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
     let positions = r.b.reshape(positions, ty.dims());
     let nowhere = r.b.integer(NOWHERE, TensorType::new(index, []));
     // Nothing reads the value of padding.
-    let padding_value = r.b.splat(0.0, TensorType::new(ty.element_type(), []));
+    let padding_value = r.b.number_of_type(0.0, TensorType::new(ty.element_type(), []));
     let kind = Op::ReduceWindow(Box::new(ReduceWindow {
         window_dimensions: o.window_dimensions.clone(),
         window_strides: o.window_strides.clone(),
@@ -38,17 +38,14 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
         padding: o.padding.clone(),
     }));
     let results = [ty.with_dims(source_ty.dims()), TensorType::new(index, source_ty.dims())];
-    let windows = r.b.add_op(
-        kind,
-        &[operand, positions, padding_value, nowhere],
-        results.into_iter().map(Into::into).collect(),
-    );
+    let windows =
+        r.b.add_op(kind, &[operand, positions, padding_value, nowhere], results.into_iter().map(Type::from));
     let chosen = r.b.body.op(windows).results.get(1).ok_or_else(|| mismatch(op))?;
     let value = TensorType::new(ty.element_type(), []);
     let position = TensorType::new(index, []);
     let arguments = [&value, &position, &value, &position].map(|ty| ty.clone().into());
-    let region = r.b.begin_region(windows, &arguments);
-    let [a, a_position, c, c_position] = *region.values else { return Err(mismatch(op)) };
+    let outer = r.b.begin_region(windows, arguments);
+    let [a, a_position, c, c_position] = *r.b.arguments() else { return Err(mismatch(op)) };
     let target = r.b.block;
     let prefer = move |b: &mut Builder, returned: Vec<ValueId>| {
         let nowhere = b.integer(NOWHERE, TensorType::new(index, []));
@@ -58,9 +55,9 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
         let takes_a = b.and(prefers_a, a_is_somewhere);
         let value = b.select(takes_a, a, c);
         let position = b.select(takes_a, a_position, c_position);
-        b.add_op(Op::Return(Return {}), &[value, position], Vec::new());
+        b.return_values(&[value, position]);
     };
-    r.b.leave_region(&region);
+    r.b.set_block(outer);
 
     // The sums may be of a wider type than the operand.
     let element = r.result(op)?.element_type();
@@ -76,7 +73,7 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
         indices_are_sorted: false,
         unique_indices: false,
     }));
-    let flat_ty = r.b.ty(flat);
+    let flat_ty = r.b.tensor(flat);
     let scattered = r.b.add_op(kind, &[flat, chosen, source], vec![flat_ty.into()]);
     let result = r.b.body.op(scattered).result();
     let result = r.b.reshape(result, ty.dims());

@@ -5,7 +5,6 @@
 
 use std::f64::consts::{LN_2, PI};
 
-use super::builder::Builder;
 use super::elementwise::{at_least_f32, require_real};
 use super::hyperbolic::real_function;
 use super::rewriter::Rewriter;
@@ -13,10 +12,10 @@ use super::special_tables::{
     DIGAMMA, ERF_INV_CENTRAL, ERF_INV_TAIL, ERF_NEAR_ZERO, ERFC_SCALED, I1E_TAIL, LGAMMA,
 };
 use crate::Error;
+use crate::build::Builder;
 use crate::ir::ops::Gather;
 use crate::ir::{
-    ComparisonDirection as Cmp, ElementType, GatherDimensionNumbers, Op, OpCode, Operation, TensorType,
-    ValueId,
+    ComparisonDirection as Cmp, ElementType, GatherDimensionNumbers, Op, Operation, TensorType, ValueId,
 };
 
 /// `B(2k) / (2k)` for `k` from 1, of the Bernoulli numbers `B`.
@@ -41,22 +40,22 @@ fn chebyshev(b: &mut Builder, t: ValueId, coefficients: &[f64]) -> ValueId {
     for &coefficient in coefficients[1..count].iter().rev() {
         let mut next = b.number(coefficient, t);
         if let Some(current) = current {
-            let product = b.mul(double, current);
+            let product = b.multiply(double, current);
             next = b.add(product, next);
         }
         if let Some(previous) = previous {
-            next = b.sub(next, previous);
+            next = b.subtract(next, previous);
         }
         previous = current;
         current = Some(next);
     }
     let mut sum = b.number(coefficients[0], t);
     if let Some(current) = current {
-        let product = b.mul(t, current);
+        let product = b.multiply(t, current);
         sum = b.add(product, sum);
     }
     if let Some(previous) = previous {
-        sum = b.sub(sum, previous);
+        sum = b.subtract(sum, previous);
     }
     sum
 }
@@ -64,7 +63,7 @@ fn chebyshev(b: &mut Builder, t: ValueId, coefficients: &[f64]) -> ValueId {
 /// `slope * x + offset`.
 fn affine(b: &mut Builder, x: ValueId, slope: f64, offset: f64) -> ValueId {
     let (slope, offset) = (b.number(slope, x), b.number(offset, x));
-    let product = b.mul(x, slope);
+    let product = b.multiply(x, slope);
     b.add(product, offset)
 }
 
@@ -76,7 +75,7 @@ fn polynomial(b: &mut Builder, x: ValueId, coefficients: &[f64]) -> ValueId {
         sum = if index == 0 {
             coefficient
         } else {
-            let product = b.mul(sum, x);
+            let product = b.multiply(sum, x);
             b.add(product, coefficient)
         };
     }
@@ -88,11 +87,11 @@ const ERF_LIMIT: f64 = 0.5;
 
 /// `erf(x)` for magnitudes below [`ERF_LIMIT`].
 fn erf_near_zero(b: &mut Builder, x: ValueId) -> ValueId {
-    let square = b.mul(x, x);
+    let square = b.multiply(x, x);
     // From 0..1/4 to -1..1.
     let t = affine(b, square, 8.0, -1.0);
     let ratio = chebyshev(b, t, ERF_NEAR_ZERO);
-    b.mul(x, ratio)
+    b.multiply(x, ratio)
 }
 
 /// `erfc(x)` from [`ERF_LIMIT`] on.
@@ -101,29 +100,29 @@ fn erfc_tail(b: &mut Builder, x: ValueId) -> ValueId {
     // Dekker's splitting keeps the upper half of the digits, with operations that every device has.
     let splitter = if b.element(x) == ElementType::F64 { 134_217_729.0 } else { 8193.0 };
     let splitter = b.number(splitter, x);
-    let large = b.mul(x, splitter);
-    let lower = b.sub(large, x);
-    let head = b.sub(large, lower);
-    let rest = b.sub(x, head);
+    let large = b.multiply(x, splitter);
+    let lower = b.subtract(large, x);
+    let head = b.subtract(large, lower);
+    let rest = b.subtract(x, head);
     let sum = b.add(x, head);
-    let square = b.mul(head, head);
-    let square = b.neg(square);
-    let correction = b.mul(rest, sum);
-    let correction = b.neg(correction);
+    let square = b.multiply(head, head);
+    let square = b.negate(square);
+    let correction = b.multiply(rest, sum);
+    let correction = b.negate(correction);
     // Not a product of powers, which compilers make one power of.
-    let main = b.exp(square);
-    let correction = b.same(OpCode::ExponentialMinusOne, &[correction]);
-    let correction = b.mul(main, correction);
+    let main = b.exponential(square);
+    let correction = b.exponential_minus_one(correction);
+    let correction = b.multiply(main, correction);
     let power = b.add(main, correction);
     // (x - K) / (x + K) goes from (1/2 - K) / (1/2 + K) to 1.
     let least = (ERF_LIMIT - ERFC_CENTRE) / (ERF_LIMIT + ERFC_CENTRE);
     let centre = b.number(ERFC_CENTRE, x);
-    let (below, above) = (b.sub(x, centre), b.add(x, centre));
-    let ratio = b.div(below, above);
+    let (below, above) = (b.subtract(x, centre), b.add(x, centre));
+    let ratio = b.divide(below, above);
     let t = affine(b, ratio, 2.0 / (1.0 - least), -(1.0 + least) / (1.0 - least));
     let scaled = chebyshev(b, t, ERFC_SCALED);
-    let scaled = b.div(scaled, above);
-    let tail = b.mul(power, scaled);
+    let scaled = b.divide(scaled, above);
+    let tail = b.multiply(power, scaled);
     // Infinity has no ratio.
     let zero = b.number(0.0, x);
     let is_far = b.compare_with(Cmp::Gt, x, 30.0);
@@ -140,8 +139,8 @@ pub(super) fn erf(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error
         let magnitude = b.abs(x);
         let tail = erfc_tail(b, magnitude);
         let one = b.number(1.0, x);
-        let far = b.sub(one, tail);
-        let negative = b.neg(far);
+        let far = b.subtract(one, tail);
+        let negative = b.negate(far);
         let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
         let far = b.select(is_negative, negative, far);
         let is_near = b.compare_with(Cmp::Lt, magnitude, ERF_LIMIT);
@@ -154,10 +153,10 @@ pub(super) fn erfc(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
     real_function(r, op, |b, x| {
         let (one, two) = (b.number(1.0, x), b.number(2.0, x));
         let near = erf_near_zero(b, x);
-        let near = b.sub(one, near);
+        let near = b.subtract(one, near);
         let magnitude = b.abs(x);
         let tail = erfc_tail(b, magnitude);
-        let reflected = b.sub(two, tail);
+        let reflected = b.subtract(two, tail);
         let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
         let far = b.select(is_negative, reflected, tail);
         let is_near = b.compare_with(Cmp::Lt, magnitude, ERF_LIMIT);
@@ -171,10 +170,10 @@ pub(super) fn erf_inv(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, E
     const TAIL_LIMIT: f64 = 6.25;
     real_function(r, op, |b, x| {
         let one = b.number(1.0, x);
-        let (below, above) = (b.sub(one, x), b.add(one, x));
-        let product = b.mul(below, above);
+        let (below, above) = (b.subtract(one, x), b.add(one, x));
+        let product = b.multiply(below, above);
         let log = b.log(product);
-        let w = b.neg(log);
+        let w = b.negate(log);
         let t = affine(b, w, 2.0 / CENTRAL_LIMIT, -1.0);
         let central = chebyshev(b, t, ERF_INV_CENTRAL);
         let start = CENTRAL_LIMIT.sqrt();
@@ -184,9 +183,9 @@ pub(super) fn erf_inv(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, E
         let tail = chebyshev(b, t, ERF_INV_TAIL);
         let is_central = b.compare_with(Cmp::Lt, w, CENTRAL_LIMIT);
         let ratio = b.select(is_central, central, tail);
-        let value = b.mul(x, ratio);
+        let value = b.multiply(x, ratio);
         let infinity = b.number(f64::INFINITY, x);
-        let infinity = b.mul(x, infinity);
+        let infinity = b.multiply(x, infinity);
         let magnitude = b.abs(x);
         let is_edge = b.compare(Cmp::Eq, magnitude, one);
         b.select(is_edge, infinity, value)
@@ -206,20 +205,20 @@ pub(super) fn bessel_i1e(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId
         let series = std::iter::successors(Some((0.0, 0.5)), next);
         let terms = series.take_while(|(index, term)| term * greatest.powf(*index) > tolerance * I1_AT_LIMIT);
         let terms: Vec<f64> = terms.map(|(_, term)| term).collect();
-        let square = b.mul(x, x);
-        let square = b.mul(square, quarter);
+        let square = b.multiply(x, x);
+        let square = b.multiply(square, quarter);
         let sum = polynomial(b, square, &terms);
-        let negative = b.neg(magnitude);
-        let decay = b.exp(negative);
-        let sum = b.mul(sum, decay);
-        let central = b.mul(sum, x);
+        let negative = b.negate(magnitude);
+        let decay = b.exponential(negative);
+        let sum = b.multiply(sum, decay);
+        let central = b.multiply(sum, x);
         let two_limits = b.number(2.0 * CENTRAL_LIMIT, x);
-        let ratio = b.div(two_limits, magnitude);
-        let t = b.sub(ratio, one);
+        let ratio = b.divide(two_limits, magnitude);
+        let t = b.subtract(ratio, one);
         let tail = chebyshev(b, t, I1E_TAIL);
         let root = b.sqrt(magnitude);
-        let tail = b.div(tail, root);
-        let negative = b.neg(tail);
+        let tail = b.divide(tail, root);
+        let negative = b.negate(tail);
         let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
         let tail = b.select(is_negative, negative, tail);
         let is_central = b.compare_with(Cmp::Le, magnitude, CENTRAL_LIMIT);
@@ -241,23 +240,23 @@ pub(super) fn lgamma(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
 fn lgamma_of(b: &mut Builder, x: ValueId) -> ValueId {
     let one = b.number(1.0, x);
     let is_reflected = b.compare_with(Cmp::Lt, x, REFLECTION_LIMIT);
-    let reflected = b.sub(one, x);
+    let reflected = b.subtract(one, x);
     let y = b.select(is_reflected, reflected, x);
     let value = lgamma_positive(b, y);
     // lgamma(x) = log(pi / |sin(pi x)|) - lgamma(1 - x), and sin(pi x) has the magnitude of that of the distance to the
     // nearest integer.
     let magnitude = b.abs(x);
     let whole = b.floor(magnitude);
-    let fraction = b.sub(magnitude, whole);
-    let rest = b.sub(one, fraction);
-    let distance = b.min(fraction, rest);
+    let fraction = b.subtract(magnitude, whole);
+    let rest = b.subtract(one, fraction);
+    let distance = b.minimum(fraction, rest);
     let pi = b.number(PI, x);
-    let angle = b.mul(pi, distance);
-    let sine = b.same(OpCode::Sine, &[angle]);
+    let angle = b.multiply(pi, distance);
+    let sine = b.sine(angle);
     let log_sine = b.log(sine);
     let log_pi = b.number(PI.ln(), x);
-    let reflection = b.sub(log_pi, log_sine);
-    let reflection = b.sub(reflection, value);
+    let reflection = b.subtract(log_pi, log_sine);
+    let reflection = b.subtract(reflection, value);
     let result = b.select(is_reflected, reflection, value);
     // Great negative numbers are whole.
     let infinity = b.number(f64::INFINITY, x);
@@ -280,38 +279,38 @@ fn lgamma_positive(b: &mut Builder, x: ValueId) -> ValueId {
     let mut product = one;
     for _ in 0..(STIRLING_LIMIT - SERIES_LIMIT) as usize {
         let is_above = b.compare_with(Cmp::Ge, y, SERIES_LIMIT);
-        let less = b.sub(y, one);
+        let less = b.subtract(y, one);
         let factor = b.select(is_above, less, one);
         y = b.select(is_above, less, y);
-        product = b.mul(product, factor);
+        product = b.multiply(product, factor);
     }
     let divisor = b.select(is_below, x, one);
     let log_product = b.log(product);
     let log_divisor = b.log(divisor);
     // Not by way of x + 1, which is rounded.
-    let x_less = b.sub(x, one);
-    let y_less = b.sub(y, two);
+    let x_less = b.subtract(x, one);
+    let y_less = b.subtract(y, two);
     let t = b.select(is_below, x_less, y_less);
     let ratio = chebyshev(b, t, LGAMMA);
-    let less = b.sub(y, one);
+    let less = b.subtract(y, one);
     let less = b.select(is_below, x, less);
-    let zeros = b.mul(less, t);
-    let value = b.mul(ratio, zeros);
+    let zeros = b.multiply(less, t);
+    let value = b.multiply(ratio, zeros);
     let value = b.add(value, log_product);
-    let value = b.sub(value, log_divisor);
+    let value = b.subtract(value, log_divisor);
     // Stirling: (x - 1/2) log(x) - x + log(2 pi) / 2 + sum(B(2k) / (2k (2k - 1) x^(2k - 1)))
     let coefficients: Vec<f64> =
         BERNOULLI_OVER_INDEX.iter().enumerate().map(|(index, c)| c / (2 * index + 1) as f64).collect();
-    let inverse = b.div(one, x);
-    let square = b.mul(inverse, inverse);
+    let inverse = b.divide(one, x);
+    let square = b.multiply(inverse, inverse);
     let correction = polynomial(b, square, &coefficients);
-    let correction = b.mul(correction, inverse);
+    let correction = b.multiply(correction, inverse);
     let half = b.number(0.5, x);
     let log = b.log(x);
-    let log_less = b.sub(log, one);
-    let less = b.sub(x, half);
+    let log_less = b.subtract(log, one);
+    let less = b.subtract(x, half);
     // (x - 1/2) (log(x) - 1) - 1/2 cancels less than the terms one by one.
-    let main = b.mul(less, log_less);
+    let main = b.multiply(less, log_less);
     let constant = b.number((LN_2 + PI.ln()) / 2.0 - 0.5, x);
     let rest = b.add(correction, constant);
     let stirling = b.add(main, rest);
@@ -336,20 +335,20 @@ fn digamma_of(b: &mut Builder, x: ValueId) -> ValueId {
     const ASYMPTOTIC_LIMIT: usize = 10;
     let one = b.number(1.0, x);
     let is_reflected = b.compare_with(Cmp::Lt, x, REFLECTION_LIMIT);
-    let reflected = b.sub(one, x);
+    let reflected = b.subtract(one, x);
     let y = b.select(is_reflected, reflected, x);
     // Into 1..2 by digamma(z + 1) = digamma(z) + 1 / z.
     let is_below = b.compare(Cmp::Lt, y, one);
     let above = b.add(y, one);
     let mut z = b.select(is_below, above, y);
     let zero = b.number(0.0, x);
-    let inverse = b.div(one, y);
-    let inverse = b.neg(inverse);
+    let inverse = b.divide(one, y);
+    let inverse = b.negate(inverse);
     let mut sum = b.select(is_below, inverse, zero);
     for _ in 2..ASYMPTOTIC_LIMIT {
         let is_above = b.compare_with(Cmp::Ge, z, 2.0);
-        let less = b.sub(z, one);
-        let inverse = b.div(one, less);
+        let less = b.subtract(z, one);
+        let inverse = b.divide(one, less);
         let term = b.select(is_above, inverse, zero);
         sum = b.add(sum, term);
         z = b.select(is_above, less, z);
@@ -357,20 +356,20 @@ fn digamma_of(b: &mut Builder, x: ValueId) -> ValueId {
     let t = affine(b, z, 2.0, -3.0);
     let ratio = chebyshev(b, t, DIGAMMA);
     let [root, rest] = digamma_zero(b.element(x)).map(|part| b.number(part, x));
-    let distance = b.sub(z, root);
-    let distance = b.sub(distance, rest);
-    let near = b.mul(ratio, distance);
+    let distance = b.subtract(z, root);
+    let distance = b.subtract(distance, rest);
+    let near = b.multiply(ratio, distance);
     let near = b.add(near, sum);
     // log(y) - 1 / (2 y) - sum(B(2k) / (2k y^(2k)))
-    let inverse = b.div(one, y);
-    let square = b.mul(inverse, inverse);
+    let inverse = b.divide(one, y);
+    let square = b.multiply(inverse, inverse);
     let series = polynomial(b, square, BERNOULLI_OVER_INDEX);
-    let series = b.mul(series, square);
+    let series = b.multiply(series, square);
     let half = b.number(0.5, x);
-    let half_inverse = b.mul(inverse, half);
+    let half_inverse = b.multiply(inverse, half);
     let small = b.add(series, half_inverse);
     let log = b.log(y);
-    let far = b.sub(log, small);
+    let far = b.subtract(log, small);
     let is_near = b.compare_with(Cmp::Lt, y, ASYMPTOTIC_LIMIT as f64);
     let value = b.select(is_near, near, far);
     // digamma(x) = digamma(1 - x) - pi / tan(pi x), with the distance to the nearest integer for x.
@@ -378,18 +377,18 @@ fn digamma_of(b: &mut Builder, x: ValueId) -> ValueId {
     let pi = b.number(PI, x);
     // Near a half the cotangent is the tangent of the rest to it, where the cosine would be a rounding error.
     let magnitude = b.abs(distance);
-    let rest = b.sub(half, magnitude);
+    let rest = b.subtract(half, magnitude);
     let is_steep = b.compare_with(Cmp::Le, magnitude, 0.25);
     let turn = b.select(is_steep, magnitude, rest);
-    let angle = b.mul(pi, turn);
-    let (sine, cosine) = (b.same(OpCode::Sine, &[angle]), b.same(OpCode::Cosine, &[angle]));
+    let angle = b.multiply(pi, turn);
+    let (sine, cosine) = (b.sine(angle), b.cosine(angle));
     let (above, below) = (b.select(is_steep, cosine, sine), b.select(is_steep, sine, cosine));
-    let cotangent = b.div(above, below);
-    let negative = b.neg(cotangent);
+    let cotangent = b.divide(above, below);
+    let negative = b.negate(cotangent);
     let is_left = b.compare_with(Cmp::Lt, distance, 0.0);
     let cotangent = b.select(is_left, negative, cotangent);
-    let slope = b.mul(pi, cotangent);
-    let reflection = b.sub(value, slope);
+    let slope = b.multiply(pi, cotangent);
+    let reflection = b.subtract(value, slope);
     let result = b.select(is_reflected, reflection, value);
     // At zero the two one-sided limits are infinite; at negative integers they differ.
     let nan = b.number(f64::NAN, x);
@@ -397,8 +396,8 @@ fn digamma_of(b: &mut Builder, x: ValueId) -> ValueId {
     let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
     let is_pole = b.and(is_integer, is_negative);
     let result = b.select(is_pole, nan, result);
-    let infinity = b.div(one, x);
-    let infinity = b.neg(infinity);
+    let infinity = b.divide(one, x);
+    let infinity = b.negate(infinity);
     let is_zero = b.compare_with(Cmp::Eq, x, 0.0);
     b.select(is_zero, infinity, result)
 }
@@ -439,11 +438,11 @@ fn distance_to_whole(b: &mut Builder, x: ValueId) -> ValueId {
     // Of the magnitude: below zero the fraction of a small number would be rounded.
     let magnitude = b.abs(x);
     let whole = b.floor(magnitude);
-    let fraction = b.sub(magnitude, whole);
-    let below = b.sub(fraction, one);
+    let fraction = b.subtract(magnitude, whole);
+    let below = b.subtract(fraction, one);
     let is_more = b.compare_with(Cmp::Gt, fraction, 0.5);
     let distance = b.select(is_more, below, fraction);
-    let negative = b.neg(distance);
+    let negative = b.negate(distance);
     let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
     b.select(is_negative, negative, distance)
 }
@@ -451,7 +450,7 @@ fn distance_to_whole(b: &mut Builder, x: ValueId) -> ValueId {
 /// Whether a number is whole and even.
 fn is_even(b: &mut Builder, x: ValueId) -> ValueId {
     let half = b.number(0.5, x);
-    let halves = b.mul(x, half);
+    let halves = b.multiply(x, half);
     let floored = b.floor(halves);
     b.compare(Cmp::Eq, halves, floored)
 }
@@ -465,13 +464,13 @@ fn zeta_value(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
     let d = distance_to_whole(b, q);
     let distance = b.abs(d);
     let first = b.select(is_negative, distance, q);
-    let (rest, beyond) = (b.sub(one, distance), b.sub(one, q));
+    let (rest, beyond) = (b.subtract(one, distance), b.subtract(one, q));
     let [near, far, beyond] = [first, rest, beyond].map(|q| zeta_of_positive(b, x, q));
     let is_even = is_even(b, x);
     let even = b.add(near, far);
-    let even = b.sub(even, beyond);
+    let even = b.subtract(even, beyond);
     let is_above = b.compare_with(Cmp::Gt, d, 0.0);
-    let (above, below) = (b.sub(near, far), b.sub(far, near));
+    let (above, below) = (b.subtract(near, far), b.subtract(far, near));
     let odd = b.select(is_above, above, below);
     let odd = b.add(odd, beyond);
     let negative = b.select(is_even, even, odd);
@@ -502,24 +501,24 @@ fn zeta_value(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
 fn zeta_of_positive(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
     const TERMS: usize = 10;
     let (one, half) = (b.number(1.0, x), b.number(0.5, x));
-    let exponent = b.neg(x);
-    let mut terms = b.same(OpCode::Power, &[q, exponent]);
+    let exponent = b.negate(x);
+    let mut terms = b.power(q, exponent);
     let mut a = q;
     for _ in 1..TERMS {
         a = b.add(a, one);
-        let term = b.same(OpCode::Power, &[a, exponent]);
+        let term = b.power(a, exponent);
         terms = b.add(terms, term);
     }
     a = b.add(a, one);
     // a^(1 - x) / (x - 1) + a^-x / 2
-    let power = b.same(OpCode::Power, &[a, exponent]);
-    let x_less = b.sub(x, one);
-    let ratio = b.div(a, x_less);
-    let integral = b.mul(power, ratio);
-    let half_power = b.mul(power, half);
+    let power = b.power(a, exponent);
+    let x_less = b.subtract(x, one);
+    let ratio = b.divide(a, x_less);
+    let integral = b.multiply(power, ratio);
+    let half_power = b.multiply(power, half);
     let mut rest = b.add(integral, half_power);
     // sum(B(2k) / (2k)! x (x + 1) ... (x + 2k - 2) a^(-x - 2k + 1))
-    let mut factor = b.mul(power, x);
+    let mut factor = b.multiply(power, x);
     let mut falling = 1.0;
     let mut shift = 0.0;
     for (index, coefficient) in BERNOULLI_OVER_INDEX.iter().enumerate() {
@@ -527,9 +526,9 @@ fn zeta_of_positive(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
         if index > 0 {
             falling *= (2 * index) as f64 * (2 * index + 1) as f64;
         }
-        factor = b.div(factor, a);
+        factor = b.divide(factor, a);
         let scale = b.number(coefficient / falling, x);
-        let term = b.mul(factor, scale);
+        let term = b.multiply(factor, scale);
         rest = b.add(rest, term);
         if index + 1 == BERNOULLI_OVER_INDEX.len() {
             break;
@@ -538,15 +537,15 @@ fn zeta_of_positive(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
             shift += 1.0;
             let shift = b.number(shift, x);
             let next = b.add(x, shift);
-            factor = b.mul(factor, next);
+            factor = b.multiply(factor, next);
         }
-        factor = b.div(factor, a);
+        factor = b.divide(factor, a);
     }
     let sum = b.add(terms, rest);
     // Where the rest does not count it may not even be a number: far out, and of great powers.
     let epsilon = if b.element(x) == ElementType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
     let epsilon = b.number(epsilon / 16.0, x);
-    let least = b.mul(terms, epsilon);
+    let least = b.multiply(terms, epsilon);
     let is_enough = b.compare(Cmp::Le, power, least);
     b.select(is_enough, terms, sum)
 }
@@ -561,8 +560,8 @@ fn factorial(b: &mut Builder, n: ValueId) -> ValueId {
         numbers.map(|(_, product)| product).take_while(|&product| product <= greatest).collect();
     table.push(f64::INFINITY);
     let (zero, last) = (b.number(0.0, n), b.number((table.len() - 1) as f64, n));
-    let index = b.max(n, zero);
-    let index = b.min(index, last);
+    let index = b.maximum(n, zero);
+    let index = b.minimum(index, last);
     let index = b.convert(index, ElementType::I32);
     let table = b.numbers(&table, element);
     let dimension_numbers = GatherDimensionNumbers {
@@ -572,7 +571,7 @@ fn factorial(b: &mut Builder, n: ValueId) -> ValueId {
         ..GatherDimensionNumbers::default()
     };
     let kind = Gather { dimension_numbers, slice_sizes: [1].into(), indices_are_sorted: false };
-    b.op(Op::Gather(Box::new(kind)), &[table, index], TensorType::new(element, dims))
+    b.op_of_type(Op::Gather(Box::new(kind)), &[table, index], TensorType::new(element, dims))
 }
 
 /// `chlo.polygamma`: the `n`-th derivative of `digamma`, for whole `n`.
@@ -594,9 +593,9 @@ pub(super) fn polygamma_of(
         let more = b.add(n, one);
         let factorial = factorial(b, n);
         let zeta = zeta_value(b, more, x);
-        let magnitude = b.mul(factorial, zeta);
+        let magnitude = b.multiply(factorial, zeta);
         let is_even = is_even(b, n);
-        let negative = b.neg(magnitude);
+        let negative = b.negate(magnitude);
         let value = b.select(is_even, negative, magnitude);
         let digamma = digamma_of(b, x);
         let is_zero = b.compare_with(Cmp::Eq, n, 0.0);

@@ -12,7 +12,7 @@ mod shape;
 mod shapes;
 mod windows;
 
-pub(crate) use context::Context;
+pub(crate) use context::{Context, counts};
 pub(crate) use control::{custom_call, manual_computation};
 pub(crate) use elementwise::uniform_quantize;
 pub use result::Inferred;

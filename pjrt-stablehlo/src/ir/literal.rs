@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::floats::float_value;
 use super::{ElementType, TensorType};
 use crate::Bytes;
-use crate::bytecode::float_value;
 
 /// A constant tensor: a type and its elements.
 ///
@@ -318,7 +318,7 @@ mod tests {
         for ty in types.into_iter().chain([T::F6E2M3FN, T::F6E3M2FN, T::F4E2M1FN, T::F8E8M0FNU]) {
             let numbers = if ty == T::F8E8M0FNU { [0.5, 1.0, 4.0] } else { [-1.5, 0.5, 2.0] };
             let stored = numbers.iter().flat_map(|&number| {
-                crate::text::float_bits(ty, number).to_le_bytes().into_iter().take(ty.byte_width())
+                crate::ir::float_bits(ty, number).to_le_bytes().into_iter().take(ty.byte_width())
             });
             let data = LiteralData::Dense(stored.collect::<Vec<u8>>().into());
             let literal = Literal::new(TensorType::new(ty, [3]), data).unwrap();

@@ -6,6 +6,7 @@ mod codec;
 mod defaults;
 mod element_type;
 mod enums;
+mod floats;
 mod literal;
 mod location;
 mod module;
@@ -27,6 +28,7 @@ pub use enums::{
     ComparisonDirection, ComparisonType, CustomCallApiVersion, EnumValue, FftType, Precision,
     ResultAccuracyMode, RngAlgorithm, RngDistribution, TransposeKind,
 };
+pub(crate) use floats::{float_bits, float_value};
 pub(crate) use literal::integer_value;
 pub use literal::{Literal, LiteralData, LiteralError};
 pub use location::{BriefLocation, Location, LocationKind};

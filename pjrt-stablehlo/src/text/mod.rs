@@ -14,7 +14,6 @@ mod attributes;
 mod dense;
 mod dialect_attributes;
 mod elements;
-mod floats;
 mod functions;
 pub(crate) mod lexer;
 mod locations;
@@ -31,8 +30,6 @@ mod types;
 mod refusal_tests;
 #[cfg(test)]
 mod tests;
-
-pub(crate) use floats::float_bits;
 
 use crate::ir::{DictionaryAttribute, Location, LocationKind};
 use crate::verify::HandedOn;
