@@ -110,6 +110,7 @@ mod bytecode;
 mod bytes;
 pub mod decompose;
 mod error;
+mod formulas;
 mod hlo;
 mod infer;
 pub mod ir;

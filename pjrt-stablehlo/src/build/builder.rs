@@ -168,6 +168,17 @@ impl Builder {
         self.result(op)
     }
 
+    /// Adds an operation with results of these types, which [`verify`](crate::verify) checks, and gives the results.
+    pub fn op_of_types(
+        &mut self,
+        kind: impl Into<Op>,
+        operands: &[ValueId],
+        results: impl IntoIterator<Item = Type>,
+    ) -> Vec<ValueId> {
+        let op = self.add_op(kind, operands, results);
+        self.all_results(op)
+    }
+
     /// Adds an operation all of whose attributes have defaults, with one result, whose type follows from the operands.
     /// Attributes without default are an error of the builder.
     pub fn apply(&mut self, code: OpCode, operands: &[ValueId]) -> ValueId {

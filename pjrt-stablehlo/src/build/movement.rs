@@ -41,6 +41,16 @@ impl Builder {
         self.op(Slice { start_indices: start.into(), limit_indices: limit.into(), strides }, &[operand])
     }
 
+    /// Adds `stablehlo.slice` of elements `start..limit` of one dimension.
+    pub fn slice_in_dim(&mut self, operand: ValueId, dimension: usize, start: i64, limit: i64) -> ValueId {
+        let mut limits = self.dims(operand);
+        let mut starts = vec![0; limits.len()];
+        if let (Some(first), Some(end)) = (starts.get_mut(dimension), limits.get_mut(dimension)) {
+            (*first, *end) = (start, limit);
+        }
+        self.slice(operand, &starts, &limits)
+    }
+
     /// Adds `stablehlo.iota`: counts along a dimension.
     pub fn iota(&mut self, element: ElementType, dims: &[i64], dimension: i64) -> ValueId {
         self.op_of_type(Iota { iota_dimension: dimension }, &[], TensorType::new(element, dims))

@@ -1,8 +1,8 @@
-//! Operations with regions.
+//! Operations with regions, and calls.
 
 use super::Builder;
-use crate::ir::ops::{Reduce, Return, SdyReturn};
-use crate::ir::{BlockId, Op, OpCode, OpId, TensorType, Type, ValueId};
+use crate::ir::ops::{FuncCall, Reduce, Return, SdyReturn};
+use crate::ir::{BlockId, Op, OpCode, OpId, Str, TensorType, Type, ValueId};
 
 impl Builder {
     /// Adds an operation with regions, which `regions` adds; the types of its results follow from them and the operands.
@@ -63,6 +63,16 @@ impl Builder {
     pub fn combiner(&mut self, op: OpId, code: OpCode, scalar: TensorType) {
         let arguments = [scalar.clone().into(), scalar.into()];
         self.region(op, arguments, |b, arguments| vec![b.apply(code, arguments)]);
+    }
+
+    /// Adds `func.call` of a function by its name, which takes these operands and gives results of these types.
+    pub fn call(
+        &mut self,
+        callee: impl Into<Str>,
+        operands: &[ValueId],
+        results: impl IntoIterator<Item = Type>,
+    ) -> Vec<ValueId> {
+        self.op_of_types(FuncCall::new(callee), operands, results)
     }
 
     /// Adds `stablehlo.reduce` of dimensions by an operation, from a number.

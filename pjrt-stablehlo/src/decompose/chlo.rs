@@ -1,13 +1,15 @@
 //! CHLO operations, which come in text only: portable artifacts have composites or expansions in their place.
 
 use super::rewriter::Rewriter;
-use super::rules::{Rewrite, ValueRule, mismatch};
-use super::{attributes, bits, complex, hyperbolic, ragged_dot, scan, special, unsupported};
+use super::rules::{Rewrite, mismatch, require_real};
+use super::{attributes, scan, unsupported};
 use crate::Error;
-use crate::ir::ops::{Compare, Composite, CustomCall, Sort};
+use crate::build::Builder;
+use crate::formulas::{self, Binary, bessel, bits, complex, erf, gamma, hyperbolic, ragged_dot, top_k, zeta};
+use crate::ir::ops::{Compare, Composite, CustomCall};
 use crate::ir::{
-    Attribute, ComparisonDirection as Cmp, ComparisonType, ElementType, Op, OpCode, Operation, TensorType,
-    Type, ValueId,
+    Attribute, ComparisonDirection as Cmp, ElementType, Op, OpCode, Operation, RaggedDotDimensionNumbers,
+    TensorType, Type, ValueId,
 };
 
 /// How a CHLO operation is replaced.
@@ -24,16 +26,24 @@ const fn rule(name: &'static str, into: &'static str, rewrite: Rewrite) -> Rule 
 
 /// The rules for CHLO operations.
 pub(super) const RULES: &[Rule] = {
-    use Rewrite::{Value, Values};
+    use Rewrite::{Real, RealOrComplex, Reals, Value, Values};
     const BROADCAST: &str = "`broadcast_in_dim` of the operands, and the operation";
     &[
-        rule("chlo.acos", "`atan2`, `sqrt`, arithmetic", Value(hyperbolic::acos)),
-        rule("chlo.acosh", "`log_plus_one`, `log`, `sqrt`, arithmetic", Value(hyperbolic::acosh)),
-        rule("chlo.asin", "`atan2`, `sqrt`, arithmetic", Value(hyperbolic::asin)),
-        rule("chlo.asinh", "`log_plus_one`, `log`, `sqrt`, arithmetic", Value(hyperbolic::asinh)),
-        rule("chlo.atan", "`atan2`", Value(hyperbolic::atan)),
-        rule("chlo.atanh", "`log_plus_one`, arithmetic", Value(hyperbolic::atanh)),
-        rule("chlo.bessel_i1e", "power and Chebyshev series, `exponential`", Value(special::bessel_i1e)),
+        rule("chlo.acos", "`atan2`, `sqrt`, arithmetic", RealOrComplex(hyperbolic::acos, complex::acos)),
+        rule(
+            "chlo.acosh",
+            "`log_plus_one`, `log`, `sqrt`, arithmetic",
+            RealOrComplex(hyperbolic::acosh, complex::acosh),
+        ),
+        rule("chlo.asin", "`atan2`, `sqrt`, arithmetic", RealOrComplex(hyperbolic::asin, complex::asin)),
+        rule(
+            "chlo.asinh",
+            "`log_plus_one`, `log`, `sqrt`, arithmetic",
+            RealOrComplex(hyperbolic::asinh, complex::asinh),
+        ),
+        rule("chlo.atan", "`atan2`", RealOrComplex(hyperbolic::atan, complex::atan)),
+        rule("chlo.atanh", "`log_plus_one`, arithmetic", RealOrComplex(hyperbolic::atanh, complex::atanh)),
+        rule("chlo.bessel_i1e", "power and Chebyshev series, `exponential`", Real(bessel::bessel_i1e)),
         rule("chlo.broadcast_add", BROADCAST, Value(|r, op| broadcast(r, op, OpCode::Add))),
         rule("chlo.broadcast_and", BROADCAST, Value(|r, op| broadcast(r, op, OpCode::And))),
         rule("chlo.broadcast_atan2", BROADCAST, Value(|r, op| broadcast(r, op, OpCode::Atan2))),
@@ -45,7 +55,7 @@ pub(super) const RULES: &[Rule] = {
         rule("chlo.broadcast_multiply", BROADCAST, Value(|r, op| broadcast(r, op, OpCode::Multiply))),
         rule("chlo.broadcast_next_after", BROADCAST, Value(broadcast_next_after)),
         rule("chlo.broadcast_or", BROADCAST, Value(|r, op| broadcast(r, op, OpCode::Or))),
-        rule("chlo.broadcast_polygamma", BROADCAST, Value(broadcast_polygamma)),
+        rule("chlo.broadcast_polygamma", BROADCAST, Value(|r, op| broadcast_reals(r, op, zeta::polygamma))),
         rule("chlo.broadcast_power", BROADCAST, Value(|r, op| broadcast(r, op, OpCode::Power))),
         rule("chlo.broadcast_remainder", BROADCAST, Value(|r, op| broadcast(r, op, OpCode::Remainder))),
         rule("chlo.broadcast_select", BROADCAST, Value(broadcast_select)),
@@ -62,90 +72,63 @@ pub(super) const RULES: &[Rule] = {
         ),
         rule("chlo.broadcast_subtract", BROADCAST, Value(|r, op| broadcast(r, op, OpCode::Subtract))),
         rule("chlo.broadcast_xor", BROADCAST, Value(|r, op| broadcast(r, op, OpCode::Xor))),
-        rule("chlo.broadcast_zeta", BROADCAST, Value(broadcast_zeta)),
+        rule("chlo.broadcast_zeta", BROADCAST, Value(|r, op| broadcast_reals(r, op, zeta::zeta))),
         rule("chlo.conj", "`real`, `imag`, `negate`, `complex`", Value(conj)),
         rule("chlo.constant", "`constant`", Value(constant)),
         rule("chlo.constant_like", "`constant`", Value(constant_like)),
-        rule("chlo.cosh", "`exponential`, arithmetic", Value(hyperbolic::cosh)),
-        rule("chlo.digamma", "Chebyshev and asymptotic series, recurrence", Value(special::digamma)),
-        rule("chlo.erf", "Chebyshev series, `exponential`", Value(special::erf)),
-        rule("chlo.erf_inv", "Chebyshev series, `log`, `sqrt`", Value(special::erf_inv)),
-        rule("chlo.erfc", "Chebyshev series, `exponential`", Value(special::erfc)),
+        rule("chlo.cosh", "`exponential`, arithmetic", RealOrComplex(hyperbolic::cosh, complex::cosh)),
+        rule("chlo.digamma", "Chebyshev and asymptotic series, recurrence", Real(gamma::digamma)),
+        rule("chlo.erf", "Chebyshev series, `exponential`", Real(erf::erf)),
+        rule("chlo.erf_inv", "Chebyshev series, `log`, `sqrt`", Real(erf::erf_inv)),
+        rule("chlo.erfc", "Chebyshev series, `exponential`", Real(erf::erfc)),
         rule("chlo.is_inf", "`abs`, `compare`", Value(is_inf)),
         rule("chlo.is_neg_inf", "`compare`", Value(is_neg_inf)),
         rule("chlo.is_pos_inf", "`compare`", Value(is_pos_inf)),
-        rule("chlo.lgamma", "Lanczos' approximation and reflection", Value(special::lgamma)),
-        rule("chlo.mulhi", "`convert`, `multiply`, shifts", Value(bits::mulhi)),
-        rule("chlo.next_after", "arithmetic on the bits", Value(bits::next_after)),
+        rule("chlo.lgamma", "Lanczos' approximation and reflection", Real(gamma::lgamma)),
+        rule("chlo.mulhi", "`convert`, `multiply`, shifts", Value(|r, op| of_two(r, op, bits::mulhi))),
+        rule("chlo.next_after", "arithmetic on the bits", Value(|r, op| of_two(r, op, bits::next_after))),
         rule(
             "chlo.polygamma",
             "`chlo.zeta`'s and `chlo.digamma`'s, `gather` of factorials",
-            Value(special::polygamma),
+            Reals(zeta::polygamma),
         ),
-        rule(
-            "chlo.ragged_dot",
-            "`dot_general` of all groups, masks, `reduce`",
-            Value(ragged_dot::ragged_dot),
-        ),
+        rule("chlo.ragged_dot", "`dot_general` of all groups, masks, `reduce`", Value(ragged_dot)),
         rule("chlo.scan", "`while`, `dynamic_slice`, `dynamic_update_slice`", Values(scan::scan)),
-        rule("chlo.sinh", "`exponential_minus_one`, `exponential`, arithmetic", Value(hyperbolic::sinh)),
+        rule(
+            "chlo.sinh",
+            "`exponential_minus_one`, `exponential`, arithmetic",
+            RealOrComplex(hyperbolic::sinh, complex::sinh),
+        ),
         rule("chlo.square", "`multiply`", Value(square)),
-        rule("chlo.tan", "`tan`", Value(tan)),
+        rule("chlo.tan", "`tan`", RealOrComplex(Builder::tan, Builder::tan)),
         rule("chlo.top_k", "`iota`, `sort`, `slice`", Values(top_k)),
-        rule("chlo.zeta", "sums and an asymptotic series", Value(special::zeta)),
+        rule("chlo.zeta", "sums and an asymptotic series", Reals(zeta::zeta)),
     ]
 };
 
-/// Functions of real numbers without attributes, with the number of their operands.
-const FUNCTIONS: &[(&str, usize)] = &[
-    ("chlo.acos", 1),
-    ("chlo.acosh", 1),
-    ("chlo.asin", 1),
-    ("chlo.asinh", 1),
-    ("chlo.atan", 1),
-    ("chlo.atanh", 1),
-    ("chlo.bessel_i1e", 1),
-    ("chlo.cosh", 1),
-    ("chlo.digamma", 1),
-    ("chlo.erf", 1),
-    ("chlo.erf_inv", 1),
-    ("chlo.erfc", 1),
-    ("chlo.lgamma", 1),
-    ("chlo.polygamma", 2),
-    ("chlo.sinh", 1),
-    ("chlo.tan", 1),
-    ("chlo.zeta", 2),
-];
-
-/// The rule for a composite with the name of one of [`FUNCTIONS`]. The rules here are more accurate than the decompositions
+/// The rule for a composite with the name of one of the functions of real numbers. The rules here are more accurate than the decompositions
 /// that compilers write into programs.
-pub(super) fn rule_for_composite(
-    r: &Rewriter<'_>,
-    op: &Operation,
-    composite: &Composite,
-) -> Option<ValueRule> {
-    FUNCTIONS.iter().find(|&&(name, operands)| name == &*composite.name && operands == op.operands.len())?;
+pub(super) fn rule_for_composite(r: &Rewriter<'_>, op: &Operation, composite: &Composite) -> Option<Rewrite> {
+    let rewrite = RULES.iter().find(|rule| rule.name == &*composite.name)?.rewrite;
+    rewrite.operands_of_formula().filter(|&operands| operands == op.operands.len())?;
     let ty = r.any_result(op).ok().filter(|ty| ty.element_type().is_float())?;
     let mut types = op.operands.iter().map(|&operand| r.old_type(operand));
     let is_plain = composite.composite_attributes.is_empty()
         && op.results.len() == 1
         && ty.num_elements().is_some()
         && types.all(|operand| operand.as_tensor() == Some(&ty));
-    match RULES.iter().find(|rule| rule.name == &*composite.name)?.rewrite {
-        Rewrite::Value(rule) if is_plain => Some(rule),
-        _ => None,
-    }
+    is_plain.then_some(rewrite)
 }
 
 /// The rule of the function that a custom call stands for: XLA's exporter to StableHLO writes `mhlo.erf` and others that
 /// StableHLO has no operation for as calls.
 pub(super) fn rule_of_call(call: &CustomCall) -> Option<&'static Rule> {
-    let name = match call.call_target_name.strip_prefix("mhlo.")? {
-        "topk" => "top_k",
-        name if FUNCTIONS.iter().any(|(function, _)| function.strip_prefix("chlo.") == Some(name)) => name,
-        _ => return None,
-    };
-    RULES.iter().find(|rule| rule.name.strip_prefix("chlo.") == Some(name))
+    let name = call.call_target_name.strip_prefix("mhlo.")?;
+    let of_name = |name: &str| RULES.iter().find(|rule| rule.name.strip_prefix("chlo.") == Some(name));
+    match name {
+        "topk" => of_name("top_k"),
+        name => of_name(name).filter(|rule| rule.rewrite.operands_of_formula().is_some()),
+    }
 }
 
 /// A custom call that [`rule_of_call`] has a rule for. Nobody has verified its types.
@@ -159,11 +142,12 @@ pub(super) fn custom_call<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result
         return Err(mismatch(op));
     }
     let is_largest = attributes::get(op, "largest").is_none_or(|largest| largest.as_bool() == Some(true));
-    let values = match rewrite {
-        Rewrite::Value(rule) if first.element_type().is_float() => vec![rule(r, op)?],
-        Rewrite::Values(rule) if is_largest => rule(r, op)?,
-        _ => return Err(mismatch(op)),
+    let fits = match rewrite.operands_of_formula() {
+        Some(_) => first.element_type().is_float(),
+        None => is_largest,
     };
+    let values = if fits { rewrite.apply(r, op)? } else { None };
+    let values = values.ok_or_else(|| mismatch(op))?;
     let types = values.iter().map(|&value| Type::from(r.b.tensor(value)));
     if !types.eq(r.result_types(op)) {
         return Err(mismatch(op));
@@ -233,17 +217,32 @@ fn broadcast_select(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Err
 
 fn broadcast_next_after(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let [x, y] = broadcasted(r, op)?;
-    bits::next_after_of(&mut r.b, x, y).ok_or_else(|| mismatch(op))
+    bits::next_after(&mut r.b, x, y).ok_or_else(|| mismatch(op))
 }
 
-fn broadcast_polygamma(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let [n, x] = broadcasted(r, op)?;
-    special::polygamma_of(r, op, n, x)
+/// A function of two floats with broadcasting.
+fn broadcast_reals(r: &mut Rewriter<'_>, op: &Operation, function: Binary) -> Result<ValueId, Error> {
+    let [x, y] = broadcasted(r, op)?;
+    require_real(r, op, x)?;
+    Ok(formulas::both_at_least_f32(&mut r.b, function, x, y))
 }
 
-fn broadcast_zeta(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let [x, q] = broadcasted(r, op)?;
-    special::zeta_of(r, op, x, q)
+/// A function of two values of one type, if it has values of this type.
+fn of_two(
+    r: &mut Rewriter<'_>,
+    op: &Operation,
+    function: fn(&mut Builder, ValueId, ValueId) -> Option<ValueId>,
+) -> Result<ValueId, Error> {
+    let [x, y] = r.operands(op)?;
+    function(&mut r.b, x, y).ok_or_else(|| mismatch(op))
+}
+
+fn ragged_dot(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    const NAME: &str = RaggedDotDimensionNumbers::NAME;
+    let (operands, result) = (r.operands(op)?, r.result(op)?);
+    let dimensions = RaggedDotDimensionNumbers::from_attribute(attributes::require(op, NAME)?)
+        .map_err(|expected| unsupported(format!("attribute '{NAME}': expected {expected}")))?;
+    ragged_dot::ragged_dot(&mut r.b, operands, &dimensions, &Box::default(), &result).map_err(unsupported)
 }
 
 /// The complex conjugate.
@@ -316,11 +315,6 @@ fn square(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     Ok(if r.b.element(x).is_complex() { complex::square(&mut r.b, x) } else { r.b.multiply(x, x) })
 }
 
-fn tan(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let [x] = r.operands(op)?;
-    Ok(r.b.tan(x))
-}
-
 /// `chlo.top_k`: the greatest elements of the last dimension and where they are, of equal ones the first.
 fn top_k(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>, Error> {
     let [x] = r.operands(op)?;
@@ -330,20 +324,5 @@ fn top_k(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>, Error> {
     if !(0..=ty.dims()[last]).contains(&k) {
         return Err(unsupported(format!("attribute 'k': expected at most {}, found {k}", ty.dims()[last])));
     }
-    let positions = r.b.iota(index, ty.dims(), last as i64);
-    let scalars = [ty.element_type(), ty.element_type(), index, index];
-    let scalars = scalars.map(|element| TensorType::new(element, []).into());
-    let compare_type =
-        if ty.element_type().is_float() { ComparisonType::TotalOrder } else { ComparisonType::NoType };
-    let kind = Sort { dimension: last as i64, is_stable: true };
-    let sort = r.b.op_with_regions(kind, &[x, positions], |b, sort| {
-        b.region(sort, scalars, |b, arguments| {
-            vec![b.op(Compare { comparison_direction: Cmp::Gt, compare_type }, &arguments[..2])]
-        });
-    });
-    let mut limit = ty.dims().to_vec();
-    limit[last] = k;
-    let start = vec![0; limit.len()];
-    let sorted = r.b.all_results(sort);
-    Ok(sorted.into_iter().map(|value| r.b.slice(value, &start, &limit)).collect())
+    Ok(top_k::top_k(&mut r.b, x, k, index, true).to_vec())
 }

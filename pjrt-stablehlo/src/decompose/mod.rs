@@ -48,33 +48,25 @@
 
 mod attributes;
 mod batch_norm;
-mod bits;
 mod bounded;
 mod bounded_moves;
 mod chlo;
-mod complex;
 mod core_ops;
 mod dynamic;
 mod dynamic_calls;
 mod einsum;
-mod elementwise;
 mod fold;
-mod hyperbolic;
 mod legacy;
 mod liveness;
 mod quantized;
 mod quantized_flow;
-mod ragged_dot;
 mod refine;
 mod rewriter;
 mod rules;
 mod scan;
 mod select_and_scatter;
-mod special;
-mod special_tables;
 
 pub use core_ops::CoreOps;
-pub(crate) use ragged_dot::dimensions as ragged_dimensions;
 pub use refine::{Argument, refine_shapes};
 
 use crate::ir::{Function, Module, OpCode, OpId, Operation, TensorType, Type};

@@ -4,7 +4,6 @@
 //! `stablehlo-canonicalize-dynamism`, which hosts run on programs with symbolic shapes.
 
 use super::rewriter::{Mode, Rewriter, rewrite_of};
-use super::rules::Rewrite;
 use super::{CoreOps, chlo, dynamic, dynamic_calls, liveness};
 use crate::build::Builder;
 use crate::infer::{Context, Inferred, Shape, results, types_compatible};
@@ -319,10 +318,8 @@ fn of_chlo<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Replacement<'m> {
         op.kind.name().starts_with("chlo.broadcast_") || op.kind.name() == "chlo.constant_like";
     let is_unknown = op.results.clone().any(|value| is_dynamic(r.old_type(value)));
     let rule = if is_broadcast && is_unknown { rewrite_of(&op.kind).ok() } else { None };
-    match rule {
-        Some(Rewrite::Value(rule)) => {
-            rule(r, op).map_or(Replacement::Copy, |value| Replacement::Values(vec![value]))
-        }
+    match rule.map(|rule| rule.apply(r, op)) {
+        Some(Ok(Some(values))) => Replacement::Values(values),
         _ => Replacement::Copy,
     }
 }

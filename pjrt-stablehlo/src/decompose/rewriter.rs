@@ -347,10 +347,9 @@ impl<'m> Rewriter<'m> {
                 }
             },
             Mode::Ops if self.core.contains_op(&op.kind) => return self.copy(op),
-            Mode::Ops => match rewrite_of(&op.kind)? {
-                Rewrite::Value(rule) => vec![rule(self, op)?],
-                Rewrite::Values(rule) => rule(self, op)?,
-                Rewrite::Blocks(rule) => return rule(self, op),
+            Mode::Ops => match rewrite_of(&op.kind)?.apply(self, op)? {
+                Some(values) => values,
+                None => return Ok(()),
             },
         };
         self.keep_attributes(op, &values, first_new);

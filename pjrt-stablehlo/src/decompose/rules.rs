@@ -1,12 +1,11 @@
 //! What becomes of each operation that is not in the set.
 
 use super::rewriter::Rewriter;
-use super::{
-    batch_norm, chlo, dynamic, einsum, elementwise, legacy, quantized, select_and_scatter, unsupported,
-};
+use super::{batch_norm, chlo, dynamic, einsum, legacy, quantized, select_and_scatter, unsupported};
 use crate::Error;
+use crate::formulas::{self, Binary, Unary, elementwise};
 use crate::ir::ops::FuncCall;
-use crate::ir::{Op, OpCode, Operation, Type, ValueId};
+use crate::ir::{ElementKind, Op, OpCode, Operation, Type, ValueId};
 
 /// Gives the value that takes the place of an operation's only result.
 pub(super) type ValueRule = for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Result<ValueId, Error>;
@@ -14,12 +13,88 @@ pub(super) type ValueRule = for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Resu
 /// How an operation is replaced.
 #[derive(Clone, Copy)]
 pub(super) enum Rewrite {
+    /// By a formula of a float, which is computed in `f32` if it is narrower.
+    Real(Unary),
+    /// The same, or by one of a complex number.
+    RealOrComplex(Unary, Unary),
+    /// By a formula of two floats, which are converted to `f32` if they are narrower.
+    Reals(Binary),
+    /// By a formula of a float of any width.
+    Float(Unary),
     /// By the value of its only result.
     Value(ValueRule),
     /// By the values of its results.
     Values(for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Result<Vec<ValueId>, Error>),
     /// By a block of the program, whose end gives the results.
     Blocks(for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Result<(), Error>),
+}
+
+impl Rewrite {
+    /// Puts other operations in the place of one. Gives the values of its results, unless they are still to come.
+    pub(super) fn apply<'m>(
+        self,
+        r: &mut Rewriter<'m>,
+        op: &'m Operation,
+    ) -> Result<Option<Vec<ValueId>>, Error> {
+        let value = match self {
+            Rewrite::Real(formula) => {
+                let x = real_operand(r, op)?;
+                formulas::at_least_f32(&mut r.b, formula, x)
+            }
+            Rewrite::RealOrComplex(_, formula) if is_complex(r, op)? => {
+                let [x] = r.operands(op)?;
+                formula(&mut r.b, x)
+            }
+            Rewrite::RealOrComplex(formula, _) => return Rewrite::Real(formula).apply(r, op),
+            Rewrite::Reals(formula) => {
+                let [x, y] = r.operands(op)?;
+                require_real(r, op, x)?;
+                formulas::both_at_least_f32(&mut r.b, formula, x, y)
+            }
+            Rewrite::Float(formula) => {
+                let x = real_operand(r, op)?;
+                formula(&mut r.b, x)
+            }
+            Rewrite::Value(rule) => rule(r, op)?,
+            Rewrite::Values(rule) => return rule(r, op).map(Some),
+            Rewrite::Blocks(rule) => return rule(r, op).map(|()| None),
+        };
+        Ok(Some(vec![value]))
+    }
+
+    /// How many operands the function of floats has that this is a formula of.
+    pub(super) fn operands_of_formula(self) -> Option<usize> {
+        match self {
+            Rewrite::Real(_) | Rewrite::RealOrComplex(..) | Rewrite::Float(_) => Some(1),
+            Rewrite::Reals(_) => Some(2),
+            Rewrite::Value(_) | Rewrite::Values(_) | Rewrite::Blocks(_) => None,
+        }
+    }
+}
+
+/// Whether an operation is of complex numbers.
+fn is_complex(r: &Rewriter<'_>, op: &Operation) -> Result<bool, Error> {
+    let [x] = r.operands(op)?;
+    Ok(r.b.element(x).is_complex())
+}
+
+/// The operand of a function of real numbers.
+fn real_operand(r: &Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x] = r.operands(op)?;
+    require_real(r, op, x)?;
+    Ok(x)
+}
+
+/// Fails for elements that are not floats.
+pub(super) fn require_real(r: &Rewriter<'_>, op: &Operation, x: ValueId) -> Result<(), Error> {
+    let element = r.b.element(x);
+    if !element.is_float() {
+        return Err(unsupported(format!(
+            "{} of {element} cannot be decomposed, only of floats",
+            op.kind.name()
+        )));
+    }
+    Ok(())
 }
 
 /// How an operation of the table is replaced.
@@ -44,7 +119,7 @@ const fn on_demand(op: OpCode, into: &'static str, rewrite: Rewrite) -> Rule {
 /// `case` excepted, of which a set needs one.
 pub(super) const RULES: &[Rule] = {
     use OpCode as O;
-    use Rewrite::{Blocks, Value, Values};
+    use Rewrite::{Blocks, Float, Real, RealOrComplex, Value, Values};
     &[
         always(O::Broadcast, "`broadcast_in_dim`", Value(legacy::broadcast)),
         always(O::CreateToken, "`after_all` of nothing", Value(legacy::create_token)),
@@ -117,36 +192,52 @@ pub(super) const RULES: &[Rule] = {
         on_demand(O::ShardingConstraint, "its operand", Values(legacy::operands)),
         on_demand(O::Reshard, "its operand", Values(legacy::operands)),
         on_demand(O::ShardingGroup, "nothing", Values(legacy::nothing)),
-        on_demand(O::Clamp, "`maximum`, `minimum`", Value(elementwise::clamp)),
-        on_demand(O::Cbrt, "`power` and a step of Newton's method", Value(elementwise::cbrt)),
+        on_demand(O::Clamp, "`maximum`, `minimum`", Value(clamp)),
+        on_demand(O::Cbrt, "`power` and a step of Newton's method", Real(elementwise::cbrt)),
         on_demand(
             O::ExponentialMinusOne,
             "`exponential`, `tanh`, arithmetic",
-            Value(elementwise::exponential_minus_one),
+            Real(elementwise::exponential_minus_one),
         ),
-        on_demand(O::IsFinite, "`subtract`, `compare`", Value(elementwise::is_finite)),
-        on_demand(O::LogPlusOne, "`log`, a polynomial", Value(elementwise::log_plus_one)),
-        on_demand(O::Logistic, "`exponential`, arithmetic", Value(elementwise::logistic)),
-        on_demand(O::RoundNearestAfz, "`floor`, `compare`, `select`", Value(elementwise::round_nearest_afz)),
+        on_demand(O::IsFinite, "`subtract`, `compare`", Float(elementwise::is_finite)),
+        on_demand(O::LogPlusOne, "`log`, a polynomial", Real(elementwise::log_plus_one)),
+        on_demand(O::Logistic, "`exponential`, arithmetic", Real(elementwise::logistic)),
+        on_demand(O::RoundNearestAfz, "`floor`, `compare`, `select`", Float(elementwise::round_nearest_afz)),
         on_demand(
             O::RoundNearestEven,
             "`floor`, `compare`, `select`",
-            Value(elementwise::round_nearest_even),
+            Float(elementwise::round_nearest_even),
         ),
-        on_demand(O::Rsqrt, "`sqrt`, `divide`", Value(elementwise::rsqrt)),
-        on_demand(O::Sign, "`compare`, `select`", Value(elementwise::sign)),
-        on_demand(O::Tan, "`sine`, `cosine`, `divide`", Value(elementwise::tan)),
+        on_demand(O::Rsqrt, "`sqrt`, `divide`", Float(elementwise::rsqrt)),
+        on_demand(O::Sign, "`compare`, `select`", Value(sign)),
+        on_demand(O::Tan, "`sine`, `cosine`, `divide`", RealOrComplex(elementwise::tan, elementwise::tan)),
     ]
 };
+
+/// `clamp`.
+fn clamp(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [min, x, max] = r.operands(op)?;
+    Ok(elementwise::clamp(&mut r.b, min, x, max))
+}
+
+/// `sign` of real numbers.
+fn sign(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x] = r.operands(op)?;
+    match r.b.element(x).kind() {
+        ElementKind::Float | ElementKind::SignedInteger => Ok(elementwise::sign(&mut r.b, x)),
+        _ => Err(mismatch(op)),
+    }
+}
 
 /// `composite`: a function of CHLO's by its name, otherwise a call of the function that computes the same.
 fn composite<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
     let Op::Composite(composite) = &op.kind else { return Err(mismatch(op)) };
-    if let Some(rule) = chlo::rule_for_composite(r, op, composite) {
-        let first_new = r.b.body.num_ops();
-        let value = rule(r, op)?;
-        r.keep_attributes(op, &[value], first_new);
-        r.bind(op, vec![value]);
+    let first_new = r.b.body.num_ops();
+    if let Some(rule) = chlo::rule_for_composite(r, op, composite)
+        && let Some(values) = rule.apply(r, op)?
+    {
+        r.keep_attributes(op, &values, first_new);
+        r.bind(op, values);
         return Ok(());
     }
     if super::inlines_calls(r.core) {

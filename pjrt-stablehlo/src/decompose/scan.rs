@@ -5,8 +5,8 @@ use super::rules::mismatch;
 use super::{attributes, unsupported};
 use crate::Error;
 use crate::build::Builder;
-use crate::ir::ops::{DynamicSlice, DynamicUpdateSlice, While};
-use crate::ir::{Attribute, ComparisonDirection, ElementType, Operation, TensorType, ValueId};
+use crate::formulas::scan::Scan;
+use crate::ir::{Attribute, Operation, ValueId};
 
 /// `chlo.scan`: for each index of a dimension, the region takes that slice of each input and the carries, and gives a
 /// slice of each output and the next carries.
@@ -38,46 +38,18 @@ pub(super) fn scan<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Va
         }
     }
 
-    let counter = TensorType::new(ElementType::I64, []);
-    let mut state = vec![r.b.integer(0, counter.clone())];
-    for ty in &output_types {
-        state.push(r.b.number_of_type(0.0, ty.clone()));
-    }
-    state.extend(initial);
-    let types: Vec<_> = state.iter().map(|&value| r.b.body.ty(value).clone()).collect();
-    let id = r.b.add_op(While {}, &state, types.clone());
-
-    r.b.region(id, types.clone(), |b, state| {
-        let limit = b.integer(count, counter);
-        vec![b.compare(ComparisonDirection::Lt, state[0], limit)]
-    });
-
-    let outer = r.b.begin_region(id, types);
-    let state = r.b.arguments();
-    let index = state[0];
-    let place = if is_reverse {
-        let ty = r.b.tensor(index);
-        let last = r.b.integer(count - 1, ty);
-        r.b.subtract(last, index)
-    } else {
-        index
+    let scan = Scan {
+        dimension,
+        steps: count,
+        is_reverse,
+        inputs: &inputs,
+        initial: &initial,
+        outputs: &output_types,
     };
-    let mut arguments: Vec<ValueId> =
-        inputs.iter().map(|&input| slice_at(&mut r.b, input, dimension, place)).collect();
-    arguments.extend(&state[1 + outputs..]);
-    let written = state[1..=outputs].to_vec();
-    let target = r.b.block;
-    let next = move |b: &mut Builder, returned: Vec<ValueId>| {
-        let one = b.number(1.0, index);
-        let mut state = vec![b.add(index, one)];
-        for (&output, &slice) in written.iter().zip(&returned) {
-            state.push(update_at(b, output, dimension, place, slice));
-        }
-        state.extend(&returned[written.len().min(returned.len())..]);
-        b.return_values(&state);
-    };
-    r.b.set_block(outer);
-    r.inline_region(op, 0, arguments, target, Box::new(next))?;
+    let step = scan.begin(&mut r.b);
+    let (id, arguments, target) = (step.op, step.arguments.clone(), step.block);
+    let end = move |b: &mut Builder, returned: Vec<ValueId>| step.end(b, &returned);
+    r.inline_region(op, 0, arguments, target, Box::new(end))?;
     Ok(r.b.body.op(id).results.skip(1).collect())
 }
 
@@ -95,33 +67,4 @@ fn carry_count(op: &Operation, operands: &[ValueId]) -> Result<usize, Error> {
             "expected an attribute 'operandSegmentSizes' with the numbers of inputs and carries",
         )),
     }
-}
-
-/// The start of a slice: an index in one dimension, 0 in the others.
-fn start_at(b: &mut Builder, rank: usize, dimension: usize, index: ValueId) -> Vec<ValueId> {
-    let zero = b.number(0.0, index);
-    (0..rank).map(|other| if other == dimension { index } else { zero }).collect()
-}
-
-/// The slice at an index of a dimension, without that dimension.
-fn slice_at(b: &mut Builder, x: ValueId, dimension: usize, index: ValueId) -> ValueId {
-    let ty = b.tensor(x);
-    let mut sizes = ty.dims().to_vec();
-    sizes[dimension] = 1;
-    let mut operands = vec![x];
-    operands.extend(start_at(b, ty.rank(), dimension, index));
-    let slice = b.op(DynamicSlice { slice_sizes: sizes.clone().into() }, &operands);
-    sizes.remove(dimension);
-    b.reshape(slice, &sizes)
-}
-
-/// A tensor with the slice at an index of a dimension replaced.
-fn update_at(b: &mut Builder, x: ValueId, dimension: usize, index: ValueId, slice: ValueId) -> ValueId {
-    let ty = b.tensor(x);
-    let mut sizes = ty.dims().to_vec();
-    sizes[dimension] = 1;
-    let slice = b.reshape(slice, &sizes);
-    let mut operands = vec![x, slice];
-    operands.extend(start_at(b, ty.rank(), dimension, index));
-    b.op(DynamicUpdateSlice {}, &operands)
 }

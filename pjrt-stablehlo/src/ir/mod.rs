@@ -15,6 +15,7 @@ mod op_attributes;
 pub mod ops;
 mod own_attributes;
 mod quantized;
+mod ragged_dot;
 mod sharding;
 mod string;
 mod types;
@@ -42,6 +43,7 @@ pub use op_attributes::{
 pub use ops::{Op, OpCode};
 pub(crate) use own_attributes::{Presence, is_unknown, own_attributes, similar_operation};
 pub use quantized::{QuantizationBlocks, QuantizedType};
+pub(crate) use ragged_dot::RaggedDotDimensionNumbers;
 pub use sharding::{AxisRef, DimensionSharding, Mesh, MeshAxis, SubAxis, TensorSharding};
 pub use string::Str;
 pub use types::{DYNAMIC, Dim, FunctionType, TensorType, Type};

@@ -1,20 +1,11 @@
 //! CHLO operations on the bits of numbers.
 
-use super::rewriter::Rewriter;
-use super::rules::mismatch;
-use crate::Error;
 use crate::build::Builder;
-use crate::ir::{ComparisonDirection as Cmp, ElementKind, ElementType, OpCode, Operation, ValueId};
+use crate::ir::{ComparisonDirection as Cmp, ElementKind, ElementType, OpCode, ValueId};
 
-/// `chlo.next_after`.
-pub(super) fn next_after(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let [x, y] = r.operands(op)?;
-    next_after_of(&mut r.b, x, y).ok_or_else(|| mismatch(op))
-}
-
-/// The number after `x` in the direction of `y`. Numbers with one sign are ordered as their bits are, so it is a step of
-/// one in these; from zero it is the least number with the sign of `y`.
-pub(super) fn next_after_of(b: &mut Builder, x: ValueId, y: ValueId) -> Option<ValueId> {
+/// `chlo.next_after`: the number after `x` in the direction of `y`. Numbers with one sign are ordered as their bits are, so it is a step of
+/// one in these; from zero it is the least number with the sign of `y`. None for elements that are not floats of 16 bits or more.
+pub(crate) fn next_after(b: &mut Builder, x: ValueId, y: ValueId) -> Option<ValueId> {
     let element = b.element(x);
     let bits = match element {
         ElementType::F16 | ElementType::BF16 => ElementType::I16,
@@ -47,24 +38,22 @@ pub(super) fn next_after_of(b: &mut Builder, x: ValueId, y: ValueId) -> Option<V
     Some(b.select(is_nan, nan, next))
 }
 
-/// `chlo.mulhi`: the upper half of a product's bits.
-pub(super) fn mulhi(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let [x, y] = r.operands(op)?;
-    let element = r.b.element(x);
+/// `chlo.mulhi`: the upper half of a product's bits. None for elements that are not integers.
+pub(crate) fn mulhi(b: &mut Builder, x: ValueId, y: ValueId) -> Option<ValueId> {
+    let element = b.element(x);
     let is_signed = element.kind() == ElementKind::SignedInteger;
     let wide = match element.bits() {
-        64 => return Ok(mulhi_64(&mut r.b, x, y, is_signed)),
-        _ if !element.is_integer() => return Err(mismatch(op)),
+        _ if !element.is_integer() => return None,
+        64 => return Some(mulhi_64(b, x, y, is_signed)),
         _ if is_signed => ElementType::I64,
         _ => ElementType::Ui64,
     };
-    let b = &mut r.b;
     let (x, y) = (b.convert(x, wide), b.convert(y, wide));
     let product = b.multiply(x, y);
     let width = b.number(f64::from(element.bits()), product);
     let shift = if is_signed { OpCode::ShiftRightArithmetic } else { OpCode::ShiftRightLogical };
     let high = b.apply(shift, &[product, width]);
-    Ok(b.convert(high, element))
+    Some(b.convert(high, element))
 }
 
 /// From the products of halves, with the carries of the lower ones. The upper half of a signed product differs from that

@@ -11,7 +11,7 @@ use crate::build::Builder;
 use crate::ir::{ComparisonDirection as Cmp, ElementType, ValueId};
 
 /// The real and imaginary part.
-pub(super) fn parts(b: &mut Builder, z: ValueId) -> (ValueId, ValueId) {
+pub(crate) fn parts(b: &mut Builder, z: ValueId) -> (ValueId, ValueId) {
     (b.real(z), b.imag(z))
 }
 
@@ -133,21 +133,21 @@ fn asin_parts(b: &mut Builder, x: ValueId, y: ValueId) -> (ValueId, ValueId) {
 }
 
 /// `chlo.asin`.
-pub(super) fn asin(b: &mut Builder, z: ValueId) -> ValueId {
+pub(crate) fn asin(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (real, imag) = asin_parts(b, x, y);
     b.complex(real, imag)
 }
 
 /// `chlo.asinh`: `-i asin(iz)`. As the inverse sine is odd in each part, swapping parts is enough.
-pub(super) fn asinh(b: &mut Builder, z: ValueId) -> ValueId {
+pub(crate) fn asinh(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (imag, real) = asin_parts(b, y, x);
     b.complex(real, imag)
 }
 
 /// `chlo.acos`.
-pub(super) fn acos(b: &mut Builder, z: ValueId) -> ValueId {
+pub(crate) fn acos(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (cosine, height) = arc(b, x, y);
     let angle = b.atan2(cosine, x);
@@ -157,7 +157,7 @@ pub(super) fn acos(b: &mut Builder, z: ValueId) -> ValueId {
 }
 
 /// `chlo.acosh`: `i acos(z)` or `-i acos(z)`, whichever is in the right half-plane.
-pub(super) fn acosh(b: &mut Builder, z: ValueId) -> ValueId {
+pub(crate) fn acosh(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (cosine, height) = arc(b, x, y);
     let angle = b.atan2(cosine, x);
@@ -222,14 +222,14 @@ fn atanh_parts(b: &mut Builder, signed_x: ValueId, signed_y: ValueId) -> (ValueI
 }
 
 /// `chlo.atanh`.
-pub(super) fn atanh(b: &mut Builder, z: ValueId) -> ValueId {
+pub(crate) fn atanh(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (real, imag) = atanh_parts(b, x, y);
     b.complex(real, imag)
 }
 
 /// `chlo.atan`: `-i atanh(iz)`. As the inverse hyperbolic tangent is odd in each part, swapping parts is enough.
-pub(super) fn atan(b: &mut Builder, z: ValueId) -> ValueId {
+pub(crate) fn atan(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (imag, real) = atanh_parts(b, y, x);
     b.complex(real, imag)
@@ -274,7 +274,7 @@ fn products(b: &mut Builder, x: ValueId, y: ValueId) -> Products {
 }
 
 /// `chlo.sinh`: `sinh(x) cos(y) + i cosh(x) sin(y)`.
-pub(super) fn sinh(b: &mut Builder, z: ValueId) -> ValueId {
+pub(crate) fn sinh(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let products = products(b, x, y);
     let real = times_sign(b, products.sinh_cos, x);
@@ -287,7 +287,7 @@ pub(super) fn sinh(b: &mut Builder, z: ValueId) -> ValueId {
 }
 
 /// `chlo.cosh`: `cosh(x) cos(y) + i sinh(x) sin(y)`.
-pub(super) fn cosh(b: &mut Builder, z: ValueId) -> ValueId {
+pub(crate) fn cosh(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let products = products(b, x, y);
     let imag = times_sign(b, products.sinh_sin, x);
@@ -302,7 +302,7 @@ pub(super) fn cosh(b: &mut Builder, z: ValueId) -> ValueId {
 }
 
 /// `chlo.square`: `(x - y)(x + y) + 2ixy`.
-pub(super) fn square(b: &mut Builder, z: ValueId) -> ValueId {
+pub(crate) fn square(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (difference, sum) = (b.subtract(x, y), b.add(x, y));
     let real = b.multiply(difference, sum);
