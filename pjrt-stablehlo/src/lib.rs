@@ -68,7 +68,7 @@
 //! * [`build`]: adding operations to functions, with inferred types.
 //! * [`infer_result_types`] and [`types_compatible`]: result types from operations and operands, and how they relate to
 //!   declared ones, for those who make or change programs.
-//! * [`decompose`]: rewriting programs to the operations that a device has, and ([`decompose::refine_shapes`]) programs of
+//! * [`passes`]: rewriting programs to the operations that a device has ([`passes::decompose`]), and programs of
 //!   symbolic shapes to the shapes of their arguments.
 //! * [`versions`]: the versions of VHLO that can be read, which a plugin advertises to its hosts.
 //!
@@ -108,7 +108,6 @@
 pub mod build;
 mod bytecode;
 mod bytes;
-pub mod decompose;
 mod error;
 mod formulas;
 mod hlo;
@@ -116,6 +115,7 @@ mod infer;
 pub mod ir;
 pub mod limits;
 mod parse;
+pub mod passes;
 mod print;
 mod sharding_text;
 mod text;

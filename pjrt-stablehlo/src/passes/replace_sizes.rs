@@ -4,29 +4,53 @@
 //! dimension a scalar of `i32` that says how many of its indices count. What lies behind them is padding of any value;
 //! operations whose results depend on it replace it first.
 
+use super::CoreOps;
 use super::bounded_moves as moves;
-use super::rewriter::Rewriter;
-use super::rules::mismatch;
-use super::unsupported;
+use super::rewrite::{Pass, Replacement, Rewriter, mismatch, unsupported};
+use super::sized::{
+    Sized, add_op, array, at_bounds, counting, dim, dynamic_dims, fitted, is_bounded, masked, result_type,
+    same_op, scalar,
+};
 use crate::Error;
 use crate::build::Builder;
-use crate::ir::ops::{Concatenate, DotGeneral, DynamicUpdateSlice, Pad, Reduce, ReduceWindow, Sort};
-use crate::ir::{
-    ComparisonDirection, Dim, ElementType, Module, Op, OpCode, OpId, Operation, TensorType, Trait, Type,
-    ValueId,
-};
+use crate::ir::ops::{Concatenate, DotGeneral, DynamicUpdateSlice, Reduce, ReduceWindow, Sort};
+use crate::ir::{Dim, Module, Op, OpCode, Operation, TensorType, Trait, Type, ValueId};
 
 /// Operations that hand on their operands, or those of their regions: sizes go with the tensors that they belong to.
 const CARRIERS: &[OpCode] =
     &[OpCode::Case, OpCode::FuncCall, OpCode::If, OpCode::OptimizationBarrier, OpCode::While];
 
-/// Whether sizes of a tensor are unknown, and all of these have bounds.
-pub(super) fn is_bounded(ty: &TensorType) -> bool {
-    ty.is_dynamic() && (0..ty.rank()).all(|dim| ty.dim(dim) != Dim::Dynamic { bound: None })
+/// Replaces sizes that have bounds by the bounds, with the sizes beside them.
+pub(super) struct ReplaceSizes;
+
+impl ReplaceSizes {
+    /// The pass for a program.
+    ///
+    /// # Errors
+    /// When sizes would have to pass between the program and who runs it.
+    pub(super) fn new(module: &Module) -> Result<Self, Error> {
+        check_interface(module)?;
+        Ok(ReplaceSizes)
+    }
+
+    /// Whether any value of a program has a size with a bound that the set does not keep.
+    pub(super) fn is_needed(module: &Module, core: &CoreOps) -> bool {
+        !core.keeps_bounded_sizes() && has_bounds(module)
+    }
+}
+
+impl Pass for ReplaceSizes {
+    fn converted(&self, ty: &Type) -> Option<Vec<Type>> {
+        ty.as_tensor().filter(|ty| is_bounded(ty)).map(converted)
+    }
+
+    fn replacement<'m>(&self, r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Replacement<'m>, Error> {
+        Ok(replacement(r, op)?.map_or(Replacement::Copy, Replacement::Values))
+    }
 }
 
 /// Whether any value of a module is bounded.
-pub(super) fn has_bounds(module: &Module) -> bool {
+fn has_bounds(module: &Module) -> bool {
     let is = |ty: &Type| match ty {
         Type::Tuple(parts) => parts.iter().any(|part| part.as_tensor().is_some_and(is_bounded)),
         ty => ty.as_tensor().is_some_and(is_bounded),
@@ -38,7 +62,7 @@ pub(super) fn has_bounds(module: &Module) -> bool {
 }
 
 /// Fails where sizes would have to pass between the program and who runs it, who has no place for them.
-pub(super) fn check_interface(module: &Module) -> Result<(), Error> {
+fn check_interface(module: &Module) -> Result<(), Error> {
     let Some(main) = module.main() else { return Ok(()) };
     let first = |types: &[Type]| types.iter().position(|ty| ty.as_tensor().is_some_and(is_bounded));
     let wrong = |what: &str, index: usize, ty: &Type| {
@@ -57,66 +81,13 @@ pub(super) fn check_interface(module: &Module) -> Result<(), Error> {
 }
 
 /// The types that values of a bounded type have in the new body.
-pub(super) fn converted(ty: &TensorType) -> Vec<Type> {
+fn converted(ty: &TensorType) -> Vec<Type> {
     let sizes = dynamic_dims(ty).map(|_| scalar().into());
     std::iter::once(at_bounds(ty).into()).chain(sizes).collect()
 }
 
-/// The type with the bounds as sizes.
-pub(super) fn at_bounds(ty: &TensorType) -> TensorType {
-    if !ty.is_dynamic() {
-        return ty.clone();
-    }
-    let size = |dim| match ty.dim(dim) {
-        Dim::Static(size) => size,
-        Dim::Dynamic { bound } => bound.unwrap_or(crate::ir::DYNAMIC),
-    };
-    ty.with_dims((0..ty.rank()).map(size).collect::<Vec<_>>())
-}
-
-fn dynamic_dims(ty: &TensorType) -> impl Iterator<Item = usize> + '_ {
-    (0..ty.rank()).filter(|&dim| matches!(ty.dim(dim), Dim::Dynamic { .. }))
-}
-
-/// The type of a size.
-fn scalar() -> TensorType {
-    TensorType::new(ElementType::I32, [])
-}
-
-/// A tensor of definite size, and how many indices of each dimension count, where that is not all of them.
-#[derive(Clone)]
-pub(super) struct Sized {
-    pub(super) value: ValueId,
-    pub(super) sizes: Vec<Option<ValueId>>,
-}
-
-impl Sized {
-    /// The sizes of one dimension after another, as said by a function.
-    pub(super) fn new(value: ValueId, rank: usize, size: impl FnMut(usize) -> Option<ValueId>) -> Self {
-        Sized { value, sizes: (0..rank).map(size).collect() }
-    }
-
-    /// Fails where one of the dimensions has padding.
-    pub(super) fn require_whole(&self, dims: impl IntoIterator<Item = usize>) -> Result<(), Error> {
-        match dims.into_iter().find(|&dim| self.sizes.get(dim).is_some_and(Option::is_some)) {
-            Some(dim) => Err(not_along(dim)),
-            None => Ok(()),
-        }
-    }
-}
-
-pub(super) fn not_along(dim: usize) -> Error {
-    unsupported(format!(
-        "the size of dimension {dim} is not known before the program runs, and the operation is not computed along \
-         such a dimension"
-    ))
-}
-
 /// The results of an operation with bounded operands or results; none where it can be copied.
-pub(super) fn replacement<'m>(
-    r: &mut Rewriter<'m>,
-    op: &'m Operation,
-) -> Result<Option<Vec<ValueId>>, Error> {
+fn replacement<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Option<Vec<ValueId>>, Error> {
     let is = |&value: &ValueId| r.old_type(value).as_tensor().is_some_and(is_bounded);
     let concerns = op.operands.iter().any(is) || op.results.into_iter().any(|value| is(&value));
     if !concerns || CARRIERS.contains(&op.kind.code()) {
@@ -196,101 +167,6 @@ fn bound(r: &mut Rewriter<'_>, op: &Operation, results: Vec<Sized>) -> Result<Ve
         }
     }
     Ok(values)
-}
-
-/// The declared type of a result.
-pub(super) fn result_type(r: &Rewriter<'_>, op: &Operation, index: usize) -> Result<TensorType, Error> {
-    let ty = r.nth_result(op, index)?;
-    if ty.is_dynamic() && !is_bounded(&ty) {
-        return Err(unsupported(format!("expected a bound for each size that is not known, found {ty}")));
-    }
-    Ok(ty)
-}
-
-/// A tensor cut to these sizes, and padded to them.
-pub(super) fn fitted(b: &mut Builder, value: ValueId, dims: &[i64]) -> Result<ValueId, Error> {
-    let has = b.dims(value);
-    if has.len() != dims.len() {
-        return Err(unsupported(format!("expected sizes {dims:?}, found {has:?}")));
-    }
-    let common: Vec<i64> = has.iter().zip(dims).map(|(&a, &b)| a.min(b)).collect();
-    let mut value = value;
-    if common != has {
-        value = b.slice(value, &vec![0; dims.len()], &common);
-    }
-    if common != dims {
-        let high = dims.iter().zip(&common).map(|(to, from)| to - from).collect();
-        let zero = b.zeros(b.tensor(value).with_dims([]));
-        value = padded(b, value, zero, vec![0; dims.len()], high);
-    }
-    Ok(value)
-}
-
-/// A tensor with edges of a scalar.
-pub(super) fn padded(b: &mut Builder, x: ValueId, edge: ValueId, low: Vec<i64>, high: Vec<i64>) -> ValueId {
-    let ty = b.tensor(x);
-    let dims: Vec<i64> =
-        ty.dims().iter().zip(low.iter().zip(&high)).map(|(size, (l, h))| size + l + h).collect();
-    let kind = Op::Pad(Pad {
-        interior_padding: vec![0; low.len()].into(),
-        edge_padding_low: low.into(),
-        edge_padding_high: high.into(),
-    });
-    b.op_of_type(kind, &[x, edge], ty.with_dims(dims))
-}
-
-/// A tensor with a scalar in the place of its padding along these dimensions.
-pub(super) fn masked(
-    b: &mut Builder,
-    x: &Sized,
-    dims: impl IntoIterator<Item = usize>,
-    fill: ValueId,
-) -> ValueId {
-    let all = b.dims(x.value);
-    let mut value = x.value;
-    for dim in dims {
-        let Some(size) = x.sizes[dim] else { continue };
-        let counts = counting(b, &all, dim, size);
-        let fill = b.broadcast_scalar(fill, &all);
-        value = b.select(counts, value, fill);
-    }
-    value
-}
-
-/// Where the index of a dimension is below its size.
-fn counting(b: &mut Builder, all: &[i64], dim: usize, size: ValueId) -> ValueId {
-    let index = b.iota(ElementType::I32, all, dim as i64);
-    let size = b.broadcast_scalar(size, all);
-    b.compare(ComparisonDirection::Lt, index, size)
-}
-
-/// The operation on the tensors, with its regions; results of the bounds' sizes.
-fn add_op(r: &mut Rewriter<'_>, op: &Operation, kind: Op, operands: &[ValueId]) -> Result<OpId, Error> {
-    let types = (0..op.results.len()).map(|index| Ok(at_bounds(&result_type(r, op, index)?).into()));
-    let types = types.collect::<Result<Vec<Type>, Error>>()?;
-    let id = r.b.add_op(kind, operands, types);
-    for &region in &op.regions {
-        r.copy_region(region, id);
-    }
-    Ok(id)
-}
-
-/// The result of the operation on the tensors as they are.
-pub(super) fn same_op(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized]) -> Result<ValueId, Error> {
-    let values: Vec<ValueId> = operands.iter().map(|x| x.value).collect();
-    let id = add_op(r, op, op.kind.clone(), &values)?;
-    Ok(r.b.body.op(id).result())
-}
-
-pub(super) fn array<'s, const N: usize>(
-    op: &Operation,
-    operands: &'s [Sized],
-) -> Result<&'s [Sized; N], Error> {
-    operands.try_into().map_err(|_| mismatch(op))
-}
-
-pub(super) fn dim(dimension: i64) -> Result<usize, Error> {
-    usize::try_from(dimension).map_err(|_| unsupported(format!("there is no dimension {dimension}")))
 }
 
 fn elementwise(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized]) -> Result<Sized, Error> {

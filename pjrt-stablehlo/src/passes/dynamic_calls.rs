@@ -1,7 +1,6 @@
 //! Custom calls by which JAX writes operations whose sizes are operands.
 
-use super::refine::Replacement;
-use super::rewriter::Rewriter;
+use super::rewrite::{Replacement, Rewriter};
 use crate::ir::ops::{CustomCall, ReduceWindow, RngBitGenerator};
 use crate::ir::{
     Attribute, DictionaryAttribute, ElementType, EnumValue, Op, Operation, OtherOp, Type, ValueId,

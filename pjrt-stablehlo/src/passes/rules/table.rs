@@ -1,110 +1,21 @@
 //! What becomes of each operation that is not in the set.
 
-use super::rewriter::Rewriter;
-use super::{batch_norm, chlo, dynamic, einsum, legacy, quantized, select_and_scatter, unsupported};
+use super::rule::Rewrite;
+use super::{batch_norm, chlo, dynamic, einsum, legacy, select_and_scatter};
 use crate::Error;
-use crate::formulas::{self, Binary, Unary, elementwise};
+use crate::formulas::elementwise;
 use crate::ir::ops::FuncCall;
-use crate::ir::{ElementKind, Op, OpCode, Operation, Type, ValueId};
-
-/// Gives the value that takes the place of an operation's only result.
-pub(super) type ValueRule = for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Result<ValueId, Error>;
-
-/// How an operation is replaced.
-#[derive(Clone, Copy)]
-pub(super) enum Rewrite {
-    /// By a formula of a float, which is computed in `f32` if it is narrower.
-    Real(Unary),
-    /// The same, or by one of a complex number.
-    RealOrComplex(Unary, Unary),
-    /// By a formula of two floats, which are converted to `f32` if they are narrower.
-    Reals(Binary),
-    /// By a formula of a float of any width.
-    Float(Unary),
-    /// By the value of its only result.
-    Value(ValueRule),
-    /// By the values of its results.
-    Values(for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Result<Vec<ValueId>, Error>),
-    /// By a block of the program, whose end gives the results.
-    Blocks(for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Result<(), Error>),
-}
-
-impl Rewrite {
-    /// Puts other operations in the place of one. Gives the values of its results, unless they are still to come.
-    pub(super) fn apply<'m>(
-        self,
-        r: &mut Rewriter<'m>,
-        op: &'m Operation,
-    ) -> Result<Option<Vec<ValueId>>, Error> {
-        let value = match self {
-            Rewrite::Real(formula) => {
-                let x = real_operand(r, op)?;
-                formulas::at_least_f32(&mut r.b, formula, x)
-            }
-            Rewrite::RealOrComplex(_, formula) if is_complex(r, op)? => {
-                let [x] = r.operands(op)?;
-                formula(&mut r.b, x)
-            }
-            Rewrite::RealOrComplex(formula, _) => return Rewrite::Real(formula).apply(r, op),
-            Rewrite::Reals(formula) => {
-                let [x, y] = r.operands(op)?;
-                require_real(r, op, x)?;
-                formulas::both_at_least_f32(&mut r.b, formula, x, y)
-            }
-            Rewrite::Float(formula) => {
-                let x = real_operand(r, op)?;
-                formula(&mut r.b, x)
-            }
-            Rewrite::Value(rule) => rule(r, op)?,
-            Rewrite::Values(rule) => return rule(r, op).map(Some),
-            Rewrite::Blocks(rule) => return rule(r, op).map(|()| None),
-        };
-        Ok(Some(vec![value]))
-    }
-
-    /// How many operands the function of floats has that this is a formula of.
-    pub(super) fn operands_of_formula(self) -> Option<usize> {
-        match self {
-            Rewrite::Real(_) | Rewrite::RealOrComplex(..) | Rewrite::Float(_) => Some(1),
-            Rewrite::Reals(_) => Some(2),
-            Rewrite::Value(_) | Rewrite::Values(_) | Rewrite::Blocks(_) => None,
-        }
-    }
-}
-
-/// Whether an operation is of complex numbers.
-fn is_complex(r: &Rewriter<'_>, op: &Operation) -> Result<bool, Error> {
-    let [x] = r.operands(op)?;
-    Ok(r.b.element(x).is_complex())
-}
-
-/// The operand of a function of real numbers.
-fn real_operand(r: &Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let [x] = r.operands(op)?;
-    require_real(r, op, x)?;
-    Ok(x)
-}
-
-/// Fails for elements that are not floats.
-pub(super) fn require_real(r: &Rewriter<'_>, op: &Operation, x: ValueId) -> Result<(), Error> {
-    let element = r.b.element(x);
-    if !element.is_float() {
-        return Err(unsupported(format!(
-            "{} of {element} cannot be decomposed, only of floats",
-            op.kind.name()
-        )));
-    }
-    Ok(())
-}
+use crate::ir::{ElementKind, Op, OpCode, Operation, ValueId};
+use crate::passes::rewrite::{Rewriter, mismatch, unsupported};
 
 /// How an operation of the table is replaced.
-pub(super) struct Rule {
-    pub(super) op: OpCode,
+pub(crate) struct Rule {
+    pub(crate) op: OpCode,
     /// Whether the default set lacks the operation.
-    pub(super) by_default: bool,
+    pub(crate) by_default: bool,
     /// What it becomes, for documentation.
-    pub(super) into: &'static str,
-    pub(super) rewrite: Rewrite,
+    pub(crate) into: &'static str,
+    pub(crate) rewrite: Rewrite,
 }
 
 const fn always(op: OpCode, into: &'static str, rewrite: Rewrite) -> Rule {
@@ -117,7 +28,7 @@ const fn on_demand(op: OpCode, into: &'static str, rewrite: Rewrite) -> Rule {
 
 /// The rules for operations of the table. No chain of rules leads back to the operation that it starts from, `if` and
 /// `case` excepted, of which a set needs one.
-pub(super) const RULES: &[Rule] = {
+pub(crate) const RULES: &[Rule] = {
     use OpCode as O;
     use Rewrite::{Blocks, Float, Real, RealOrComplex, Value, Values};
     &[
@@ -183,8 +94,8 @@ pub(super) const RULES: &[Rule] = {
             "CHLO's function of its name, or `func.call` of its decomposition",
             Blocks(composite),
         ),
-        always(O::UniformQuantize, "arithmetic on floats, `convert`", Value(quantized::types_are_kept)),
-        always(O::UniformDequantize, "`convert`, `subtract`, `multiply`", Value(quantized::types_are_kept)),
+        always(O::UniformQuantize, "arithmetic on floats, `convert`", Value(types_are_kept)),
+        always(O::UniformDequantize, "`convert`, `subtract`, `multiply`", Value(types_are_kept)),
         on_demand(O::FuncCall, "the function's operations", Blocks(func_call)),
         on_demand(O::Case, "`if`, nested", Values(legacy::case)),
         on_demand(O::If, "`case`", Values(legacy::if_)),
@@ -240,7 +151,7 @@ fn composite<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
         r.bind(op, values);
         return Ok(());
     }
-    if super::inlines_calls(r.core) {
+    if r.inlines_calls() {
         return r.inline_call(op, &composite.decomposition);
     }
     r.call(op, FuncCall::new(composite.decomposition.clone()));
@@ -251,32 +162,6 @@ fn composite<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
 fn func_call<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
     let Op::FuncCall(call) = &op.kind else { return Err(mismatch(op)) };
     r.inline_call(op, &call.callee)
-}
-
-/// The parts that the result of `tuple` or `get_tuple_element` is, where tuples are replaced, and what the future of an
-/// `async_done` holds, where futures are.
-pub(super) fn parts(r: &Rewriter<'_>, op: &Operation) -> Result<Option<Vec<ValueId>>, Error> {
-    match &op.kind {
-        Op::AsyncDone(_) if r.replaces_futures() => Ok(Some(r.flat(&op.operands))),
-        _ if !r.flattens() => Ok(None),
-        Op::Tuple(_) => Ok(Some(r.flat(&op.operands))),
-        Op::GetTupleElement(get) => {
-            let Type::Tuple(parts) = r.old_type(op.operand(0)) else { return Err(mismatch(op)) };
-            let index = usize::try_from(get.index).unwrap_or(usize::MAX).min(parts.len());
-            let skipped: usize = parts[..index].iter().map(|ty| r.leaf_count(ty)).sum();
-            let count = parts.get(index).map_or(0, |ty| r.leaf_count(ty));
-            Ok(Some(r.flat(&op.operands)[skipped..][..count].to_vec()))
-        }
-        Op::CustomCall(call) => {
-            let mut values = op.operands.iter().copied().chain(op.results);
-            let has_tuples = values.any(|value| matches!(r.old_type(value), Type::Tuple(_)));
-            if has_tuples && (call.operand_layouts.is_some() || !call.output_operand_aliases.is_empty()) {
-                return Err(unsupported("tuples with layouts or aliases cannot be replaced by their parts"));
-            }
-            Ok(None)
-        }
-        _ => Ok(None),
-    }
 }
 
 /// `tuple` or `get_tuple_element` without the other.
@@ -295,7 +180,19 @@ fn futures_are_kept(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>,
     ))
 }
 
-/// A rule was applied to an operation that it is not for, or that the verifier would not have let pass.
-pub(super) fn mismatch(op: &Operation) -> Error {
-    unsupported(format!("there is no decomposition of {} for these operands", op.kind.name()))
+/// `uniform_quantize` or `uniform_dequantize` where quantized types are kept.
+fn types_are_kept(_: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    Err(unsupported(format!("quantized types are kept, so '{}' has to be a core operation", op.kind.name())))
+}
+
+/// What replaces an operation that is not in the set.
+pub(crate) fn rewrite_of(kind: &Op) -> Result<Rewrite, Error> {
+    let rule = match kind {
+        Op::Other(other) => {
+            chlo::RULES.iter().find(|rule| rule.name == &*other.name).map(|rule| rule.rewrite)
+        }
+        Op::CustomCall(call) => chlo::rule_of_call(call).map(|_| Rewrite::Values(chlo::custom_call)),
+        kind => RULES.iter().find(|rule| rule.op == kind.code()).map(|rule| rule.rewrite),
+    };
+    rule.ok_or_else(|| unsupported("not one of the core operations, and not expressible in others"))
 }

@@ -1,8 +1,8 @@
 //! Attributes of CHLO operations, which are not in the op table, and of custom calls in place of them.
 
-use super::unsupported;
 use crate::Error;
 use crate::ir::{Attribute, ComparisonDirection, ComparisonType, EnumValue, Op, Operation};
+use crate::passes::rewrite::unsupported;
 
 /// An attribute of an operation outside of the table, or of a custom call for one.
 pub(super) fn get<'a>(op: &'a Operation, name: &str) -> Option<&'a Attribute> {

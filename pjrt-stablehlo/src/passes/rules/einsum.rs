@@ -1,10 +1,8 @@
 //! `einsum` and `unary_einsum`: products and sums by letters, one for each dimension, as in `ab,bc->ac`.
 
-use super::rewriter::Rewriter;
-use super::rules::mismatch;
-use super::unsupported;
 use crate::ir::ops::DotGeneral;
 use crate::ir::{DotDimensionNumbers, Op, OpCode, Operation, TensorType, ValueId};
+use crate::passes::rewrite::{Rewriter, mismatch, unsupported};
 use crate::{Error, ErrorKind};
 
 /// `einsum`.

@@ -3,13 +3,15 @@
 //! The model are the passes `stablehlo-refine-arguments`, `stablehlo-refine-shapes` and
 //! `stablehlo-canonicalize-dynamism`, which hosts run on programs with symbolic shapes.
 
-use super::rewriter::{Mode, Rewriter, rewrite_of};
-use super::{CoreOps, chlo, dynamic, dynamic_calls, liveness};
+use super::dynamic_calls;
+use super::functions::called_from;
+use super::rewrite::{Pass, Replacement, Rewriter, is_dynamic, meet};
+use super::rules::{CHLO_RULES, of_known_sizes, rewrite_of};
 use crate::build::Builder;
-use crate::infer::{Context, Inferred, Shape, results, types_compatible};
+use crate::infer::types_compatible;
 use crate::ir::{
     Attribute, BlockId, Body, DictionaryAttribute, Function, FunctionType, Literal, LiteralData, Location,
-    Module, Op, OpCode, OpId, Operation, Str, TensorType, Type, ValueId, Visibility,
+    Module, Op, OpId, Operation, TensorType, Type, ValueId, Visibility,
 };
 use crate::{Error, ErrorKind};
 
@@ -64,7 +66,7 @@ impl From<Literal> for Argument {
 /// [`limits::MAX_INLINED_OPS`](crate::limits::MAX_INLINED_OPS).
 ///
 /// ```
-/// use pjrt_stablehlo::decompose::{Argument, refine_shapes};
+/// use pjrt_stablehlo::passes::{Argument, refine_shapes};
 /// use pjrt_stablehlo::ir::{ElementType, TensorType};
 ///
 /// let program = "func.func @main(%x: tensor<?x4xf32>) -> tensor<?xf32> {
@@ -122,8 +124,7 @@ fn check_arguments(main: &Function, arguments: &[Argument]) -> Result<(), Error>
 /// The module with another `main`, and without the private functions that only the old one needed.
 fn with_main(module: &Module, old: &Function, main: Function) -> Result<Module, Error> {
     let functions = module.functions();
-    let everything = CoreOps::from_ops(OpCode::ALL.iter().copied());
-    let called = |function: &Function| liveness::references(module, &everything, function);
+    let called = |function: &Function| called_from(module, function);
     let before = reached(functions.len(), called(old), |index| called(&functions[index]));
     let after = reached(functions.len(), called(&main), |index| called(&functions[index]));
     let mut result = module.without_functions();
@@ -145,16 +146,12 @@ fn with_main(module: &Module, old: &Function, main: Function) -> Result<Module, 
 }
 
 /// The functions that are reached from some, by their index.
-fn reached(
-    count: usize,
-    from: Vec<(usize, bool)>,
-    called: impl Fn(usize) -> Vec<(usize, bool)>,
-) -> Vec<bool> {
+fn reached(count: usize, from: Vec<usize>, called: impl Fn(usize) -> Vec<usize>) -> Vec<bool> {
     let mut found = vec![false; count];
-    let mut work: Vec<usize> = from.into_iter().map(|(index, _)| index).collect();
+    let mut work = from;
     while let Some(index) = work.pop() {
         if !std::mem::replace(&mut found[index], true) {
-            work.extend(called(index).into_iter().map(|(index, _)| index));
+            work.extend(called(index));
         }
     }
     found
@@ -162,10 +159,8 @@ fn reached(
 
 fn refined_main(module: &Module, main: &Function, arguments: &[Argument]) -> Result<Function, Error> {
     let Some(entry) = main.body.entry() else { return Ok(main.clone()) };
-    // Without calls, so that inlining is limited.
-    let core = CoreOps::from_ops([]);
-    let mut r = Rewriter::new(module, &core, Mode::Refine, vec![None; module.functions().len()]);
-    r.inlined = inlined_functions(module);
+    let pass = RefineShapes { inlined: inlined_functions(module) };
+    let mut r = Rewriter::new(module, &pass);
     let index = module.function_index("main").expect("the module has a function 'main'");
     r.activate(index, main, Location::UNKNOWN);
     let block = main.body.block(entry);
@@ -211,10 +206,9 @@ fn refined_main(module: &Module, main: &Function, arguments: &[Argument]) -> Res
 /// The functions that have something to refine, or call one that has, by their index.
 fn inlined_functions(module: &Module) -> Vec<bool> {
     let functions = module.functions();
-    let everything = CoreOps::from_ops(OpCode::ALL.iter().copied());
     let mut callers: Vec<Vec<usize>> = vec![Vec::new(); functions.len()];
     for (caller, function) in functions.iter().enumerate() {
-        for (callee, _) in liveness::references(module, &everything, function) {
+        for callee in called_from(module, function) {
             callers[callee].push(caller);
         }
     }
@@ -232,78 +226,72 @@ fn inlined_functions(module: &Module) -> Vec<bool> {
 fn is_refinable(function: &Function) -> bool {
     let mut ops = function.body.ops();
     function.body.values().any(|(_, value)| is_dynamic(&value.ty))
-        || ops.any(|(_, op)| rule_of(op.kind.code()).is_some() || is_assertion(&op.kind))
-}
-
-fn is_dynamic(ty: &Type) -> bool {
-    match ty {
-        Type::Tensor(tensor) => tensor.is_dynamic(),
-        Type::Tuple(parts) | Type::Future(parts) => parts.iter().any(is_dynamic),
-        _ => false,
-    }
+        || ops.any(|(_, op)| of_known_sizes(op.kind.code()).is_some() || is_assertion(&op.kind))
 }
 
 fn is_assertion(op: &Op) -> bool {
     matches!(op, Op::CustomCall(call) if call.call_target_name == "shape_assertion")
 }
 
-type Rule = for<'r, 'm, 'o> fn(&'r mut Rewriter<'m>, &'o Operation) -> Result<ValueId, Error>;
-
-/// The rule for an operation that takes sizes as operands.
-fn rule_of(code: OpCode) -> Option<Rule> {
-    Some(match code {
-        OpCode::DynamicBroadcastInDim => dynamic::broadcast_in_dim,
-        OpCode::DynamicConv => dynamic::conv,
-        OpCode::DynamicGather => dynamic::gather,
-        OpCode::DynamicIota => dynamic::iota,
-        OpCode::DynamicPad => dynamic::pad,
-        OpCode::DynamicReshape => dynamic::reshape,
-        OpCode::GetDimensionSize => dynamic::get_dimension_size,
-        OpCode::RealDynamicSlice => dynamic::real_dynamic_slice,
-        OpCode::SetDimensionSize => dynamic::set_dimension_size,
-        _ => return None,
-    })
+/// Gives values the types that follow from those of the operands.
+struct RefineShapes {
+    /// The functions whose calls are inlined, by their index.
+    inlined: Vec<bool>,
 }
 
-/// What becomes of an operation.
-pub(super) enum Replacement<'m> {
-    /// A copy whose types are refined.
-    Copy,
-    /// The operations of a function.
-    Inline(&'m Str),
-    /// These values.
-    Values(Vec<ValueId>),
-    /// The results of a new operation, which gets a region that does what a function does.
-    Region(OpId, &'m Str),
-}
-
-pub(super) fn replacement<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Replacement<'m>, Error> {
-    let is_inlined =
-        |r: &Rewriter<'_>, name: &str| r.module.function_index(name).is_some_and(|index| r.inlined[index]);
-    match &op.kind {
-        Op::FuncCall(call) if is_inlined(r, &call.callee) || computes_sizes(r, op) => {
-            return Ok(Replacement::Inline(&call.callee));
-        }
-        Op::Composite(composite) if is_inlined(r, &composite.decomposition) => {
-            return Ok(Replacement::Inline(&composite.decomposition));
-        }
-        Op::CustomCall(_) if is_assertion(&op.kind) => return assertion(r, op),
-        Op::CustomCall(call) => {
-            return Ok(dynamic_calls::replacement(r, op, call).unwrap_or(Replacement::Copy));
-        }
-        Op::Other(other) if other.name.starts_with("chlo.") => return Ok(of_chlo(r, op)),
-        _ => {}
+impl RefineShapes {
+    /// Whether calls of the function of this name are inlined.
+    fn inlines(&self, r: &Rewriter<'_>, name: &str) -> bool {
+        r.module.function_index(name).is_some_and(|index| self.inlined[index])
     }
-    // Where the sizes are not known, or not such as the rule expects, the operation stays, and the verifier tells.
-    Ok(match rule_of(op.kind.code()).and_then(|rule| rule(r, op).ok()) {
-        Some(value) => {
-            if let Some(id) = r.b.body.defining_op(value) {
-                narrow(r, id)?;
+}
+
+impl Pass for RefineShapes {
+    fn replacement<'m>(&self, r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Replacement<'m>, Error> {
+        match &op.kind {
+            Op::FuncCall(call) if self.inlines(r, &call.callee) || computes_sizes(r, op) => {
+                return Ok(Replacement::Inline(&call.callee));
             }
-            Replacement::Values(constants(r, vec![value]))
+            Op::Composite(composite) if self.inlines(r, &composite.decomposition) => {
+                return Ok(Replacement::Inline(&composite.decomposition));
+            }
+            Op::CustomCall(_) if is_assertion(&op.kind) => return assertion(r, op),
+            Op::CustomCall(call) => {
+                return Ok(dynamic_calls::replacement(r, op, call).unwrap_or(Replacement::Copy));
+            }
+            Op::Other(other) if other.name.starts_with("chlo.") => return Ok(of_chlo(r, op)),
+            _ => {}
         }
-        None => Replacement::Copy,
-    })
+        // Where the sizes are not known, or not such as the rule expects, the operation stays, and the verifier tells.
+        Ok(match of_known_sizes(op.kind.code()).and_then(|rule| rule(r, op).ok()) {
+            Some(value) => {
+                if let Some(id) = r.b.body.defining_op(value) {
+                    narrow(r, id)?;
+                }
+                Replacement::Values(constants(r, vec![value]))
+            }
+            None => Replacement::Copy,
+        })
+    }
+
+    fn copied(&self, r: &mut Rewriter<'_>, copy: OpId) -> Result<Vec<ValueId>, Error> {
+        narrow(r, copy)?;
+        let values = r.b.all_results(copy);
+        Ok(constants(r, values))
+    }
+
+    fn begin_region(&self, b: &mut Builder, op: OpId, block: BlockId) {
+        region_arguments(b, op, block);
+    }
+
+    fn end_region(&self, r: &mut Rewriter<'_>, block: BlockId) -> Result<(), Error> {
+        end_region(r, block)
+    }
+
+    // Inlining is limited.
+    fn inlines_calls(&self) -> bool {
+        true
+    }
 }
 
 /// Whether a call takes only small integers that are known: JAX has functions for the division of sizes.
@@ -345,7 +333,7 @@ fn assertion<'m>(r: &Rewriter<'m>, op: &'m Operation) -> Result<Replacement<'m>,
 }
 
 /// Gives the arguments of a region that are an operation's operands the types of those.
-pub(super) fn region_arguments(b: &mut Builder, id: OpId, block: BlockId) {
+fn region_arguments(b: &mut Builder, id: OpId, block: BlockId) {
     let op = b.body.op(id);
     if !matches!(op.kind, Op::While(_) | Op::AsyncStart(_)) {
         return;
@@ -362,7 +350,7 @@ pub(super) fn region_arguments(b: &mut Builder, id: OpId, block: BlockId) {
 }
 
 /// Refines the results of an operation once the last of its regions is complete.
-pub(super) fn end_region(r: &mut Rewriter<'_>, block: BlockId) -> Result<(), Error> {
+fn end_region(r: &mut Rewriter<'_>, block: BlockId) -> Result<(), Error> {
     let region = r.b.body.block(block).region;
     match r.b.body.region(region).parent {
         Some(op) if r.b.body.op(op).regions.last() == Some(&region) => narrow(r, op),
@@ -371,49 +359,8 @@ pub(super) fn end_region(r: &mut Rewriter<'_>, block: BlockId) -> Result<(), Err
 }
 
 /// Refines the types of an operation's results by what follows from its operands and regions.
-pub(super) fn narrow(r: &mut Rewriter<'_>, id: OpId) -> Result<(), Error> {
-    let body = &r.b.body;
-    let op = body.op(id);
-    if !op.results.iter().any(|value| is_dynamic(body.ty(value))) {
-        return Ok(());
-    }
-    let in_op = |error: Error| error.in_op(op.kind.name(), &op.location);
-    let rules = results(&Context { module: r.module, body, op }).map_err(in_op)?;
-    let mut refined = Vec::new();
-    for (index, (value, rule)) in op.results.iter().zip(rules).enumerate() {
-        let Type::Tensor(declared) = body.ty(value) else {
-            if let Inferred::Type(ty) = rule.inferred {
-                refined.push((value, ty));
-            }
-            continue;
-        };
-        let found = match rule.inferred {
-            Inferred::Type(Type::Tensor(tensor)) => Some(tensor),
-            Inferred::Shape { dims, .. } => Some(declared.with_dims(dims)),
-            _ => shape_of_declared(r, op, declared, index),
-        };
-        let Some(found) = found else { continue };
-        let ty = meet(declared, &found).ok_or_else(|| {
-            let message =
-                format!("result {index} is declared as {declared}; for these arguments it is {found}");
-            invalid(message).in_op(op.kind.name(), &op.location)
-        })?;
-        refined.push((value, ty.into()));
-    }
-    for (value, ty) in refined {
-        r.b.body.set_type(value, ty);
-    }
-    r.known.get_mut().note(&r.b.body, id);
-    Ok(())
-}
-
-/// What two types of a tensor say together: the first one's elements, and the sizes that either knows.
-fn meet(declared: &TensorType, found: &TensorType) -> Option<TensorType> {
-    if !declared.is_dynamic() {
-        return Some(declared.clone());
-    }
-    let mut shape = Shape::of(declared);
-    shape.intersect(found).then(|| shape.like(declared))
+fn narrow(r: &mut Rewriter<'_>, id: OpId) -> Result<(), Error> {
+    r.narrow(id, shape_of_declared)
 }
 
 /// The shape of a result whose type is the program's choice, where its sizes follow from the operands all the same.
@@ -453,7 +400,7 @@ fn shape_of_declared(
                     Some(declared.with_dims(dims))
                 }
                 "chlo.scan" | "chlo.ragged_dot" | "chlo.constant" => None,
-                name if chlo::RULES.iter().any(|rule| rule.name == name) => {
+                name if CHLO_RULES.iter().any(|rule| rule.name == name) => {
                     Some(declared.with_dims(operand.dims()))
                 }
                 _ => None,
@@ -500,7 +447,7 @@ fn drop_shape_operands(body: &mut Body) {
 }
 
 /// The values, with constants for those whose elements are known.
-pub(super) fn constants(r: &mut Rewriter<'_>, values: Vec<ValueId>) -> Vec<ValueId> {
+fn constants(r: &mut Rewriter<'_>, values: Vec<ValueId>) -> Vec<ValueId> {
     /// A longer list is no shape.
     const MAX_ELEMENTS: usize = crate::limits::MAX_RANK;
     let each = values.into_iter().map(|value| {

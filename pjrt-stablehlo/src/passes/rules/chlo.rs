@@ -1,8 +1,7 @@
 //! CHLO operations, which come in text only: portable artifacts have composites or expansions in their place.
 
-use super::rewriter::Rewriter;
-use super::rules::{Rewrite, mismatch, require_real};
-use super::{attributes, scan, unsupported};
+use super::rule::{Rewrite, require_real};
+use super::{attributes, scan};
 use crate::Error;
 use crate::build::Builder;
 use crate::formulas::{self, Binary, bessel, bits, complex, erf, gamma, hyperbolic, ragged_dot, top_k, zeta};
@@ -11,13 +10,14 @@ use crate::ir::{
     Attribute, ComparisonDirection as Cmp, ElementType, Op, OpCode, Operation, RaggedDotDimensionNumbers,
     TensorType, Type, ValueId,
 };
+use crate::passes::rewrite::{Rewriter, mismatch, unsupported};
 
 /// How a CHLO operation is replaced.
-pub(super) struct Rule {
-    pub(super) name: &'static str,
+pub(crate) struct Rule {
+    pub(crate) name: &'static str,
     /// What it becomes, for documentation.
-    pub(super) into: &'static str,
-    pub(super) rewrite: Rewrite,
+    pub(crate) into: &'static str,
+    pub(crate) rewrite: Rewrite,
 }
 
 const fn rule(name: &'static str, into: &'static str, rewrite: Rewrite) -> Rule {
@@ -25,7 +25,7 @@ const fn rule(name: &'static str, into: &'static str, rewrite: Rewrite) -> Rule 
 }
 
 /// The rules for CHLO operations.
-pub(super) const RULES: &[Rule] = {
+pub(crate) const RULES: &[Rule] = {
     use Rewrite::{Real, RealOrComplex, Reals, Value, Values};
     const BROADCAST: &str = "`broadcast_in_dim` of the operands, and the operation";
     &[
@@ -108,7 +108,7 @@ pub(super) const RULES: &[Rule] = {
 
 /// The rule for a composite with the name of one of the functions of real numbers. The rules here are more accurate than the decompositions
 /// that compilers write into programs.
-pub(super) fn rule_for_composite(r: &Rewriter<'_>, op: &Operation, composite: &Composite) -> Option<Rewrite> {
+pub(crate) fn rule_for_composite(r: &Rewriter<'_>, op: &Operation, composite: &Composite) -> Option<Rewrite> {
     let rewrite = RULES.iter().find(|rule| rule.name == &*composite.name)?.rewrite;
     rewrite.operands_of_formula().filter(|&operands| operands == op.operands.len())?;
     let ty = r.any_result(op).ok().filter(|ty| ty.element_type().is_float())?;
@@ -122,7 +122,7 @@ pub(super) fn rule_for_composite(r: &Rewriter<'_>, op: &Operation, composite: &C
 
 /// The rule of the function that a custom call stands for: XLA's exporter to StableHLO writes `mhlo.erf` and others that
 /// StableHLO has no operation for as calls.
-pub(super) fn rule_of_call(call: &CustomCall) -> Option<&'static Rule> {
+pub(crate) fn rule_of_call(call: &CustomCall) -> Option<&'static Rule> {
     let name = call.call_target_name.strip_prefix("mhlo.")?;
     let of_name = |name: &str| RULES.iter().find(|rule| rule.name.strip_prefix("chlo.") == Some(name));
     match name {
@@ -132,7 +132,7 @@ pub(super) fn rule_of_call(call: &CustomCall) -> Option<&'static Rule> {
 }
 
 /// A custom call that [`rule_of_call`] has a rule for. Nobody has verified its types.
-pub(super) fn custom_call<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<ValueId>, Error> {
+pub(crate) fn custom_call<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<ValueId>, Error> {
     let Op::CustomCall(call) = &op.kind else { return Err(mismatch(op)) };
     let rewrite = rule_of_call(call).ok_or_else(|| mismatch(op))?.rewrite;
     let operands: Option<Vec<_>> =

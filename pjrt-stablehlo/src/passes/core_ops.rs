@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{chlo, rules};
+use super::rules;
 use crate::ir::{Op, OpCode, Str, Trait};
 
 /// The operations that a device implements itself: what [`decompose`](super::decompose) may leave in a program.
@@ -11,7 +11,7 @@ use crate::ir::{Op, OpCode, Str, Trait};
 /// better as a whole, or take away what it lacks:
 ///
 /// ```
-/// use pjrt_stablehlo::decompose::CoreOps;
+/// use pjrt_stablehlo::passes::CoreOps;
 /// use pjrt_stablehlo::ir::OpCode;
 ///
 /// let core = CoreOps::default()
@@ -118,7 +118,7 @@ impl CoreOps {
             Op::Composite(composite) => {
                 self.contains(OpCode::Composite) || self.composites.contains(&composite.name)
             }
-            Op::CustomCall(call) => match chlo::rule_of_call(call) {
+            Op::CustomCall(call) => match rules::rule_of_call(call) {
                 Some(rule) => self.others.contains(rule.name),
                 None => self.contains(OpCode::CustomCall),
             },

@@ -1,10 +1,9 @@
 //! `batch_norm_inference`, `batch_norm_training` and `batch_norm_grad`, by the formulas of the StableHLO specification.
 
-use super::rewriter::Rewriter;
-use super::rules::mismatch;
 use crate::Error;
 use crate::build::Builder;
 use crate::ir::{ElementType, Op, OpCode, Operation, ValueId};
+use crate::passes::rewrite::{Rewriter, mismatch};
 
 /// What the three operations have in common.
 #[derive(Clone, Copy)]

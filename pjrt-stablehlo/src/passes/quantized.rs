@@ -4,8 +4,7 @@
 //! operation dequantizes its operands, computes in the expressed type, and quantizes its result. Operations that only move
 //! elements move stored ones.
 
-use super::rewriter::Rewriter;
-use super::unsupported;
+use super::rewrite::{Rewriter, definite, unsupported};
 use crate::Error;
 use crate::build::Builder;
 use crate::ir::{
@@ -110,9 +109,7 @@ fn quantization(ty: &Type) -> Option<&QuantizedType> {
 /// Whether an operation computes with quantized elements, rather than move them.
 pub(super) fn replaces(r: &Rewriter<'_>, op: &Operation) -> bool {
     let mut values = op.operands.iter().copied().chain(op.results);
-    !r.core.keeps_quantized_types()
-        && !MOVES.contains(&op.kind.code())
-        && values.any(|value| quantization(r.old_type(value)).is_some())
+    !MOVES.contains(&op.kind.code()) && values.any(|value| quantization(r.old_type(value)).is_some())
 }
 
 /// Fails for an operation that moves elements between values that are quantized differently, or not at all.
@@ -185,11 +182,6 @@ pub(super) fn replacement(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<Va
     Ok(results)
 }
 
-/// `uniform_quantize` or `uniform_dequantize` where quantized types are kept.
-pub(super) fn types_are_kept(_: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    Err(unsupported(format!("quantized types are kept, so '{}' has to be a core operation", op.kind.name())))
-}
-
 /// The parameter of each element: one for all, or one for each index of the axis.
 fn parameter(
     b: &mut Builder,
@@ -197,7 +189,7 @@ fn parameter(
     parameters: &QuantizedType,
     ty: TensorType,
 ) -> Result<ValueId, Error> {
-    super::rewriter::definite(&ty)?;
+    definite(&ty)?;
     match (parameters.axis, numbers) {
         (None, [number]) => Ok(b.number_of_type(*number, ty)),
         (Some(axis), _) if ty.dims().get(axis as usize) == Some(&(numbers.len() as i64)) => {

@@ -1,12 +1,10 @@
 //! Operations whose attributes are operands, where those are constants: the same with attributes.
 
-use super::rewriter::Rewriter;
-use super::rules::mismatch;
-use super::unsupported;
 use crate::Error;
 use crate::infer::shapes_agree;
 use crate::ir::ops::{Convolution, DynamicSlice, Gather, Iota, Pad, Slice};
 use crate::ir::{Body, ElementType, Op, OpCode, Operation, TensorType, Trait, ValueId};
+use crate::passes::rewrite::{Rewriter, definite, mismatch, unsupported};
 
 /// The type of a result whose shape an operand gives: what the program says, where that is definite.
 fn shaped_result(r: &Rewriter<'_>, op: &Operation, shape: usize) -> Result<TensorType, Error> {
@@ -30,31 +28,31 @@ fn constant(r: &Rewriter<'_>, op: &Operation, index: usize) -> Result<Vec<i64>, 
 }
 
 /// `dynamic_broadcast_in_dim`.
-pub(super) fn broadcast_in_dim(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+pub(crate) fn broadcast_in_dim(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::DynamicBroadcastInDim(o) = &op.kind else { return Err(mismatch(op)) };
     let (operands, result) = (r.tensors(op)?, shaped_result(r, op, 1)?);
     Ok(r.b.broadcast(operands[0], &o.broadcast_dimensions, result.dims()))
 }
 
 /// `dynamic_reshape`.
-pub(super) fn reshape(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+pub(crate) fn reshape(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let (operands, result) = (r.tensors(op)?, shaped_result(r, op, 1)?);
     Ok(r.b.reshape(operands[0], result.dims()))
 }
 
 /// `dynamic_iota`.
-pub(super) fn iota(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+pub(crate) fn iota(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::DynamicIota(o) = &op.kind else { return Err(mismatch(op)) };
     let result = shaped_result(r, op, 0)?;
     Ok(r.b.op_of_type(Op::Iota(Iota { iota_dimension: o.iota_dimension }), &[], result))
 }
 
 /// `dynamic_pad`.
-pub(super) fn pad(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+pub(crate) fn pad(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let operands = r.tensors(op)?;
     let (low, high, interior) = (constant(r, op, 2)?, constant(r, op, 3)?, constant(r, op, 4)?);
     let ty = r.b.tensor(operands[0]);
-    super::rewriter::definite(&ty)?;
+    definite(&ty)?;
     if [&low, &high, &interior].iter().any(|padding| padding.len() != ty.rank()) {
         return Err(mismatch(op));
     }
@@ -74,11 +72,11 @@ pub(super) fn pad(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error
 }
 
 /// `real_dynamic_slice`.
-pub(super) fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+pub(crate) fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let operands = r.tensors(op)?;
     let (x, start) = (operands[0], operands[1]);
     let ty = r.b.tensor(x);
-    super::rewriter::definite(&ty)?;
+    definite(&ty)?;
     let strides = constant(r, op, 3)?;
     if strides.len() != ty.rank() || strides.iter().any(|&stride| stride <= 0) {
         return Err(unsupported(format!("expected {} positive strides, found {strides:?}", ty.rank())));
@@ -168,13 +166,13 @@ fn is_same(body: &Body, x: ValueId, y: ValueId) -> bool {
 }
 
 /// `dynamic_gather`.
-pub(super) fn gather(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+pub(crate) fn gather(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::DynamicGather(o) = &op.kind else { return Err(mismatch(op)) };
     let operands = r.tensors(op)?;
     let slice_sizes = constant(r, op, 2)?;
     let numbers = &o.dimension_numbers;
     let indices = r.b.tensor(operands[1]);
-    super::rewriter::definite(&indices)?;
+    definite(&indices)?;
     let mut result = r.any_result(op)?;
     if result.is_dynamic() {
         // Offset dimensions have the sizes of slices without those that are dropped; the others are the indices'.
@@ -200,7 +198,7 @@ pub(super) fn gather(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
 }
 
 /// `dynamic_conv`.
-pub(super) fn conv(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+pub(crate) fn conv(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::DynamicConv(o) = &op.kind else { return Err(mismatch(op)) };
     let (operands, result) = (r.tensors(op)?, r.any_result(op)?);
     let padding = constant(r, op, 2)?;
@@ -216,14 +214,14 @@ pub(super) fn conv(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
         precision_config: o.precision_config.clone(),
     }));
     let id = r.b.add_op(kind, &operands[..2], vec![result.into()]);
-    super::refine::narrow(r, id)?;
+    r.narrow(id, |_, _, _, _| None)?;
     let value = r.b.body.op(id).result();
-    super::rewriter::definite(&r.b.tensor(value))?;
+    definite(&r.b.tensor(value))?;
     Ok(value)
 }
 
 /// `get_dimension_size`.
-pub(super) fn get_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+pub(crate) fn get_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::GetDimensionSize(o) = &op.kind else { return Err(mismatch(op)) };
     let operands = r.tensors(op)?;
     let ty = r.b.tensor(operands[0]);
@@ -238,7 +236,7 @@ pub(super) fn get_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result
 }
 
 /// `set_dimension_size` to the size that the dimension has.
-pub(super) fn set_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+pub(crate) fn set_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::SetDimensionSize(o) = &op.kind else { return Err(mismatch(op)) };
     let operands = r.tensors(op)?;
     let size = constant(r, op, 1)?;
@@ -252,4 +250,23 @@ pub(super) fn set_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result
             OpCode::SetDimensionSize.info().name
         ))),
     }
+}
+
+/// Puts an operation with its sizes as attributes in the place of one that takes them as operands.
+type Rule = for<'r, 'm, 'o> fn(&'r mut Rewriter<'m>, &'o Operation) -> Result<ValueId, Error>;
+
+/// The rule for an operation that takes sizes as operands.
+pub(crate) fn of_known_sizes(code: OpCode) -> Option<Rule> {
+    Some(match code {
+        OpCode::DynamicBroadcastInDim => broadcast_in_dim,
+        OpCode::DynamicConv => conv,
+        OpCode::DynamicGather => gather,
+        OpCode::DynamicIota => iota,
+        OpCode::DynamicPad => pad,
+        OpCode::DynamicReshape => reshape,
+        OpCode::GetDimensionSize => get_dimension_size,
+        OpCode::RealDynamicSlice => real_dynamic_slice,
+        OpCode::SetDimensionSize => set_dimension_size,
+        _ => return None,
+    })
 }

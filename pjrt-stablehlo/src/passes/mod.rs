@@ -5,7 +5,7 @@
 //! computes the same.
 //!
 //! ```
-//! use pjrt_stablehlo::decompose::{CoreOps, decompose};
+//! use pjrt_stablehlo::passes::{CoreOps, decompose};
 //!
 //! let program = "func.func @main(%x: tensor<2x3xf32>, %w: tensor<3xf32>) -> tensor<2x3xf32> {
 //!     %0 = chlo.broadcast_add %x, %w : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
@@ -46,32 +46,29 @@
 //!   are known in the signature of a function that nothing calls; where one is called, they are known on one side only.
 //! * Operations without effects whose results nothing uses go away, and so do private functions whose calls are inlined.
 
-mod attributes;
-mod batch_norm;
-mod bounded;
 mod bounded_moves;
-mod chlo;
 mod core_ops;
-mod dynamic;
 mod dynamic_calls;
-mod einsum;
-mod fold;
-mod legacy;
-mod liveness;
+mod functions;
 mod quantized;
 mod quantized_flow;
-mod refine;
-mod rewriter;
+mod refine_shapes;
+mod replace_ops;
+mod replace_sizes;
+mod replace_types;
+mod rewrite;
 mod rules;
-mod scan;
-mod select_and_scatter;
+mod sized;
 
 pub use core_ops::CoreOps;
-pub use refine::{Argument, refine_shapes};
+pub use refine_shapes::{Argument, refine_shapes};
 
-use crate::ir::{Function, Module, OpCode, OpId, Operation, TensorType, Type};
+use crate::ir::{Function, Module, OpCode, OpId, Operation, TensorType};
 use crate::{Error, ErrorKind};
-use rewriter::{Mode, Origins};
+use replace_ops::ReplaceOps;
+use replace_sizes::ReplaceSizes;
+use replace_types::ReplaceTypes;
+use rewrite::{Origins, part_of, unsupported};
 
 /// Rewrites a program to the operations of `core`.
 ///
@@ -85,12 +82,12 @@ use rewriter::{Mode, Origins};
 /// Operations on sizes that are not known can be decomposed once those of the arguments are: see [`refine_shapes`].
 pub fn decompose(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     crate::verify(module)?;
-    rewrite(module, core).map_err(|error| {
+    run(module, core).map_err(|error| {
         if error.kind != ErrorKind::Unsupported || !has_unknown_arguments(module) {
             return error;
         }
         let message = format!(
-            "{}; main has arguments of unknown sizes, which decompose::refine_shapes makes known first",
+            "{}; main has arguments of unknown sizes, which passes::refine_shapes makes known first",
             error.message
         );
         Error { message, ..error }
@@ -104,27 +101,23 @@ fn has_unknown_arguments(module: &Module) -> bool {
 }
 
 /// What [`decompose`] does with a valid program.
-fn rewrite(module: &Module, core: &CoreOps) -> Result<Module, Error> {
+fn run(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     let mut origins = Origins::default();
     // Sizes go beside their tensors, for which a tuple has no place.
     let flat;
-    let core = if needs_sizes(module, core) {
+    let core = if ReplaceSizes::is_needed(module, core) {
         flat = core.clone().without(OpCode::Tuple).without(OpCode::GetTupleElement);
         &flat
     } else {
         core
     };
-    let mut module = if needs_types(module, core) {
-        if !core.keeps_quantized_types() {
-            quantized_flow::check(module)?;
-        }
-        rewriter::rewrite(module, core, Mode::Types, &mut origins)?
+    let mut module = if ReplaceTypes::is_needed(module, core) {
+        rewrite::rewrite(module, &ReplaceTypes::new(module, core)?, |_| true, &mut origins)?
     } else {
         module.clone()
     };
-    if needs_sizes(&module, core) {
-        bounded::check_interface(&module)?;
-        module = rewriter::rewrite(&module, core, Mode::Sizes, &mut origins)?;
+    if ReplaceSizes::is_needed(&module, core) {
+        module = rewrite::rewrite(&module, &ReplaceSizes::new(&module)?, |_| true, &mut origins)?;
     }
     // A decomposition may use operations that are decomposed themselves; none leads back to what it came from, so this
     // ends long before.
@@ -132,12 +125,13 @@ fn rewrite(module: &Module, core: &CoreOps) -> Result<Module, Error> {
         if first_foreign_op(&module, core).is_none() {
             break;
         }
-        module = rewriter::rewrite(&module, core, Mode::Ops, &mut origins)?;
+        let pass = ReplaceOps::new(&module, core);
+        module = rewrite::rewrite(&module, &pass, |function| pass.keeps(function), &mut origins)?;
     }
     if let Some((function, id, op)) = first_foreign_op(&module, core) {
         let error =
             unsupported("not one of the core operations, and neither are those that it is expressed in");
-        let error = rewriter::part_of(error, origins.name(function, id));
+        let error = part_of(error, origins.name(function, id));
         return Err(error.in_op(op.kind.name(), &op.location));
     }
     crate::verify(&module)?;
@@ -146,7 +140,9 @@ fn rewrite(module: &Module, core: &CoreOps) -> Result<Module, Error> {
 
 /// Whether a program has only operations and types of `core`, so that [`decompose`] has nothing to do.
 pub fn is_core(module: &Module, core: &CoreOps) -> bool {
-    !needs_types(module, core) && !needs_sizes(module, core) && first_foreign_op(module, core).is_none()
+    !ReplaceTypes::is_needed(module, core)
+        && !ReplaceSizes::is_needed(module, core)
+        && first_foreign_op(module, core).is_none()
 }
 
 /// How operations are decomposed, for documentation: name, whether [`CoreOps::default`] lacks the operation, and what
@@ -161,8 +157,11 @@ pub fn decompositions() -> impl Iterator<Item = Decomposition> {
         by_default: rule.by_default,
         into: rule.into,
     });
-    let chlo =
-        chlo::RULES.iter().map(|rule| Decomposition { op: rule.name, by_default: true, into: rule.into });
+    let chlo = rules::CHLO_RULES.iter().map(|rule| Decomposition {
+        op: rule.name,
+        by_default: true,
+        into: rule.into,
+    });
     table.chain(chlo)
 }
 
@@ -177,39 +176,10 @@ pub struct Decomposition {
     pub into: &'static str,
 }
 
-/// Whether any value has a type that the set does not keep.
-fn needs_types(module: &Module, core: &CoreOps) -> bool {
-    let is_foreign = |ty: &Type| match ty {
-        Type::Tensor(tensor) => tensor.quantization().is_some() && !core.keeps_quantized_types(),
-        Type::Tuple(_) => !core.keeps_tuples(),
-        Type::Future(_) => !core.keeps_futures(),
-        _ => false,
-    };
-    module.functions().iter().any(|function| {
-        let mut types = function.ty.inputs.iter().chain(&function.ty.results);
-        types.any(is_foreign) || function.body.values().any(|(_, value)| is_foreign(&value.ty))
-    })
-}
-
-/// Whether sizes have bounds that the set does not keep.
-fn needs_sizes(module: &Module, core: &CoreOps) -> bool {
-    !core.keeps_bounded_sizes() && bounded::has_bounds(module)
-}
-
 /// The first operation that is not in the set.
 fn first_foreign_op<'m>(module: &'m Module, core: &CoreOps) -> Option<(usize, OpId, &'m Operation)> {
     let functions = module.functions().iter().enumerate();
     let mut ops =
         functions.flat_map(|(index, function)| function.body.ops().map(move |(id, op)| (index, id, op)));
     ops.find(|(_, _, op)| !core.contains_op(&op.kind))
-}
-
-/// An error about an operation that cannot be decomposed.
-fn unsupported(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Unsupported, message)
-}
-
-/// Whether calls of functions are inlined.
-fn inlines_calls(core: &CoreOps) -> bool {
-    !core.contains(OpCode::FuncCall)
 }

@@ -1,13 +1,12 @@
 //! Operations that only older programs have, and those that wrap others.
 
-use super::rewriter::Rewriter;
-use super::rules::mismatch;
 use crate::Error;
 use crate::ir::ops::{AfterAll, AllReduce, Case, DotGeneral, Gather, If};
 use crate::ir::{
     ComparisonDirection, DotDimensionNumbers, ElementType, GatherDimensionNumbers, Op, OpCode, Operation,
     TensorType, ValueId,
 };
+use crate::passes::rewrite::{Rewriter, mismatch};
 
 /// `broadcast`: new dimensions in front.
 pub(super) fn broadcast(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {

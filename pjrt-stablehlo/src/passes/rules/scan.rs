@@ -1,12 +1,11 @@
 //! `chlo.scan` as a loop.
 
-use super::rewriter::Rewriter;
-use super::rules::mismatch;
-use super::{attributes, unsupported};
+use super::attributes;
 use crate::Error;
 use crate::build::Builder;
 use crate::formulas::scan::Scan;
 use crate::ir::{Attribute, Operation, ValueId};
+use crate::passes::rewrite::{Rewriter, definite, mismatch, unsupported};
 
 /// `chlo.scan`: for each index of a dimension, the region takes that slice of each input and the carries, and gives a
 /// slice of each output and the next carries.
@@ -28,11 +27,11 @@ pub(super) fn scan<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Va
     let mut output_types = Vec::new();
     for index in 0..outputs {
         let ty = r.nth_result(op, index)?;
-        super::rewriter::definite(&ty)?;
+        definite(&ty)?;
         output_types.push(ty);
     }
     for ty in inputs.iter().map(|&input| r.b.tensor(input)).chain(output_types.iter().cloned()) {
-        super::rewriter::definite(&ty)?;
+        definite(&ty)?;
         if ty.dims().get(dimension) != Some(&count) {
             return Err(unsupported(format!("expected size {count} of dimension {dimension}, found {ty}")));
         }

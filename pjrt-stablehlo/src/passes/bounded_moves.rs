@@ -1,9 +1,7 @@
 //! Operations that move elements of tensors whose sizes have bounds: see [`bounded`](super::bounded).
 
-use super::bounded::{Sized, array, at_bounds, dim, masked, not_along, padded, result_type, same_op};
-use super::rewriter::Rewriter;
-use super::rules::mismatch;
-use super::unsupported;
+use super::rewrite::{Rewriter, mismatch, unsupported};
+use super::sized::{Sized, array, at_bounds, dim, masked, not_along, padded, result_type, same_op};
 use crate::Error;
 use crate::build::Builder;
 use crate::ir::ops::{DynamicSlice, Gather, Pad, Slice};
@@ -94,7 +92,7 @@ fn broadcast_in_dim(
         let size = *dims.get(d).ok_or_else(|| mismatch(op))?;
         fits.push(if has[from] == 1 && x.sizes[from].is_none() { 1 } else { size });
     }
-    let fit = super::bounded::fitted(&mut r.b, x.value, &fits)?;
+    let fit = super::sized::fitted(&mut r.b, x.value, &fits)?;
     let value = r.b.broadcast(fit, to, &dims);
     let mut result = match shape {
         Some(shape) => with_shape(r, value, shape),

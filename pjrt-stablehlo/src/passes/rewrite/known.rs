@@ -9,7 +9,7 @@ const MAX_ELEMENTS: usize = 1024;
 
 /// The elements of values of a body.
 #[derive(Default)]
-pub(super) struct Known {
+pub(crate) struct Known {
     /// By the index of the value.
     elements: Vec<Option<Arc<[i64]>>>,
     /// How many operations have been looked at.
@@ -18,7 +18,7 @@ pub(super) struct Known {
 
 impl Known {
     /// The elements of a value, when it is small, of integers, and known.
-    pub(super) fn get(&mut self, body: &Body, value: ValueId) -> Option<Arc<[i64]>> {
+    pub(crate) fn get(&mut self, body: &Body, value: ValueId) -> Option<Arc<[i64]>> {
         while self.ops < body.num_ops() {
             self.ops += 1;
             self.note(body, OpId(self.ops as u32 - 1));
@@ -27,7 +27,7 @@ impl Known {
     }
 
     /// Looks at an operation again, whose types have changed.
-    pub(super) fn note(&mut self, body: &Body, id: OpId) {
+    pub(crate) fn note(&mut self, body: &Body, id: OpId) {
         let Some(elements) = self.evaluate(body, id) else { return };
         let result = body.op(id).result().index();
         if self.elements.len() <= result {

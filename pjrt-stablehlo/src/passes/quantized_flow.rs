@@ -3,7 +3,7 @@
 //! The type rules of StableHLO let scales and zero points differ there, though not in calls of functions. Once quantized types have become their storage
 //! types nothing would notice, and the program would compute something else.
 
-use super::unsupported;
+use super::rewrite::unsupported;
 use crate::Error;
 use crate::ir::{Body, Module, Op, Operation, Type, ValueId};
 

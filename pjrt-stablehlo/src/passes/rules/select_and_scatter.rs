@@ -1,13 +1,12 @@
 //! `select_and_scatter` as a reduction of windows to positions, and a scatter to these.
 
-use super::rewriter::Rewriter;
-use super::rules::mismatch;
 use crate::Error;
 use crate::build::Builder;
 use crate::ir::ops::{ReduceWindow, Scatter};
 use crate::ir::{
     ComparisonDirection, ElementType, Op, Operation, ScatterDimensionNumbers, TensorType, Type, ValueId,
 };
+use crate::passes::rewrite::{Rewriter, mismatch};
 
 /// The position of no element: what padding has.
 const NOWHERE: i64 = -1;
