@@ -108,7 +108,6 @@
 pub mod build;
 mod bytecode;
 mod bytes;
-mod error;
 mod formulas;
 mod hlo;
 mod infer;
@@ -117,7 +116,6 @@ pub mod limits;
 mod parse;
 pub mod passes;
 mod print;
-mod sharding_text;
 mod text;
 mod verify;
 pub mod versions;
@@ -128,8 +126,8 @@ pub mod versions;
 struct Readme;
 
 pub use bytes::Bytes;
-pub use error::{Constraint, Error, ErrorKind};
 pub use infer::{Inferred, infer_result_types, types_compatible};
 pub use ir::Module;
+pub use ir::error::{Constraint, Error, ErrorKind};
 pub use parse::{parse, parse_hlo, parse_hlo_with_config};
 pub use verify::verify;

@@ -152,7 +152,7 @@ pub(super) fn elements(decoder: &mut Decoder<'_>, ty: TensorType) -> Result<Attr
     let offset = range.start;
     let blob = decoder.file.input.slice(range).unwrap_or_default();
     let literal =
-        tensor::literal(ty, blob).map_err(|error| super::cursor::malformed(offset, error.to_string()))?;
+        Literal::from_blob(ty, blob).map_err(|error| super::cursor::malformed(offset, error.to_string()))?;
     Ok(Attribute::Elements(literal))
 }
 

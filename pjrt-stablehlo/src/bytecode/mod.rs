@@ -16,4 +16,3 @@ mod tensor;
 mod vhlo;
 
 pub(crate) use code::read;
-pub(crate) use tensor::literal as blob_literal;

@@ -146,18 +146,7 @@ pub(crate) fn digamma(b: &mut Builder, x: ValueId) -> ValueId {
     // digamma(x) = digamma(1 - x) - pi / tan(pi x), with the distance to the nearest integer for x.
     let distance = distance_to_whole(b, x);
     let pi = b.number(PI, x);
-    // Near a half the cotangent is the tangent of the rest to it, where the cosine would be a rounding error.
-    let magnitude = b.abs(distance);
-    let rest = b.subtract(half, magnitude);
-    let is_steep = b.compare_with(Cmp::Le, magnitude, 0.25);
-    let turn = b.select(is_steep, magnitude, rest);
-    let angle = b.multiply(pi, turn);
-    let (sine, cosine) = (b.sine(angle), b.cosine(angle));
-    let (above, below) = (b.select(is_steep, cosine, sine), b.select(is_steep, sine, cosine));
-    let cotangent = b.divide(above, below);
-    let negative = b.negate(cotangent);
-    let is_left = b.compare_with(Cmp::Lt, distance, 0.0);
-    let cotangent = b.select(is_left, negative, cotangent);
+    let cotangent = cotangent_of_turn(b, distance);
     let slope = b.multiply(pi, cotangent);
     let reflection = b.subtract(value, slope);
     let result = b.select(is_reflected, reflection, value);
@@ -171,4 +160,21 @@ pub(crate) fn digamma(b: &mut Builder, x: ValueId) -> ValueId {
     let infinity = b.negate(infinity);
     let is_zero = b.compare_with(Cmp::Eq, x, 0.0);
     b.select(is_zero, infinity, result)
+}
+
+/// `1 / tan(pi x)` of a number from -1/2 to 1/2.
+fn cotangent_of_turn(b: &mut Builder, x: ValueId) -> ValueId {
+    let (half, pi) = (b.number(0.5, x), b.number(PI, x));
+    // Near a half the cotangent is the tangent of the rest to it, where the cosine would be a rounding error.
+    let magnitude = b.abs(x);
+    let rest = b.subtract(half, magnitude);
+    let is_steep = b.compare_with(Cmp::Le, magnitude, 0.25);
+    let turn = b.select(is_steep, magnitude, rest);
+    let angle = b.multiply(pi, turn);
+    let (sine, cosine) = (b.sine(angle), b.cosine(angle));
+    let (above, below) = (b.select(is_steep, cosine, sine), b.select(is_steep, sine, cosine));
+    let cotangent = b.divide(above, below);
+    let negative = b.negate(cotangent);
+    let is_left = b.compare_with(Cmp::Lt, x, 0.0);
+    b.select(is_left, negative, cotangent)
 }

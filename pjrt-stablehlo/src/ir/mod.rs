@@ -6,6 +6,7 @@ mod codec;
 mod defaults;
 mod element_type;
 mod enums;
+pub(crate) mod error;
 mod floats;
 mod literal;
 mod location;

@@ -23,6 +23,7 @@ mod parser;
 mod quantized;
 mod regions;
 mod scopes;
+pub(crate) mod sharding;
 mod shardy;
 mod types;
 

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::ir::{Body, ComparisonDirection, ElementKind, ElementType, Op, OpId, ValueId, integer_value};
+use crate::ir::ops::Concatenate;
+use crate::ir::{
+    Body, ComparisonDirection, ElementKind, ElementType, Op, OpId, Operation, TensorType, ValueId,
+    integer_value,
+};
 
 /// Values with more elements are not looked into: shapes have fewer.
 const MAX_ELEMENTS: usize = 1024;
@@ -42,100 +46,133 @@ impl Known {
             return None;
         }
         let ty = body.ty(op.result()).as_tensor()?;
-        let element = ty.element_type();
         let count = usize::try_from(ty.num_elements()?).ok().filter(|&count| count <= MAX_ELEMENTS)?;
-        if !element.is_integer() && element != ElementType::I1 {
-            return None;
+        let cx = Evaluation { known: self, body, op, ty, count };
+        match ty.element_type() {
+            ElementType::I1 => cx.moved().or_else(|| cx.logical()),
+            element if element.is_integer() => cx.moved().or_else(|| cx.arithmetic()),
+            _ => None,
         }
-        let operand = |index: usize| {
-            op.operands.get(index).and_then(|&value| self.elements.get(value.index())?.clone())
-        };
-        let operand_type =
-            |index: usize| op.operands.get(index).and_then(|&value| body.ty(value).as_tensor());
-        let binary = |f: &dyn Fn(i64, i64) -> Option<i64>| -> Option<Vec<i64>> {
-            let (x, y) = (operand(0)?, operand(1)?);
-            let results: Option<Vec<i64>> = x.iter().zip(y.iter()).map(|(&x, &y)| f(x, y)).collect();
-            Some(results?.into_iter().map(|value| wrapped(element, value)).collect())
-        };
-        let is_signed = element.kind() == ElementKind::SignedInteger;
-        match &op.kind {
+    }
+}
+
+/// An operation with one small result of integers or booleans.
+struct Evaluation<'a> {
+    known: &'a Known,
+    body: &'a Body,
+    op: &'a Operation,
+    ty: &'a TensorType,
+    count: usize,
+}
+
+impl Evaluation<'_> {
+    fn operand(&self, index: usize) -> Option<Arc<[i64]>> {
+        let value = self.op.operands.get(index)?;
+        self.known.elements.get(value.index())?.clone()
+    }
+
+    fn operand_type(&self, index: usize) -> Option<&TensorType> {
+        self.op.operands.get(index).and_then(|&value| self.body.ty(value).as_tensor())
+    }
+
+    fn unary(&self, f: impl Fn(i64) -> i64) -> Option<Vec<i64>> {
+        let element = self.ty.element_type();
+        Some(self.operand(0)?.iter().map(|&value| wrapped(element, f(value))).collect())
+    }
+
+    fn binary(&self, f: impl Fn(i64, i64) -> Option<i64>) -> Option<Vec<i64>> {
+        let (x, y) = (self.operand(0)?, self.operand(1)?);
+        let element = self.ty.element_type();
+        x.iter().zip(y.iter()).map(|(&x, &y)| f(x, y).map(|value| wrapped(element, value))).collect()
+    }
+
+    /// The result of an operation that is a constant, or moves elements.
+    fn moved(&self) -> Option<Vec<i64>> {
+        match &self.op.kind {
             Op::Constant(constant) => constant.value.to_i64s(MAX_ELEMENTS),
             Op::GetDimensionSize(get) => {
-                let size = operand_type(0)?.static_dims()?.get(usize::try_from(get.dimension).ok()?)?;
-                Some(vec![*size])
+                let dimension = usize::try_from(get.dimension).ok()?;
+                Some(vec![*self.operand_type(0)?.static_dims()?.get(dimension)?])
             }
-            Op::Iota(_) if ty.rank() == 1 => Some((0..count as i64).collect()),
-            Op::Reshape(_) | Op::OptimizationBarrier(_) => Some(operand(0)?.to_vec()),
-            Op::Convert(_) if element.is_integer() => {
-                Some(operand(0)?.iter().map(|&value| wrapped(element, value)).collect())
-            }
-            Op::BroadcastInDim(_) => match *operand(0)? {
-                [single] => Some(vec![single; count]),
+            Op::Iota(_) if self.ty.rank() == 1 => Some((0..self.count as i64).collect()),
+            Op::Reshape(_) | Op::OptimizationBarrier(_) => Some(self.operand(0)?.to_vec()),
+            Op::BroadcastInDim(_) => match *self.operand(0)? {
+                [single] => Some(vec![single; self.count]),
                 _ => None,
             },
-            Op::Concatenate(concatenate) => {
-                let dimension = usize::try_from(concatenate.dimension).ok()?;
-                // Rows of the operands take turns, as many as there are along the dimensions before.
-                let rows: i64 = ty.static_dims()?.get(..dimension)?.iter().product();
-                let parts: Option<Vec<_>> = (0..op.operands.len()).map(operand).collect();
-                let mut parts: Vec<_> = parts?;
-                parts.retain(|part| !part.is_empty());
-                let mut all = Vec::with_capacity(count);
-                for row in 0..usize::try_from(rows).ok()? {
-                    for part in &parts {
-                        let width = part.len() / rows as usize;
-                        all.extend_from_slice(part.get(row * width..(row + 1) * width)?);
-                    }
-                }
-                Some(all)
-            }
-            Op::Slice(slice) if ty.rank() == 1 => {
-                let from = operand(0)?;
+            Op::Concatenate(concatenate) => self.concatenated(concatenate),
+            Op::Slice(slice) if self.ty.rank() == 1 => {
                 let bound = |bounds: &[i64]| usize::try_from(*bounds.first()?).ok();
                 let (start, limit) = (bound(&slice.start_indices)?, bound(&slice.limit_indices)?);
                 let stride = bound(&slice.strides).filter(|&stride| stride > 0)?;
-                Some(from.get(start..limit)?.iter().copied().step_by(stride).collect())
+                Some(self.operand(0)?.get(start..limit)?.iter().copied().step_by(stride).collect())
             }
-            // Booleans add and multiply as or and and, which nothing about shapes does.
-            _ if element == ElementType::I1 => match &op.kind {
-                Op::Compare(compare) => {
-                    let is_signed = operand_type(0)?.element_type().kind() == ElementKind::SignedInteger;
-                    binary(&|x, y| Some(i64::from(holds(compare.comparison_direction, x, y, is_signed))))
-                }
-                Op::And(_) => binary(&|x, y| Some(x & y)),
-                Op::Or(_) => binary(&|x, y| Some(x | y)),
-                Op::Not(_) => Some(operand(0)?.iter().map(|&value| 1 - value).collect()),
-                _ => None,
-            },
-            Op::Add(_) => binary(&|x, y| Some(x.wrapping_add(y))),
-            Op::Subtract(_) => binary(&|x, y| Some(x.wrapping_sub(y))),
-            Op::Multiply(_) => binary(&|x, y| Some(x.wrapping_mul(y))),
-            Op::Divide(_) if is_signed => binary(&|x, y| x.checked_div(y)),
-            Op::Remainder(_) if is_signed => binary(&|x, y| x.checked_rem(y)),
-            Op::Maximum(_) if is_signed => binary(&|x, y| Some(x.max(y))),
-            Op::Minimum(_) if is_signed => binary(&|x, y| Some(x.min(y))),
-            Op::Sign(_) if is_signed => Some(operand(0)?.iter().map(|value| value.signum()).collect()),
-            Op::Abs(_) if is_signed => {
-                Some(operand(0)?.iter().map(|&value| wrapped(element, value.wrapping_abs())).collect())
+            Op::Select(_) => {
+                let (predicate, on_true, on_false) = (self.operand(0)?, self.operand(1)?, self.operand(2)?);
+                let chosen = |index: usize| {
+                    let holds = *predicate.get(index).or(predicate.first())? != 0;
+                    if holds { on_true.get(index) } else { on_false.get(index) }.copied()
+                };
+                (0..self.count).map(chosen).collect()
             }
-            Op::Negate(_) => {
-                Some(operand(0)?.iter().map(|&value| wrapped(element, value.wrapping_neg())).collect())
+            _ => None,
+        }
+    }
+
+    fn concatenated(&self, concatenate: &Concatenate) -> Option<Vec<i64>> {
+        let dimension = usize::try_from(concatenate.dimension).ok()?;
+        // Rows of the operands take turns, as many as there are along the dimensions before.
+        let rows: i64 = self.ty.static_dims()?.get(..dimension)?.iter().product();
+        let parts: Option<Vec<_>> = (0..self.op.operands.len()).map(|index| self.operand(index)).collect();
+        let mut parts: Vec<_> = parts?;
+        parts.retain(|part| !part.is_empty());
+        let mut all = Vec::with_capacity(self.count);
+        for row in 0..usize::try_from(rows).ok()? {
+            for part in &parts {
+                let width = part.len() / rows as usize;
+                all.extend_from_slice(part.get(row * width..(row + 1) * width)?);
             }
-            Op::Clamp(_) if is_signed => {
-                let (min, x, max) = (operand(0)?, operand(1)?, operand(2)?);
+        }
+        Some(all)
+    }
+
+    /// Booleans. They add and multiply as or and and, which nothing about shapes does.
+    fn logical(&self) -> Option<Vec<i64>> {
+        match &self.op.kind {
+            Op::Compare(compare) => {
+                let is_signed = self.operand_type(0)?.element_type().kind() == ElementKind::SignedInteger;
+                self.binary(|x, y| Some(i64::from(holds(compare.comparison_direction, x, y, is_signed))))
+            }
+            Op::And(_) => self.binary(|x, y| Some(x & y)),
+            Op::Or(_) => self.binary(|x, y| Some(x | y)),
+            Op::Not(_) => Some(self.operand(0)?.iter().map(|&value| 1 - value).collect()),
+            _ => None,
+        }
+    }
+
+    /// Integers.
+    fn arithmetic(&self) -> Option<Vec<i64>> {
+        let is_signed = self.ty.element_type().kind() == ElementKind::SignedInteger;
+        match &self.op.kind {
+            Op::Convert(_) => self.unary(|value| value),
+            Op::Add(_) => self.binary(|x, y| Some(x.wrapping_add(y))),
+            Op::Subtract(_) => self.binary(|x, y| Some(x.wrapping_sub(y))),
+            Op::Multiply(_) => self.binary(|x, y| Some(x.wrapping_mul(y))),
+            Op::Negate(_) => self.unary(i64::wrapping_neg),
+            _ if !is_signed => None,
+            Op::Divide(_) => self.binary(i64::checked_div),
+            Op::Remainder(_) => self.binary(i64::checked_rem),
+            Op::Maximum(_) => self.binary(|x, y| Some(x.max(y))),
+            Op::Minimum(_) => self.binary(|x, y| Some(x.min(y))),
+            Op::Sign(_) => self.unary(i64::signum),
+            Op::Abs(_) => self.unary(i64::wrapping_abs),
+            Op::Clamp(_) => {
+                let (min, x, max) = (self.operand(0)?, self.operand(1)?, self.operand(2)?);
                 let bound = |bounds: &[i64], index: usize| bounds.get(index).or(bounds.first()).copied();
                 let clamped = |(index, &value): (usize, &i64)| {
                     Some(value.max(bound(&min, index)?).min(bound(&max, index)?))
                 };
                 x.iter().enumerate().map(clamped).collect()
-            }
-            Op::Select(_) => {
-                let (predicate, on_true, on_false) = (operand(0)?, operand(1)?, operand(2)?);
-                let chosen = |index: usize| {
-                    let holds = *predicate.get(index).or(predicate.first())? != 0;
-                    if holds { on_true.get(index) } else { on_false.get(index) }.copied()
-                };
-                (0..count).map(chosen).collect()
             }
             _ => None,
         }

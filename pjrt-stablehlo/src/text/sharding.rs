@@ -1,9 +1,9 @@
 //! Shardy's attributes from their text, as bytecode of older writers and program text have them.
 
+use super::lexer::{string_end, unquoted};
 use crate::ir::{
     Attribute, AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, Str, SubAxis, TensorSharding,
 };
-use crate::text::lexer::{string_end, unquoted};
 
 /// The attribute of a text without its `#`, such as `sdy.sharding<@mesh, [{"x"}, {}]>`. `None` when it is not one of
 /// Shardy's that is understood.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ir::{Location, Str};
+use super::{Location, Str};
 
 /// Why a program could not be read.
 ///
