@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::io::Read;
 
-use pjrt_stablehlo::decompose::{CoreOps, decompose};
+use pjrt_stablehlo::passes::{CoreOps, decompose};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut program = Vec::new();

@@ -65,9 +65,10 @@
 //! * [`parse`], [`parse_hlo`], [`parse_hlo_with_config`] and [`Error`]: reading. [`limits`] has every cap on what is
 //!   accepted.
 //! * [`verify`]: the rules that a module keeps, which consumers can rely on: every [`Constraint`] of the specification.
+//! * [`build`]: adding operations to functions, with inferred types.
 //! * [`infer_result_types`] and [`types_compatible`]: result types from operations and operands, and how they relate to
 //!   declared ones, for those who make or change programs.
-//! * [`decompose`]: rewriting programs to the operations that a device has, and ([`decompose::refine_shapes`]) programs of
+//! * [`passes`]: rewriting programs to the operations that a device has ([`passes::decompose`]), and programs of
 //!   symbolic shapes to the shapes of their arguments.
 //! * [`versions`]: the versions of VHLO that can be read, which a plugin advertises to its hosts.
 //!
@@ -104,17 +105,17 @@
 
 #![forbid(unsafe_code)]
 
+pub mod build;
 mod bytecode;
 mod bytes;
-pub mod decompose;
-mod error;
+mod formulas;
 mod hlo;
 mod infer;
 pub mod ir;
 pub mod limits;
 mod parse;
+pub mod passes;
 mod print;
-mod sharding_text;
 mod text;
 mod verify;
 pub mod versions;
@@ -125,8 +126,8 @@ pub mod versions;
 struct Readme;
 
 pub use bytes::Bytes;
-pub use error::{Constraint, Error, ErrorKind};
 pub use infer::{Inferred, infer_result_types, types_compatible};
 pub use ir::Module;
+pub use ir::error::{Constraint, Error, ErrorKind};
 pub use parse::{parse, parse_hlo, parse_hlo_with_config};
 pub use verify::verify;

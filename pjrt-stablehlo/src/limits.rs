@@ -41,10 +41,10 @@ pub const ATTRIBUTE_NUMBERS_PER_BYTE: usize = 64;
 pub const ATTRIBUTE_NUMBERS_BASE: usize = 1 << 20;
 
 /// Operations that a function may have once the functions that it calls are inlined into it, by
-/// [`decompose`](crate::decompose::decompose).
+/// [`decompose`](crate::passes::decompose).
 pub const MAX_INLINED_OPS: usize = 1 << 20;
 
-/// Operations that a function may have once it is decomposed ([`decompose`](crate::decompose::decompose)), unless it had more:
+/// Operations that a function may have once it is decomposed ([`decompose`](crate::passes::decompose)), unless it had more:
 /// a special function becomes some hundred.
 pub const MAX_DECOMPOSED_OPS: usize = 1 << 21;
 

@@ -1,7 +1,7 @@
 //! Shapes that follow from those of the arguments.
 
-use pjrt_stablehlo::decompose::{Argument, CoreOps, decompose, refine_shapes};
 use pjrt_stablehlo::ir::{ElementType, Literal, LiteralData, TensorType, Type};
+use pjrt_stablehlo::passes::{Argument, CoreOps, decompose, refine_shapes};
 use pjrt_stablehlo::{Error, ErrorKind, Module, parse};
 
 fn read(text: &str) -> Module {

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use pjrt_stablehlo::decompose::{CoreOps, decompose};
 use pjrt_stablehlo::ir::{ComparisonDirection as Cmp, ElementType, Op, TensorType, ValueId};
+use pjrt_stablehlo::passes::{CoreOps, decompose};
 
 /// What a value is: of a scalar one number, of a table all.
 type Numbers = Vec<f64>;

@@ -5,7 +5,7 @@ use pjrt_plugin::{
     ProgramFormat, Result, ext,
 };
 use pjrt_stablehlo::ErrorKind;
-use pjrt_stablehlo::decompose::{CoreOps, decompose};
+use pjrt_stablehlo::passes::{CoreOps, decompose};
 use pjrt_stablehlo::ir::{Attribute, Function, OpCode, Type};
 
 use crate::Accelerator;

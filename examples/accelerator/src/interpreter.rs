@@ -230,7 +230,7 @@ fn number(value: &Value, number: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pjrt_stablehlo::decompose::{CoreOps, decompose};
+    use pjrt_stablehlo::passes::{CoreOps, decompose};
 
     use crate::program::OPERATIONS;
 

@@ -12,7 +12,7 @@ use crate::arithmetic::scalar;
 use crate::array::Rows;
 use crate::element_type::to_pjrt;
 
-/// What the device does itself. [`pjrt_stablehlo::decompose`] expresses other operations in these.
+/// What the device does itself. [`pjrt_stablehlo::passes`] expresses other operations in these.
 pub(crate) const OPERATIONS: &[OpCode] = &[
     // Elementwise.
     OpCode::Abs,

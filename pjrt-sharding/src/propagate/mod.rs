@@ -36,7 +36,7 @@ pub struct Shardings {
 ///
 /// What the program says, as attributes (`sdy.sharding`, `mhlo.sharding`) of parameters and results, constraints, groups, and the
 /// operands and results of manual computations, is spread through all operations, and into loops and branches.
-/// Calls are to be inlined before ([`pjrt_stablehlo::decompose`] does that).
+/// Calls are to be inlined before ([`pjrt_stablehlo::passes`] does that).
 ///
 /// ```
 /// use pjrt_sharding::{Options, propagate};

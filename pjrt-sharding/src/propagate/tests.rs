@@ -1,7 +1,7 @@
 //! Tests of propagation.
 
 use super::*;
-use pjrt_stablehlo::decompose::{CoreOps, decompose};
+use pjrt_stablehlo::passes::{CoreOps, decompose};
 use pjrt_stablehlo::ir::OpCode;
 
 /// The shardings of a program's results on a mesh of 2 by 2, each as `parts at position of every partition`.

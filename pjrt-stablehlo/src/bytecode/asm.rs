@@ -6,7 +6,7 @@ use crate::ir::{Attribute, ElementType, Type};
 pub(super) fn attribute(text: &[u8]) -> Attribute {
     let Ok(text) = std::str::from_utf8(text) else { return Attribute::Bytes(text.into()) };
     match text.strip_prefix('#') {
-        Some(text) => crate::sharding_text::parse(text).unwrap_or_else(|| Attribute::Opaque(text.into())),
+        Some(text) => crate::text::sharding::parse(text).unwrap_or_else(|| Attribute::Opaque(text.into())),
         None if text == "unit" => Attribute::Unit,
         None => Attribute::Opaque(text.into()),
     }

@@ -1,8 +1,9 @@
 //! Attributes and types of MLIR's `builtin` dialect.
 
 use super::entries::Decoder;
-use super::tensor::{self, float_value, signed_value};
+use super::tensor::{self, signed_value};
 use crate::Error;
+use crate::ir::float_value;
 use crate::ir::{
     Attribute, ElementType, FunctionType, Literal, LiteralData, Location, LocationKind, TensorType, Type,
 };
@@ -151,7 +152,7 @@ pub(super) fn elements(decoder: &mut Decoder<'_>, ty: TensorType) -> Result<Attr
     let offset = range.start;
     let blob = decoder.file.input.slice(range).unwrap_or_default();
     let literal =
-        tensor::literal(ty, blob).map_err(|error| super::cursor::malformed(offset, error.to_string()))?;
+        Literal::from_blob(ty, blob).map_err(|error| super::cursor::malformed(offset, error.to_string()))?;
     Ok(Attribute::Elements(literal))
 }
 

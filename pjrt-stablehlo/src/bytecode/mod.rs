@@ -16,4 +16,3 @@ mod tensor;
 mod vhlo;
 
 pub(crate) use code::read;
-pub(crate) use tensor::{float_value, literal as blob_literal};

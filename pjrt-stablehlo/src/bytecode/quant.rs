@@ -85,7 +85,9 @@ fn doubles(literal: &Literal) -> Option<Vec<f64>> {
     }
     let bytes = literal.dense_bytes().ok()?;
     let raw = |element: &[u8]| element.iter().rev().fold(0u64, |raw, &byte| raw << 8 | u64::from(byte));
-    Some(bytes.chunks_exact(ty.byte_width()).map(|element| super::float_value(ty, raw(element))).collect())
+    Some(
+        bytes.chunks_exact(ty.byte_width()).map(|element| crate::ir::float_value(ty, raw(element))).collect(),
+    )
 }
 
 fn double(decoder: &mut Decoder<'_>) -> Result<f64, Error> {

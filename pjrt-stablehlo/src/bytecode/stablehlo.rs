@@ -1,7 +1,6 @@
 //! Attributes and types of the `stablehlo` dialect itself, and what VHLO shares with them.
 
 use super::entries::Decoder;
-use super::tensor;
 use crate::Error;
 use crate::ir::{
     Attribute, AxisRef, ChannelHandle, ComparisonDirection, ComparisonType, ConvDimensionNumbers,
@@ -153,7 +152,7 @@ pub(super) fn output_operand_alias(decoder: &mut Decoder<'_>) -> Result<Attribut
 
 /// The fields of a result accuracy.
 pub(super) fn result_accuracy(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
-    let double = |raw| tensor::float_value(crate::ir::ElementType::F64, raw);
+    let double = |raw| crate::ir::float_value(crate::ir::ElementType::F64, raw);
     let atol = double(decoder.cursor.integer(64)?);
     let rtol = double(decoder.cursor.integer(64)?);
     let ulps = decoder.cursor.signed()?;

@@ -7,7 +7,7 @@ use super::shape::Shape;
 use crate::Error;
 use crate::ir::{
     Attribute, BackendConfig, CustomCallApiVersion, DictionaryAttribute, ElementType, Literal, LiteralData,
-    Module, Op, ReplicaGroups, Str, TensorType, Type, ValueId, ops,
+    Module, ReplicaGroups, Str, TensorType, Type, ValueId, ops,
 };
 
 /// The shape of what an operation gives: where its start is an instruction of its own, the second part of its shape.
@@ -25,7 +25,7 @@ impl Reader {
             channel_handle: channel(at),
             use_global_device_ids: at.proto.use_global_device_ids,
         };
-        self.applied(at, Op::AllReduce(op.into()), &at.arrays()?)
+        self.applied(at, op, &at.arrays()?)
     }
 
     pub(super) fn all_gather(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -35,7 +35,7 @@ impl Reader {
             channel_handle: channel(at),
             use_global_device_ids: at.proto.use_global_device_ids,
         };
-        Ok(self.code.values(Op::AllGather(op.into()), &at.arrays()?, gathered(at).leaves()))
+        Ok(self.code.op_of_types(op, &at.arrays()?, gathered(at).leaves()))
     }
 
     /// Each operand by itself: StableHLO has no form for several.
@@ -48,7 +48,7 @@ impl Reader {
                 channel_handle: channel(at),
                 use_global_device_ids: at.proto.use_global_device_ids,
             };
-            let op = self.code.add(Op::ReduceScatter(op.into()), &[operand], [ty]);
+            let op = self.code.add_op(op, &[operand], [ty]);
             self.region(at, op, 0)?;
             results.push(self.code.body.op(op).result());
         }
@@ -63,7 +63,7 @@ impl Reader {
             channel_handle: channel(at),
             has_dynamic_root: operands.len() == results.len() + 1,
         };
-        Ok(self.code.values(Op::CollectiveBroadcast(op.into()), &operands, results))
+        Ok(self.code.op_of_types(op, &operands, results))
     }
 
     /// Each operand by itself: StableHLO has no form for several.
@@ -78,7 +78,7 @@ impl Reader {
                 source_target_pairs: source_target_pairs(at),
                 channel_handle: channel(at),
             };
-            self.code.value(Op::CollectivePermute(op), &[operand], ty)
+            self.code.op_of_type(op, &[operand], ty)
         });
         Ok(results.collect())
     }
@@ -100,7 +100,7 @@ impl Reader {
             replica_groups: groups,
             channel_handle: channel(at),
         };
-        Ok(self.code.values(Op::AllToAll(op.into()), &operands, [at.result()?]))
+        Ok(self.code.op_of_types(op, &operands, [at.result()?]))
     }
 
     /// How many groups there are, and of how many processes. Their mesh, where they are along the axes of one, is in the
@@ -141,7 +141,7 @@ impl Reader {
             output_operand_aliases: Box::default(),
             result_tilings: None,
         };
-        Ok(self.code.values(Op::CustomCall(op.into()), &at.arrays()?, [at.result()?]))
+        Ok(self.code.op_of_types(op, &at.arrays()?, [at.result()?]))
     }
 
     /// The form where operand `i` goes to process `i` of the group: the operands become parts of one array.
@@ -164,8 +164,7 @@ impl Reader {
         let parts: Vec<ValueId> =
             operands.iter().map(|&operand| self.code.reshape(operand, &part_dims)).collect();
         let whole = ty.with_dims(whole_dims);
-        let joined =
-            self.code.value(Op::Concatenate(ops::Concatenate { dimension: 0 }), &parts, whole.clone());
+        let joined = self.code.op_of_type(ops::Concatenate { dimension: 0 }, &parts, whole.clone());
         let op = ops::AllToAll {
             split_dimension: 0,
             concat_dimension: 0,
@@ -173,9 +172,9 @@ impl Reader {
             replica_groups: groups,
             channel_handle: channel(at),
         };
-        let exchanged = self.code.value(Op::AllToAll(op.into()), &[joined], whole);
+        let exchanged = self.code.op_of_type(op, &[joined], whole);
         let results = (0..operands.len() as i64).map(|place| {
-            let part = self.code.slice(exchanged, 0, place, place + 1);
+            let part = self.code.slice_in_dim(exchanged, 0, place, place + 1);
             self.code.reshape(part, ty.dims())
         });
         Ok(results.collect())

@@ -23,7 +23,7 @@ impl Reader {
             "async-start" => at.shape.elements().get(1).unwrap_or(&at.shape),
             _ => &at.shape,
         };
-        Ok(self.code.call(&callee, &at.leaves(), shape.leaves()))
+        Ok(self.code.call(callee, &at.leaves(), shape.leaves()))
     }
 
     /// A call of a composite's decomposition, with the name and attributes among those of the framework.
@@ -46,11 +46,11 @@ impl Reader {
         let computation = self.called(at, 0)?;
         let decomposition = self.function(computation);
         let op = ops::Composite { name, composite_attributes, decomposition, version };
-        Ok(self.code.values(Op::Composite(op.into()), &at.leaves(), at.shape.leaves()))
+        Ok(self.code.op_of_types(op, &at.leaves(), at.shape.leaves()))
     }
 
     pub(super) fn while_loop(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
-        let op = self.code.add(Op::While(ops::While {}), &at.leaves(), at.shape.leaves());
+        let op = self.code.add_op(ops::While {}, &at.leaves(), at.shape.leaves());
         // XLA names the body before the condition.
         self.region(at, op, 1)?;
         self.region(at, op, 0)?;
@@ -65,7 +65,7 @@ impl Reader {
             return Err(at.invalid(format!("expected two branches for a predicate, found {branches}")));
         }
         let kind = if is_predicate { Op::If(ops::If {}) } else { Op::Case(ops::Case {}) };
-        let op = self.code.add(kind, &[index], at.shape.leaves());
+        let op = self.code.add_op(kind, &[index], at.shape.leaves());
         for branch in 0..branches {
             let parameter: Rc<Value> = at.operand(1 + branch)?.clone();
             self.capturing_region(at, op, branch, vec![parameter])?;
@@ -76,28 +76,28 @@ impl Reader {
     pub(super) fn map(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let rank = at.tensor(&self.code, 0)?.rank() as i64;
         let op = ops::Map { dimensions: (0..rank).collect() };
-        self.applied(at, Op::Map(op), &at.leaves())
+        self.applied(at, op, &at.leaves())
     }
 
     pub(super) fn reduce(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let op = ops::Reduce { dimensions: ints(&at.proto.dimensions) };
-        self.applied(at, Op::Reduce(op), &at.leaves())
+        self.applied(at, op, &at.leaves())
     }
 
     pub(super) fn sort(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let op = ops::Sort { dimension: at.dimension(0)?, is_stable: at.proto.is_stable };
-        self.applied(at, Op::Sort(op), &at.arrays()?)
+        self.applied(at, op, &at.arrays()?)
     }
 
     /// An operation whose regions are the called computations in order, and whose results are those of the instruction.
     pub(super) fn applied(
         &mut self,
         at: &Instruction,
-        op: Op,
+        op: impl Into<Op>,
         operands: &[ValueId],
     ) -> Result<Vec<ValueId>, Error> {
-        let regions = op.info().regions.len();
-        let op = self.code.add(op, operands, at.shape.leaves());
+        let op = self.code.add_op(op, operands, at.shape.leaves());
+        let regions = self.code.body.op(op).info().regions.len();
         (0..regions).try_for_each(|index| self.region(at, op, index))?;
         Ok(self.code.body.op(op).results.collect())
     }
@@ -111,7 +111,7 @@ impl Reader {
                     .filter_map(|index| value.element(index))
                     .map(|element| self.packed(&element))
                     .collect();
-                self.code.tuple(&elements)
+                self.code.op(ops::Tuple {}, &elements)
             }
         }
     }
@@ -123,8 +123,8 @@ impl Reader {
             return;
         };
         for (index, element) in elements.iter().enumerate() {
-            let op = Op::GetTupleElement(ops::GetTupleElement { index: index as i64 });
-            let part = self.code.value(op, &[value], element.ty());
+            let op = ops::GetTupleElement { index: index as i64 };
+            let part = self.code.op_of_type(op, &[value], element.ty());
             self.unpacked(part, element, leaves);
         }
     }

@@ -4,9 +4,7 @@ use super::instruction::Instruction;
 use super::proto;
 use super::reader::Reader;
 use super::shape::{self, Shape};
-use crate::ir::{
-    BackendConfig, CustomCallApiVersion, Ints, Layouts, Op, OutputOperandAlias, Str, ValueId, ops,
-};
+use crate::ir::{BackendConfig, CustomCallApiVersion, Ints, Layouts, OutputOperandAlias, Str, ValueId, ops};
 use crate::{Error, ErrorKind, text};
 
 impl Reader {
@@ -40,7 +38,7 @@ impl Reader {
             result_tilings: None,
         };
         let elements = at.shape.elements();
-        let results = self.code.values(Op::CustomCall(op.into()), &operands, elements.iter().map(Shape::ty));
+        let results = self.code.op_of_types(op, &operands, elements.iter().map(Shape::ty));
         let mut leaves = Vec::new();
         for (result, element) in results.into_iter().zip(elements) {
             self.unpacked(result, element, &mut leaves);

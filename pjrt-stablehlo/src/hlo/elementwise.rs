@@ -38,6 +38,6 @@ impl Reader {
         };
         let op = Op::from_attributes(code, &mut find);
         let op = op.map_err(|error| at.error(ErrorKind::Malformed, error.to_string()))?;
-        Ok(vec![self.code.value(op, &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }
 }

@@ -1,15 +1,30 @@
 //! Operations that StableHLO lacks: as composites of CHLO's names, or in terms of others.
 
 use super::attributes::{dot_dimensions, precisions};
-use super::decompositions;
-use super::emitter::Emitter;
 use super::instruction::Instruction;
 use super::reader::Reader;
 use crate::Error;
+use crate::build::Builder;
+use crate::formulas::ragged_dot::ragged_dot;
+use crate::formulas::scan::Scan;
+use crate::formulas::top_k::top_k;
+use crate::formulas::{Unary, at_least_f32, bits, erf, hyperbolic};
 use crate::ir::{
-    Attribute, ComparisonDirection, DictionaryAttribute, ElementKind, ElementType, Function, FunctionType,
-    Op, OpCode, Str, TensorType, Type, ValueId, Visibility, ops,
+    Attribute, ComparisonDirection, DictionaryAttribute, ElementKind, ElementType, RaggedDotDimensionNumbers,
+    Str, Type, ValueId, Visibility, ops,
 };
+
+/// Functions of floats that StableHLO lacks, by the names of their opcodes.
+const FUNCTIONS: &[(&str, Unary)] = &[
+    ("acos", hyperbolic::acos),
+    ("acosh", hyperbolic::acosh),
+    ("asin", hyperbolic::asin),
+    ("asinh", hyperbolic::asinh),
+    ("atanh", hyperbolic::atanh),
+    ("cosh", hyperbolic::cosh),
+    ("erf", erf::erf),
+    ("sinh", hyperbolic::sinh),
+];
 
 impl Reader {
     /// Adds a composite. `decompose` adds what it consists of to a function, unless there is one for the same `key`.
@@ -18,8 +33,8 @@ impl Reader {
         name: &str,
         attributes: Vec<(Str, Attribute)>,
         operands: &[ValueId],
-        decompose: impl FnOnce(&mut Emitter) -> Vec<ValueId>,
-    ) -> Vec<ValueId> {
+        decompose: impl FnOnce(&mut Builder) -> Vec<ValueId>,
+    ) -> Result<Vec<ValueId>, Error> {
         let inputs: Vec<Type> = operands.iter().map(|&operand| self.code.body.ty(operand).clone()).collect();
         let attributes = DictionaryAttribute::new(attributes);
         let key = format!("{name} {inputs:?} {attributes:?}");
@@ -32,17 +47,11 @@ impl Reader {
         let results = match known {
             Some(results) => results,
             None => {
-                let mut code = Emitter::new(inputs.iter().cloned());
+                let mut code = Builder::new(inputs);
                 let values = decompose(&mut code);
-                let results: Vec<Type> = values.iter().map(|&value| code.body.ty(value).clone()).collect();
-                code.add(Op::FuncReturn(ops::FuncReturn {}), &values, []);
-                let function = Function {
-                    name: self.unique_name(&format!("{name}.impl")),
-                    visibility: Some(Visibility::Private),
-                    ty: FunctionType { inputs, results: results.clone() },
-                    body: code.body,
-                    ..Function::default()
-                };
+                let mut function = code.finish(self.unique_name(&format!("{name}.impl")), &values)?;
+                function.visibility = Some(Visibility::Private);
+                let results = function.ty.results.clone();
                 self.decompositions.insert(key.clone(), function.name.clone());
                 self.additions.push(function);
                 results
@@ -54,21 +63,21 @@ impl Reader {
             decomposition: self.decompositions[&key].clone(),
             version: 1,
         };
-        self.code.values(Op::Composite(op.into()), operands, results)
+        Ok(self.code.op_of_types(op, operands, results))
     }
 
     /// `erf`, `acos` and the like.
     pub(super) fn function_of(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let ty = at.static_tensor(&self.code, 0)?;
-        let opcode = at.proto.opcode.clone();
-        if !ty.element_type().is_float() {
+        let opcode = &*at.proto.opcode;
+        let formula =
+            FUNCTIONS.iter().find(|(name, _)| *name == opcode).filter(|_| ty.element_type().is_float());
+        let Some(&(_, formula)) = formula else {
             return Err(at.unsupported(format!("'{opcode}' of {ty} is not supported, only of floats")));
-        }
-        let operand = at.array(0)?;
-        Ok(self.composite(&format!("chlo.{opcode}"), Vec::new(), &[operand], |code| {
-            let x = code.arguments()[0];
-            vec![decompositions::function(code, &opcode, x)]
-        }))
+        };
+        self.composite(&format!("chlo.{opcode}"), Vec::new(), &[at.array(0)?], |code| {
+            vec![at_least_f32(code, formula, code.argument(0))]
+        })
     }
 
     pub(super) fn mulhi(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -78,11 +87,9 @@ impl Reader {
                 at.invalid(format!("expected two arrays of integers of one type, found {ty} and {other}"))
             );
         }
-        let operands = at.arrays()?;
-        Ok(self.composite("chlo.mulhi", Vec::new(), &operands, |code| {
-            let arguments = code.arguments();
-            vec![decompositions::mulhi(code, arguments[0], arguments[1])]
-        }))
+        self.composite("chlo.mulhi", Vec::new(), &at.arrays()?, |code| {
+            bits::mulhi(code, code.argument(0), code.argument(1)).into_iter().collect()
+        })
     }
 
     pub(super) fn top_k(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -93,85 +100,44 @@ impl Reader {
             return Err(at.invalid(format!("expected at least {k} elements in the last dimension of {ty}")));
         }
         let operand = at.array(0)?;
+        let parts =
+            |code: &mut Builder, operand| top_k(code, operand, k, ElementType::I32, is_largest).to_vec();
         if !is_largest {
             // Targets that know the composite take it for that of the largest.
-            return Ok(decompositions::top_k(&mut self.code, operand, k, is_largest));
+            return Ok(parts(&mut self.code, operand));
         }
-        Ok(self.composite("chlo.top_k", vec![("k".into(), k.into())], &[operand], |code| {
-            let operand = code.arguments()[0];
-            decompositions::top_k(code, operand, k, is_largest)
-        }))
+        self.composite("chlo.top_k", vec![("k".into(), k.into())], &[operand], |code| {
+            parts(code, code.argument(0))
+        })
     }
 
-    /// A product in which each row, or each contracted element, belongs to a group: the left operand is repeated for each
-    /// group, with zeros where elements belong to another one.
+    /// A product in which each row, or each contracted element, belongs to a group.
     pub(super) fn ragged_dot(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let numbers = at.required("ragged_dot_dimension_numbers", &at.proto.ragged_dot_dimension_numbers)?;
-        let mut dimensions = dot_dimensions(&numbers.dot_dimension_numbers.clone().unwrap_or_default());
-        let (lhs, rhs, sizes) = (at.array(0)?, at.array(1)?, at.array(2)?);
-        let lhs_ty = at.static_tensor(&self.code, 0)?;
-        let sizes_ty = at.static_tensor(&self.code, 2)?;
+        let dot = dot_dimensions(&numbers.dot_dimension_numbers.clone().unwrap_or_default());
+        for index in 0..3 {
+            at.static_tensor(&self.code, index)?;
+        }
+        let operands = [at.array(0)?, at.array(1)?, at.array(2)?];
         let &[ragged] = &*numbers.lhs_ragged_dimensions else {
             return Err(at.invalid("expected one ragged dimension of the left operand"));
         };
-        let ragged_place = usize::try_from(ragged).ok().filter(|&place| place < lhs_ty.rank());
-        let ragged_place =
-            ragged_place.ok_or_else(|| at.invalid(format!("{lhs_ty} has no dimension {ragged}")))?;
-        let is_batch = dimensions.lhs_batching_dimensions.contains(&ragged);
-        let is_contracting = dimensions.lhs_contracting_dimensions.contains(&ragged);
-        let group_dimension = match &*numbers.rhs_group_dimensions {
-            [] if is_batch || is_contracting => None,
-            &[group] if !is_batch && !is_contracting => Some(group),
+        let is_row = !dot.lhs_batching_dimensions.contains(&ragged)
+            && !dot.lhs_contracting_dimensions.contains(&ragged);
+        let group = match &*numbers.rhs_group_dimensions {
+            [] if !is_row => None,
+            &[group] if is_row => Some(group),
             _ => {
                 return Err(
                     at.invalid("expected a group dimension of the right operand just for ragged rows")
                 );
             }
         };
+        let dimensions = RaggedDotDimensionNumbers { dot, ragged, group };
         let precision_config = precisions(at)?;
-        let mut groups = None;
-        let mut left = lhs;
-        if !is_batch {
-            let &[count] = sizes_ty.dims() else {
-                let message =
-                    format!("group sizes that differ between batches, {sizes_ty}, are not supported");
-                return Err(at.unsupported(message));
-            };
-            left = self.code.grouped_rows(lhs, ragged_place, sizes, count);
-            let later = |list: &mut Box<[i64]>| {
-                list.iter_mut().for_each(|dimension| *dimension = dimension.saturating_add(1))
-            };
-            later(&mut dimensions.lhs_batching_dimensions);
-            later(&mut dimensions.lhs_contracting_dimensions);
-            groups = Some(count);
-        }
-        if let Some(group) = group_dimension {
-            let with = |list: &[i64], more: i64| list.iter().copied().chain([more]).collect();
-            dimensions.lhs_contracting_dimensions = with(&dimensions.lhs_contracting_dimensions, 0);
-            dimensions.rhs_contracting_dimensions = with(&dimensions.rhs_contracting_dimensions, group);
-        }
-        let batches = dimensions.lhs_batching_dimensions.len();
-        let op = ops::DotGeneral { dot_dimension_numbers: dimensions, precision_config, algorithm: None };
         let result = at.result_tensor()?;
-        match groups.filter(|_| is_contracting) {
-            None => Ok(vec![self.code.value(Op::DotGeneral(op.into()), &[left, rhs], result)]),
-            Some(groups) => {
-                // The product has its batches first, the result its groups.
-                let rank = result.rank();
-                if rank <= batches {
-                    return Err(
-                        at.invalid(format!("expected a group dimension in the result, found {result}"))
-                    );
-                }
-                let mut dims = result.dims()[1..].to_vec();
-                dims.insert(batches, groups);
-                let product =
-                    self.code.value(Op::DotGeneral(op.into()), &[left, rhs], result.with_dims(dims));
-                let order = std::iter::once(batches).chain((0..rank).filter(|&place| place != batches));
-                let order: Vec<i64> = order.map(|place| place as i64).collect();
-                Ok(vec![self.code.transpose(product, &order)])
-            }
-        }
+        let product = ragged_dot(&mut self.code, operands, &dimensions, &precision_config, &result);
+        Ok(vec![product.map_err(|message| at.unsupported(message))?])
     }
 
     /// A loop over one dimension: takes the inputs apart, calls the computation, and puts the outputs together.
@@ -206,70 +172,30 @@ impl Reader {
         };
         let computation = self.called(at, 0)?;
         let callee = self.function(computation);
-        let is_reverse = at.proto.is_reverse;
-
-        let code = &mut self.code;
-        let counter_ty = TensorType::new(ElementType::I64, []);
-        let mut initial = vec![code.integer(&counter_ty, 0)];
-        initial.extend_from_slice(carried);
-        for output in &outputs {
-            initial.push(code.zeros(output));
-        }
-        let loop_types: Vec<Type> = initial.iter().map(|&value| code.body.ty(value).clone()).collect();
-        let whole = code.add(Op::While(ops::While {}), &initial, loop_types.clone());
-        let outside = code.place;
-
-        let arguments = code.enter_region(whole, loop_types.iter().cloned());
-        let end = code.integer(&counter_ty, i128::from(steps));
-        let goes_on = code.compare(ComparisonDirection::Lt, arguments[0], end);
-        code.add(Op::Return(ops::Return {}), &[goes_on], []);
-
-        let arguments = code.enter_region(whole, loop_types);
-        let counter = arguments[0];
-        let step = if is_reverse {
-            let last = code.integer(&counter_ty, i128::from(steps) - 1);
-            code.apply(OpCode::Subtract, &[last, counter])
-        } else {
-            counter
+        let scan = Scan {
+            dimension: place,
+            steps,
+            is_reverse: at.proto.is_reverse,
+            inputs,
+            initial: carried,
+            outputs: &outputs,
         };
-        let zero = code.integer(&counter_ty, 0);
-        let starts = |rank: usize| (0..rank).map(move |index| if index == place { step } else { zero });
-        let mut passed = Vec::new();
-        for &input in inputs {
-            let ty = code.tensor(input);
-            let mut sizes = ty.dims().to_vec();
-            sizes[place] = 1;
-            let uses: Vec<ValueId> = std::iter::once(input).chain(starts(ty.rank())).collect();
-            let op = ops::DynamicSlice { slice_sizes: sizes.clone().into() };
-            let slice = code.value(Op::DynamicSlice(op), &uses, ty.with_dims(sizes.clone()));
-            sizes.remove(place);
-            passed.push(code.reshape(slice, &sizes));
-        }
-        passed.extend_from_slice(&arguments[1..=carries]);
+        let code = &mut self.code;
+        let step = scan.begin(code);
         let element_types = outputs.iter().map(|ty| {
             let mut sizes = ty.dims().to_vec();
             sizes.remove(place);
             Type::from(ty.with_dims(sizes))
         });
-        let carried_types = carried.iter().map(|&value| code.body.ty(value).clone());
-        let given_types: Vec<Type> = element_types.chain(carried_types).collect();
-        let given = code.call(&callee, &passed, given_types);
-        let one = code.integer(&counter_ty, 1);
-        let mut returned = vec![code.apply(OpCode::Add, &[counter, one])];
-        returned.extend_from_slice(&given[outputs.len()..]);
-        for (index, ty) in outputs.iter().enumerate() {
-            let mut sizes = ty.dims().to_vec();
-            sizes[place] = 1;
-            let update = code.reshape(given[index], &sizes);
-            let output = arguments[1 + carries + index];
-            let uses: Vec<ValueId> = [output, update].into_iter().chain(starts(ty.rank())).collect();
-            let op = Op::DynamicUpdateSlice(ops::DynamicUpdateSlice {});
-            returned.push(code.value(op, &uses, ty.clone()));
-        }
-        code.add(Op::Return(ops::Return {}), &returned, []);
-        code.place = outside;
-        let results: Vec<ValueId> = code.body.op(whole).results.collect();
-        Ok(results[1 + carries..].iter().chain(&results[1..=carries]).copied().collect())
+        let given_types: Vec<Type> =
+            element_types.chain(carried.iter().map(|&value| code.ty(value).clone())).collect();
+        let (outer, whole) = (code.block(), step.op);
+        code.set_block(step.block);
+        let given = code.call(callee, &step.arguments, given_types);
+        step.end(code, &given);
+        code.set_block(outer);
+        let results = code.all_results(whole);
+        Ok(results[1..].to_vec())
     }
 
     /// Rounds up as often as the fraction says: where the random number, as a fraction of its range, is less than it.
@@ -289,21 +215,20 @@ impl Reader {
         }
         let (operand, random) = (at.array(0)?, at.array(1)?);
         let code = &mut self.code;
-        let is_wide = ty.element_type() == ElementType::F64;
-        let computed = TensorType::new(if is_wide { ElementType::F64 } else { ElementType::F32 }, ty.dims());
-        let x = code.convert(operand, computed.element_type());
-        let magnitude = code.apply(OpCode::Abs, &[x]);
-        let whole = code.apply(OpCode::Floor, &[magnitude]);
-        let fraction = code.apply(OpCode::Subtract, &[magnitude, whole]);
-        let range = code.number(&computed, 2f64.powi(random_ty.element_type().bits() as i32));
-        let scaled = code.apply(OpCode::Multiply, &[fraction, range]);
+        let wide = if ty.element_type() == ElementType::F64 { ElementType::F64 } else { ElementType::F32 };
+        let x = code.convert(operand, wide);
+        let magnitude = code.abs(x);
+        let whole = code.floor(magnitude);
+        let fraction = code.subtract(magnitude, whole);
+        let range = code.number(2f64.powi(random_ty.element_type().bits() as i32), x);
+        let scaled = code.multiply(fraction, range);
         let threshold = code.convert(scaled, random_ty.element_type());
         let rounds_up = code.compare(ComparisonDirection::Lt, random, threshold);
-        let one = code.number(&computed, 1.0);
-        let next = code.apply(OpCode::Add, &[whole, one]);
+        let one = code.number(1.0, x);
+        let next = code.add(whole, one);
         let rounded = code.select(rounds_up, next, whole);
-        let sign = code.apply(OpCode::Sign, &[x]);
-        let signed = code.apply(OpCode::Multiply, &[sign, rounded]);
+        let sign = code.sign(x);
+        let signed = code.multiply(sign, rounded);
         let converted = code.convert(signed, result.element_type());
 
         // What does not fit becomes the nearest that does; NaN becomes 0.
@@ -311,54 +236,14 @@ impl Reader {
         let is_signed = result.element_type().kind() == ElementKind::SignedInteger;
         let (least, end): (i128, i128) =
             if is_signed { (-(1 << (bits - 1)), 1 << (bits - 1)) } else { (0, 1 << bits) };
-        let (low, high) = (code.number(&computed, least as f64), code.number(&computed, end as f64));
-        let (least, greatest) = (code.integer(&result, least), code.integer(&result, end - 1));
-        let is_low = code.compare(ComparisonDirection::Lt, signed, low);
-        let is_high = code.compare(ComparisonDirection::Ge, signed, high);
+        let is_low = code.compare_with(ComparisonDirection::Lt, signed, least as f64);
+        let is_high = code.compare_with(ComparisonDirection::Ge, signed, end as f64);
         let is_nan = code.compare(ComparisonDirection::Ne, x, x);
-        let zero = code.zeros(&result);
+        let (least, greatest) =
+            (code.integer(least as i64, result.clone()), code.integer((end - 1) as i64, result.clone()));
+        let zero = code.zeros(result);
         let bounded = code.select(is_low, least, converted);
         let bounded = code.select(is_high, greatest, bounded);
         Ok(vec![code.select(is_nan, zero, bounded)])
-    }
-}
-
-impl Emitter {
-    /// `operand` once for each group, in a new first dimension, with zeros where elements of dimension `ragged` belong to
-    /// another group. Groups follow each other; `sizes` says how long they are.
-    fn grouped_rows(&mut self, operand: ValueId, ragged: usize, sizes: ValueId, groups: i64) -> ValueId {
-        let ty = self.tensor(operand);
-        let index_type = self.tensor(sizes).element_type();
-        // Where groups end: sums of the sizes up to each, as a product with a triangle of ones.
-        let square = TensorType::new(index_type, [groups, groups]);
-        let (rows, columns) = (self.iota(&square, 0), self.iota(&square, 1));
-        let is_before = self.compare(ComparisonDirection::Le, columns, rows);
-        let triangle = self.convert(is_before, index_type);
-        let sums = ops::DotGeneral {
-            dot_dimension_numbers: crate::ir::DotDimensionNumbers {
-                lhs_contracting_dimensions: [1].into(),
-                rhs_contracting_dimensions: [0].into(),
-                ..Default::default()
-            },
-            precision_config: Box::default(),
-            algorithm: None,
-        };
-        let ends = self.value(
-            Op::DotGeneral(sums.into()),
-            &[triangle, sizes],
-            TensorType::new(index_type, [groups]),
-        );
-        let starts = self.apply(OpCode::Subtract, &[ends, sizes]);
-
-        let dims: Vec<i64> = std::iter::once(groups).chain(ty.dims().iter().copied()).collect();
-        let places = self.iota(&TensorType::new(index_type, dims.clone()), ragged + 1);
-        let (starts, ends) = (self.broadcast(starts, &dims, &[0]), self.broadcast(ends, &dims, &[0]));
-        let is_after = self.compare(ComparisonDirection::Ge, places, starts);
-        let is_before = self.compare(ComparisonDirection::Lt, places, ends);
-        let belongs = self.apply(OpCode::And, &[is_after, is_before]);
-        let kept: Vec<i64> = (1..=ty.rank() as i64).collect();
-        let repeated = self.broadcast(operand, &dims, &kept);
-        let zeros = self.zeros(&ty.with_dims(dims));
-        self.select(belongs, repeated, zeros)
     }
 }

@@ -4,21 +4,21 @@ use super::attributes::ints;
 use super::instruction::Instruction;
 use super::reader::Reader;
 use crate::Error;
-use crate::ir::{GatherDimensionNumbers, Op, ScatterDimensionNumbers, ValueId, ops};
+use crate::ir::{GatherDimensionNumbers, ScatterDimensionNumbers, ValueId, ops};
 
 impl Reader {
     pub(super) fn dynamic_slice(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let mut operands = vec![at.array(0)?];
         operands.extend(self.start_indices(at, 1)?);
         let op = ops::DynamicSlice { slice_sizes: ints(&at.proto.dynamic_slice_sizes) };
-        Ok(vec![self.code.value(Op::DynamicSlice(op), &operands, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &operands, at.result()?)])
     }
 
     pub(super) fn dynamic_update_slice(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let mut operands = vec![at.array(0)?, at.array(1)?];
         operands.extend(self.start_indices(at, 2)?);
-        let op = Op::DynamicUpdateSlice(ops::DynamicUpdateSlice {});
-        Ok(vec![self.code.value(op, &operands, at.result()?)])
+        let op = ops::DynamicUpdateSlice {};
+        Ok(vec![self.code.op_of_type(op, &operands, at.result()?)])
     }
 
     /// Indices as scalars; older programs have them as one vector.
@@ -33,7 +33,7 @@ impl Reader {
         }
         let indices = at.array(first)?;
         let scalars = (0..rank).map(|place| {
-            let index = self.code.slice(indices, 0, place, place + 1);
+            let index = self.code.slice(indices, &[place], &[place + 1]);
             self.code.reshape(index, &[])
         });
         Ok(scalars.collect())
@@ -53,7 +53,7 @@ impl Reader {
             slice_sizes: ints(&at.proto.gather_slice_sizes),
             indices_are_sorted: at.proto.indices_are_sorted,
         };
-        Ok(vec![self.code.value(Op::Gather(op.into()), &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }
 
     pub(super) fn scatter(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -70,6 +70,6 @@ impl Reader {
             indices_are_sorted: at.proto.indices_are_sorted,
             unique_indices: at.proto.unique_indices,
         };
-        self.applied(at, Op::Scatter(op.into()), &at.arrays()?)
+        self.applied(at, op, &at.arrays()?)
     }
 }

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use super::emitter::Emitter;
 use super::proto;
 use super::shape::{self, Shape};
+use crate::build::Builder;
 use crate::ir::{Location, TensorType, Type, ValueId};
 use crate::{Error, ErrorKind};
 
@@ -98,16 +98,16 @@ impl Instruction {
     }
 
     /// The type of operand `index`, which must be a tensor.
-    pub(super) fn tensor(&self, emitter: &Emitter, index: usize) -> Result<TensorType, Error> {
-        let ty = emitter.body.ty(self.array(index)?);
+    pub(super) fn tensor(&self, builder: &Builder, index: usize) -> Result<TensorType, Error> {
+        let ty = builder.body.ty(self.array(index)?);
         ty.as_tensor()
             .cloned()
             .ok_or_else(|| self.invalid(format!("operand {index}: expected an array, found {ty}")))
     }
 
     /// The type of operand `index`, which must be a tensor of known size.
-    pub(super) fn static_tensor(&self, emitter: &Emitter, index: usize) -> Result<TensorType, Error> {
-        let ty = self.tensor(emitter, index)?;
+    pub(super) fn static_tensor(&self, builder: &Builder, index: usize) -> Result<TensorType, Error> {
+        let ty = self.tensor(builder, index)?;
         match ty.num_elements() {
             Some(_) => Ok(ty),
             None => Err(self.unsupported(format!(

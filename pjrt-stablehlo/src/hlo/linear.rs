@@ -20,7 +20,7 @@ impl Reader {
             precision_config: precisions(at)?,
             algorithm: dot_algorithm(at, lhs.element_type(), rhs.element_type())?,
         };
-        Ok(vec![self.code.value(Op::DotGeneral(op.into()), &operands, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &operands, at.result()?)])
     }
 
     pub(super) fn fft(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -28,13 +28,13 @@ impl Reader {
         let fft_type = fft_type
             .ok_or_else(|| at.unsupported(format!("FFT number {} is not supported", at.proto.fft_type)))?;
         let op = ops::Fft { fft_type, fft_length: ints(&at.proto.fft_length) };
-        Ok(vec![self.code.value(Op::Fft(op), &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }
 
     pub(super) fn cholesky(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let lower = at.proto.cholesky_options.as_ref().is_some_and(|options| options.lower);
         let op = ops::Cholesky { lower };
-        Ok(vec![self.code.value(Op::Cholesky(op), &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }
 
     pub(super) fn triangular_solve(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -51,7 +51,7 @@ impl Reader {
             unit_diagonal: options.unit_diagonal,
             transpose_a,
         };
-        Ok(vec![self.code.value(Op::TriangularSolve(op.into()), &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }
 
     pub(super) fn batch_norm(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -61,6 +61,6 @@ impl Reader {
             "batch-norm-grad" => Op::BatchNormGrad(ops::BatchNormGrad { epsilon, feature_index }),
             _ => Op::BatchNormInference(ops::BatchNormInference { epsilon, feature_index }),
         };
-        Ok(self.code.values(op, &at.arrays()?, at.shape.leaves()))
+        Ok(self.code.op_of_types(op, &at.arrays()?, at.shape.leaves()))
     }
 }

@@ -5,7 +5,10 @@ use super::instruction::Instruction;
 use super::reader::Reader;
 use super::{literal, proto, shape};
 use crate::Error;
-use crate::ir::{BackendConfig, CustomCallApiVersion, ElementType, Op, TensorType, Type, ValueId, ops};
+use crate::build::Builder;
+use crate::ir::{
+    BackendConfig, ComparisonDirection, CustomCallApiVersion, ElementType, TensorType, Type, ValueId, ops,
+};
 
 impl Reader {
     pub(super) fn constant(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -33,10 +36,10 @@ impl Reader {
         ty: &Type,
     ) -> Result<ValueId, Error> {
         match ty {
-            Type::Token => Ok(self.code.value(Op::AfterAll(ops::AfterAll {}), &[], Type::Token)),
+            Type::Token => Ok(self.code.op_of_type(ops::AfterAll {}, &[], Type::Token)),
             Type::Tensor(tensor) => {
                 let value = literal::read(literal, tensor).map_err(|error| at.placed(error))?;
-                Ok(self.code.value(Op::Constant(ops::Constant { value }), &[], tensor.clone()))
+                Ok(self.code.op_of_type(ops::Constant { value }, &[], tensor.clone()))
             }
             other => Err(at.unsupported(format!("constants of type {other} are not supported"))),
         }
@@ -78,35 +81,38 @@ impl Reader {
             output_operand_aliases: Box::default(),
             result_tilings: None,
         };
-        self.code.like(Op::CustomCall(op.into()), &[value])
+        {
+            let ty = self.code.ty(value).clone();
+            self.code.op_of_type(op, &[value], ty)
+        }
     }
 
     /// The operand, which is not there before the token is.
     pub(super) fn add_dependency(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let operands = at.leaves();
         let types: Vec<Type> = operands.iter().map(|&operand| self.code.body.ty(operand).clone()).collect();
-        let op = Op::OptimizationBarrier(ops::OptimizationBarrier {});
-        let mut results = self.code.values(op, &operands, types);
+        let op = ops::OptimizationBarrier {};
+        let mut results = self.code.op_of_types(op, &operands, types);
         results.truncate(at.operand(0)?.leaves.len());
         Ok(results)
     }
 
     pub(super) fn optimization_barrier(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
-        let op = Op::OptimizationBarrier(ops::OptimizationBarrier {});
-        Ok(self.code.values(op, &at.leaves(), at.shape.leaves()))
+        let op = ops::OptimizationBarrier {};
+        Ok(self.code.op_of_types(op, &at.leaves(), at.shape.leaves()))
     }
 
     pub(super) fn after_all(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
-        Ok(vec![self.code.value(Op::AfterAll(ops::AfterAll {}), &at.leaves(), at.result()?)])
+        Ok(vec![self.code.op_of_type(ops::AfterAll {}, &at.leaves(), at.result()?)])
     }
 
     pub(super) fn broadcast(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let op = ops::BroadcastInDim { broadcast_dimensions: ints(&at.proto.dimensions) };
-        Ok(vec![self.code.value(Op::BroadcastInDim(op), &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }
 
     pub(super) fn reshape(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
-        Ok(vec![self.code.value(Op::Reshape(ops::Reshape {}), &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(ops::Reshape {}, &at.arrays()?, at.result()?)])
     }
 
     /// A reshape to sizes that are scalar operands.
@@ -126,9 +132,9 @@ impl Reader {
         }
         let element_type = self.code.tensor(sizes[0]).element_type();
         let ty = TensorType::new(element_type, [sizes.len() as i64]);
-        let sizes = self.code.value(Op::Concatenate(ops::Concatenate { dimension: 0 }), &sizes, ty);
-        let op = Op::DynamicReshape(ops::DynamicReshape {});
-        Ok(vec![self.code.value(op, &[operand, sizes], at.result()?)])
+        let sizes = self.code.op_of_type(ops::Concatenate { dimension: 0 }, &sizes, ty);
+        let op = ops::DynamicReshape {};
+        Ok(vec![self.code.op_of_type(op, &[operand, sizes], at.result()?)])
     }
 
     /// The bytes of the operand as they lie in memory, seen as another array.
@@ -159,22 +165,22 @@ impl Reader {
             (0..).zip(&order).for_each(|(place, &dimension)| inverse[dimension as usize] = place);
             value = self.code.transpose(value, &inverse);
         }
-        Ok(vec![if from == to { value } else { self.code.cast_bits(value, result) }])
+        Ok(vec![if from == to { value } else { cast_bits(&mut self.code, value, result) }])
     }
 
     pub(super) fn bitcast_convert(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         at.tensor(&self.code, 0)?;
-        Ok(vec![self.code.cast_bits(at.array(0)?, at.result_tensor()?)])
+        Ok(vec![cast_bits(&mut self.code, at.array(0)?, at.result_tensor()?)])
     }
 
     pub(super) fn transpose(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let op = ops::Transpose { permutation: ints(&at.proto.dimensions) };
-        Ok(vec![self.code.value(Op::Transpose(op), &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }
 
     pub(super) fn reverse(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let op = ops::Reverse { dimensions: ints(&at.proto.dimensions) };
-        Ok(vec![self.code.value(Op::Reverse(op), &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }
 
     pub(super) fn slice(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -184,7 +190,7 @@ impl Reader {
             limit_indices: dimensions.iter().map(|dimension| dimension.limit).collect(),
             strides: dimensions.iter().map(|dimension| dimension.stride).collect(),
         };
-        Ok(vec![self.code.value(Op::Slice(op), &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }
 
     pub(super) fn pad(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -194,27 +200,27 @@ impl Reader {
             edge_padding_high: dimensions.iter().map(|dimension| dimension.edge_padding_high).collect(),
             interior_padding: dimensions.iter().map(|dimension| dimension.interior_padding).collect(),
         };
-        Ok(vec![self.code.value(Op::Pad(op), &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }
 
     pub(super) fn concatenate(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let op = ops::Concatenate { dimension: at.dimension(0)? };
-        Ok(vec![self.code.value(Op::Concatenate(op), &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }
 
     pub(super) fn iota(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let op = ops::Iota { iota_dimension: at.dimension(0)? };
-        Ok(vec![self.code.value(Op::Iota(op), &[], at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &[], at.result()?)])
     }
 
     pub(super) fn get_dimension_size(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let op = ops::GetDimensionSize { dimension: at.dimension(0)? };
-        Ok(vec![self.code.value(Op::GetDimensionSize(op), &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }
 
     pub(super) fn set_dimension_size(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let op = ops::SetDimensionSize { dimension: at.dimension(0)? };
-        Ok(vec![self.code.value(Op::SetDimensionSize(op), &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }
 }
 
@@ -222,4 +228,21 @@ impl Reader {
 fn is_empty_tuple(literal: &proto::Literal) -> bool {
     let shape = literal.shape.as_ref();
     shape.is_some_and(|shape| matches!(shape::Shape::read(shape), Ok(shape::Shape::Tuple { .. })))
+}
+
+/// The bits of the operand as another type. A boolean has 8 bits in HLO, of which 0 is false, and 1 in StableHLO.
+fn cast_bits(code: &mut Builder, operand: ValueId, ty: TensorType) -> ValueId {
+    let is_boolean = |ty: &TensorType| ty.element_type() == ElementType::I1;
+    match (is_boolean(&code.tensor(operand)), is_boolean(&ty)) {
+        (true, false) => {
+            let bytes = code.convert(operand, ElementType::Ui8);
+            code.op_of_type(ops::BitcastConvert {}, &[bytes], ty)
+        }
+        (false, true) => {
+            let bytes = TensorType::new(ElementType::Ui8, ty.dims());
+            let value = code.op_of_type(ops::BitcastConvert {}, &[operand], bytes);
+            code.compare_with(ComparisonDirection::Ne, value, 0.0)
+        }
+        _ => code.op_of_type(ops::BitcastConvert {}, &[operand], ty),
+    }
 }

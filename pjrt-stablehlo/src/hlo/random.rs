@@ -3,7 +3,7 @@
 use super::instruction::Instruction;
 use super::reader::Reader;
 use crate::Error;
-use crate::ir::{Op, RngAlgorithm, RngDistribution, ValueId, ops};
+use crate::ir::{ElementType, RngAlgorithm, RngDistribution, ValueId, ops};
 
 impl Reader {
     pub(super) fn rng(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -16,9 +16,9 @@ impl Reader {
             return Err(at.unsupported(format!("random numbers of unknown shape {result} are not supported")));
         };
         let (a, b) = (at.array(0)?, at.array(1)?);
-        let shape = self.code.integers(dims);
-        let op = Op::Rng(ops::Rng { rng_distribution: distribution });
-        Ok(vec![self.code.value(op, &[a, b, shape], result.clone())])
+        let shape = self.code.integers(dims, ElementType::I64);
+        let op = ops::Rng { rng_distribution: distribution };
+        Ok(vec![self.code.op_of_type(op, &[a, b, shape], result.clone())])
     }
 
     pub(super) fn rng_bit_generator(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -26,7 +26,7 @@ impl Reader {
         let algorithm = algorithm.ok_or_else(|| {
             at.unsupported(format!("random algorithm number {} is not supported", at.proto.rng_algorithm))
         })?;
-        let op = Op::RngBitGenerator(ops::RngBitGenerator { rng_algorithm: algorithm });
-        Ok(self.code.values(op, &at.arrays()?, at.shape.leaves()))
+        let op = ops::RngBitGenerator { rng_algorithm: algorithm };
+        Ok(self.code.op_of_types(op, &at.arrays()?, at.shape.leaves()))
     }
 }

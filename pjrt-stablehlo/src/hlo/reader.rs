@@ -6,14 +6,14 @@ use std::rc::Rc;
 use prost::Message;
 
 use super::computations::{Computations, local_id, malformed};
-use super::emitter::Emitter;
 use super::instruction::{Instruction, Value, error_in};
 use super::locations::Locations;
 use super::shape::Shape;
 use super::{proto, sharding};
+use crate::build::Builder;
 use crate::ir::{
-    Attribute, BlockId, DictionaryAttribute, Function, FunctionType, Op, OpId, Str, Type, ValueId,
-    Visibility, ops,
+    Attribute, BlockId, DictionaryAttribute, Function, FunctionType, OpId, Str, Type, ValueId, Visibility,
+    ops,
 };
 use crate::limits::{
     ATTRIBUTE_NUMBERS_BASE, ATTRIBUTE_NUMBERS_PER_BYTE, EXPANSION_BASE, EXPANSION_PER_BYTE, MAX_REGION_DEPTH,
@@ -25,7 +25,7 @@ pub(super) struct Reader {
     pub(super) computations: Computations,
     pub(super) locations: Locations,
     /// The body that is being read, and the place in it.
-    pub(super) code: Emitter,
+    pub(super) code: Builder,
     /// Computations that are being read, from the function's own to the innermost.
     frames: Vec<Frame>,
     /// The frame whose instruction is being read; above it are those of the instruction's regions.
@@ -64,7 +64,7 @@ impl Reader {
         Reader {
             computations,
             locations,
-            code: Emitter::default(),
+            code: Builder::default(),
             frames: Vec::new(),
             current: 0,
             functions: HashMap::new(),
@@ -126,7 +126,7 @@ impl Reader {
         let name = self.function(computation);
         let parameters = self.computations.parameters(computation)?;
         let inputs: Vec<Type> = parameters.iter().flat_map(|parameter| parameter.shape.leaves()).collect();
-        self.code = Emitter::new(inputs.iter().cloned());
+        self.code = Builder::new(inputs.iter().cloned());
         let block = self.code.block();
         let shapes: Vec<Shape> = parameters.iter().map(|parameter| parameter.shape.clone()).collect();
         let mut place = 0;
@@ -146,7 +146,7 @@ impl Reader {
         let function = Function {
             name,
             ty: FunctionType { inputs, results },
-            body: std::mem::take(&mut self.code.body),
+            body: std::mem::take(&mut self.code).into_body()?,
             ..Function::default()
         };
         Ok((function, root.shape.clone()))
@@ -172,7 +172,7 @@ impl Reader {
         while let Some(frame) = self.frames.last_mut() {
             let computation = self.computations.get(frame.computation);
             let computation_root = computation.root;
-            self.code.place = Some(frame.block);
+            self.code.set_block(frame.block);
             if let Some(bytes) = computation.instructions.get(frame.next).cloned() {
                 frame.next += 1;
                 self.current = self.frames.len() - 1;
@@ -182,6 +182,7 @@ impl Reader {
                     self.root_sharding.clone_from(&instruction.proto.sharding);
                 }
                 let value = self.read_instruction(&instruction)?;
+                self.code.check().map_err(|error| instruction.placed(error))?;
                 self.check_expansion().map_err(|error| instruction.placed(error))?;
                 if self.frames[self.current].values.insert(id, Rc::new(value)).is_some() {
                     return Err(
@@ -198,10 +199,10 @@ impl Reader {
             self.frames.pop();
             self.code.location = crate::ir::Location::UNKNOWN;
             if self.frames.is_empty() {
-                self.code.add(Op::FuncReturn(ops::FuncReturn {}), &root.leaves, []);
+                self.code.add_op(ops::FuncReturn {}, &root.leaves, []);
                 return Ok(root);
             }
-            self.code.add(Op::Return(ops::Return {}), &root.leaves, []);
+            self.code.add_op(ops::Return {}, &root.leaves, []);
         }
         unreachable!("the frame of the function is popped last, and gives its result")
     }
@@ -345,10 +346,9 @@ impl Reader {
         let parameters = self.computations.parameters(computation)?;
         let shapes: Vec<Shape> = parameters.iter().map(|parameter| parameter.shape.clone()).collect();
         let types = shapes.iter().flat_map(Shape::leaves);
-        let place = self.code.place;
-        let arguments = self.code.enter_region(op, types);
-        let block = self.code.block();
-        self.code.place = place;
+        let outer = self.code.begin_region(op, types);
+        let (block, arguments) = (self.code.block(), self.code.arguments());
+        self.code.set_block(outer);
         let depth = self.frames[self.current].depth + 1;
         self.push_frame(computation, block, depth, grouped(shapes, &arguments))
             .map_err(|error| at.placed(error))
@@ -364,10 +364,9 @@ impl Reader {
         parameters: Vec<Rc<Value>>,
     ) -> Result<(), Error> {
         let computation = self.called(at, index)?;
-        let place = self.code.place;
-        self.code.enter_region(op, []);
+        let outer = self.code.begin_region(op, []);
         let block = self.code.block();
-        self.code.place = place;
+        self.code.set_block(outer);
         let depth = self.frames[self.current].depth + 1;
         self.push_frame(computation, block, depth, parameters).map_err(|error| at.placed(error))
     }

@@ -3,7 +3,7 @@
 use super::attributes::source_target_pairs;
 use super::instruction::Instruction;
 use super::reader::Reader;
-use crate::ir::{ChannelHandle, IntPairs, Op, Str, Type, ValueId, ops};
+use crate::ir::{ChannelHandle, IntPairs, Str, Type, ValueId, ops};
 use crate::{Error, ErrorKind};
 
 const DEVICE_TO_DEVICE: i64 = 1;
@@ -16,12 +16,12 @@ const SOURCE_TARGET_PAIRS: &str = "_xla_send_recv_source_target_pairs";
 impl Reader {
     pub(super) fn infeed(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let op = ops::Infeed { infeed_config: config(at, &at.proto.infeed_config)?, layout: None };
-        Ok(self.code.values(Op::Infeed(op), &at.leaves(), at.shape.leaves()))
+        Ok(self.code.op_of_types(op, &at.leaves(), at.shape.leaves()))
     }
 
     pub(super) fn outfeed(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let op = ops::Outfeed { outfeed_config: config(at, &at.proto.outfeed_config)? };
-        Ok(self.code.values(Op::Outfeed(op), &at.leaves(), at.shape.leaves()))
+        Ok(self.code.op_of_types(op, &at.leaves(), at.shape.leaves()))
     }
 
     pub(super) fn send(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -30,7 +30,7 @@ impl Reader {
             is_host_transfer: at.proto.is_host_transfer,
             source_target_pairs: pairs(at)?,
         };
-        Ok(self.code.values(Op::Send(op), &at.leaves(), [Type::Token]))
+        Ok(self.code.op_of_types(op, &at.leaves(), [Type::Token]))
     }
 
     pub(super) fn recv(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -41,7 +41,7 @@ impl Reader {
         };
         // The shape has the data, a context, and the token.
         let data = at.shape.elements().first().map(|data| data.leaves()).unwrap_or_default();
-        Ok(self.code.values(Op::Recv(op), &at.leaves(), data.into_iter().chain([Type::Token])))
+        Ok(self.code.op_of_types(op, &at.leaves(), data.into_iter().chain([Type::Token])))
     }
 }
 

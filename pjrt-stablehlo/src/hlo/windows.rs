@@ -5,7 +5,7 @@ use super::instruction::Instruction;
 use super::proto::WindowDimension;
 use super::reader::Reader;
 use crate::Error;
-use crate::ir::{IntPairs, Ints, Op, ValueId, ops};
+use crate::ir::{IntPairs, Ints, ValueId, ops};
 
 fn window(at: &Instruction) -> &[WindowDimension] {
     at.proto.window.as_ref().map_or(&[], |window| &window.dimensions)
@@ -48,7 +48,7 @@ impl Reader {
             batch_group_count: at.proto.batch_group_count.max(1),
             precision_config: precisions(at)?,
         };
-        Ok(vec![self.code.value(Op::Convolution(op.into()), &at.arrays()?, at.result()?)])
+        Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }
 
     pub(super) fn reduce_window(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -61,7 +61,7 @@ impl Reader {
             window_dilations: each(window, |dimension| dimension.window_dilation),
             padding: padding(window),
         };
-        self.applied(at, Op::ReduceWindow(op.into()), &at.arrays()?)
+        self.applied(at, op, &at.arrays()?)
     }
 
     pub(super) fn select_and_scatter(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -75,6 +75,6 @@ impl Reader {
             window_strides: each(window, |dimension| dimension.stride),
             padding: padding(window),
         };
-        self.applied(at, Op::SelectAndScatter(op), &at.arrays()?)
+        self.applied(at, op, &at.arrays()?)
     }
 }

@@ -1,7 +1,7 @@
 //! What rules of operations have in common: access to operands, attributes and regions, and errors.
 
 use crate::Constraint;
-use crate::ir::{Block, Body, DYNAMIC, Module, Op, Operation, TensorType, Type, Variadicity};
+use crate::ir::{Block, Body, DYNAMIC, GroupSpec, Module, Op, Operation, TensorType, Type, Variadicity};
 use crate::{Error, ErrorKind};
 
 use super::shape::{Shape, elements_compatible, shapes_agree, sizes_agree};
@@ -24,6 +24,26 @@ pub(crate) fn list(values: &[i64]) -> String {
     let values =
         values.iter().map(|&value| if value == DYNAMIC { "?".to_owned() } else { value.to_string() });
     format!("[{}]", values.collect::<Vec<_>>().join(", "))
+}
+
+/// Fails unless an operation has as many operands, results or regions (`what`) as its entry in the op table says.
+pub(crate) fn counts(op: &Operation, what: &str, specs: &[GroupSpec], found: usize) -> Result<(), Error> {
+    let fixed = specs.iter().filter(|spec| spec.variadicity == Variadicity::One).count();
+    let variadic = specs.len() - fixed;
+    let fits = match variadic {
+        0 => found == fixed,
+        groups => found >= fixed && (found - fixed).is_multiple_of(groups),
+    };
+    if fits {
+        return Ok(());
+    }
+    let names = specs.iter().map(|spec| match spec.variadicity {
+        Variadicity::One => spec.name.to_owned(),
+        Variadicity::Variadic => format!("{}...", spec.name),
+    });
+    let names = names.collect::<Vec<_>>().join(", ");
+    let message = format!("expected the {what} ({names}), found {found} {what}");
+    Err(Error::new(ErrorKind::Invalid, message).in_op(op.kind.name(), &op.location))
 }
 
 impl<'a> Context<'a> {

@@ -12,7 +12,7 @@ mod shape;
 mod shapes;
 mod windows;
 
-pub(crate) use context::Context;
+pub(crate) use context::{Context, counts};
 pub(crate) use control::{custom_call, manual_computation};
 pub(crate) use elementwise::uniform_quantize;
 pub use result::Inferred;
@@ -39,7 +39,7 @@ use products::BatchNorm;
 /// The declared type of a result has to be compatible with the inferred one ([`types_compatible`]), not equal to it:
 /// either may know sizes that the other does not. A program declares `tensor<4xf32>` for what `dynamic_reshape` by an
 /// argument gives, of which only the rank is inferred, and `tensor<?xf32>` where 4 follows. Who changes a program keeps
-/// the sizes of both; [`refine_shapes`](crate::decompose::refine_shapes) does.
+/// the sizes of both; [`refine_shapes`](crate::passes::refine_shapes) does.
 ///
 /// StableHLO specification, the constraints of each operation and "Type inference" for sizes that are not known before run
 /// time.

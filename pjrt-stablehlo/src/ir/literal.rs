@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::floats::float_value;
 use super::{ElementType, TensorType};
 use crate::Bytes;
-use crate::bytecode::float_value;
 
 /// A constant tensor: a type and its elements.
 ///
@@ -91,6 +91,41 @@ impl Literal {
             other => other,
         };
         Ok(Literal { ty, data })
+    }
+
+    /// The literal of a blob in MLIR's form: all elements, or one for all. Booleans are bits or bytes.
+    pub(crate) fn from_blob(ty: TensorType, blob: Bytes) -> Result<Literal, LiteralError> {
+        let elements = ty.num_elements().ok_or_else(|| LiteralError::Unsized(ty.clone()))?;
+        if ty.element_type() == ElementType::I1 {
+            return Self::of_booleans(ty, blob, elements);
+        }
+        let data = if elements != 1 && blob.len() == ty.storage_type().byte_width() {
+            LiteralData::Splat(blob)
+        } else {
+            LiteralData::Dense(blob)
+        };
+        Literal::new(ty, data)
+    }
+
+    fn of_booleans(ty: TensorType, blob: Bytes, elements: u64) -> Result<Literal, LiteralError> {
+        let len = blob.len() as u64;
+        let data = match *blob {
+            // Writers mark a splat of true with all ones, because one byte can be eight elements as well.
+            [0xff] => LiteralData::Splat([1].as_slice().into()),
+            // MLIR wrote bits until 2026.
+            _ if len == elements.div_ceil(8) && len != elements => {
+                let unused = (len * 8 - elements) as u32;
+                if blob.last().is_some_and(|last| last.leading_zeros() < unused) {
+                    return Err(LiteralError::Bits(ty));
+                }
+                LiteralData::Bits(blob)
+            }
+            [byte] if elements == 1 => LiteralData::Dense([byte & 1].as_slice().into()),
+            [byte] => LiteralData::Splat([u8::from(byte != 0)].as_slice().into()),
+            _ if blob.iter().all(|&byte| byte <= 1) => LiteralData::Dense(blob),
+            _ => LiteralData::Dense(blob.iter().map(|&byte| u8::from(byte != 0)).collect::<Vec<u8>>().into()),
+        };
+        Literal::new(ty, data)
     }
 
     /// The type.
@@ -318,7 +353,7 @@ mod tests {
         for ty in types.into_iter().chain([T::F6E2M3FN, T::F6E3M2FN, T::F4E2M1FN, T::F8E8M0FNU]) {
             let numbers = if ty == T::F8E8M0FNU { [0.5, 1.0, 4.0] } else { [-1.5, 0.5, 2.0] };
             let stored = numbers.iter().flat_map(|&number| {
-                crate::text::float_bits(ty, number).to_le_bytes().into_iter().take(ty.byte_width())
+                crate::ir::float_bits(ty, number).to_le_bytes().into_iter().take(ty.byte_width())
             });
             let data = LiteralData::Dense(stored.collect::<Vec<u8>>().into());
             let literal = Literal::new(TensorType::new(ty, [3]), data).unwrap();
@@ -347,5 +382,20 @@ mod tests {
         assert_eq!(literal(ElementType::I4, &[0x0f, 0x07, 0xff]).to_i64s(3), Some(vec![-1, 7, -1]));
         assert_eq!(literal(ElementType::Ui4, &[0x0f, 0xff]).to_i64s(3), Some(vec![15, 15]));
         assert_eq!(literal(ElementType::I8, &[0x80]).to_i64s(0), None);
+    }
+
+    #[test]
+    fn booleans_are_bits_bytes_or_splats() {
+        let read = |len: i64, blob: &[u8]| {
+            let literal = Literal::from_blob(TensorType::new(ElementType::I1, [len]), blob.into()).unwrap();
+            literal.to_i64s(100).unwrap()
+        };
+        assert_eq!(read(3, &[0xff]), [1, 1, 1]);
+        assert_eq!(read(3, &[0b101]), [1, 0, 1]);
+        assert_eq!(read(10, &[0]), [0; 10]);
+        assert_eq!(read(10, &[0b11, 0b10]), [1, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(read(1, &[1]), [1]);
+        assert_eq!(read(2, &[1, 0]), [1, 0]);
+        assert_eq!(read(0, &[]), [0; 0]);
     }
 }

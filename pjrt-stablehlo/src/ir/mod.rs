@@ -2,10 +2,13 @@
 
 mod attribute;
 mod body;
+pub(crate) mod chlo_attributes;
 mod codec;
 mod defaults;
 mod element_type;
 mod enums;
+pub(crate) mod error;
+mod floats;
 mod literal;
 mod location;
 mod module;
@@ -14,6 +17,7 @@ mod op_attributes;
 pub mod ops;
 mod own_attributes;
 mod quantized;
+mod ragged_dot;
 mod replica_groups;
 mod sharding;
 mod string;
@@ -28,6 +32,7 @@ pub use enums::{
     ComparisonDirection, ComparisonType, CustomCallApiVersion, EnumValue, FftType, Precision,
     ResultAccuracyMode, RngAlgorithm, RngDistribution, TransposeKind,
 };
+pub(crate) use floats::{float_bits, float_value};
 pub(crate) use literal::integer_value;
 pub use literal::{Literal, LiteralData, LiteralError};
 pub use location::{BriefLocation, Location, LocationKind};
@@ -41,6 +46,7 @@ pub use op_attributes::{
 pub use ops::{Op, OpCode};
 pub(crate) use own_attributes::{Presence, is_unknown, own_attributes, similar_operation};
 pub use quantized::{QuantizationBlocks, QuantizedType};
+pub(crate) use ragged_dot::RaggedDotDimensionNumbers;
 pub use replica_groups::{ReplicaGroupMeshAxes, ReplicaGroups};
 pub use sharding::{AxisRef, DimensionSharding, Mesh, MeshAxis, SubAxis, TensorSharding};
 pub use string::Str;

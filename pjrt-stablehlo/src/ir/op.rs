@@ -194,6 +194,12 @@ macro_rules! define_ops {
                 }
             }
 
+            impl From<$name> for Op {
+                fn from(op: $name) -> Op {
+                    Op::$name(op_wrap!($storage op))
+                }
+            }
+
             const _: () = {
                 #[allow(non_camel_case_types, dead_code, reason = "only the positions of the operands by name are used")]
                 enum Groups { $($operand),* }

@@ -4,7 +4,7 @@ use super::elements::Element;
 use super::lexer::{Kind, unquoted};
 use super::parser::{Parser, shortened};
 use crate::Error;
-use crate::bytecode::float_value;
+use crate::ir::float_value;
 use crate::ir::{Attribute, DictionaryAttribute, ElementType, Str, Type};
 
 impl<'a> Parser<'a> {

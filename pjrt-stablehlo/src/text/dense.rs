@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use super::elements::Elements;
 use super::lexer::{Kind, comment_end, string_end};
 use super::parser::Parser;
-use crate::bytecode::blob_literal;
 use crate::ir::{Attribute, ElementType, Literal, LiteralData, Str, TensorType, Type};
 use crate::{Bytes, Error};
 
@@ -57,7 +56,7 @@ impl<'a> Parser<'a> {
                                all of them since then: expected 0x00, 0xFF, or a byte for each boolean";
                 return Err(self.error_at(start, message));
             }
-            return blob_literal(ty, blob).map_err(|error| self.error_at(start, error.to_string()));
+            return Literal::from_blob(ty, blob).map_err(|error| self.error_at(start, error.to_string()));
         }
         let failed = |error: crate::ir::LiteralError| self.error_at(start, error.to_string());
         if content.is_empty() {
@@ -143,7 +142,7 @@ impl<'a> Parser<'a> {
                 return Err(self.error_at(at, message));
             }
         };
-        let value = blob_literal(ty, blob).map_err(|error| self.error_at(at, error.to_string()))?;
+        let value = Literal::from_blob(ty, blob).map_err(|error| self.error_at(at, error.to_string()))?;
         Ok(Attribute::Resource { name, value })
     }
 

@@ -36,7 +36,7 @@ impl<'a> Parser<'a> {
         if ["#sdy.sharding", "#sdy.mesh", "#sdy.sharding_per_value", "#sdy.manual_axes"].contains(&name) {
             return self.shardy_attribute(text, start);
         }
-        Ok(crate::sharding_text::parse(text).unwrap_or_else(|| Attribute::Opaque(one_line(text).into())))
+        Ok(super::sharding::parse(text).unwrap_or_else(|| Attribute::Opaque(one_line(text).into())))
     }
 
     /// A case of an enumeration.

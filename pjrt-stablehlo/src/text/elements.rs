@@ -1,8 +1,8 @@
 //! Numbers as constants have them, and their bits.
 
-use super::floats::float_bits;
 use super::lexer::skip_space;
 use super::parser::shortened;
+use crate::ir::float_bits;
 use crate::ir::{ElementKind, ElementType};
 
 /// A number as the text has it.

@@ -14,7 +14,6 @@ mod attributes;
 mod dense;
 mod dialect_attributes;
 mod elements;
-mod floats;
 mod functions;
 pub(crate) mod lexer;
 mod locations;
@@ -24,6 +23,7 @@ mod parser;
 mod quantized;
 mod regions;
 mod scopes;
+pub(crate) mod sharding;
 mod shardy;
 mod types;
 
@@ -33,8 +33,6 @@ mod default_tests;
 mod refusal_tests;
 #[cfg(test)]
 mod tests;
-
-pub(crate) use floats::float_bits;
 
 use crate::ir::{DictionaryAttribute, Location, LocationKind};
 use crate::verify::HandedOn;

@@ -7,7 +7,7 @@ use crate::ir::{Attribute, Mesh, Str, TensorSharding};
 impl Parser<'_> {
     /// An attribute of Shardy, from its text without `#`.
     pub(super) fn shardy_attribute(&self, text: &str, at: usize) -> Result<Attribute, Error> {
-        match crate::sharding_text::parse(text) {
+        match super::sharding::parse(text) {
             Some(attribute) => Ok(attribute),
             None => {
                 Err(self

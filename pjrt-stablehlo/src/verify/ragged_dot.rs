@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 
 use crate::Error;
-use crate::decompose::ragged_dimensions;
 use crate::infer::{Context, sizes_agree};
-use crate::ir::{ElementType, TensorType, Type};
+use crate::ir::{ElementType, Op, RaggedDotDimensionNumbers, TensorType, Type};
 
 const NUMBERS: &str = "attribute 'ragged_dot_dimension_numbers'";
 
@@ -16,7 +15,17 @@ pub(super) fn check(cx: &Context<'_>) -> Result<(), Error> {
     cx.require(None, sizes.is_integer() && sizes != ElementType::I1, || {
         format!("operand 2: expected integers, the sizes of groups, found {group_sizes}")
     })?;
-    let dimensions = ragged_dimensions(cx.op).map_err(|error| cx.error(None, error.message))?;
+    let dimensions = match &cx.op.kind {
+        Op::Other(op) => op.properties.get(RaggedDotDimensionNumbers::NAME),
+        _ => None,
+    };
+    let dimensions = dimensions.or_else(|| cx.op.attributes.get(RaggedDotDimensionNumbers::NAME));
+    let dimensions = dimensions.ok_or_else(|| {
+        let name = RaggedDotDimensionNumbers::NAME;
+        cx.error(None, format!("expected an attribute '{name}', found none"))
+    })?;
+    let dimensions = RaggedDotDimensionNumbers::from_attribute(dimensions)
+        .map_err(|expected| cx.error(None, format!("{NUMBERS}: expected {expected}")))?;
     let (dot, ragged) = (&dimensions.dot, dimensions.ragged);
     let batching = (&*dot.lhs_batching_dimensions, &*dot.rhs_batching_dimensions);
     let contracting = (&*dot.lhs_contracting_dimensions, &*dot.rhs_contracting_dimensions);

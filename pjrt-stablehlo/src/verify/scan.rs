@@ -1,8 +1,8 @@
 //! `chlo.scan`, as an operation or as the composite that XLA's clients write in its place.
 
 use crate::Error;
-use crate::decompose::{integers, own_attribute};
 use crate::infer::{Context, types_compatible};
+use crate::ir::chlo_attributes::{get as own_attribute, integers};
 use crate::ir::{Attribute, Type};
 
 /// Checks the attributes and the types of a scan: each argument and result of its region has the type of an input

@@ -3,11 +3,8 @@
 use std::collections::HashSet;
 
 use super::{HandedOn, invalid_function};
-use crate::infer::types_compatible;
-use crate::ir::{
-    Body, Function, GroupSpec, Location, Module, Op, OpId, Operation, RegionId, Trait, Type, Variadicity,
-    Visibility,
-};
+use crate::infer::{self, types_compatible};
+use crate::ir::{Body, Function, Location, Module, Op, OpId, Operation, RegionId, Trait, Type, Visibility};
 use crate::{Error, ErrorKind};
 
 fn invalid(op: &Operation, message: impl Into<String>) -> Error {
@@ -61,7 +58,7 @@ fn counts(body: &Body, op: &Operation) -> Result<(), Error> {
         ("regions", info.regions, op.regions.len()),
     ];
     for (what, specs, found) in groups {
-        count(op, what, specs, found)?;
+        infer::counts(op, what, specs, found)?;
     }
     for (index, &region) in op.regions.iter().enumerate() {
         let blocks = body.region(region).blocks.len();
@@ -70,24 +67,6 @@ fn counts(body: &Body, op: &Operation) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-fn count(op: &Operation, what: &str, specs: &[GroupSpec], found: usize) -> Result<(), Error> {
-    let fixed = specs.iter().filter(|spec| spec.variadicity == Variadicity::One).count();
-    let variadic = specs.len() - fixed;
-    let fits = match variadic {
-        0 => found == fixed,
-        groups => found >= fixed && (found - fixed).is_multiple_of(groups),
-    };
-    if fits {
-        return Ok(());
-    }
-    let names = specs.iter().map(|spec| match spec.variadicity {
-        Variadicity::One => spec.name.to_owned(),
-        Variadicity::Variadic => format!("{}...", spec.name),
-    });
-    let names = names.collect::<Vec<_>>().join(", ");
-    Err(invalid(op, format!("expected the {what} ({names}), found {found} {what}")))
 }
 
 /// What is left to walk.

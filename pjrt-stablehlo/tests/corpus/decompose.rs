@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pjrt_stablehlo::decompose::{Argument, CoreOps, decompose, refine_shapes};
 use pjrt_stablehlo::ir::{Literal, LiteralData, OpCode, Trait};
+use pjrt_stablehlo::passes::{Argument, CoreOps, decompose, refine_shapes};
 use pjrt_stablehlo::{Error, ErrorKind, Module};
 use serde_json::Value;
 

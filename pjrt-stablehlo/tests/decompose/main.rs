@@ -7,8 +7,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use pjrt_stablehlo::decompose::{CoreOps, Decomposition, decompose, decompositions};
 use pjrt_stablehlo::ir::{Op, OpCode, Trait, Type};
+use pjrt_stablehlo::passes::{CoreOps, Decomposition, decompose, decompositions};
 use pjrt_stablehlo::{Error, ErrorKind, Module, parse};
 use samples::{F32, STARTED, function, sample};
 
@@ -372,7 +372,7 @@ fn needed_ops(op: &str) -> Vec<String> {
 /// The page of the documentation that lists what becomes of each operation.
 fn page() -> String {
     let mut page = String::from(
-        "# Core operations\n\nA device implements a part of StableHLO. `pjrt_stablehlo::decompose` rewrites programs to the \
+        "# Core operations\n\nA device implements a part of StableHLO. `pjrt_stablehlo::passes` rewrites programs to the \
          operations of the device. This page lists the operations of the op table and of CHLO. A test generates it:\n\
          `UPDATE_DOCS=1 cargo test -p pjrt-stablehlo --test decompose` updates the page.\n\n\
          * **Core**: the operation is in `CoreOps::default()`.\n\

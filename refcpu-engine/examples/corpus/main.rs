@@ -10,7 +10,7 @@ mod split;
 use anyhow::{Context, Result};
 use clap::Parser;
 use pjrt_stablehlo::Module;
-use pjrt_stablehlo::decompose::CoreOps;
+use pjrt_stablehlo::passes::CoreOps;
 use record::{ArrayRecord, Device, Group, Record};
 use refcpu_engine::compile::{CompileErrorKind, CompileOptions, compile};
 use refcpu_engine::exec::{Input, RunOptions, Runtime, run};
@@ -197,7 +197,7 @@ fn outcome(runtime: &Runtime, job: &Job<'_>, how: &Arguments) -> Result<(), (Fat
     let program = group.blob[piece.off..piece.off + piece.len].to_vec();
     let mut module = pjrt_stablehlo::parse(program).map_err(|e| (Fate::Unreadable, e.to_string()))?;
     if how.decompose {
-        module = pjrt_stablehlo::decompose::decompose(&module, &CoreOps::default().without_bounded_sizes())
+        module = pjrt_stablehlo::passes::decompose(&module, &CoreOps::default().without_bounded_sizes())
             .map_err(|e| (Fate::Unimplemented, e.to_string()))?;
     }
     let options = CompileOptions {

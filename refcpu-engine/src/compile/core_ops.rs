@@ -2,8 +2,8 @@
 
 use super::error::CompileError;
 use super::lower::composites_with_kernels;
-use pjrt_stablehlo::decompose::{CoreOps, decompose, is_core};
 use pjrt_stablehlo::ir::{self, ElementType, OpCode};
+use pjrt_stablehlo::passes::{CoreOps, decompose, is_core};
 use pjrt_stablehlo::{ErrorKind, Module};
 use std::borrow::Cow;
 use std::sync::LazyLock;

@@ -1,0 +1,62 @@
+//! Functions and operations that StableHLO lacks, or that a device may lack, in terms of others.
+//!
+//! Each is a function from values to the value of the result, which it adds operations for. The readers of other forms
+//! and the passes use them.
+
+pub(crate) mod bessel;
+pub(crate) mod bits;
+pub(crate) mod complex;
+pub(crate) mod elementwise;
+pub(crate) mod erf;
+pub(crate) mod gamma;
+pub(crate) mod hyperbolic;
+pub(crate) mod ragged_dot;
+pub(crate) mod scan;
+mod series;
+mod tables;
+pub(crate) mod top_k;
+pub(crate) mod zeta;
+
+use crate::build::Builder;
+use crate::ir::{ComparisonDirection, ElementType, ValueId};
+
+/// A function of one number.
+pub(crate) type Unary = fn(&mut Builder, ValueId) -> ValueId;
+
+/// A function of two numbers.
+pub(crate) type Binary = fn(&mut Builder, ValueId, ValueId) -> ValueId;
+
+/// Computes a function of floats in `f32` where they are narrower.
+pub(crate) fn at_least_f32(b: &mut Builder, function: Unary, x: ValueId) -> ValueId {
+    let element = b.element(x);
+    let wide = widened(b, x);
+    let result = function(b, wide);
+    b.convert(result, element)
+}
+
+/// The same of two floats of one type.
+pub(crate) fn both_at_least_f32(b: &mut Builder, function: Binary, x: ValueId, y: ValueId) -> ValueId {
+    let element = b.element(x);
+    let (x, y) = (widened(b, x), widened(b, y));
+    let result = function(b, x, y);
+    b.convert(result, element)
+}
+
+fn widened(b: &mut Builder, x: ValueId) -> ValueId {
+    if b.element(x) == ElementType::F64 { x } else { b.convert(x, ElementType::F32) }
+}
+
+/// `x` without the nearest whole number, exactly.
+fn distance_to_whole(b: &mut Builder, x: ValueId) -> ValueId {
+    let one = b.number(1.0, x);
+    // Of the magnitude: below zero the fraction of a small number would be rounded.
+    let magnitude = b.abs(x);
+    let whole = b.floor(magnitude);
+    let fraction = b.subtract(magnitude, whole);
+    let below = b.subtract(fraction, one);
+    let is_more = b.compare_with(ComparisonDirection::Gt, fraction, 0.5);
+    let distance = b.select(is_more, below, fraction);
+    let negative = b.negate(distance);
+    let is_negative = b.compare_with(ComparisonDirection::Lt, x, 0.0);
+    b.select(is_negative, negative, distance)
+}

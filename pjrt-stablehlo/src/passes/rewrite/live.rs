@@ -1,0 +1,38 @@
+//! Which operations of a function matter.
+
+use crate::ir::{Body, Op, OpId, Operation, Trait};
+
+/// Which operations have an effect or results that are used, by the index of their [`OpId`].
+pub(super) fn live_ops(body: &Body) -> Vec<bool> {
+    let mut live = vec![false; body.num_ops()];
+    let mut work: Vec<OpId> = Vec::new();
+    for (id, op) in body.ops() {
+        if is_root(op) {
+            live[id.index()] = true;
+            work.push(id);
+        }
+    }
+    while let Some(id) = work.pop() {
+        for &operand in &body.op(id).operands {
+            if let Some(definition) = body.defining_op(operand)
+                && !std::mem::replace(&mut live[definition.index()], true)
+            {
+                work.push(definition);
+            }
+        }
+    }
+    live
+}
+
+/// Whether an operation stays whether its results are used or not. Operations with regions do, because of what may be in
+/// them, except those whose regions only combine elements.
+fn is_root(op: &Operation) -> bool {
+    let info = op.info();
+    let has_effect = [Trait::Terminator, Trait::SideEffect, Trait::Collective].iter().any(|&t| info.has(t));
+    let is_unknown = match &op.kind {
+        Op::Other(other) => !other.name.starts_with("chlo."),
+        Op::FuncCall(_) | Op::Composite(_) => true,
+        _ => false,
+    };
+    has_effect || is_unknown || !op.regions.is_empty()
+}

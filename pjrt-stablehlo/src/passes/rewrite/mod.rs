@@ -1,0 +1,15 @@
+//! Rebuilding the functions of a module, operation by operation, as a pass says.
+
+mod errors;
+mod known;
+mod live;
+mod narrow;
+mod origins;
+mod regions;
+mod rewriter;
+mod values;
+
+pub(super) use errors::{definite, mismatch, part_of, unsupported};
+pub(super) use narrow::{is_dynamic, meet};
+pub(super) use origins::Origins;
+pub(super) use rewriter::{Pass, Replacement, Rewriter, rewrite};

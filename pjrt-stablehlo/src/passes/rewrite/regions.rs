@@ -1,0 +1,205 @@
+//! Regions and calls of the program that is being rewritten.
+
+use super::errors::unsupported;
+use super::rewriter::{Continuation, End, Frame, Rewriter, Values};
+use crate::Error;
+use crate::infer::Context;
+use crate::ir::ops::FuncCall;
+use crate::ir::{BlockId, Function, Op, OpId, Operation, RegionId, Str, Trait, Type, ValueId};
+
+impl<'m> Rewriter<'m> {
+    /// Copies all regions of an operation into a new one.
+    pub(super) fn copy_regions(&mut self, op: &'m Operation, id: OpId) {
+        let first_frame = self.frames.len();
+        for &region in &op.regions {
+            self.copy_region(region, id);
+        }
+        // The first region is copied first.
+        self.frames[first_frame..].reverse();
+    }
+
+    /// Copies a region of the operation at hand into a new one, once the rule that asks for it is done.
+    pub(crate) fn copy_region(&mut self, region: RegionId, id: OpId) {
+        let activation = self.frame().activation;
+        let function: &'m Function = self.activations[activation].function;
+        let target_region = self.b.body.add_region(Some(id));
+        for &block in &function.body.region(region).blocks {
+            let target = self.b.body.add_block(target_region);
+            self.block_arguments(activation, block, target);
+            self.pass.begin_region(&mut self.b, id, target);
+            self.frames.push(Frame { activation, block, next: 0, target, end: End::Copy, lift: None });
+        }
+    }
+
+    /// Copies the block of a region of the operation at hand to the end of a block of the new body, with these values as
+    /// its arguments, and goes on with what it returns, once the rule that asks for it is done.
+    pub(crate) fn inline_region(
+        &mut self,
+        op: &'m Operation,
+        index: usize,
+        arguments: Vec<ValueId>,
+        target: BlockId,
+        then: Box<Continuation>,
+    ) -> Result<(), Error> {
+        let block = self.region_block(op, index)?;
+        self.begin_block(block, arguments, target, End::Then(then), None)
+    }
+
+    /// Replaces a `map` by its computation on whole tensors.
+    pub(crate) fn lift_region(
+        &mut self,
+        op: &'m Operation,
+        arguments: Vec<ValueId>,
+        dims: &[i64],
+    ) -> Result<(), Error> {
+        let block = self.region_block(op, 0)?;
+        let target = self.b.block;
+        self.begin_block(block, arguments, target, End::Results(op), Some(dims.into()))
+    }
+
+    /// Replaces an `async_start` by the operation that it starts, which its region has.
+    pub(crate) fn start(&mut self, op: &'m Operation) -> Result<(), Error> {
+        let block = self.region_block(op, 0)?;
+        let (arguments, target) = (self.flat(&op.operands), self.b.block);
+        self.begin_block(block, arguments, target, End::Results(op), None)
+    }
+
+    /// The operation at hand, for the rules of the verifier.
+    pub(crate) fn context(&self, op: &'m Operation) -> Context<'m> {
+        let body = &self.activations[self.frame().activation].function.body;
+        Context { module: self.module, body, op }
+    }
+
+    fn region_block(&self, op: &Operation, index: usize) -> Result<BlockId, Error> {
+        let body = &self.activations[self.frame().activation].function.body;
+        let region = op.regions.get(index).map(|&region| body.region(region));
+        let block = region.and_then(|region| region.blocks.first().copied());
+        block.ok_or_else(|| unsupported(format!("expected a block in region {index}, found none")))
+    }
+
+    fn begin_block(
+        &mut self,
+        block: BlockId,
+        arguments: Vec<ValueId>,
+        target: BlockId,
+        end: End<'m>,
+        lift: Option<Box<[i64]>>,
+    ) -> Result<(), Error> {
+        let activation = self.frame().activation;
+        let old = &self.activations[activation].function.body.block(block).arguments;
+        self.bind_arguments(activation, old, arguments)?;
+        self.frames.push(Frame { activation, block, next: 0, target, end, lift });
+        Ok(())
+    }
+
+    pub(crate) fn bind_arguments(
+        &mut self,
+        activation: usize,
+        old: &[ValueId],
+        new: Vec<ValueId>,
+    ) -> Result<(), Error> {
+        if old.len() != new.len() {
+            let message = format!("expected a region with {} arguments, found {}", new.len(), old.len());
+            return Err(unsupported(message));
+        }
+        for (old, new) in old.iter().zip(new) {
+            self.activations[activation].values[old.index()] = Some(Values::One(new));
+        }
+        Ok(())
+    }
+
+    /// Replaces an operation by a call of a function with its operands and results.
+    pub(crate) fn call(&mut self, op: &'m Operation, call: FuncCall) {
+        let operands = self.flat(&op.operands);
+        let results = self.result_types(op);
+        let id = self.b.add_op(Op::FuncCall(call.into()), &operands, results);
+        self.b.body.op_mut(id).attributes = op.attributes.clone();
+        let values = self.b.body.op(id).results.collect();
+        self.bind(op, values);
+    }
+
+    /// Runs a function in the place of an operation that calls it.
+    pub(crate) fn inline_call(&mut self, op: &'m Operation, callee: &Str) -> Result<(), Error> {
+        let index = self.module.function_index(callee);
+        let index = index.ok_or_else(|| unsupported(format!("there is no function '{callee}'")))?;
+        let function = &self.module.functions()[index];
+        let Some(block) = function.body.entry() else {
+            return Err(unsupported(format!("the called function '{callee}' has no body")));
+        };
+        let arguments = self.flat(&op.operands);
+        let caller = self.b.location.clone();
+        self.activate(index, function, caller);
+        let activation = self.activations.len() - 1;
+        self.bind_arguments(activation, &function.body.block(block).arguments, arguments)?;
+        let target = self.b.block;
+        self.frames.push(Frame { activation, block, next: 0, target, end: End::Inlined(op), lift: None });
+        Ok(())
+    }
+
+    /// Gives a new operation a region that does what a function does.
+    pub(super) fn function_as_region(&mut self, id: OpId, callee: &Str) -> Result<(), Error> {
+        let index = self.module.function_index(callee);
+        let index = index.ok_or_else(|| unsupported(format!("there is no function '{callee}'")))?;
+        let function = &self.module.functions()[index];
+        let Some(block) = function.body.entry() else {
+            return Err(unsupported(format!("the called function '{callee}' has no body")));
+        };
+        let region = self.b.body.add_region(Some(id));
+        let target = self.b.body.add_block(region);
+        self.activate(index, function, self.b.location.clone());
+        let activation = self.activations.len() - 1;
+        self.block_arguments(activation, block, target);
+        self.frames.push(Frame { activation, block, next: 0, target, end: End::Region, lift: None });
+        Ok(())
+    }
+
+    /// Copies an operation of a `map`'s computation, whose scalars become tensors of these sizes.
+    pub(super) fn lifted(&mut self, op: &'m Operation, dims: &[i64]) -> Result<(), Error> {
+        let is_constant = matches!(op.kind, Op::Constant(_));
+        if !is_constant && !op.info().has(Trait::Elementwise) && !matches!(op.kind, Op::BitcastConvert(_)) {
+            return Err(unsupported(
+                "a computation of 'stablehlo.map' can be decomposed only where all its operations are elementwise; \
+                 keep 'stablehlo.map' in the set of core operations",
+            ));
+        }
+        if is_constant {
+            self.copy(op)?;
+            let scalars = self.flat(&op.results.collect::<Vec<_>>());
+            let values = scalars.into_iter().map(|scalar| self.b.broadcast_scalar(scalar, dims)).collect();
+            self.bind(op, values);
+            return Ok(());
+        }
+        let operands = self.flat(&op.operands);
+        let operands: Vec<ValueId> = operands.into_iter().map(|x| self.b.broadcast_scalar(x, dims)).collect();
+        let results = self.result_types(op).into_iter().map(|ty| match ty {
+            Type::Tensor(tensor) => tensor.with_dims(dims).into(),
+            other => other,
+        });
+        let id = self.b.add_op(op.kind.clone(), &operands, results);
+        let values = self.b.body.op(id).results.collect();
+        self.bind(op, values);
+        Ok(())
+    }
+
+    pub(super) fn block_arguments(&mut self, activation: usize, block: BlockId, target: BlockId) {
+        let function: &'m Function = self.activations[activation].function;
+        let old = function.body.block(block);
+        for (index, &argument) in old.arguments.iter().enumerate() {
+            let types = self.convert(function.body.ty(argument));
+            let location = old.argument_locations.get(index).cloned().unwrap_or_default();
+            let values: Vec<ValueId> = types
+                .into_iter()
+                .map(|ty| {
+                    let value = self.b.body.add_argument(target, ty);
+                    self.b.body.set_argument_location(value, location.clone());
+                    value
+                })
+                .collect();
+            let values = match *values {
+                [one] => Values::One(one),
+                _ => Values::Many(values.into()),
+            };
+            self.activations[activation].values[argument.index()] = Some(values);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! What becomes of each operation that is not in the set: tables of rules, and the rules that are not mere formulas.
+
+mod batch_norm;
+mod chlo;
+mod dynamic;
+mod einsum;
+mod legacy;
+mod rule;
+mod scan;
+mod select_and_scatter;
+mod table;
+
+pub(super) use chlo::{RULES as CHLO_RULES, rule_of_call};
+pub(super) use dynamic::of_known_sizes;
+pub(super) use scan::{composite as scan_composite, overrides_decomposition};
+pub(super) use table::{RULES, rewrite_of};

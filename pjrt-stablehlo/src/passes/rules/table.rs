@@ -1,0 +1,192 @@
+//! What becomes of each operation that is not in the set.
+
+use super::rule::Rewrite;
+use super::{batch_norm, chlo, dynamic, einsum, legacy, select_and_scatter};
+use crate::Error;
+use crate::formulas::elementwise;
+use crate::ir::ops::FuncCall;
+use crate::ir::{ElementKind, Op, OpCode, Operation, ValueId};
+use crate::passes::rewrite::{Rewriter, mismatch, unsupported};
+
+/// How an operation of the table is replaced.
+pub(crate) struct Rule {
+    pub(crate) op: OpCode,
+    /// Whether the default set lacks the operation.
+    pub(crate) by_default: bool,
+    /// What it becomes, for documentation.
+    pub(crate) into: &'static str,
+    pub(crate) rewrite: Rewrite,
+}
+
+const fn always(op: OpCode, into: &'static str, rewrite: Rewrite) -> Rule {
+    Rule { op, by_default: true, into, rewrite }
+}
+
+const fn on_demand(op: OpCode, into: &'static str, rewrite: Rewrite) -> Rule {
+    Rule { op, by_default: false, into, rewrite }
+}
+
+/// The rules for operations of the table. No chain of rules leads back to the operation that it starts from, `if` and
+/// `case` excepted, of which a set needs one.
+pub(crate) const RULES: &[Rule] = {
+    use OpCode as O;
+    use Rewrite::{Blocks, Float, Real, RealOrComplex, Value, Values};
+    &[
+        always(O::Broadcast, "`broadcast_in_dim`", Value(legacy::broadcast)),
+        always(O::CreateToken, "`after_all` without operands", Value(legacy::create_token)),
+        always(O::CrossReplicaSum, "`all_reduce` with `add`", Value(legacy::cross_replica_sum)),
+        always(O::Dot, "`dot_general`", Value(legacy::dot)),
+        always(O::TorchIndexSelect, "`gather`", Value(legacy::torch_index_select)),
+        always(O::Einsum, "`dot_general`, `reduce`, `transpose`", Value(einsum::einsum)),
+        always(O::UnaryEinsum, "`reduce`, `transpose`", Value(einsum::unary_einsum)),
+        always(O::Map, "its computation on whole tensors, if it is elementwise", Blocks(legacy::map)),
+        always(
+            O::BatchNormInference,
+            "elementwise arithmetic and `broadcast_in_dim`, in f32 for narrower elements",
+            Value(batch_norm::inference),
+        ),
+        always(
+            O::BatchNormTraining,
+            "`reduce`, elementwise arithmetic and `broadcast_in_dim`, in f32 for narrower elements",
+            Values(batch_norm::training),
+        ),
+        always(
+            O::BatchNormGrad,
+            "`reduce`, elementwise arithmetic and `broadcast_in_dim`, in f32 for narrower elements",
+            Values(batch_norm::grad),
+        ),
+        always(
+            O::SelectAndScatter,
+            "`reduce_window` of values and positions, `scatter`",
+            Value(select_and_scatter::select_and_scatter),
+        ),
+        always(
+            O::DynamicBroadcastInDim,
+            "`broadcast_in_dim`, to a constant shape",
+            Value(dynamic::broadcast_in_dim),
+        ),
+        always(O::DynamicConv, "`convolution`, for constant padding", Value(dynamic::conv)),
+        always(O::DynamicGather, "`gather`, for constant slice sizes", Value(dynamic::gather)),
+        always(O::DynamicIota, "`iota`, of a constant shape", Value(dynamic::iota)),
+        always(O::DynamicPad, "`pad`, for constant padding", Value(dynamic::pad)),
+        always(O::DynamicReshape, "`reshape`, to a constant shape", Value(dynamic::reshape)),
+        always(
+            O::RealDynamicSlice,
+            "`slice` for constant bounds; `dynamic_slice` for a constant size",
+            Value(dynamic::real_dynamic_slice),
+        ),
+        always(O::GetDimensionSize, "`constant`, for a known size", Value(dynamic::get_dimension_size)),
+        always(
+            O::SetDimensionSize,
+            "its operand, if the size is that of the dimension",
+            Value(dynamic::set_dimension_size),
+        ),
+        always(O::AsyncStart, "the started operation", Values(futures_are_kept)),
+        always(O::AsyncDone, "the results of the started operation", Values(futures_are_kept)),
+        always(O::Tuple, "its operands", Values(tuples_are_kept)),
+        always(O::GetTupleElement, "an element of the tuple", Values(tuples_are_kept)),
+        always(
+            O::Composite,
+            "CHLO's function of its name, or `func.call` of its decomposition",
+            Blocks(composite),
+        ),
+        always(O::UniformQuantize, "arithmetic on floats, `convert`", Value(types_are_kept)),
+        always(O::UniformDequantize, "`convert`, `subtract`, `multiply`", Value(types_are_kept)),
+        on_demand(O::FuncCall, "the function's operations", Blocks(func_call)),
+        on_demand(O::Case, "`if`, nested", Values(legacy::case)),
+        on_demand(O::If, "`case`", Values(legacy::if_)),
+        on_demand(O::OptimizationBarrier, "its operands", Values(legacy::operands)),
+        on_demand(O::ShardingConstraint, "its operand", Values(legacy::operands)),
+        on_demand(O::Reshard, "its operand", Values(legacy::operands)),
+        on_demand(O::ShardingGroup, "nothing", Values(legacy::nothing)),
+        on_demand(O::Clamp, "`maximum`, `minimum`", Value(clamp)),
+        on_demand(O::Cbrt, "`power` and a step of Newton's method", Real(elementwise::cbrt)),
+        on_demand(
+            O::ExponentialMinusOne,
+            "`exponential`, `tanh`, arithmetic",
+            Real(elementwise::exponential_minus_one),
+        ),
+        on_demand(O::IsFinite, "`subtract`, `compare`", Float(elementwise::is_finite)),
+        on_demand(O::LogPlusOne, "`log`, a polynomial", Real(elementwise::log_plus_one)),
+        on_demand(O::Logistic, "`exponential`, arithmetic", Real(elementwise::logistic)),
+        on_demand(O::RoundNearestAfz, "`floor`, `compare`, `select`", Float(elementwise::round_nearest_afz)),
+        on_demand(
+            O::RoundNearestEven,
+            "`floor`, `compare`, `select`",
+            Float(elementwise::round_nearest_even),
+        ),
+        on_demand(O::Rsqrt, "`sqrt`, `divide`", Float(elementwise::rsqrt)),
+        on_demand(O::Sign, "`compare`, `select`", Value(sign)),
+        on_demand(O::Tan, "`sine`, `cosine`, `divide`", RealOrComplex(elementwise::tan, elementwise::tan)),
+    ]
+};
+
+/// `clamp`.
+fn clamp(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [min, x, max] = r.operands(op)?;
+    Ok(elementwise::clamp(&mut r.b, min, x, max))
+}
+
+/// `sign` of real numbers.
+fn sign(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x] = r.operands(op)?;
+    match r.b.element(x).kind() {
+        ElementKind::Float | ElementKind::SignedInteger => Ok(elementwise::sign(&mut r.b, x)),
+        _ => Err(mismatch(op)),
+    }
+}
+
+/// `composite`: a function of CHLO's by its name, otherwise a call of the function that computes the same.
+fn composite<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
+    let Op::Composite(composite) = &op.kind else { return Err(mismatch(op)) };
+    let first_new = r.b.body.num_ops();
+    if let Some(values) = chlo::composite(r, op, composite)? {
+        r.keep_attributes(op, &values, first_new);
+        r.bind(op, values);
+        return Ok(());
+    }
+    if r.inlines_calls() {
+        return r.inline_call(op, &composite.decomposition);
+    }
+    r.call(op, FuncCall::new(composite.decomposition.clone()));
+    Ok(())
+}
+
+/// `func.call`: what the function does.
+fn func_call<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
+    let Op::FuncCall(call) = &op.kind else { return Err(mismatch(op)) };
+    r.inline_call(op, &call.callee)
+}
+
+/// `tuple` or `get_tuple_element` without the other.
+fn tuples_are_kept(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>, Error> {
+    Err(unsupported(
+        "tuples are kept because either 'stablehlo.tuple' or 'stablehlo.get_tuple_element' is a core operation; have \
+         both, or neither",
+    ))
+}
+
+/// `async_start` or `async_done` without the other.
+fn futures_are_kept(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>, Error> {
+    Err(unsupported(
+        "futures are kept because either 'stablehlo.async_start' or 'stablehlo.async_done' is a core operation; have \
+         both, or neither",
+    ))
+}
+
+/// `uniform_quantize` or `uniform_dequantize` where quantized types are kept.
+fn types_are_kept(_: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    Err(unsupported(format!("quantized types are kept, so '{}' has to be a core operation", op.kind.name())))
+}
+
+/// What replaces an operation that is not in the set.
+pub(crate) fn rewrite_of(kind: &Op) -> Result<Rewrite, Error> {
+    let rule = match kind {
+        Op::Other(other) => {
+            chlo::RULES.iter().find(|rule| rule.name == &*other.name).map(|rule| rule.rewrite)
+        }
+        Op::CustomCall(call) => chlo::rule_of_call(call).map(|_| Rewrite::Values(chlo::custom_call)),
+        kind => RULES.iter().find(|rule| rule.op == kind.code()).map(|rule| rule.rewrite),
+    };
+    rule.ok_or_else(|| unsupported("not one of the core operations, and not expressible in others"))
+}

@@ -1,0 +1,200 @@
+//! Shardy's attributes from their text, as bytecode of older writers and program text have them.
+
+use super::lexer::{string_end, unquoted};
+use crate::ir::{
+    Attribute, AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, Str, SubAxis, TensorSharding,
+};
+
+/// The attribute of a text without its `#`, such as `sdy.sharding<@mesh, [{"x"}, {}]>`. `None` when it is not one of
+/// Shardy's that is understood.
+pub(crate) fn parse(text: &str) -> Option<Attribute> {
+    let (name, _) = text.split_at(text.find(['<', '{', ' '])?);
+    let mut scanner = Scanner { rest: &text[name.len()..] };
+    let attribute = match name {
+        "sdy.sharding" => Attribute::Sharding(scanner.sharding()?.into()),
+        "sdy.mesh" => Attribute::Mesh(scanner.mesh()?.into()),
+        "sdy.sharding_per_value" => {
+            scanner.expect("<")?;
+            let shardings = scanner.list("[", "]", Scanner::sharding)?;
+            scanner.expect(">")?;
+            Attribute::ShardingPerValue(shardings.into())
+        }
+        "sdy.manual_axes" => Attribute::ManualAxes(scanner.list("{", "}", Scanner::string)?.into()),
+        "sdy" => {
+            scanner.expect("<")?;
+            scanner.expect("manual_axes")?;
+            let axes = scanner.list("{", "}", Scanner::string)?;
+            scanner.expect(">")?;
+            Attribute::ManualAxes(axes.into())
+        }
+        _ => return None,
+    };
+    scanner.rest.trim_start().is_empty().then_some(attribute)
+}
+
+struct Scanner<'a> {
+    rest: &'a str,
+}
+
+impl Scanner<'_> {
+    fn eat(&mut self, token: &str) -> bool {
+        let rest = self.rest.trim_start();
+        let Some(rest) = rest.strip_prefix(token) else { return false };
+        self.rest = rest;
+        true
+    }
+
+    fn expect(&mut self, token: &str) -> Option<()> {
+        self.eat(token).then_some(())
+    }
+
+    fn list<T>(
+        &mut self,
+        open: &str,
+        close: &str,
+        mut element: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        self.expect(open)?;
+        let mut elements = Vec::new();
+        while !self.eat(close) {
+            if !elements.is_empty() {
+                self.expect(",")?;
+            }
+            elements.push(element(self)?);
+        }
+        Some(elements)
+    }
+
+    fn string(&mut self) -> Option<Str> {
+        let rest = self.rest.trim_start();
+        let (quoted, rest) =
+            rest.split_at(string_end(rest.as_bytes(), rest.find('"').filter(|&at| at == 0)?)?);
+        self.rest = rest;
+        String::from_utf8(unquoted(quoted)).ok().map(Str::from)
+    }
+
+    /// The name of a symbol, after its `@`.
+    fn symbol(&mut self) -> Option<Str> {
+        if self.rest.starts_with('"') {
+            return self.string();
+        }
+        let end = self.rest.find(|c: char| !(c.is_alphanumeric() || "_$.-".contains(c)));
+        let (name, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.rest = rest;
+        Some(name.into())
+    }
+
+    fn integer(&mut self) -> Option<i64> {
+        let rest = self.rest.trim_start();
+        let sign = usize::from(rest.starts_with('-'));
+        let len = rest[sign..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |len| sign + len);
+        let (digits, rest) = rest.split_at(len);
+        self.rest = rest;
+        digits.parse().ok()
+    }
+
+    fn mesh(&mut self) -> Option<Mesh> {
+        self.expect("<")?;
+        let axes = self.list("[", "]", |scanner| {
+            let name = scanner.string()?;
+            scanner.expect("=")?;
+            Some(MeshAxis { name, size: scanner.integer()? })
+        })?;
+        let mut device_ids = Vec::new();
+        if self.eat(",") {
+            self.expect("device_ids=")?;
+            device_ids = self.list("[", "]", Self::integer)?;
+        }
+        self.expect(">")?;
+        Some(Mesh { axes: axes.into(), device_ids: device_ids.into() })
+    }
+
+    fn axis_ref(&mut self) -> Option<AxisRef> {
+        let name = self.string()?;
+        let mut sub_axis = None;
+        if self.eat(":") {
+            self.expect("(")?;
+            let pre_size = self.integer()?;
+            self.expect(")")?;
+            sub_axis = Some(SubAxis { pre_size, size: self.integer()? });
+        }
+        Some(AxisRef { name, sub_axis })
+    }
+
+    fn dimension(&mut self) -> Option<DimensionSharding> {
+        self.expect("{")?;
+        let mut dimension = DimensionSharding { is_closed: true, ..DimensionSharding::default() };
+        let mut axes = Vec::new();
+        while !self.eat("}") {
+            if !axes.is_empty() {
+                self.expect(",")?;
+            }
+            if self.eat("?") {
+                dimension.is_closed = false;
+                self.expect("}")?;
+                break;
+            }
+            axes.push(self.axis_ref()?);
+        }
+        dimension.axes = axes.into();
+        if self.eat("p") {
+            dimension.priority = Some(self.integer().filter(|&priority| priority >= 0)?);
+        }
+        Some(dimension)
+    }
+
+    fn sharding(&mut self) -> Option<TensorSharding> {
+        self.expect("<")?;
+        let mesh = if self.eat("@") {
+            MeshReference::Symbol(self.symbol()?)
+        } else {
+            self.expect("mesh")?;
+            MeshReference::Mesh(self.mesh()?)
+        };
+        self.expect(",")?;
+        let dim_shardings = self.list("[", "]", Self::dimension)?.into();
+        let mut sharding = TensorSharding {
+            mesh,
+            dim_shardings,
+            replicated_axes: Box::default(),
+            unreduced_axes: Box::default(),
+            reduction: "sum".into(),
+        };
+        while self.eat(",") {
+            if self.eat("replicated=") {
+                sharding.replicated_axes = self.list("{", "}", Self::axis_ref)?.into();
+            } else {
+                self.expect("unreduced=")?;
+                for reduction in ["max", "min"] {
+                    if self.eat(reduction) {
+                        sharding.reduction = reduction.into();
+                    }
+                }
+                sharding.unreduced_axes = self.list("{", "}", Self::axis_ref)?.into();
+            }
+        }
+        self.expect(">")?;
+        Some(sharding)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_what_shardy_prints() {
+        for text in [
+            r#"sdy.sharding<@mesh, [{"x", "y":(1)2}, {}, {"z", ?}p1], replicated={"w"}>"#,
+            r#"sdy.mesh<["x"=2, "y"=4], device_ids=[1, 0]>"#,
+            r#"sdy.sharding_per_value<[<@mesh, [{"x"}]>, <@mesh, []>]>"#,
+            r#"sdy<manual_axes{"x", "y"}>"#,
+            r#"sdy.sharding<@"a mesh", [{"\C3\A9", "\22q\22"}]>"#,
+        ] {
+            let attribute = parse(text).unwrap();
+            assert_eq!(attribute.to_string(), format!("#{text}"));
+        }
+        assert_eq!(parse("sdy.sharding<@mesh, [{}"), None);
+        assert_eq!(parse("other.thing<1>"), None);
+    }
+}
