@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::host_buffer::CopyToHost;
+use crate::host_view::HostView;
 
 /// Bytes on a device: *storage*. Whether a buffer is pending, ready, in error, donated or deleted is not its business.
 ///
@@ -16,8 +17,15 @@ pub trait PjrtBuffer: Send + Sync + 'static {
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost);
 
     /// The bytes, dense and row-major, where the host can read them: `Some` exactly in memories that are
-    /// [host-accessible](crate::memory::Memory::host_accessible). They stay where they are for the life of the storage.
+    /// [host-accessible](crate::memory::Memory::host_accessible), except for storage that is a
+    /// [view](Self::host_view). They stay where they are for the life of the storage.
     fn host_bytes(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// The view that this storage is, if [`PjrtClient::view_host_memory`](crate::client::PjrtClient::view_host_memory) made it.
+    /// The host is told the view's address in place of that of [`host_bytes`](Self::host_bytes).
+    fn host_view(&self) -> Option<&HostView> {
         None
     }
 

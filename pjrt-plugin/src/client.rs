@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::executable::PjrtExecutable;
 use crate::execution::Execution;
 use crate::host_buffer::{CopyToHost, HostBuffer};
+use crate::host_view::HostView;
 use crate::kv_store::KeyValueStore;
 use crate::layout::Layout;
 use crate::memory::Memory;
@@ -184,6 +185,22 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// RESOURCE_EXHAUSTED if there is no room; UNIMPLEMENTED for an element type that the device does not have.
     fn buffer_from_host(&self, data: HostBuffer, to: Placement<'_, Self>) -> Result<Pending<Self::Buffer>>;
+
+    /// Makes a buffer over host memory that the host goes on writing to (`PJRT_Client_CreateViewOfDeviceBuffer`). It holds the
+    /// view and is no copy: [`HostView`] says what the plugin may do with it, and [`PjrtBuffer::host_view`] must give it back.
+    /// The SDK has refused memory that is not aligned for its elements, and placements that are not host-accessible. A device
+    /// that needs more than that, such as another alignment, copies when it reads the view and not here.
+    ///
+    /// # Errors
+    ///
+    /// UNIMPLEMENTED if the device cannot read the host's memory in place, or does not have the element type: a copy would not
+    /// show what the host writes later. The view must be dropped then. The default is UNIMPLEMENTED.
+    fn view_host_memory(&self, view: HostView, to: Placement<'_, Self>) -> Result<Self::Buffer> {
+        let _ = (view, to);
+        let platform = Self::PLATFORM_NAME;
+        Err(Error::unimplemented(format!("the plugin '{platform}' makes no views of host memory"))
+            .with_hint("put a copy of the memory on the device: PJRT_Client_BufferFromHostBuffer"))
+    }
 
     /// Copies an array to another device or memory of this client (`PJRT_Buffer_CopyToMemory`,
     /// `PJRT_Buffer_CopyToDevice`); called once the data is there. The default copies through the host.

@@ -86,6 +86,16 @@ impl ElementType {
     pub const fn byte_size(self) -> usize {
         self.bits().div_ceil(8)
     }
+
+    /// The alignment of an element in host memory, in bytes: its size, of a complex number that of its parts, as in C.
+    #[must_use]
+    pub const fn alignment(self) -> usize {
+        match self {
+            Self::C64 | Self::C128 => self.byte_size() / 2,
+            Self::Token => 1,
+            _ => self.byte_size(),
+        }
+    }
 }
 
 impl fmt::Display for ElementType {
@@ -114,5 +124,14 @@ mod tests {
         assert_eq!(ElementType::S4.byte_size(), 1);
         assert_eq!(ElementType::Token.byte_size(), 0);
         assert_eq!(ElementType::C128.byte_size(), 16);
+    }
+
+    #[test]
+    fn alignments_are_those_of_c() {
+        let alignments = |types: &[ElementType]| types.iter().map(|t| t.alignment()).collect::<Vec<_>>();
+        let types = [ElementType::Token, ElementType::S4, ElementType::Bf16, ElementType::F64];
+        assert_eq!(alignments(&types), [1, 1, 2, 8]);
+        assert_eq!(alignments(&[ElementType::C64, ElementType::C128]), [4, 8]);
+        assert!(ElementType::ALL.iter().all(|t| t.alignment().is_power_of_two()));
     }
 }

@@ -7,6 +7,7 @@ use crate::abi::host_memory::{HostBytes, HostBytesMut};
 use crate::element_type::ElementType;
 use crate::error::{Error, Result};
 use crate::event::EventSource;
+use crate::host_view::HostView;
 use crate::shape::Shape;
 use crate::strided::Strided;
 
@@ -256,20 +257,33 @@ impl CopyToHost {
     /// Fills the memory from dense row-major bytes, in the layout that the host wants, and tells the host. If the bytes
     /// have not [the array's size](Self::dense_size), the copy fails with an INTERNAL error.
     pub fn finish_with(mut self, dense_row_major: &[u8]) {
+        let outcome = self.fill(dense_row_major);
+        self.end(outcome);
+    }
+
+    /// As [`finish_with`](Self::finish_with), with what is in a view of the host's memory now.
+    pub fn finish_with_view(mut self, view: &HostView) {
+        // The lease ends before the host learns of the end, and may write.
+        let lease = view.lease(&self);
+        let outcome = self.fill(lease.bytes());
+        drop(lease);
+        self.end(outcome);
+    }
+
+    fn fill(&mut self, dense_row_major: &[u8]) -> Result<()> {
         let size = self.dense_size();
         if dense_row_major.len() != size {
-            let error = Error::internal(format!(
+            return Err(Error::internal(format!(
                 "the device gave {} bytes for an array {}, which has {size}",
                 dense_row_major.len(),
                 self.shape
-            ));
-            return self.fail(error);
+            )));
         }
         match self.strided.take() {
             None => self.target_bytes().copy_from_slice(dense_row_major),
             Some(strided) => strided.scatter(dense_row_major, self.target_bytes()),
         }
-        self.finish();
+        Ok(())
     }
 
     /// Tells the host that the memory is filled.

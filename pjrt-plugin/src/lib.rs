@@ -142,7 +142,8 @@
 //! * **A device with its own thread or queue**: move the [`Execution`] there; see [`Execution::when_allocated`] for queues
 //!   that order work themselves, and [`promise`](promise::promise()) for uploads that take time.
 //! * **Memory that the host can read**: [`Memory::host_accessible`] and [`PjrtBuffer::host_bytes`]; uploads then need not
-//!   copy either ([`HostBuffer::may_alias`]).
+//!   copy either ([`HostBuffer::may_alias`]), and the host can make buffers over memory that it goes on writing to
+//!   ([`PjrtClient::view_host_memory`]).
 //! * **Donation**: [`PjrtExecutable::donated_parameters`] and [`Input::into_donated`].
 //! * **Callbacks into the host** (JAX's `pure_callback`, `jax.debug.print`): [`Execution::host_callbacks`].
 //! * **Several devices**: [`PjrtClient::devices`]; an execution carries all of its devices at once.
@@ -192,6 +193,7 @@ pub mod ext;
 mod fingerprint;
 pub mod host_buffer;
 pub mod host_callback;
+pub mod host_view;
 pub mod kv_store;
 mod launch;
 pub mod layout;
@@ -226,6 +228,7 @@ pub use crate::executable::{ArraySpec, PjrtExecutable};
 pub use crate::execution::{Completion, Execution, Input, ReadyExecution};
 pub use crate::host_buffer::{CopyToHost, HostBuffer};
 pub use crate::host_callback::{HostCallbacks, HostStream};
+pub use crate::host_view::{HostView, HostViewLease, ReadsViews};
 pub use crate::kv_store::{KeyValueBackend, KeyValueStore};
 pub use crate::layout::Layout;
 pub use crate::memory::Memory;

@@ -97,6 +97,11 @@ macro_rules! dtypes {
                 match self { $(Self::$variant => $bytes,)* }
             }
 
+            /// The alignment that an array must have, in bytes: that of an element, or of a part of a complex.
+            pub const fn align(self) -> usize {
+                if self.compute().is_complex() { self.size() / 2 } else { self.size() }
+            }
+
             /// The type that arithmetic on such elements happens in.
             pub const fn compute(self) -> ComputeType {
                 match self { $(Self::$variant => ComputeType::$compute,)* }

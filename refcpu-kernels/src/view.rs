@@ -86,7 +86,7 @@ impl<'a> Src<'a> {
     /// # Panics
     /// If `ptr` is not aligned for the element type.
     pub unsafe fn from_raw(ptr: NonNull<u8>, dtype: DType, dims: &'a [usize]) -> Self {
-        assert!(ptr.addr().get().is_multiple_of(align(dtype)), "unaligned {dtype:?} array");
+        assert!(ptr.addr().get().is_multiple_of(dtype.align()), "unaligned {dtype:?} array");
         Self { ptr, dtype, dims, bytes: PhantomData }
     }
 
@@ -167,7 +167,7 @@ impl<'a> Dst<'a> {
     /// # Panics
     /// If `ptr` is not aligned for the element type.
     pub unsafe fn from_raw(ptr: NonNull<u8>, dtype: DType, dims: &'a [usize]) -> Self {
-        assert!(ptr.addr().get().is_multiple_of(align(dtype)), "unaligned {dtype:?} array");
+        assert!(ptr.addr().get().is_multiple_of(dtype.align()), "unaligned {dtype:?} array");
         Self { ptr, dtype, dims, bytes: PhantomData }
     }
 
@@ -230,15 +230,6 @@ impl<'a> Dst<'a> {
     {
         assert_eq!(self.len(), dims.iter().product::<usize>(), "{:?} as {dims:?}", self.dims);
         Dst { ptr: self.ptr, dtype: self.dtype, dims, bytes: PhantomData }
-    }
-}
-
-/// The alignment that an array of this type must have, in bytes: that of a part of a complex, or of the element.
-const fn align(dtype: DType) -> usize {
-    match dtype {
-        DType::C64 => 4,
-        DType::C128 => 8,
-        other => other.size(),
     }
 }
 

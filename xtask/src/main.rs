@@ -14,6 +14,7 @@ mod corpus;
 mod demo;
 mod differential;
 mod fuzz;
+mod gomlx;
 mod host_matrix;
 mod jax_tests;
 mod loom;
@@ -48,6 +49,8 @@ enum Task {
     TestHosts(host_matrix::Options),
     /// Run programs of PyTorch/XLA on refcpu, and compare with PyTorch's own CPU device
     TestTorch(torch::Options),
+    /// Run what GoMLX's client does with a CPU plugin on refcpu; needs Go
+    TestGomlx(gomlx::Options),
     /// Run JAX's own tests on refcpu, and compare with their outcomes on XLA's CPU backend
     JaxTests(jax_tests::Options),
     /// Measure the errors of refcpu's functions and of XLA's, and write docs/accuracy.md
@@ -98,6 +101,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Wheel => drop(wheel::build(wheel::Profile::Release, &workspace::root().join("dist"))?),
         Task::TestHosts(options) => return host_matrix::run(&options),
         Task::TestTorch(options) => return torch::run(&options),
+        Task::TestGomlx(options) => return gomlx::run(&options),
         Task::JaxTests(options) => return jax_tests::run(&options),
         Task::Accuracy(options) => return accuracy::run(&options),
         Task::TestLowerings(options) => return lowerings::run(&options),

@@ -112,6 +112,20 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 state().kept.insert(args.addr(), bytes);
                 None
             }
+            // A plugin that copies what it should look at.
+            "copy_memory" => {
+                let args = &mut *args.cast::<PJRT_Client_CreateViewOfDeviceBuffer_Args>();
+                let dims = (0..args.num_dims).map(|index| args.dims.add(index).read());
+                let elements: i64 = dims.product();
+                let element = cargo_pjrt::host::ElementType(args.element_type.0);
+                let size = elements as usize * element.byte_size();
+                // As many bytes off a multiple of 64 as the host's memory.
+                let copy = Vec::leak(vec![0_u8; size + 128]).as_mut_ptr();
+                let copy = copy.add(copy.align_offset(64) + args.device_buffer_ptr.addr() % 64);
+                ptr::copy_nonoverlapping(args.device_buffer_ptr.cast::<u8>(), copy, size);
+                args.device_buffer_ptr = copy.cast();
+                None
+            }
             "scribble_held" => {
                 let buffer = (*args.cast::<PJRT_Buffer_Delete_Args>()).buffer;
                 let (data, _) = inner!(
@@ -322,6 +336,17 @@ pub(crate) unsafe fn after(
                 let buffer = (*execute).argument_lists.read().add(index).read();
                 inner!(PJRT_Buffer_Delete PJRT_Buffer_Delete_Args { buffer: buffer });
             }
+            "view_of_argument" if error.is_null() => {
+                let argument = (*execute).argument_lists.read().read();
+                let output = (*execute).output_lists.read();
+                inner!(PJRT_Buffer_Destroy PJRT_Buffer_Destroy_Args { buffer: output.read() });
+                output.write(another_view(argument));
+            }
+            "view_of_source" if error.is_null() => {
+                let copy = &mut *args.cast::<PJRT_Buffer_CopyToMemory_Args>();
+                inner!(PJRT_Buffer_Destroy PJRT_Buffer_Destroy_Args { buffer: copy.dst_buffer });
+                copy.dst_buffer = another_view(copy.buffer);
+            }
             "output_is_argument" if error.is_null() => {
                 (*execute).output_lists.read().write((*execute).argument_lists.read().read());
             }
@@ -350,6 +375,29 @@ pub(crate) unsafe fn after(
         }
         error
     }
+}
+
+/// Creates a second view of the memory of a view.
+///
+/// # Safety
+///
+/// The buffer belongs to the good plugin and is a view.
+unsafe fn another_view(buffer: *mut PJRT_Buffer) -> *mut PJRT_Buffer {
+    let (address, _) = inner!(PJRT_Buffer_UnsafePointer PJRT_Buffer_UnsafePointer_Args { buffer: buffer });
+    let (dims, _) = inner!(PJRT_Buffer_Dimensions PJRT_Buffer_Dimensions_Args { buffer: buffer });
+    let (type_, _) = inner!(PJRT_Buffer_ElementType PJRT_Buffer_ElementType_Args { buffer: buffer });
+    let (device, _) = inner!(PJRT_Buffer_Device PJRT_Buffer_Device_Args { buffer: buffer });
+    let (view, _) = inner!(
+        PJRT_Client_CreateViewOfDeviceBuffer PJRT_Client_CreateViewOfDeviceBuffer_Args {
+            client: ptr::with_exposed_provenance_mut(state().viewing),
+            device_buffer_ptr: ptr::with_exposed_provenance_mut(address.buffer_pointer),
+            dims: dims.dims,
+            num_dims: dims.num_dims,
+            element_type: type_.type_,
+            device: device.device,
+        }
+    );
+    view.buffer
 }
 
 /// The callback of a dependency, which ignores its error.

@@ -48,6 +48,8 @@ pub(crate) struct State {
     since: HashSet<usize>,
     destroyed_events: HashSet<usize>,
     clients: i64,
+    /// The client of the newest view.
+    pub(crate) viewing: usize,
     pub(crate) last_error: usize,
     pub(crate) last_value: i64,
     pub(crate) dependency: usize,
@@ -152,6 +154,7 @@ const CLIENT_DESTROY: usize = 11;
 const CLIENT_DEVICES: usize = 15;
 const BUFFER_DESTROY: usize = 58;
 const BUFFER_TO_HOST: usize = 70;
+const CREATE_VIEW: usize = 93;
 const ERROR_FOR_EACH_PAYLOAD: usize = 132;
 
 /// Handles a call of the host.
@@ -178,6 +181,9 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
         let restart = if counts_clients { slot > CLIENT_DEVICES } else { slot == CLIENT_CREATE };
         if restart {
             CALLS.store(0, Ordering::SeqCst);
+        }
+        if slot == CREATE_VIEW {
+            state.viewing = object;
         }
         state.since.insert(slot);
         state.called.insert((slot, object));

@@ -61,6 +61,17 @@ impl HostMemory {
         }
     }
 
+    /// Overwrites the memory with these bytes.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the number of bytes differs from the size of the memory.
+    pub fn write(&self, bytes: &[u8]) {
+        assert_eq!(bytes.len(), self.len, "the bytes have the size of the memory");
+        // SAFETY: this object owns the memory, which is never freed.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start, self.len) };
+    }
+
     /// Sets all bytes to this value.
     pub fn fill(&self, byte: u8) {
         // SAFETY: this object owns the memory, which is never freed.
@@ -236,7 +247,7 @@ impl Client {
             self.plugin,
             PJRT_Client_CreateViewOfDeviceBuffer_Args {
                 client: self.raw,
-                device_buffer_ptr: memory.memory.start.cast(),
+                device_buffer_ptr: memory.start().cast(),
                 dims: dims.as_ptr(),
                 num_dims: dims.len(),
                 element_type: PJRT_Buffer_Type(element_type.0),
@@ -263,7 +274,8 @@ impl Client {
 /// Memory for views.
 #[derive(Debug)]
 pub struct ViewMemory {
-    memory: HostMemory,
+    /// `None` is a null pointer.
+    memory: Option<HostMemory>,
     deleted: &'static AtomicUsize,
 }
 
@@ -271,7 +283,41 @@ impl ViewMemory {
     /// Allocates memory with these bytes.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
-        Self { memory: HostMemory::new(bytes, 0), deleted: Box::leak(Box::default()) }
+        Self::skewed(bytes, 0)
+    }
+
+    /// Allocates memory with these bytes, `skew` bytes after an address that is a multiple of 64.
+    #[must_use]
+    pub fn skewed(bytes: &[u8], skew: usize) -> Self {
+        Self { memory: Some(HostMemory::new(bytes, skew)), deleted: Box::leak(Box::default()) }
+    }
+
+    /// Returns no memory, which is a null pointer.
+    #[must_use]
+    pub fn null() -> Self {
+        Self { memory: None, deleted: Box::leak(Box::default()) }
+    }
+
+    fn start(&self) -> *mut u8 {
+        self.memory.as_ref().map_or(ptr::null_mut(), |memory| memory.start)
+    }
+
+    /// Returns the address.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.start().addr()
+    }
+
+    /// Overwrites the memory with these bytes.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the number of bytes differs from the size of the memory.
+    pub fn write(&self, bytes: &[u8]) {
+        match &self.memory {
+            Some(memory) => memory.write(bytes),
+            None => assert!(bytes.is_empty(), "there is no memory"),
+        }
     }
 
     /// Returns the number of times that the plugin released the memory.
@@ -283,7 +329,7 @@ impl ViewMemory {
     /// Returns the contents.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        self.memory.bytes()
+        self.memory.as_ref().map(HostMemory::bytes).unwrap_or_default()
     }
 }
 

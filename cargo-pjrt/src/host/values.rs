@@ -90,6 +90,14 @@ impl ElementType {
         ELEMENT_TYPES.get(self.0 as usize).map_or(0, |(_, bits, _)| bits / 8)
     }
 
+    /// Returns the alignment of an element in host memory, in bytes: its size, or the size of one part of a
+    /// complex number.
+    #[must_use]
+    pub fn alignment(self) -> usize {
+        let parts = if self.name().starts_with("complex") { 2 } else { 1 };
+        (self.byte_size() / parts).max(1)
+    }
+
     /// Returns the minor version of the C API that introduced the type.
     #[must_use]
     pub fn since(self) -> i32 {

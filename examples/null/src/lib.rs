@@ -16,8 +16,8 @@ use std::sync::Arc;
 use pjrt_plugin::ext::{Profiler, Sharding, Shardings};
 use pjrt_plugin::{
     ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, ElementType,
-    Error, Execution, HostBuffer, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable,
-    Placement, Result, pjrt_plugin,
+    Error, Execution, HostBuffer, HostView, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice,
+    PjrtExecutable, Placement, Result, pjrt_plugin,
 };
 use pjrt_stablehlo::ir;
 
@@ -36,6 +36,8 @@ pub struct Device {
 pub enum Storage {
     /// What the host lends as long as the buffer lives.
     Lent(HostBuffer),
+    /// Memory that the host goes on writing to.
+    View(HostView),
     /// A copy of what it does not.
     Copied(Vec<u8>),
     /// An output.
@@ -109,6 +111,10 @@ impl PjrtClient for Null {
         let lent = data.may_alias() && data.is_dense();
         Ok(Pending::from(if lent { Storage::Lent(data) } else { Storage::Copied(data.to_vec()) }))
     }
+
+    fn view_host_memory(&self, view: HostView, _: Placement<'_, Self>) -> Result<Storage> {
+        Ok(Storage::View(view))
+    }
 }
 
 impl Profiler for Null {}
@@ -134,28 +140,36 @@ impl PjrtDevice for Device {
     }
 }
 
-impl Storage {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            // Only dense memory is kept.
-            Self::Lent(lent) => lent.dense_bytes().unwrap_or_default(),
-            Self::Copied(bytes) => bytes,
-            Self::Zeros(bytes) => bytes,
-        }
-    }
-}
-
 impl PjrtBuffer for Storage {
     fn size_in_bytes(&self) -> usize {
-        self.bytes().len()
+        match self {
+            Self::View(view) => view.size_in_bytes(),
+            _ => self.host_bytes().map_or(0, <[u8]>::len),
+        }
     }
 
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
-        copy.finish_with(self.bytes());
+        match &*self {
+            Self::View(view) => copy.finish_with_view(view),
+            _ => copy.finish_with(self.host_bytes().unwrap_or_default()),
+        }
     }
 
     fn host_bytes(&self) -> Option<&[u8]> {
-        Some(self.bytes())
+        match self {
+            // Only dense memory is kept.
+            Self::Lent(lent) => lent.dense_bytes(),
+            Self::View(_) => None,
+            Self::Copied(bytes) => Some(bytes),
+            Self::Zeros(bytes) => Some(bytes),
+        }
+    }
+
+    fn host_view(&self) -> Option<&HostView> {
+        match self {
+            Self::View(view) => Some(view),
+            _ => None,
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! refcpu's buffers: arrays in host memory.
 
+use crate::canonical;
 use crate::element_type::from_pjrt;
 use crate::errors::out_of_memory;
-use pjrt_plugin::{CopyToHost, Error, HostBuffer, PjrtBuffer, Result};
+use crate::view::ViewedArray;
+use pjrt_plugin::{CopyToHost, ElementType, Error, HostBuffer, HostView, PjrtBuffer, ReadsViews, Result};
 use refcpu_engine::storage::{Allocator, Array, ForeignBytes};
 use refcpu_kernels::DType;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +13,19 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// Uploads up to this many bytes are copied at once: cheaper than to keep the host's memory and tell it later.
 const COPY_LIMIT: usize = 16 << 10;
 
-/// An array, or a shard of one that has not been cut out yet.
+/// An array: refcpu's own, or one in memory that the host goes on writing to.
 pub struct RefcpuBuffer {
+    content: Content,
+    allocator: Allocator,
+}
+
+enum Content {
+    Own(OwnArray),
+    View(ViewedArray),
+}
+
+/// An array, or a shard of one that has not been cut out yet.
+struct OwnArray {
     array: Array,
     /// What is there instead of `array` since the host has written bytes. Arrays themselves do not change: others may hold them.
     written: Mutex<Option<Array>>,
@@ -20,19 +33,18 @@ pub struct RefcpuBuffer {
     is_written: AtomicBool,
     /// The array in one piece, where the host has asked for its address.
     shown: OnceLock<Result<Array>>,
-    allocator: Allocator,
 }
 
 impl RefcpuBuffer {
     /// A buffer that holds this array.
     pub(crate) fn new(array: Array, allocator: &Allocator) -> Self {
-        Self {
+        let own = OwnArray {
             array,
             written: Mutex::new(None),
             is_written: AtomicBool::new(false),
             shown: OnceLock::new(),
-            allocator: allocator.clone(),
-        }
+        };
+        Self { content: Content::Own(own), allocator: allocator.clone() }
     }
 
     /// A buffer with the host's data: in the host's memory where that is allowed and pays, otherwise in a copy.
@@ -40,13 +52,9 @@ impl RefcpuBuffer {
     /// # Errors
     /// If the element type has no kernels, or there is no memory for a copy.
     pub(crate) fn from_host(data: HostBuffer, allocator: &Allocator) -> Result<Self> {
-        let dtype = dtype(&data)?;
-        let dims = data.dims().iter().map(|d| usize::try_from(*d));
-        let dims: Vec<usize> =
-            dims.collect::<Result<_, _>>().map_err(|_| Error::invalid_argument("a negative dimension"))?;
+        let (dtype, dims) = (dtype(data.element_type())?, sizes(data.dims())?);
         let size = data.dense_size();
-        let extends = dtype.bits() < 8 && dtype.compute().is_signed_integer();
-        if size > COPY_LIMIT && data.may_alias() && data.is_dense() && !extends {
+        if size > COPY_LIMIT && data.may_alias() && data.is_dense() && !canonical::may_differ(dtype) {
             let lent = match Array::foreign(Box::new(Lent(data)), dtype, &dims) {
                 Ok(array) => return Ok(Self::new(array, allocator)),
                 Err(unaligned) => unaligned,
@@ -58,16 +66,70 @@ impl RefcpuBuffer {
         let mut array = Array::allocate(allocator, dtype, dims.into()).map_err(|e| out_of_memory(&e))?;
         let bytes = array.bytes_mut().ok_or_else(|| Error::internal("a new array is shared"))?;
         data.copy_into(bytes)?;
-        if extends {
-            // Hosts give 2- and 4-bit integers a byte each, of which the upper bits may be anything.
-            let unused = 8 - dtype.bits() as u32;
-            bytes.iter_mut().for_each(|byte| *byte = (((*byte << unused) as i8) >> unused) as u8);
-        }
+        canonical::make_canonical(dtype, bytes);
         Ok(Self::new(array, allocator))
     }
 
-    /// The array.
-    pub(crate) fn array(&self) -> Array {
+    /// A buffer over memory that the host goes on writing to.
+    ///
+    /// # Errors
+    /// If the element type has no kernels.
+    pub(crate) fn from_view(view: HostView, allocator: &Allocator) -> Result<Self> {
+        let (dtype, dims) = (dtype(view.element_type())?, sizes(view.dims())?);
+        let view = ViewedArray::new(view, dtype, dims);
+        Ok(Self { content: Content::View(view), allocator: allocator.clone() })
+    }
+
+    /// The array, for one operation.
+    ///
+    /// # Errors
+    /// If there is no memory for the copy that some views need.
+    pub(crate) fn array(&self, during: &impl ReadsViews) -> Result<Array> {
+        match &self.content {
+            Content::Own(own) => Ok(own.array()),
+            Content::View(view) => view.array(during, &self.allocator),
+        }
+    }
+
+    /// The array, by value, for one operation.
+    ///
+    /// # Errors
+    /// As for [`array`](Self::array).
+    pub(crate) fn into_array(self, during: &impl ReadsViews) -> Result<Array> {
+        match self.content {
+            Content::Own(own) => Ok(own.into_array()),
+            Content::View(view) => view.array(during, &self.allocator),
+        }
+    }
+
+    /// A buffer with this array, which stays as it is whatever the host writes to this one.
+    ///
+    /// # Errors
+    /// If there is no memory for the copy that views need.
+    pub(crate) fn copy(&self, during: &impl ReadsViews) -> Result<Self> {
+        let array = match &self.content {
+            // Nobody writes into an array that is shared.
+            Content::Own(own) => own.array(),
+            Content::View(view) => view.copy(during, &self.allocator)?,
+        };
+        Ok(Self::new(array, &self.allocator))
+    }
+
+    /// Writes bytes of the dense array from an offset on. Who has taken the array before keeps it as it was.
+    ///
+    /// # Errors
+    /// If the host knows the array's address, where it would not see them, or there is no memory for the array that is written.
+    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
+        match &self.content {
+            Content::Own(own) => own.write(offset, bytes, &self.allocator),
+            Content::View(_) => Err(Error::failed_precondition("the bytes of a view are the host's own")
+                .with_hint("write them through the pointer that the view was made of")),
+        }
+    }
+}
+
+impl OwnArray {
+    fn array(&self) -> Array {
         if self.is_written.load(Ordering::Acquire)
             && let Some(written) = &*self.lock()
         {
@@ -76,16 +138,11 @@ impl RefcpuBuffer {
         self.array.clone()
     }
 
-    /// The array, by value.
-    pub(crate) fn into_array(self) -> Array {
+    fn into_array(self) -> Array {
         self.written.into_inner().unwrap_or_else(PoisonError::into_inner).unwrap_or(self.array)
     }
 
-    /// Writes bytes of the dense array from an offset on. Who has taken the array before keeps it as it was.
-    ///
-    /// # Errors
-    /// If the host knows the array's address, where it would not see them, or there is no memory for the array that is written.
-    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
+    fn write(&self, offset: usize, bytes: &[u8], allocator: &Allocator) -> Result<()> {
         let mut written = self.lock();
         if self.shown.get().is_some() {
             return Err(Error::failed_precondition(
@@ -95,11 +152,11 @@ impl RefcpuBuffer {
         }
         let mut array = match written.take() {
             Some(array) => array,
-            None => self.array.dense(&self.allocator).map_err(|e| out_of_memory(&e))?,
+            None => self.array.dense(allocator).map_err(|e| out_of_memory(&e))?,
         };
         if array.bytes_mut().is_none() {
             let shared = array.bytes().unwrap_or_default();
-            array = Array::from_bytes(&self.allocator, array.dtype(), array.dims(), shared)
+            array = Array::from_bytes(allocator, array.dtype(), array.dims(), shared)
                 .map_err(|e| out_of_memory(&e))?;
         }
         let place = array.bytes_mut().and_then(|all| all.get_mut(offset..)?.get_mut(..bytes.len()));
@@ -123,15 +180,19 @@ impl RefcpuBuffer {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn dense(&self) -> Result<Array> {
-        self.array().dense(&self.allocator).map_err(|e| out_of_memory(&e))
+    fn dense(&self, allocator: &Allocator) -> Result<Array> {
+        self.array().dense(allocator).map_err(|e| out_of_memory(&e))
     }
 }
 
-fn dtype(data: &HostBuffer) -> Result<DType> {
-    let element_type = data.element_type();
+fn dtype(element_type: ElementType) -> Result<DType> {
     from_pjrt(element_type)
         .ok_or_else(|| Error::unimplemented(format!("refcpu has no arrays of element type {element_type}")))
+}
+
+fn sizes(dims: &[i64]) -> Result<Vec<usize>> {
+    let dims = dims.iter().map(|d| usize::try_from(*d));
+    dims.collect::<Result<_, _>>().map_err(|_| Error::invalid_argument("a negative dimension"))
 }
 
 /// Memory that the host lends.
@@ -145,18 +206,35 @@ impl ForeignBytes for Lent {
 
 impl PjrtBuffer for RefcpuBuffer {
     fn size_in_bytes(&self) -> usize {
-        self.array.byte_len()
+        match &self.content {
+            Content::Own(own) => own.array.byte_len(),
+            Content::View(view) => view.view().size_in_bytes(),
+        }
     }
 
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
-        match self.dense() {
+        let own = match &self.content {
+            Content::Own(own) => own,
+            Content::View(view) => return view.copy_to_host(copy),
+        };
+        match own.dense(&self.allocator) {
             Ok(array) => copy.finish_with(array.bytes().unwrap_or_default()),
             Err(error) => copy.fail(error),
         }
     }
 
     fn host_bytes(&self) -> Option<&[u8]> {
-        self.shown.get_or_init(|| self.dense()).as_ref().ok()?.bytes()
+        match &self.content {
+            Content::Own(own) => own.shown.get_or_init(|| own.dense(&self.allocator)).as_ref().ok()?.bytes(),
+            Content::View(_) => None,
+        }
+    }
+
+    fn host_view(&self) -> Option<&HostView> {
+        match &self.content {
+            Content::Own(_) => None,
+            Content::View(view) => Some(view.view()),
+        }
     }
 }
 
@@ -174,14 +252,15 @@ mod tests {
     #[test]
     fn an_array_that_was_taken_before_a_write_stays_as_it_was() {
         let buffer = buffer(&[1, 2, 3, 4]);
-        let before = buffer.array();
+        let Content::Own(own) = &buffer.content else { panic!("an array of its own") };
+        let before = own.array();
         buffer.write(1, &[8, 9]).unwrap();
-        let between = buffer.array();
+        let between = own.array();
         buffer.write(3, &[7]).unwrap();
         assert_eq!(before.bytes(), Some(&[1, 2, 3, 4][..]));
         assert_eq!(between.bytes(), Some(&[1, 8, 9, 4][..]));
         assert_eq!(buffer.host_bytes(), Some(&[1, 8, 9, 7][..]));
-        assert_eq!(buffer.into_array().bytes(), Some(&[1, 8, 9, 7][..]));
+        assert_eq!(own.array().bytes(), Some(&[1, 8, 9, 7][..]));
     }
 
     #[test]

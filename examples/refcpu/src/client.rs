@@ -11,8 +11,8 @@ use pjrt_plugin::attributes::StablehloVersion;
 use pjrt_plugin::ext::PrefatalCallbacks;
 use pjrt_plugin::{
     BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, Error, Execution,
-    HostBuffer, OptionSpec, Pending, PjrtClient, Placement, PluginAttributes, ProgramFormat, Result,
-    pjrt_plugin,
+    HostBuffer, HostView, OptionSpec, Pending, PjrtClient, Placement, PluginAttributes, ProgramFormat,
+    Result, pjrt_plugin,
 };
 use pjrt_stablehlo::versions::{self, Version};
 use refcpu_engine::exec::Runtime;
@@ -146,12 +146,16 @@ impl PjrtClient for RefcpuClient {
         RefcpuBuffer::from_host(data, &self.runtime.allocator).map(Pending::from)
     }
 
+    fn view_host_memory(&self, view: HostView, _to: Placement<'_, Self>) -> Result<RefcpuBuffer> {
+        RefcpuBuffer::from_view(view, &self.runtime.allocator)
+    }
+
     fn copy_buffer(
         &self,
         from: BufferRef<'_, Self>,
         _to: Placement<'_, Self>,
     ) -> Result<Pending<RefcpuBuffer>> {
-        // All devices have the same memory, and nobody writes into an array that is shared.
-        Ok(Pending::from(RefcpuBuffer::new(from.storage.array(), &self.runtime.allocator)))
+        // All devices have the same memory.
+        from.storage.copy(&from).map(Pending::from)
     }
 }

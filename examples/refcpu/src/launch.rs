@@ -75,9 +75,10 @@ fn outputs(
     let are_lanes = partitions == 1 || executable.of_partition.is_some();
     let plan = executable.of_partition.as_ref().unwrap_or(&executable.plan);
     let lanes = if are_lanes {
-        inputs.into_iter().map(|device| device.into_iter().map(to_engine).collect()).collect()
+        let of_device = |device: Vec<_>| device.into_iter().map(|input| to_engine(input, ready)).collect();
+        inputs.into_iter().map(of_device).collect::<Result<_>>()?
     } else {
-        whole(executable, inputs, allocator)?
+        whole(executable, inputs, ready, allocator)?
     };
     let host = Host::new(ready, partitions);
     let options = RunOptions { host: Some(&host), foreign: Some(&host), ..RunOptions::default() };
@@ -111,23 +112,25 @@ fn outputs(
     results.iter().flat_map(|lane| (0..partitions).map(move |p| of_partition(lane, p))).collect()
 }
 
-fn to_engine(input: Input<RefcpuBuffer>) -> exec::Input {
-    match input.into_donated() {
-        Ok(buffer) => exec::Input { array: buffer.into_array(), donatable: true },
-        Err(shared) => exec::Input { array: shared.array(), donatable: false },
-    }
+fn to_engine(input: Input<RefcpuBuffer>, ready: &ReadyExecution<RefcpuClient>) -> Result<exec::Input> {
+    Ok(match input.into_donated() {
+        Ok(buffer) => exec::Input { array: buffer.into_array(ready)?, donatable: true },
+        Err(shared) => exec::Input { array: shared.array(ready)?, donatable: false },
+    })
 }
 
 /// Puts the shards of each replica together.
 fn whole(
     executable: &RefcpuExecutable,
     inputs: PerDevice<Input<RefcpuBuffer>>,
+    ready: &ReadyExecution<RefcpuClient>,
     allocator: &Allocator,
 ) -> Result<Vec<Vec<exec::Input>>> {
     let partitions = executable.num_partitions();
     let replica = |shards: &[Vec<Input<RefcpuBuffer>>]| {
         let parameter = |(i, cut): (usize, &Cut)| {
-            let shards: Vec<Array> = shards.iter().map(|device| device[i].array()).collect();
+            let shards =
+                shards.iter().map(|device| device[i].array(ready)).collect::<Result<Vec<Array>>>()?;
             let shards: Vec<&Array> = shards.iter().collect();
             let dims: Vec<usize> = executable.plan.parameters[i].shape.dims.to_vec();
             let array = join(&shards, cut, &dims, allocator).map_err(|e| out_of_memory(&e))?;

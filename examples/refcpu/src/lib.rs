@@ -3,6 +3,7 @@
 
 mod buffer;
 mod call_partitioner;
+mod canonical;
 mod client;
 mod config;
 mod device;
@@ -14,6 +15,7 @@ mod extensions;
 mod host;
 mod launch;
 mod sharding;
+mod view;
 
 pub use buffer::RefcpuBuffer;
 pub use client::RefcpuClient;

@@ -4,134 +4,15 @@
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
-use std::slice;
 use std::sync::Mutex;
 
 use pjrt_plugin::{CompileOptions, ErrorCode, OverrideValue};
 use pjrt_sys::*;
 use refcpu_engine::plan::Plan;
 
-unsafe extern "C" {
-    fn GetPjrtApi() -> *const PJRT_Api;
-}
+use c_host::{Client, api, bytes, call, compile, destroy, download, extension, finish, take_error};
 
-fn api() -> &'static PJRT_Api {
-    // SAFETY: the function takes nothing, and its table lives as long as the process.
-    unsafe { &*GetPjrtApi() }
-}
-
-/// The struct of an extension, found as hosts find it.
-fn extension<T>(type_: PJRT_Extension_Type) -> &'static T {
-    let mut next = api().extension_start.cast_const();
-    loop {
-        assert!(!next.is_null(), "there is no extension of type {}", type_.0);
-        // SAFETY: the plugin made the chain, which lives as long as the process; the type says which struct it is.
-        unsafe {
-            if (*next).type_ == type_ {
-                return &*next.cast::<T>();
-            }
-            next = (*next).next;
-        }
-    }
-}
-
-type Result<T> = std::result::Result<T, (u32, String)>;
-
-/// Calls a function of the table or of an extension; gives the struct back.
-macro_rules! call {
-    ($table:expr, $function:ident($args:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
-        #[allow(unused_mut, clippy::needless_update, reason = "some calls give every field")]
-        let mut args = $args { $($field $(: $value)?,)* ..SizedStruct::zeroed() };
-        // SAFETY: the struct is filled in as the API says, with pointers that the plugin gave or that live here.
-        take_error(unsafe { ($table.$function.unwrap())(&raw mut args) }).map(|()| args)
-    }};
-}
-
-fn take_error(error: *mut PJRT_Error) -> Result<()> {
-    if error.is_null() {
-        return Ok(());
-    }
-    let mut message = PJRT_Error_Message_Args { error, ..SizedStruct::zeroed() };
-    let mut code = PJRT_Error_GetCode_Args { error, ..SizedStruct::zeroed() };
-    let mut destroy = PJRT_Error_Destroy_Args { error, ..SizedStruct::zeroed() };
-    // SAFETY: the error is the plugin's, and destroyed once, after it was read.
-    unsafe {
-        (api().PJRT_Error_Message.unwrap())(&raw mut message);
-        assert!((api().PJRT_Error_GetCode.unwrap())(&raw mut code).is_null());
-        let text = String::from_utf8(bytes(message.message.cast(), message.message_size).to_vec()).unwrap();
-        (api().PJRT_Error_Destroy.unwrap())(&raw mut destroy);
-        Err((code.code.0, text))
-    }
-}
-
-fn bytes<'a>(start: *const u8, len: usize) -> &'a [u8] {
-    // SAFETY: the plugin gave address and length of bytes that live.
-    if len == 0 { &[] } else { unsafe { slice::from_raw_parts(start, len) } }
-}
-
-struct Client(*mut PJRT_Client);
-
-impl Client {
-    fn new() -> Self {
-        Self(call!(api(), PJRT_Client_Create(PJRT_Client_Create_Args {})).unwrap().client)
-    }
-
-    fn device(&self) -> *mut PJRT_Device {
-        let args = call!(api(), PJRT_Client_Devices(PJRT_Client_Devices_Args { client: self.0 })).unwrap();
-        assert!(args.num_devices > 0);
-        // SAFETY: the plugin gave an array of devices.
-        unsafe { *args.devices }
-    }
-
-    fn upload(&self, data: &[u8]) -> *mut PJRT_Buffer {
-        let dims = [data.len() as i64];
-        let args = call!(
-            api(),
-            PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args {
-                client: self.0,
-                data: data.as_ptr().cast(),
-                type_: PJRT_Buffer_Type_U8,
-                dims: dims.as_ptr(),
-                num_dims: 1,
-                host_buffer_semantics: PJRT_HostBufferSemantics_kImmutableOnlyDuringCall,
-                device: self.device(),
-            })
-        )
-        .unwrap();
-        finish(args.done_with_host_buffer).unwrap();
-        args.buffer
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        call!(api(), PJRT_Client_Destroy(PJRT_Client_Destroy_Args { client: self.0 })).unwrap();
-    }
-}
-
-fn finish(event: *mut PJRT_Event) -> Result<()> {
-    let outcome = call!(api(), PJRT_Event_Await(PJRT_Event_Await_Args { event }));
-    call!(api(), PJRT_Event_Destroy(PJRT_Event_Destroy_Args { event })).unwrap();
-    outcome.map(drop)
-}
-
-fn download(src: *mut PJRT_Buffer) -> Result<Vec<u8>> {
-    let size = call!(api(), PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args { src }))?.dst_size;
-    let mut data = vec![0_u8; size];
-    let args = call!(
-        api(),
-        PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args {
-            src,
-            dst: data.as_mut_ptr().cast(),
-            dst_size: size
-        })
-    )?;
-    finish(args.event).map(|()| data)
-}
-
-fn destroy(buffer: *mut PJRT_Buffer) {
-    call!(api(), PJRT_Buffer_Destroy(PJRT_Buffer_Destroy_Args { buffer })).unwrap();
-}
+mod c_host;
 
 #[test]
 fn bytes_are_written_into_a_buffer_until_the_host_has_its_address() {
@@ -251,32 +132,11 @@ const PROGRAM: &str = "func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32
   return %0 : tensor<4xf32>
 }";
 
-fn compile(client: &Client, options: &CompileOptions) -> Result<*mut PJRT_LoadedExecutable> {
-    let options = options.encode();
-    let program = PJRT_Program {
-        code: PROGRAM.as_ptr().cast_mut().cast(),
-        code_size: PROGRAM.len(),
-        format: "mlir".as_ptr().cast(),
-        format_size: 4,
-        ..SizedStruct::zeroed()
-    };
-    let args = call!(
-        api(),
-        PJRT_Client_Compile(PJRT_Client_Compile_Args {
-            client: client.0,
-            program: &raw const program,
-            compile_options: options.as_ptr().cast(),
-            compile_options_size: options.len(),
-        })
-    )?;
-    Ok(args.executable)
-}
-
 #[test]
 fn the_metadata_of_an_executable_is_its_plan_as_text() {
     let metadata: &PJRT_ExecutableMetadata_Extension = extension(PJRT_Extension_Type_ExecutableMetadata);
     let client = Client::new();
-    let loaded = compile(&client, &CompileOptions::default()).unwrap();
+    let loaded = compile(&client, PROGRAM, &CompileOptions::default()).unwrap();
     let executable = call!(
         api(),
         PJRT_LoadedExecutable_GetExecutable(PJRT_LoadedExecutable_GetExecutable_Args {
@@ -307,7 +167,7 @@ fn compiler_options_are_declared_and_a_misspelt_one_is_refused_with_a_hint() {
     let with = |name: &str, value: OverrideValue| {
         let mut options = CompileOptions::default();
         options.overrides.push((name.to_owned(), value));
-        compile(&client, &options)
+        compile(&client, PROGRAM, &options)
     };
     for (name, value) in [("refcpu_fusion", "false"), ("xla_cpu_enable_fast_math", "true")] {
         let executable = with(name, OverrideValue::String(value.to_owned())).unwrap();

@@ -103,6 +103,9 @@ impl<C: PjrtClient> BufferHandle<C> {
             let address = storage.device_address();
             return address.ok_or_else(|| Error::unimplemented("this plugin's buffers have no address"));
         }
+        if let Some(view) = storage.host_view() {
+            return Ok(view.address());
+        }
         if storage.host_bytes().is_none() {
             // A program that still runs may be about to put them there.
             self.state.ready_event().wait()?;

@@ -32,6 +32,43 @@ impl HostBytes {
     }
 }
 
+/// Host memory that the host may write to between the operations that read it.
+pub(crate) struct ViewedBytes {
+    start: *const u8,
+    len: usize,
+}
+
+// SAFETY: the range is only read, and the contract of `new` lets any thread do so.
+unsafe impl Send for ViewedBytes {}
+// SAFETY: as above: shared access only reads.
+unsafe impl Sync for ViewedBytes {}
+
+impl ViewedBytes {
+    /// # Safety
+    ///
+    /// Until the value is dropped, the `len` bytes from `start` on can be read from any thread, and are not written to while an
+    /// operation that reads the buffer over them is unfinished; `len` is at most `isize::MAX`. `start` may be anything if `len`
+    /// is zero.
+    pub(crate) unsafe fn new(start: *const u8, len: usize) -> Self {
+        Self { start, len }
+    }
+
+    /// The host's address of the bytes, also of none.
+    pub(crate) fn address(&self) -> usize {
+        self.start.expose_provenance()
+    }
+
+    /// The bytes. `HostViewLease` calls it, in the course of an operation that reads the buffer.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: `new`'s contract makes the range readable while `self` lives, and unchanged in the course of an operation;
+        // leases are made and used in that only.
+        unsafe { slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
 /// Host memory that may be written until this is dropped.
 pub(crate) struct HostBytesMut {
     start: NonNull<u8>,

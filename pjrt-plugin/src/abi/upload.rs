@@ -15,15 +15,18 @@ use crate::abi::client_state::ClientState;
 use crate::abi::error::{host_error, with_payloads};
 use crate::abi::event::{HostPointer, event_to_raw};
 use crate::abi::handle::{self, Handle, borrow};
-use crate::abi::host_memory::HostBytes;
+use crate::abi::host_memory::{HostBytes, ViewedBytes};
 use crate::abi::layout::{HostLayout, Placed, check_strides, place, read_layout};
+use crate::buffer::PjrtBuffer;
 use crate::client::{PjrtClient, Placement};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::host_buffer::HostBuffer;
+use crate::host_view::HostView;
 use crate::layout::Layout;
 use crate::shape::Shape;
 use crate::storage::{BufferState, StoragePromise};
+use crate::sync::Arc;
 
 /// Where a buffer goes: places among the client's devices and memories.
 #[derive(Clone, Copy)]
@@ -116,6 +119,53 @@ fn upload<C: PjrtClient>(
     buffer_to_raw(client, place, shape, BufferState::from_pending(pending))
 }
 
+/// Refuses memory that cannot hold the array that the host says is there.
+fn check_viewed(shape: &Shape, data: *const u8) -> Result<()> {
+    if shape.host_size() == 0 {
+        return Ok(());
+    }
+    if data.is_null() {
+        return Err(null("device_buffer_ptr"));
+    }
+    let alignment = shape.element_type.alignment();
+    if !data.addr().is_multiple_of(alignment) {
+        return Err(Error::invalid_argument(format!(
+            "a view of an array {shape} at {data:p}, which is not aligned for its elements: the address must be a multiple of \
+             {alignment}"
+        ))
+        .with_hint("allocate the memory with that alignment, or put a copy on the device: PJRT_Client_BufferFromHostBuffer"));
+    }
+    Ok(())
+}
+
+/// Has the author make a buffer over the host's memory, and hands it to the host.
+fn view<C: PjrtClient>(
+    client: &ClientState<C>,
+    view: HostView,
+    shape: Shape,
+    place: Place,
+) -> Result<*mut pjrt_sys::PJRT_Buffer> {
+    let memory = &client.memories[place.memory].memory;
+    if !memory.is_host_accessible() {
+        return Err(Error::unimplemented(format!(
+            "the plugin '{}' makes no views of host memory in its memory '{}', which the host cannot reach",
+            C::PLATFORM_NAME,
+            memory.kind()
+        ))
+        .with_hint("put a copy of the memory on the device: PJRT_Client_BufferFromHostBuffer"));
+    }
+    let address = view.address();
+    let storage = client.explain(client.client.view_host_memory(view, place.placement(client, None)?))?;
+    // A plugin that made a copy would give wrong results once the host writes.
+    if storage.host_view().map(HostView::address) != Some(address) {
+        return Err(Error::internal(format!(
+            "the plugin '{}' made a buffer of a view that does not stand on it (PjrtBuffer::host_view)",
+            C::PLATFORM_NAME
+        )));
+    }
+    buffer_to_raw(client, place, shape, BufferState::allocated(Arc::new(storage), Event::ready()))
+}
+
 shims! {
     /// Slot 22: uploads an array. The event tells the host that its memory is released.
     client_buffer_from_host_buffer(PJRT_Client_BufferFromHostBuffer_Args) |args, C| {
@@ -168,31 +218,24 @@ shims! {
         Ok(())
     }
 
-    /// Slot 93: a buffer over memory of someone else, where the device can use host memory in place.
+    /// Slot 93: a buffer over memory that the host goes on writing to.
     client_create_view_of_device_buffer(PJRT_Client_CreateViewOfDeviceBuffer_Args) |args, C| {
         output!(args.buffer = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
         let dims = slice!(args.dims as i64, num_dims)?;
         let shape = Shape::new(element_type(input!(args.element_type))?, dims)?;
         let place = Place::of(client, input!(args.device), input!(args.memory))?;
-        if !client.memories[place.memory].memory.is_host_accessible() {
-            return Err(Error::unimplemented("this plugin makes views of host-accessible memory only"));
-        }
         // SAFETY: the field is null or a layout of the host.
         if unsafe { device_layout(input!(args.layout), dims.len()) }?.is_some() {
             return Err(Error::invalid_argument("a view of memory that is not dense and row-major"));
         }
         let data = input!(args.device_buffer_ptr);
-        let size = shape.host_size();
-        if data.is_null() && size > 0 {
-            return Err(null("device_buffer_ptr"));
-        }
+        check_viewed(&shape, data.cast())?;
         let (released, done) = Event::pending();
         // SAFETY: the host lends the array until the callback tells it that the buffer is gone, which is when the value made
-        // here is dropped.
-        let bytes = unsafe { HostBytes::new(data.cast(), size) };
-        let lent = HostBuffer::lent(bytes, shape.clone(), None, true, released);
-        let buffer = upload(client, lent, shape, place, None)?;
+        // here and its leases are dropped, and does not write to it while something that it asked of the buffer is unfinished.
+        let bytes = unsafe { ViewedBytes::new(data.cast(), shape.host_size()) };
+        let buffer = view(client, HostView::new(bytes, shape.clone(), released), shape, place)?;
         // Only a view that was made is reported as deleted.
         if let Some(callback) = input!(args.on_delete_callback) {
             let (data, user_arg) = (HostPointer(data), HostPointer(input!(args.on_delete_callback_arg)));

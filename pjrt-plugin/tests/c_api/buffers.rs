@@ -367,33 +367,6 @@ fn an_alias_becomes_what_it_stands_for() {
 }
 
 #[test]
-fn a_view_reads_foreign_memory_and_reports_its_end() {
-    unsafe extern "C" fn deleted(_: *mut std::ffi::c_void, user_arg: *mut std::ffi::c_void) {
-        // SAFETY: the argument is the flag below.
-        unsafe { user_arg.cast::<bool>().write(true) };
-    }
-    let client = Client::new(&[text_option("opaque", "false")]);
-    let (numbers, dims, mut gone) = ([1.0_f32, 2.0, 3.0, 4.0], [4_i64], false);
-    let args = call!(PJRT_Client_CreateViewOfDeviceBuffer(PJRT_Client_CreateViewOfDeviceBuffer_Args {
-        client: client.0,
-        device_buffer_ptr: numbers.as_ptr().cast_mut().cast(),
-        dims: dims.as_ptr(),
-        num_dims: 1,
-        element_type: PJRT_Buffer_Type_F32,
-        device: client.devices()[0],
-        on_delete_callback: Some(deleted),
-        on_delete_callback_arg: (&raw mut gone).cast(),
-    }));
-    let buffer = Buffer(args.unwrap().buffer);
-    let args = call!(PJRT_Buffer_UnsafePointer(PJRT_Buffer_UnsafePointer_Args { buffer: buffer.0 })).unwrap();
-    assert_eq!(args.buffer_pointer, numbers.as_ptr().addr());
-    assert_eq!(buffer.numbers().unwrap(), numbers);
-    assert!(!gone);
-    drop(buffer);
-    assert!(gone);
-}
-
-#[test]
 fn an_uninitialised_buffer_has_a_size() {
     let client = Client::new(&[]);
     let dims = [4_i64];

@@ -6,9 +6,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 use pjrt_plugin::ext::ffi::{Array, ArrayMut, Call, Handler};
 use pjrt_plugin::{
     ArraySpec, AttributeValue, ByDevice, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment,
-    DeviceDescription, ElementType, Error, ErrorCode, Execution, HostBuffer, HostCallbacks, Input, Memory,
-    MemoryStats, OptionSpec, Options, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement,
-    PluginAttributes, ProcessInfo, Promise, Result, Topology, promise,
+    DeviceDescription, ElementType, Error, ErrorCode, Execution, HostBuffer, HostCallbacks, HostView, Input,
+    Memory, MemoryStats, OptionSpec, Options, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable,
+    Placement, PluginAttributes, ProcessInfo, Promise, ReadsViews, ReadyExecution, Result, Topology, promise,
 };
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -43,6 +43,8 @@ pub(crate) struct Dummy {
     panic_in: String,
     /// Whether the host may write storage.
     raw: bool,
+    /// What becomes of views: they are `made`, `refused` or `copied`.
+    views: String,
     /// The start of the host memory that is mapped.
     mapped: Mutex<Vec<usize>>,
 }
@@ -60,6 +62,8 @@ pub(crate) enum Storage {
     Slow(Vec<u8>, i64),
     /// Bytes that the host may write.
     Raw(Mutex<Vec<u8>>),
+    /// The host's own memory, which it goes on writing to.
+    View(HostView),
 }
 
 pub(crate) struct Program {
@@ -75,7 +79,15 @@ impl Storage {
         match self {
             Self::Own(bytes) | Self::Slow(bytes, _) => bytes,
             Self::Host(host) => host.dense_bytes().unwrap(),
-            Self::Raw(_) => panic!("bytes that may change"),
+            Self::Raw(_) | Self::View(_) => panic!("bytes that may change"),
+        }
+    }
+
+    /// What an operation reads.
+    fn read(&self, during: &impl ReadsViews) -> Vec<u8> {
+        match self {
+            Self::View(view) => view.lease(during).bytes().to_vec(),
+            _ => self.bytes().to_vec(),
         }
     }
 }
@@ -100,6 +112,7 @@ impl PjrtClient for Dummy {
         OptionSpec::integer("readbacks", 0, "the queue of readbacks"),
         OptionSpec::boolean("raw", false, "whether the host may write storage"),
         OptionSpec::string("panic_in", "", "the method to panic in"),
+        OptionSpec::string("views", "made", "what becomes of views: made, refused or copied"),
     ];
 
     const TOPOLOGY_OPTIONS: &'static [OptionSpec] =
@@ -139,6 +152,7 @@ impl PjrtClient for Dummy {
             readbacks: options.integer("readbacks")?,
             panic_in,
             raw: options.boolean("raw")?,
+            views: options.string("views")?,
             mapped: Mutex::default(),
         })
     }
@@ -234,14 +248,15 @@ impl PjrtClient for Dummy {
         self.maybe_panic("execute");
         let program = Arc::clone(loaded);
         let outputs = program.outputs.len();
-        let run = move |mut ready: pjrt_plugin::ReadyExecution<Self>| {
+        let run = move |mut ready: ReadyExecution<Self>| {
             let devices = ready.devices().len();
             let inputs = ready.take_inputs();
             let results = (0..devices).map(|device| {
                 let inputs = inputs.get(device).map_or(&[][..], Vec::as_slice);
-                (0..outputs).map(|_| Storage::Own(negate(inputs))).collect()
+                (0..outputs).map(|_| Storage::Own(negate(inputs, &ready))).collect()
             });
-            ready.complete(results.collect());
+            let results = results.collect();
+            ready.complete(results);
         };
         match program.word.as_str() {
             "error" => return Err(Error::resource_exhausted("no room").with_payload("room", *b"none")),
@@ -265,7 +280,8 @@ impl PjrtClient for Dummy {
             "allocated" => execution.when_allocated(move |mut ready| {
                 assert_eq!(ready.ready_events().len(), 1);
                 let inputs = ready.take_inputs();
-                ready.allocated(ByDevice::one(vec![Storage::Own(negate(&inputs[0]))]), |completion| {
+                let output = Storage::Own(negate(&inputs[0], &ready));
+                ready.allocated(ByDevice::one(vec![output]), |completion| {
                     enqueue(program.queue, move || completion.finish());
                 });
             }),
@@ -294,10 +310,19 @@ impl PjrtClient for Dummy {
         enqueue(self.uploads, move || promise.fulfil(storage));
         Ok(pending)
     }
+
+    fn view_host_memory(&self, view: HostView, to: Placement<'_, Self>) -> Result<Storage> {
+        assert!(to.memory.is_host_accessible());
+        match self.views.as_str() {
+            "made" => Ok(Storage::View(view)),
+            "copied" => Ok(Storage::Own(vec![0; view.size_in_bytes()])),
+            _ => Err(Error::unimplemented("the dummy makes no views today")),
+        }
+    }
 }
 
 /// Sends each device's input on channel 1, and has for output what it receives on channel 2.
-fn call_host(mut ready: pjrt_plugin::ReadyExecution<Dummy>) {
+fn call_host(mut ready: ReadyExecution<Dummy>) {
     let callbacks = ready.host_callbacks().clone();
     let call = |(device, inputs): (usize, Vec<Input<Storage>>)| {
         callbacks.send(device, 1, inputs[0].bytes().to_vec())?;
@@ -312,7 +337,7 @@ fn call_host(mut ready: pjrt_plugin::ReadyExecution<Dummy>) {
 }
 
 /// Calls the handler "negate" that the host registered.
-fn call_handler(mut ready: pjrt_plugin::ReadyExecution<Dummy>) {
+fn call_handler(mut ready: ReadyExecution<Dummy>) {
     let Some(handler) = Handler::find("DUMMY", "negate") else {
         return ready.fail(Error::not_found("the custom call 'negate' has no handler"));
     };
@@ -341,11 +366,11 @@ fn is_over(callbacks: &HostCallbacks) {
 }
 
 /// The negated numbers of a shared input; where the storage was given up, the numbers plus 100.
-fn negate(inputs: &[Input<Storage>]) -> Vec<u8> {
+fn negate(inputs: &[Input<Storage>], ready: &ReadyExecution<Dummy>) -> Vec<u8> {
     let Some(input) = inputs.first() else { return vec![0; 16] };
     let number = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());
     let operation = |number: f32| if input.is_donated() { number + 100.0 } else { -number };
-    input.bytes().chunks(4).flat_map(|bytes| operation(number(bytes)).to_le_bytes()).collect()
+    input.read(ready).chunks(4).flat_map(|bytes| operation(number(bytes)).to_le_bytes()).collect()
 }
 
 impl PjrtDevice for Device {
@@ -366,6 +391,7 @@ impl PjrtBuffer for Storage {
     fn size_in_bytes(&self) -> usize {
         match self {
             Self::Raw(bytes) => bytes.lock().unwrap().len(),
+            Self::View(view) => view.size_in_bytes(),
             _ => self.bytes().len(),
         }
     }
@@ -374,12 +400,23 @@ impl PjrtBuffer for Storage {
         match &*self {
             Self::Slow(_, queue) => enqueue(*queue, move || copy.finish_with(self.bytes())),
             Self::Raw(bytes) => copy.finish_with(&bytes.lock().unwrap()),
+            Self::View(view) => copy.finish_with_view(view),
             _ => copy.finish_with(self.bytes()),
         }
     }
 
     fn host_bytes(&self) -> Option<&[u8]> {
-        Some(self.bytes())
+        match self {
+            Self::View(_) => None,
+            _ => Some(self.bytes()),
+        }
+    }
+
+    fn host_view(&self) -> Option<&HostView> {
+        match self {
+            Self::View(view) => Some(view),
+            _ => None,
+        }
     }
 }
 

@@ -24,3 +24,4 @@ mod slot_rows;
 mod struct_sizes;
 mod transfers;
 mod versions;
+mod views;

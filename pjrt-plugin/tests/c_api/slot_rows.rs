@@ -116,7 +116,7 @@ pub(crate) const ROWS: [Row; 138] = [
     row("0.29", "PjrtExecutable::outputs", "required", "XLA's client"),
     row("0.29", "PjrtExecutable::outputs", "required", "XLA's client"),
     row("0.32", "PjrtClient::copy_buffer", "copies through the host", "JAX"),
-    row("0.33", "PjrtClient::buffer_from_host", "supported in host-accessible memories, otherwise UNIMPLEMENTED", "JAX: DLPack import"),
+    row("0.33", "PjrtClient::view_host_memory PjrtBuffer::host_view", "UNIMPLEMENTED", "JAX: DLPack import; GoMLX: shared buffers"),
     row("0.35", "PjrtExecutable::fingerprint", "a hash of program and options", "JAX, which tolerates an error"),
     row("0.36", "PjrtClient::topology", "from the devices", "JAX, which tolerates an error"),
     row("0.40", "PjrtExecutable::memory_stats", "from the shapes", "JAX, which tolerates an error"),

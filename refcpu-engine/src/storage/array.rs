@@ -86,7 +86,7 @@ impl Array {
     ) -> Result<Self, Box<dyn ForeignBytes>> {
         let bytes = memory.bytes();
         let fits = Some(bytes.len()) == byte_len(dtype, dims);
-        if !fits || !bytes.as_ptr().addr().is_multiple_of(dtype.size()) {
+        if !fits || !bytes.as_ptr().addr().is_multiple_of(dtype.align()) {
             return Err(memory);
         }
         Ok(Self { dtype, dims: dims.into(), storage: Arc::new(Storage::Foreign(memory)) })

@@ -28,6 +28,7 @@ mod special;
 mod struct_size;
 mod transfer;
 mod upload;
+mod view;
 
 use super::{Check, Context, Finding, Verdict};
 use crate::profile::Profile;
@@ -140,6 +141,7 @@ pub(super) fn all() -> Vec<Check> {
         readback::CHECKS,
         buffer::CHECKS,
         special::CHECKS,
+        view::CHECKS,
         transfer::CHECKS,
         compile::CHECKS,
         execute::CHECKS,
@@ -148,6 +150,7 @@ pub(super) fn all() -> Vec<Check> {
     ];
     let mut checks: Vec<Check> = tables.into_iter().flatten().map(Check::from).collect();
     checks.extend(upload::by_type());
+    checks.extend(view::by_type());
     checks.extend(struct_size::by_function());
     checks.extend(outputs::by_function());
     checks.extend(extension::by_extension());

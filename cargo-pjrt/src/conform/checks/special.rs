@@ -82,14 +82,15 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_CreateViewOfDeviceBuffer when num_dims=1 dims.0=4 give device_buffer_ptr=zeros",
     )
     .since(33)
-    .also(&["special/view_is_not_written"]),
+    .also(&["special/view_is_not_written", "view/*"]),
     check(
         "special/view_lets_go",
         "A view's callback is called once, after the array was destroyed, and not before.",
         view_deleter,
         "PJRT_Client_CreateViewOfDeviceBuffer give on_delete_callback=null",
     )
-    .since(33),
+    .since(33)
+    .also(&["view/of_no_elements", "view/is_needed_by_executions"]),
     check(
         "special/view_is_not_written",
         "A view's memory is not written by a program that reads it.",
@@ -97,7 +98,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_CreateViewOfDeviceBuffer when dims.0=4 scribble device_buffer_ptr",
     )
     .since(33)
-    .also(&["special/view_reads"]),
+    .also(&["special/view_reads", "view/output_is_no_view", "view/is_needed_by_executions"]),
 ];
 
 fn uninitialized(context: &Context) -> Verdict {

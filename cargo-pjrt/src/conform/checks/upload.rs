@@ -229,7 +229,7 @@ pub(super) fn by_type() -> Vec<Check> {
 }
 
 /// Bytes that are elements of a type, different ones, and none of them zero.
-fn pattern(element_type: ElementType, len: usize) -> Vec<u8> {
+pub(super) fn pattern(element_type: ElementType, len: usize) -> Vec<u8> {
     let size = element_type.byte_size();
     let of_byte = |index: usize| match element_type.name() {
         "i1" | "i1s" | "ui1" => 1,
@@ -293,7 +293,7 @@ fn many_bytes(size: usize) -> Vec<u8> {
 }
 
 /// Whether what was read back is what is expected; the message says where not, as both may be long.
-fn same_bytes(read: &[u8], sent: &[u8]) -> Verdict {
+pub(super) fn same_bytes(read: &[u8], sent: &[u8]) -> Verdict {
     if read == sent {
         return Ok(());
     }

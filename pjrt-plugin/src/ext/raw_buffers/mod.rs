@@ -155,6 +155,9 @@ impl<C: RawBuffers> RawBuffer<C> {
         }
         self.allocated.wait()?;
         let storage = self.claim.clone().redeem()?;
+        if let Some(view) = storage.host_view() {
+            return Ok(ptr::with_exposed_provenance_mut(view.address().wrapping_add(self.range.start)));
+        }
         let bytes = storage.host_bytes().and_then(|bytes| bytes.get(self.range.clone()));
         bytes
             .map(|bytes| bytes.as_ptr().cast_mut())

@@ -1,0 +1,236 @@
+//! Views: buffers over memory that the host goes on writing to.
+
+use super::upload::{pattern, same_bytes};
+use super::{Check, Entry, check};
+use crate::compile_options::CompileOptions;
+use crate::conform::{
+    Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers, refused,
+};
+use crate::host::{
+    Buffer, Client, Code, ElementType, ExecuteOptions, LoadedExecutable, Program, Result, ViewMemory,
+    eventually,
+};
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "view/seen_by_executions",
+        "What the host writes after a view was made is seen by every execution that starts afterwards.",
+        seen_by_executions,
+        "PJRT_Client_CreateViewOfDeviceBuffer when num_dims=2 dims.0=1 dims.1=4 copy_memory",
+    )
+    .since(33),
+    check(
+        "view/output_is_no_view",
+        "An output is no view of an argument's memory: it stays as it is when the host writes to the view.",
+        output_stays,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=921 view_of_argument",
+    )
+    .since(33),
+    check(
+        "view/copies_stay",
+        "A copy of a view is what was there when it was made: it stays as it is when the host writes to the view.",
+        copies_stay,
+        "PJRT_Buffer_CopyToMemory since PJRT_Client_CreateViewOfDeviceBuffer view_of_source",
+    )
+    .since(33),
+    check(
+        "view/address",
+        "The address of a view is the host's own.",
+        address,
+        "PJRT_Buffer_UnsafePointer since PJRT_Client_CreateViewOfDeviceBuffer set buffer_pointer+64",
+    )
+    .since(33),
+    check(
+        "view/of_no_elements",
+        "A view of an array without elements needs no memory: the pointer may be null.",
+        no_elements,
+        "PJRT_Client_CreateViewOfDeviceBuffer when device_buffer_ptr=0 dims.1=0 fail INVALID_ARGUMENT",
+    )
+    .since(33),
+    check(
+        "view/unaligned",
+        "A view of memory that is not aligned for its elements is refused with INVALID_ARGUMENT, and its memory is not given back.",
+        unaligned,
+        "PJRT_Client_CreateViewOfDeviceBuffer when device_buffer_ptr%8=4 element_type=12 code INTERNAL",
+    )
+    .since(33),
+    check(
+        "view/is_needed_by_executions",
+        "A view's callback is called once after the array was destroyed and all executions that read it have ended.",
+        needed_by_executions,
+        "PJRT_Client_CreateViewOfDeviceBuffer when num_dims=1 dims.0=4 device_buffer_ptr%64=16 give on_delete_callback=null",
+    )
+    .since(33),
+];
+
+/// A check for every element type: what the host writes is seen.
+pub(super) fn by_type() -> Vec<Check> {
+    const TOKEN: u32 = 23;
+    let of_type = |number: u32| {
+        let element_type = ElementType(number);
+        Check {
+            name: format!("view/writes_are_seen_{}", element_type.name()),
+            rule: format!(
+                "What the host writes after a view of {element_type} was made is read back, and is the argument of programs."
+            ),
+            is_of_the_table: false,
+            since: element_type.since().max(33),
+            needed_by: &[],
+            needed_since: 0,
+            fault: format!(
+                "PJRT_Client_CreateViewOfDeviceBuffer when element_type={number} dims.0=7 copy_memory"
+            ),
+            also: &[],
+            run: Box::new(move |context| writes_are_seen(context, element_type)),
+        }
+    };
+    (1..=33).filter(|number| *number != TOKEN).map(of_type).collect()
+}
+
+/// Arrays of one element, of few, of no power of two, and of more than plugins may find worth copying.
+const SHAPES: &[&[i64]] = &[&[], &[7], &[3, 5], &[40_000]];
+
+/// A program that returns its argument; nothing if the plugin cannot compile that for such arrays.
+fn identity(client: &Client, element_type: ElementType, dims: &[i64]) -> Result<Option<LoadedExecutable>> {
+    let dims: String = dims.iter().map(|dim| format!("{dim}x")).collect();
+    let ty = format!("tensor<{dims}{}>", element_type.name());
+    let program = format!(
+        "module @identity {{\n  func.func public @main(%x: {ty}) -> {ty} {{\n    return %x : {ty}\n  }}\n}}\n"
+    );
+    match client.compile(&Program::mlir(&program), &CompileOptions::default().encode()) {
+        Err(error) if [Code::UNIMPLEMENTED, Code::INVALID_ARGUMENT].contains(&error.code) => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
+/// How far from an alignment of 64 arrays may lie that have an alignment: each power of two, and the last place of all.
+fn skews(alignment: usize) -> Vec<usize> {
+    let powers = (0..6).map(|power| 1 << power).filter(|skew| *skew >= alignment);
+    std::iter::once(0).chain(powers).chain([64 - alignment]).collect()
+}
+
+fn writes_are_seen(context: &Context, element_type: ElementType) -> Verdict {
+    let client = context.client()?;
+    for dims in SHAPES {
+        let program = identity(&client, element_type, dims)?;
+        for skew in skews(element_type.alignment()) {
+            let elements = dims.iter().product::<i64>() as usize;
+            let memory = ViewMemory::skewed(&vec![0; elements * element_type.byte_size()], skew);
+            let view = match client.view(&memory, element_type, dims, client.device()?) {
+                // Some engines want more than the alignment of an element.
+                Err(error) if skew > 0 && error.code == Code::INVALID_ARGUMENT => continue,
+                view => view?,
+            };
+            let mut written = pattern(element_type, elements);
+            for _ in 0..2 {
+                memory.write(&written);
+                same_bytes(&view.read()?, &written)?;
+                if let Some(program) = &program {
+                    same_bytes(&program.run(&[&view])?.outputs[0][0].read()?, &written)?;
+                }
+                written.rotate_left(element_type.byte_size());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A view of four numbers.
+fn view_of(client: &Client, memory: &ViewMemory) -> Result<Buffer> {
+    client.view(memory, ElementType::F32, &[4], client.device()?)
+}
+
+fn seen_by_executions(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let program =
+        client.compile(&Program::mlir(&add_program("1x4x")), &CompileOptions::default().encode())?;
+    let memory = ViewMemory::new(&[0; 16]);
+    let view = client.view(&memory, ElementType::F32, &[1, 4], client.device()?)?;
+    for round in [1.0_f32, 2.0, 3.0] {
+        memory.write(&f32_bytes(&[round, 10.0, 20.0, 30.0]));
+        let launched = program.run(&[&view, &view])?;
+        equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0 * round, 20.0, 40.0, 60.0])?;
+    }
+    Ok(())
+}
+
+fn output_stays(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let Some(program) = identity(&client, ElementType::F32, &[4])? else {
+        return Err(Finding::Unsupported("a program that returns its argument is not compiled".to_owned()));
+    };
+    let memory = ViewMemory::new(&f32_bytes(&[1.0, 2.0, 3.0, 4.0]));
+    let view = view_of(&client, &memory)?;
+    let options = ExecuteOptions { launch_id: 921, ..ExecuteOptions::default() };
+    let launched = program.launch(&[vec![&view]], &options, None, true).map_err(|refused| refused.error)?;
+    let output = &launched.outputs[0][0];
+    output.ready()?.wait()?;
+    memory.write(&f32_bytes(&[9.0; 4]));
+    equal("the output after the view was written", numbers(output)?, vec![1.0, 2.0, 3.0, 4.0])
+}
+
+fn copies_stay(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = ViewMemory::new(&f32_bytes(&[1.0; 4]));
+    let view = view_of(&client, &memory)?;
+    memory.write(&f32_bytes(&[1.0, 2.0, 3.0, 4.0]));
+    let mut copies = Vec::new();
+    for memory in client.device()?.memories()? {
+        copies.push(view.copy_to_memory(memory)?);
+    }
+    for device in client.addressable_devices()?.into_iter().skip(1) {
+        copies.push(view.copy_to_device(device)?);
+    }
+    for copy in &copies {
+        copy.ready()?.wait()?;
+    }
+    memory.write(&f32_bytes(&[9.0; 4]));
+    for copy in &copies {
+        equal("the copy after the view was written", numbers(copy)?, vec![1.0, 2.0, 3.0, 4.0])?;
+    }
+    Ok(())
+}
+
+fn address(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = ViewMemory::new(&[0; 16]);
+    equal("the address", view_of(&client, &memory)?.unsafe_pointer()?, memory.address())
+}
+
+fn no_elements(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = ViewMemory::null();
+    let view = client.view(&memory, ElementType::F32, &[3, 0], client.device()?)?;
+    equal("what is read back", view.read()?, Vec::new())?;
+    drop(view);
+    ensure!(
+        eventually(PATIENCE, || memory.deleted() > 0),
+        "the callback of a view without elements was not called"
+    );
+    Ok(())
+}
+
+fn unaligned(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = ViewMemory::skewed(&[0; 32], 4);
+    let outcome = client.view(&memory, ElementType::F64, &[4], client.device()?);
+    refused("a view of f64 at a multiple of 4 bytes", outcome, Code::INVALID_ARGUMENT, &[])?;
+    equal("how often the callback of a view that was not made was called", memory.deleted(), 0)
+}
+
+fn needed_by_executions(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let program = compile_add(&client)?;
+    let memory = ViewMemory::skewed(&f32_bytes(&[1.0, 2.0, 3.0, 4.0]), 16);
+    let view = view_of(&client, &memory)?;
+    let launched = program.run(&[&view, &view])?;
+    drop(view);
+    equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0, 4.0, 6.0, 8.0])?;
+    drop(launched);
+    let called = eventually(PATIENCE, || memory.deleted() > 0);
+    ensure!(
+        called,
+        "the callback was not called although the array is destroyed and the execution has ended"
+    );
+    equal("how often the callback was called", memory.deleted(), 1)
+}

@@ -1,0 +1,70 @@
+//! Buffers over memory that the host goes on writing to.
+
+use crate::canonical;
+use crate::errors::out_of_memory;
+use pjrt_plugin::{CopyToHost, HostView, HostViewLease, ReadsViews, Result};
+use refcpu_engine::storage::{Allocator, Array, ForeignBytes};
+use refcpu_kernels::DType;
+
+/// An array in memory of the host. Nothing of it is kept from one operation to the next: the host may write in between.
+pub(crate) struct ViewedArray {
+    view: HostView,
+    dtype: DType,
+    dims: Vec<usize>,
+}
+
+/// The host's memory in the course of one operation.
+struct Leased(HostViewLease);
+
+impl ForeignBytes for Leased {
+    fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+impl ViewedArray {
+    /// `view` is an array of that type.
+    pub(crate) fn new(view: HostView, dtype: DType, dims: Vec<usize>) -> Self {
+        Self { view, dtype, dims }
+    }
+
+    pub(crate) fn view(&self) -> &HostView {
+        &self.view
+    }
+
+    /// The array for one operation: in the host's memory where kernels can read that, otherwise a copy of what is there now.
+    ///
+    /// # Errors
+    /// If there is no memory for a copy.
+    pub(crate) fn array(&self, during: &impl ReadsViews, allocator: &Allocator) -> Result<Array> {
+        if canonical::may_differ(self.dtype) || self.view.size_in_bytes() == 0 {
+            return self.copy(during, allocator);
+        }
+        let leased = Box::new(Leased(self.view.lease(during)));
+        Array::foreign(leased, self.dtype, &self.dims).or_else(|_| self.copy(during, allocator))
+    }
+
+    /// What is in the host's memory now.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub(crate) fn copy(&self, during: &impl ReadsViews, allocator: &Allocator) -> Result<Array> {
+        let lease = self.view.lease(during);
+        let array = Array::from_bytes(allocator, self.dtype, &self.dims, lease.bytes());
+        let mut array = array.map_err(|error| out_of_memory(&error))?;
+        if let Some(bytes) = array.bytes_mut() {
+            canonical::make_canonical(self.dtype, bytes);
+        }
+        Ok(array)
+    }
+
+    /// Reads the array back.
+    pub(crate) fn copy_to_host(&self, copy: CopyToHost) {
+        if !canonical::may_differ(self.dtype) {
+            return copy.finish_with_view(&self.view);
+        }
+        let mut bytes = self.view.lease(&copy).bytes().to_vec();
+        canonical::make_canonical(self.dtype, &mut bytes);
+        copy.finish_with(&bytes);
+    }
+}

@@ -1,0 +1,56 @@
+//! `cargo xtask test-gomlx`: what GoMLX's client does with a CPU plugin, on refcpu.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::run::watch;
+use crate::workspace;
+
+/// What to run.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// A build of refcpu to test, instead of building it
+    #[arg(long, value_name = "FILE")]
+    library: Option<PathBuf>,
+}
+
+/// Builds refcpu, and runs the tests of `tests/go`. Go fetches the modules that `go.sum` pins, and nothing else is installed.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    check_go()?;
+    let library = workspace::release_refcpu(options.library.as_deref())?;
+    let plugins = workspace::target().join("gomlx");
+    link(&library, &plugins)?;
+    let mut go = Command::new("go");
+    go.args(["test", "-count=1", "-mod=readonly", "./..."]).current_dir(workspace::root().join("tests/go"));
+    go.env("PJRT_PLUGIN_LIBRARY_PATH", &plugins);
+    // The client would fetch a plugin of XLA's if it did not find one.
+    go.env("GOMLX_NO_AUTO_INSTALL", "1");
+    let (status, _) = watch(&mut go)?;
+    Ok(ExitCode::from(u8::from(!status.success())))
+}
+
+fn check_go() -> Result<()> {
+    if Command::new("go").arg("version").output().is_err() {
+        bail!(
+            "there is no `go` in PATH: install Go 1.24 or newer (https://go.dev/doc/install) and a C compiler, which cgo calls"
+        );
+    }
+    Ok(())
+}
+
+/// The client finds plugins by the names of files in a folder; with "cpu" in the name, it makes views of its buffers.
+fn link(library: &Path, plugins: &Path) -> Result<()> {
+    fs::create_dir_all(plugins).with_context(|| format!("cannot make {}", plugins.display()))?;
+    let link = plugins.join("pjrt_c_api_cpu_plugin.so");
+    match fs::remove_file(&link) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("cannot replace {}", link.display()));
+        }
+        _ => {}
+    }
+    std::os::unix::fs::symlink(library, &link).with_context(|| format!("cannot make {}", link.display()))
+}
