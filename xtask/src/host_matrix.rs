@@ -1,4 +1,4 @@
-//! `cargo xtask test-hosts`: one shared library under many releases of JAX.
+//! `cargo xtask test-hosts`: tests one shared library with many releases of JAX.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -10,14 +10,15 @@ use crate::run::watch;
 use crate::venv::Venv;
 use crate::{wheel, workspace};
 
-/// The releases of jaxlib. Oldest: the first that a plugin built today can serve; newest: what the other tests use.
+/// The releases of jaxlib, from the oldest that a plugin built today supports to the one that the other tests
+/// use.
 pub(crate) const RELEASES: &[&str] =
     &["0.4.30", "0.4.35", "0.5.3", "0.6.2", "0.7.2", "0.8.3", "0.9.2", "0.10.2"];
 
-/// What to run.
+/// The arguments of the task.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only this release, such as 0.6.2; may be given several times
+    /// Test only this release, such as 0.6.2; can be given several times
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(RELEASES))]
     only: Vec<String>,
 }
@@ -39,10 +40,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             smoke
                 .arg(root.join("tests/python/smoke.py"))
                 .env("PJRT_NAMES_AND_LIBRARY_PATHS", format!("refcpu:{}", library.display()))
-                // The package's Python part, which must work with every release too; the library is not in it.
+                // This is the Python part of the package, which must support every release too. It does not
+                // contain the library.
                 .env("PYTHONPATH", root.join("examples/refcpu/python"))
                 .env("JAX_PLATFORMS", "refcpu")
-                // 0.4.30 wants the plugin's version to be its own unless told otherwise; later releases ignore it.
+                // 0.4.30 requires the plugin's version to equal its own unless this variable is set. Later
+                // releases ignore it.
                 .env("ENABLE_PJRT_COMPATIBILITY", "1");
             watch(&mut smoke)
         });
@@ -62,9 +65,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
-/// The virtual environment of a release.
+/// Returns the virtual environment of a release.
 pub(crate) fn environment(release: &str) -> Result<Venv> {
-    // jax.export of early releases needs absl-py, and does not say so.
+    // jax.export of early releases needs absl-py, but does not declare this dependency.
     let requirements =
         format!("jax=={release}\njaxlib=={release}\nnumpy==2.4.6\nscipy==1.17.1\nabsl-py==2.5.1\n");
     Venv::with_requirements(&format!("jax-{release}"), &requirements)

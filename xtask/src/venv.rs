@@ -1,4 +1,4 @@
-//! Virtual environments of Python under `target/venvs`, made once.
+//! Python virtual environments under `target/venvs`, which are created once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ pub(crate) struct Venv {
 }
 
 impl Venv {
-    /// Makes an environment with the given requirements (lines of pip's requirements format), or finds the one that
-    /// an earlier call made with the same Python and the same requirements.
+    /// Creates an environment with the given requirements (lines in pip's requirements format), or finds the
+    /// one that an earlier call created with the same Python and the same requirements.
     pub(crate) fn with_requirements(name: &str, requirements: &str) -> Result<Self> {
         let python = python()?;
         let venv = Self { folder: workspace::root().join("target/venvs").join(name) };
@@ -29,9 +29,9 @@ impl Venv {
             fs::remove_dir_all(&venv.folder)
                 .with_context(|| format!("cannot remove {}", venv.folder.display()))?;
         }
-        println!("Making the virtual environment {}", venv.folder.display());
+        println!("Creating the virtual environment {}", venv.folder.display());
         run(Command::new(&python.program).args(["-m", "venv"]).arg(&venv.folder))
-            .context("cannot make a virtual environment; on Debian, install python3-venv")?;
+            .context("cannot create a virtual environment; on Debian, install python3-venv")?;
         let list = venv.folder.join("requirements.txt");
         fs::write(&list, requirements)?;
         venv.pip_install(&["-r", &list.to_string_lossy()])?;
@@ -39,7 +39,7 @@ impl Venv {
         Ok(venv)
     }
 
-    /// Like `with_requirements`, from a file in the repository.
+    /// The same as `with_requirements`, with the requirements from a file in the repository.
     pub(crate) fn with_requirements_file(name: &str, file: &str) -> Result<Self> {
         let file = workspace::root().join(file);
         let requirements =
@@ -47,12 +47,13 @@ impl Venv {
         Self::with_requirements(name, &requirements)
     }
 
-    /// The Python of the environment. Its own folder of programs comes first in `PATH`.
+    /// Returns the command that runs the environment's Python. The environment's folder of programs comes
+    /// first in `PATH`.
     pub(crate) fn python(&self) -> Command {
         Command::new(self.program("python"))
     }
 
-    /// The path of a program that a package installed.
+    /// Returns the path of a program that a package installed.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.folder.join("bin").join(name)
     }
@@ -65,28 +66,31 @@ impl Venv {
             .args(arguments))
     }
 
-    /// Installs a wheel in place of an earlier build of it, whose version is the same.
+    /// Installs a wheel, and replaces an earlier build of it with the same version.
     pub(crate) fn install_wheel(&self, wheel: &Path) -> Result<()> {
         self.pip_install(&["--force-reinstall", "--no-deps", &wheel.to_string_lossy()])
     }
 }
 
-/// A Python to make environments with.
+/// A Python installation.
 pub(crate) struct Python {
-    /// Its program.
+    /// The name or path of the program.
     pub(crate) program: String,
     version: String,
 }
 
-/// The Python that `PYTHON` names, or `python3`; an error if it is too old for JAX.
+/// Returns the Python that `PYTHON` names, or `python3`. Returns an error if it is too old for JAX.
 pub(crate) fn python() -> Result<Python> {
     let program = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let version =
         output(Command::new(&program).args(["-c", "import sys; print(*sys.version_info[:3], sep='.')"]))
-            .context("Python 3.11 or newer is needed; PYTHON can name its program")?;
+            .context("Python 3.11 or newer is required; set PYTHON to its program")?;
     let mut parts = version.trim().split('.').filter_map(|part| part.parse::<u32>().ok());
     if (parts.next(), parts.next()) < (Some(3), Some(11)) {
-        bail!("{program} is Python {}, but 3.11 or newer is needed; PYTHON can name another", version.trim());
+        bail!(
+            "{program} is Python {}, but 3.11 or newer is required; set PYTHON to another program",
+            version.trim()
+        );
     }
     Ok(Python { program, version })
 }
