@@ -7,9 +7,9 @@ use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-/// Elements that are worth a chunk of their own.
+/// The number of elements that justify a chunk.
 const CHUNK: usize = 8192;
-/// Columns that are transformed together: a cache line of them or two.
+/// The number of columns that are transformed together: one or two cache lines.
 const STRIP: usize = 8;
 
 /// The kinds of transform, named as in StableHLO.
@@ -19,19 +19,20 @@ pub enum FftKind {
     Fft,
     /// Complex to complex, inverse, scaled by one over the number of elements.
     Ifft,
-    /// Real to the non-redundant half of its transform.
+    /// Real to the non-redundant half of the transform.
     Rfft,
-    /// The non-redundant half of a transform to the real array, scaled as `Ifft`.
+    /// The non-redundant half of a transform to the real array, scaled as in `Ifft`.
     Irfft,
 }
 
-/// A type that transforms exist for.
+/// An element type for which transforms are implemented.
 trait Real: FftNum + crate::view::Element {
-    /// The process's plans for this type.
+    /// Returns the plans of the process for this type.
     fn planner() -> &'static Mutex<FftPlanner<Self>>;
-    /// `1 / n`.
+    /// Returns `1 / n`.
     fn reciprocal(n: usize) -> Self;
-    /// `exp(-2 pi i k / n)` for `k <= n / 2`, made at most once per process for each length.
+    /// Returns `exp(-2 pi i k / n)` for `k <= n / 2`. The table is computed at most once per process and
+    /// length.
     fn turns(n: usize) -> Arc<[Complex<Self>]>;
 }
 
@@ -79,16 +80,17 @@ impl Real for f64 {
     }
 }
 
-/// The plan for one length, made at most once per process. Making one takes milliseconds for long transforms.
+/// Returns the plan for a length. It is created at most once per process, because this takes milliseconds for
+/// long transforms.
 fn plan<T: Real>(length: usize, inverse: bool) -> Arc<dyn Fft<T>> {
     let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
-    // A panic while planning leaves the planner's cache without that plan and otherwise whole.
+    // A panic during planning leaves the cache without that plan, but otherwise consistent.
     let mut planner = T::planner().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     planner.plan_fft(length, direction)
 }
 
-/// Makes the plans that [`fft`] with these arguments needs, so that the first call is as fast as the others. `dtype` is
-/// that of the input.
+/// Creates the plans that [`fft`] needs with these arguments, so that its first call is as fast as later
+/// ones. `dtype` is the type of the input.
 pub fn fft_prepare(kind: FftKind, dtype: DType, length: &[usize]) {
     fn prepare<T: Real>(kind: FftKind, length: &[usize]) {
         let inverse = matches!(kind, FftKind::Ifft | FftKind::Irfft);
@@ -107,13 +109,13 @@ pub fn fft_prepare(kind: FftKind, dtype: DType, length: &[usize]) {
     }
 }
 
-/// Transforms the last `length.len()` dimensions, each of the length given there; all dimensions before are batches.
-/// Types: C64 to C64 or C128 to C128; `Rfft` takes F32 or F64 and writes `length / 2 + 1` complex elements along the last
-/// dimension; `Irfft` the other way round. Takes memory for a few lines per thread, and an `Irfft` of several dimensions for
-/// a copy of the input.
+/// Transforms the last `length.len()` dimensions, whose sizes are `length`; the leading dimensions are
+/// batches. Types: C64 to C64 or C128 to C128; `Rfft` takes F32 or F64 and writes `length / 2 + 1` complex
+/// elements along the last dimension; `Irfft` does the opposite. Allocates memory for a few lines per thread,
+/// and for a copy of the input in an `Irfft` of several dimensions.
 ///
 /// # Panics
-/// If types or shapes do not fit.
+/// Panics if types or shapes do not match.
 pub fn fft(pool: &Pool, input: Src<'_>, out: Dst<'_>, kind: FftKind, length: &[usize]) {
     use DType as D;
     match (kind, input.dtype(), out.dtype()) {
@@ -158,8 +160,9 @@ fn run<T: Real>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, kind: FftKind, le
     let scale = if inverse { T::reciprocal(length.iter().product()) } else { T::one() };
     let rows = input.len() / from[from.len() - 1];
     let (source, target) = (SyncPtr::from_raw(input.as_ptr().cast_mut()), SyncPtr::new(&mut out));
-    // SAFETY: for all passes: the types were checked by `fft` and the shapes above. Arrays have `rows` rows, of `last`
-    // real or complex elements or of half as many complex ones and one; `input` is only read.
+    // SAFETY: for all passes, `fft` checked the types, and the code above checked the shapes. The arrays have
+    // `rows` rows, of `last` real or complex elements or of `last / 2 + 1` complex ones. `input` is only
+    // read.
     unsafe {
         match kind {
             FftKind::Fft | FftKind::Ifft => {
@@ -229,8 +232,9 @@ unsafe fn complex_rows<T: Real>(
 /// Transforms rows of `n` real elements to or from complex ones by `work(row, from, to)`.
 ///
 /// # Safety
-/// There are `rows` of them on one side and `rows` of `n / 2 + 1` complex elements on the other; `from` can be read and
-/// `to` written, they do not overlap and are aligned; `A` and `B` are the types of their elements.
+/// There are `rows` of them on one side and `rows` of `n / 2 + 1` complex elements on the other; `from` can
+/// be read and `to` written, they do not overlap and are aligned; `A` and `B` are the types of their
+/// elements.
 unsafe fn real_rows<T: Real, A: Send + Sync, B: Send + Sync>(
     pool: &Pool,
     (from, from_len): (SyncPtr, usize),
@@ -260,8 +264,8 @@ unsafe fn real_rows<T: Real, A: Send + Sync, B: Send + Sync>(
 /// Transforms every dimension but the last, in place.
 ///
 /// # Safety
-/// `data` is an array of `rows * inner` complex elements that may be accessed by nobody else; its last dimensions are
-/// those of `length`, the last one being `inner` long.
+/// `data` is an array of `rows * inner` complex elements that may be accessed by nobody else; its last
+/// dimensions are those of `length`, the last one being `inner` long.
 unsafe fn columns<T: Real>(
     pool: &Pool,
     data: SyncPtr,
@@ -362,8 +366,8 @@ impl<'a, T: Real> RealRow<'a, T> {
         }
     }
 
-    /// The real numbers whose transform has this first half, times `n * scale`. Imaginary parts of the constant and of
-    /// the highest frequency do not count.
+    /// The real numbers whose transform has this first half, times `n * scale`. Imaginary parts of the
+    /// constant and of the highest frequency do not count.
     fn inverse(&mut self, from: &[Complex<T>], to: &mut [T], scale: T) {
         let Self { plan: RealPlan { n, plan, turns }, line, scratch } = self;
         if n % 2 == 1 {
