@@ -199,7 +199,8 @@ fn run<T: Real>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, kind: FftKind, le
 /// Transforms rows of `n` complex elements and scales them.
 ///
 /// # Safety
-/// There are `rows` of them at `from`, readable, and as much room at `to`, apart from it; both are aligned.
+/// `rows` of them must be readable at `from` and writable at `to`. The areas must be aligned, and must not
+/// overlap.
 unsafe fn complex_rows<T: Real>(
     pool: &Pool,
     from: SyncPtr,
@@ -232,9 +233,9 @@ unsafe fn complex_rows<T: Real>(
 /// Transforms rows of `n` real elements to or from complex ones by `work(row, from, to)`.
 ///
 /// # Safety
-/// There are `rows` of them on one side and `rows` of `n / 2 + 1` complex elements on the other; `from` can
-/// be read and `to` written, they do not overlap and are aligned; `A` and `B` are the types of their
-/// elements.
+/// There must be `rows` of them on one side, and `rows` of `n / 2 + 1` complex elements on the other. `from`
+/// must be readable and `to` writable; both must be aligned for `A` and `B`, the types of their elements, and
+/// must not overlap.
 unsafe fn real_rows<T: Real, A: Send + Sync, B: Send + Sync>(
     pool: &Pool,
     (from, from_len): (SyncPtr, usize),
@@ -264,8 +265,8 @@ unsafe fn real_rows<T: Real, A: Send + Sync, B: Send + Sync>(
 /// Transforms every dimension but the last, in place.
 ///
 /// # Safety
-/// `data` is an array of `rows * inner` complex elements that may be accessed by nobody else; its last
-/// dimensions are those of `length`, the last one being `inner` long.
+/// `data` must be an array of `rows * inner` complex elements that nothing else accesses. Its last dimensions
+/// are those of `length`, the last of which is `inner`.
 unsafe fn columns<T: Real>(
     pool: &Pool,
     data: SyncPtr,
@@ -297,7 +298,7 @@ unsafe fn columns<T: Real>(
                 plan.process_with_scratch(&mut lines[..width * n], &mut scratch);
                 for k in 0..n {
                     for i in 0..width {
-                        // SAFETY: as above; no other strip has the element.
+                        // SAFETY: as above; no other strip contains the element.
                         unsafe { *start.add(k * inner + i) = lines[i * n + k] };
                     }
                 }
@@ -310,7 +311,8 @@ fn zeros<T: Real>(n: usize) -> Vec<Complex<T>> {
     vec![Complex::new(T::zero(), T::zero()); n]
 }
 
-/// How real transforms of one length are done: those of even length as complex ones of half the length.
+/// The plan of real transforms of one length. Those of even length are computed as complex ones of half the
+/// length.
 struct RealPlan<T> {
     n: usize,
     plan: Arc<dyn Fft<T>>,
@@ -318,7 +320,7 @@ struct RealPlan<T> {
     turns: Arc<[Complex<T>]>,
 }
 
-/// A [`RealPlan`] with memory to work in.
+/// A [`RealPlan`] with scratch memory.
 struct RealRow<'a, T> {
     plan: &'a RealPlan<T>,
     line: Vec<Complex<T>>,
@@ -340,7 +342,7 @@ impl<'a, T: Real> RealRow<'a, T> {
         Self { plan, line: zeros(plan.plan.len()), scratch: zeros(plan.plan.get_inplace_scratch_len()) }
     }
 
-    /// The first half of the transform of real numbers.
+    /// Computes the first half of the transform of real numbers.
     fn forward(&mut self, from: &[T], to: &mut [Complex<T>]) {
         let Self { plan: RealPlan { n, plan, turns }, line, scratch } = self;
         if n % 2 == 1 {
@@ -355,7 +357,8 @@ impl<'a, T: Real> RealRow<'a, T> {
             *l = Complex::new(v[0], v[1]);
         }
         plan.process_with_scratch(line, scratch);
-        // The transforms of even and odd elements are the parts of `line` that mirror and anti-mirror.
+        // The transforms of the even and the odd elements are the symmetric and antisymmetric parts of
+        // `line`.
         let (half, one_half) = (n / 2, T::reciprocal(2));
         for (k, t) in to.iter_mut().enumerate() {
             let (a, b) =
@@ -366,8 +369,8 @@ impl<'a, T: Real> RealRow<'a, T> {
         }
     }
 
-    /// The real numbers whose transform has this first half, times `n * scale`. Imaginary parts of the
-    /// constant and of the highest frequency do not count.
+    /// Computes the real numbers whose transform has this first half, times `n * scale`. The imaginary parts
+    /// of the constant and of the highest frequency are ignored.
     fn inverse(&mut self, from: &[Complex<T>], to: &mut [T], scale: T) {
         let Self { plan: RealPlan { n, plan, turns }, line, scratch } = self;
         if n % 2 == 1 {
@@ -402,7 +405,7 @@ mod tests {
 
     type C = Complex<f64>;
 
-    /// The definition: a sum over all elements for each result.
+    /// Computes the transform by its definition: a sum over all elements for each result.
     fn naive(values: &[C], dims: &[usize], inverse: bool) -> Vec<C> {
         let total: usize = dims.iter().product();
         indices(dims)

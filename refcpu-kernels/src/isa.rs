@@ -16,9 +16,9 @@ pub enum Level {
     Avx512,
 }
 
-/// What a loop body may use, as constants that fold at compile time.
+/// The properties of an instruction set that a loop body can use, as constants.
 pub trait Isa: Copy + 'static {
-    /// True where `mul_add` is one instruction; elsewhere it is a slow library call.
+    /// `true` if `mul_add` is one instruction; otherwise it is a slow library call.
     const FMA: bool;
 }
 

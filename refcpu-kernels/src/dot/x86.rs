@@ -1,4 +1,4 @@
-//! Vectors of f32, f64 and complex numbers for the inner kernel, with AVX-512 and with AVX2 and FMA.
+//! Vectors of f32, f64 and complex numbers for the inner kernel, with AVX-512, and with AVX2 and FMA.
 
 use super::kernel::Arith;
 use std::arch::x86_64::*;
@@ -80,7 +80,8 @@ macro_rules! avx2 {
         #[derive(Clone, Copy)]
         pub(crate) struct $name;
 
-        // SAFETY: loads and stores are of whole vectors, or go through an array of which `n` elements are copied.
+        // SAFETY: loads and stores are of whole vectors, or go through an array of which `n` elements are
+        // copied.
         unsafe impl Arith for $name {
             type Unit = $t;
             type Out = $t;
@@ -157,14 +158,14 @@ avx2!(
     _mm256_setzero_pd _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_fmadd_pd _mm256_add_pd
 );
 
-/// Vectors of reals that complex numbers, real and imaginary parts in turn, can be multiplied with.
+/// Vectors of reals for the multiplication of complex numbers, whose real and imaginary parts alternate.
 ///
 /// # Safety
 /// As for [`Arith`].
 pub(crate) unsafe trait Pairs:
     Arith<Units = <Self as Arith>::Accs, Unit = <Self as Arith>::Out>
 {
-    /// `a + i b`, where `a` and `b` hold complex numbers.
+    /// Returns `a + i b`, where `a` and `b` contain complex numbers.
     ///
     /// # Safety
     /// The machine must have the instruction set.
@@ -190,12 +191,12 @@ pairs! {
     F64x4, __m256d, |a, b| _mm256_addsub_pd(a, _mm256_permute_pd::<0b0101>(b));
 }
 
-/// Complex numbers in vectors of reals. An accumulator is a pair: the sums of B times the real and times the imaginary
-/// parts of A, which are put together when they are stored.
+/// Complex numbers in vectors of reals. An accumulator is a pair: the sums of B times the real parts and of B
+/// times the imaginary parts of A, which are combined when they are stored.
 #[derive(Clone, Copy)]
 pub(crate) struct Complex<V>(V);
 
-// SAFETY: a complex number is two adjacent reals, and every function asks `V` for twice as many.
+// SAFETY: a complex number is two adjacent reals, and every function requests twice as many reals from `V`.
 unsafe impl<V: Pairs> Arith for Complex<V> {
     type Unit = [V::Unit; 2];
     type Out = [V::Unit; 2];
