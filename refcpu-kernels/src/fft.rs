@@ -215,7 +215,7 @@ unsafe fn complex_rows<T: Real>(
     pool.run(rows.div_ceil(part), &|chunk| {
         let first = chunk * part * n;
         let len = part.min(rows - chunk * part) * n;
-        // SAFETY: the caller's contract; chunks have different rows.
+        // SAFETY: guaranteed by the caller; chunks have different rows.
         let (from, to) = unsafe {
             (
                 std::slice::from_raw_parts(from.get().cast::<Complex<T>>().add(first), len),
@@ -250,7 +250,7 @@ unsafe fn real_rows<T: Real, A: Send + Sync, B: Send + Sync>(
     pool.run(rows.div_ceil(part), &|chunk| {
         let mut row = RealRow::new(&shared);
         for number in chunk * part..rows.min((chunk + 1) * part) {
-            // SAFETY: the caller's contract; chunks have different rows.
+            // SAFETY: guaranteed by the caller; chunks have different rows.
             let (from, to) = unsafe {
                 (
                     std::slice::from_raw_parts(from.get().cast::<A>().add(number * from_len), from_len),

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 /// An instruction set that loops exist for. Later ones contain earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What the compilation target guarantees.
+    /// The instructions that the compilation target guarantees.
     Baseline,
     /// x86-64 with AVX2, FMA, BMI and F16C.
     Avx2,
@@ -91,13 +91,13 @@ macro_rules! multiversion {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
             unsafe fn avx512 $(<$($g $(: $b)?),*>)? ($($arg: $t),*) $(-> $r)? {
-                // SAFETY: the caller's contract is the body's.
+                // SAFETY: the conditions are those of the body, which the caller guarantees.
                 unsafe { $body::<$crate::isa::Avx512 $(, $($g),*)?>($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
             unsafe fn avx2 $(<$($g $(: $b)?),*>)? ($($arg: $t),*) $(-> $r)? {
-                // SAFETY: the caller's contract is the body's.
+                // SAFETY: the conditions are those of the body, which the caller guarantees.
                 unsafe { $body::<$crate::isa::Avx2 $(, $($g),*)?>($($arg),*) }
             }
             match $crate::isa::level() {
@@ -108,7 +108,7 @@ macro_rules! multiversion {
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
                 $crate::isa::Level::Avx2 => unsafe { avx2 $(::<$($g),*>)? ($($arg),*) },
-                // SAFETY: the caller's contract is the body's.
+                // SAFETY: the conditions are those of the body, which the caller guarantees.
                 _ => unsafe { $body::<$crate::isa::Baseline $(, $($g),*)?>($($arg),*) },
             }
         }

@@ -285,7 +285,7 @@ impl Shared {
         self.wake.notify_one();
     }
 
-    /// The main loop of a helper.
+    /// Runs the main loop of a helper.
     fn help(&self) {
         let mut seen = 0;
         loop {

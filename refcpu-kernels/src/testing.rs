@@ -29,14 +29,14 @@ impl Array {
 
     pub(crate) fn src(&self) -> Src<'_> {
         let len = self.dims.iter().product::<usize>() * self.dtype.size();
-        // SAFETY: the words hold at least `len` initialised bytes.
+        // SAFETY: the words hold at least `len` initialized bytes.
         let bytes = unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), len) };
         Src::new(bytes, self.dtype, &self.dims)
     }
 
     pub(crate) fn dst(&mut self) -> Dst<'_> {
         let len = self.dims.iter().product::<usize>() * self.dtype.size();
-        // SAFETY: the words hold at least `len` initialised bytes, borrowed mutably here.
+        // SAFETY: the words hold at least `len` initialized bytes, borrowed mutably here.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), len) };
         Dst::new(bytes, self.dtype, &self.dims)
     }

@@ -85,7 +85,7 @@ impl<'a> Src<'a> {
     /// is documented to work in place.
     ///
     /// # Panics
-    /// If `ptr` is not aligned for the element type.
+    /// Panics if `ptr` is not aligned for the element type.
     pub unsafe fn from_raw(ptr: NonNull<u8>, dtype: DType, dims: &'a [usize]) -> Self {
         assert!(ptr.addr().get().is_multiple_of(dtype.align()), "unaligned {dtype:?} array");
         Self { ptr, dtype, dims, bytes: PhantomData }
@@ -126,7 +126,7 @@ impl<'a> Src<'a> {
     /// Returns the elements as values of a type of the same size.
     ///
     /// # Panics
-    /// If `T` has another size or a stricter alignment than the element type guarantees.
+    /// Panics if `T` has another size or a stricter alignment than the element type guarantees.
     pub fn as_slice<T: Element>(&self) -> &'a [T] {
         assert_eq!(size_of::<T>(), self.dtype.size(), "elements of {:?} have another size", self.dtype);
         assert!(self.ptr.cast::<T>().is_aligned());
@@ -138,7 +138,7 @@ impl<'a> Src<'a> {
     /// Returns a view of the same elements with other dimensions.
     ///
     /// # Panics
-    /// If the number of elements differs.
+    /// Panics if the number of elements differs.
     pub fn reshape<'b>(&self, dims: &'b [usize]) -> Src<'b>
     where
         'a: 'b,
@@ -167,7 +167,7 @@ impl<'a> Dst<'a> {
     /// that kernel is documented to work in place.
     ///
     /// # Panics
-    /// If `ptr` is not aligned for the element type.
+    /// Panics if `ptr` is not aligned for the element type.
     pub unsafe fn from_raw(ptr: NonNull<u8>, dtype: DType, dims: &'a [usize]) -> Self {
         assert!(ptr.addr().get().is_multiple_of(dtype.align()), "unaligned {dtype:?} array");
         Self { ptr, dtype, dims, bytes: PhantomData }
@@ -208,7 +208,7 @@ impl<'a> Dst<'a> {
     /// Returns the elements as values of a type of the same size.
     ///
     /// # Panics
-    /// If `T` has another size or a stricter alignment than the element type guarantees.
+    /// Panics if `T` has another size or a stricter alignment than the element type guarantees.
     pub fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
         assert_eq!(size_of::<T>(), self.dtype.size(), "elements of {:?} have another size", self.dtype);
         assert!(self.ptr.cast::<T>().is_aligned());
@@ -225,7 +225,7 @@ impl<'a> Dst<'a> {
     /// Returns a view of the same elements with other dimensions.
     ///
     /// # Panics
-    /// If the number of elements differs.
+    /// Panics if the number of elements differs.
     pub fn reshape<'b>(self, dims: &'b [usize]) -> Dst<'b>
     where
         'a: 'b,

@@ -293,7 +293,7 @@ fn refused<T>(what: &str, outcome: Result<T>, code: Code, contains: &[&str]) -> 
     refused_with(what, outcome, &[code], contains)
 }
 
-/// As [`refused`], with several permitted codes.
+/// The same as [`refused`], with several permitted codes.
 fn refused_with<T>(what: &str, outcome: Result<T>, codes: &[Code], contains: &[&str]) -> Verdict {
     let names: Vec<String> = codes.iter().map(ToString::to_string).collect();
     let names = names.join(" or ");

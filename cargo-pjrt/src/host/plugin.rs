@@ -109,7 +109,7 @@ const EXTENSION_NAMES: &[&str] = &[
     "XlaTransform",
 ];
 
-/// Flags for the slots that were called since the last [`take_called`].
+/// For each slot, whether it was called since the last [`take_called`].
 static CALLED: [AtomicBool; SLOTS.len()] = [const { AtomicBool::new(false) }; SLOTS.len()];
 
 /// Returns the functions that were called since the last call of this function, on any thread and any plugin.

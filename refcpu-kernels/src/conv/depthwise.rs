@@ -107,7 +107,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`weigh`].
+/// See [`weigh`].
 #[inline(always)]
 unsafe fn weigh_body<I: Isa, U: Accumulator, T: Load<U>>(
     x: *const T,

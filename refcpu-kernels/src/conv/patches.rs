@@ -107,8 +107,8 @@ pub(super) struct Geometry {
 const KEPT_COLUMNS: usize = 1 << 16;
 
 impl Geometry {
-    /// `rows` and `cols` are in the order of the matrix; the first `fixed` row dimensions belong to the
-    /// batch.
+    /// Creates the geometry. `rows` and `cols` are in the order of the matrix; the first `fixed` row
+    /// dimensions belong to the batch.
     pub(super) fn new(
         spec: &ConvSpec,
         axes: &[Axis],
@@ -422,7 +422,7 @@ impl<T: Copy> Patches<'_, T> {
 /// These elements must be readable, and `n` elements at `to` writable.
 #[inline(always)]
 unsafe fn copy<U, T: Load<U>>(from: *const T, stride: usize, n: usize, to: *mut U) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if stride == 1 {
             for i in 0..n {
@@ -452,7 +452,7 @@ impl<U: Accumulator, T: Load<U>> Left<U> for Patches<'_, T> {
         depth: Range<usize>,
         dst: *mut U,
     ) -> (usize, usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if self.geometry.rows_adjacent() {
                 let width = rows.len();

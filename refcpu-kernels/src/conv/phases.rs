@@ -112,7 +112,7 @@ pub(super) fn convolve(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_
     }
 }
 
-/// The convolution of one phase.
+/// Computes the convolution of one phase.
 fn one(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, spec: &ConvSpec, phase: &[Phase]) {
     let mut mine = spec.clone();
     let (mut kernel_dims, mut out_dims) = (rhs.dims().to_vec(), out.dims().to_vec());
@@ -146,7 +146,7 @@ fn one(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, spec: &ConvSp
     }
 }
 
-/// Memory for an array.
+/// Allocates memory for an array.
 fn room(dtype: DType, dims: &[usize]) -> Scratch {
     Scratch::new::<u8>(dims.iter().product::<usize>() * dtype.size())
 }

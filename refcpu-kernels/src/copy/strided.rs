@@ -96,7 +96,7 @@ enum Inner {
 /// must point to readable and writable elements. The written elements must be pairwise different, and none of
 /// them may be read.
 pub(crate) unsafe fn copy_nest(pool: &Pool, size: usize, src: *const u8, dst: SyncPtr, nest: Nest) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe { nest.prepare(size).run(pool, src, dst) }
 }
 
@@ -127,11 +127,11 @@ impl Prepared {
     /// Runs the nest on the calling thread.
     ///
     /// # Safety
-    /// As for [`copy_nest`].
+    /// See [`copy_nest`].
     #[inline]
     pub(crate) unsafe fn run_inline(&self, src: *const u8, dst: *mut u8) {
         if !self.empty {
-            // SAFETY: the caller's contract.
+            // SAFETY: guaranteed by the caller.
             unsafe { run_loops(&self.loops, self.inner, self.size, src, dst) }
         }
     }
@@ -139,12 +139,12 @@ impl Prepared {
     /// Runs the nest, in chunks if it is large.
     ///
     /// # Safety
-    /// As for [`copy_nest`].
+    /// See [`copy_nest`].
     pub(crate) unsafe fn run(&self, pool: &Pool, src: *const u8, dst: SyncPtr) {
         let Self { loops, inner, size, .. } = self;
         let wanted = (self.bytes() / BYTES_PER_CHUNK).min(MAX_CHUNKS);
         if wanted < 2 {
-            // SAFETY: the caller's contract.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.run_inline(src, dst.get()) };
             return;
         }
@@ -206,15 +206,15 @@ fn choose_inner(loops: &mut [Loop], size: usize) -> Inner {
 /// Runs loops with strides in bytes, outermost first.
 ///
 /// # Safety
-/// As for [`copy_nest`], with strides in bytes.
+/// See [`copy_nest`]; with strides in bytes.
 unsafe fn run_loops(loops: &[Loop], inner: Inner, size: usize, src: *const u8, dst: *mut u8) {
     const ONCE: Loop = Loop { count: 1, src: 0, dst: 0 };
     match loops {
         // SAFETY: one element.
         [] => unsafe { std::ptr::copy_nonoverlapping(src, dst, size) },
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         [last] => unsafe { run_inner(ONCE, *last, inner, size, src, dst) },
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         [outer, last] => unsafe { run_inner(*outer, *last, inner, size, src, dst) },
         [first, rest @ ..] => {
             for i in 0..first.count as isize {
@@ -230,7 +230,7 @@ unsafe fn run_loops(loops: &[Loop], inner: Inner, size: usize, src: *const u8, d
 /// Runs the two innermost loops.
 ///
 /// # Safety
-/// As for [`run_loops`]; `inner` describes the loops.
+/// See [`run_loops`]; `inner` describes the loops.
 unsafe fn run_inner(outer: Loop, last: Loop, inner: Inner, size: usize, src: *const u8, dst: *mut u8) {
     if let Inner::Transpose = inner {
         // SAFETY: guaranteed by the caller; `outer.src` and `last.dst` are the element's size by
@@ -267,7 +267,7 @@ unsafe fn run_inner(outer: Loop, last: Loop, inner: Inner, size: usize, src: *co
 /// # Safety
 /// `src` must be readable as a `T`, and `count` of them must be writable at `dst`. Alignment is not required.
 unsafe fn fill_run<T: Copy>(src: *const u8, dst: *mut u8, count: usize) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let value = src.cast::<T>().read_unaligned();
         for k in 0..count {

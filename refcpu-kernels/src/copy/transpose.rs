@@ -58,7 +58,7 @@ type Tile = unsafe fn(*const u8, isize, *mut u8, usize);
 /// Transposes an area in blocks, and whole tiles of `N` by `N` in the blocks.
 ///
 /// # Safety
-/// As for [`transpose_block`]; `tile` is for `T` and `N` and may run on this machine.
+/// See [`transpose_block`]; `tile` is for `T` and `N` and may run on this machine.
 unsafe fn blocked<T: Copy, const N: usize>(area: Area, tile: Option<Tile>) {
     let Area { src, src_stride, dst, dst_stride, rows, columns } = area;
     let size = size_of::<T>();
@@ -116,7 +116,7 @@ mod x86 {
         level() >= Level::Avx2
     }
 
-    /// 16 by 16 elements of 1 byte.
+    /// Transposes 16 by 16 elements of 1 byte.
     ///
     /// # Safety
     /// 16 rows of 16 bytes must be readable and writable at the given strides.
@@ -137,7 +137,7 @@ mod x86 {
         }
     }
 
-    /// 8 by 8 elements of 2 bytes.
+    /// Transposes 8 by 8 elements of 2 bytes.
     ///
     /// # Safety
     /// 8 rows of 16 bytes must be readable and writable at the given strides.
@@ -158,13 +158,13 @@ mod x86 {
         }
     }
 
-    /// 8 by 8 elements of 4 bytes.
+    /// Transposes 8 by 8 elements of 4 bytes.
     ///
     /// # Safety
     /// 8 rows of 32 bytes must be readable and writable at the given strides, and the machine must have AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn tile_4(src: *const u8, src_stride: isize, dst: *mut u8, dst_stride: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             // Rows i and i + 4 are combined, for the left and the right half of the columns, so that the
             // remaining moves are within halves of registers. This is a macro, because closures are not
@@ -193,13 +193,13 @@ mod x86 {
         }
     }
 
-    /// 4 by 4 elements of 8 bytes.
+    /// Transposes 4 by 4 elements of 8 bytes.
     ///
     /// # Safety
     /// 4 rows of 32 bytes must be readable and writable at the given strides, and the machine must have AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn tile_8(src: *const u8, src_stride: isize, dst: *mut u8, dst_stride: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             macro_rules! load {
                 ($i:expr, $half:expr) => {{
@@ -231,7 +231,7 @@ mod x86 {
 
     macro_rules! tiles {
         ($($name:ident $t:ty, $n:literal;)*) => {$(
-            /// A square tile.
+            /// Transposes a square tile.
             ///
             /// # Safety
             /// The tile's rows must be readable and writable at the given strides.
@@ -240,7 +240,7 @@ mod x86 {
                     for j in 0..$n {
                         let from = src.wrapping_offset(i as isize * src_stride).cast::<$t>();
                         let to = dst.wrapping_add(j * dst_stride).cast::<$t>();
-                        // SAFETY: the caller's contract.
+                        // SAFETY: guaranteed by the caller.
                         unsafe { to.add(i).write_unaligned(from.add(j).read_unaligned()) };
                     }
                 }

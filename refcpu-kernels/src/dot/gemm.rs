@@ -71,12 +71,12 @@ pub(crate) unsafe fn multiply<U: Compute>(
         let group = if batch.saturating_mul(work) < INLINE_WORK { batch } else { group };
         pool.run(batch.div_ceil(group), &|chunk| {
             let members = chunk * group..batch.min(chunk * group + group);
-            // SAFETY: the caller vouches for `out`; chunks write the results of different members.
+            // SAFETY: the caller guarantees `out`; chunks write the results of different members.
             unsafe { members_inline(shape, lhs, rhs, out, members) };
         });
     } else {
         for b in 0..batch {
-            // SAFETY: the caller vouches for `out`.
+            // SAFETY: the caller guarantees `out`.
             unsafe { one(pool, shape, lhs, rhs, out, b) };
         }
     }
@@ -86,7 +86,7 @@ pub(crate) unsafe fn multiply<U: Compute>(
 /// their operands have suitable strides.
 ///
 /// # Safety
-/// As for [`multiply`].
+/// See [`multiply`].
 unsafe fn members_inline<U: Compute>(
     shape: Shape,
     lhs: &dyn Left<U>,
@@ -127,7 +127,7 @@ unsafe fn members_inline<U: Compute>(
         return;
     }
     for b in members {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { one(&Pool::inline(), shape, lhs, rhs, out, b) };
     }
 }
@@ -178,7 +178,7 @@ impl Cut {
 /// Computes one product.
 ///
 /// # Safety
-/// As for [`multiply`].
+/// See [`multiply`].
 unsafe fn one<U: Compute>(
     pool: &Pool,
     shape: Shape,

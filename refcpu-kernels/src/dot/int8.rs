@@ -40,12 +40,12 @@ unsafe impl Arith for Vnni {
 
     #[inline(always)]
     unsafe fn zero() -> __m512i {
-        // SAFETY: the caller vouches for the instruction set.
+        // SAFETY: the caller guarantees the instruction set.
         unsafe { _mm512_setzero_si512() }
     }
     #[inline(always)]
     unsafe fn splat(p: *const u32) -> __m512i {
-        // SAFETY: the caller vouches for the instruction set and for `p`.
+        // SAFETY: the caller guarantees the instruction set and for `p`.
         unsafe { _mm512_set1_epi32((*p).cast_signed()) }
     }
     #[inline(always)]
@@ -60,7 +60,7 @@ unsafe impl Arith for Vnni {
     }
     #[inline(always)]
     unsafe fn mul_acc(acc: __m512i, a: __m512i, b: __m512i) -> __m512i {
-        // SAFETY: the caller vouches for the instruction set.
+        // SAFETY: the caller guarantees the instruction set.
         unsafe { _mm512_dpbusd_epi32(acc, a, b) }
     }
     #[inline(always)]
@@ -70,21 +70,21 @@ unsafe impl Arith for Vnni {
     }
     #[inline(always)]
     unsafe fn read(p: *const i32, n: usize) -> __m512i {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { Self::load_part(p.cast(), n) }
     }
     #[inline(always)]
     unsafe fn write(p: *mut i32, v: __m512i, n: usize) {
-        // SAFETY: the caller vouches for `n` elements; masked lanes are not accessed.
+        // SAFETY: the caller guarantees `n` elements; masked lanes are not accessed.
         unsafe { _mm512_mask_storeu_epi32(p, ((1u32 << n) - 1) as __mmask16, v) }
     }
 }
 
 /// # Safety
-/// As for [`block`], on a machine with AVX-512 VNNI.
+/// See [`block`]; on a machine with AVX-512 VNNI.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vnni")]
 unsafe fn vnni_block(b: &Block<u32, i32>) {
-    // SAFETY: the caller's contract, with the features enabled here.
+    // SAFETY: guaranteed by the caller, with the features enabled here.
     unsafe { block::<Vnni>(b) }
 }
 
@@ -193,7 +193,7 @@ unsafe fn pack_left(a: *const i8, m: &Matrix, rows: Range<usize>, depth: Range<u
     let units = depth.len().div_ceil(4);
     for (i, row) in rows.enumerate() {
         let from = a.wrapping_add(m.outer.at(row));
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         let to = unsafe { std::slice::from_raw_parts_mut(to.add(i * units), units) };
         if m.depth.stride() == Some(1) {
             // SAFETY: elements of a row are adjacent.

@@ -51,12 +51,12 @@ pub(crate) unsafe trait Arith: Copy + 'static {
     /// Returns `acc + a * b`.
     ///
     /// # Safety
-    /// As for `zero`.
+    /// See `zero`.
     unsafe fn mul_acc(acc: Self::Accs, a: Self::Units, b: Self::Units) -> Self::Accs;
     /// Returns `a + b`.
     ///
     /// # Safety
-    /// As for `zero`.
+    /// See `zero`.
     unsafe fn add(a: Self::Accs, b: Self::Accs) -> Self::Accs;
     /// Reads the first `n` elements at `p`.
     ///
@@ -196,7 +196,7 @@ impl<K: Arith> Tile<K> {
     /// The same as [`block`], for `R` rows and `vectors` (1 to 3) vectors of columns.
     #[inline(always)]
     unsafe fn run_vectors<const R: usize>(&self, vectors: usize) -> usize {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match vectors {
                 1 => self.run::<R, 1>(),
@@ -261,7 +261,7 @@ unsafe impl<A: Accumulator, const LANES: usize> Arith for Portable<A, LANES> {
     }
     #[inline(always)]
     unsafe fn splat(p: *const A) -> [A; LANES] {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         [unsafe { *p }; LANES]
     }
     #[inline(always)]
@@ -272,7 +272,7 @@ unsafe impl<A: Accumulator, const LANES: usize> Arith for Portable<A, LANES> {
     }
     #[inline(always)]
     unsafe fn load_part(p: *const A, n: usize) -> [A; LANES] {
-        // SAFETY: the caller's contract: `n` elements are readable.
+        // SAFETY: guaranteed by the caller: `n` elements are readable.
         std::array::from_fn(|i| if i < n { unsafe { *p.add(i) } } else { A::ZERO })
     }
     #[inline(always)]
@@ -291,13 +291,13 @@ unsafe impl<A: Accumulator, const LANES: usize> Arith for Portable<A, LANES> {
     }
     #[inline(always)]
     unsafe fn read(p: *const A, n: usize) -> [A; LANES] {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { Self::load_part(p, n) }
     }
     #[inline(always)]
     unsafe fn write(p: *mut A, v: [A; LANES], n: usize) {
         for (i, x) in v.into_iter().enumerate().take(n) {
-            // SAFETY: the caller's contract: `n` elements are writable.
+            // SAFETY: guaranteed by the caller: `n` elements are writable.
             unsafe { *p.add(i) = x };
         }
     }

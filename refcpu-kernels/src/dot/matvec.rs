@@ -123,7 +123,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`dots`].
+/// See [`dots`].
 #[inline(always)]
 unsafe fn dots_body<I: Isa, U: Accumulator, T: Load<U>>(
     a: *const T,
@@ -155,7 +155,7 @@ fn fma<I: Isa, U: Accumulator>(acc: U, a: U, b: U) -> U {
 }
 
 /// # Safety
-/// As for [`dots`], for `R` rows.
+/// See [`dots`]; for `R` rows.
 #[inline(always)]
 unsafe fn some_dots<I: Isa, U: Accumulator, T: Load<U>, const R: usize>(
     a: *const T,
@@ -203,7 +203,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`axpys`].
+/// See [`axpys`].
 #[inline(always)]
 unsafe fn axpys_body<I: Isa, U: Accumulator, T: Load<U>>(
     b: *const T,

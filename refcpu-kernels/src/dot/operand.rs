@@ -212,7 +212,7 @@ impl<U, T: Load<U>> Left<U> for Matrices<'_, T> {
     ) -> (usize, usize) {
         let base = self.ptr.wrapping_add(self.batch.at(batch));
         let (m, k) = (rows.len(), depth.len());
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if self.outer.has_runs() && !self.inner.has_runs() {
                 copy_rows(base, (self.inner, depth), (self.outer, rows), m, dst);
@@ -276,7 +276,7 @@ impl<U: Accumulator, T: Load<U>> Right<U> for Matrices<'_, T> {
 /// Writes the zeros after the columns of the last panel.
 ///
 /// # Safety
-/// As for [`Right::pack`].
+/// See [`Right::pack`].
 pub(crate) unsafe fn pad<U: Accumulator>(cols: usize, depth: usize, lanes: usize, dst: *mut U) {
     if cols.is_multiple_of(lanes) {
         return;

@@ -115,7 +115,7 @@ trait Side<U>: Left<U> + Right<U> {
     /// Returns `false` if the matrix does not have suitable strides.
     ///
     /// # Safety
-    /// As for [`matvec::multiply`], for the sizes in `count` and `depth`.
+    /// See [`matvec::multiply`]; for the sizes in `count` and `depth`.
     #[allow(
         clippy::too_many_arguments,
         reason = "the operands of a leaf loop; a struct would be made at every call"
@@ -158,7 +158,7 @@ impl<U: Compute, T: Load<U>> Side<U> for Matrices<'_, T> {
         }
         let ptr = self.ptr.wrapping_add(self.batch.at(batch));
         let stride = if depth_adjacent { across } else { along };
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { matvec::multiply(pool, matvec::Matrix { ptr, count, depth, stride, depth_adjacent }, x, y) };
         true
     }
@@ -225,7 +225,7 @@ pub(crate) unsafe fn multiply<U: Operands>(
     let contiguous = rows == 1 || (cols == 1 && out.row == 1);
     let matrix = if rows == 1 { b.side } else { a.side };
     if !(big && contiguous && matrix.can_multiply_vectors()) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { gemm::multiply(pool, shape, a.left(), b.right(), out) };
         return;
     }

@@ -21,12 +21,12 @@ macro_rules! avx512 {
 
             #[inline(always)]
             unsafe fn zero() -> $v {
-                // SAFETY: the caller vouches for the instruction set.
+                // SAFETY: the caller guarantees the instruction set.
                 unsafe { $zero() }
             }
             #[inline(always)]
             unsafe fn splat(p: *const $t) -> $v {
-                // SAFETY: the caller vouches for the instruction set and for `p`.
+                // SAFETY: the caller guarantees the instruction set and for `p`.
                 unsafe { $set1(*p) }
             }
             #[inline(always)]
@@ -41,7 +41,7 @@ macro_rules! avx512 {
             }
             #[inline(always)]
             unsafe fn mul_acc(acc: $v, a: $v, b: $v) -> $v {
-                // SAFETY: the caller vouches for the instruction set.
+                // SAFETY: the caller guarantees the instruction set.
                 unsafe { $fma(a, b, acc) }
             }
             #[inline(always)]
@@ -51,12 +51,12 @@ macro_rules! avx512 {
             }
             #[inline(always)]
             unsafe fn read(p: *const $t, n: usize) -> $v {
-                // SAFETY: the caller's contract.
+                // SAFETY: guaranteed by the caller.
                 unsafe { Self::load_part(p, n) }
             }
             #[inline(always)]
             unsafe fn write(p: *mut $t, v: $v, n: usize) {
-                // SAFETY: the caller vouches for `n` elements; masked lanes are not accessed.
+                // SAFETY: the caller guarantees `n` elements; masked lanes are not accessed.
                 unsafe { $mask_store(p, ((1u32 << n) - 1) as $mask, v) }
             }
         }
@@ -93,12 +93,12 @@ macro_rules! avx2 {
 
             #[inline(always)]
             unsafe fn zero() -> $v {
-                // SAFETY: the caller vouches for the instruction set.
+                // SAFETY: the caller guarantees the instruction set.
                 unsafe { $zero() }
             }
             #[inline(always)]
             unsafe fn splat(p: *const $t) -> $v {
-                // SAFETY: the caller vouches for the instruction set and for `p`.
+                // SAFETY: the caller guarantees the instruction set and for `p`.
                 unsafe { $set1(*p) }
             }
             #[inline(always)]
@@ -109,7 +109,7 @@ macro_rules! avx2 {
             #[inline(always)]
             unsafe fn load_part(p: *const $t, n: usize) -> $v {
                 let mut lanes = [0.0; $lanes];
-                // SAFETY: the caller vouches for `n` elements at `p`; `n` is at most the lanes.
+                // SAFETY: the caller guarantees `n` elements at `p`; `n` is at most the lanes.
                 unsafe {
                     std::ptr::copy_nonoverlapping(p, lanes.as_mut_ptr(), n);
                     $load(lanes.as_ptr())
@@ -117,7 +117,7 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             unsafe fn mul_acc(acc: $v, a: $v, b: $v) -> $v {
-                // SAFETY: the caller vouches for the instruction set.
+                // SAFETY: the caller guarantees the instruction set.
                 unsafe { $fma(a, b, acc) }
             }
             #[inline(always)]
@@ -127,12 +127,12 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             unsafe fn read(p: *const $t, n: usize) -> $v {
-                // SAFETY: the caller's contract.
+                // SAFETY: guaranteed by the caller.
                 unsafe { if n == $lanes { $load(p) } else { Self::load_part(p, n) } }
             }
             #[inline(always)]
             unsafe fn write(p: *mut $t, v: $v, n: usize) {
-                // SAFETY: the caller vouches for `n` elements at `p`; `n` is at most the lanes.
+                // SAFETY: the caller guarantees `n` elements at `p`; `n` is at most the lanes.
                 unsafe {
                     if n == $lanes {
                         $store(p, v);
@@ -161,7 +161,7 @@ avx2!(
 /// Vectors of reals for the multiplication of complex numbers, whose real and imaginary parts alternate.
 ///
 /// # Safety
-/// As for [`Arith`].
+/// See [`Arith`].
 pub(crate) unsafe trait Pairs:
     Arith<Units = <Self as Arith>::Accs, Unit = <Self as Arith>::Out>
 {
@@ -178,7 +178,7 @@ macro_rules! pairs {
         unsafe impl Pairs for $name {
             #[inline(always)]
             unsafe fn plus_i_times($a: $v, $b: $v) -> $v {
-                // SAFETY: the caller vouches for the instruction set.
+                // SAFETY: the caller guarantees the instruction set.
                 unsafe { $e }
             }
         }
@@ -208,7 +208,7 @@ unsafe impl<V: Pairs> Arith for Complex<V> {
 
     #[inline(always)]
     unsafe fn zero() -> Self::Accs {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { (V::zero(), V::zero()) }
     }
     #[inline(always)]
@@ -218,7 +218,7 @@ unsafe impl<V: Pairs> Arith for Complex<V> {
     }
     #[inline(always)]
     unsafe fn load(p: *const Self::Unit) -> Self::Units {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         let v = unsafe { V::load(p.cast()) };
         (v, v)
     }
@@ -230,12 +230,12 @@ unsafe impl<V: Pairs> Arith for Complex<V> {
     }
     #[inline(always)]
     unsafe fn mul_acc(acc: Self::Accs, a: Self::Units, b: Self::Units) -> Self::Accs {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { (V::mul_acc(acc.0, a.0, b.0), V::mul_acc(acc.1, a.1, b.0)) }
     }
     #[inline(always)]
     unsafe fn add(a: Self::Accs, b: Self::Accs) -> Self::Accs {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { (V::add(a.0, b.0), V::add(a.1, b.1)) }
     }
     #[inline(always)]

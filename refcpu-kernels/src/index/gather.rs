@@ -204,7 +204,7 @@ unsafe fn copy_windows(window: &Prepared, operand: *const u8, from: &[isize], ou
         let mut inside = Odometer::new(loops.iter().map(|l| (l.count, l.src, l.dst)), 0);
         for _ in 0..window.bytes() / bytes {
             let (source, target) = inside.offsets;
-            // SAFETY: the caller's contract: the loops reach the runs of each window.
+            // SAFETY: guaranteed by the caller: the loops reach the runs of each window.
             unsafe {
                 copy_runs(bytes, operand.wrapping_offset(source), from, out.wrapping_offset(target), to);
             }
@@ -212,7 +212,7 @@ unsafe fn copy_windows(window: &Prepared, operand: *const u8, from: &[isize], ou
         }
     } else {
         for (f, t) in from.iter().zip(to) {
-            // SAFETY: the caller's contract.
+            // SAFETY: guaranteed by the caller.
             unsafe { window.run_inline(operand.wrapping_offset(*f), out.wrapping_offset(*t)) }
         }
     }

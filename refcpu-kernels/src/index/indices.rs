@@ -169,7 +169,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`clamped`].
+/// See [`clamped`].
 #[inline(always)]
 unsafe fn clamped_body<I: Isa, T: Index>(
     starts: *const T,
@@ -181,7 +181,7 @@ unsafe fn clamped_body<I: Isa, T: Index>(
     let offset = |s: T| (s.wide().max(0).min(largest) as isize).wrapping_mul(step);
     if every == 1 {
         for (i, o) in offsets.iter_mut().enumerate() {
-            // SAFETY: the caller's contract.
+            // SAFETY: guaranteed by the caller.
             *o = o.wrapping_add(offset(unsafe { starts.add(i).read() }));
         }
     } else if every == 2 {
@@ -191,7 +191,7 @@ unsafe fn clamped_body<I: Isa, T: Index>(
         }
     } else {
         for (i, o) in offsets.iter_mut().enumerate() {
-            // SAFETY: the caller's contract.
+            // SAFETY: guaranteed by the caller.
             *o = o.wrapping_add(offset(unsafe { starts.add(i * every).read() }));
         }
     }
@@ -207,7 +207,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`checked`].
+/// See [`checked`].
 #[inline(always)]
 unsafe fn checked_body<I: Isa, T: Index>(
     starts: *const T,
@@ -219,7 +219,7 @@ unsafe fn checked_body<I: Isa, T: Index>(
 ) -> bool {
     let mut outside = 0u64;
     for (i, o) in offsets.iter_mut().enumerate() {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         let s = unsafe { starts.add(if every == 1 { i } else { i * every }).read() }.wide();
         *o = o.wrapping_add((s as isize).wrapping_mul(step));
         outside |= u64::from(s < 0) | u64::from(s > largest);
@@ -228,7 +228,7 @@ unsafe fn checked_body<I: Isa, T: Index>(
         return true;
     }
     for (i, ok) in inside.iter_mut().enumerate() {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         let s = unsafe { starts.add(i * every).read() }.wide();
         *ok &= (0..=largest).contains(&s);
     }
@@ -244,7 +244,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`ramps`].
+/// See [`ramps`].
 #[inline(always)]
 unsafe fn ramps_body<I: Isa>(
     first: &mut [isize],

@@ -31,7 +31,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`copy_runs`].
+/// See [`copy_runs`].
 #[inline(always)]
 unsafe fn copy_runs_body<I: Isa>(
     bytes: usize,
@@ -66,7 +66,7 @@ unsafe fn copy_runs_body<I: Isa>(
 /// Copies runs of `N` bytes.
 ///
 /// # Safety
-/// As for [`copy_runs`].
+/// See [`copy_runs`].
 #[inline(always)]
 unsafe fn whole<const N: usize>(source: *const u8, from: &[isize], target: *mut u8, to: &[isize]) {
     for (f, t) in from.iter().zip(to) {
@@ -78,7 +78,7 @@ unsafe fn whole<const N: usize>(source: *const u8, from: &[isize], target: *mut 
 /// Copies runs of `N` to `2 * N` bytes as their first and their last `N` bytes, which may overlap.
 ///
 /// # Safety
-/// As for [`copy_runs`].
+/// See [`copy_runs`].
 #[inline(always)]
 unsafe fn ends<const N: usize>(
     bytes: usize,
@@ -101,7 +101,7 @@ unsafe fn ends<const N: usize>(
 /// Copies runs of more than two lines.
 ///
 /// # Safety
-/// As for [`copy_runs`].
+/// See [`copy_runs`].
 #[inline(always)]
 unsafe fn long(bytes: usize, source: *const u8, from: &[isize], target: *mut u8, to: &[isize]) {
     let ahead = (AHEAD / bytes).max(1);

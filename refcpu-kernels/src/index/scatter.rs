@@ -239,10 +239,10 @@ unsafe fn combine_row<T: Element>(to: *mut T, from: *const T, n: usize, combine:
 /// is vectorized.
 ///
 /// # Safety
-/// As for [`combine_row`].
+/// See [`combine_row`].
 #[inline(always)]
 unsafe fn combine_some<T: Element, const N: usize>(to: *mut T, from: *const T, combine: &impl Fn(T, T) -> T) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let place = to.cast::<[T; N]>();
         let mut sum = place.read();
@@ -267,7 +267,7 @@ unsafe fn combine_elements<T: Element>(
     combine: &impl Fn(T, T) -> T,
 ) {
     for (o, u) in o.iter().zip(u) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let place = to.offset(*o);
             place.write(combine(place.read(), from.offset(*u).read()));
@@ -279,12 +279,12 @@ multiversion! {
     /// Combines rows of `n` elements that begin at these positions, one at a time and in order.
     ///
     /// # Safety
-    /// As for [`combine_elements`].
+    /// See [`combine_elements`].
     unsafe fn combine_each_row<T: Element, F: Fn(T, T) -> T>(to: *mut T, from: *const T, o: &[isize], u: &[isize], n: usize, combine: &F) = combine_each_row_body
 }
 
 /// # Safety
-/// As for [`combine_each_row`].
+/// See [`combine_each_row`].
 #[inline(always)]
 unsafe fn combine_each_row_body<I: Isa, T: Element, F: Fn(T, T) -> T>(
     to: *mut T,
@@ -295,7 +295,7 @@ unsafe fn combine_each_row_body<I: Isa, T: Element, F: Fn(T, T) -> T>(
     combine: &F,
 ) {
     for (o, u) in o.iter().zip(u) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { combine_row(to.offset(*o), from.offset(*u), n, combine) };
     }
 }

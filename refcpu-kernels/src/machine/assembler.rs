@@ -109,7 +109,7 @@ impl Assembler {
     /// Allocates cells for `len` elements.
     ///
     /// # Errors
-    /// If the program needs too many cells.
+    /// Returns an error if the program needs too many cells.
     pub fn cells(&mut self, dtype: DType, len: usize) -> Result<Place, RegionError> {
         if len == 0 || len > MAX_CELLS * 8 {
             return fail(format!("{len} elements in cells"));
@@ -146,7 +146,7 @@ impl Assembler {
     /// block uses the value.
     ///
     /// # Errors
-    /// If the block is too large.
+    /// Returns an error if the block is too large.
     pub fn value(&mut self, place: Place) -> Result<Val, RegionError> {
         let block = self.block();
         if let Some(i) = block.inputs.iter().position(|p| *p == place) {
@@ -200,7 +200,7 @@ impl Assembler {
     /// Returns the place of a value, which has one element if all are equal. Computes the value if necessary.
     ///
     /// # Errors
-    /// If the program needs too many cells, or operands differ in length.
+    /// Returns an error if the program needs too many cells, or operands differ in length.
     pub fn place(&mut self, v: Val) -> Result<Place, RegionError> {
         let node = self.builder().encoded(v)?;
         let place = self.computed(node)?;
@@ -369,7 +369,7 @@ impl Assembler {
     /// Declares operand `number`, an array of `len` elements.
     ///
     /// # Errors
-    /// If there is no such operand.
+    /// Returns an error if there is no such operand.
     pub fn read(&mut self, number: usize, dtype: DType, len: usize) -> Result<Array, RegionError> {
         if number >= self.reads {
             return fail(format!("there is no operand {number}; the program has {}", self.reads));
@@ -381,7 +381,7 @@ impl Assembler {
     /// begins.
     ///
     /// # Errors
-    /// If there is no such result.
+    /// Returns an error if there is no such result.
     pub fn write(&mut self, number: usize, dtype: DType, len: usize) -> Result<Array, RegionError> {
         if number >= self.writes {
             return fail(format!("there is no result {number}; the program has {}", self.writes));
@@ -392,7 +392,7 @@ impl Assembler {
     /// Declares cells as an array.
     ///
     /// # Errors
-    /// If there are too many arrays.
+    /// Returns an error if there are too many arrays.
     pub fn array_of(&mut self, place: Place) -> Result<Array, RegionError> {
         self.array(ArraySpec { base: Base::Cells(place.cell), dtype: place.dtype, len: place.len })
     }
@@ -411,8 +411,8 @@ impl Assembler {
     /// `starts`.
     ///
     /// # Errors
-    /// If the window exceeds the array for indices within their limits, or if its number of elements is not
-    /// that of `to`.
+    /// Returns an error if the window exceeds the array for indices within their limits, or if its number of
+    /// elements is not that of `to`.
     pub fn load(
         &mut self,
         array: Array,
@@ -486,7 +486,7 @@ impl Assembler {
     /// Copies a value to another place; a single element is repeated.
     ///
     /// # Errors
-    /// If types or lengths differ.
+    /// Returns an error if types or lengths differ.
     pub fn copy(&mut self, from: Place, to: Place) -> Result<(), RegionError> {
         if from.dtype != to.dtype || (from.len != to.len && from.len != 1) {
             return fail(format!("{from:?} cannot be copied to {to:?}"));
@@ -537,7 +537,7 @@ impl Assembler {
     /// Calls the caller of the program: it receives the number `what` and these arrays.
     ///
     /// # Errors
-    /// If dimensions do not match the arrays, or if a result is an operand of the program.
+    /// Returns an error if dimensions do not match the arrays, or if a result is an operand of the program.
     pub fn call(
         &mut self,
         what: usize,
@@ -593,7 +593,7 @@ impl Assembler {
     /// Jumps back to the start of a loop if a boolean is true.
     ///
     /// # Errors
-    /// If the predicate is not a single boolean.
+    /// Returns an error if the predicate is not a single boolean.
     pub fn jump_if(&mut self, predicate: Place, to: Label) -> Result<(), RegionError> {
         self.conditional(Op::JumpIf, predicate, to)
     }
@@ -601,7 +601,7 @@ impl Assembler {
     /// Jumps to a label if a boolean is false.
     ///
     /// # Errors
-    /// If the predicate is not a single boolean.
+    /// Returns an error if the predicate is not a single boolean.
     pub fn jump_if_not(&mut self, predicate: Place, to: Label) -> Result<(), RegionError> {
         self.conditional(Op::JumpIfNot, predicate, to)
     }
@@ -617,7 +617,7 @@ impl Assembler {
     /// Jumps to one of several labels by an index (i32), or to the last label if the index is out of range.
     ///
     /// # Errors
-    /// If the index is not a single i32, or if there are no labels.
+    /// Returns an error if the index is not a single i32, or if there are no labels.
     pub fn switch(&mut self, index: Place, to: &[Label]) -> Result<(), RegionError> {
         if index.dtype != DType::S32 || index.len != 1 || to.is_empty() {
             return fail("an index must be a single i32");
@@ -631,7 +631,7 @@ impl Assembler {
     /// Returns the finished program.
     ///
     /// # Errors
-    /// If the program is too long, or if a label is not bound.
+    /// Returns an error if the program is too long, or if a label is not bound.
     pub fn finish(mut self) -> Result<Code, RegionError> {
         self.push(Op::End, 0, [0; 3], 0);
         if self.instrs.len() > usize::from(u16::MAX) || self.labels.len() > usize::from(u16::MAX) {

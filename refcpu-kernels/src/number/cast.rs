@@ -186,7 +186,7 @@ pub(crate) struct Store<U> {
 /// `n` elements must be readable at `src` and writable at `dst`.
 unsafe fn narrow_row<T: Number>(src: *const T::Acc, dst: *mut u8, n: usize) {
     for i in 0..n {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { *dst.cast::<T>().add(i) = T::narrow(*src.add(i)) };
     }
 }
@@ -197,7 +197,7 @@ unsafe fn narrow_row<T: Number>(src: *const T::Acc, dst: *mut u8, n: usize) {
 /// See [`narrow_row`].
 unsafe fn encode_row<N: Narrow>(src: *const f32, dst: *mut u8, n: usize) {
     for i in 0..n {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { *dst.add(i) = N::encode(*src.add(i)) as u8 };
     }
 }
@@ -226,7 +226,7 @@ macro_rules! stores {
         /// `n` elements must be readable at `src` and writable at `dst`.
         unsafe fn $name(src: *const $u, dst: *mut u8, n: usize) {
             for i in 0..n {
-                // SAFETY: the caller's contract.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     let $x = *src.add(i);
                     *dst.cast::<$t>().add(i) = $e;
@@ -258,7 +258,7 @@ fn f64_by_f32(dtype: DType) -> unsafe fn(*const f64, *mut u8, usize) {
             /// `n` elements must be readable at `src` and writable at `dst`.
             unsafe fn row(src: *const f64, dst: *mut u8, n: usize) {
                 for i in 0..n {
-                    // SAFETY: the caller's contract.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { *dst.cast::<$b>().add(i) = <$n>::encode(*src.add(i) as f32) as $b };
                 }
             }

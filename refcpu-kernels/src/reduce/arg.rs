@@ -199,7 +199,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`first_equal`].
+/// See [`first_equal`].
 #[inline(always)]
 unsafe fn first_equal_body<I: Isa, A: Accumulator, T: Load<A>>(row: *const T, n: usize, value: A) -> usize {
     const BLOCK: usize = 64;
@@ -235,7 +235,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`column_extremes`].
+/// See [`column_extremes`].
 #[inline(always)]
 unsafe fn column_extremes_body<I: Isa, A: Accumulator, T: Load<A>, E: Extreme<A>>(
     src: *const T,

@@ -102,7 +102,7 @@ impl<A: Accumulator> Results<A> {
     /// `n` values at `values` must be readable and writable, and nothing else may access the elements of the
     /// output.
     unsafe fn finish<M: Monoid<A>>(&self, values: *mut A, at: usize, n: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             for i in 0..n {
                 *values.add(i) = M::combine(self.init, *values.add(i));
@@ -130,7 +130,7 @@ pub(super) unsafe fn run<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     let kept = layout.kept.count() * if layout.inner_reduced { 1 } else { layout.inner };
     let inline = Pool::inline();
     let pool = if reduced.saturating_mul(kept) < INLINE { &inline } else { pool };
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if layout.inner_reduced {
             reduce_rows::<A, T, M>(pool, layout, src, results);
@@ -195,7 +195,7 @@ unsafe fn in_segments<A: Accumulator, M: Monoid<A>>(
 /// Reduces arrays whose innermost dimension is reduced: each result combines rows of adjacent elements.
 ///
 /// # Safety
-/// As for [`run`].
+/// See [`run`].
 unsafe fn reduce_rows<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     pool: &Pool,
     layout: &Layout,
@@ -306,7 +306,7 @@ unsafe fn unit_range<A: Accumulator, T: Load<A>, M: Monoid<A>>(
 /// Reduces arrays whose innermost dimension is kept: rows are combined element by element.
 ///
 /// # Safety
-/// As for [`run`].
+/// See [`run`].
 unsafe fn reduce_columns<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     pool: &Pool,
     layout: &Layout,

@@ -19,7 +19,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`rows`].
+/// See [`rows`].
 #[inline(always)]
 unsafe fn rows_body<I: Isa, A: Accumulator, T: Load<A>, M: Monoid<A>>(
     src: *const T,
@@ -79,7 +79,7 @@ unsafe fn row_of<A: Accumulator, T: Load<A>, M: Monoid<A>, const L: usize>(row: 
 }
 
 /// # Safety
-/// As for [`row_of`].
+/// See [`row_of`].
 #[inline(always)]
 unsafe fn block<A: Accumulator, T: Load<A>, M: Monoid<A>, const L: usize>(row: *const T, n: usize) -> A {
     let mut acc = [M::IDENTITY; L];
@@ -115,7 +115,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`columns`].
+/// See [`columns`].
 #[inline(always)]
 unsafe fn columns_body<I: Isa, A: Accumulator, T: Load<A>, M: Monoid<A>>(
     src: *const T,

@@ -64,7 +64,8 @@ impl Builder {
     /// that `access` specifies.
     ///
     /// # Errors
-    /// If the access does not have one stride for each dimension, or if it reads before the first element.
+    /// Returns an error if the access does not have one stride for each dimension, or if it reads before the
+    /// first element.
     pub fn input(&mut self, dtype: DType, access: Access) -> Result<Val, RegionError> {
         if access.strides.len() != self.dims.len() {
             return fail(format!(
@@ -102,7 +103,7 @@ impl Builder {
     /// Returns the coordinate along dimension `dim`, converted to `dtype`.
     ///
     /// # Errors
-    /// If there is no such dimension, or if `dtype` is `Pred`.
+    /// Returns an error if there is no such dimension, or if `dtype` is `Pred`.
     pub fn iota(&mut self, dtype: DType, dim: usize) -> Result<Val, RegionError> {
         if dim >= self.dims.len() || dtype == DType::Pred {
             return fail(format!(
@@ -125,7 +126,7 @@ impl Builder {
     /// Returns a constant with the bytes of its element in memory order.
     ///
     /// # Errors
-    /// If the number of bytes is not the element's size.
+    /// Returns an error if the number of bytes is not the element's size.
     pub fn constant_bytes(&mut self, dtype: DType, bytes: &[u8]) -> Result<Val, RegionError> {
         if bytes.len() != dtype.size() {
             return fail(format!("a constant of {dtype:?} cannot have {} bytes", bytes.len()));
@@ -138,7 +139,7 @@ impl Builder {
     /// Returns a constant with the bits of its element (little-endian, in the low bits).
     ///
     /// # Errors
-    /// If the region is too large.
+    /// Returns an error if the region is too large.
     pub fn constant(&mut self, dtype: DType, bits: u128) -> Result<Val, RegionError> {
         let raw = self.const_node(raw_type(dtype), bits)?;
         let id = self.decoded(raw, dtype)?;
@@ -148,7 +149,7 @@ impl Builder {
     /// Returns the constant nearest to `value` in `dtype` (for integers, truncated and saturated).
     ///
     /// # Errors
-    /// If the region is too large.
+    /// Returns an error if the region is too large.
     pub fn constant_f64(&mut self, dtype: DType, value: f64) -> Result<Val, RegionError> {
         let id = self.const_node(ComputeType::F64, u128::from(value.to_bits()))?;
         self.convert(Val { id, dtype: DType::F64 }, dtype)
@@ -157,7 +158,8 @@ impl Builder {
     /// Returns the result of an elementwise operation on operands of one type.
     ///
     /// # Errors
-    /// If the number of operands is wrong, their types differ, or the operation is not defined for the type.
+    /// Returns an error if the number of operands is wrong, their types differ, or the operation is not
+    /// defined for the type.
     pub fn op(&mut self, op: TileOp, args: &[Val]) -> Result<Val, RegionError> {
         let Some(&first) = args.first().filter(|_| args.len() == op.arity()) else {
             return fail(format!("{op:?} cannot have {} operands", args.len()));
@@ -212,7 +214,7 @@ impl Builder {
     /// becomes 0), integers wrap, complex to real takes the real part, and nonzero values become true.
     ///
     /// # Errors
-    /// If the region is too large.
+    /// Returns an error if the region is too large.
     pub fn convert(&mut self, v: Val, dtype: DType) -> Result<Val, RegionError> {
         self.check(v)?;
         if v.dtype == dtype {
@@ -247,7 +249,7 @@ impl Builder {
     /// Returns the bits of `v` as a value of another type of the same size in memory.
     ///
     /// # Errors
-    /// If the sizes differ.
+    /// Returns an error if the sizes differ.
     pub fn bitcast(&mut self, v: Val, dtype: DType) -> Result<Val, RegionError> {
         self.check(v)?;
         if v.dtype == dtype {
@@ -274,7 +276,7 @@ impl Builder {
     /// support `Eq` and `Ne`.
     ///
     /// # Errors
-    /// If the types differ, or do not support the comparison.
+    /// Returns an error if the types differ, or do not support the comparison.
     pub fn compare(
         &mut self,
         direction: Direction,
@@ -300,7 +302,7 @@ impl Builder {
     /// Returns `a` where `p` is true, and `b` elsewhere.
     ///
     /// # Errors
-    /// If `p` is not a boolean, or if the types of `a` and `b` differ.
+    /// Returns an error if `p` is not a boolean, or if the types of `a` and `b` differ.
     pub fn select(&mut self, p: Val, a: Val, b: Val) -> Result<Val, RegionError> {
         for v in [p, a, b] {
             self.check(v)?;
@@ -319,7 +321,7 @@ impl Builder {
     /// Returns `min(max(x, low), high)`, or NaN if any operand is NaN.
     ///
     /// # Errors
-    /// If the types differ or are complex.
+    /// Returns an error if the types differ or are complex.
     pub fn clamp(&mut self, low: Val, x: Val, high: Val) -> Result<Val, RegionError> {
         for v in [low, x, high] {
             self.check(v)?;
@@ -340,7 +342,7 @@ impl Builder {
     /// change.
     ///
     /// # Errors
-    /// If `v` is not a float, or if there are no exponent bits.
+    /// Returns an error if `v` is not a float, or if there are no exponent bits.
     pub fn reduce_precision(
         &mut self,
         v: Val,
@@ -382,7 +384,7 @@ impl Builder {
     /// Adds an output with value `v` and the shape of the region, and returns its index.
     ///
     /// # Errors
-    /// If the region is too large.
+    /// Returns an error if the region is too large.
     pub fn output(&mut self, v: Val) -> Result<usize, RegionError> {
         self.check(v)?;
         let node = self.encoded(v)?;
@@ -398,8 +400,8 @@ impl Builder {
     /// dimensions.
     ///
     /// # Errors
-    /// If there are fewer dimensions, if an earlier reduction was over other dimensions, or if `op` is not
-    /// defined for the type.
+    /// Returns an error if there are fewer dimensions, if an earlier reduction was over other dimensions, or
+    /// if `op` is not defined for the type.
     pub fn reduce_output(&mut self, v: Val, op: ReduceOp, trailing: usize) -> Result<usize, RegionError> {
         self.check(v)?;
         if trailing > self.dims.len() || self.trailing.is_some_and(|t| t != trailing) {
@@ -428,7 +430,7 @@ impl Builder {
     /// Returns the finished region, with dead values removed, instructions selected and registers assigned.
     ///
     /// # Errors
-    /// If the region has no output, or if an operation is not implemented for its type.
+    /// Returns an error if the region has no output, or if an operation is not implemented for its type.
     pub fn finish(self) -> Result<Region, RegionError> {
         lower::lower(self)
     }

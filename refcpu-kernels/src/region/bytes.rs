@@ -122,8 +122,8 @@ impl Region {
     /// Deserializes the bytes that [`Self::to_bytes`] returned.
     ///
     /// # Errors
-    /// If the bytes are not a valid region: every operation is checked against the types of its operands, and
-    /// every index against its range.
+    /// Returns an error if the bytes are not a valid region: every operation is checked against the types of
+    /// its operands, and every index against its range.
     pub fn from_bytes(bytes: &[u8]) -> Result<Region, RegionError> {
         let mut r = Reader(bytes);
         if r.bytes::<4>()? != *MAGIC {

@@ -339,7 +339,7 @@ impl Frame<'_> {
     unsafe fn steps(&self, steps: &[Step], table: *const *mut u8, n: usize, row: usize, start: usize) {
         let g = &self.program.geometry;
         for step in steps {
-            // SAFETY: the caller's contract.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let at = |slot: u16| *table.add(usize::from(slot));
                 match *step {

@@ -21,11 +21,11 @@ pub(super) unsafe fn gather(
     n: usize,
 ) {
     match size {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         1 => unsafe { gather_as::<u8>(dst, base, dims, strides, start, n) },
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         2 => unsafe { gather_as::<u16>(dst, base, dims, strides, start, n) },
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         4 => unsafe { gather_as::<u32>(dst, base, dims, strides, start, n) },
         // SAFETY: guaranteed by the caller; complex numbers only need the alignment of a part, so they are
         // pairs of u32.
@@ -144,7 +144,7 @@ pub(crate) unsafe fn splat(dst: *mut u8, src: *const u8, size: usize, n: usize) 
     /// # Safety
     /// See `splat`.
     unsafe fn fill<T: Copy>(dst: *mut u8, src: *const u8, n: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::slice::from_raw_parts_mut(dst.cast::<T>(), n).fill(src.cast::<T>().read()) }
     }
     // SAFETY: guaranteed by the caller; the type has this size and no stricter alignment.

@@ -179,7 +179,7 @@ impl Region {
     /// Returns the dimensions of output `index`.
     ///
     /// # Panics
-    /// If there is no such output.
+    /// Panics if there is no such output.
     pub fn output_dims(&self, index: usize) -> &[usize] {
         match self.outputs[index].reduce {
             Some(_) => &self.dims[..self.dims.len() - self.trailing.unwrap_or(0)],

@@ -40,7 +40,7 @@ impl Reducer {
     /// `src` must be aligned and readable for `count * length` elements of the type that the reducer was
     /// chosen for, `dst` writable for `count`. They must not overlap.
     pub(crate) unsafe fn segments(&self, dst: *mut u8, src: *const u8, count: usize, length: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { (self.segments)(dst, src, count, length) }
     }
 
@@ -240,7 +240,7 @@ fn in_lanes<M: Monoid, const N: usize>(src: &[M::T]) -> M::T {
 /// `src` must be aligned and readable for `n` elements.
 #[inline(always)]
 unsafe fn accumulate_body<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     let src = unsafe { std::slice::from_raw_parts(src.cast::<M::T>(), n) };
     let result = if n >= 64 { in_lanes::<M, 64>(src) } else { in_lanes::<M, 8>(src) };
     *running = M::merge(M::W::of(*running), M::widen(result)).bits();
@@ -261,7 +261,7 @@ unsafe fn segments_body<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, l
             *d = r;
         }
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     let (dst, src) = unsafe {
         (
             std::slice::from_raw_parts_mut(dst.cast::<M::T>(), count),
@@ -294,7 +294,7 @@ fn of_monoid<M: Monoid>() -> Reducer {
         enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c"
     )]
     unsafe fn avx512<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { accumulate_body::<M>(running, src, n) }
     }
     /// # Safety
@@ -302,13 +302,13 @@ fn of_monoid<M: Monoid>() -> Reducer {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
     unsafe fn avx2<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { accumulate_body::<M>(running, src, n) }
     }
     /// # Safety
     /// `src` must be aligned and readable for `n` elements.
     unsafe fn baseline<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { accumulate_body::<M>(running, src, n) }
     }
     /// # Safety
@@ -318,13 +318,13 @@ fn of_monoid<M: Monoid>() -> Reducer {
         enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c"
     )]
     unsafe fn avx512_segments<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { segments_body::<M>(dst, src, count, length) }
     }
     /// # Safety
     /// See [`segments_body`].
     unsafe fn baseline_segments<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { segments_body::<M>(dst, src, count, length) }
     }
     Reducer {

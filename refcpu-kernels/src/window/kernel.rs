@@ -22,7 +22,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`combine_rows`].
+/// See [`combine_rows`].
 #[inline(always)]
 unsafe fn combine_rows_body<I: Isa, A: Accumulator, M: Monoid<A>>(rows: &[*const A], n: usize, dst: *mut A) {
     let mut i = 0;
@@ -60,7 +60,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`adjacent_windows`].
+/// See [`adjacent_windows`].
 #[inline(always)]
 unsafe fn adjacent_windows_body<I: Isa, A: Accumulator, M: Monoid<A>>(
     src: *const A,
@@ -98,7 +98,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`accumulate_chains`].
+/// See [`accumulate_chains`].
 #[inline(always)]
 unsafe fn accumulate_chains_body<I: Isa, A: Accumulator, M: Monoid<A>>(
     src: &[*const A; CHAINS],
@@ -139,7 +139,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`accumulate_rows`].
+/// See [`accumulate_rows`].
 #[inline(always)]
 unsafe fn accumulate_rows_body<I: Isa, A: Accumulator, M: Monoid<A>>(
     src: *const A,
@@ -218,7 +218,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`select_window`].
+/// See [`select_window`].
 #[inline(always)]
 unsafe fn select_window_body<I: Isa, A: Ordered, S: Select>(
     operand: *const A,

@@ -162,7 +162,7 @@ unsafe fn reduce_windows<A: Accumulator, M: Monoid<A>>(
     dst: *mut A,
 ) {
     let harmless = M::combine(init, init) == init || axes.iter().all(Axis::is_unpadded);
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if !harmless {
             slide::slide_with_padding::<A, M>(pool, axes, src, init, dst);
@@ -177,7 +177,7 @@ unsafe fn reduce_windows<A: Accumulator, M: Monoid<A>>(
 /// Runs [`reduce_windows`] with addition, multiplication, minimum or maximum.
 ///
 /// # Safety
-/// As for [`reduce_windows`].
+/// See [`reduce_windows`].
 unsafe fn arithmetic<A: Accumulator>(
     pool: &Pool,
     op: ReduceOp,
@@ -186,7 +186,7 @@ unsafe fn arithmetic<A: Accumulator>(
     init: A,
     dst: *mut A,
 ) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match op {
             ReduceOp::Multiply => reduce_windows::<A, Product>(pool, axes, src, init, dst),
@@ -200,7 +200,7 @@ unsafe fn arithmetic<A: Accumulator>(
 /// Runs [`reduce_windows`] with minimum or maximum.
 ///
 /// # Safety
-/// As for [`reduce_windows`].
+/// See [`reduce_windows`].
 unsafe fn extremes<A: Accumulator>(
     pool: &Pool,
     op: ReduceOp,
@@ -209,7 +209,7 @@ unsafe fn extremes<A: Accumulator>(
     init: A,
     dst: *mut A,
 ) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match op {
             ReduceOp::Minimum => reduce_windows::<A, Least>(pool, axes, src, init, dst),
@@ -221,7 +221,7 @@ unsafe fn extremes<A: Accumulator>(
 /// Runs [`reduce_windows`] with an operation on integers whose bits do not depend on the sign.
 ///
 /// # Safety
-/// As for [`reduce_windows`].
+/// See [`reduce_windows`].
 unsafe fn bits<A: Accumulator>(
     pool: &Pool,
     op: ReduceOp,
@@ -230,7 +230,7 @@ unsafe fn bits<A: Accumulator>(
     init: A,
     dst: *mut A,
 ) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match op {
             ReduceOp::Multiply => reduce_windows::<A, Product>(pool, axes, src, init, dst),
@@ -341,7 +341,7 @@ pub fn select_and_scatter(
 /// Scatters to `out`, which contains the initial value everywhere.
 ///
 /// # Safety
-/// As for [`select::run`].
+/// See [`select::run`].
 unsafe fn scatter_windows<A: kernel::Ordered>(
     pool: &Pool,
     select: SelectOp,
@@ -360,7 +360,7 @@ unsafe fn scatter_windows<A: kernel::Ordered>(
         ReduceOp::Or => Some(A::bit_or),
         ReduceOp::Xor => Some(A::bit_xor),
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match select {
             SelectOp::Ge => select::run::<A, kernel::Ge>(pool, axes, operand, source, out, combine),

@@ -93,7 +93,7 @@ fn tap_offsets(axes: &[Axis], mut window: usize, unit: usize, first: usize, offs
 /// The same as [`select_window`], with any function that combines.
 ///
 /// # Safety
-/// As for [`select_window`].
+/// See [`select_window`].
 unsafe fn select_by<A: Ordered, S: Select>(
     operand: *const A,
     taps: &[usize],

@@ -154,7 +154,7 @@ unsafe fn line<A: Accumulator, M: Monoid<A>>(
 /// Reduces windows whose padding matters: each position of padding or holes combines `init` once more.
 ///
 /// # Safety
-/// As for [`slide`].
+/// See [`slide`].
 pub(super) unsafe fn slide_with_padding<A: Accumulator, M: Monoid<A>>(
     pool: &Pool,
     axes: &[Axis],

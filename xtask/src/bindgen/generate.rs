@@ -62,7 +62,7 @@ pub(super) fn run(check_only: bool) -> Result<()> {
     Ok(())
 }
 
-/// The main header and that of the extensions.
+/// Returns the paths of the main header and of the header of the extensions.
 pub(super) fn our_headers() -> [PathBuf; 2] {
     ["pjrt_c_api.h", "pjrt_c_api_extensions.h"]
         .map(|name| workspace::root().join("pjrt-sys/include").join(name))

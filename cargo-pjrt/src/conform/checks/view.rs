@@ -105,8 +105,8 @@ fn identity(client: &Client, element_type: ElementType, dims: &[i64]) -> Result<
     }
 }
 
-/// The offsets of arrays from a multiple of 64 bytes, for arrays with an alignment: each power of two, and
-/// the largest offset.
+/// Returns the offsets of arrays from a multiple of 64 bytes, for an alignment of arrays: each power of two,
+/// and the largest offset.
 fn skews(alignment: usize) -> Vec<usize> {
     let powers = (0..6).map(|power| 1 << power).filter(|skew| *skew >= alignment);
     std::iter::once(0).chain(powers).chain([64 - alignment]).collect()
