@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::error::Result;
 use crate::host_buffer::CopyToHost;
 use crate::host_view::HostView;
 
@@ -19,8 +20,13 @@ pub trait PjrtBuffer: Send + Sync + 'static {
     /// The bytes, dense and row-major, where the host can read them: `Some` exactly in memories that are
     /// [host-accessible](crate::memory::Memory::host_accessible), except for storage that is a
     /// [view](Self::host_view). They stay where they are for the life of the storage.
-    fn host_bytes(&self) -> Option<&[u8]> {
-        None
+    ///
+    /// # Errors
+    ///
+    /// RESOURCE_EXHAUSTED if they have to be put together first and there is no memory for that; whatever else keeps them from
+    /// being read now. A later call may succeed.
+    fn host_bytes(&self) -> Result<Option<&[u8]>> {
+        Ok(None)
     }
 
     /// The view that this storage is, if [`PjrtClient::view_host_memory`](crate::client::PjrtClient::view_host_memory) made it.
@@ -31,7 +37,11 @@ pub trait PjrtBuffer: Send + Sync + 'static {
 
     /// The address of the data, for `PJRT_Buffer_UnsafePointer`; `None` if there is no such thing. The default is that of
     /// [`host_bytes`](Self::host_bytes).
-    fn device_address(&self) -> Option<usize> {
-        self.host_bytes().map(|bytes| bytes.as_ptr().expose_provenance())
+    ///
+    /// # Errors
+    ///
+    /// As for [`host_bytes`](Self::host_bytes).
+    fn device_address(&self) -> Result<Option<usize>> {
+        Ok(self.host_bytes()?.map(|bytes| bytes.as_ptr().expose_provenance()))
     }
 }

@@ -52,6 +52,13 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// The formats of programs that [`compile`](Self::compile) reads. Others are refused before it is called.
     const PROGRAM_FORMATS: &'static [ProgramFormat] = &[ProgramFormat::Mlir];
 
+    /// Whether several processes can run one computation: [`create`](Self::create) then joins the others through
+    /// [`ClientConfig::kv_store`], [`devices`](Self::devices) lists those of all processes, and
+    /// [`process_index`](Self::process_index) says which one this is. A plugin that does not declare it is never asked for a
+    /// client of several processes: `PJRT_Client_Create` answers UNIMPLEMENTED, because each of its processes would compute
+    /// alone, with results that look right.
+    const MULTI_PROCESS: bool = false;
+
     /// Called once, before anything else (`PJRT_Plugin_Initialize`).
     ///
     /// # Errors
@@ -142,7 +149,8 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
 
     /// The process ends while the client lives: some hosts, PyTorch/XLA among them, never destroy theirs. The last chance to give
     /// back what outlives a process, such as a lock on a device. Otherwise dropping the client is the end, and this is not called.
-    /// Other threads may still run, and the host may be in the middle of a call.
+    /// Other threads may still run, and the host may be in the middle of a call. Not called in a forked child: what it has is its
+    /// parent's.
     fn process_exit(&self) {}
 
     /// Compiles a program (`PJRT_Compile`, and the first half of `PJRT_Client_Compile`).
@@ -157,7 +165,8 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT for bytes that are wrong, FAILED_PRECONDITION for those of another version or machine.
+    /// INVALID_ARGUMENT for bytes that are wrong, FAILED_PRECONDITION for those of another version or machine. Bytes that
+    /// were damaged since [`serialize`](PjrtExecutable::serialize) do not get here: the host gets DATA_LOSS.
     fn deserialize(request: DeserializeRequest<'_, Self>) -> Result<Self::Executable> {
         Self::compile(request.compile)
     }
@@ -241,9 +250,10 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
 pub struct ClientConfig {
     /// The values of the declared options.
     pub options: Options,
-    /// The number of this process in a distributed computation; otherwise 0.
+    /// The number of this process in a distributed computation, less than `num_nodes`; otherwise 0.
     pub node_id: i64,
-    /// How many processes there are; 1 if the computation is not distributed.
+    /// How many processes there are; 1 if the computation is not distributed, as it always is without
+    /// [`PjrtClient::MULTI_PROCESS`].
     pub num_nodes: i64,
     /// The store that the processes share, if there are several.
     pub kv_store: Option<KeyValueStore>,
@@ -415,6 +425,8 @@ fn through_host<C: PjrtClient>(
             Err(error) => promise.fail(error),
         }
     });
-    Arc::clone(from.storage).copy_to_host(copy);
+    if let Some(copy) = copy {
+        Arc::clone(from.storage).copy_to_host(copy);
+    }
     Ok(pending)
 }

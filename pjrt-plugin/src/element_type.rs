@@ -69,7 +69,7 @@ element_types! {
     F4E2M1FN 29 32 "f4e2m1fn" 4 "2 bits of exponent, 1 of mantissa, finite only.";
     S1 30 30 "s1" 1 "A signed integer of 1 bit: 0 or -1.";
     U1 31 31 "u1" 1 "An unsigned integer of 1 bit.";
-    F6E2M3FN 32 34 "f6e2m3fn" 6 "2 bits of exponent, 3 of mantissa, finite only.";
+    F6E2M3FN 32 36 "f6e2m3fn" 6 "2 bits of exponent, 3 of mantissa, finite only.";
     F6E3M2FN 33 35 "f6e3m2fn" 6 "3 bits of exponent, 2 of mantissa, finite only.";
 }
 
@@ -117,6 +117,15 @@ mod tests {
         assert_eq!(ElementType::F6E3M2FN as u32, pjrt_sys::PJRT_Buffer_Type_F6E3M2FN.0);
         assert_eq!(ElementType::from_number(0), None);
         assert_eq!(ElementType::from_number(34), None);
+    }
+
+    #[test]
+    fn numbers_of_xla_are_different_and_those_of_no_tuple_opaque_value_or_buffer() {
+        let mut numbers: Vec<u32> = ElementType::ALL.iter().map(|ty| ty.xla_number()).collect();
+        numbers.sort_unstable();
+        let expected: Vec<u32> = (1..=36).filter(|number| ![13, 14, 34].contains(number)).collect();
+        assert_eq!(numbers, expected);
+        assert_eq!((ElementType::F6E3M2FN.xla_number(), ElementType::F6E2M3FN.xla_number()), (35, 36));
     }
 
     #[test]

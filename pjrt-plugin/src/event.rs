@@ -3,7 +3,7 @@
 use std::fmt;
 use std::mem;
 
-use crate::abi::guard;
+use crate::abi::{fork, guard};
 use crate::callbacks::{Callback, call_back};
 use crate::error::{Error, Result};
 use crate::sync::{Arc, AtomicBool, AtomicU8, Condvar, Mutex, MutexGuard, Ordering, lock, wait};
@@ -71,6 +71,11 @@ impl State {
 
     /// The outcome of an event whose phase is FAILED.
     fn failure(&self) -> Result<()> {
+        if fork::is_child() {
+            // A thread that this process does not have may have the lock.
+            let Ok(inner) = self.inner.try_lock() else { return Err(fork::refusal()) };
+            return inner.error.clone().map_or(Ok(()), Err);
+        }
         lock(&self.inner).error.clone().map_or(Ok(()), Err)
     }
 
@@ -111,6 +116,9 @@ impl State {
 
     /// Waits until it is complete.
     pub(crate) fn wait(&self) -> Result<()> {
+        if fork::is_child() {
+            return self.outcome().unwrap_or_else(|| Err(fork::refusal()));
+        }
         if let Some(mut inner) = self.lock_pending() {
             inner.blocked += 1;
             while !self.is_complete() {
@@ -220,6 +228,10 @@ impl Event {
     /// another event: what that one waits for may have to run on the same thread afterwards.
     pub fn on_ready(&self, callback: impl FnOnce(Result<()>) + Send + 'static) {
         let Some(state) = &self.0 else { return callback(Ok(())) };
+        if fork::is_child() {
+            // Whoever would complete it may not exist.
+            return callback(state.outcome().unwrap_or_else(|| Err(fork::refusal())));
+        }
         if !state.is_complete()
             && let Some(mut inner) = state.lock_pending()
         {

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::abi::guard;
 use crate::abi::host_memory::{HostBytes, HostBytesMut};
+use crate::abi::{allocate, guard};
 use crate::element_type::ElementType;
 use crate::error::{Error, Result};
 use crate::event::EventSource;
@@ -128,14 +128,17 @@ impl HostBuffer {
     }
 
     /// The array as dense row-major bytes.
-    #[must_use]
-    pub fn to_vec(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    ///
+    /// RESOURCE_EXHAUSTED if the host has no memory for them.
+    pub fn to_vec(&self) -> Result<Vec<u8>> {
         match &self.0.strided {
-            None => self.bytes().to_vec(),
+            None => allocate::copy(self.bytes()),
             Some(strided) => {
-                let mut dense = vec![0; self.dense_size()];
+                let mut dense = allocate::zeros(self.dense_size())?;
                 strided.gather(self.bytes(), &mut dense);
-                dense
+                Ok(dense)
             }
         }
     }
@@ -148,13 +151,18 @@ impl HostBuffer {
     }
 
     /// Copies what was lent into memory of the plugin's own, and releases the host's.
-    pub(crate) fn detach(&mut self) {
+    ///
+    /// # Errors
+    ///
+    /// RESOURCE_EXHAUSTED if there is no memory.
+    pub(crate) fn detach(&mut self) -> Result<()> {
         if let Bytes::Lent(_) = self.0.bytes {
-            self.0.bytes = Bytes::Copied(self.to_vec());
+            self.0.bytes = Bytes::Copied(self.to_vec()?);
             self.0.strided = None;
             self.0.may_alias = true;
         }
         self.release();
+        Ok(())
     }
 
     fn release(&mut self) {
@@ -183,17 +191,14 @@ pub struct CopyToHost {
     shape: Shape,
     /// `None` if the host wants the array dense and row-major.
     strided: Option<Strided>,
-    done: Option<Done>,
 }
 
+/// Where the bytes go, and who is told.
 enum Target {
-    Lent(HostBytesMut),
-    Collected(Vec<u8>),
-}
-
-enum Done {
-    Event(EventSource),
-    Receiver(Receiver),
+    Lent(HostBytesMut, EventSource),
+    Collected(Vec<u8>, Receiver),
+    /// The copy is finished or has failed.
+    Ended,
 }
 
 /// Who takes the bytes of a copy that does not go to the host.
@@ -207,16 +212,24 @@ impl CopyToHost {
         strided: Option<Strided>,
         done: EventSource,
     ) -> Self {
-        Self { target: Target::Lent(bytes), shape, strided, done: Some(Done::Event(done)) }
+        Self { target: Target::Lent(bytes, done), shape, strided }
     }
 
-    /// A copy into memory of the SDK's own: `receiver` gets the dense row-major bytes.
-    pub(crate) fn collected(shape: Shape, receiver: impl FnOnce(Result<Vec<u8>>) + Send + 'static) -> Self {
-        Self {
-            target: Target::Collected(vec![0; shape.host_size()]),
-            shape,
-            strided: None,
-            done: Some(Done::Receiver(Box::new(receiver))),
+    /// A copy into memory of the SDK's own: `receiver` gets the dense row-major bytes, or, at once, that there is no memory for
+    /// them. Then there is nothing to copy.
+    pub(crate) fn collected(
+        shape: Shape,
+        receiver: impl FnOnce(Result<Vec<u8>>) + Send + 'static,
+    ) -> Option<Self> {
+        match allocate::zeros(shape.host_size()) {
+            Ok(bytes) => {
+                let target = Target::Collected(bytes, Box::new(receiver));
+                Some(Self { target, shape, strided: None })
+            }
+            Err(error) => {
+                receiver(Err(error));
+                None
+            }
         }
     }
 
@@ -249,8 +262,9 @@ impl CopyToHost {
 
     fn target_bytes(&mut self) -> &mut [u8] {
         match &mut self.target {
-            Target::Lent(bytes) => bytes.bytes(),
-            Target::Collected(bytes) => bytes,
+            Target::Lent(bytes, _) => bytes.bytes(),
+            Target::Collected(bytes, _) => bytes,
+            Target::Ended => &mut [],
         }
     }
 
@@ -297,23 +311,17 @@ impl CopyToHost {
     }
 
     fn end(&mut self, outcome: Result<()>) {
-        match self.done.take() {
-            None => {}
-            Some(Done::Event(event)) => event.complete(outcome),
-            Some(Done::Receiver(receiver)) => {
-                let target = std::mem::replace(&mut self.target, Target::Collected(Vec::new()));
-                receiver(outcome.map(|()| match target {
-                    Target::Collected(bytes) => bytes,
-                    Target::Lent(mut bytes) => bytes.bytes().to_vec(),
-                }));
-            }
+        match std::mem::replace(&mut self.target, Target::Ended) {
+            Target::Lent(_, done) => done.complete(outcome),
+            Target::Collected(bytes, receiver) => receiver(outcome.map(|()| bytes)),
+            Target::Ended => {}
         }
     }
 }
 
 impl Drop for CopyToHost {
     fn drop(&mut self) {
-        if self.done.is_some() {
+        if !matches!(self.target, Target::Ended) {
             self.end(Err(guard::lost("a copy to the host was dropped before it was finished")));
         }
     }

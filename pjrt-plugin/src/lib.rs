@@ -89,7 +89,7 @@
 //!     }
 //!
 //!     fn buffer_from_host(&self, data: HostBuffer, _: Placement<'_, Self>) -> Result<Pending<Storage>> {
-//!         Ok(Pending::from(Storage(data.to_vec())))
+//!         Ok(Pending::from(Storage(data.to_vec()?)))
 //!     }
 //! }
 //!

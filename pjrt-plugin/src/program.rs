@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use prost::Message;
 
+use crate::abi::allocate;
+use crate::error::Result;
 use crate::ext::Sharding;
 use crate::proto::{HloModule, HloModuleConfig, HloModuleWithConfig, OpSharding, ProgramShape, Shape};
 
@@ -44,14 +46,14 @@ impl ProgramFormat {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Program {
     format: ProgramFormat,
-    code: Arc<[u8]>,
+    code: Arc<Vec<u8>>,
 }
 
 impl Program {
     /// A program of this format.
     #[must_use]
-    pub fn new(format: ProgramFormat, code: impl Into<Arc<[u8]>>) -> Self {
-        Self { format, code: code.into() }
+    pub fn new(format: ProgramFormat, code: impl Into<Vec<u8>>) -> Self {
+        Self { format, code: Arc::new(code.into()) }
     }
 
     /// How to read the bytes.
@@ -92,15 +94,21 @@ impl Program {
     }
 
     /// The same program in a format that hosts read as an optimised one: they send `hlo`, but do not take it back.
-    pub(crate) fn as_optimized(&self) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// RESOURCE_EXHAUSTED if there is no memory for it.
+    pub(crate) fn as_optimized(&self) -> Result<Self> {
         if self.format != ProgramFormat::Hlo {
-            return self.clone();
+            return Ok(self.clone());
         }
         // The configuration of a program that was not configured is the layouts in which it says that it has its arrays.
         let shape = HloModule::decode(self.code()).map(|module| module.host_program_shape);
         let config = shape.ok().map(|entry_computation_layout| HloModuleConfig { entry_computation_layout });
-        let with_config = HloModuleWithConfig { hlo_module: self.code.to_vec(), config };
-        Self::new(ProgramFormat::HloWithConfig, with_config.encode_to_vec())
+        let with_config = HloModuleWithConfig { hlo_module: allocate::copy(&self.code)?, config };
+        let mut code = allocate::with_room(with_config.encoded_len())?;
+        with_config.encode(&mut code).expect("a vector grows");
+        Ok(Self::new(ProgramFormat::HloWithConfig, code))
     }
 }
 
@@ -133,12 +141,12 @@ mod tests {
         let shape = vec![0x12, 0x00];
         let module = HloModule { host_program_shape: shape.clone(), ..HloModule::default() }.encode_to_vec();
         let sent = Program::new(ProgramFormat::Hlo, module.clone());
-        let optimized = sent.as_optimized();
+        let optimized = sent.as_optimized().unwrap();
         assert_eq!(optimized.format(), ProgramFormat::HloWithConfig);
         let read = HloModuleWithConfig::decode(optimized.code()).unwrap();
         assert_eq!(read.hlo_module, module);
         assert_eq!(read.config.unwrap().entry_computation_layout, shape);
-        assert_eq!(optimized.as_optimized(), optimized);
+        assert_eq!(optimized.as_optimized().unwrap(), optimized);
     }
     #[test]
     fn shardings_of_a_tuple_are_a_tuple_of_shardings() {

@@ -40,7 +40,7 @@ fn results(body: &str) -> Vec<f32> {
         }}"#
     );
     let module = pjrt_stablehlo::parse(text.as_str()).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let plan = compile(&module, &CompileOptions::default()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let plan = compile(&module, &CompileOptions::default()).unwrap_or_else(|e| panic!("{e}\n{text}")).plan;
     let runtime = Runtime::new(Pool::inline(), Allocator::new(AllocatorOptions::default()));
     let input = |ty, dims: &[usize], bytes: &[u8]| Input {
         array: Array::from_bytes(&runtime.allocator, ty, dims, bytes).unwrap(),

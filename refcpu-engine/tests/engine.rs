@@ -12,7 +12,7 @@ fn runtime() -> Runtime {
 
 fn plan_for(text: &str, options: &CompileOptions) -> Plan {
     let module = pjrt_stablehlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    compile(&module, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
+    compile(&module, options).unwrap_or_else(|e| panic!("{e}\n{text}")).plan
 }
 
 fn plan(text: &str) -> Plan {

@@ -45,7 +45,7 @@ impl ForeignHandlers for AddTen {
 fn compiled(text: &str) -> Result<Plan, (CompileErrorKind, String)> {
     let module = pjrt_stablehlo::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let options = CompileOptions { has_handler: |target| target == "add_ten", ..CompileOptions::default() };
-    compile(&module, &options).map_err(|error| (error.kind, error.to_string()))
+    compile(&module, &options).map(|compiled| compiled.plan).map_err(|error| (error.kind, error.to_string()))
 }
 
 /// Runs a plan, and what is read back of its bytes, on six numbers.

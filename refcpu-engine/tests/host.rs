@@ -35,7 +35,7 @@ impl HostTransfer for Counter {
 
 fn compiled(text: &str, options: &CompileOptions) -> Result<Plan, (CompileErrorKind, String)> {
     let module = pjrt_stablehlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    compile(&module, options).map_err(|e| (e.kind, e.to_string()))
+    compile(&module, options).map(|compiled| compiled.plan).map_err(|e| (e.kind, e.to_string()))
 }
 
 /// Runs with one number for each lane.

@@ -1,9 +1,9 @@
 //! Programs in the form that they have for one partition: they compute what the program on whole arrays does, and communicate
 //! no more than they have to.
 
-use refcpu_engine::compile::{CompileOptions, compile, partitioned};
+use pjrt_sharding::Sharding;
+use refcpu_engine::compile::{ArrayInfo, CompileOptions, Compiled, Parts, compile, partitioned};
 use refcpu_engine::exec::{Input, RunOptions, Runtime, run};
-use refcpu_engine::plan::{Plan, Sharding};
 use refcpu_engine::storage::{Allocator, AllocatorOptions, Array};
 use refcpu_kernels::{DType, Pool};
 
@@ -49,26 +49,28 @@ fn partitioned_text(main: &str) -> String {
         propagate_to_results: vec![true],
         ..CompileOptions::default()
     };
-    let whole = compile(&module, &options).unwrap();
-    let program = partitioned(&module, &whole, &options, |_| "{replicated}".to_owned()).unwrap().to_string();
+    let whole = compile(&module, &CompileOptions { parts: Parts::Never, ..options.clone() }).unwrap();
+    let program = partitioned(&module, &options).unwrap().to_string();
     assert!(!program.contains("sdy."), "{program}");
-    let module = pjrt_stablehlo::parse(program.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{program}"));
-    let options = CompileOptions { use_spmd_partitioning: false, ..options };
+    pjrt_stablehlo::parse(program.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{program}"));
+    let options = CompileOptions { parts: Parts::Always, ..options };
     let of_partition = compile(&module, &options).unwrap_or_else(|e| panic!("{e}\n{program}"));
+    assert!(of_partition.in_parts && !whole.in_parts);
     same_results(&whole, &of_partition, &program);
     program
 }
 
-fn same_results(whole: &Plan, of_partition: &Plan, program: &str) {
+fn same_results(whole: &Compiled, of_partition: &Compiled, program: &str) {
     let runtime = Runtime::new(Pool::inline(), Allocator::new(AllocatorOptions::default()));
     let kept = |array: &Array| Input { array: array.clone(), donatable: false };
     let arguments: Vec<Array> = (whole.parameters.iter().enumerate())
         .map(|(i, p)| numbers(&runtime, p.shape.dtype, &p.shape.dims, i))
         .collect();
     let expected =
-        run(whole, &runtime, vec![arguments.iter().map(kept).collect()], &RunOptions::default()).unwrap();
+        run(&whole.plan, &runtime, vec![arguments.iter().map(kept).collect()], &RunOptions::default())
+            .unwrap();
     let lane = |partition: usize| {
-        let cut = |(array, parameter): (&Array, &refcpu_engine::plan::Parameter)| {
+        let cut = |(array, parameter): (&Array, &ArrayInfo)| {
             let (starts, sizes) = part(parameter.sharding.as_ref(), &parameter.shape.dims, partition);
             let array = Array::window(array, &starts, &sizes).dense(&runtime.allocator).unwrap();
             let summed = parameter.sharding.as_ref().is_some_and(|sharding| sharding.summed);
@@ -77,7 +79,7 @@ fn same_results(whole: &Plan, of_partition: &Plan, program: &str) {
         };
         arguments.iter().zip(&whole.parameters).map(cut).collect()
     };
-    let got = run(of_partition, &runtime, (0..4).map(lane).collect(), &RunOptions::default()).unwrap();
+    let got = run(&of_partition.plan, &runtime, (0..4).map(lane).collect(), &RunOptions::default()).unwrap();
     for (k, result) in whole.results.iter().enumerate() {
         let summed = result.sharding.as_ref().is_some_and(|sharding| sharding.summed);
         assert!(!summed, "what is still to be summed is compared by its sum");

@@ -1,11 +1,8 @@
 //! Custom calls that the host partitions.
 
-use refcpu_engine::compile::{
-    CallPartitioner, CompileError, CompileErrorKind, CompileOptions, PartitionedCall, WholeCall, compile,
-    partition_calls,
-};
+use pjrt_sharding::{CallPartitioner, Error, ErrorKind, PartitionedCall, Sharding, WholeCall};
+use refcpu_engine::compile::{CompileError, CompileErrorKind, CompileOptions, Parts, compile};
 use refcpu_engine::exec::{Input, RunOptions, Runtime, run};
-use refcpu_engine::plan::Sharding;
 use refcpu_engine::storage::{Allocator, AllocatorOptions, Array};
 use refcpu_kernels::{DType, Pool};
 use std::sync::Arc;
@@ -68,7 +65,7 @@ func.func public @main(%a: tensor<4x3xf32>) -> tensor<4x3xf32> {
 }"#;
 
 impl CallPartitioner for Host {
-    fn partition(&self, call: &WholeCall<'_>) -> Result<PartitionedCall, CompileError> {
+    fn partition(&self, call: &WholeCall<'_>) -> Result<PartitionedCall, Error> {
         let columns = along(&[None, Some(0)]);
         let given = |operand, result| {
             Ok(PartitionedCall { program: BY_COLUMNS.into(), operands: vec![operand], results: vec![result] })
@@ -76,8 +73,8 @@ impl CallPartitioner for Host {
         match self.0 {
             "sums" => {
                 assert_eq!((call.partitions, call.backend_config), (PARTITIONS, &b"key"[..]));
-                let (shape, sharding) = &call.operands[0];
-                assert_eq!((&*shape.dims, sharding), (&[4, 6][..], &along(&[Some(1), Some(0)])));
+                let (ty, sharding) = &call.operands[0];
+                assert_eq!((ty.dims(), sharding), (&[4, 6][..], &along(&[Some(1), Some(0)])));
                 assert_eq!(call.results, call.operands);
                 given(columns.clone(), columns)
             }
@@ -109,11 +106,11 @@ impl CallPartitioner for Host {
             "unreadable" => {
                 Ok(PartitionedCall { program: b"module {".into(), operands: vec![None], results: vec![None] })
             }
-            _ => Err(CompileError::invalid("not today")),
+            _ => Err(Error::new(ErrorKind::Invalid, "not today")),
         }
     }
 
-    fn infer(&self, _: &WholeCall<'_>) -> Result<Option<Vec<Option<Sharding>>>, CompileError> {
+    fn infer(&self, _: &WholeCall<'_>) -> Result<Option<Vec<Option<Sharding>>>, Error> {
         panic!("a program for Shardy has rules")
     }
 }
@@ -130,6 +127,7 @@ fn options() -> CompileOptions {
         use_spmd_partitioning: true,
         propagate_to_results: vec![true],
         find_partitioner: find,
+        parts: Parts::Never,
         ..CompileOptions::default()
     }
 }
@@ -161,12 +159,13 @@ fn program(target: &str) -> String {
 
 fn partition(text: &str, options: &CompileOptions) -> Result<String, CompileError> {
     let module = pjrt_stablehlo::parse(text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    Ok(partition_calls(&module, options)?.to_string())
+    let program = compile(&module, options)?.with_partitions_of_calls;
+    Ok(program.expect("there is such a call").to_string())
 }
 
 fn results(text: &str) -> Vec<f32> {
     let module = pjrt_stablehlo::parse(text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let plan = compile(&module, &options()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let plan = compile(&module, &options()).unwrap_or_else(|e| panic!("{e}\n{text}")).plan;
     let runtime = Runtime::new(Pool::inline(), Allocator::new(AllocatorOptions::default()));
     let bytes: Vec<u8> = (0..24u8).flat_map(|i| (f32::from(i) / 8.0 - 1.0).to_le_bytes()).collect();
     let array = Array::from_bytes(&runtime.allocator, DType::F32, &[4, 6], &bytes).unwrap();
@@ -213,7 +212,7 @@ fn a_result_that_is_wanted_whole_is_split_as_the_rule_says_of_the_operands() {
 #[test]
 fn a_program_without_such_calls_stays_as_it_is() {
     let module = pjrt_stablehlo::parse(program("unknown").as_bytes()).unwrap();
-    assert!(matches!(partition_calls(&module, &options()).unwrap(), std::borrow::Cow::Borrowed(_)));
+    assert!(!pjrt_sharding::has_partitioned_calls(&module, find));
     let error = compile(&module, &options()).err().unwrap();
     assert_eq!(error.kind, CompileErrorKind::Unimplemented);
     assert!(error.to_string().contains("\"unknown\""), "{error}");

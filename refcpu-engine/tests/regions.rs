@@ -8,7 +8,7 @@ use refcpu_kernels::{DType, Pool};
 
 fn plan(text: &str) -> Plan {
     let module = pjrt_stablehlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let plan = compile(&module, &CompileOptions::default()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let plan = compile(&module, &CompileOptions::default()).unwrap_or_else(|e| panic!("{e}\n{text}")).plan;
     Plan::from_bytes(&plan.to_bytes()).unwrap()
 }
 

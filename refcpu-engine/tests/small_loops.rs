@@ -14,7 +14,7 @@ fn runtime() -> Runtime {
 
 fn plan(text: &str) -> Plan {
     let module = pjrt_stablehlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    compile(&module, &CompileOptions::default()).unwrap_or_else(|e| panic!("{e}\n{text}"))
+    compile(&module, &CompileOptions::default()).unwrap_or_else(|e| panic!("{e}\n{text}")).plan
 }
 
 /// Whether all loops run on the register machine: those inside of ordinary ones can.

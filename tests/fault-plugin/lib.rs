@@ -104,7 +104,7 @@ impl PjrtClient for Faulty {
 
     fn buffer_from_host(&self, data: HostBuffer, _: Placement<'_, Self>) -> Result<Pending<Storage>> {
         fault("buffer_from_host")?;
-        Ok(Pending::from(Storage(data.to_vec())))
+        Ok(Pending::from(Storage(data.to_vec()?)))
     }
 }
 

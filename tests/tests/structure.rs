@@ -184,6 +184,7 @@ const CRATES: &[(&str, &str)] = &[
     ("pjrt_plugin", "pjrt-plugin/src"),
     ("pjrt_plugin_macros", "pjrt-plugin-macros/src"),
     ("pjrt_stablehlo", "pjrt-stablehlo/src"),
+    ("pjrt_sharding", "pjrt-sharding/src"),
     ("cargo_pjrt", "cargo-pjrt/src"),
     ("refcpu_engine", "refcpu-engine/src"),
     ("refcpu_kernels", "refcpu-kernels/src"),

@@ -64,7 +64,7 @@ impl Buffer {
         let array = buffer.array.clone();
         // The command owns the right to read the host's memory, and releases it when it has finished.
         let ready = to.device.chip.queue.submit(move |ram| {
-            array.write(ram, data.to_vec());
+            array.write(ram, data.to_vec()?);
             Ok(())
         });
         Ok(Pending::allocated(buffer, ready))
@@ -128,17 +128,17 @@ impl PjrtBuffer for Buffer {
         });
     }
 
-    fn host_bytes(&self) -> Option<&[u8]> {
-        match &self.array.place {
+    fn host_bytes(&self) -> Result<Option<&[u8]>> {
+        Ok(match &self.array.place {
             Place::Device(_) => None,
             Place::Host(bytes) => bytes.get().map(Vec::as_slice),
-        }
+        })
     }
 
-    fn device_address(&self) -> Option<usize> {
+    fn device_address(&self) -> Result<Option<usize>> {
         match &self.array.place {
-            Place::Device(address) => Some(FIRST_ADDRESS + address),
-            Place::Host(_) => self.host_bytes().map(|bytes| bytes.as_ptr().expose_provenance()),
+            Place::Device(address) => Ok(Some(FIRST_ADDRESS + address)),
+            Place::Host(_) => Ok(self.host_bytes()?.map(|bytes| bytes.as_ptr().expose_provenance())),
         }
     }
 }

@@ -102,7 +102,7 @@ impl PjrtClient for Hello {
     }
 
     fn buffer_from_host(&self, data: HostBuffer, _: Placement<'_, Self>) -> Result<Pending<Storage>> {
-        Ok(Pending::from(Storage(data.to_vec())))
+        Ok(Pending::from(Storage(data.to_vec()?)))
     }
 }
 

@@ -109,7 +109,7 @@ impl PjrtClient for Null {
 
     fn buffer_from_host(&self, data: HostBuffer, _: Placement<'_, Self>) -> Result<Pending<Storage>> {
         let lent = data.may_alias() && data.is_dense();
-        Ok(Pending::from(if lent { Storage::Lent(data) } else { Storage::Copied(data.to_vec()) }))
+        Ok(Pending::from(if lent { Storage::Lent(data) } else { Storage::Copied(data.to_vec()?) }))
     }
 
     fn view_host_memory(&self, view: HostView, _: Placement<'_, Self>) -> Result<Storage> {
@@ -140,29 +140,39 @@ impl PjrtDevice for Device {
     }
 }
 
+impl Storage {
+    /// The bytes of all storage but views, which has none of its own.
+    fn bytes(&self) -> &[u8] {
+        match self {
+            // Only dense memory is kept.
+            Self::Lent(lent) => lent.dense_bytes().unwrap_or_default(),
+            Self::View(_) => &[],
+            Self::Copied(bytes) => bytes,
+            Self::Zeros(bytes) => bytes,
+        }
+    }
+}
+
 impl PjrtBuffer for Storage {
     fn size_in_bytes(&self) -> usize {
         match self {
             Self::View(view) => view.size_in_bytes(),
-            _ => self.host_bytes().map_or(0, <[u8]>::len),
+            _ => self.bytes().len(),
         }
     }
 
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
         match &*self {
             Self::View(view) => copy.finish_with_view(view),
-            _ => copy.finish_with(self.host_bytes().unwrap_or_default()),
+            _ => copy.finish_with(self.bytes()),
         }
     }
 
-    fn host_bytes(&self) -> Option<&[u8]> {
-        match self {
-            // Only dense memory is kept.
-            Self::Lent(lent) => lent.dense_bytes(),
+    fn host_bytes(&self) -> Result<Option<&[u8]>> {
+        Ok(match self {
             Self::View(_) => None,
-            Self::Copied(bytes) => Some(bytes),
-            Self::Zeros(bytes) => Some(bytes),
-        }
+            _ => Some(self.bytes()),
+        })
     }
 
     fn host_view(&self) -> Option<&HostView> {

@@ -32,7 +32,7 @@ struct OwnArray {
     /// Whether there is something in `written`, which hardly any buffer ever has.
     is_written: AtomicBool,
     /// The array in one piece, where the host has asked for its address.
-    shown: OnceLock<Result<Array>>,
+    shown: OnceLock<Array>,
 }
 
 impl RefcpuBuffer {
@@ -183,6 +183,19 @@ impl OwnArray {
     fn dense(&self, allocator: &Allocator) -> Result<Array> {
         self.array().dense(allocator).map_err(|e| out_of_memory(&e))
     }
+
+    /// The bytes of the array in one piece. Once the host knows their address, they stay there.
+    fn show(&self, allocator: &Allocator) -> Result<Option<&[u8]>> {
+        let shown = match self.shown.get() {
+            Some(shown) => shown,
+            // Where there is no memory for it now, there may be some later.
+            None => {
+                let dense = self.dense(allocator)?;
+                self.shown.get_or_init(|| dense)
+            }
+        };
+        Ok(shown.bytes())
+    }
 }
 
 fn dtype(element_type: ElementType) -> Result<DType> {
@@ -215,7 +228,7 @@ impl PjrtBuffer for RefcpuBuffer {
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
         let own = match &self.content {
             Content::Own(own) => own,
-            Content::View(view) => return view.copy_to_host(copy),
+            Content::View(view) => return view.copy_to_host(copy, &self.allocator),
         };
         match own.dense(&self.allocator) {
             Ok(array) => copy.finish_with(array.bytes().unwrap_or_default()),
@@ -223,10 +236,10 @@ impl PjrtBuffer for RefcpuBuffer {
         }
     }
 
-    fn host_bytes(&self) -> Option<&[u8]> {
+    fn host_bytes(&self) -> Result<Option<&[u8]>> {
         match &self.content {
-            Content::Own(own) => own.shown.get_or_init(|| own.dense(&self.allocator)).as_ref().ok()?.bytes(),
-            Content::View(_) => None,
+            Content::Own(own) => own.show(&self.allocator),
+            Content::View(_) => Ok(None),
         }
     }
 
@@ -259,7 +272,7 @@ mod tests {
         buffer.write(3, &[7]).unwrap();
         assert_eq!(before.bytes(), Some(&[1, 2, 3, 4][..]));
         assert_eq!(between.bytes(), Some(&[1, 8, 9, 4][..]));
-        assert_eq!(buffer.host_bytes(), Some(&[1, 8, 9, 7][..]));
+        assert_eq!(buffer.host_bytes().unwrap(), Some(&[1, 8, 9, 7][..]));
         assert_eq!(own.array().bytes(), Some(&[1, 8, 9, 7][..]));
     }
 
@@ -267,9 +280,9 @@ mod tests {
     fn bytes_that_the_host_sees_are_not_written() {
         let buffer = buffer(&[1, 2]);
         assert!(buffer.write(2, &[0]).unwrap_err().message().contains("do not lie in an array of 2"));
-        assert_eq!(buffer.host_bytes(), Some(&[1, 2][..]));
+        assert_eq!(buffer.host_bytes().unwrap(), Some(&[1, 2][..]));
         let error = buffer.write(0, &[3]).unwrap_err();
         assert_eq!(error.code(), pjrt_plugin::ErrorCode::FailedPrecondition);
-        assert_eq!(buffer.host_bytes(), Some(&[1, 2][..]));
+        assert_eq!(buffer.host_bytes().unwrap(), Some(&[1, 2][..]));
     }
 }

@@ -4,10 +4,12 @@ use crate::client::RefcpuClient;
 use crate::element_type::to_pjrt;
 use crate::sharding::of_array;
 use pjrt_plugin::ext::{self, CustomPartitioner, CustomPartitioners, ShardedArray};
-use pjrt_plugin::{Error, ErrorCode, PjrtClient};
-use refcpu_engine::compile::{CallPartitioner, CompileError, CompileErrorKind, PartitionedCall, WholeCall};
-use refcpu_engine::graph::Shape;
-use refcpu_engine::plan::Sharding;
+use pjrt_plugin::{ErrorCode, PjrtClient};
+use pjrt_sharding::{
+    CallPartitioner, Error, ErrorKind, PartitionedCall, Sharding, Subgroup, TileAssignment, WholeCall,
+};
+use pjrt_stablehlo::ir::TensorType;
+use refcpu_kernels::DType;
 use std::sync::Arc;
 
 /// The compiler asks for partitioners. Calls of handlers are on whole arrays, so it makes no difference which of them could run on
@@ -23,8 +25,8 @@ pub(crate) fn find(target: &str) -> Option<Arc<dyn CallPartitioner>> {
 struct HostPartitioner(Arc<CustomPartitioner>);
 
 impl CallPartitioner for HostPartitioner {
-    fn partition(&self, call: &WholeCall<'_>) -> Result<PartitionedCall, CompileError> {
-        let (operands, results) = (arrays(&call.operands), arrays(&call.results));
+    fn partition(&self, call: &WholeCall<'_>) -> Result<PartitionedCall, Error> {
+        let (operands, results) = (arrays(&call.operands)?, arrays(&call.results)?);
         let partition = self.0.partition(&operands, &results, call.backend_config).map_err(refused)?;
         Ok(PartitionedCall {
             program: partition.program,
@@ -33,84 +35,84 @@ impl CallPartitioner for HostPartitioner {
         })
     }
 
-    fn infer(&self, call: &WholeCall<'_>) -> Result<Option<Vec<Option<Sharding>>>, CompileError> {
-        let (operands, results) = (arrays(&call.operands), arrays(&call.results));
+    fn infer(&self, call: &WholeCall<'_>) -> Result<Option<Vec<Option<Sharding>>>, Error> {
+        let (operands, results) = (arrays(&call.operands)?, arrays(&call.results)?);
         let inferred = self.0.infer_sharding(&operands, &results, call.backend_config).map_err(refused)?;
         inferred.map(|all| shardings(&all, &call.results, call.partitions)).transpose()
     }
 }
 
-fn arrays(arrays: &[(Shape, Option<Sharding>)]) -> Vec<ShardedArray> {
-    let one = |(shape, sharding): &(Shape, Option<Sharding>)| ShardedArray {
-        element_type: to_pjrt(shape.dtype),
-        dims: shape.dims.iter().map(|size| *size as i64).collect(),
-        sharding: Some(of_array(sharding.as_ref())),
+fn arrays(arrays: &[(TensorType, Option<Sharding>)]) -> Result<Vec<ShardedArray>, Error> {
+    let one = |(ty, sharding): &(TensorType, Option<Sharding>)| {
+        let dtype = DType::from_mlir_name(ty.element_type().name()).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Unsupported,
+                format!("a call that the host partitions of an array of type {ty}"),
+            )
+        })?;
+        Ok(ShardedArray {
+            element_type: to_pjrt(dtype),
+            dims: ty.dims().to_vec(),
+            sharding: Some(of_array(sharding.as_ref())),
+        })
     };
     arrays.iter().map(one).collect()
 }
 
 /// The host's error. What is not the program's fault is the host's own.
-fn refused(error: Error) -> CompileError {
+fn refused(error: pjrt_plugin::Error) -> Error {
     let kind = match error.code() {
-        ErrorCode::InvalidArgument => CompileErrorKind::InvalidArgument,
-        ErrorCode::Unimplemented => CompileErrorKind::Unimplemented,
-        ErrorCode::ResourceExhausted => CompileErrorKind::ResourceExhausted,
-        _ => CompileErrorKind::Internal,
+        ErrorCode::InvalidArgument => ErrorKind::Invalid,
+        ErrorCode::Unimplemented => ErrorKind::Unsupported,
+        ErrorCode::ResourceExhausted => ErrorKind::ResourceExhausted,
+        _ => ErrorKind::Internal,
     };
-    CompileError::new(kind, format!("the host does not partition this call: {}", error.message()))
+    Error::new(kind, format!("the host does not partition this call: {}", error.message()))
 }
 
 fn shardings(
     all: &[ext::Sharding],
-    arrays: &[(Shape, Option<Sharding>)],
+    arrays: &[(TensorType, Option<Sharding>)],
     partitions: usize,
-) -> Result<Vec<Option<Sharding>>, CompileError> {
+) -> Result<Vec<Option<Sharding>>, Error> {
     if all.len() != arrays.len() {
-        return Err(CompileError::internal(
-            "the host gives another number of shardings than there are arrays",
-        ));
+        let why = "the host gives another number of shardings than there are arrays";
+        return Err(Error::new(ErrorKind::Internal, why));
     }
-    all.iter().zip(arrays).map(|(sharding, (shape, _))| split(sharding, shape.rank(), partitions)).collect()
+    all.iter().zip(arrays).map(|(sharding, (ty, _))| split(sharding, ty.rank(), partitions)).collect()
 }
 
 /// What a sharding says of an array of this rank; `None`: every partition has it whole.
-fn split(sharding: &ext::Sharding, rank: usize, partitions: usize) -> Result<Option<Sharding>, CompileError> {
-    let (tiles, devices) = match sharding {
+fn split(sharding: &ext::Sharding, rank: usize, partitions: usize) -> Result<Option<Sharding>, Error> {
+    let unsupported = |found: &dyn std::fmt::Debug| {
+        Error::new(
+            ErrorKind::Unsupported,
+            format!("an array of a call that the host partitions as {found:?}"),
+        )
+    };
+    let (dimensions, devices, has_copies) = match sharding {
         ext::Sharding::Replicated => return Ok(None),
         ext::Sharding::Tiled {
             tile_assignment_dimensions,
             tile_assignment_devices,
             replicate_on_last_tile_dim,
-        } if tile_assignment_dimensions.len() == rank + usize::from(*replicate_on_last_tile_dim)
-            && tile_assignment_devices.len() == partitions =>
-        {
-            (tile_assignment_dimensions, tile_assignment_devices)
-        }
-        ext::Sharding::Tiled { .. } => {
-            return Err(CompileError::invalid(format!(
-                "the host gives the sharding {sharding:?} for an array of {rank} dimensions on {partitions} partitions"
-            )));
-        }
-        other => {
-            return Err(CompileError::unimplemented(format!(
-                "an array of a call that the host partitions as {other:?}"
-            )));
-        }
+        } => (tile_assignment_dimensions, tile_assignment_devices, *replicate_on_last_tile_dim),
+        other => return Err(unsupported(other)),
     };
-    // The SDK has checked that there is each device, and one for each tile.
-    let mut position = vec![vec![]; partitions];
-    for (tile, device) in devices.iter().enumerate() {
-        let mut rest = tile;
-        let mut at: Vec<usize> =
-            tiles.iter().rev().map(|n| (rest % *n as usize, rest /= *n as usize).0).collect();
-        at.reverse();
-        at.truncate(rank);
-        if let Some(place) = position.get_mut(*device as usize) {
-            *place = at;
-        }
+    if devices.len() != partitions {
+        let message =
+            format!("the host gives the sharding {sharding:?} for an array on {partitions} partitions");
+        return Err(Error::new(ErrorKind::Invalid, message));
     }
-    let parts: Vec<usize> = tiles[..rank].iter().map(|parts| *parts as usize).collect();
-    Ok(parts.iter().any(|parts| *parts > 1).then_some(Sharding { parts, position, summed: false }))
+    let numbers =
+        |numbers: &[i64]| numbers.iter().map(|number| usize::try_from(*number).unwrap_or(0)).collect();
+    let tiles = TileAssignment {
+        dimensions: numbers(dimensions),
+        devices: numbers(devices),
+        subgroups: vec![Subgroup::Replicated; usize::from(has_copies)],
+    };
+    let sharding = tiles.sharding(rank)?;
+    Ok(sharding.parts.iter().any(|parts| *parts > 1).then_some(sharding))
 }
 
 #[cfg(test)]

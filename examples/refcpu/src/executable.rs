@@ -4,31 +4,26 @@ use crate::client::RefcpuClient;
 use crate::config::{COMPILE_OPTIONS, runs_partitioned};
 use crate::element_type::to_pjrt;
 use crate::errors::compile_error;
-use crate::sharding::{Cut, hlo_text, shardings};
+use crate::sharding::{Cut, shardings};
 use pjrt_plugin::ext::ffi::Handler;
 use pjrt_plugin::{
     ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, Error, Options,
     PjrtClient, PjrtExecutable, Program, ProgramFormat, Result,
 };
+use pjrt_sharding::Sharding;
 use pjrt_stablehlo::Module;
-use pjrt_stablehlo::ir::{Attribute, Op};
-use refcpu_engine::compile::{self, CompileOptions};
+use refcpu_engine::compile::{self, ArrayInfo, CompileOptions, Compiled, Parts};
 use refcpu_engine::dump::Dump;
-use refcpu_engine::graph::Shape;
-use refcpu_engine::plan::{Donation, Plan};
+use refcpu_engine::plan::Donation;
 use refcpu_engine::trace::pass;
-use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A plan, and how its arrays lie on devices.
+/// A compiled program, and how its arrays lie on devices.
 pub struct RefcpuExecutable {
-    name: String,
     program: Program,
     /// Whether that is another program than the one that was compiled: the host's partitions are in it.
     has_partitions_of_calls: bool,
-    pub(crate) plan: Arc<Plan>,
-    /// The plan of the program of one partition, where that is what runs.
-    pub(crate) of_partition: Option<Plan>,
+    pub(crate) compiled: Compiled,
     options: CompileOptions,
     parameters: Vec<ArraySpec>,
     outputs: Vec<ArraySpec>,
@@ -69,49 +64,26 @@ impl RefcpuExecutable {
     ) -> Result<Self> {
         let module = pass("parse", || parse(request.program))
             .map_err(|error| Error::invalid_argument(format!("the program cannot be read: {error}")))?;
-        let module = pass("partition_calls", || compile::partition_calls(&module, &options))
-            .map_err(|error| compile_error(&error))?;
-        let has_partitions_of_calls = matches!(module, Cow::Owned(_));
-        let mut program = request.program.clone();
-        if has_partitions_of_calls {
-            program = Program::new(ProgramFormat::Mlir, module.to_string().into_bytes());
-            if let Some(dump) = &options.dump {
-                dump.pass("partition_calls.mlir", &*module);
-            }
-        }
-        let main =
-            module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
-        let plan = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
-        let of_partition = match runs_partitioned()? || has_addends(&plan) || is_manual(&module) {
-            true => of_partition(&module, &plan, &options)?,
-            false => None,
+        let mut compiled = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
+        let with_partitions = compiled.with_partitions_of_calls.take();
+        let has_partitions_of_calls = with_partitions.is_some();
+        let program = with_partitions.map_or_else(
+            || request.program.clone(),
+            |module| Program::new(ProgramFormat::Mlir, module.to_string().into_bytes()),
+        );
+        let partitions = compiled.plan.num_partitions;
+        let on_devices = |arrays: &[ArrayInfo]| -> (Vec<ArraySpec>, Vec<Cut>) {
+            let cut = |array: &ArrayInfo| Cut::new(array.sharding.as_ref(), &array.shape.dims, partitions);
+            arrays.iter().map(|array| (spec(array, &cut(array)), cut(array))).unzip()
         };
-        let kind = |attribute: Option<&Attribute>| attribute.and_then(Attribute::as_str).map(str::to_owned);
-        let (mut parameters, mut parameter_cuts) = (Vec::new(), Vec::new());
-        for (i, parameter) in plan.parameters.iter().enumerate() {
-            let cut = Cut::new(parameter.sharding.as_ref(), &parameter.shape.dims, plan.num_partitions);
-            parameters.push(spec(
-                &parameter.shape,
-                &cut,
-                kind(main.argument_attribute(i, "mhlo.memory_kind")),
-            ));
-            parameter_cuts.push(cut);
-        }
-        let (mut outputs, mut output_cuts) = (Vec::new(), Vec::new());
-        for (i, result) in plan.results.iter().enumerate() {
-            let cut = Cut::new(result.sharding.as_ref(), &result.shape.dims, plan.num_partitions);
-            outputs.push(spec(&result.shape, &cut, kind(main.result_attribute(i, "mhlo.memory_kind"))));
-            output_cuts.push(cut);
-        }
-        let is_donated = |i: &usize| plan.parameters[*i].donation != Donation::None;
-        let name = module.name.as_ref().map_or("main", |name| name);
+        let (parameters, parameter_cuts) = on_devices(&compiled.parameters);
+        let (outputs, output_cuts) = on_devices(&compiled.results);
+        let is_donated = |i: &usize| compiled.parameters[*i].donation != Donation::None;
         Ok(Self {
-            name: name.to_owned(),
             program,
             has_partitions_of_calls,
-            donated: (0..plan.parameters.len()).filter(is_donated).collect(),
-            plan: Arc::new(plan),
-            of_partition,
+            donated: (0..compiled.parameters.len()).filter(is_donated).collect(),
+            compiled,
             parameters,
             outputs,
             parameter_cuts,
@@ -136,37 +108,6 @@ impl RefcpuExecutable {
     }
 }
 
-/// Whether devices have addends of a parameter or result: hosts see which of them has which.
-fn has_addends(plan: &Plan) -> bool {
-    let parameters = plan.parameters.iter().map(|parameter| &parameter.sharding);
-    let mut all = parameters.chain(plan.results.iter().map(|result| &result.sharding)).flatten();
-    all.any(|sharding| sharding.summed)
-}
-
-/// Whether the program says itself what each device computes. Results that it calls replicated may then differ between
-/// devices, and hosts want each device's own; it is faster so, too.
-fn is_manual(module: &Module) -> bool {
-    let mut operations = module.functions().iter().flat_map(|function| function.body.ops());
-    operations.any(|(_, op)| matches!(op.kind, Op::ManualComputation(_)))
-}
-
-/// The plan of the program of one partition. `None` of a program that is for one device anyhow, or that calls the host, which
-/// it does once and with whole arrays.
-fn of_partition(module: &Module, plan: &Plan, options: &CompileOptions) -> Result<Option<Plan>> {
-    if !plan.global_view || plan.num_partitions == 1 || plan.uses_host() {
-        return Ok(None);
-    }
-    let partitioned = |error: compile::CompileError| {
-        compile_error(&error).with_hint("this is of the program of one partition")
-    };
-    let module = compile::partitioned(module, plan, options, hlo_text).map_err(partitioned)?;
-    if let Some(dump) = &options.dump {
-        dump.pass("partitioned.mlir", &module);
-    }
-    let options = CompileOptions { use_spmd_partitioning: false, ..options.clone() };
-    compile::compile(&module, &options).map(Some).map_err(partitioned)
-}
-
 fn parse(program: &Program) -> Result<Module, pjrt_stablehlo::Error> {
     match program.format() {
         ProgramFormat::Mlir => pjrt_stablehlo::parse(program.code()),
@@ -176,11 +117,11 @@ fn parse(program: &Program) -> Result<Module, pjrt_stablehlo::Error> {
 }
 
 /// A shard of an array, in a memory of its device.
-fn spec(shape: &Shape, cut: &Cut, memory_kind: Option<String>) -> ArraySpec {
+fn spec(array: &ArrayInfo, cut: &Cut) -> ArraySpec {
     let dims: Vec<i64> = cut.dims().iter().map(|d| *d as i64).collect();
-    let spec = ArraySpec::new(to_pjrt(shape.dtype), dims);
-    match memory_kind {
-        Some(kind) => spec.with_memory_kind(kind),
+    let spec = ArraySpec::new(to_pjrt(array.shape.dtype), dims);
+    match &array.memory_kind {
+        Some(kind) => spec.with_memory_kind(kind.clone()),
         None => spec,
     }
 }
@@ -205,21 +146,22 @@ pub(crate) fn engine_options(
         propagate_to_results: options.allow_spmd_sharding_propagation_to_output.clone(),
         has_handler: |target| Handler::find(RefcpuClient::PLATFORM_NAME, target).is_some(),
         find_partitioner: crate::call_partitioner::find,
+        parts: if runs_partitioned()? { Parts::Always } else { Parts::WhereNeeded },
         dump,
     })
 }
 
 impl PjrtExecutable for RefcpuExecutable {
     fn name(&self) -> &str {
-        &self.name
+        &self.compiled.name
     }
 
     fn num_replicas(&self) -> usize {
-        self.plan.num_replicas
+        self.compiled.plan.num_replicas
     }
 
     fn num_partitions(&self) -> usize {
-        self.plan.num_partitions
+        self.compiled.plan.num_partitions
     }
 
     fn parameters(&self) -> &[ArraySpec] {
@@ -239,20 +181,20 @@ impl PjrtExecutable for RefcpuExecutable {
     }
 
     fn optimized_program(&self) -> Option<Program> {
-        if self.plan.num_partitions == 1 {
+        if self.compiled.plan.num_partitions == 1 {
             return None;
         }
         if self.program.format() != ProgramFormat::Mlir {
-            let [parameters, outputs] = shardings(&self.plan)?;
+            let [parameters, outputs] = shardings(&self.compiled)?;
             return Some(self.program.with_shardings(&parameters, &outputs));
         }
         let module = parse(&self.program).ok()?;
-        let module = compile::partitioned(&module, &self.plan, &self.options, hlo_text).ok()?;
+        let module = compile::partitioned(&module, &self.options).ok()?;
         Some(Program::new(ProgramFormat::Mlir, module.to_string().into_bytes()))
     }
 
     fn cost_analysis(&self) -> Vec<(String, AttributeValue)> {
-        let stats = self.plan.stats();
+        let stats = self.compiled.plan.stats();
         let estimates = [
             ("flops", stats.flops),
             ("bytes accessed", stats.bytes_accessed),
@@ -260,19 +202,19 @@ impl PjrtExecutable for RefcpuExecutable {
         ];
         let estimates = estimates.map(|(name, value)| (name.to_owned(), AttributeValue::from(value as f32)));
         // What a program asks about itself: PJRT has no other place for it.
-        let inspected = self.plan.inspected.iter().map(|(name, sharding)| {
-            (format!("sharding of {name}"), AttributeValue::from(hlo_text(sharding.as_ref())))
+        let inspected = self.compiled.inspected.iter().map(|(name, sharding)| {
+            (format!("sharding of {name}"), AttributeValue::from(Sharding::to_hlo_text(sharding.as_ref())))
         });
         estimates.into_iter().chain(inspected).collect()
     }
 
     fn memory_stats(&self) -> Option<CompiledMemoryStats> {
         let bytes = |specs: &[ArraySpec]| -> i64 { specs.iter().map(size_in_bytes).sum() };
-        let stats = self.plan.stats();
+        let stats = self.compiled.plan.stats();
         let (argument_size, output_size) = (bytes(&self.parameters), bytes(&self.outputs));
         let (temp_size, code) = (stats.arena_bytes as i64, stats.constant_bytes as i64);
         // Donated arguments are cut as the results that may take their memory.
-        let donors = self.outputs.iter().zip(&self.plan.program.donors);
+        let donors = self.outputs.iter().zip(&self.compiled.plan.program.donors);
         let alias_size =
             donors.filter(|(_, donor)| donor.is_some()).map(|(spec, _)| size_in_bytes(spec)).sum();
         let peak_memory = argument_size + output_size - alias_size + temp_size;
@@ -289,6 +231,6 @@ impl PjrtExecutable for RefcpuExecutable {
     }
 
     fn generated_code_size_in_bytes(&self) -> i64 {
-        self.plan.stats().constant_bytes as i64
+        self.compiled.plan.stats().constant_bytes as i64
     }
 }

@@ -10,7 +10,7 @@ use pjrt_plugin::ext::{
     PhaseCompile, PhaseRequest, PrefatalCallbacks, Profiler, RawBuffers,
 };
 use pjrt_plugin::{Error, Event, HostBuffer, Result};
-use refcpu_engine::compile::{compile, partition_calls, to_core_ops};
+use refcpu_engine::compile::{CompileOptions, Parts, compile, core_ops};
 use refcpu_engine::storage::Array;
 use refcpu_kernels::DType;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl RawBuffers for RefcpuClient {
     fn write_raw(storage: &Arc<RefcpuBuffer>, offset: usize, data: HostBuffer) -> Result<Event> {
         match data.dense_bytes() {
             Some(bytes) => storage.write(offset, bytes)?,
-            None => storage.write(offset, &data.to_vec())?,
+            None => storage.write(offset, &data.to_vec()?)?,
         }
         Ok(Event::ready())
     }
@@ -55,7 +55,7 @@ impl HostMemoryAllocator for RefcpuClient {
 impl ExecutableMetadata for RefcpuClient {
     /// The plan as text.
     fn executable_metadata(executable: &RefcpuExecutable) -> Result<Vec<u8>> {
-        Ok(executable.plan.program.to_string().into_bytes())
+        Ok(executable.compiled.plan.program.to_string().into_bytes())
     }
 }
 
@@ -77,7 +77,8 @@ impl PhaseCompile for RefcpuClient {
     fn run_phases(request: PhaseRequest<'_>) -> Result<Vec<PartialProgram>> {
         let PhaseRequest { phases, programs, options, .. } = request;
         let by_name = options.compiler_options(COMPILE_OPTIONS)?;
-        let options = engine_options(options, &by_name, None)?;
+        // The plan of the whole program, of which a run can still make that of a part.
+        let options = CompileOptions { parts: Parts::Never, ..engine_options(options, &by_name, None)? };
         let through_all = |program| {
             phases.iter().try_fold(program, |program: PartialProgram, phase| {
                 if program.format != MLIR {
@@ -89,13 +90,12 @@ impl PhaseCompile for RefcpuClient {
                 let module = pjrt_stablehlo::parse(program.program.as_slice()).map_err(|error| {
                     Error::invalid_argument(format!("the program cannot be read: {error}"))
                 })?;
-                let module = partition_calls(&module, &options).map_err(|error| compile_error(&error))?;
                 let (bytes, format, consumers) = if phase == CORE_OPS {
-                    let module = to_core_ops(&module).map_err(|error| compile_error(&error))?;
+                    let module = core_ops(&module, &options).map_err(|error| compile_error(&error))?;
                     (module.to_string().into_bytes(), MLIR, vec![CORE_OPS.to_owned(), PLAN.to_owned()])
                 } else {
-                    let plan = compile(&module, &options).map_err(|error| compile_error(&error))?;
-                    (plan.to_bytes(), PLAN_FORMAT, vec![])
+                    let compiled = compile(&module, &options).map_err(|error| compile_error(&error))?;
+                    (compiled.plan.to_bytes(), PLAN_FORMAT, vec![])
                 };
                 Ok(PartialProgram {
                     program: bytes,

@@ -35,10 +35,10 @@ pub(crate) enum WhereToRun {
 
 impl Loaded {
     pub(crate) fn new(executable: Arc<RefcpuExecutable>) -> Self {
-        let lanes = executable.num_replicas() as f64;
-        let where_to_run = if executable.plan.uses_host() {
+        let plan = &executable.compiled.plan;
+        let where_to_run = if plan.uses_host() {
             WhereToRun::HostQueue
-        } else if executable.plan.stats().nanoseconds * lanes <= SHORT_NANOSECONDS {
+        } else if plan.stats().nanoseconds * plan.lanes() as f64 <= SHORT_NANOSECONDS {
             WhereToRun::Caller
         } else {
             WhereToRun::Queue
@@ -72,8 +72,8 @@ fn outputs(
 ) -> Result<PerDevice<RefcpuBuffer>> {
     let allocator = &runtime.allocator;
     let partitions = executable.num_partitions();
-    let are_lanes = partitions == 1 || executable.of_partition.is_some();
-    let plan = executable.of_partition.as_ref().unwrap_or(&executable.plan);
+    let are_lanes = executable.compiled.runs_on_each_device();
+    let plan = &executable.compiled.plan;
     let lanes = if are_lanes {
         let of_device = |device: Vec<_>| device.into_iter().map(|input| to_engine(input, ready)).collect();
         inputs.into_iter().map(of_device).collect::<Result<_>>()?
@@ -85,9 +85,8 @@ fn outputs(
     let arguments =
         lanes.iter().map(|lane: &Vec<exec::Input>| lane.iter().map(|input| &input.array).collect());
     let noted = executable.dump.as_ref().and_then(|dump| dump.run(arguments, allocator));
-    let results = exec::run(plan, runtime, lanes, &options).map_err(|error| {
-        host.take_failure().unwrap_or_else(|| run_error(&error, executable.name(), &executable.plan))
-    });
+    let results = exec::run(plan, runtime, lanes, &options)
+        .map_err(|error| host.take_failure().unwrap_or_else(|| run_error(&error, executable.name(), plan)));
     match (noted, &results) {
         (Some(run), Ok(_)) => run.finish(),
         (Some(run), Err(error)) => run.fail(error),
@@ -132,7 +131,7 @@ fn whole(
             let shards =
                 shards.iter().map(|device| device[i].array(ready)).collect::<Result<Vec<Array>>>()?;
             let shards: Vec<&Array> = shards.iter().collect();
-            let dims: Vec<usize> = executable.plan.parameters[i].shape.dims.to_vec();
+            let dims: Vec<usize> = executable.compiled.parameters[i].shape.dims.to_vec();
             let array = join(&shards, cut, &dims, allocator).map_err(|e| out_of_memory(&e))?;
             Ok(exec::Input { array, donatable: false })
         };

@@ -59,12 +59,13 @@ impl ViewedArray {
     }
 
     /// Reads the array back.
-    pub(crate) fn copy_to_host(&self, copy: CopyToHost) {
+    pub(crate) fn copy_to_host(&self, copy: CopyToHost, allocator: &Allocator) {
         if !canonical::may_differ(self.dtype) {
             return copy.finish_with_view(&self.view);
         }
-        let mut bytes = self.view.lease(&copy).bytes().to_vec();
-        canonical::make_canonical(self.dtype, &mut bytes);
-        copy.finish_with(&bytes);
+        match self.copy(&copy, allocator) {
+            Ok(array) => copy.finish_with(array.bytes().unwrap_or_default()),
+            Err(error) => copy.fail(error),
+        }
     }
 }

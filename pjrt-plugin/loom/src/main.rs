@@ -81,6 +81,19 @@ mod abi {
         }
     }
 
+    /// In the place of `pjrt-plugin`'s module: nobody forks.
+    pub(crate) mod fork {
+        use crate::error::Error;
+
+        pub(crate) fn is_child() -> bool {
+            false
+        }
+
+        pub(crate) fn refusal() -> Error {
+            Error::failed_precondition("forked")
+        }
+    }
+
     pub(crate) mod guard {
         use crate::error::Error;
 

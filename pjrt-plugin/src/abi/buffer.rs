@@ -12,12 +12,14 @@ use pjrt_sys::{
 use crate::abi::args::{handle, input, output, output_slice, shims};
 use crate::abi::client_state::ClientState;
 use crate::abi::event::event_to_raw;
+use crate::abi::fork;
 use crate::abi::handle::{self, Handle};
 use crate::abi::upload::Place;
 use crate::buffer::PjrtBuffer;
 use crate::client::PjrtClient;
 use crate::element_type::ElementType;
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::shape::Shape;
 use crate::storage::BufferState;
 
@@ -100,18 +102,20 @@ impl<C: PjrtClient> BufferHandle<C> {
             None => self.state.wait_for_storage()?,
         };
         if !self.is_host_accessible() {
-            let address = storage.device_address();
+            let address = self.client.explain(storage.device_address())?;
             return address.ok_or_else(|| Error::unimplemented("this plugin's buffers have no address"));
         }
         if let Some(view) = storage.host_view() {
             return Ok(view.address());
         }
-        if storage.host_bytes().is_none() {
+        let mut bytes = self.client.explain(storage.host_bytes())?;
+        if bytes.is_none() {
             // A program that still runs may be about to put them there.
             self.state.ready_event().wait()?;
+            bytes = self.client.explain(storage.host_bytes())?;
         }
         // The host will read these bytes, so the address and the size must be theirs.
-        match storage.host_bytes() {
+        match bytes {
             Some(bytes) if bytes.len() >= self.shape.host_size() => Ok(bytes.as_ptr().expose_provenance()),
             Some(bytes) => Err(Error::internal(format!(
                 "the plugin shows {} bytes of a buffer {} in host-accessible memory, which needs {}",
@@ -193,7 +197,9 @@ shims! {
 
     /// Slot 68.
     buffer_is_deleted(PJRT_Buffer_IsDeleted_Args) |args, C| {
-        output!(args.is_deleted = handle!(args.buffer: BufferHandle<C>)?.state.is_deleted());
+        let buffer = handle!(args.buffer: BufferHandle<C>)?;
+        // The lock may be that of a thread that a forked child does not have.
+        output!(args.is_deleted = !fork::is_child() && buffer.state.is_deleted());
         Ok(())
     }
 
@@ -205,7 +211,8 @@ shims! {
 
     /// Slot 72.
     buffer_ready_event(PJRT_Buffer_ReadyEvent_Args) |args, C| {
-        let event = handle!(args.buffer: BufferHandle<C>)?.state.ready_event();
+        let buffer = handle!(args.buffer: BufferHandle<C>)?;
+        let event = if fork::is_child() { Event::failed(fork::refusal()) } else { buffer.state.ready_event() };
         output!(args.event = event_to_raw(event));
         Ok(())
     }

@@ -9,6 +9,7 @@ use crate::abi::args::{View, fields_of, handle, input, null, output, output_slic
 use crate::abi::client_state::ClientState;
 use crate::abi::error::host_error;
 use crate::abi::event::HostPointer;
+use crate::abi::fork;
 use crate::abi::guard;
 use crate::abi::handle;
 use crate::abi::kv::HostStore;
@@ -31,10 +32,33 @@ fn config<C: PjrtClient>(given: Vec<(String, OptionValue)>) -> Result<ClientConf
         DISTRIBUTED.iter().any(is) && !C::CREATE_OPTIONS.iter().any(is)
     });
     let distributed = Options::new(DISTRIBUTED, distributed)?;
-    let mut config = ClientConfig::new(Options::new(C::CREATE_OPTIONS, own)?);
-    config.node_id = distributed.integer("node_id")?;
-    config.num_nodes = distributed.integer("num_nodes")?;
-    Ok(config)
+    let (node_id, num_nodes) = (distributed.integer("node_id")?, distributed.integer("num_nodes")?);
+    // First, because a distributed host has more options, which a plugin of one process does not know.
+    check_processes::<C>(node_id, num_nodes)?;
+    let options = Options::new(C::CREATE_OPTIONS, own)?;
+    Ok(ClientConfig { node_id, num_nodes, ..ClientConfig::new(options) })
+}
+
+/// Refuses several processes where each would run its own computation, and numbers that no process can have.
+fn check_processes<C: PjrtClient>(node_id: i64, num_nodes: i64) -> Result<()> {
+    if !C::MULTI_PROCESS && (node_id != 0 || num_nodes > 1) {
+        let platform = C::PLATFORM_NAME;
+        return Err(Error::unimplemented(format!(
+            "the plugin '{platform}' does not run computations of several processes: the host asks for a client of process \
+             {node_id} of {num_nodes} (node_id, num_nodes)"
+        ))
+        .with_hint(format!(
+            "use the devices of '{platform}' in one process, without jax.distributed.initialize, or choose another \
+             platform for the distributed program, as with JAX_PLATFORMS=cpu; a plugin that has them declares \
+             PjrtClient::MULTI_PROCESS"
+        )));
+    }
+    if !(0..num_nodes).contains(&node_id) {
+        return Err(Error::invalid_argument(format!(
+            "there is no process {node_id} of {num_nodes} (node_id, num_nodes)"
+        )));
+    }
+    Ok(())
 }
 
 shims! {
@@ -46,6 +70,7 @@ shims! {
         // SAFETY: pointer and length describe an array of the host.
         let given = unsafe { read_named_values(input!(args.create_options), input!(args.num_options)) }?;
         let mut config = config::<C>(given)?;
+        fork::note_use(C::PLATFORM_NAME)?;
         if config.num_nodes > 1 {
             config.kv_store = Some(KeyValueStore::new(HostStore {
                 get: (input!(args.kv_get_callback), HostPointer(input!(args.kv_get_user_arg))),

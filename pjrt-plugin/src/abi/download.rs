@@ -214,7 +214,9 @@ pub(crate) unsafe fn copy_range<C: PjrtClient>(
     let copy = CopyToHost::collected(shape, move |bytes| {
         done.complete(bytes.map(|bytes| target.bytes().copy_from_slice(&bytes[range])));
     });
-    read_back::<C>(held, copy);
+    if let Some(copy) = copy {
+        read_back::<C>(held, copy);
+    }
 }
 
 /// Copies a buffer to another place.

@@ -1,5 +1,6 @@
 //! `PJRT_Executable`: slots 40 to 49, 57, 90, 91, 94, 96, 124 and 134.
 
+use std::borrow::Cow;
 use std::ffi::c_char;
 use std::ptr;
 use std::sync::{Arc, OnceLock};
@@ -130,11 +131,13 @@ impl<C: PjrtClient> ExecutableState<C> {
     }
 
     /// The program after optimisation; asked for once, so that both calls of the protocol see the same.
-    fn optimized(&self) -> &Program {
-        self.optimized.get_or_init(|| {
-            let optimized = self.executable.optimized_program();
-            optimized.as_ref().unwrap_or(&self.program).as_optimized()
-        })
+    fn optimized(&self) -> Result<&Program> {
+        if let Some(optimized) = self.optimized.get() {
+            return Ok(optimized);
+        }
+        let optimized = self.executable.optimized_program();
+        let optimized = optimized.as_ref().unwrap_or(&self.program).as_optimized()?;
+        Ok(self.optimized.get_or_init(|| optimized))
     }
 
     fn fingerprint(&self) -> &str {
@@ -254,7 +257,7 @@ shims! {
             return Err(null("program"));
         }
         // SAFETY: the field points to a program of the host's version.
-        write_program(&unsafe { View::new(program) }?, executable.optimized())
+        write_program(&unsafe { View::new(program) }?, executable.optimized()?)
     }
 
     /// Slot 49.
@@ -263,9 +266,9 @@ shims! {
         let whole = SerializedExecutable {
             program: executable.program.clone(),
             options: executable.options.clone(),
-            compiled: executable.executable.serialize()?,
+            compiled: executable.executable.serialize()?.map(Cow::Owned),
         };
-        let (bytes, size, holder) = serialized(whole.encode(C::PLATFORM_NAME));
+        let (bytes, size, holder) = serialized(whole.encode(C::PLATFORM_NAME)?);
         output!(args.serialized_bytes = bytes);
         output!(args.serialized_bytes_size = size);
         output!(args.serialized_executable = holder);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, Once, Weak};
 
 use crate::abi::client_state::ClientState;
-use crate::abi::guard;
+use crate::abi::{fork, guard};
 use crate::client::PjrtClient;
 use crate::sync::lock;
 
@@ -44,6 +44,10 @@ pub(crate) fn tell_at_exit<C: PjrtClient>(client: &Arc<ClientState<C>>) {
 }
 
 extern "C" fn tell_all() {
+    // What outlives the process is still its parent's.
+    if fork::is_child() {
+        return;
+    }
     // A thread that the end of the process has stopped may hold the lock; then nobody is told.
     let Ok(mut clients) = CLIENTS.try_lock() else { return };
     let clients = std::mem::take(&mut *clients);

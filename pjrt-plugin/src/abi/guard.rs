@@ -15,6 +15,7 @@ use pjrt_sys::{
 use crate::abi::args::View;
 use crate::abi::error::error_to_raw;
 use crate::abi::float_environment::DefaultFloats;
+use crate::abi::fork::{self, InChild};
 use crate::abi::observe::{self, Call};
 use crate::error::{Error, Result};
 use crate::ext::profiler::recording;
@@ -60,9 +61,12 @@ fn last_panic() -> Error {
     last.unwrap_or_else(|| Error::internal("the plugin panicked"))
 }
 
-/// Runs the plugin's code; a panic in it becomes an INTERNAL error.
+/// Runs the plugin's code; a panic in it becomes an INTERNAL error. In a forked child it does not run, which is an error too.
 #[inline]
 pub(crate) fn catch<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
+    if fork::is_child() {
+        return Err(fork::refusal());
+    }
     let _floats = DefaultFloats::enter();
     catch_panic(run)
 }
@@ -139,6 +143,10 @@ unsafe fn run_guarded<T: SizedStruct>(
     args: *mut T,
     body: impl FnOnce(View<'_, T>) -> Result<()>,
 ) -> Result<()> {
+    if fork::is_child() {
+        // SAFETY: the caller's contract.
+        return unsafe { run_in_child(args, body) };
+    }
     // SAFETY: the caller's contract.
     let watched = observe::is_watched().then(|| unsafe { Watched::begin(args) });
     // SAFETY: the caller's contract is the callee's.
@@ -148,6 +156,26 @@ unsafe fn run_guarded<T: SizedStruct>(
         unsafe { watched.returned(args, outcome.as_ref().err()) };
     }
     outcome.map_err(|error| error.in_function(function_name::<T>()))
+}
+
+/// As [`run_guarded`] in a child that was forked from a process with a client.
+///
+/// # Safety
+///
+/// As for [`View::new`].
+#[cold]
+unsafe fn run_in_child<T: SizedStruct>(
+    args: *mut T,
+    body: impl FnOnce(View<'_, T>) -> Result<()>,
+) -> Result<()> {
+    let function = function_name::<T>();
+    let outcome = match fork::in_child(function) {
+        // SAFETY: the caller's contract is the callee's.
+        InChild::Call => catch_panic(|| unsafe { View::new(args) }.and_then(body)),
+        InChild::Leave => Ok(()),
+        InChild::Refuse => Err(fork::refusal()),
+    };
+    outcome.map_err(|error| error.in_function(function))
 }
 
 /// A call that somebody may want to see.

@@ -132,10 +132,12 @@ pub(crate) mod registry {
     use std::sync::{LazyLock, Mutex};
 
     use super::Handle;
+    use crate::abi::fork::is_child;
     use crate::error::{Error, Result};
     use crate::sync::lock;
 
-    /// The number of shares by address and kind: an object may lie at the start of another.
+    /// The number of shares by address and kind: an object may lie at the start of another. A forked child, where a thread that it
+    /// does not have may have the lock, does without.
     static LIVE: LazyLock<Mutex<HashMap<(usize, &'static str), usize>>> = LazyLock::new(Mutex::default);
 
     fn wrong(
@@ -152,10 +154,16 @@ pub(crate) mod registry {
     }
 
     pub(crate) fn add<H: Handle>(pointer: *const H::Opaque) {
+        if is_child() {
+            return;
+        }
         *lock(&LIVE).entry((pointer.addr(), H::KIND)).or_insert(0) += 1;
     }
 
     pub(crate) fn check<H: Handle>(pointer: *const H::Opaque, name: &str) -> Result<()> {
+        if is_child() {
+            return Ok(());
+        }
         let live = lock(&LIVE);
         if live.contains_key(&(pointer.addr(), H::KIND)) {
             return Ok(());
@@ -164,6 +172,9 @@ pub(crate) mod registry {
     }
 
     pub(crate) fn remove<H: Handle>(pointer: *const H::Opaque, name: &str) -> Result<()> {
+        if is_child() {
+            return Ok(());
+        }
         let mut live = lock(&LIVE);
         let key = (pointer.addr(), H::KIND);
         match live.get_mut(&key) {

@@ -9,6 +9,7 @@ use pjrt_sys::{
     SizedStruct,
 };
 
+use crate::abi::allocate;
 use crate::abi::args::chars;
 use crate::abi::error::{callback_error, error_from_raw};
 use crate::abi::event::HostPointer;
@@ -33,7 +34,8 @@ unsafe fn take_value(
     delete: Option<unsafe extern "C" fn(*mut c_char)>,
 ) -> Result<Vec<u8>> {
     // SAFETY: this function's contract.
-    let bytes = unsafe { super::args::borrowed_slice::<u8>(value.cast(), size, "value") }.map(<[u8]>::to_vec);
+    let bytes =
+        unsafe { super::args::borrowed_slice::<u8>(value.cast(), size, "value") }.and_then(allocate::copy);
     if let Some(delete) = delete {
         // SAFETY: the deleter is to be called once, with the value.
         unsafe { delete(value) };

@@ -6,12 +6,14 @@ use std::sync::{Arc, OnceLock};
 use pjrt_sys::{PJRT_Device, PJRT_LoadedExecutable, PJRT_LogicalDeviceIds, PJRT_Program};
 use prost::Message;
 
+use crate::abi::allocate;
 use crate::abi::args::{View, bytes, fields_of, handle, input, null, output, output_slice, shims, text};
 use crate::abi::brief_lock::Guarded;
 use crate::abi::buffer::Spec;
 use crate::abi::client_state::ClientState;
 use crate::abi::device_locks::device_lock;
 use crate::abi::executable::ExecutableState;
+use crate::abi::fork;
 use crate::abi::handle::{self, Handle};
 use crate::abi::pinned::{delete_serialized, serialized};
 use crate::abi::topology::TopologyHandle;
@@ -171,7 +173,7 @@ unsafe fn read_program<C: PjrtClient>(program: *const PJRT_Program) -> Result<Pr
         return Err(Error::invalid_argument(format!("Unknown program format '{}'.", text(name)))
             .with_hint(format!("this plugin reads: {}", known.join(", "))));
     };
-    Ok(Program::new(format, bytes!(program.code, code_size)?))
+    Ok(Program::new(format, allocate::copy(bytes!(program.code, code_size)?)?))
 }
 
 fn compile_program<C: PjrtClient>(
@@ -203,6 +205,7 @@ shims! {
     /// Slot 89: compiles for a topology, with or without a client.
     compile(PJRT_Compile_Args) |args, C| {
         output!(args.executable = ptr::null_mut());
+        fork::note_use(C::PLATFORM_NAME)?;
         let topology = handle!(args.topology: TopologyHandle)?;
         // SAFETY: the field is null or a program of the host.
         let program = unsafe { read_program::<C>(input!(args.program)) }?;
@@ -308,7 +311,9 @@ shims! {
 
     /// Slot 54.
     loaded_executable_is_deleted(PJRT_LoadedExecutable_IsDeleted_Args) |args, C| {
-        output!(args.is_deleted = handle!(args.executable: LoadedHandle<C>)?.loaded.with(|loaded| loaded.is_none()));
+        let executable = handle!(args.executable: LoadedHandle<C>)?;
+        // The lock may be that of a thread that a forked child does not have.
+        output!(args.is_deleted = !fork::is_child() && executable.loaded.with(|loaded| loaded.is_none()));
         Ok(())
     }
 }

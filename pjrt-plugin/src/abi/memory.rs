@@ -6,6 +6,7 @@ use std::ptr;
 use pjrt_sys::{PJRT_Device, PJRT_Memory, PJRT_Memory_FunctionTable, SizedStruct};
 
 use crate::abi::args::{handle, output, output_slice, output_str, shims};
+use crate::abi::fork;
 use crate::abi::handle::{self, Handle};
 use crate::memory::Memory;
 use crate::sync::lock;
@@ -84,6 +85,9 @@ unsafe extern "C" fn get_user_data(memory: *mut PJRT_Memory, key: *const c_void)
     let Ok(memory) = (unsafe { handle::borrow::<MemoryHandle>(memory, "memory") }) else {
         return ptr::null_mut();
     };
+    if fork::is_child() {
+        return ptr::null_mut();
+    }
     let all = lock(&memory.user_data);
     all.iter().find(|data| data.key == key).map_or(ptr::null_mut(), |data| data.data)
 }
@@ -99,6 +103,10 @@ unsafe extern "C" fn set_user_data(
 ) {
     // SAFETY: this function's contract.
     let Ok(memory) = (unsafe { handle::borrow::<MemoryHandle>(memory, "memory") }) else { return };
+    // Where a fork has left the lock to a thread that does not exist, the data is left alone.
+    if fork::is_child() {
+        return;
+    }
     let new = UserData { key, data, destroy };
     let old = {
         let mut all = lock(&memory.user_data);

@@ -5,6 +5,7 @@
 //! pointers, `host_callback` calls the host's functions, `pinned` keeps strings and arrays where the host can read them,
 //! `meeting` hands a value from one thread to another, `brief_lock` has locks for a few instructions, `device_locks` those that
 //! buffers are behind, `words` moves vectors,
+//! `allocate` has memory whose size the host decides, `fork` keeps forked processes from what their threads would do,
 //! `observe` writes traces and lists of leaks, `holders` says who holds memory, `exit` tells clients of the process's end.
 
 #![allow(unsafe_code, reason = "the C interface is spoken here")]
@@ -12,6 +13,7 @@
 // The table is generic in the client, and so is every function in it, whether it uses the parameter or not.
 #![allow(clippy::extra_unused_type_parameters)]
 
+pub(crate) mod allocate;
 pub(crate) mod args;
 pub(crate) mod brief_lock;
 pub(crate) mod buffer;
@@ -28,6 +30,7 @@ pub(crate) mod executable;
 pub(crate) mod execute;
 pub(crate) mod exit;
 pub(crate) mod float_environment;
+pub(crate) mod fork;
 pub(crate) mod guard;
 pub(crate) mod handle;
 pub(crate) mod holders;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use pjrt_sys::StructLayout;
 
-use crate::abi::decode;
+use crate::abi::{decode, fork};
 use crate::error::Error;
 use crate::sync::lock;
 
@@ -227,6 +227,9 @@ pub(crate) fn handle_made(address: usize, kind: &'static str) {
 
 #[cold]
 fn note_made(address: usize, kind: &'static str) {
+    if fork::is_child() {
+        return;
+    }
     let Some(handles) = OBSERVER.as_ref().and_then(|observer| observer.handles.as_ref()) else { return };
     let thread = thread::current();
     let thread = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
@@ -247,6 +250,9 @@ pub(crate) fn handle_taken(address: usize, kind: &'static str) {
 
 #[cold]
 fn note_taken(address: usize, kind: &'static str) {
+    if fork::is_child() {
+        return;
+    }
     let Some(handles) = OBSERVER.as_ref().and_then(|observer| observer.handles.as_ref()) else { return };
     let mut handles = lock(handles);
     if let Some(sites) = handles.alive.get_mut(&(address, kind)) {
@@ -258,6 +264,10 @@ fn note_taken(address: usize, kind: &'static str) {
 }
 
 extern "C" fn report_at_exit() {
+    // What a forked child has was made by its parent.
+    if fork::is_child() {
+        return;
+    }
     let Some(handles) = OBSERVER.as_ref().and_then(|observer| observer.handles.as_ref()) else { return };
     // A thread that the end of the process has stopped may hold the lock; then there is no report, but an end.
     let Ok(handles) = handles.try_lock() else { return };

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use pjrt_sys::{PJRT_AsyncHostToDeviceTransferManager, PJRT_Buffer_MemoryLayout, PJRT_ShapeSpec};
 
+use crate::abi::allocate::{self, zeros};
 use crate::abi::args::{bytes, handle, input, null, output, shims, slice};
 use crate::abi::buffer::element_type;
 use crate::abi::client_state::ClientState;
@@ -16,7 +17,7 @@ use crate::abi::handle::{self, Handle};
 use crate::abi::host_memory::HostBytes;
 use crate::abi::layout::{HostLayout, place, read_layout};
 use crate::abi::pinned::read_named_values;
-use crate::abi::upload::{Place, buffer_to_raw, zeros};
+use crate::abi::upload::{Place, buffer_to_raw};
 use crate::client::PjrtClient;
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -129,7 +130,7 @@ impl<C: PjrtClient> Transfer<C> {
             return Err(complete());
         }
         if is_last && progress.bytes.is_empty() && piece.len() == size {
-            progress.bytes = piece.to_vec();
+            progress.bytes = allocate::copy(piece)?;
         } else {
             if progress.bytes.is_empty() {
                 progress.bytes = zeros(size)?;
@@ -273,11 +274,9 @@ shims! {
         // call returns.
         let lent = unsafe { HostBytes::new(data, size) };
         let (released, _) = Event::pending();
-        let mut lent =
-            HostBuffer::lent(lent, literal, placed.strided, false, released);
-        lent.detach();
+        let dense = HostBuffer::lent(lent, literal, placed.strided, false, released).to_vec()?;
         let promise = transfer.take_promise().ok_or_else(complete)?;
-        manager.upload(transfer, promise, lent.to_vec())?;
+        manager.upload(transfer, promise, dense)?;
         output!(args.done_with_h2d_transfer = event_to_raw(Event::ready()));
         Ok(())
     }

@@ -9,6 +9,7 @@ use pjrt_sys::{
     PJRT_HostBufferSemantics_kMutableZeroCopy, PJRT_Memory,
 };
 
+use crate::abi::allocate::zeros;
 use crate::abi::args::{handle, input, null, output, shims, slice};
 use crate::abi::buffer::{BufferHandle, element_type};
 use crate::abi::client_state::ClientState;
@@ -208,7 +209,7 @@ shims! {
         let mut lent =
             HostBuffer::lent(bytes, shape.clone(), placed.strided, may_alias, released);
         if only_during_call {
-            lent.detach();
+            client.explain(lent.detach())?;
         }
         let buffer = upload(client, lent, shape, place, layout.as_ref())?;
         // An event that is complete is handed out as one that never had to be waited for.
@@ -257,7 +258,7 @@ shims! {
         let place = Place::of(client, input!(args.device), input!(args.memory))?;
         // SAFETY: the field is null or a layout of the host.
         let layout = unsafe { device_layout(input!(args.shape_layout), dims.len()) }?;
-        let data = HostBuffer::dense(shape.clone(), zeros(shape.host_size())?)?;
+        let data = HostBuffer::dense(shape.clone(), client.explain(zeros(shape.host_size()))?)?;
         output!(args.buffer = upload(client, data, shape, place, layout.as_ref())?);
         Ok(())
     }
@@ -334,14 +335,4 @@ struct AliasPromise<C: PjrtClient> {
 impl<C: PjrtClient> Handle for AliasPromise<C> {
     type Opaque = PJRT_FulfillAliasBufferCallback;
     const KIND: &'static str = "PJRT_FulfillAliasBufferCallback";
-}
-
-/// That many zeros, or RESOURCE_EXHAUSTED.
-pub(crate) fn zeros(size: usize) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    bytes
-        .try_reserve_exact(size)
-        .map_err(|_| Error::resource_exhausted(format!("there is no room for {size} bytes")))?;
-    bytes.resize(size, 0);
-    Ok(bytes)
 }

@@ -203,20 +203,20 @@ pub struct Int64List {
     #[prost(int64, repeated, tag = "1")]
     pub values: ::prost::alloc::vec::Vec<i64>,
 }
-/// What a serialized executable holds.
+/// The header of a serialized executable. The program and the compiled program follow it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Executable {
+pub struct ExecutableHeader {
     #[prost(string, tag = "1")]
     pub platform_name: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub program_format: ::prost::alloc::string::String,
-    #[prost(bytes = "vec", tag = "3")]
-    pub program: ::prost::alloc::vec::Vec<u8>,
+    #[prost(uint64, tag = "3")]
+    pub program_size: u64,
     #[prost(bytes = "vec", tag = "4")]
     pub options: ::prost::alloc::vec::Vec<u8>,
-    /// What the plugin made of it, if it made something.
-    #[prost(bytes = "vec", optional, tag = "5")]
-    pub compiled: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
+    /// The size of the compiled program, if the plugin serialized one.
+    #[prost(uint64, optional, tag = "5")]
+    pub compiled_size: ::core::option::Option<u64>,
 }
 /// `OpSharding`.
 #[derive(Clone, PartialEq, ::prost::Message)]

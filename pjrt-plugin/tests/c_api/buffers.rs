@@ -468,3 +468,30 @@ fn a_bitcast_reads_the_same_bytes_as_another_array() {
     let error = bitcast(PJRT_Buffer_Type_U4, &[16]).err().unwrap();
     assert_eq!(error.code, ErrorCode::Unimplemented as u32, "{error:?}");
 }
+
+#[test]
+fn why_a_plugin_shows_no_bytes_is_said_and_they_can_be_asked_for_again() {
+    let pointer = |buffer: &Buffer| {
+        call!(PJRT_Buffer_UnsafePointer(PJRT_Buffer_UnsafePointer_Args { buffer: buffer.0 }))
+            .map(|args| args.buffer_pointer)
+    };
+    let opaque_pointer = |buffer: &Buffer| {
+        let args =
+            PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args { buffer: buffer.0, ..SizedStruct::zeroed() };
+        call!(PJRT_Buffer_OpaqueDeviceMemoryDataPointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args {
+            buffer: args.buffer,
+        }))
+        .map(|args| args.device_memory_ptr.addr())
+    };
+    for opaque in ["false", "true"] {
+        let client = Client::new(&[text_option("scarce", "true"), text_option("opaque", opaque)]);
+        for ask in [&pointer as &dyn Fn(&Buffer) -> Result<usize>, &opaque_pointer] {
+            let buffer = client.upload(0, &[3.0; 4]);
+            let error = ask(&buffer).unwrap_err();
+            assert_eq!(error.code, ErrorCode::ResourceExhausted as u32, "{error:?}");
+            assert!(error.message.contains("no room for 16 bytes"), "{error:?}");
+            assert_ne!(ask(&buffer).unwrap(), 0);
+            assert_eq!(buffer.numbers().unwrap(), [3.0; 4]);
+        }
+    }
+}

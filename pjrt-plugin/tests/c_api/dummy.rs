@@ -1,6 +1,7 @@
 //! A client that does as little as possible. Its programs are words.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use pjrt_plugin::ext::ffi::{Array, ArrayMut, Call, Handler};
@@ -45,6 +46,8 @@ pub(crate) struct Dummy {
     raw: bool,
     /// What becomes of views: they are `made`, `refused` or `copied`.
     views: String,
+    /// Whether there is no memory when the host first looks at storage.
+    scarce: bool,
     /// The start of the host memory that is mapped.
     mapped: Mutex<Vec<usize>>,
 }
@@ -64,6 +67,8 @@ pub(crate) enum Storage {
     Raw(Mutex<Vec<u8>>),
     /// The host's own memory, which it goes on writing to.
     View(HostView),
+    /// Bytes that there is no memory for when the host first looks at them.
+    Scarce(Vec<u8>, AtomicBool),
 }
 
 pub(crate) struct Program {
@@ -77,7 +82,7 @@ pub(crate) struct Program {
 impl Storage {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Own(bytes) | Self::Slow(bytes, _) => bytes,
+            Self::Own(bytes) | Self::Slow(bytes, _) | Self::Scarce(bytes, _) => bytes,
             Self::Host(host) => host.dense_bytes().unwrap(),
             Self::Raw(_) | Self::View(_) => panic!("bytes that may change"),
         }
@@ -105,12 +110,18 @@ impl PjrtClient for Dummy {
     type Loaded = Arc<Program>;
 
     const PLATFORM_NAME: &'static str = "dummy";
+    const MULTI_PROCESS: bool = true;
     const CREATE_OPTIONS: &'static [OptionSpec] = &[
         OptionSpec::integer("num_devices", 2, "how many devices"),
         OptionSpec::boolean("opaque", true, "whether the host cannot read the memory"),
         OptionSpec::integer("uploads", 0, "the queue of uploads"),
         OptionSpec::integer("readbacks", 0, "the queue of readbacks"),
         OptionSpec::boolean("raw", false, "whether the host may write storage"),
+        OptionSpec::boolean(
+            "scarce",
+            false,
+            "whether there is no memory when the host first looks at storage",
+        ),
         OptionSpec::string("panic_in", "", "the method to panic in"),
         OptionSpec::string("views", "made", "what becomes of views: made, refused or copied"),
     ];
@@ -153,6 +164,7 @@ impl PjrtClient for Dummy {
             panic_in,
             raw: options.boolean("raw")?,
             views: options.string("views")?,
+            scarce: options.boolean("scarce")?,
             mapped: Mutex::default(),
         })
     }
@@ -294,14 +306,16 @@ impl PjrtClient for Dummy {
     fn buffer_from_host(&self, data: HostBuffer, to: Placement<'_, Self>) -> Result<Pending<Storage>> {
         self.maybe_panic("buffer_from_host");
         assert!(to.device.memories().contains(to.memory));
-        let storage = if data.may_alias() && data.is_dense() && to.memory.is_host_accessible() {
+        let storage = if self.scarce {
+            Storage::Scarce(data.to_vec()?, AtomicBool::new(true))
+        } else if data.may_alias() && data.is_dense() && to.memory.is_host_accessible() {
             Storage::Host(data)
         } else if self.raw {
-            Storage::Raw(Mutex::new(data.to_vec()))
+            Storage::Raw(Mutex::new(data.to_vec()?))
         } else if self.readbacks != 0 {
-            Storage::Slow(data.to_vec(), self.readbacks)
+            Storage::Slow(data.to_vec()?, self.readbacks)
         } else {
-            Storage::Own(data.to_vec())
+            Storage::Own(data.to_vec()?)
         };
         if self.uploads == 0 {
             return Ok(Pending::from(storage));
@@ -405,10 +419,13 @@ impl PjrtBuffer for Storage {
         }
     }
 
-    fn host_bytes(&self) -> Option<&[u8]> {
+    fn host_bytes(&self) -> Result<Option<&[u8]>> {
         match self {
-            Self::View(_) => None,
-            _ => Some(self.bytes()),
+            Self::View(_) => Ok(None),
+            Self::Scarce(_, scarce) if scarce.swap(false, Ordering::Relaxed) => {
+                Err(Error::resource_exhausted("the dummy has no room for 16 bytes"))
+            }
+            _ => Ok(Some(self.bytes())),
         }
     }
 

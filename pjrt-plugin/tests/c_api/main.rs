@@ -19,6 +19,7 @@ mod opt_ins;
 mod profiler;
 mod programs;
 mod raw_buffers;
+mod single_process;
 mod slot_page;
 mod slot_rows;
 mod struct_sizes;

@@ -175,12 +175,29 @@ fn a_stored_program_runs_where_it_is_restored() {
     let elsewhere = restore(&client, &bytes, &options.encode()).unwrap();
     let buffer = client.upload(1, &[2.0; 4]);
     assert_eq!(elsewhere.run(&[&buffer]).unwrap().outputs[0][0].numbers().unwrap(), [-2.0; 4]);
-    for length in [0, 5, bytes.len() / 2] {
-        assert_eq!(
-            restore(&client, &bytes[..length], &[]).err().unwrap().code,
-            ErrorCode::InvalidArgument as u32
-        );
+}
+
+#[test]
+fn a_damaged_stored_program_is_not_restored() {
+    let client = Client::new(&[]);
+    let executable = client.compile("negate").unwrap().get();
+    let bytes = serialize(executable);
+    destroy(executable);
+    let is_damage = |damaged: &[u8], options: &[u8], how: &str| {
+        let error = restore(&client, damaged, options).err().unwrap();
+        assert_eq!(error.code, ErrorCode::DataLoss as u32, "{how}: {error:?}");
+    };
+    let options = CompileOptions::default().encode();
+    for bit in 0..8 * bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        // Other options do not replace what is damaged.
+        is_damage(&flipped, if bit % 2 == 0 { &[] } else { &options }, &format!("bit {bit}"));
     }
+    for length in 0..bytes.len() {
+        is_damage(&bytes[..length], &[], &format!("cut to {length}"));
+    }
+    is_damage(&[&bytes[..], b"more"].concat(), &[], "longer");
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(crate) const ROWS: [Row; 138] = [
     row("before 0.29", "", "returns a new error on each call", "JAX"),
     row("before 0.29", "", "waits", "PyTorch/XLA and TensorFlow; not JAX"),
     row("before 0.29", "", "calls the callback once, with no lock held", "JAX"),
-    row("before 0.29", "PjrtClient::create PjrtClient::CREATE_OPTIONS", "required; the SDK checks the options first", "JAX"),
+    row("before 0.29", "PjrtClient::create PjrtClient::CREATE_OPTIONS PjrtClient::MULTI_PROCESS", "required; the SDK checks the options and the number of processes first", "JAX"),
     row("before 0.29", "", "frees the client after its last buffer and executable", "JAX; aborts on an error"),
     row("before 0.29", "PjrtClient::PLATFORM_NAME", "required", "JAX; aborts on an error"),
     row("before 0.29", "PjrtClient::process_index", "0", "JAX, when distributed; aborts on an error"),

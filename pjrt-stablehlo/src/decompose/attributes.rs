@@ -1,13 +1,15 @@
-//! Attributes of CHLO operations, which are not in the op table, and of custom calls in place of them.
+//! Attributes of CHLO operations, which are not in the op table, and of composites and custom calls in place
+//! of them.
 
 use super::unsupported;
 use crate::Error;
 use crate::ir::{Attribute, ComparisonDirection, ComparisonType, EnumValue, Op, Operation};
 
-/// An attribute of an operation outside of the table, or of a custom call for one.
-pub(super) fn get<'a>(op: &'a Operation, name: &str) -> Option<&'a Attribute> {
+/// An attribute of an operation outside of the table, or of a composite or a custom call for one.
+pub(crate) fn get<'a>(op: &'a Operation, name: &str) -> Option<&'a Attribute> {
     match &op.kind {
         Op::Other(other) => other.properties.get(name).or_else(|| op.attributes.get(name)),
+        Op::Composite(composite) => composite.composite_attributes.get(name),
         Op::CustomCall(_) => op.attributes.get("mhlo.attributes")?.as_dictionary()?.get(name),
         _ => None,
     }
@@ -28,8 +30,17 @@ pub(super) fn integer(op: &Operation, name: &str) -> Result<i64, Error> {
     attribute.as_i64().ok_or_else(|| unexpected(name, "an integer", attribute))
 }
 
+/// A boolean, false where there is none.
+pub(super) fn boolean(op: &Operation, name: &str) -> Result<bool, Error> {
+    match get(op, name) {
+        None => Ok(false),
+        Some(Attribute::Bool(value)) => Ok(*value),
+        Some(other) => Err(unexpected(name, "a boolean", other)),
+    }
+}
+
 /// A list of integers, in any of the forms that MLIR has for it.
-pub(super) fn integers(op: &Operation, name: &str) -> Result<Option<Vec<i64>>, Error> {
+pub(crate) fn integers(op: &Operation, name: &str) -> Result<Option<Vec<i64>>, Error> {
     const MAX_INTEGERS: usize = 1024;
     let Some(attribute) = get(op, name) else { return Ok(None) };
     let values = match attribute {

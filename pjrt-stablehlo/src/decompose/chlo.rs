@@ -117,13 +117,22 @@ const FUNCTIONS: &[(&str, usize)] = &[
     ("chlo.zeta", 2),
 ];
 
+/// The values of a composite that stands for an operation of CHLO's; `None` for those whose decomposition is
+/// called instead.
+pub(super) fn composite<'m>(
+    r: &mut Rewriter<'m>,
+    op: &'m Operation,
+    composite: &Composite,
+) -> Result<Option<Vec<ValueId>>, Error> {
+    if scan::overrides_decomposition(r.module, op, composite)? {
+        return scan::composite(r, op).map(Some);
+    }
+    rule_for_composite(r, op, composite).map(|rule| Ok(vec![rule(r, op)?])).transpose()
+}
+
 /// The rule for a composite with the name of one of [`FUNCTIONS`]. The rules here are more accurate than the decompositions
 /// that compilers write into programs.
-pub(super) fn rule_for_composite(
-    r: &Rewriter<'_>,
-    op: &Operation,
-    composite: &Composite,
-) -> Option<ValueRule> {
+fn rule_for_composite(r: &Rewriter<'_>, op: &Operation, composite: &Composite) -> Option<ValueRule> {
     FUNCTIONS.iter().find(|&&(name, operands)| name == &*composite.name && operands == op.operands.len())?;
     let ty = r.any_result(op).ok().filter(|ty| ty.element_type().is_float())?;
     let mut types = op.operands.iter().map(|&operand| r.old_type(operand));

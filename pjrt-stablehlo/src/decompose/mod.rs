@@ -74,6 +74,7 @@ mod select_and_scatter;
 mod special;
 mod special_tables;
 
+pub(crate) use attributes::{get as own_attribute, integers};
 pub use core_ops::CoreOps;
 pub(crate) use ragged_dot::dimensions as ragged_dimensions;
 pub use refine::{Argument, refine_shapes};

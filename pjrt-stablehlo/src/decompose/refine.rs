@@ -6,7 +6,7 @@
 use super::builder::Builder;
 use super::rewriter::{Mode, Rewriter, rewrite_of};
 use super::rules::Rewrite;
-use super::{CoreOps, chlo, dynamic, dynamic_calls, fold, liveness};
+use super::{CoreOps, chlo, dynamic, dynamic_calls, fold, liveness, scan};
 use crate::infer::{Context, Inferred, Shape, results, types_compatible};
 use crate::ir::{
     Attribute, BlockId, Body, DictionaryAttribute, Function, FunctionType, Literal, LiteralData, Location,
@@ -284,6 +284,9 @@ pub(super) fn replacement<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result
     match &op.kind {
         Op::FuncCall(call) if is_inlined(r, &call.callee) || computes_sizes(r, op) => {
             return Ok(Replacement::Inline(&call.callee));
+        }
+        Op::Composite(composite) if scan::overrides_decomposition(r.module, op, composite)? => {
+            return scan::composite(r, op).map(Replacement::Values);
         }
         Op::Composite(composite) if is_inlined(r, &composite.decomposition) => {
             return Ok(Replacement::Inline(&composite.decomposition));

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::builder::Builder;
 use super::rules::Rewrite;
 use super::{CoreOps, bounded, chlo, fold, inlines_calls, liveness, quantized, refine, rules, unsupported};
+use crate::infer::Context;
 use crate::ir::ops::{Constant, FuncCall, Return};
 use crate::ir::{
     BlockId, DictionaryAttribute, Function, FunctionType, Literal, Location, LocationKind, Module, Op, OpId,
@@ -434,10 +435,15 @@ impl<'m> Rewriter<'m> {
         self.begin_block(block, arguments, target, End::Results(op), None)
     }
 
+    /// The operation at hand, for rules of the verifier.
+    pub(super) fn context(&self, op: &'m Operation) -> Context<'m> {
+        let body = &self.activations[self.frame().activation].function.body;
+        Context { module: self.module, body, op }
+    }
+
     fn region_block(&self, op: &Operation, index: usize) -> Result<BlockId, Error> {
         let body = &self.activations[self.frame().activation].function.body;
-        let region = op.regions.get(index).map(|&region| body.region(region));
-        let block = region.and_then(|region| region.blocks.first().copied());
+        let block = op.regions.get(index).and_then(|&region| body.region(region).blocks.first().copied());
         block.ok_or_else(|| unsupported(format!("expected a block in region {index}, found none")))
     }
 

@@ -138,11 +138,10 @@ pub(super) const RULES: &[Rule] = {
 /// `composite`: a function of CHLO's by its name, otherwise a call of the function that computes the same.
 fn composite<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
     let Op::Composite(composite) = &op.kind else { return Err(mismatch(op)) };
-    if let Some(rule) = chlo::rule_for_composite(r, op, composite) {
-        let first_new = r.b.body.num_ops();
-        let value = rule(r, op)?;
-        r.keep_attributes(op, &[value], first_new);
-        r.bind(op, vec![value]);
+    let first_new = r.b.body.num_ops();
+    if let Some(values) = chlo::composite(r, op, composite)? {
+        r.keep_attributes(op, &values, first_new);
+        r.bind(op, values);
         return Ok(());
     }
     if super::inlines_calls(r.core) {

@@ -5,8 +5,13 @@ use super::rewriter::Rewriter;
 use super::rules::mismatch;
 use super::{attributes, unsupported};
 use crate::Error;
-use crate::ir::ops::{DynamicSlice, Return};
-use crate::ir::{Attribute, ComparisonDirection, ElementType, Op, OpCode, Operation, TensorType, ValueId};
+use crate::ir::ops::{Composite, DynamicSlice, Return};
+use crate::ir::{
+    Attribute, ComparisonDirection, DYNAMIC, ElementType, Module, Op, OpCode, Operation, TensorType, ValueId,
+};
+
+/// The operation's name, which composites for it have too.
+const NAME: &str = "chlo.scan";
 
 /// `chlo.scan`: for each index of a dimension, the region takes that slice of each input and the carries, and gives a
 /// slice of each output and the next carries.
@@ -19,7 +24,7 @@ pub(super) fn scan<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Va
     let (inputs, initial) = (inputs.to_vec(), initial.to_vec());
     let outputs = op.results.len().checked_sub(carries).ok_or_else(|| mismatch(op))?;
     let dimension = usize::try_from(attributes::integer(op, "dimension")?).map_err(|_| mismatch(op))?;
-    let is_reverse = attributes::get(op, "is_reverse").is_some_and(|value| value.as_bool() == Some(true));
+    let is_reverse = attributes::boolean(op, "is_reverse")?;
     let count = match (attributes::get(op, "scan_dim_size").and_then(Attribute::as_i64), inputs.first()) {
         (_, Some(&input)) => r.b.dims(input).get(dimension).copied().ok_or_else(|| mismatch(op))?,
         (Some(count), None) => count,
@@ -28,8 +33,13 @@ pub(super) fn scan<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Va
     let mut output_types = Vec::new();
     for index in 0..outputs {
         let ty = r.nth_result(op, index)?;
-        super::rewriter::definite(&ty)?;
-        output_types.push(ty);
+        let mut dims = ty.dims().to_vec();
+        match dims.get_mut(dimension) {
+            // The operands say it, where their sizes have become known.
+            Some(size) if *size == DYNAMIC => *size = count,
+            _ => {}
+        }
+        output_types.push(ty.with_dims(dims));
     }
     for ty in inputs.iter().map(|&input| r.b.ty(input)).chain(output_types.iter().cloned()) {
         super::rewriter::definite(&ty)?;
@@ -80,6 +90,38 @@ pub(super) fn scan<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Va
     Ok(r.b.body.op(id).results.skip(1).collect())
 }
 
+/// Whether a composite is a scan that its attributes and region define rather than its decomposition: releases of
+/// XLA write decompositions that run forwards whatever `is_reverse` says.
+///
+/// # Errors
+/// For a scan that runs backwards and has no region, unless the decomposition has the scan itself.
+pub(super) fn overrides_decomposition(
+    module: &Module,
+    op: &Operation,
+    composite: &Composite,
+) -> Result<bool, Error> {
+    if &*composite.name != NAME || !attributes::boolean(op, "is_reverse")? {
+        return Ok(false);
+    }
+    if !op.regions.is_empty() {
+        return Ok(true);
+    }
+    let function = module.function(&composite.decomposition);
+    let is_scan = |op: &Operation| matches!(&op.kind, Op::Other(other) if &*other.name == NAME);
+    match function.is_some_and(|function| function.body.ops().any(|(_, op)| is_scan(op))) {
+        true => Ok(false),
+        false => Err(unsupported(
+            "a composite 'chlo.scan' with 'is_reverse' needs a region, because decompositions run forwards",
+        )),
+    }
+}
+
+/// A composite for which [`overrides_decomposition`].
+pub(super) fn composite<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<ValueId>, Error> {
+    crate::verify::check_scan(&r.context(op))?;
+    scan(r, op)
+}
+
 /// How many of the operands are initial carries: the last, as many as `operandSegmentSizes` says.
 fn carry_count(op: &Operation, operands: &[ValueId]) -> Result<usize, Error> {
     let sizes = attributes::integers(op, "operandSegmentSizes")?;
@@ -124,4 +166,101 @@ fn update_at(b: &mut Builder, x: ValueId, dimension: usize, index: ValueId, slic
     let mut operands = vec![x, slice];
     operands.extend(start_at(b, ty.rank(), dimension, index));
     b.plain(OpCode::DynamicUpdateSlice, &operands, ty)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::decompose::{CoreOps, decompose, refine_shapes};
+    use crate::ir::{ElementType, TensorType};
+
+    /// A composite as XLA's clients write it: the decomposition runs forwards.
+    fn program(attributes: &str, region: &str, implementation: &str) -> String {
+        format!(
+            "func.func @main(%x: tensor<4xf32>, %i: tensor<f32>) -> (tensor<4xf32>, tensor<f32>) {{
+              %0:2 = stablehlo.composite \"chlo.scan\" %x, %i {region} {{composite_attributes = {{dimension = 0 : i64, \
+               {attributes}operandSegmentSizes = array<i32: 1, 1>, resultSegmentSizes = array<i32: 1, 1>}}, \
+               decomposition = @impl, version = 1 : i32}} : (tensor<4xf32>, tensor<f32>) -> (tensor<4xf32>, tensor<f32>)
+              return %0#0, %0#1 : tensor<4xf32>, tensor<f32>
+            }}
+            func.func private @impl(%x: tensor<4xf32>, %i: tensor<f32>) -> (tensor<4xf32>, tensor<f32>) {{
+              {implementation}
+            }}"
+        )
+    }
+
+    const REGION: &str = "({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %s, %s : tensor<f32>, tensor<f32>\n})";
+
+    /// Stands for a loop.
+    const FORWARDS: &str = "return %x, %i : tensor<4xf32>, tensor<f32>";
+
+    fn decomposed(text: &str) -> Result<String, String> {
+        let module = crate::parse(text.to_owned()).unwrap();
+        let decomposed = decompose(&module, &CoreOps::default()).map_err(|error| error.to_string())?;
+        Ok(decomposed.to_string())
+    }
+
+    #[test]
+    fn composites_run_backwards_whatever_their_decomposition_does() {
+        let text = decomposed(&program("is_reverse = true, ", REGION, FORWARDS)).unwrap();
+        assert!(text.contains("stablehlo.while") && text.contains("stablehlo.subtract"), "{text}");
+        assert!(!text.contains("@impl"), "{text}");
+        for forwards in ["", "is_reverse = false, "] {
+            let text = decomposed(&program(forwards, REGION, FORWARDS)).unwrap();
+            assert!(text.contains("@impl") && !text.contains("stablehlo.while"), "{text}");
+        }
+    }
+
+    #[test]
+    fn composites_that_run_backwards_without_a_region_need_the_scan_itself() {
+        let error = decomposed(&program("is_reverse = true, ", "", FORWARDS)).unwrap_err();
+        assert!(error.contains("needs a region"), "{error}");
+        let scan = format!(
+            "%0:2 = chlo.scan(%x) inits(%i) dimension=0 attributes {{is_reverse = true}} {} : \
+             (tensor<4xf32>, tensor<f32>) -> (tensor<4xf32>, tensor<f32>)
+             return %0#0, %0#1 : tensor<4xf32>, tensor<f32>",
+            REGION.trim_start_matches('(').trim_end_matches(')')
+        );
+        let text = decomposed(&program("is_reverse = true, ", "", &scan)).unwrap();
+        assert!(text.contains("stablehlo.subtract"), "{text}");
+    }
+
+    #[test]
+    fn composites_run_backwards_once_their_sizes_are_known() {
+        let text = program("is_reverse = true, ", REGION, FORWARDS).replace("4xf32", "?xf32");
+        let module = crate::parse(text).unwrap();
+        let arguments = [&[4][..], &[]].map(|dims| TensorType::new(ElementType::F32, dims).into());
+        let refined = refine_shapes(&module, &arguments).unwrap().to_string();
+        assert!(refined.contains("stablehlo.subtract") && !refined.contains("@impl"), "{refined}");
+        assert!(refined.contains("-> (tensor<4xf32>, tensor<f32>)"), "{refined}");
+    }
+
+    #[test]
+    fn attributes_of_other_kinds_are_refused() {
+        for (wrong, found) in [
+            ("is_reverse = 1 : i64, ", "is_reverse"),
+            ("is_reverse = true, scan_dim_size = 3, ", "scan_dim_size"),
+        ] {
+            let error = decomposed(&program(wrong, REGION, FORWARDS)).unwrap_err();
+            assert!(error.contains(found), "{error}");
+            let operation = format!(
+                "func.func @main(%x: tensor<4xf32>, %i: tensor<f32>) {{
+                 %0:2 = chlo.scan(%x) inits(%i) dimension=0 attributes {{{}}} {} : \
+                 (tensor<4xf32>, tensor<f32>) -> (tensor<4xf32>, tensor<f32>)
+                 return\n}}",
+                wrong.trim_end_matches(", "),
+                REGION.trim_start_matches('(').trim_end_matches(')')
+            );
+            let error = crate::parse(operation).unwrap_err();
+            assert!(error.message.contains(found), "{error}");
+        }
+    }
+
+    #[test]
+    fn regions_that_do_not_fit_are_refused() {
+        let region = REGION.replace("%s, %s : tensor<f32>, tensor<f32>", "%s : tensor<f32>");
+        let error = decomposed(&program("is_reverse = true, ", &region, FORWARDS)).unwrap_err();
+        assert!(error.contains("returned values of the region: expected 2 elements, found 1"), "{error}");
+    }
 }

@@ -60,6 +60,11 @@ fn alias(alias: &proto::OutputOperandAliasing) -> OutputOperandAlias {
 /// A dictionary for the typed interface, which XLA keeps as text; bytes for others.
 fn backend_config(at: &Instruction, api_version: CustomCallApiVersion) -> Result<BackendConfig, Error> {
     let bytes = &at.proto.backend_config;
+    if bytes.is_empty() && !at.proto.backend_config_payload.is_empty() {
+        return Err(at.unsupported(
+            "its configuration is a message, 'backend_config_payload', which is not supported",
+        ));
+    }
     if api_version != CustomCallApiVersion::TypedFfi {
         return Ok(BackendConfig::Bytes(bytes.clone().into()));
     }

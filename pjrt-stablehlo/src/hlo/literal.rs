@@ -38,6 +38,8 @@ fn elements(literal: &proto::Literal, ty: ElementType) -> Result<Vec<u8>, Error>
         ElementType::Ui32 => literal.u32s.iter().flat_map(|value| value.to_le_bytes()).collect(),
         ElementType::Ui64 => literal.u64s.iter().flat_map(|value| value.to_le_bytes()).collect(),
         ElementType::F4E2M1FN => literal.f4e2m1fns.clone(),
+        ElementType::F6E2M3FN => literal.f6e2m3fns.clone(),
+        ElementType::F6E3M2FN => literal.f6e3m2fns.clone(),
         ElementType::F8E3M4 => literal.f8e3m4s.clone(),
         ElementType::F8E4M3 => literal.f8e4m3s.clone(),
         ElementType::F8E4M3FN => literal.f8e4m3fns.clone(),
@@ -52,7 +54,8 @@ fn elements(literal: &proto::Literal, ty: ElementType) -> Result<Vec<u8>, Error>
         ElementType::F64 => literal.f64s.iter().flat_map(|value| value.to_le_bytes()).collect(),
         ElementType::ComplexF32 => literal.c64s.iter().flat_map(|value| value.to_le_bytes()).collect(),
         ElementType::ComplexF64 => literal.c128s.iter().flat_map(|value| value.to_le_bytes()).collect(),
-        other => {
+        // XLA has no such types.
+        other @ (ElementType::Index | ElementType::Tf32 | ElementType::Quantized) => {
             let message = format!("constants with elements of {other} are not supported");
             return Err(Error::new(ErrorKind::Unsupported, message));
         }

@@ -35,6 +35,8 @@ mod transfers;
 mod windows;
 
 #[cfg(test)]
+mod element_type_tests;
+#[cfg(test)]
 mod tests;
 
 use prost::Message;

@@ -10,6 +10,10 @@ impl Reader {
     /// Adds the operations that an instruction stands for, and gives the arrays and tokens of its value.
     pub(super) fn leaves_of(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let opcode = &*at.proto.opcode;
+        // The message is there for dense operands too, without contents.
+        if !at.proto.sparsity_config.is_empty() {
+            return Err(at.unsupported("sparse operands ('sparsity_config') are not supported"));
+        }
         match opcode {
             // Values and tuples.
             "constant" => self.constant(at),

@@ -5,41 +5,10 @@ use crate::ir::{DYNAMIC, ElementType, TensorType, Type};
 use crate::limits::MAX_RANK;
 use crate::{Error, ErrorKind};
 
-/// XLA's numbers of element types (`PrimitiveType`).
-const ELEMENT_TYPES: &[(i32, ElementType)] = &[
-    (1, ElementType::I1),
-    (2, ElementType::I8),
-    (3, ElementType::I16),
-    (4, ElementType::I32),
-    (5, ElementType::I64),
-    (6, ElementType::Ui8),
-    (7, ElementType::Ui16),
-    (8, ElementType::Ui32),
-    (9, ElementType::Ui64),
-    (10, ElementType::F16),
-    (11, ElementType::F32),
-    (12, ElementType::F64),
-    (15, ElementType::ComplexF32),
-    (16, ElementType::BF16),
-    (18, ElementType::ComplexF64),
-    (19, ElementType::F8E5M2),
-    (20, ElementType::F8E4M3FN),
-    (21, ElementType::I4),
-    (22, ElementType::Ui4),
-    (23, ElementType::F8E4M3B11FNUZ),
-    (24, ElementType::F8E5M2FNUZ),
-    (25, ElementType::F8E4M3FNUZ),
-    (26, ElementType::I2),
-    (27, ElementType::Ui2),
-    (28, ElementType::F8E4M3),
-    (29, ElementType::F8E3M4),
-    (30, ElementType::Si1),
-    (31, ElementType::Ui1),
-    (32, ElementType::F4E2M1FN),
-    (33, ElementType::F8E8M0FNU),
-];
-
+// XLA's numbers (`PrimitiveType`) of what is no array; `ElementType` has those of elements.
+const INVALID: i32 = 0;
 const TUPLE: i32 = 13;
+const OPAQUE: i32 = 14;
 const TOKEN: i32 = 17;
 const BUFFER: i32 = 34;
 
@@ -159,10 +128,22 @@ fn array(shape: &proto::Shape) -> Result<TensorType, Error> {
 }
 
 /// The element type that XLA has this number for.
-pub(super) fn element_type(code: i32) -> Result<ElementType, Error> {
-    let entry = ELEMENT_TYPES.iter().find(|(number, _)| *number == code);
-    let message = || format!("values of XLA's type number {code} are not supported");
-    entry.map(|(_, ty)| *ty).ok_or_else(|| Error::new(ErrorKind::Unsupported, message()))
+pub(super) fn element_type(number: i32) -> Result<ElementType, Error> {
+    let unsupported = || {
+        let found = match number {
+            INVALID => "no element type".to_owned(),
+            TUPLE => "tuples".to_owned(),
+            OPAQUE => "values of XLA's type 'opaque'".to_owned(),
+            TOKEN => "tokens".to_owned(),
+            BUFFER => "buffers".to_owned(),
+            other => format!("XLA's type number {other}, which this version does not know"),
+        };
+        Error::new(
+            ErrorKind::Unsupported,
+            format!("expected an array of numbers or truth values, found {found}"),
+        )
+    };
+    ElementType::from_xla_number(number).ok_or_else(unsupported)
 }
 
 /// The order of an array's dimensions in memory, from minor to major; row-major where the shape does not say.

@@ -203,6 +203,21 @@ fn what_stablehlo_lacks_is_named() {
         ..instruction(1, "dot", array.clone(), &[0, 0])
     };
     assert_eq!(read_entry(&[operand(), sparse]).unwrap_err().kind, ErrorKind::Unsupported);
+    let message = prost::bytes::Bytes::from_static(b"\x0a\x00");
+    let sparse = proto::Instruction {
+        sparsity_config: message.clone(),
+        ..instruction(1, "multiply", array.clone(), &[0, 0])
+    };
+    let configured = proto::Instruction {
+        custom_call_target: "f".to_owned(),
+        backend_config_payload: message,
+        ..instruction(1, "custom-call", array.clone(), &[0])
+    };
+    for (instruction, field) in [(sparse, "sparsity_config"), (configured, "backend_config_payload")] {
+        let error = read_entry(&[operand(), instruction]).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Unsupported);
+        assert!(error.message.contains(field), "{error}");
+    }
 }
 
 #[test]

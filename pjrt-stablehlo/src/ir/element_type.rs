@@ -21,7 +21,7 @@ pub enum ElementKind {
 }
 
 macro_rules! element_types {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $kind:ident, $bits:literal bits, $exponent:literal exponent, $mantissa:literal mantissa;)*) => {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $kind:ident, $bits:literal bits, $exponent:literal exponent, $mantissa:literal mantissa, $xla:literal xla;)*) => {
         /// The type of one element of a tensor.
         ///
         /// Integer types written without a sign in MLIR (`i8`) are signed, as StableHLO defines them. `Copy`, so
@@ -64,87 +64,97 @@ macro_rules! element_types {
             pub fn mantissa_bits(self) -> u32 {
                 match self { $(ElementType::$variant => $mantissa,)* }
             }
+
+            /// XLA's number (`PrimitiveType`), by which HLO programs name the type; 0 for types that XLA lacks.
+            pub(crate) fn xla_number(self) -> i32 {
+                match self { $(ElementType::$variant => $xla,)* }
+            }
         }
     };
 }
 
 element_types! {
     /// Boolean.
-    I1 = "i1", Boolean, 1 bits, 0 exponent, 0 mantissa;
+    I1 = "i1", Boolean, 1 bits, 0 exponent, 0 mantissa, 1 xla;
     /// Signed 1-bit integer: 0 or -1.
-    Si1 = "si1", SignedInteger, 1 bits, 0 exponent, 0 mantissa;
+    Si1 = "si1", SignedInteger, 1 bits, 0 exponent, 0 mantissa, 30 xla;
     /// Signed 2-bit integer.
-    I2 = "i2", SignedInteger, 2 bits, 0 exponent, 0 mantissa;
+    I2 = "i2", SignedInteger, 2 bits, 0 exponent, 0 mantissa, 26 xla;
     /// Signed 4-bit integer.
-    I4 = "i4", SignedInteger, 4 bits, 0 exponent, 0 mantissa;
+    I4 = "i4", SignedInteger, 4 bits, 0 exponent, 0 mantissa, 21 xla;
     /// Signed 8-bit integer.
-    I8 = "i8", SignedInteger, 8 bits, 0 exponent, 0 mantissa;
+    I8 = "i8", SignedInteger, 8 bits, 0 exponent, 0 mantissa, 2 xla;
     /// Signed 16-bit integer.
-    I16 = "i16", SignedInteger, 16 bits, 0 exponent, 0 mantissa;
+    I16 = "i16", SignedInteger, 16 bits, 0 exponent, 0 mantissa, 3 xla;
     /// Signed 32-bit integer.
-    I32 = "i32", SignedInteger, 32 bits, 0 exponent, 0 mantissa;
+    I32 = "i32", SignedInteger, 32 bits, 0 exponent, 0 mantissa, 4 xla;
     /// Signed 64-bit integer.
-    I64 = "i64", SignedInteger, 64 bits, 0 exponent, 0 mantissa;
+    I64 = "i64", SignedInteger, 64 bits, 0 exponent, 0 mantissa, 5 xla;
     /// Unsigned 1-bit integer.
-    Ui1 = "ui1", UnsignedInteger, 1 bits, 0 exponent, 0 mantissa;
+    Ui1 = "ui1", UnsignedInteger, 1 bits, 0 exponent, 0 mantissa, 31 xla;
     /// Unsigned 2-bit integer.
-    Ui2 = "ui2", UnsignedInteger, 2 bits, 0 exponent, 0 mantissa;
+    Ui2 = "ui2", UnsignedInteger, 2 bits, 0 exponent, 0 mantissa, 27 xla;
     /// Unsigned 4-bit integer.
-    Ui4 = "ui4", UnsignedInteger, 4 bits, 0 exponent, 0 mantissa;
+    Ui4 = "ui4", UnsignedInteger, 4 bits, 0 exponent, 0 mantissa, 22 xla;
     /// Unsigned 8-bit integer.
-    Ui8 = "ui8", UnsignedInteger, 8 bits, 0 exponent, 0 mantissa;
+    Ui8 = "ui8", UnsignedInteger, 8 bits, 0 exponent, 0 mantissa, 6 xla;
     /// Unsigned 16-bit integer.
-    Ui16 = "ui16", UnsignedInteger, 16 bits, 0 exponent, 0 mantissa;
+    Ui16 = "ui16", UnsignedInteger, 16 bits, 0 exponent, 0 mantissa, 7 xla;
     /// Unsigned 32-bit integer.
-    Ui32 = "ui32", UnsignedInteger, 32 bits, 0 exponent, 0 mantissa;
+    Ui32 = "ui32", UnsignedInteger, 32 bits, 0 exponent, 0 mantissa, 8 xla;
     /// Unsigned 64-bit integer.
-    Ui64 = "ui64", UnsignedInteger, 64 bits, 0 exponent, 0 mantissa;
+    Ui64 = "ui64", UnsignedInteger, 64 bits, 0 exponent, 0 mantissa, 9 xla;
     /// MLIR's `index`: a signed 64-bit integer in attributes and shapes.
-    Index = "index", SignedInteger, 64 bits, 0 exponent, 0 mantissa;
+    Index = "index", SignedInteger, 64 bits, 0 exponent, 0 mantissa, 0 xla;
     /// 4-bit float, finite values only.
-    F4E2M1FN = "f4E2M1FN", Float, 4 bits, 2 exponent, 1 mantissa;
+    F4E2M1FN = "f4E2M1FN", Float, 4 bits, 2 exponent, 1 mantissa, 32 xla;
     /// 6-bit float, finite values only.
-    F6E2M3FN = "f6E2M3FN", Float, 6 bits, 2 exponent, 3 mantissa;
+    F6E2M3FN = "f6E2M3FN", Float, 6 bits, 2 exponent, 3 mantissa, 36 xla;
     /// 6-bit float, finite values only.
-    F6E3M2FN = "f6E3M2FN", Float, 6 bits, 3 exponent, 2 mantissa;
+    F6E3M2FN = "f6E3M2FN", Float, 6 bits, 3 exponent, 2 mantissa, 35 xla;
     /// 8-bit float with infinities.
-    F8E3M4 = "f8E3M4", Float, 8 bits, 3 exponent, 4 mantissa;
+    F8E3M4 = "f8E3M4", Float, 8 bits, 3 exponent, 4 mantissa, 29 xla;
     /// 8-bit float with infinities.
-    F8E4M3 = "f8E4M3", Float, 8 bits, 4 exponent, 3 mantissa;
+    F8E4M3 = "f8E4M3", Float, 8 bits, 4 exponent, 3 mantissa, 28 xla;
     /// 8-bit float without infinities.
-    F8E4M3FN = "f8E4M3FN", Float, 8 bits, 4 exponent, 3 mantissa;
+    F8E4M3FN = "f8E4M3FN", Float, 8 bits, 4 exponent, 3 mantissa, 20 xla;
     /// 8-bit float without infinities and negative zero, exponent bias 8.
-    F8E4M3FNUZ = "f8E4M3FNUZ", Float, 8 bits, 4 exponent, 3 mantissa;
+    F8E4M3FNUZ = "f8E4M3FNUZ", Float, 8 bits, 4 exponent, 3 mantissa, 25 xla;
     /// 8-bit float without infinities and negative zero, exponent bias 11.
-    F8E4M3B11FNUZ = "f8E4M3B11FNUZ", Float, 8 bits, 4 exponent, 3 mantissa;
+    F8E4M3B11FNUZ = "f8E4M3B11FNUZ", Float, 8 bits, 4 exponent, 3 mantissa, 23 xla;
     /// 8-bit float with infinities.
-    F8E5M2 = "f8E5M2", Float, 8 bits, 5 exponent, 2 mantissa;
+    F8E5M2 = "f8E5M2", Float, 8 bits, 5 exponent, 2 mantissa, 19 xla;
     /// 8-bit float without infinities and negative zero, exponent bias 16.
-    F8E5M2FNUZ = "f8E5M2FNUZ", Float, 8 bits, 5 exponent, 2 mantissa;
+    F8E5M2FNUZ = "f8E5M2FNUZ", Float, 8 bits, 5 exponent, 2 mantissa, 24 xla;
     /// 8-bit power of two: no sign, no zero.
-    F8E8M0FNU = "f8E8M0FNU", Float, 8 bits, 8 exponent, 0 mantissa;
+    F8E8M0FNU = "f8E8M0FNU", Float, 8 bits, 8 exponent, 0 mantissa, 33 xla;
     /// IEEE 754 half precision.
-    F16 = "f16", Float, 16 bits, 5 exponent, 10 mantissa;
+    F16 = "f16", Float, 16 bits, 5 exponent, 10 mantissa, 10 xla;
     /// The upper half of `f32`.
-    BF16 = "bf16", Float, 16 bits, 8 exponent, 7 mantissa;
+    BF16 = "bf16", Float, 16 bits, 8 exponent, 7 mantissa, 16 xla;
     /// NVIDIA's 19-bit float; a precision in dot algorithms, never a stored element.
-    Tf32 = "tf32", Float, 19 bits, 8 exponent, 10 mantissa;
+    Tf32 = "tf32", Float, 19 bits, 8 exponent, 10 mantissa, 0 xla;
     /// IEEE 754 single precision.
-    F32 = "f32", Float, 32 bits, 8 exponent, 23 mantissa;
+    F32 = "f32", Float, 32 bits, 8 exponent, 23 mantissa, 11 xla;
     /// IEEE 754 double precision.
-    F64 = "f64", Float, 64 bits, 11 exponent, 52 mantissa;
+    F64 = "f64", Float, 64 bits, 11 exponent, 52 mantissa, 12 xla;
     /// Two `f32`.
-    ComplexF32 = "complex<f32>", Complex, 64 bits, 8 exponent, 23 mantissa;
+    ComplexF32 = "complex<f32>", Complex, 64 bits, 8 exponent, 23 mantissa, 15 xla;
     /// Two `f64`.
-    ComplexF64 = "complex<f64>", Complex, 128 bits, 11 exponent, 52 mantissa;
+    ComplexF64 = "complex<f64>", Complex, 128 bits, 11 exponent, 52 mantissa, 18 xla;
     /// A quantized number; its parameters are in the tensor's type.
-    Quantized = "!quant.uniform", Quantized, 0 bits, 0 exponent, 0 mantissa;
+    Quantized = "!quant.uniform", Quantized, 0 bits, 0 exponent, 0 mantissa, 0 xla;
 }
 
 impl ElementType {
     /// The element type with this MLIR spelling.
     pub fn from_name(name: &str) -> Option<ElementType> {
         Self::ALL.iter().copied().find(|ty| ty.name() == name)
+    }
+
+    /// The element type with this number of XLA's, as [`ElementType::xla_number`] gives it.
+    pub(crate) fn from_xla_number(number: i32) -> Option<ElementType> {
+        Self::ALL.iter().copied().find(|ty| number != 0 && ty.xla_number() == number)
     }
 
     /// Bytes that one element takes in a [`Literal`](crate::ir::Literal)'s dense data: whole bytes, so 1 for `i1`,

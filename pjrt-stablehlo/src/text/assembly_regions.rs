@@ -175,13 +175,24 @@ impl<'a> Parser<'a> {
         if self.eat("attributes") {
             pending.dictionary = self.dictionary()?;
         }
-        let sizes = Attribute::IntegerArray { ty: ElementType::I32, values: [inputs, carries].into() };
         pending.set("dimension", Attribute::from(dimension));
-        pending.set("operandSegmentSizes", sizes.clone());
-        pending.set("resultSegmentSizes", sizes);
+        pending.set("operandSegmentSizes", segments(inputs, carries));
         self.begin(&mut pending, operands, block);
-        pending.tail = Tail::Types;
+        pending.tail = Tail::ScanTypes { carries };
         self.generic_region(pending)
+    }
+
+    /// The types of a scan, which say how many outputs there are beside the carries.
+    pub(super) fn scan_types(&mut self, pending: &mut Pending<'a>, carries: i64) -> Result<(), Error> {
+        let at = self.token.start;
+        self.dictionary_and_types(pending)?;
+        let results = pending.types.as_ref().map_or(0, |types| types.results.len() as i64);
+        if results < carries {
+            let message = format!("expected at least {carries} results, one for each carry, found {results}");
+            return Err(self.error_at(at, message));
+        }
+        pending.set("resultSegmentSizes", segments(results - carries, carries));
+        Ok(())
     }
 
     /// `(%a) in_shardings=[...] out_shardings=[...] manual_axes={...} (%b: B) {region} : types`.
@@ -226,4 +237,9 @@ impl<'a> Parser<'a> {
         pending.tail = Tail::Types;
         self.block_region(pending, arguments)
     }
+}
+
+/// How many values of a group are scanned, and how many are carried.
+fn segments(scanned: i64, carried: i64) -> Attribute {
+    Attribute::IntegerArray { ty: ElementType::I32, values: [scanned, carried].into() }
 }

@@ -28,6 +28,8 @@ mod shardy;
 mod types;
 
 #[cfg(test)]
+mod default_tests;
+#[cfg(test)]
 mod refusal_tests;
 #[cfg(test)]
 mod tests;

@@ -52,6 +52,8 @@ pub(super) enum Tail {
     Do,
     /// Attributes and types.
     Types,
+    /// Types of a scan with so many carries.
+    ScanTypes { carries: i64 },
     /// Nothing.
     Nothing,
 }
@@ -170,7 +172,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Goes on after a region of an operation.
-    pub(super) fn after_region(&mut self, pending: Pending<'a>) -> Result<Option<Frame<'a>>, Error> {
+    pub(super) fn after_region(&mut self, mut pending: Pending<'a>) -> Result<Option<Frame<'a>>, Error> {
         match pending.tail {
             Tail::Generic => {
                 if self.eat(",") {
@@ -184,6 +186,10 @@ impl<'a> Parser<'a> {
             }
             Tail::Do => self.while_body(pending).map(Some),
             Tail::Types => self.attributes_and_types(pending),
+            Tail::ScanTypes { carries } => {
+                self.scan_types(&mut pending, carries)?;
+                self.finish(pending).map(|()| None)
+            }
             Tail::Nothing => self.finish(pending).map(|()| None),
         }
     }
@@ -193,6 +199,12 @@ impl<'a> Parser<'a> {
         &mut self,
         mut pending: Pending<'a>,
     ) -> Result<Option<Frame<'a>>, Error> {
+        self.dictionary_and_types(&mut pending)?;
+        self.finish(pending).map(|()| None)
+    }
+
+    /// The same without what follows.
+    pub(super) fn dictionary_and_types(&mut self, pending: &mut Pending<'a>) -> Result<(), Error> {
         if self.at("{") {
             let before = std::mem::take(&mut pending.dictionary);
             let further = self.dictionary()?;
@@ -201,7 +213,7 @@ impl<'a> Parser<'a> {
         self.expect(":")?;
         let ty = self.function_type()?;
         pending.types = Some(Types { operands: Some(ty.inputs), results: ty.results });
-        self.finish(pending).map(|()| None)
+        Ok(())
     }
 
     /// Ends an operation: its location follows, everything else is known.

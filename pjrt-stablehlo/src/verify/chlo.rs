@@ -101,6 +101,7 @@ pub(super) fn check(cx: &Context<'_>, op: &OtherOp) -> Result<(), Error> {
             counts(cx, 3, 1)?;
             super::ragged_dot::check(cx)
         }
+        "scan" => super::scan::check(cx),
         "top_k" => top_k(cx, op),
         "constant" => constant(cx, op),
         "constant_like" => constant_like(cx, op),

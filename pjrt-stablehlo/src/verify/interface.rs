@@ -195,8 +195,8 @@ impl Set {
             return if quantization.axis.is_some() { PER_AXIS } else { QUANTIZED };
         }
         match (tensor.element_type(), tensor.element_type().kind()) {
-            // Not types of elements: a precision, and a width that StableHLO does not have.
-            (ElementType::Tf32 | ElementType::Ui1, _) => Set(0),
+            // Not types of elements: a precision, and integers of a width that StableHLO does not have.
+            (ElementType::Tf32 | ElementType::Si1 | ElementType::Ui1, _) => Set(0),
             (ElementType::Index, _) => INDEX,
             (ElementType::I32, _) => SIGNED | I32,
             (ElementType::F32 | ElementType::F64, _) => FLOAT | F32_F64,

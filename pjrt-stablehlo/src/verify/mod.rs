@@ -4,6 +4,7 @@ mod chlo;
 mod declared;
 mod interface;
 mod ragged_dot;
+mod scan;
 mod sharding;
 mod structure;
 mod types;
@@ -12,6 +13,8 @@ use crate::Constraint::C;
 use crate::infer::{Context, ResultRule, results};
 use crate::ir::{Definition, Function, Module, Op, OpCode, Type};
 use crate::{Error, ErrorKind};
+
+pub(crate) use scan::check as check_scan;
 
 /// Checks a module; [`parse`](crate::parse) has done so with what it gives.
 ///

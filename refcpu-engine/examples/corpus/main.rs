@@ -208,7 +208,7 @@ fn outcome(runtime: &Runtime, job: &Job<'_>, how: &Arguments) -> Result<(), (Fat
     if how.split {
         return split_outcome(runtime, job, &module);
     }
-    let plan = compile(&module, &options).map_err(|e| {
+    let compiled = compile(&module, &options).map_err(|e| {
         let missing = e.kind == CompileErrorKind::Unimplemented;
         (if missing { Fate::Unimplemented } else { Fate::Error }, e.to_string())
     })?;
@@ -219,7 +219,7 @@ fn outcome(runtime: &Runtime, job: &Job<'_>, how: &Arguments) -> Result<(), (Fat
         let arrays = device.inputs.iter().map(|a| input(runtime, group, a));
         inputs.push(arrays.collect::<Result<Vec<_>>>().map_err(|e| error(&e))?);
     }
-    let results = run(&plan, runtime, inputs, &RunOptions::default()).map_err(|e| error(&e))?;
+    let results = run(&compiled.plan, runtime, inputs, &RunOptions::default()).map_err(|e| error(&e))?;
     for (d, (device, results)) in devices.iter().zip(&results).enumerate() {
         check(group, device, results).map_err(|what| (Fate::Wrong, format!("device {d} {what}")))?;
     }

@@ -1,18 +1,19 @@
 //! Runs a program for one device in the form that it has for each of four, among which its arguments are split.
 
 use anyhow::{Context, Result, ensure};
+use pjrt_sharding::Sharding;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Attribute, DictionaryAttribute, Operation, Trait};
-use refcpu_engine::compile::{CompileOptions, compile, partitioned};
+use refcpu_engine::compile::{ArrayInfo, CompileOptions, Compiled, Parts, compile, partitioned};
 use refcpu_engine::exec::{Input, RunOptions, Runtime, run};
-use refcpu_engine::plan::{Plan, Sharding};
+use refcpu_engine::plan::Plan;
 use refcpu_engine::storage::Array;
 
 const PARTITIONS: usize = 4;
 
 /// A program that was split: for the whole, and for one partition.
 pub(crate) struct Split {
-    whole: Plan,
+    whole: Compiled,
     part: Plan,
     communicates: bool,
 }
@@ -25,11 +26,12 @@ impl Split {
             num_partitions: PARTITIONS,
             use_spmd_partitioning: true,
             propagate_to_results: vec![true],
+            parts: Parts::Never,
             ..CompileOptions::default()
         };
         let module = with_shardings(module, variant)?;
         let whole = compile(&module, &options)?;
-        let program = partitioned(&module, &whole, &options, |_| "{replicated}".to_owned())?;
+        let program = partitioned(&module, &options)?;
         // What hosts get is text.
         let program = pjrt_stablehlo::parse(program.to_string())
             .with_context(|| format!("the partitioned program cannot be read:\n{program}"))?;
@@ -37,8 +39,8 @@ impl Split {
         let mut functions = program.functions().iter();
         let communicates = functions.any(|function| function.body.ops().any(|(_, op)| is_collective(op)));
         let options = CompileOptions { use_spmd_partitioning: false, ..options };
-        let part =
-            compile(&program, &options).with_context(|| format!("the partitioned program is\n{program}"))?;
+        let part = compile(&program, &options);
+        let part = part.with_context(|| format!("the partitioned program is\n{program}"))?.plan;
         Ok(Self { whole, part, communicates })
     }
 
@@ -50,7 +52,7 @@ impl Split {
     /// Runs it; arguments and results are whole.
     pub(crate) fn run(&self, runtime: &Runtime, inputs: &[Input]) -> Result<Vec<Array>> {
         let of_partition = |partition: usize| {
-            let cut = |(input, parameter): (&Input, &refcpu_engine::plan::Parameter)| {
+            let cut = |(input, parameter): (&Input, &ArrayInfo)| {
                 let (starts, sizes) = part(parameter.sharding.as_ref(), &parameter.shape.dims, partition);
                 let array = Array::window(&input.array, &starts, &sizes).dense(&runtime.allocator)?;
                 Ok(Input { array, donatable: true })
@@ -59,7 +61,7 @@ impl Split {
         };
         let lanes = (0..PARTITIONS).map(of_partition).collect::<Result<Vec<_>>>()?;
         let results = run(&self.part, runtime, lanes, &RunOptions::default())?;
-        let joined = |(k, result): (usize, &refcpu_engine::plan::ResultInfo)| {
+        let joined = |(k, result): (usize, &ArrayInfo)| {
             let dims = &result.shape.dims;
             let mut boxes: Vec<(&Array, Vec<usize>)> = vec![];
             for (partition, results) in results.iter().enumerate() {

@@ -101,20 +101,20 @@ impl Machine {
         let text = program.text(way.donated);
         let module = pjrt_stablehlo::parse(text.into_bytes()).map_err(|e| format!("unreadable: {e}"))?;
         let options = CompileOptions { fuse: way.fuse, ..CompileOptions::default() };
-        let plan = compile(&module, &options).map_err(|e| {
+        let compiled = compile(&module, &options).map_err(|e| {
             let kind = if e.kind == CompileErrorKind::Unimplemented { "unimplemented" } else { "refused" };
             format!("{kind}: {e}")
         })?;
         let runtime = if way.threads == 1 { &self.one } else { &self.two };
-        let inputs = plan.parameters.iter().zip(data).map(|(parameter, bytes)| {
+        let inputs = compiled.parameters.iter().zip(data).map(|(parameter, bytes)| {
             let (dtype, dims) = (parameter.shape.dtype, &parameter.shape.dims);
             let array =
                 Array::from_bytes(&runtime.allocator, dtype, dims, bytes).map_err(|e| e.to_string())?;
             Ok(Input { array, donatable: way.donated })
         });
         let inputs = inputs.collect::<Result<Vec<_>, String>>()?;
-        let results =
-            run(&plan, runtime, vec![inputs], &RunOptions::default()).map_err(|e| format!("failed: {e}"))?;
+        let results = run(&compiled.plan, runtime, vec![inputs], &RunOptions::default())
+            .map_err(|e| format!("failed: {e}"))?;
         let outputs = results.into_iter().flatten().map(|array| output(&array)).collect();
         Ok((module, outputs))
     }

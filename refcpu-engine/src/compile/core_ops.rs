@@ -68,7 +68,7 @@ fn is_sum(op: &ir::Op) -> bool {
 ///
 /// # Errors
 /// If an operation cannot be expressed in others.
-pub fn to_core_ops(module: &Module) -> Result<Cow<'_, Module>, CompileError> {
+pub(super) fn to_core_ops(module: &Module) -> Result<Cow<'_, Module>, CompileError> {
     in_ops(module, &CORE_OPS)
 }
 

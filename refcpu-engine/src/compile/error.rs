@@ -79,3 +79,15 @@ impl std::error::Error for CompileError {}
 
 /// The result of a compiler step.
 pub(super) type Result<T, E = CompileError> = std::result::Result<T, E>;
+
+impl From<pjrt_sharding::Error> for CompileError {
+    fn from(error: pjrt_sharding::Error) -> Self {
+        let kind = match error.kind {
+            pjrt_sharding::ErrorKind::Invalid => CompileErrorKind::InvalidArgument,
+            pjrt_sharding::ErrorKind::Unsupported => CompileErrorKind::Unimplemented,
+            pjrt_sharding::ErrorKind::ResourceExhausted => CompileErrorKind::ResourceExhausted,
+            _ => CompileErrorKind::Internal,
+        };
+        Self { op: error.op, location: error.location, ..Self::new(kind, error.message) }
+    }
+}

@@ -1,86 +1,90 @@
 //! From a StableHLO module to a plan.
 
 mod assign;
-mod call_partitioner;
+mod call_rule;
+mod compiled;
 mod control;
 mod core_ops;
 mod emit;
 mod error;
 mod expand;
 mod fuse;
-mod hlo_sharding;
 mod lower;
 mod options;
-mod partition;
-mod propagate;
 mod recognise;
 mod region;
-mod sharding;
-mod sharding_rule;
 mod small_loop;
 mod units;
 
-pub use call_partitioner::{CallPartitioner, PartitionedCall, WholeCall};
-pub use core_ops::to_core_ops;
+pub use compiled::{ArrayInfo, Compiled, compile, core_ops, partitioned};
 pub use error::{CompileError, CompileErrorKind};
-pub use options::CompileOptions;
-pub use partition::{HloText, partition_calls, partitioned};
+pub use options::{CompileOptions, Parts};
 pub(crate) use units::padded_dims;
 
 use crate::graph::Graph;
 use crate::plan::{Donation, Interface, Parameter, Plan, ResultInfo};
 use crate::trace::pass;
+use core_ops::to_core_ops;
 use error::Result;
+use lower::{Addends, lower};
+use pjrt_sharding::Shardings;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Attribute, Function};
-use sharding::OfMain;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// Compiles a program.
-///
-/// # Errors
-/// If the program is wrong, or needs something that refcpu does not have.
-pub fn compile(module: &Module, options: &CompileOptions) -> Result<Plan> {
+/// Compiles a program that runs as it is: on whole arrays, which are split so outside of it, or on those of one partition.
+fn plan(module: &Module, options: &CompileOptions, shardings: &Shardings) -> Result<Plan> {
     let dump = |pass: &str, program: &dyn Display| {
         if let Some(dump) = &options.dump {
             dump.pass(pass, program);
         }
     };
-    dump("program.mlir", module);
     let module = &*pass("core_ops", || to_core_ops(module))?;
     dump("core_ops.mlir", module);
-    let (graph, mut shardings) = pass("lower", || lower::lower(module, options))?;
+    let addends = Addends::of(shardings);
+    let graph = pass("lower", || lower(module, options, &addends))?;
     dump("lower.graph", &graph);
     let graph = pass("recognise", || recognise::recognise(&graph));
     dump("recognise.graph", &graph);
     let graph = pass("expand", || expand::expand(graph))?;
     dump("expand.graph", &graph);
-    let inspected = std::mem::take(&mut shardings.inspected);
     let interface = Interface::of(module, &graph, shardings)?;
     debug_assert_eq!(crate::graph::verify(&graph), Ok(()));
     let mut plan = pass("plan", || plan_from_graph(graph, interface, options.fuse))?;
     plan.num_replicas = options.num_replicas;
     plan.num_partitions = options.num_partitions;
     plan.global_view = options.use_spmd_partitioning;
-    plan.inspected = inspected;
     dump("program.plan", &plan.program);
     Ok(plan)
 }
 
 impl Interface {
     /// What the attributes of `main` say.
-    fn of(module: &Module, graph: &Graph, shardings: OfMain) -> Result<Self> {
+    fn of(module: &Module, graph: &Graph, shardings: &Shardings) -> Result<Self> {
         let main =
             module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
-        let count = graph.parameters().len();
-        // Attributes are by argument; where tuples were flattened they say nothing about the parts.
-        let donations = if main.argument_types().len() == count {
-            (0..count).map(|i| donation(main, i)).collect()
-        } else {
-            vec![Donation::None; count]
+        let (parameters, results) = (shardings.parameters.clone(), shardings.results.clone());
+        Ok(Self { donations: donations(main, graph.parameters().len()), parameters, results })
+    }
+}
+
+/// What the attributes of `main` allow to do with the memory of its parameters, of which there are so many. Attributes are by
+/// argument; where tuples were flattened they say nothing about the parts.
+fn donations(main: &Function, count: usize) -> Vec<Donation> {
+    let are_arrays = main.argument_types().len() == count;
+    (0..count).map(|i| if are_arrays { donation(main, i) } else { Donation::None }).collect()
+}
+
+impl Addends {
+    fn of(shardings: &Shardings) -> Self {
+        let count = |sharding: &Option<pjrt_sharding::Sharding>| {
+            sharding.as_ref().filter(|sharding| sharding.summed).map(|sharding| sharding.parts[0])
         };
-        Ok(Self { donations, parameters: shardings.parameters, results: shardings.results })
+        Self {
+            parameters: shardings.parameters.iter().map(count).collect(),
+            results: shardings.results.iter().map(count).collect(),
+        }
     }
 }
 
@@ -117,7 +121,6 @@ pub(crate) fn plan_from_graph(graph: Graph, interface: Interface, fuse: bool) ->
         num_replicas: 1,
         num_partitions: 1,
         global_view: false,
-        inspected: vec![],
         graph: Arc::new(graph),
     })
 }

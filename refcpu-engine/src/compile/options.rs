@@ -1,8 +1,22 @@
 //! How to compile.
 
-use super::call_partitioner::CallPartitioner;
+use super::call_rule::call_rule;
 use crate::dump::Dump;
+use pjrt_sharding::FindPartitioner;
 use std::sync::Arc;
+
+/// Whether a program for whole arrays on several partitions runs in parts, each partition on its own, or once on whole arrays.
+/// Programs that call the host run on whole arrays in any case: they call it once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// On whole arrays.
+    Never,
+    /// In parts where partitions have arrays of their own: addends of parameters or results, or what manual computations give
+    /// them. Results that these call replicated may differ between partitions.
+    WhereNeeded,
+    /// In parts.
+    Always,
+}
 
 /// What the caller says about the run: from PJRT's compile options.
 #[derive(Clone, Debug)]
@@ -24,9 +38,10 @@ pub struct CompileOptions {
     /// Whether there is a handler for custom calls of a name ([`ForeignHandlers`](crate::exec::ForeignHandlers)). It goes before
     /// what refcpu has by that name.
     pub has_handler: fn(&str) -> bool,
-    /// The host's function that says how the custom calls of a target run on parts, if there is one
-    /// ([`partition_calls`](super::partition_calls)).
-    pub find_partitioner: fn(&str) -> Option<Arc<dyn CallPartitioner>>,
+    /// The host's function that says how the custom calls of a target run on parts, if there is one.
+    pub find_partitioner: FindPartitioner,
+    /// Which programs for whole arrays run in parts.
+    pub parts: Parts,
     /// Where to write what each pass made.
     pub dump: Option<Arc<Dump>>,
 }
@@ -42,7 +57,23 @@ impl Default for CompileOptions {
             propagate_to_results: Vec::new(),
             has_handler: |_| false,
             find_partitioner: |_| None,
+            parts: Parts::WhereNeeded,
             dump: None,
+        }
+    }
+}
+
+impl CompileOptions {
+    /// What these say about how the program is partitioned.
+    pub(super) fn sharding(&self) -> pjrt_sharding::Options {
+        pjrt_sharding::Options {
+            num_replicas: self.num_replicas,
+            num_partitions: self.num_partitions,
+            use_spmd_partitioning: self.use_spmd_partitioning,
+            propagate_to_parameters: self.propagate_to_parameters.clone(),
+            propagate_to_results: self.propagate_to_results.clone(),
+            call_rule,
+            find_partitioner: self.find_partitioner,
         }
     }
 }

@@ -12,6 +12,7 @@ pub(crate) use wire::Interface;
 
 use crate::graph::{Collective, Constant, Graph, ManualSpec, Shape};
 use crate::storage::{Allocator, Array, ForeignBytes, Frame, OutOfMemory, View};
+use pjrt_sharding::Sharding;
 use pjrt_stablehlo::ir::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,9 +30,6 @@ pub struct Plan {
     pub num_partitions: usize,
     /// True if the program is written for whole arrays, and partitions are the caller's matter.
     pub global_view: bool,
-    /// How the arrays are split that the program asks to see the sharding of (`InspectSharding`), by its names for them.
-    /// Not part of the plan's bytes: who reads these has not asked.
-    pub inspected: Vec<(String, Option<Sharding>)>,
     /// What the program was compiled from; what serialisation writes.
     pub(crate) graph: Arc<Graph>,
 }
@@ -65,18 +63,6 @@ pub struct ResultInfo {
     pub shape: Shape,
     /// How it is split among partitions; None: everyone gets it whole.
     pub sharding: Option<Sharding>,
-}
-
-/// How an array is split among the partitions of a program in the global view.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sharding {
-    /// Parts along each dimension.
-    pub parts: Vec<usize>,
-    /// For each partition, which part it has along each dimension.
-    pub position: Vec<Vec<usize>>,
-    /// The first dimension counts addends, of which every partition has one. Hosts do not see it: to them the array is the
-    /// sum, still to be made.
-    pub summed: bool,
 }
 
 /// Straight-line code with jumps for one device.

@@ -3,9 +3,10 @@
 //! What is written is the graph that the plan was made of, and the plan is made again when it is read: that takes
 //! milliseconds, and damaged or hostile bytes cannot give a plan that the compiler would not make.
 
-use super::{Donation, Plan, Sharding};
+use super::{Donation, Plan};
 use crate::compile::{CompileError, plan_from_graph};
 use crate::graph::{Graph, Reader, Wire, WireError, verify};
+use pjrt_sharding::Sharding;
 
 /// First bytes of a stored plan.
 const MAGIC: &[u8] = b"refcpu plan\n";

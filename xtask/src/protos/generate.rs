@@ -21,6 +21,8 @@ const SOURCES: &[Source] = &[
         rust: "pjrt-stablehlo/src/hlo/proto/hlo.rs",
         windows: &[
             ".hlo.Instruction.dot_sparsity",
+            ".hlo.Instruction.sparsity_config",
+            ".hlo.Instruction.backend_config_payload",
             ".hlo.Probe.name_or_module",
             ".hlo.ComputationProbe.instructions",
             ".hlo.Computation.instructions",

@@ -74,7 +74,9 @@ fn send<C: PjrtClient>(
         let sent = mailbox::send(key, bytes.map(|bytes| Message { element_type, dims, bytes }));
         done(failed.map_or(sent, Err));
     });
-    read_back::<C>(held, copy);
+    if let Some(copy) = copy {
+        read_back::<C>(held, copy);
+    }
 }
 
 /// A buffer that waits for a transfer.

@@ -158,7 +158,8 @@ impl<C: RawBuffers> RawBuffer<C> {
         if let Some(view) = storage.host_view() {
             return Ok(ptr::with_exposed_provenance_mut(view.address().wrapping_add(self.range.start)));
         }
-        let bytes = storage.host_bytes().and_then(|bytes| bytes.get(self.range.clone()));
+        let bytes =
+            self.client.explain(storage.host_bytes())?.and_then(|bytes| bytes.get(self.range.clone()));
         bytes
             .map(|bytes| bytes.as_ptr().cast_mut())
             .ok_or_else(|| Error::internal("the plugin shows no bytes of a buffer in host-accessible memory"))
@@ -174,9 +175,11 @@ impl<C: RawBuffers> RawBuffer<C> {
         let copy = CopyToHost::collected(self.shape.clone(), move |bytes| {
             receive(bytes.map(|mut bytes| {
                 bytes.truncate(range.end);
-                bytes.split_off(range.start)
+                bytes.drain(..range.start);
+                bytes
             }));
         });
+        let Some(copy) = copy else { return };
         let held = self.held();
         after_all(dependencies, move |outcome| match outcome {
             Ok(()) => read_back::<C>(held, copy),

@@ -86,6 +86,10 @@ pub struct Literal {
     pub f4e2m1fns: ::prost::alloc::vec::Vec<u8>,
     #[prost(bytes = "vec", tag = "33")]
     pub f8e8m0fnus: ::prost::alloc::vec::Vec<u8>,
+    #[prost(bytes = "vec", tag = "35")]
+    pub f6e3m2fns: ::prost::alloc::vec::Vec<u8>,
+    #[prost(bytes = "vec", tag = "36")]
+    pub f6e2m3fns: ::prost::alloc::vec::Vec<u8>,
 }
 /// `Window`.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -422,6 +426,10 @@ pub struct Instruction {
     pub is_reverse: bool,
     #[prost(int64, tag = "95")]
     pub num_carries: i64,
+    #[prost(bytes = "bytes", tag = "98")]
+    pub sparsity_config: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", tag = "99")]
+    pub backend_config_payload: ::prost::bytes::Bytes,
 }
 /// `HloModuleProtoWithConfig`.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -31,21 +31,13 @@ pub(in crate::compile) fn composites_with_kernels() -> impl Iterator<Item = &'st
     COMPOSITE_KERNELS.iter().map(|(name, _)| *name).chain([TOP_K])
 }
 
-/// Whether a composite of these works along the last dimension of its arrays; the others are elementwise.
-pub(in crate::compile) fn is_along_the_last_dimension(composite: &str) -> bool {
-    composite == TOP_K
-}
-
 impl<'m> Scope<'m> {
     /// Lowers what this file has; None for other operations.
     pub(super) fn control_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
         match &op.kind {
             Op::FuncCall(o) => {
                 let operands = self.flat(&op.operands)?;
-                let results = self.call(&o.callee, operands)?;
-                let asked = std::mem::take(&mut self.returned);
-                self.asked.extend(op.results.zip(asked).filter_map(|(result, split)| Some((result, split?))));
-                Ok(Some(results))
+                self.call(&o.callee, operands).map(Some)
             }
             Op::Composite(o) => self.composite(op, o).map(Some),
             Op::While(_) => self.while_loop(id, op).map(Some),

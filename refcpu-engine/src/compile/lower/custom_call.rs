@@ -1,12 +1,12 @@
 //! The custom calls that programs from JAX make on a platform without kernels of its own.
 
 use super::linalg::linalg_op;
-use super::{CompileError, Inferred, Result, Scope, Split, annotation};
-use crate::compile::CompileErrorKind;
-use crate::compile::sharding_rule::ShardingRule;
+use super::{CompileError, Result, Scope};
+use crate::compile::{CompileErrorKind, CompileOptions};
 use crate::graph::{Body, Op as Core, Shape, ValueId};
+use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{
-    Attribute, BackendConfig, CustomCallApiVersion, DictionaryAttribute, Operation, ops,
+    Attribute, BackendConfig, CustomCallApiVersion, DictionaryAttribute, Op, Operation, ops,
 };
 use refcpu_kernels::linalg::LinalgOp;
 
@@ -22,10 +22,21 @@ pub(in crate::compile) fn parameters<'a>(
     }
 }
 
-/// The dimensions that a call of `Sharding` leaves open, from its configuration `unspecified_dims=[0,1]`.
-pub(in crate::compile) fn unspecified_dims(config: &str) -> Vec<usize> {
-    let list = config.strip_prefix("unspecified_dims=[").and_then(|rest| rest.strip_suffix(']'));
-    list.map_or(vec![], |list| list.split(',').filter_map(|dim| dim.trim().parse().ok()).collect())
+/// Whether a call is of a handler of the host.
+fn is_of_handler(op: &Operation, call: &ops::CustomCall, options: &CompileOptions) -> bool {
+    let typed = call.api_version == CustomCallApiVersion::TypedFfi || parameters(op, call).is_some();
+    typed && (options.has_handler)(&call.call_target_name)
+}
+
+/// Whether a program communicates with the host, or runs code of the host's.
+pub(in crate::compile) fn calls_the_host(module: &Module, options: &CompileOptions) -> bool {
+    let mut all = module.functions().iter().flat_map(|function| function.body.ops());
+    all.any(|(_, op)| match &op.kind {
+        Op::Send(o) => o.is_host_transfer,
+        Op::Recv(o) => o.is_host_transfer,
+        Op::CustomCall(call) => is_of_handler(op, call, options),
+        _ => false,
+    })
 }
 
 /// Which triangle a call of `Eigh` reads, from its configuration: `lower,sort_eigenvalues,max_iter,tol`. The eigenvalues are
@@ -48,7 +59,7 @@ fn eigh_lower(config: &BackendConfig) -> Result<bool> {
 
 /// Whether a call says when its operands are computed, and nothing else: that they are although nothing else uses them, or that
 /// they are one after the other, which they are anyhow.
-pub(in crate::compile) fn is_about_order(op: &Operation, call: &ops::CustomCall) -> bool {
+fn is_about_order(op: &Operation, call: &ops::CustomCall) -> bool {
     op.results.is_empty() && matches!(&*call.call_target_name, "dce_sink" | "control_dep")
 }
 
@@ -57,18 +68,12 @@ impl Scope<'_> {
     pub(super) fn custom_call(&mut self, op: &Operation, call: &ops::CustomCall) -> Result<Vec<ValueId>> {
         let operands = self.flat(&op.operands)?;
         let shapes = self.result_shapes(op)?;
-        let typed = call.api_version == CustomCallApiVersion::TypedFfi || parameters(op, call).is_some();
-        if typed && (self.options.has_handler)(&call.call_target_name) {
+        if is_of_handler(op, call, self.options) {
             return self.foreign_call(op, call, &operands, &shapes, None);
         }
-        if let Some(inferred) = self.of_splits
-            && (self.options.find_partitioner)(&call.call_target_name).is_some()
-        {
-            return self.call_that_the_host_partitions(op, call, &operands, &shapes, inferred);
-        }
         match &*call.call_target_name {
+            // Of arrays that are whole this says nothing.
             "Sharding" if self.are_first(&operands, &shapes) => {
-                self.annotated(op, call, &operands[..shapes.len()]);
                 Ok(operands.into_iter().take(shapes.len()).collect())
             }
             // These say where data should be; here it is all in one place.
@@ -83,10 +88,6 @@ impl Scope<'_> {
                 Ok(operands)
             }
             "InspectSharding" if operands.len() == 1 && shapes.len() <= 1 => {
-                if let BackendConfig::Bytes(name) = &call.backend_config {
-                    let name = String::from_utf8_lossy(name).into_owned();
-                    self.said.inspected.push((name, operands[0]));
-                }
                 Ok(operands.into_iter().take(shapes.len()).collect())
             }
             _ if is_about_order(op, call) => Ok(vec![]),
@@ -119,55 +120,9 @@ impl Scope<'_> {
         }
     }
 
-    /// A call whose place a program of the host will take, with what is known of how its arrays are split.
-    fn call_that_the_host_partitions(
-        &mut self,
-        op: &Operation,
-        call: &ops::CustomCall,
-        operands: &[ValueId],
-        shapes: &[Shape],
-        inferred: &Inferred,
-    ) -> Result<Vec<ValueId>> {
-        let results = self.foreign_call(op, call, operands, shapes, None)?;
-        let ranks = |values: &[ValueId]| values.iter().map(|v| self.b.shape(*v).rank()).collect::<Vec<_>>();
-        if let Some(rule) = ShardingRule::of(op, &ranks(operands), &ranks(&results)) {
-            let mut alike = vec![vec![]; rule.factors];
-            let arrays = operands.iter().zip(&rule.operands).chain(results.iter().zip(&rule.results));
-            for (value, factors) in arrays {
-                for (dim, factor) in factors.iter().enumerate() {
-                    if let Some(factor) = factor {
-                        alike[*factor].push((*value, dim));
-                    }
-                }
-            }
-            self.said.alike.extend(alike);
-        }
-        for (result, value) in op.results.zip(&results) {
-            if let Some(sharding) = inferred.get(&result) {
-                let closed = vec![true; self.b.shape(*value).rank()];
-                self.said.splits.push((*value, Split::new(sharding, closed)));
-            }
-        }
-        Ok(results)
-    }
-
     /// True if the first operands are the results; others say what shapes they have where these were not known.
     fn are_first(&self, operands: &[ValueId], shapes: &[Shape]) -> bool {
         operands.len() >= shapes.len() && operands.iter().zip(shapes).all(|(v, s)| self.b.shape(*v) == s)
-    }
-
-    /// Notes how values are to be split by the text of a sharding.
-    fn annotated(&mut self, op: &Operation, call: &ops::CustomCall, values: &[ValueId]) {
-        let Some(text) = op.attributes.get("mhlo.sharding").and_then(Attribute::as_str) else { return };
-        let open = match &call.backend_config {
-            BackendConfig::Bytes(config) => unspecified_dims(&String::from_utf8_lossy(config)),
-            _ => vec![],
-        };
-        for value in values {
-            let dims = &self.b.shape(*value).dims;
-            let split = annotation(text, &open, dims, self.options.num_partitions);
-            self.ask(op, *value, split);
-        }
     }
 
     /// An operation of linear algebra, if there is one on such operands with such results.

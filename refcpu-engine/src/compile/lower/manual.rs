@@ -2,8 +2,8 @@
 
 use super::{CompileError, Result, Scope, shapes_of, to_usize};
 use crate::graph::{Body, Builder, Graph, ManualSpec, Op as Core, Shape, ValueId};
-use pjrt_stablehlo::Module;
-use pjrt_stablehlo::ir::{Mesh, MeshReference, OpId, Operation, TensorSharding, ops};
+use pjrt_sharding::mesh_of;
+use pjrt_stablehlo::ir::{OpId, Operation, TensorSharding, ops};
 
 impl<'m> Scope<'m> {
     pub(super) fn manual_computation(
@@ -117,17 +117,6 @@ fn of_addends(body: &Graph, parameters: &[Vec<usize>], results: &[Vec<usize>]) -
         *value = b.reshape(*value, &dims);
     }
     b.finish(values)
-}
-
-/// The mesh that a sharding refers to.
-pub(in crate::compile) fn mesh_of<'a>(module: &'a Module, sharding: &'a TensorSharding) -> Result<&'a Mesh> {
-    match &sharding.mesh {
-        MeshReference::Mesh(mesh) => Ok(mesh),
-        MeshReference::Symbol(name) => {
-            module.mesh(name).ok_or_else(|| CompileError::invalid(format!("there is no mesh {}", &**name)))
-        }
-        _ => Err(CompileError::unimplemented("a mesh of an unknown form")),
-    }
 }
 
 /// Checks that whole arrays cut as the spec says are the parts that the body has.

@@ -15,16 +15,12 @@ mod manual;
 mod reducer;
 
 pub(super) use array::tile_op;
-pub(super) use control::{composites_with_kernels, is_along_the_last_dimension};
-pub(super) use custom_call::{is_about_order, parameters, unspecified_dims};
-pub(super) use manual::mesh_of;
+pub(super) use control::composites_with_kernels;
+pub(super) use custom_call::{calls_the_host, parameters};
 
 use super::error::{CompileError, Result};
 use super::options::CompileOptions;
-use super::propagate::{Said, Split};
-use super::sharding::{OfMain, addends, annotation, constraint, of_main};
 use crate::graph::{Builder, Constant, Graph, Op as Core, Reducer, Shape, ValueId};
-use crate::plan::Sharding;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{self, Block, Function, Op, OpId, Operation, TensorType, Type};
 use refcpu_kernels::DType;
@@ -39,55 +35,27 @@ const MAX_DEPTH: usize = 200;
 /// A program may have this many operations once its calls are inlined.
 const MAX_OPERATIONS: usize = 4_000_000;
 
-/// Lowers the function `main` to a graph with flattened parameters and results, and says how these are split.
+/// How many addends those parameters and results of `main` consist of that are sums still to be made: the graph has them along a
+/// new first dimension.
+#[derive(Default)]
+pub(super) struct Addends {
+    pub(super) parameters: Vec<Option<usize>>,
+    pub(super) results: Vec<Option<usize>>,
+}
+
+/// Lowers the function `main` to a graph with flattened parameters and results.
 ///
 /// # Errors
 /// If the program has no `main`, or needs something that refcpu does not have.
-pub(super) fn lower(module: &Module, options: &CompileOptions) -> Result<(Graph, OfMain)> {
-    let (scope, results, shardings) = lower_main(module, options, None)?;
-    Ok((scope.b.finish(results), shardings))
-}
-
-/// How the values of `main` are split: what the program says of some, spread over all. Without what is no array. Custom calls
-/// that the host partitions may be among the operations; of the results of some it has said how they are to be split.
-///
-/// # Errors
-/// As [`lower`].
-pub(super) fn splits(
-    module: &Module,
-    options: &CompileOptions,
-    inferred: &Inferred,
-) -> Result<HashMap<ir::ValueId, Option<Sharding>>> {
-    let (scope, _, shardings) = lower_main(module, options, Some(inferred))?;
-    let arrays = scope.values.into_iter().filter_map(|(value, arrays)| match arrays[..] {
-        [array] => Some((value, shardings.values.get(array.index())?.clone())),
-        _ => None,
-    });
-    Ok(arrays.collect())
-}
-
-/// How results of custom calls in `main` are to be split that the host partitions.
-type Inferred = HashMap<ir::ValueId, Sharding>;
-
-/// Lowers the function `main`: what there is then, its results, and how arrays are split. With `of_splits`, that is all that is
-/// wanted, of all values; the graph cannot be run then.
-fn lower_main<'m>(
-    module: &'m Module,
-    options: &'m CompileOptions,
-    of_splits: Option<&'m Inferred>,
-) -> Result<(Scope<'m>, Vec<ValueId>, OfMain)> {
+pub(super) fn lower(module: &Module, options: &CompileOptions, addends: &Addends) -> Result<Graph> {
     let main = module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
     let entry = main.body.entry().ok_or_else(|| CompileError::invalid("the function main has no body"))?;
-    let mut scope = Scope { of_splits, ..Scope::new(module, options, main, 0) };
+    let mut scope = Scope::new(module, options, main, 0);
     let mut arguments = Vec::new();
-    // Attributes are by argument; where tuples were flattened they say nothing about the parts.
-    let are_arrays = |types: &[Type]| types.iter().all(|ty| flat_len(ty) == 1);
-    let attributes = are_arrays(main.argument_types()).then_some(main);
-    for (i, argument) in main.body.block(entry).arguments.iter().enumerate() {
+    let mut counts = addends.parameters.iter().copied().chain(std::iter::repeat(None));
+    for argument in &main.body.block(entry).arguments {
         let shapes = shapes_of(main.body.ty(*argument))?;
-        let sharding = attributes.and_then(|main| main.argument_attribute(i, "sdy.sharding"));
-        let count = addends(module, sharding, options)?;
-        let parameter = |s: Shape| match count {
+        let parameter = |s: Shape| match counts.next().flatten() {
             Some(count) => {
                 let addends = scope.b.parameter(s.with_dims(&[&[count], &*s.dims].concat()));
                 scope.sum_of_addends(addends)
@@ -98,19 +66,12 @@ fn lower_main<'m>(
     }
     scope.bind_all(&main.body.block(entry).arguments, arguments);
     let mut results = scope.block(main.body.block(entry))?;
-    if are_arrays(main.result_types()) {
-        for (i, result) in results.iter_mut().enumerate() {
-            if let Some(count) = addends(module, main.result_attribute(i, "sdy.sharding"), options)? {
-                *result = scope.as_addends(*result, count);
-            }
+    for (result, count) in results.iter_mut().zip(&addends.results) {
+        if let Some(count) = count {
+            *result = scope.as_addends(*result, *count);
         }
     }
-    let asked = scope.asked_of(main.body.block(entry));
-    // Here, where all values are there that operations said something about.
-    let said = std::mem::take(&mut scope.said);
-    let graph = scope.b.graph();
-    let shardings = of_main(module, main, options, graph, &results, &asked, said, of_splits.is_some())?;
-    Ok((scope, results, shardings))
+    Ok(scope.b.finish(results))
 }
 
 /// The arrays that a value of this type consists of. A token is an array without elements.
@@ -182,14 +143,6 @@ struct Scope<'m> {
     /// How many operations have been lowered, in all scopes of the program: calls of functions that call others several times
     /// are many more than the program has lines.
     lowered: Rc<Cell<usize>>,
-    /// What operations say about how values are split.
-    said: Said,
-    /// How values of the function are split that constraints give, whatever else is said of the same array.
-    asked: HashMap<ir::ValueId, Split>,
-    /// The same for what the function returned that was called last.
-    returned: Vec<Option<Split>>,
-    /// Given where only the splits are wanted: custom calls that the host partitions stand for themselves then.
-    of_splits: Option<&'m Inferred>,
 }
 
 impl<'m> Scope<'m> {
@@ -202,17 +155,13 @@ impl<'m> Scope<'m> {
             values: HashMap::new(),
             depth,
             lowered: Rc::default(),
-            said: Said::default(),
-            asked: HashMap::new(),
-            returned: Vec::new(),
-            of_splits: None,
         }
     }
 
     /// A scope for a body of this one.
     fn inner(&self) -> Self {
         let inner = Self::new(self.module, self.options, self.function, self.depth + 1);
-        Self { lowered: self.lowered.clone(), of_splits: self.of_splits, ..inner }
+        Self { lowered: self.lowered.clone(), ..inner }
     }
 
     fn bind_all(&mut self, names: &[ir::ValueId], values: Vec<Vec<ValueId>>) {
@@ -434,16 +383,12 @@ impl<'m> Scope<'m> {
             let count = flat_len(function.body.ty(*a));
             values.insert(*a, rest.by_ref().take(count).collect());
         }
-        let outer = (
-            std::mem::replace(&mut self.function, function),
-            std::mem::replace(&mut self.values, values),
-            std::mem::take(&mut self.asked),
-        );
+        let outer =
+            (std::mem::replace(&mut self.function, function), std::mem::replace(&mut self.values, values));
         self.depth += 1;
         let results = self.block(block);
         self.depth -= 1;
-        self.returned = self.asked_of(block);
-        (self.function, self.values, self.asked) = outer;
+        (self.function, self.values) = outer;
         results
     }
 
@@ -475,33 +420,6 @@ impl<'m> Scope<'m> {
         let unchanged = vec![0; shape.rank() + 1];
         let pad = Core::Pad { low: unchanged.clone(), high, interior: unchanged };
         self.b.add(pad, &[first, nothing], shape.with_dims(&[&[count], &*shape.dims].concat()))
-    }
-
-    /// The operand, of which an operation says how it is split.
-    fn split_so(&mut self, op: &Operation, sharding: &ir::TensorSharding) -> Result<Vec<ValueId>> {
-        let values = self.flat(&op.operands)?;
-        for value in &values {
-            let dims = &self.b.shape(*value).dims;
-            let split = constraint(self.module, sharding, dims, self.options.num_partitions);
-            self.ask(op, *value, split);
-        }
-        Ok(values)
-    }
-
-    /// Notes that an operation gives its operand, split so.
-    fn ask(&mut self, op: &Operation, value: ValueId, split: Option<Split>) {
-        if let Some(split) = split {
-            self.asked.extend(op.results.map(|result| (result, split.clone())));
-            self.said.splits.push((value, split));
-        }
-    }
-
-    /// How the values that a block returns are split where constraints give them.
-    fn asked_of(&self, block: &Block) -> Vec<Option<Split>> {
-        let end = block.ops.last().map(|id| self.function.body.op(*id));
-        let operands =
-            end.filter(|op| op.info().has(ir::Trait::Terminator)).map_or(&[][..], |op| &op.operands);
-        operands.iter().map(|value| self.asked.get(value).cloned()).collect()
     }
 
     fn values_of(&mut self, id: OpId, op: &'m Operation) -> Result<Vec<ValueId>> {
@@ -548,13 +466,9 @@ impl<'m> Scope<'m> {
                 let shapes = operands.iter().map(|v| self.shape(*v)).collect();
                 Ok(self.b.node(Core::Barrier, operands, shapes))
             }
-            Op::ShardingConstraint(o) => self.split_so(op, &o.sharding),
-            Op::Reshard(o) => self.split_so(op, &o.sharding),
-            Op::ShardingGroup(o) => {
-                let values = self.flat(&op.operands)?;
-                self.said.groups.extend(values.into_iter().map(|value| (o.group_id, value)));
-                Ok(vec![])
-            }
+            // Of arrays that are whole these say nothing.
+            Op::ShardingConstraint(_) | Op::Reshard(_) => self.flat(&op.operands),
+            Op::ShardingGroup(_) => Ok(vec![]),
             _ => {
                 let steps = [
                     Self::array_op,
@@ -613,7 +527,7 @@ mod tests {
             ));
         }
         let module = pjrt_stablehlo::parse(text).unwrap();
-        let error = lower(&module, &CompileOptions::default()).map(|_| ()).unwrap_err();
+        let error = lower(&module, &CompileOptions::default(), &Addends::default()).map(|_| ()).unwrap_err();
         assert!(error.message.contains(&MAX_OPERATIONS.to_string()), "{error}");
     }
 }

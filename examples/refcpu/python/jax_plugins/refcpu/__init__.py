@@ -34,6 +34,7 @@ def initialize() -> None:
     global _registered
     if _registered:
         return
+    _private.survive_forks()
     _private.allow_donation(NAME)
     _private.allow_compilation_cache(NAME)
     _private.allow_dlpack(NAME)

@@ -4,11 +4,13 @@ JAX has no public interface for what a plugin's package must do. `tests/python/t
 for the JAX version that the tests run with, and checks that the rest of the package uses none.
 """
 
+import ctypes
 import functools
 import importlib
 import importlib.util
 import inspect
 import itertools
+import os
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -104,6 +106,30 @@ def register_plugin(name: str, *, priority: int, library_path: str, options: dic
 def backends_are_initialized() -> bool:
     """Whether JAX has created its clients; from then on their options are fixed."""
     return xla_bridge.backends_are_initialized()
+
+
+@functools.cache
+def survive_forks() -> None:
+    """Keeps forked processes from waiting for JAX's own threads, which are not there.
+
+    JAX compiles on one of them, and waits for them where it destroys a client.
+    """
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise jax.errors.JaxRuntimeError(
+            "FAILED_PRECONDITION: this process was forked from one that had used JAX with refcpu, and cannot compile a program:"
+            " start processes with multiprocessing's start method 'spawn' or 'forkserver', or fork before JAX is first used"
+        )
+
+    def in_child() -> None:
+        for client in xla_bridge._backends.values():
+            # One reference too many, so that the client is never destroyed.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
+        if xla_bridge._backends and hasattr(compiler, "backend_compile_and_load"):
+            compiler.backend_compile_and_load = refuse
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=in_child)
 
 
 def allow_donation(platform: str) -> None:

@@ -1,0 +1,77 @@
+//! Bytes in a number that a host or a program decides: RESOURCE_EXHAUSTED where there is no memory for them, which would otherwise
+//! end the process.
+
+use std::alloc::{Layout, alloc_zeroed};
+
+use crate::error::{Error, Result};
+
+/// The error for bytes that there is no memory for.
+#[cold]
+fn no_room(size: usize) -> Error {
+    Error::resource_exhausted(format!("the host has no memory for {size} bytes"))
+}
+
+/// An empty vector with room for that many bytes.
+///
+/// # Errors
+///
+/// RESOURCE_EXHAUSTED if there is no memory.
+pub(crate) fn with_room(size: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(size).map_err(|_| no_room(size))?;
+    Ok(bytes)
+}
+
+/// A copy.
+///
+/// # Errors
+///
+/// RESOURCE_EXHAUSTED if there is no memory.
+pub(crate) fn copy(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut copy = with_room(bytes.len())?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
+}
+
+/// That many zeros. Pages that are never touched are never written either.
+///
+/// # Errors
+///
+/// RESOURCE_EXHAUSTED if there is no memory.
+pub(crate) fn zeros(size: usize) -> Result<Vec<u8>> {
+    let layout = Layout::array::<u8>(size).map_err(|_| no_room(size))?;
+    if size == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the layout has a size, which is not zero.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        return Err(no_room(size));
+    }
+    // SAFETY: the global allocator has allocated that many bytes for an array of them, all of which are zero.
+    Ok(unsafe { Vec::from_raw_parts(start, size, size) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorCode;
+
+    #[test]
+    fn bytes_that_no_memory_can_hold_are_an_error() {
+        for size in [1 << 60, isize::MAX as usize, usize::MAX] {
+            for outcome in [zeros(size), with_room(size)] {
+                let error = outcome.unwrap_err();
+                assert_eq!(error.code(), ErrorCode::ResourceExhausted);
+                assert!(error.message().contains(&size.to_string()), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn there_are_as_many_bytes_as_asked_for() {
+        assert_eq!(zeros(0).unwrap(), []);
+        assert_eq!(zeros(3).unwrap(), [0; 3]);
+        assert_eq!(copy(&[1, 2]).unwrap(), [1, 2]);
+    }
+}

@@ -1,0 +1,234 @@
+//! Shardings along the axes of a mesh, as Shardy has them (`sdy.sharding`).
+
+use crate::error::{Error, Result};
+use crate::hlo_sharding;
+use crate::sharding::Sharding;
+use pjrt_stablehlo::Module;
+use pjrt_stablehlo::ir::{AxisRef, Mesh, MeshAxis, MeshReference, TensorSharding};
+
+/// Returns the mesh that a sharding refers to.
+///
+/// # Errors
+/// If the module has no such mesh.
+pub fn mesh_of<'a>(module: &'a Module, sharding: &'a TensorSharding) -> Result<&'a Mesh> {
+    match &sharding.mesh {
+        MeshReference::Mesh(mesh) => Ok(mesh),
+        MeshReference::Symbol(name) => {
+            module.mesh(name).ok_or_else(|| Error::invalid(format!("there is no mesh {}", &**name)))
+        }
+        _ => Err(Error::unsupported("a mesh of an unknown form")),
+    }
+}
+
+/// For an array that is still to be summed over axes of the mesh: how many addends there are, and which each partition has.
+struct Addends {
+    count: usize,
+    of_partition: Vec<usize>,
+}
+
+fn unreduced(module: &Module, sharding: &TensorSharding, partitions: usize) -> Result<Option<Addends>> {
+    if sharding.unreduced_axes.is_empty() {
+        return Ok(None);
+    }
+    if !sharding.reduction.eq_ignore_ascii_case("sum") {
+        return Err(Error::unsupported(format!(
+            "an array that is still to be reduced otherwise than to its sum: {}",
+            &*sharding.reduction
+        )));
+    }
+    let mesh = Positions::new(mesh_of(module, sharding)?, partitions)?;
+    let axes: Vec<Axis> =
+        sharding.unreduced_axes.iter().map(|axis| mesh.axis(axis)).collect::<Result<_>>()?;
+    let count: usize = axes.iter().map(|axis| axis.size).product();
+    let addend = |partition: usize| {
+        axes.iter().fold(0, |index, axis| index * axis.size + mesh.coordinate(partition, axis))
+    };
+    Ok((count > 1).then(|| Addends { count, of_partition: (0..partitions).map(addend).collect() }))
+}
+
+/// What a sharding of Shardy says of an array that has these sizes in the program; None if it is not split. The array has
+/// one more dimension here, the first, if it is still to be summed.
+///
+/// # Errors
+/// If the sharding is of a form that is not supported, or does not fit the array.
+pub(crate) fn with_addends(
+    module: &Module,
+    sharding: &TensorSharding,
+    dims: &[usize],
+    partitions: usize,
+) -> Result<Option<Sharding>> {
+    let split = of_shardy(module, sharding, dims, partitions)?;
+    let Some(addends) = unreduced(module, sharding, partitions)? else { return Ok(split) };
+    let Sharding { mut parts, mut position, .. } = split.unwrap_or_else(|| Sharding {
+        parts: vec![1; dims.len()],
+        position: vec![vec![0; dims.len()]; partitions],
+        summed: false,
+    });
+    parts.insert(0, addends.count);
+    for (position, addend) in position.iter_mut().zip(addends.of_partition) {
+        position.insert(0, addend);
+    }
+    Ok(Some(Sharding { parts, position, summed: true }))
+}
+
+/// What a sharding of Shardy says of how an array is split, whether or not it is still to be summed; None if it is not split.
+///
+/// # Errors
+/// If the sharding is of a form that is not supported, or does not fit the array.
+pub(crate) fn of_shardy(
+    module: &Module,
+    sharding: &TensorSharding,
+    dims: &[usize],
+    partitions: usize,
+) -> Result<Option<Sharding>> {
+    if sharding.dim_shardings.iter().all(|d| d.axes.is_empty()) {
+        return Ok(None);
+    }
+    if sharding.dim_shardings.len() != dims.len() {
+        return Err(Error::invalid(format!(
+            "a sharding of {} dimensions on an array {dims:?}",
+            sharding.dim_shardings.len()
+        )));
+    }
+    let mesh = Positions::new(mesh_of(module, sharding)?, partitions)?;
+    let mut parts = Vec::with_capacity(dims.len());
+    let mut position = vec![Vec::with_capacity(dims.len()); partitions];
+    for (d, (size, cut)) in dims.iter().zip(&sharding.dim_shardings).enumerate() {
+        let axes: Vec<Axis> = cut.axes.iter().map(|axis| mesh.axis(axis)).collect::<Result<_>>()?;
+        let count: usize = axes.iter().map(|axis| axis.size).product();
+        if !size.is_multiple_of(count) {
+            return Err(hlo_sharding::uneven_parts(d, dims, count));
+        }
+        parts.push(count);
+        for (partition, position) in position.iter_mut().enumerate() {
+            position.push(
+                axes.iter().fold(0, |index, axis| index * axis.size + mesh.coordinate(partition, axis)),
+            );
+        }
+    }
+    Ok(Some(Sharding { parts, position, summed: false }))
+}
+
+/// Where partitions are in a mesh.
+struct Positions<'a> {
+    mesh: &'a Mesh,
+    sizes: Vec<usize>,
+    /// The position of each partition, row-major over the axes.
+    of_partition: Vec<usize>,
+}
+
+/// An axis of the mesh, or a part of one.
+struct Axis {
+    size: usize,
+    /// By how much the position grows from one coordinate to the next.
+    stride: usize,
+}
+
+impl<'a> Positions<'a> {
+    fn new(mesh: &'a Mesh, partitions: usize) -> Result<Self> {
+        let wrong = |what: &str| Error::invalid(format!("{what}: {mesh:?} for {partitions} partitions"));
+        let size = |axis: &MeshAxis| usize::try_from(axis.size).ok().filter(|size| *size > 0);
+        let sizes: Vec<usize> = mesh
+            .axes
+            .iter()
+            .map(size)
+            .collect::<Option<_>>()
+            .ok_or_else(|| wrong("a mesh with an empty axis"))?;
+        let total = sizes.iter().try_fold(1usize, |n, size| n.checked_mul(*size));
+        if total != Some(partitions) {
+            return Err(wrong("a mesh of another size"));
+        }
+        let of_partition = if mesh.device_ids.is_empty() {
+            (0..partitions).collect()
+        } else {
+            let position = |p: usize| mesh.device_ids.iter().position(|id| usize::try_from(*id) == Ok(p));
+            (0..partitions)
+                .map(position)
+                .collect::<Option<_>>()
+                .ok_or_else(|| wrong("a mesh without a device"))?
+        };
+        Ok(Self { mesh, sizes, of_partition })
+    }
+
+    fn axis(&self, axis: &AxisRef) -> Result<Axis> {
+        let index = self.mesh.axes.iter().position(|a| a.name == axis.name);
+        let index = index.ok_or_else(|| Error::invalid(format!("the mesh has no axis {}", &*axis.name)))?;
+        let stride: usize = self.sizes[index + 1..].iter().product();
+        let Some(part) = axis.sub_axis else { return Ok(Axis { size: self.sizes[index], stride }) };
+        let whole = self.sizes[index];
+        let taken = (usize::try_from(part.pre_size).ok()).zip(usize::try_from(part.size).ok());
+        match taken.and_then(|(before, size)| Some((size, before.checked_mul(size)?))) {
+            Some((size, taken)) if taken > 0 && whole.is_multiple_of(taken) => {
+                Ok(Axis { size, stride: stride * (whole / taken) })
+            }
+            _ => {
+                Err(Error::invalid(format!("axis {} of {whole} positions has no part {part:?}", &*axis.name)))
+            }
+        }
+    }
+
+    fn coordinate(&self, partition: usize, axis: &Axis) -> usize {
+        self.of_partition[partition] / axis.stride % axis.size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pjrt_stablehlo::ir::{DimensionSharding, SubAxis};
+
+    fn mesh(axes: &[(&str, i64)], device_ids: &[i64]) -> Mesh {
+        let axis = |(name, size): &(&str, i64)| MeshAxis { name: (*name).into(), size: *size };
+        Mesh { axes: axes.iter().map(axis).collect(), device_ids: device_ids.into() }
+    }
+
+    fn cut(mesh: Mesh, dims: &[usize], axes: &[&[(&str, Option<SubAxis>)]]) -> Result<Sharding> {
+        let axis = |(name, part): &(&str, Option<SubAxis>)| AxisRef { name: (*name).into(), sub_axis: *part };
+        let dim = |axes: &&[(&str, Option<SubAxis>)]| DimensionSharding {
+            axes: axes.iter().map(axis).collect(),
+            is_closed: true,
+            priority: None,
+        };
+        let partitions = mesh.axes.iter().map(|a| a.size as usize).product();
+        let sharding = TensorSharding {
+            mesh: MeshReference::Mesh(mesh),
+            dim_shardings: axes.iter().map(dim).collect(),
+            replicated_axes: Box::default(),
+            unreduced_axes: Box::default(),
+            reduction: "SUM".into(),
+        };
+        Ok(of_shardy(&Module::new(), &sharding, dims, partitions)?.expect("cut"))
+    }
+
+    #[test]
+    fn axes_of_one_dimension_count_from_major_to_minor() {
+        let got =
+            cut(mesh(&[("x", 2), ("y", 2)], &[]), &[8, 3], &[&[("y", None), ("x", None)], &[]]).unwrap();
+        assert_eq!(got.parts, [4, 1]);
+        assert_eq!(got.position, [[0, 0], [2, 0], [1, 0], [3, 0]]);
+    }
+
+    #[test]
+    fn the_order_of_devices_in_the_mesh_counts() {
+        let got = cut(mesh(&[("x", 4)], &[3, 2, 1, 0]), &[4], &[&[("x", None)]]).unwrap();
+        assert_eq!(got.position, [[3], [2], [1], [0]]);
+    }
+
+    #[test]
+    fn a_part_of_an_axis_is_an_axis() {
+        let minor = SubAxis { pre_size: 2, size: 2 };
+        let major = SubAxis { pre_size: 1, size: 2 };
+        let of = |part| cut(mesh(&[("x", 4)], &[]), &[2], &[&[("x", Some(part))]]).unwrap().position;
+        assert_eq!(of(minor), [[0], [1], [0], [1]]);
+        assert_eq!(of(major), [[0], [0], [1], [1]]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        assert!(cut(mesh(&[("x", 4)], &[]), &[6], &[&[("x", None)]]).is_err());
+        assert!(cut(mesh(&[("x", 4)], &[]), &[8], &[&[("z", None)]]).is_err());
+        let part = SubAxis { pre_size: 3, size: 2 };
+        assert!(cut(mesh(&[("x", 4)], &[]), &[8], &[&[("x", Some(part))]]).is_err());
+        assert!(cut(mesh(&[("x", 0)], &[]), &[8], &[&[("x", None)]]).is_err());
+    }
+}

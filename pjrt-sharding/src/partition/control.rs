@@ -1,0 +1,161 @@
+//! Loops, branches and asynchronous operations.
+
+use super::{Part, Partitioner, rank};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use pjrt_stablehlo::ir::{Block, BlockId, Op, OpId, Operation, Type, ValueId, ops};
+
+impl<'m> Partitioner<'m> {
+    /// Partitions a loop. Carried arrays lie as they are known to, or else as the body gives them.
+    pub(super) fn while_loop(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
+        let mut carried = Vec::with_capacity(op.operands.len());
+        for (value, result) in op.operands.iter().zip(op.results) {
+            let now = self.part(*value)?.layout;
+            let hint = self.hint(result).filter(|hint| !hint.is_whole());
+            carried.push(match hint {
+                Some(hint) => Layout { addends: now.addends, ..hint },
+                None => now,
+            });
+        }
+        for layout in &mut carried {
+            if !self.emit.devices.spread_evenly(&layout.cuts().collect::<Vec<_>>()) {
+                layout.addends = None;
+            }
+        }
+        let found: Vec<Layout> = self.trial(|this| {
+            this.region(id, 1, &carried)?.iter().map(|value| Ok(this.part(*value)?.layout)).collect()
+        })?;
+        self.adopt(op, &mut carried, found);
+        let inputs = op.operands.iter().zip(&carried).map(|(value, to)| self.moved(*value, to));
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
+        let types: Vec<Type> = inputs.iter().map(|value| self.emit.body.ty(*value).clone()).collect();
+        let location = op.location.clone();
+        let new = self.emit.body.add_op(self.emit.block, op.kind.clone(), inputs, types, location);
+        self.emit.body.op_mut(new).attributes = super::without_shardings(&op.attributes);
+        self.within_region(new, |this| {
+            let condition = this.region(id, 0, &carried)?;
+            let whole: Vec<Layout> = condition.iter().map(|_| Layout::whole(0)).collect();
+            this.yielded(&condition, &whole)
+        })?;
+        self.within_region(new, |this| {
+            let next = this.region(id, 1, &carried)?;
+            this.yielded(&next, &carried)
+        })?;
+        self.bind_new(op, new, carried);
+        Ok(())
+    }
+
+    /// Cuts what lies whole as it was found to be given, where that can be.
+    fn adopt(&self, op: &Operation, layouts: &mut [Layout], found: Vec<Layout>) {
+        for ((layout, found), result) in layouts.iter_mut().zip(found).zip(op.results) {
+            let Some(dims) = self.dims(result) else { continue };
+            let cut = Layout { addends: layout.addends.clone(), ..found };
+            let is_free = layout.dims.iter().all(Option::is_none) && cut.local_dims(&dims).is_some();
+            if is_free && self.emit.devices.spread_evenly(&cut.cuts().collect::<Vec<_>>()) {
+                *layout = cut;
+            }
+        }
+    }
+
+    /// Partitions branches. Their results lie as they are known to, or else as the first branch gives them.
+    pub(super) fn branches(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
+        let index = self.whole(op.operand(0))?;
+        let rank_of = |this: &Self, value: ValueId| rank(this.function.body.ty(value));
+        let mut layouts: Vec<Layout> =
+            op.results.map(|result| Layout::whole(rank_of(self, result))).collect();
+        let found: Vec<Layout> = self.trial(|this| {
+            this.region(id, 0, &[])?.iter().map(|value| Ok(this.part(*value)?.layout)).collect()
+        })?;
+        let hints = op.results.map(|result| self.hint(result));
+        let found: Vec<Layout> =
+            found.into_iter().zip(hints).map(|(found, hint)| hint.unwrap_or(found)).collect();
+        self.adopt(op, &mut layouts, found);
+        let types = (op.results.zip(&layouts))
+            .map(|(result, layout)| self.local_type(result, layout))
+            .collect::<Result<Vec<_>>>()?;
+        let location = op.location.clone();
+        let new = self.emit.body.add_op(self.emit.block, op.kind.clone(), [index], types, location);
+        self.emit.body.op_mut(new).attributes = super::without_shardings(&op.attributes);
+        for branch in 0..op.regions.len() {
+            self.within_region(new, |this| {
+                let results = this.region(id, branch, &[])?;
+                this.yielded(&results, &layouts)
+            })?;
+        }
+        self.bind_new(op, new, layouts);
+        Ok(())
+    }
+
+    /// What is started is done at once; the value that stands for its results is these.
+    pub(super) fn async_start(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
+        let block = self.region_block(id, 0)?;
+        for (argument, operand) in block.1.arguments.iter().zip(&op.operands) {
+            let part = self.part(*operand)?;
+            self.parts.insert(*argument, part);
+        }
+        let results = self.block(block.0)?;
+        let parts = results.iter().map(|value| self.part(*value)).collect::<Result<Vec<_>>>()?;
+        self.futures.insert(op.result(), parts);
+        Ok(())
+    }
+
+    pub(super) fn async_done(&mut self, op: &'m Operation) -> Result<()> {
+        let parts = self.futures.get(&op.operand(0)).cloned();
+        let parts = parts.ok_or_else(|| Error::internal("a value is used before it is defined"))?;
+        self.bind(op, parts);
+        Ok(())
+    }
+
+    pub(super) fn region_block(&self, id: OpId, index: usize) -> Result<(BlockId, &'m Block)> {
+        let body = &self.function.body;
+        let region = body.op(id).regions.get(index).and_then(|region| body.region(*region).blocks.first());
+        let block = region.ok_or_else(|| Error::invalid(format!("region {index} is empty")))?;
+        Ok((*block, body.block(*block)))
+    }
+
+    /// Partitions a region at the place at hand, with its arguments as those of the block; gives what it returns.
+    fn region(&mut self, id: OpId, index: usize, arguments: &[Layout]) -> Result<Vec<ValueId>> {
+        let (id, block) = self.region_block(id, index)?;
+        self.arguments(&block.arguments, arguments)?;
+        self.block(id)
+    }
+
+    /// Returns values from the region at hand.
+    fn yielded(&mut self, values: &[ValueId], layouts: &[Layout]) -> Result<()> {
+        let values = values.iter().zip(layouts).map(|(value, to)| self.moved(*value, to));
+        let values = values.collect::<Result<Vec<_>>>()?;
+        self.end(Op::Return(ops::Return {}), &values);
+        Ok(())
+    }
+
+    /// Adds a region to an operation and does something in it.
+    fn within_region<T>(&mut self, op: OpId, inside: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let region = self.emit.body.add_region(Some(op));
+        let outer = std::mem::replace(&mut self.emit.block, self.emit.body.add_block(region));
+        self.moved.push(Default::default());
+        let result = inside(self);
+        self.moved.pop();
+        self.emit.block = outer;
+        result
+    }
+
+    /// Does something in a block that is thrown away.
+    fn trial<T>(&mut self, inside: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let (body, channels, functions) =
+            (self.emit.body.clone(), self.emit.channels, self.functions.clone());
+        let region = self.emit.body.add_region(None);
+        let outer = std::mem::replace(&mut self.emit.block, self.emit.body.add_block(region));
+        self.moved.push(Default::default());
+        let result = inside(self);
+        self.moved.pop();
+        (self.emit.block, self.emit.body) = (outer, body);
+        (self.emit.channels, self.functions) = (channels, functions);
+        result
+    }
+
+    fn bind_new(&mut self, op: &Operation, new: OpId, layouts: Vec<Layout>) {
+        let values: Vec<ValueId> = self.emit.body.op(new).results.collect();
+        let parts = values.into_iter().zip(layouts).map(|(value, layout)| Part { value, layout });
+        self.bind(op, parts.collect::<Vec<_>>());
+    }
+}

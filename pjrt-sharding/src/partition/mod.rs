@@ -1,0 +1,409 @@
+//! The program of one partition: every array is the part that the partition has, and what it needs of others' parts it gets by
+//! collective operations.
+//!
+//! A program in the global view is on whole arrays. [`propagate`](crate::propagate()) has found how its arrays are split; here
+//! every operation is rewritten for parts. A [rule](crate::rule) says which dimensions of an operation's arrays are cut together, and the
+//! operands are moved to where the rule wants them ([`reshard`]). Sums of which partitions have addends stay so
+//! ([`Layout::addends`]) until an operation needs them. What has no rule runs on every partition on whole arrays, so that any
+//! program can be partitioned, whatever was found.
+
+mod by_rule;
+mod control;
+mod emit;
+mod linear;
+mod manual;
+mod reshard;
+mod special;
+
+use crate::devices::Devices;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::options::Options;
+use crate::propagate::Shardings;
+use crate::rule::shapes;
+use crate::sharding::Sharding;
+use emit::Emitter;
+pub(crate) use emit::ints;
+use pjrt_stablehlo::Module;
+use pjrt_stablehlo::ir::{
+    Attribute, BlockId, Body, DictionaryAttribute, Function, FunctionType, Location, Op, OpId, Operation,
+    Str, Trait, Type, ValueId, ops,
+};
+use std::collections::{HashMap, HashSet};
+
+/// Returns the program of one partition of a program whose arrays are split so. Its parameters and results are the parts that
+/// the shardings say; these are written to the attributes that HLO has for them (`mhlo.sharding`).
+///
+/// ```
+/// use pjrt_sharding::{Options, partition, propagate};
+///
+/// let module = pjrt_stablehlo::parse(
+///     r#"sdy.mesh @mesh = <["x"=2]>
+///     func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<f32> {
+///       %zero = stablehlo.constant dense<0.0> : tensor<f32>
+///       %0 = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0]
+///         : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+///       return %0 : tensor<f32>
+///     }"#,
+/// )?;
+/// let options = Options { num_partitions: 2, ..Options::default() };
+/// let part = partition(&module, &propagate(&module, &options)?, &options)?;
+/// assert_eq!(part.main().unwrap().argument_types()[0].to_string(), "tensor<4xf32>");
+/// assert_eq!(part.op_counts()["stablehlo.all_reduce"], 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If the program has tuples among the parameters or results of `main`, or if the shardings are of another program.
+pub fn partition(module: &Module, shardings: &Shardings, options: &Options) -> Result<Module> {
+    let main = module.main().ok_or_else(|| Error::invalid("the module has no function named main"))?;
+    let counts = (main.argument_types().len(), main.result_types().len());
+    if counts != (shardings.parameters.len(), shardings.results.len()) {
+        return Err(Error::unsupported("a partitioned program with tuples as arguments or results"));
+    }
+    let partitions = options.num_partitions;
+    let array = if options.use_spmd_partitioning { vec![0; partitions] } else { (0..partitions).collect() };
+    let devices = Devices { array, replicas: options.num_replicas };
+    let layouts = |shardings: &[Option<Sharding>], types: &[Type]| -> Vec<Layout> {
+        shardings.iter().zip(types).map(|(sharding, ty)| Layout::of(sharding.as_ref(), rank(ty))).collect()
+    };
+    let parameters = layouts(&shardings.parameters, main.argument_types());
+    let results = layouts(&shardings.results, main.result_types());
+    let mut partitioner = Partitioner::new(module, main, devices, shardings, options);
+    let mut function = partitioner.function(main.name.clone(), &parameters, &results)?;
+    let said = |attributes: &[DictionaryAttribute], shardings: &[Option<Sharding>]| {
+        let one = |(i, sharding): (usize, &Option<Sharding>)| {
+            let attributes = attributes.get(i).cloned().unwrap_or_default();
+            if options.shared_by() > 1 {
+                with_sharding(&attributes, Sharding::to_hlo_text(sharding.as_ref()))
+            } else {
+                without_shardings(&attributes)
+            }
+        };
+        shardings.iter().enumerate().map(one).collect()
+    };
+    function.argument_attributes = said(&main.argument_attributes, &shardings.parameters);
+    function.result_attributes = said(&main.result_attributes, &shardings.results);
+    let mut program = Module::new();
+    program.name.clone_from(&module.name);
+    program.attributes = without_shardings(&module.attributes);
+    for function in [function].into_iter().chain(partitioner.functions) {
+        program.add_function(function).map_err(|_| Error::internal("a function is there twice"))?;
+    }
+    Ok(program)
+}
+
+/// The sizes of a tensor, where they are known.
+pub(crate) fn dims(body: &Body, value: ValueId) -> Option<Vec<usize>> {
+    body.ty(value).as_tensor()?;
+    shapes(body, [value].into_iter())?.pop()
+}
+
+fn rank(ty: &Type) -> usize {
+    ty.as_tensor().map_or(0, |tensor| tensor.rank())
+}
+
+/// The attribute that HLO's shardings are in.
+const SHARDING: &str = "mhlo.sharding";
+
+/// Attributes without what they say of shardings.
+pub(crate) fn without_shardings(attributes: &DictionaryAttribute) -> DictionaryAttribute {
+    let kept =
+        attributes.entries().iter().filter(|(name, _)| !name.starts_with("sdy.") && **name != *SHARDING);
+    DictionaryAttribute::new(kept.cloned().collect())
+}
+
+fn with_sharding(attributes: &DictionaryAttribute, text: String) -> DictionaryAttribute {
+    let kept = without_shardings(attributes);
+    let said = (SHARDING.into(), Attribute::String(text.as_str().into()));
+    DictionaryAttribute::new(kept.entries().iter().cloned().chain([said]).collect())
+}
+
+/// What a partition has of a value of the whole program.
+#[derive(Clone, Debug)]
+struct Part {
+    /// The value of the partitioned program.
+    value: ValueId,
+    layout: Layout,
+}
+
+/// A function that is being partitioned.
+struct Partitioner<'m> {
+    module: &'m Module,
+    /// The function of the whole program.
+    function: &'m Function,
+    /// How its values are to lie.
+    shardings: &'m Shardings,
+    options: &'m Options,
+    emit: Emitter,
+    /// The parts of values that have been computed.
+    parts: HashMap<ValueId, Part>,
+    /// What the futures stand for that asynchronous operations give.
+    futures: HashMap<ValueId, Vec<Part>>,
+    /// Values in other layouts than they were computed in: of each enclosing block, by value and layout.
+    moved: Vec<HashMap<(ValueId, Layout), ValueId>>,
+    /// The functions that the partitioned one refers to.
+    functions: Vec<Function>,
+}
+
+impl<'m> Partitioner<'m> {
+    fn new(
+        module: &'m Module,
+        function: &'m Function,
+        devices: Devices,
+        shardings: &'m Shardings,
+        options: &'m Options,
+    ) -> Self {
+        let mut body = Body::new();
+        let block = body.add_block(Body::ROOT);
+        Self {
+            module,
+            function,
+            shardings,
+            options,
+            emit: Emitter { body, block, location: Location::UNKNOWN, devices, channels: 0 },
+            parts: HashMap::new(),
+            futures: HashMap::new(),
+            moved: vec![HashMap::new()],
+            functions: vec![],
+        }
+    }
+
+    /// Partitions the function, whose parameters and results lie so. Attributes are the caller's matter.
+    fn function(&mut self, name: Str, parameters: &[Layout], results: &[Layout]) -> Result<Function> {
+        let old = self.function;
+        let entry = old.body.entry();
+        let entry = entry.ok_or_else(|| Error::invalid("a function without a body"))?;
+        self.arguments(&old.body.block(entry).arguments, parameters)?;
+        let returned = self.block(entry)?;
+        let returned = returned
+            .iter()
+            .zip(results)
+            .map(|(value, to)| self.moved(*value, to))
+            .collect::<Result<Vec<_>>>()?;
+        self.end(Op::FuncReturn(ops::FuncReturn {}), &returned);
+        let block = self.emit.block;
+        let body = std::mem::take(&mut self.emit.body);
+        let types = |values: &[ValueId]| values.iter().map(|value| body.ty(*value).clone()).collect();
+        Ok(Function {
+            name,
+            visibility: old.visibility,
+            ty: FunctionType { inputs: types(&body.block(block).arguments), results: types(&returned) },
+            argument_attributes: vec![],
+            result_attributes: vec![],
+            attributes: without_shardings(&old.attributes),
+            location: old.location.clone(),
+            body,
+        })
+    }
+
+    /// Adds arguments to the block at hand: the parts of these values.
+    fn arguments(&mut self, values: &[ValueId], layouts: &[Layout]) -> Result<()> {
+        for (value, layout) in values.iter().zip(layouts) {
+            let ty = self.local_type(*value, layout)?;
+            let argument = self.emit.body.add_argument(self.emit.block, ty);
+            self.parts.insert(*value, Part { value: argument, layout: layout.clone() });
+        }
+        Ok(())
+    }
+
+    /// Partitions the operations of a block of the whole program; gives what its terminator returns, still of that.
+    fn block(&mut self, block: BlockId) -> Result<Vec<ValueId>> {
+        let function = self.function;
+        let ops = &function.body.block(block).ops;
+        for (i, id) in ops.iter().enumerate() {
+            let op = function.body.op(*id);
+            if op.info().has(Trait::Terminator) {
+                return Ok(op.operands.to_vec());
+            }
+            self.emit.location = op.location.clone();
+            self.sum_together(&ops[i..])?;
+            self.operation(*id, op).map_err(|error| error.in_op(op.kind.name(), &op.location))?;
+        }
+        Ok(vec![])
+    }
+
+    fn operation(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
+        match &op.kind {
+            Op::ShardingConstraint(o) => self.constraint(op, &o.sharding),
+            Op::Reshard(o) => self.constraint(op, &o.sharding),
+            Op::ShardingGroup(_) => Ok(()),
+            Op::ManualComputation(o) => self.manual(id, op, o),
+            Op::While(_) => self.while_loop(id, op),
+            Op::Case(_) | Op::If(_) => self.branches(id, op),
+            Op::AsyncStart(_) => self.async_start(id, op),
+            Op::AsyncDone(_) => self.async_done(op),
+            Op::Iota(o) => self.iota(op, o),
+            Op::Constant(o) => self.constant(op, o),
+            Op::Rng(_) => self.random(op),
+            Op::CustomCall(o) => self.custom_call(op, o),
+            _ => self.by_rule(op),
+        }
+    }
+
+    /// Ends the block at hand.
+    fn end(&mut self, kind: Op, values: &[ValueId]) {
+        let location = self.emit.location.clone();
+        self.emit.body.add_op(self.emit.block, kind, values, [] as [Type; 0], location);
+    }
+
+    fn part(&self, value: ValueId) -> Result<Part> {
+        let part = self.parts.get(&value).cloned();
+        part.ok_or_else(|| Error::internal("a value is used before it is defined"))
+    }
+
+    /// The value of the partitioned program that has the parts of a value in this layout.
+    fn moved(&mut self, value: ValueId, to: &Layout) -> Result<ValueId> {
+        let part = self.part(value)?;
+        self.moved_part(&part, to)
+    }
+
+    fn moved_part(&mut self, part: &Part, to: &Layout) -> Result<ValueId> {
+        if part.layout == *to {
+            return Ok(part.value);
+        }
+        let key = (part.value, to.clone());
+        if let Some(found) = self.moved.iter().rev().find_map(|moved| moved.get(&key)) {
+            return Ok(*found);
+        }
+        let mut from = part.clone();
+        if from.layout.addends.is_some() && to.addends != from.layout.addends {
+            // Who else needs the sum finds it.
+            let summed = Layout { addends: None, ..from.layout.clone() };
+            let scattered = to
+                .dims
+                .iter()
+                .zip(&summed.dims)
+                .any(|(to, now)| now.is_none() && to.is_some() && *to == from.layout.addends);
+            if !scattered && summed != *to {
+                from = Part { value: self.moved_part(&from, &summed)?, layout: summed };
+            }
+        }
+        let value = self.emit.reshard(from.value, &from.layout, to)?;
+        self.moved.last_mut().expect("a function has a block").insert(key, value);
+        Ok(value)
+    }
+
+    /// A value that every partition has whole.
+    fn whole(&mut self, value: ValueId) -> Result<ValueId> {
+        let rank = self.part(value)?.layout.dims.len();
+        self.moved(value, &Layout::whole(rank))
+    }
+
+    /// Notes the parts of an operation's results.
+    fn bind(&mut self, op: &Operation, parts: impl IntoIterator<Item = Part>) {
+        self.parts.extend(op.results.zip(parts));
+    }
+
+    /// The sizes of a value of the whole program; `None` of what is no tensor of known sizes.
+    fn dims(&self, value: ValueId) -> Option<Vec<usize>> {
+        dims(&self.function.body, value)
+    }
+
+    /// The type of a partition's part of a value.
+    fn local_type(&self, value: ValueId, layout: &Layout) -> Result<Type> {
+        let ty = self.function.body.ty(value);
+        let (Some(tensor), Some(dims)) = (ty.as_tensor(), self.dims(value)) else { return Ok(ty.clone()) };
+        let local = layout.local_dims(&dims).filter(|_| layout.dims.len() == dims.len());
+        let local = local.ok_or_else(|| Error::internal(format!("{ty} is to be cut as {layout:?}")))?;
+        Ok(tensor.with_dims(ints(&local)).into())
+    }
+
+    /// How a value is to lie, as far as is known and can be.
+    fn hint(&self, value: ValueId) -> Option<Layout> {
+        let dims = self.dims(value)?;
+        let layout = self.shardings.values.get(&value)?.clone();
+        let cuts: Vec<_> = layout.cuts().collect();
+        (layout.local_dims(&dims).is_some() && self.emit.devices.spread_evenly(&cuts)).then_some(layout)
+    }
+
+    /// Runs an operation on whole arrays.
+    fn on_whole_arrays(&mut self, op: &'m Operation) -> Result<Vec<ValueId>> {
+        let operands = op.operands.iter().map(|value| self.whole(*value)).collect::<Result<Vec<_>>>()?;
+        let types: Vec<Type> = op.results.map(|result| self.function.body.ty(result).clone()).collect();
+        let results = self.copy(op, op.kind.clone(), &operands, types)?;
+        let parts: Vec<Part> = (op.results.zip(&results))
+            .map(|(old, value)| Part {
+                value: *value,
+                layout: Layout::whole(rank(self.function.body.ty(old))),
+            })
+            .collect();
+        self.bind(op, parts);
+        Ok(results)
+    }
+
+    /// Adds an operation with the regions and further attributes of one of the whole program.
+    fn copy(
+        &mut self,
+        op: &'m Operation,
+        kind: Op,
+        operands: &[ValueId],
+        types: Vec<Type>,
+    ) -> Result<Vec<ValueId>> {
+        let mut values = HashMap::new();
+        for value in self.captures(op) {
+            values.insert(value, self.whole(value)?);
+        }
+        self.keep_functions(&kind);
+        let new = self.emit.body.add_op(self.emit.block, kind, operands, types, op.location.clone());
+        self.emit.body.op_mut(new).attributes = without_shardings(&op.attributes);
+        self.copy_regions(op, new, &mut values);
+        Ok(self.emit.body.op(new).results.collect())
+    }
+
+    /// The values from outside that an operation's regions use.
+    fn captures(&self, op: &Operation) -> Vec<ValueId> {
+        let body = &self.function.body;
+        let (mut found, mut seen) = (vec![], HashSet::new());
+        let mut work = op.regions.clone();
+        while let Some(region) = work.pop() {
+            for id in body.region(region).blocks.iter().flat_map(|block| &body.block(*block).ops) {
+                let op = body.op(*id);
+                work.extend(&op.regions);
+                let outer = op.operands.iter().filter(|value| self.parts.contains_key(value));
+                found.extend(outer.copied().filter(|value| seen.insert(*value)));
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    fn copy_regions(&mut self, op: &Operation, new: OpId, values: &mut HashMap<ValueId, ValueId>) {
+        let body = &self.function.body;
+        for region in &op.regions {
+            let into = self.emit.body.add_region(Some(new));
+            for block in &body.region(*region).blocks {
+                let to = self.emit.body.add_block(into);
+                for argument in &body.block(*block).arguments {
+                    let new = self.emit.body.add_argument(to, body.ty(*argument).clone());
+                    values.insert(*argument, new);
+                }
+                for id in &body.block(*block).ops {
+                    let op = body.op(*id);
+                    let operands: Vec<ValueId> =
+                        op.operands.iter().filter_map(|value| values.get(value).copied()).collect();
+                    let types: Vec<Type> = op.results.map(|result| body.ty(result).clone()).collect();
+                    let new =
+                        self.emit.body.add_op(to, op.kind.clone(), operands, types, op.location.clone());
+                    self.emit.body.op_mut(new).attributes = without_shardings(&op.attributes);
+                    values.extend(op.results.zip(self.emit.body.op(new).results));
+                    self.copy_regions(op, new, values);
+                }
+            }
+        }
+    }
+
+    /// Takes the functions over that an operation refers to.
+    fn keep_functions(&mut self, kind: &Op) {
+        let names: Vec<Str> = match kind {
+            Op::CustomCall(call) => call.called_computations.to_vec(),
+            Op::Composite(composite) => vec![composite.decomposition.clone()],
+            _ => vec![],
+        };
+        for name in names {
+            if self.functions.iter().all(|function| function.name != name) {
+                self.functions.extend(self.module.function(&name).cloned());
+            }
+        }
+    }
+}

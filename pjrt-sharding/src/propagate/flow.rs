@@ -1,0 +1,413 @@
+//! How the shardings of a function's tensors depend on each other.
+
+use crate::error::{Error, Result};
+use crate::mesh::{mesh_of, of_shardy};
+use crate::options::Options;
+use crate::rule::propagation_rule;
+use crate::said::{annotation, constraint};
+use crate::sharding::Sharding;
+use crate::split::Split;
+use pjrt_stablehlo::Module;
+use pjrt_stablehlo::ir::{
+    AxisRef, BackendConfig, BlockId, Body, DimensionSharding, Op, OpId, Operation, TensorSharding, Trait,
+    Type, ValueId, ops,
+};
+use std::collections::{BTreeMap, HashMap};
+
+/// A tensor, by its number. Values that are tuples are several.
+pub(super) type TensorId = usize;
+
+/// Dimensions that can be split alike.
+pub(super) struct Edge {
+    pub(super) members: Vec<(TensorId, usize)>,
+    /// True if no element moves between partitions that way.
+    pub(super) in_place: bool,
+}
+
+/// What operations say of how tensors are split.
+#[derive(Default)]
+pub(super) struct Given {
+    /// Results of manual computations, which nothing else decides.
+    pub(super) manual_results: Vec<(TensorId, Split)>,
+    /// Results of constraints and operands of them; of one tensor the first counts.
+    pub(super) constraints: Vec<(TensorId, Split)>,
+    /// Operands of manual computations of which nothing else is said.
+    pub(super) manual_operands: Vec<(TensorId, Split)>,
+    /// Tensors of one group (by its number) are split alike.
+    pub(super) groups: BTreeMap<i64, Vec<TensorId>>,
+    /// Tensors whose split the program asks to see, with the names that it has for them.
+    pub(super) inspected: Vec<(String, TensorId)>,
+}
+
+/// The tensors of a function, and how their shardings depend on each other.
+pub(super) struct Flow<'m> {
+    module: &'m Module,
+    body: &'m Body,
+    options: &'m Options,
+    /// How results of custom calls are to be split that the host partitions.
+    inferred: &'m HashMap<ValueId, Sharding>,
+    /// The sizes of each tensor; none of those that are not known.
+    pub(super) tensors: Vec<Vec<usize>>,
+    pub(super) of_value: HashMap<ValueId, Vec<TensorId>>,
+    pub(super) edges: Vec<Edge>,
+    pub(super) given: Given,
+}
+
+impl<'m> Flow<'m> {
+    pub(super) fn new(
+        module: &'m Module,
+        body: &'m Body,
+        options: &'m Options,
+        inferred: &'m HashMap<ValueId, Sharding>,
+    ) -> Self {
+        Self {
+            module,
+            body,
+            options,
+            inferred,
+            tensors: vec![],
+            of_value: HashMap::new(),
+            edges: vec![],
+            given: Given::default(),
+        }
+    }
+
+    /// Adds the tensors of values.
+    pub(super) fn define(&mut self, values: impl IntoIterator<Item = ValueId>) {
+        for value in values {
+            let first = self.tensors.len();
+            let ty = self.body.ty(value);
+            self.add_tensors(ty);
+            self.of_value.insert(value, (first..self.tensors.len()).collect());
+        }
+    }
+
+    fn add_tensors(&mut self, ty: &Type) {
+        match ty {
+            Type::Tuple(parts) | Type::Future(parts) => parts.iter().for_each(|part| self.add_tensors(part)),
+            Type::Tensor(ty) => {
+                let dims = ty.static_dims().unwrap_or_default();
+                let dims: Option<Vec<usize>> = dims.iter().map(|dim| usize::try_from(*dim).ok()).collect();
+                self.tensors.push(dims.unwrap_or_default());
+            }
+            _ => self.tensors.push(vec![]),
+        }
+    }
+
+    /// The tensors of values.
+    pub(super) fn flat(&self, values: impl IntoIterator<Item = ValueId>) -> Result<Vec<TensorId>> {
+        let mut all = vec![];
+        for value in values {
+            let tensors = self.of_value.get(&value);
+            all.extend(tensors.ok_or_else(|| Error::internal("a value is used before it is defined"))?);
+        }
+        Ok(all)
+    }
+
+    /// Adds the operations of a block, whose arguments are defined. Returns the tensors that it returns.
+    pub(super) fn block(&mut self, block: BlockId) -> Result<Vec<TensorId>> {
+        for id in &self.body.block(block).ops {
+            let op = self.body.op(*id);
+            if op.info().has(Trait::Terminator) {
+                return self.flat(op.operands.iter().copied());
+            }
+            self.operation(*id, op).map_err(|error| error.in_op(op.kind.name(), &op.location))?;
+        }
+        Ok(vec![])
+    }
+
+    fn operation(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
+        match &op.kind {
+            Op::Tuple(_) | Op::AsyncDone(_) => {
+                let tensors = self.flat(op.operands.iter().copied())?;
+                self.bind(op, tensors);
+                return Ok(());
+            }
+            Op::GetTupleElement(get) => return self.element(op, get.index as usize),
+            Op::AsyncStart(_) => return self.async_start(id, op),
+            Op::FuncCall(call) => {
+                let why = format!(
+                    "a call of {}: calls are to be inlined before shardings are propagated",
+                    call.callee
+                );
+                return Err(Error::unsupported(why));
+            }
+            _ => {}
+        }
+        self.define(op.results.iter());
+        match &op.kind {
+            Op::While(_) => self.while_loop(id, op),
+            Op::Case(_) | Op::If(_) => self.branches(id, op),
+            Op::ManualComputation(o) => self.manual(id, op, o),
+            Op::ShardingConstraint(o) => self.constraint(op, &o.sharding),
+            Op::Reshard(o) => self.constraint(op, &o.sharding),
+            Op::ShardingGroup(o) => {
+                let tensors = self.flat(op.operands.iter().copied())?;
+                self.given.groups.entry(o.group_id).or_default().extend(tensors);
+                Ok(())
+            }
+            Op::CustomCall(o) => self.custom_call(op, o),
+            _ => self.by_rule(op),
+        }
+    }
+
+    /// Has an operation's results be these tensors.
+    fn bind(&mut self, op: &Operation, tensors: Vec<TensorId>) {
+        fn count(ty: &Type) -> usize {
+            match ty {
+                Type::Tuple(parts) | Type::Future(parts) => parts.iter().map(count).sum(),
+                _ => 1,
+            }
+        }
+        let mut rest = tensors.into_iter();
+        for result in op.results.iter() {
+            let tensors = rest.by_ref().take(count(self.body.ty(result))).collect();
+            self.of_value.insert(result, tensors);
+        }
+    }
+
+    fn element(&mut self, op: &Operation, index: usize) -> Result<()> {
+        let Type::Tuple(parts) = self.body.ty(op.operand(0)) else {
+            return Err(Error::invalid("the operand is no tuple"));
+        };
+        let before = self.tensors.len();
+        parts.iter().take(index).for_each(|part| self.add_tensors(part));
+        let skip = self.tensors.len() - before;
+        self.tensors.truncate(before);
+        let tensors = self.flat([op.operand(0)])?.into_iter().skip(skip).collect();
+        self.bind(op, tensors);
+        Ok(())
+    }
+
+    fn by_rule(&mut self, op: &Operation) -> Result<()> {
+        let Some(rule) = propagation_rule(self.body, op, self.options.call_rule) else { return Ok(()) };
+        let one = |this: &Self, value: ValueId| match this.of_value.get(&value).map_or(&[][..], Vec::as_slice)
+        {
+            [tensor] => Some(*tensor),
+            _ => None,
+        };
+        let mut members: Vec<Vec<(TensorId, usize)>> = vec![vec![]; rule.factors.len()];
+        let operands = op.operands.iter().copied().zip(&rule.operands);
+        for (value, dims) in operands.chain(op.results.iter().zip(&rule.results)) {
+            let Some(tensor) = one(self, value) else { continue };
+            for (dim, factors) in dims.iter().enumerate() {
+                // Of several factors the major one is what parts are of.
+                if let Some(factor) = factors.first() {
+                    members[*factor].push((tensor, dim));
+                }
+            }
+        }
+        let may_move = matches!(op.kind, Op::DotGeneral(_) | Op::Convolution(_) | Op::Gather(_));
+        for (factor, members) in members.into_iter().enumerate() {
+            if members.len() > 1 && !rule.factors[factor].blocks_propagation {
+                self.edges.push(Edge { members, in_place: !may_move || rule.is_batching(factor) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Has tensors of one shape be split alike.
+    pub(super) fn alike(&mut self, tensors: &[TensorId]) {
+        let rank = tensors.iter().map(|tensor| self.tensors[*tensor].len()).min().unwrap_or(0);
+        for dim in 0..rank {
+            let members = tensors.iter().map(|tensor| (*tensor, dim)).collect();
+            self.edges.push(Edge { members, in_place: true });
+        }
+    }
+
+    /// The block of a region, whose arguments are defined to be new tensors.
+    fn region(&mut self, id: OpId, index: usize) -> Result<BlockId> {
+        let region = self.body.op(id).regions.get(index);
+        let block = region.and_then(|region| self.body.region(*region).blocks.first());
+        let block = *block.ok_or_else(|| Error::invalid(format!("region {index} is empty")))?;
+        self.define(self.body.block(block).arguments.iter().copied());
+        Ok(block)
+    }
+
+    fn arguments(&self, block: BlockId) -> Result<Vec<TensorId>> {
+        self.flat(self.body.block(block).arguments.iter().copied())
+    }
+
+    fn while_loop(&mut self, id: OpId, op: &Operation) -> Result<()> {
+        let (condition, body) = (self.region(id, 0)?, self.region(id, 1)?);
+        self.block(condition)?;
+        let next = self.block(body)?;
+        let all = [
+            self.flat(op.operands.iter().copied())?,
+            self.flat(op.results.iter())?,
+            self.arguments(condition)?,
+            self.arguments(body)?,
+            next,
+        ];
+        self.all_alike(&all);
+        Ok(())
+    }
+
+    fn branches(&mut self, id: OpId, op: &Operation) -> Result<()> {
+        let mut all = vec![self.flat(op.results.iter())?];
+        for index in 0..op.regions.len() {
+            let block = self.region(id, index)?;
+            all.push(self.block(block)?);
+        }
+        self.all_alike(&all);
+        Ok(())
+    }
+
+    /// Has the tensors at one place of these lists be split alike.
+    fn all_alike(&mut self, lists: &[Vec<TensorId>]) {
+        for place in 0..lists.iter().map(Vec::len).min().unwrap_or(0) {
+            self.alike(&lists.iter().map(|list| list[place]).collect::<Vec<_>>());
+        }
+    }
+
+    /// What is started is done at once; the value that stands for its results is these.
+    fn async_start(&mut self, id: OpId, op: &Operation) -> Result<()> {
+        let block = self.region(id, 0)?;
+        for (argument, operand) in self.body.block(block).arguments.iter().zip(&op.operands) {
+            let tensors = self.flat([*operand])?;
+            self.of_value.insert(*argument, tensors);
+        }
+        let tensors = self.block(block)?;
+        self.bind(op, tensors);
+        Ok(())
+    }
+
+    fn constraint(&mut self, op: &Operation, sharding: &TensorSharding) -> Result<()> {
+        for tensor in self.flat(op.operands.iter().copied())? {
+            let split = constraint(self.module, sharding, &self.tensors[tensor], self.options.shared_by());
+            self.given_by(op, tensor, split)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that an operation gives a tensor, split so.
+    fn given_by(&mut self, op: &Operation, tensor: TensorId, split: Option<Split>) -> Result<()> {
+        let result = self.flat(op.results.iter())?[0];
+        if let Some(split) = split {
+            self.given.constraints.push((tensor, split.clone()));
+            self.given.constraints.push((result, split));
+        }
+        self.alike(&[tensor, result]);
+        Ok(())
+    }
+
+    fn custom_call(&mut self, op: &Operation, call: &ops::CustomCall) -> Result<()> {
+        let operand = self.flat(op.operands.iter().copied().take(1))?;
+        let is_same = || op.results.len() == 1 && self.body.ty(op.operand(0)) == self.body.ty(op.result());
+        match (&*call.call_target_name, &operand[..]) {
+            ("Sharding", [tensor]) if is_same() => {
+                let split = annotation(op, call, &self.tensors[*tensor], self.options.shared_by());
+                return self.given_by(op, *tensor, split);
+            }
+            ("InspectSharding", [tensor]) => {
+                if let BackendConfig::Bytes(name) = &call.backend_config {
+                    let name = String::from_utf8_lossy(name).into_owned();
+                    self.given.inspected.push((name, *tensor));
+                }
+            }
+            _ => {}
+        }
+        for result in op.results.iter() {
+            if let (Some(sharding), [tensor]) = (self.inferred.get(&result), &self.of_value[&result][..]) {
+                let closed = vec![true; self.tensors[*tensor].len()];
+                self.given.constraints.push((*tensor, Split::new(Some(sharding), closed)));
+            }
+        }
+        self.by_rule(op)
+    }
+
+    /// A manual computation: along its axes tensors are split as given, otherwise as one likes.
+    fn manual(&mut self, id: OpId, op: &'m Operation, manual: &ops::ManualComputation) -> Result<()> {
+        let operands = self.flat(op.operands.iter().copied())?;
+        let results = self.flat(op.results.iter())?;
+        let split = |this: &Self, tensor: TensorId, sharding: &TensorSharding| {
+            let along = along_manual_axes(sharding, manual);
+            let found = of_shardy(this.module, &along, &this.tensors[tensor], this.options.shared_by());
+            let mut split = Split::new(found.ok()?.as_ref(), vec![false; this.tensors[tensor].len()]);
+            split.closed = split.dims.iter().map(Option::is_some).collect();
+            Some((tensor, split))
+        };
+        let given = |tensors: &[TensorId], shardings: &[TensorSharding]| {
+            let all = tensors.iter().zip(shardings);
+            all.filter_map(|(tensor, sharding)| split(self, *tensor, sharding)).collect::<Vec<_>>()
+        };
+        let (of_operands, of_results) =
+            (given(&operands, &manual.in_shardings), given(&results, &manual.out_shardings));
+        self.given.manual_operands.extend(of_operands);
+        self.given.manual_results.extend(of_results);
+        // What operations in it say is of parts, and is not spread out of it.
+        let outer = (std::mem::take(&mut self.edges), std::mem::take(&mut self.given));
+        let block = self.region(id, 0)?;
+        let returned = self.block(block)?;
+        let inner = std::mem::replace(&mut self.edges, outer.0);
+        self.given = outer.1;
+        if self.is_manual_along_all(manual)? {
+            // What it does not cut is whole on each device.
+            return Ok(());
+        }
+        let inside = self.arguments(block)?.into_iter().chain(returned);
+        let shardings = manual.in_shardings.iter().chain(&manual.out_shardings);
+        let outside = operands.into_iter().chain(results).zip(inside).zip(shardings);
+        let mut sets = Sets::of(&inner);
+        let mut related: BTreeMap<usize, Vec<(TensorId, usize)>> = BTreeMap::new();
+        for ((tensor, inside), sharding) in outside {
+            let along = along_manual_axes(sharding, manual);
+            for (dim, _) in along.dim_shardings.iter().enumerate().filter(|(_, dim)| dim.axes.is_empty()) {
+                related.entry(sets.set(inside, dim)).or_default().push((tensor, dim));
+            }
+        }
+        self.edges.extend(related.into_values().map(|members| Edge { members, in_place: false }));
+        Ok(())
+    }
+
+    fn is_manual_along_all(&self, manual: &ops::ManualComputation) -> Result<bool> {
+        let Some(first) = manual.in_shardings.iter().chain(&manual.out_shardings).next() else {
+            return Ok(false);
+        };
+        let mesh = mesh_of(self.module, first)?;
+        Ok(mesh.axes.iter().all(|axis| axis.size == 1 || manual.manual_axes.contains(&axis.name)))
+    }
+}
+
+/// A sharding along the axes that a computation is manual along.
+fn along_manual_axes(sharding: &TensorSharding, manual: &ops::ManualComputation) -> TensorSharding {
+    let kept = |axes: &[AxisRef]| {
+        axes.iter().filter(|axis| manual.manual_axes.contains(&axis.name)).cloned().collect()
+    };
+    let dim = |dim: &DimensionSharding| DimensionSharding { axes: kept(&dim.axes), ..dim.clone() };
+    TensorSharding { dim_shardings: sharding.dim_shardings.iter().map(dim).collect(), ..sharding.clone() }
+}
+
+/// Dimensions of tensors, in sets of those that are related.
+struct Sets {
+    of_dim: HashMap<(TensorId, usize), usize>,
+    merged_into: Vec<usize>,
+}
+
+impl Sets {
+    fn of(edges: &[Edge]) -> Self {
+        let mut sets = Self { of_dim: HashMap::new(), merged_into: vec![] };
+        for edge in edges {
+            let Some(((tensor, dim), rest)) = edge.members.split_first() else { continue };
+            let set = sets.set(*tensor, *dim);
+            for (tensor, dim) in rest {
+                let other = sets.set(*tensor, *dim);
+                sets.merged_into[other] = set;
+            }
+        }
+        sets
+    }
+
+    /// The set of a dimension, which is related to itself at least: as an argument is to a result that it is.
+    fn set(&mut self, tensor: TensorId, dim: usize) -> usize {
+        let next = self.merged_into.len();
+        let mut set = *self.of_dim.entry((tensor, dim)).or_insert(next);
+        if set == next {
+            self.merged_into.push(next);
+        }
+        while self.merged_into[set] != set {
+            set = self.merged_into[set];
+        }
+        set
+    }
+}

@@ -1,0 +1,245 @@
+//! How arrays are split that the program does not say it of: as those that they are computed from, or with.
+//!
+//! An operation relates dimensions of its operands and results by its [rule](crate::rule): all tensors of an elementwise sum can be
+//! split alike. What the program says is spread along such relations until nothing changes, first through operations that move
+//! no element, then through all. Where two splits of a tensor contradict each other, the first in the program's order stays.
+
+mod flow;
+#[cfg(test)]
+mod tests;
+
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::options::Options;
+use crate::said::Said;
+use crate::sharding::Sharding;
+use crate::split::{Split, are_spread_evenly};
+use flow::{Edge, Flow, TensorId};
+use pjrt_stablehlo::Module;
+use pjrt_stablehlo::ir::{Attribute, Function, Type, ValueId};
+use std::collections::HashMap;
+
+/// How the arrays of a program are split.
+#[derive(Clone, Debug, Default)]
+pub struct Shardings {
+    /// The parameters; `None` of those that every partition has whole. Tuples are taken apart.
+    pub parameters: Vec<Option<Sharding>>,
+    /// The results.
+    pub results: Vec<Option<Sharding>>,
+    /// The arrays whose sharding the program asks to see (`InspectSharding`), by its names for them.
+    pub inspected: Vec<(String, Option<Sharding>)>,
+    /// The values of `main` that are split.
+    pub(crate) values: HashMap<ValueId, Layout>,
+}
+
+/// Finds how the arrays of `main` are split.
+///
+/// What the program says, as attributes (`sdy.sharding`, `mhlo.sharding`) of parameters and results, constraints, groups, and the
+/// operands and results of manual computations, is spread through all operations, and into loops and branches.
+/// Calls are to be inlined before ([`pjrt_stablehlo::decompose`] does that).
+///
+/// ```
+/// use pjrt_sharding::{Options, propagate};
+///
+/// let module = pjrt_stablehlo::parse(
+///     r#"sdy.mesh @mesh = <["x"=2]>
+///     func.func @main(%a: tensor<8x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<2x8xf32> {
+///       %0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<8x2xf32>) -> tensor<2x8xf32>
+///       return %0 : tensor<2x8xf32>
+///     }"#,
+/// )?;
+/// let options = Options { num_partitions: 2, propagate_to_results: vec![true], ..Options::default() };
+/// let shardings = propagate(&module, &options)?;
+/// assert_eq!(shardings.results[0].as_ref().unwrap().parts, [1, 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If a sharding is of a form that is not supported, or does not fit its array, or if the program has calls.
+pub fn propagate(module: &Module, options: &Options) -> Result<Shardings> {
+    propagate_with(module, options, &HashMap::new())
+}
+
+/// The same, where it is known how results of custom calls are to be split that the host partitions.
+pub(crate) fn propagate_with(
+    module: &Module,
+    options: &Options,
+    inferred: &HashMap<ValueId, Sharding>,
+) -> Result<Shardings> {
+    let main = module.main().ok_or_else(|| Error::invalid("the module has no function named main"))?;
+    let entry = main.body.entry().ok_or_else(|| Error::invalid("the function main has no body"))?;
+    let mut flow = Flow::new(module, &main.body, options, inferred);
+    flow.define(main.body.block(entry).arguments.iter().copied());
+    let parameters = flow.flat(main.body.block(entry).arguments.iter().copied())?;
+    if options.shared_by() == 1 {
+        let results = main.result_types().iter().map(arrays_of).sum();
+        return Ok(Shardings {
+            parameters: vec![None; parameters.len()],
+            results: vec![None; results],
+            ..Shardings::default()
+        });
+    }
+    let results = flow.block(entry)?;
+    let parameters = Interface::parameters(module, main, options, &flow, parameters)?;
+    let results = Interface::results(module, main, options, &flow, results)?;
+    let splits = spread_all(&mut flow, &parameters, &results);
+    let layout = |tensor: TensorId| Layout { dims: splits[tensor].dims.clone(), addends: None };
+    let sharding = |tensor: TensorId| layout(tensor).sharding(options.num_partitions);
+    let values = flow.of_value.iter().filter_map(|(value, tensors)| match tensors[..] {
+        [tensor] => Some((*value, layout(tensor))).filter(|(_, layout)| !layout.is_whole()),
+        _ => None,
+    });
+    let inspected = std::mem::take(&mut flow.given.inspected);
+    Ok(Shardings {
+        values: values.collect(),
+        inspected: inspected.into_iter().map(|(name, tensor)| (name, sharding(tensor))).collect(),
+        parameters: parameters.chosen(sharding),
+        results: results.chosen(sharding),
+    })
+}
+
+/// How many arrays a value of this type is.
+fn arrays_of(ty: &Type) -> usize {
+    match ty {
+        Type::Tuple(parts) | Type::Future(parts) => parts.iter().map(arrays_of).sum(),
+        _ => 1,
+    }
+}
+
+/// An attribute of one of a function's parameters or results.
+type Lookup = for<'f> fn(&'f Function, usize, &str) -> Option<&'f Attribute>;
+
+/// The parameters of `main`, or its results.
+struct Interface {
+    /// Each with what its attributes say of it, if they do.
+    arrays: Vec<(TensorId, Option<Said>)>,
+    /// Whether one of which nothing is said may be split.
+    may_be_split: Vec<bool>,
+}
+
+impl Interface {
+    fn parameters(
+        module: &Module,
+        main: &Function,
+        options: &Options,
+        flow: &Flow<'_>,
+        tensors: Vec<TensorId>,
+    ) -> Result<Self> {
+        // Attributes are by argument; where tuples were taken apart they say nothing about the parts.
+        let lookup: Option<Lookup> =
+            (main.argument_types().len() == tensors.len()).then_some(Function::argument_attribute);
+        let allowed = &options.propagate_to_parameters;
+        Self::new(module, main, lookup, allowed, flow, options.num_partitions, tensors)
+    }
+
+    fn results(
+        module: &Module,
+        main: &Function,
+        options: &Options,
+        flow: &Flow<'_>,
+        tensors: Vec<TensorId>,
+    ) -> Result<Self> {
+        let lookup: Option<Lookup> =
+            (main.result_types().len() == tensors.len()).then_some(Function::result_attribute);
+        let allowed = &options.propagate_to_results;
+        Self::new(module, main, lookup, allowed, flow, options.num_partitions, tensors)
+    }
+
+    fn new(
+        module: &Module,
+        main: &Function,
+        lookup: Option<Lookup>,
+        allowed: &[bool],
+        flow: &Flow<'_>,
+        partitions: usize,
+        tensors: Vec<TensorId>,
+    ) -> Result<Self> {
+        let may_be_split = |i: usize| match allowed {
+            [all] => *all,
+            each => each.get(i).copied().unwrap_or(false),
+        };
+        let said = |(i, tensor): (usize, TensorId)| {
+            let Some(lookup) = lookup else { return Ok((tensor, None)) };
+            let attribute = |name: &str| lookup(main, i, name);
+            Ok((tensor, Said::of_attributes(module, attribute, &flow.tensors[tensor], partitions)?))
+        };
+        let may_be_split = (0..tensors.len()).map(may_be_split).collect();
+        Ok(Self { arrays: tensors.into_iter().enumerate().map(said).collect::<Result<_>>()?, may_be_split })
+    }
+
+    /// How each is split, given how that was found: as its attributes say, and where they leave it open, as found.
+    fn chosen(&self, found: impl Fn(TensorId) -> Option<Sharding>) -> Vec<Option<Sharding>> {
+        let one = |((tensor, said), may_be_split): (&(TensorId, Option<Said>), &bool)| match said {
+            None => found(*tensor).filter(|_| *may_be_split),
+            Some(Said { sharding: None, open }) => found(*tensor).filter(|_| open.contains(&true)),
+            Some(Said { sharding: Some(sharding), open }) => {
+                let finer = found(*tensor).filter(|_| open.contains(&true));
+                finer.and_then(|found| finer_of(sharding, &found)).or_else(|| Some(sharding.clone()))
+            }
+        };
+        self.arrays.iter().zip(&self.may_be_split).map(one).collect()
+    }
+}
+
+/// What was found for an array that is to be split so, if that splits other dimensions, too.
+fn finer_of(said: &Sharding, found: &Sharding) -> Option<Sharding> {
+    let rank = found.parts.len();
+    let (said, mut layout) = (Layout::of(Some(said), rank), Layout::of(Some(found), rank));
+    let is_finer = said.dims.iter().zip(&layout.dims).all(|(said, found)| said.is_none() || said == found);
+    layout.addends = said.addends;
+    (is_finer && are_spread_evenly(&layout.cuts().collect::<Vec<_>>()))
+        .then(|| layout.sharding(found.position.len()))
+        .flatten()
+}
+
+/// Spreads what the program says over all tensors.
+fn spread_all(flow: &mut Flow<'_>, parameters: &Interface, results: &Interface) -> Vec<Split> {
+    let given = std::mem::take(&mut flow.given);
+    let mut splits: Vec<Option<Split>> = vec![None; flow.tensors.len()];
+    let mut give = |tensor: TensorId, split: Split| {
+        splits[tensor].get_or_insert(split);
+    };
+    given.manual_results.into_iter().for_each(|(tensor, split)| give(tensor, split));
+    for ((tensor, said), may_be_split) in parameters.arrays.iter().zip(&parameters.may_be_split) {
+        match said {
+            Some(said) => give(*tensor, said.split()),
+            // What an operation says of it counts.
+            None if *may_be_split => {}
+            None => give(*tensor, Split::whole(flow.tensors[*tensor].len())),
+        }
+    }
+    given.constraints.into_iter().for_each(|(tensor, split)| give(tensor, split));
+    for (tensor, said) in &results.arrays {
+        said.iter().for_each(|said| give(*tensor, said.split()));
+    }
+    given.manual_operands.into_iter().for_each(|(tensor, split)| give(tensor, split));
+    flow.given.inspected = given.inspected;
+    for group in given.groups.values() {
+        flow.alike(group);
+    }
+    let mut splits: Vec<Split> = (splits.into_iter().zip(&flow.tensors))
+        .map(|(split, dims)| split.unwrap_or_else(|| Split::open(dims.len())))
+        .collect();
+    for all in [false, true] {
+        let edges: Vec<&Edge> = flow.edges.iter().filter(|edge| all || edge.in_place).collect();
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for edge in edges.iter().chain(edges.iter().rev()) {
+                changed |= spread(&flow.tensors, &mut splits, edge);
+            }
+        }
+    }
+    splits
+}
+
+/// Splits the members of an edge that can be as those that are.
+fn spread(tensors: &[Vec<usize>], splits: &mut [Split], edge: &Edge) -> bool {
+    let mut changed = false;
+    for (from, dim) in &edge.members {
+        let Some(cut) = splits[*from].dims[*dim].clone() else { continue };
+        for (to, dim) in &edge.members {
+            changed |= splits[*to].take(*dim, tensors[*to][*dim], &cut);
+        }
+    }
+    changed
+}

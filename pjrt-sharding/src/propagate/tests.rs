@@ -1,0 +1,150 @@
+//! Tests of propagation.
+
+use super::*;
+use pjrt_stablehlo::decompose::{CoreOps, decompose};
+use pjrt_stablehlo::ir::OpCode;
+
+/// The shardings of a program's results on a mesh of 2 by 2, each as `parts at position of every partition`.
+fn results(program: &str) -> Vec<Option<Sharding>> {
+    let text = format!("module {{ sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]> func.func public @main{program} }}");
+    let module = pjrt_stablehlo::parse(text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let core = CoreOps::from_ops(OpCode::ALL.iter().copied()).without(OpCode::FuncCall);
+    let module = decompose(&module, &core).unwrap();
+    let options = Options { num_partitions: 4, propagate_to_results: vec![true], ..Options::default() };
+    propagate(&module, &options).unwrap().results
+}
+
+/// A sharding along these axes of the mesh: 0 is `x`, 1 is `y`.
+fn along(axes: &[Option<usize>]) -> Option<Sharding> {
+    Some(Sharding {
+        parts: axes.iter().map(|axis| if axis.is_some() { 2 } else { 1 }).collect(),
+        position: (0..4)
+            .map(|p| axes.iter().map(|axis| axis.map_or(0, |axis| [p / 2, p % 2][axis])).collect())
+            .collect(),
+        summed: false,
+    })
+}
+
+const XY: &str = "{sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, {\"y\"}]>}";
+
+#[test]
+fn an_elementwise_result_is_split_as_its_operand() {
+    let program = format!(
+        "(%a: tensor<8x2xf32> {XY}) -> tensor<8x2xf32> {{
+           %c = stablehlo.constant dense<2.0> : tensor<8x2xf32>
+           %r = stablehlo.multiply %a, %c : tensor<8x2xf32>
+           return %r : tensor<8x2xf32> }}"
+    );
+    assert_eq!(results(&program), [along(&[Some(0), Some(1)])]);
+}
+
+#[test]
+fn a_manual_computation_passes_splits_along_other_axes_on() {
+    let program = format!(
+        "(%a: tensor<8x2xf32> {XY}) -> tensor<2x8xf32> {{
+           %r = sdy.manual_computation(%a) in_shardings=[<@mesh, [{{?}}, {{\"y\"}}]>]
+               out_shardings=[<@mesh, [{{\"y\"}}, {{?}}]>] manual_axes={{\"y\"}} (%b: tensor<8x1xf32>) {{
+             %t = stablehlo.transpose %b, dims = [1, 0] : (tensor<8x1xf32>) -> tensor<1x8xf32>
+             %s = stablehlo.add %t, %t : tensor<1x8xf32>
+             sdy.return %s : tensor<1x8xf32>
+           }} : (tensor<8x2xf32>) -> tensor<2x8xf32>
+           return %r : tensor<2x8xf32> }}"
+    );
+    assert_eq!(results(&program), [along(&[Some(1), Some(0)])]);
+}
+
+#[test]
+fn no_two_dimensions_of_a_product_are_split_along_one_axis() {
+    let program = format!(
+        "(%a: tensor<8x2xf32> {XY}) -> tensor<8x8xf32> {{
+           %r = stablehlo.dot_general %a, %a, contracting_dims = [1] x [1]
+             : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x8xf32>
+           return %r : tensor<8x8xf32> }}"
+    );
+    assert_eq!(results(&program), [along(&[Some(0), None])]);
+}
+
+#[test]
+fn dimensions_move_with_transpositions_reshapes_and_reductions() {
+    let program = format!(
+        "(%a: tensor<8x6xf32> {XY}) -> (tensor<6x8xf32>, tensor<48xf32>, tensor<8xf32>) {{
+           %t = stablehlo.transpose %a, dims = [1, 0] : (tensor<8x6xf32>) -> tensor<6x8xf32>
+           %f = stablehlo.reshape %a : (tensor<8x6xf32>) -> tensor<48xf32>
+           %z = stablehlo.constant dense<0.0> : tensor<f32>
+           %s = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1]
+             : (tensor<8x6xf32>, tensor<f32>) -> tensor<8xf32>
+           return %t, %f, %s : tensor<6x8xf32>, tensor<48xf32>, tensor<8xf32> }}"
+    );
+    assert_eq!(results(&program), [along(&[Some(1), Some(0)]), along(&[Some(0)]), along(&[Some(0)])]);
+}
+
+#[test]
+fn a_constraint_goes_before_what_operands_suggest() {
+    let program = format!(
+        "(%a: tensor<8x2xf32> {XY}) -> tensor<8x2xf32> {{
+           %n = stablehlo.negate %a : tensor<8x2xf32>
+           %r = sdy.sharding_constraint %n <@mesh, [{{}}, {{\"x\"}}]> : tensor<8x2xf32>
+           return %r : tensor<8x2xf32> }}"
+    );
+    assert_eq!(results(&program), [along(&[None, Some(0)])]);
+}
+
+#[test]
+fn a_constraint_that_gives_a_result_decides_how_it_is_split() {
+    let function = |result: &str| {
+        format!(
+            "(%a: tensor<8x2xf32> {XY}) -> tensor<8x2xf32> {{
+               %r = func.call @f(%a) : (tensor<8x2xf32>) -> tensor<8x2xf32>
+               return %r : tensor<8x2xf32> }}
+             func.func private @f(%a: tensor<8x2xf32>) -> tensor<8x2xf32> {{
+               %b = sdy.sharding_constraint %a <@mesh, [{{}}, {{}}]> : tensor<8x2xf32>
+               %r = sdy.sharding_constraint %b {result} : tensor<8x2xf32>
+               return %r : tensor<8x2xf32> }}"
+        )
+    };
+    assert_eq!(results(&function("<@mesh, [{}, {\"x\"}]>")), [along(&[None, Some(0)])]);
+    assert_eq!(results(&function("<@mesh, [{}, {}]>")), [None]);
+    // What was constrained to be whole is so where the second constraint leaves it open.
+    assert_eq!(results(&function("<@mesh, [{\"x\"}, {?}]>")), [along(&[Some(0), None])]);
+    let open = format!(
+        "(%a: tensor<8x2xf32> {XY}) -> tensor<8x2xf32> {{
+           %r = sdy.sharding_constraint %a <@mesh, [{{\"x\"}}, {{?}}]> : tensor<8x2xf32>
+           return %r : tensor<8x2xf32> }}"
+    );
+    assert_eq!(results(&open), [along(&[Some(0), Some(1)])]);
+}
+
+#[test]
+fn arrays_of_a_group_are_split_alike() {
+    let program = format!(
+        "(%a: tensor<8x2xf32> {XY}) -> tensor<8x2xf32> {{
+           %i = stablehlo.iota dim = 0 : tensor<8x2xf32>
+           sdy.sharding_group %a group_id=0 : tensor<8x2xf32>
+           sdy.sharding_group %i group_id=0 : tensor<8x2xf32>
+           return %i : tensor<8x2xf32> }}"
+    );
+    assert_eq!(results(&program), [along(&[Some(0), Some(1)])]);
+}
+
+#[test]
+fn what_the_program_says_of_a_result_stays_and_open_dimensions_may_be_split() {
+    let closed = "{sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}";
+    let open = "{sdy.sharding = #sdy.sharding<@mesh, [{?}, {}]>}";
+    let program = format!(
+        "(%a: tensor<8x2xf32> {XY}) -> (tensor<8x2xf32> {closed}, tensor<8x2xf32> {open}) {{
+           %n = stablehlo.negate %a : tensor<8x2xf32>
+           %e = stablehlo.exponential %a : tensor<8x2xf32>
+           return %n, %e : tensor<8x2xf32>, tensor<8x2xf32> }}"
+    );
+    assert_eq!(results(&program), [None, along(&[Some(0), None])]);
+}
+
+#[test]
+fn arrays_that_do_not_divide_stay_whole() {
+    let program = format!(
+        "(%a: tensor<8x2xf32> {XY}) -> tensor<7x2xf32> {{
+           %r = stablehlo.slice %a [0:7, 0:2] : (tensor<8x2xf32>) -> tensor<7x2xf32>
+           return %r : tensor<7x2xf32> }}"
+    );
+    assert_eq!(results(&program), [along(&[None, Some(1)])]);
+}

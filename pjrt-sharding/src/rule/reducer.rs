@@ -1,0 +1,37 @@
+//! What the region of a reduction does.
+
+use pjrt_stablehlo::ir::{Body, Op, OpCode, Operation};
+
+/// Returns what an operation's only region does to its two arguments, if that is one operation that partial results can be
+/// combined by.
+pub(crate) fn reducer(body: &Body, op: &Operation) -> Option<OpCode> {
+    use OpCode::{Add, And, Maximum, Minimum, Multiply, Or};
+    let [region] = op.regions[..] else { return None };
+    let [block] = body.region(region).blocks[..] else { return None };
+    let block = body.block(block);
+    let [combine, end] = block.ops[..] else { return None };
+    let (combine, end) = (body.op(combine), body.op(end));
+    let mut used = combine.operands.to_vec();
+    used.sort_unstable();
+    let is_all = used == block.arguments && *end.operands == [combine.results.get(0)?];
+    let is_known = |code: &OpCode| matches!(code, Add | And | Maximum | Minimum | Multiply | Or);
+    Some(combine.kind.code()).filter(|code| is_all && is_known(code))
+}
+
+/// Whether the initial value of a reduction may be combined in more than once.
+pub(crate) fn begins_with_neutral(body: &Body, op: &Operation, reducer: OpCode) -> bool {
+    let [_, init] = op.operands[..] else { return false };
+    let constant = match body.defining_op(init).map(|id| &body.op(id).kind) {
+        Some(Op::Constant(constant)) => Some(&constant.value),
+        _ => None,
+    };
+    match (reducer, constant) {
+        (OpCode::Maximum | OpCode::Minimum | OpCode::And | OpCode::Or, _) => true,
+        (OpCode::Add, Some(value)) => value.splat().is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)),
+        (OpCode::Multiply, Some(value)) => {
+            value.to_f64s(1).is_some_and(|values| values == [1.0])
+                || value.to_i64s(1).is_some_and(|values| values == [1])
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,94 @@
+//! What a program says of how an array is split.
+
+use crate::error::Result;
+use crate::hlo_sharding::{self, HloSharding};
+use crate::mesh::{of_shardy, with_addends};
+use crate::sharding::Sharding;
+use crate::split::Split;
+use pjrt_stablehlo::Module;
+use pjrt_stablehlo::ir::{Attribute, BackendConfig, Operation, TensorSharding, ops};
+
+/// What an attribute, a constraint or an annotation says of an array.
+pub(crate) struct Said {
+    /// How it is split; `None`: every partition has it whole.
+    pub(crate) sharding: Option<Sharding>,
+    /// Dimensions whose split is not the last word.
+    pub(crate) open: Vec<bool>,
+}
+
+impl Said {
+    /// What the attributes of a parameter or result say; `None` if nothing. Of an array that is still to be summed, `open` has
+    /// not the dimension that counts addends.
+    ///
+    /// # Errors
+    /// If the sharding is of a form that is not supported, or does not fit the array.
+    pub(crate) fn of_attributes<'m>(
+        module: &'m Module,
+        attribute: impl Fn(&str) -> Option<&'m Attribute>,
+        dims: &[usize],
+        partitions: usize,
+    ) -> Result<Option<Self>> {
+        if let Some(Attribute::Sharding(sharding)) = attribute("sdy.sharding") {
+            let open = open_dims(sharding, dims);
+            return Ok(Some(Self { sharding: with_addends(module, sharding, dims, partitions)?, open }));
+        }
+        let text = attribute("mhlo.sharding").and_then(Attribute::as_str);
+        text.map(|text| Self::of_hlo(text, dims, partitions)).transpose()
+    }
+
+    /// What the text of a sharding says of an array.
+    ///
+    /// # Errors
+    /// If the sharding is of a form that is not supported, or does not fit the array.
+    fn of_hlo(text: &str, dims: &[usize], partitions: usize) -> Result<Self> {
+        let parsed = hlo_sharding::parse(text, dims, partitions)?;
+        let open = vec![parsed == HloSharding::Unknown; dims.len()];
+        let sharding = if let HloSharding::Tiled(sharding) = parsed { Some(sharding) } else { None };
+        Ok(Self { sharding, open })
+    }
+
+    /// How the parts of the array may be cut, as far as it is said. Addends are not part of that.
+    pub(crate) fn split(&self) -> Split {
+        let closed: Vec<bool> = self.open.iter().map(|open| !open).collect();
+        Split::new(self.sharding.as_ref(), closed)
+    }
+}
+
+/// Returns the split that an operation asks for; `None` if the array cannot be split so.
+pub(crate) fn constraint(
+    module: &Module,
+    sharding: &TensorSharding,
+    dims: &[usize],
+    partitions: usize,
+) -> Option<Split> {
+    let open = open_dims(sharding, dims);
+    let sharding = of_shardy(module, sharding, dims, partitions).ok()?;
+    Some(Said { sharding, open }.split())
+}
+
+/// Returns the split that a call of `Sharding` asks for, if it says one that the array can have.
+pub(crate) fn annotation(
+    op: &Operation,
+    call: &ops::CustomCall,
+    dims: &[usize],
+    partitions: usize,
+) -> Option<Split> {
+    let text = op.attributes.get("mhlo.sharding").and_then(Attribute::as_str)?;
+    let mut said = Said::of_hlo(text, dims, partitions).ok()?;
+    if let BackendConfig::Bytes(config) = &call.backend_config {
+        for dim in unspecified_dims(&String::from_utf8_lossy(config)) {
+            *said.open.get_mut(dim)? = true;
+        }
+    }
+    Some(said.split())
+}
+
+/// The dimensions that a call of `Sharding` leaves open, from its configuration `unspecified_dims=[0,1]`.
+fn unspecified_dims(config: &str) -> Vec<usize> {
+    let list = config.strip_prefix("unspecified_dims=[").and_then(|rest| rest.strip_suffix(']'));
+    list.map_or(vec![], |list| list.split(',').filter_map(|dim| dim.trim().parse().ok()).collect())
+}
+
+fn open_dims(sharding: &TensorSharding, dims: &[usize]) -> Vec<bool> {
+    (0..dims.len()).map(|d| sharding.dim_shardings.get(d).is_some_and(|dim| !dim.is_closed)).collect()
+}
