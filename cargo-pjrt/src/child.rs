@@ -242,7 +242,7 @@ pub fn connect() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Sends a line to the parent, if there is one. If the write fails, this process exits with [`LOST`].
+/// Sends a line to the parent, if there is one. If the write fails, this process exits.
 pub fn tell(line: &str) {
     let Some((pipe, known)) = PARENT.get() else { return };
     // A plugin that closed the pipe may have opened a file with the same descriptor.

@@ -134,8 +134,8 @@ fn one(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, spec: &ConvSp
         (out_start[o], out_step[o], out_dims[o]) = (first, period, outputs);
     }
     let (mut kernel, mut result) = (room(rhs.dtype(), &kernel_dims), room(out.dtype(), &out_dims));
-    // SAFETY: the blocks were made for these arrays and are ours alone; the kernels write all of them before
-    // they are read.
+    // SAFETY: the blocks were allocated for these arrays, and nothing else accesses them; the kernels write
+    // all elements before they are read.
     unsafe {
         let (k, r) = (NonNull::new_unchecked(kernel.ptr()), NonNull::new_unchecked(result.ptr()));
         slice(pool, rhs, Dst::from_raw(k, rhs.dtype(), &kernel_dims), &kernel_start, &kernel_step);

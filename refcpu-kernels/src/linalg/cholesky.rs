@@ -43,7 +43,7 @@ fn run<S: Storage>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, n: usize, lowe
             if !lower {
                 conjugate_transpose(&mut a, n);
             }
-            // SAFETY: the view is of `a`, which nobody else accesses.
+            // SAFETY: the view is of `a`, which nothing else accesses.
             if unsafe { factor(pool, View::dense(a.as_mut_ptr(), n), n, &mut spare) } {
                 for i in 0..n {
                     a[i * n + i + 1..(i + 1) * n].fill(S::Number::ZERO);
@@ -76,7 +76,8 @@ fn conjugate_transpose<T: Field>(a: &mut [T], n: usize) {
 /// from the lower right part, and factors that.
 ///
 /// # Safety
-/// `a` is `n` by `n` with contiguous rows, and nobody else accesses it. `spare` has room for a quarter of it.
+/// `a` must be `n` by `n` with contiguous rows, and nothing else may access it. `spare` must have room for a
+/// quarter of it.
 unsafe fn factor<T: Field>(pool: &Pool, a: View<T>, n: usize, spare: &mut [T]) -> bool {
     if n <= BASE {
         // SAFETY: guaranteed by the caller.

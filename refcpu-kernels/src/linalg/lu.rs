@@ -81,11 +81,8 @@ impl IndexRows {
     /// A row.
     ///
     /// # Safety
-    /// The destination still lives, and nobody else has the same row.
-    #[allow(
-        clippy::mut_from_ref,
-        reason = "the rows are as many exclusive borrows, which the caller answers for"
-    )]
+    /// The destination must still exist, and there must be no other reference to the same row.
+    #[allow(clippy::mut_from_ref, reason = "each row is an exclusive borrow, which the caller guarantees")]
     pub(super) unsafe fn row(&self, index: usize) -> &mut [i32] {
         assert!(index < self.count);
         // SAFETY: the rows lie in the destination (checked in `new`); the rest is guaranteed by the caller.
@@ -99,7 +96,7 @@ impl IndexRows {
 /// its product with the upper right part from the lower right part, and factors the rest.
 ///
 /// # Safety
-/// `a` is `m` by `n` with contiguous rows, which nobody else accesses.
+/// `a` must be `m` by `n` with contiguous rows, which nothing else may access.
 unsafe fn factor<T: Field>(pool: &Pool, a: View<T>, (m, n): (usize, usize), swaps: &mut [i32]) {
     let k = swaps.len();
     if k <= BASE && n <= 2 * BASE {
@@ -130,7 +127,7 @@ unsafe fn factor<T: Field>(pool: &Pool, a: View<T>, (m, n): (usize, usize), swap
 /// Swaps row `i` with row `swaps[i]`, for each `i` in order.
 ///
 /// # Safety
-/// `a` has the rows, `width` contiguous elements of each, which nobody else accesses.
+/// `a` must have the rows with `width` contiguous elements each, which nothing else may access.
 unsafe fn swap_rows<T: Field>(a: View<T>, width: usize, swaps: &[i32]) {
     for (i, with) in swaps.iter().enumerate() {
         if *with as usize != i {

@@ -438,8 +438,8 @@ impl<T: Field> View<T> {
 /// Computes `c -= a * b`, where `a` is `m` by `k` and `b` is `k` by `n`.
 ///
 /// # Safety
-/// All elements of the three matrices can be accessed, those of `c` by nobody else; `c` does not overlap the
-/// others.
+/// All elements of the three matrices must be accessible, and nothing else may access those of `c`; `c` must
+/// not overlap the others.
 pub(super) unsafe fn subtract_product<T: Field>(
     c: View<T>,
     a: View<T>,

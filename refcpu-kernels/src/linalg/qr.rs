@@ -79,7 +79,7 @@ pub(super) fn factor<T: Field>(pool: &Pool, a: &mut [T], n: usize, tau: &mut [T]
 /// its adjoint.
 ///
 /// # Safety
-/// `c` has as many rows as `a` and `width` columns, which nobody else accesses.
+/// `c` must have as many rows as `a` and `width` columns, which nothing else may access.
 pub(super) unsafe fn apply_reflectors<T: Field>(
     pool: &Pool,
     a: &[T],

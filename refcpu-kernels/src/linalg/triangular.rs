@@ -113,7 +113,7 @@ fn transpose<T: Copy>(from: &[T], to: &mut [T], rows: usize, columns: usize) {
 /// half.
 ///
 /// # Safety
-/// All elements of both can be accessed, those of `x` by nobody else; they do not overlap.
+/// All elements of both must be accessible, and nothing else may access those of `x`; they must not overlap.
 pub(super) unsafe fn solve<T: Field>(
     a: View<T>,
     x: View<T>,

@@ -27,7 +27,7 @@ fn exp2i(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
-/// Limits that keep NaN.
+/// Limits a value to a range; NaN remains NaN.
 #[inline(always)]
 fn limited(x: f32, low: f32, high: f32) -> f32 {
     let x = if x > high { high } else { x };
@@ -57,7 +57,7 @@ pub(crate) fn exp_m1<I: Isa>(x: f32) -> f32 {
         r,
         [0.5, 0.166_666_67, 0.041_666_354, 0.008_333_272, 0.001_394_104_1, 1.991_444_2e-4],
     );
-    // Half the scale, doubled at the end: 2^128 is no f32.
+    // The scale is halved, and doubled at the end, because f32 does not represent 2^128.
     let scale = exp2i(index - 1);
     // 2^n (1 + r) - 1 in two parts.
     let (whole, part) = (scale - 0.5, r * scale);
@@ -174,7 +174,8 @@ pub(crate) fn tanh<I: Isa>(x: f32) -> f32 {
     if x.is_nan() { x } else { value }
 }
 
-/// Above this, [`sin`], [`cos`] and [`tan`] need [`slow_trig`].
+/// The largest magnitude for which [`sin`], [`cos`] and [`tan`] are accurate; [`slow_trig`] handles larger
+/// ones.
 pub(crate) const TRIG_LIMIT: f32 = 1e5;
 
 /// Splits `x` into a multiple of pi/2 (its last bits as an integer) and a rest in [-pi/4, pi/4].
@@ -499,7 +500,7 @@ pub(crate) fn atanh<I: Isa>(x: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn cbrt(x: f32) -> f32 {
     let a = x.abs();
-    // Moved by a power of eight to where neither subnormals nor infinity are near.
+    // The number is scaled by a power of eight, away from subnormal numbers and infinity.
     let small = a < 1e-30;
     let large = a > 1e30;
     let a = a * if small {
@@ -509,8 +510,8 @@ pub(crate) fn cbrt(x: f32) -> f32 {
     } else {
         1.0
     };
-    // A guess by a third of the exponent, good to 5 %; Halley's iteration triples the correct digits, once in
-    // f32 and once in f64.
+    // The estimate from a third of the exponent has an error of 5 %; Halley's iteration triples the correct
+    // digits, once in f32 and once in f64.
     let third = ((u64::from(a.to_bits()) * 0x5555_5556) >> 32) as u32;
     let y = f32::from_bits(third.wrapping_add(0x2a51_19f2));
     let y3 = y * y * y;
@@ -547,7 +548,7 @@ pub(crate) fn rsqrt<I: Isa>(x: f32) -> f32 {
 /// Returns x^y.
 #[inline(always)]
 pub(crate) fn pow<I: Isa>(x: f32, y: f32) -> f32 {
-    // log and exp in f64 leave more than enough bits, also where the exponent magnifies the logarithm's
+    // log and exp in f64 are precise enough even if the exponent magnifies the logarithm's
     // error.
     let a = f64::from(x.abs());
     let yd = f64::from(y);

@@ -41,7 +41,7 @@ pub(super) fn exp2i(n: i64) -> f64 {
     f64::from_bits((n.wrapping_add(1023) as u64) << 52)
 }
 
-/// Limits that keep NaN.
+/// Limits a value to a range; NaN remains NaN.
 #[inline(always)]
 pub(super) fn limited(x: f64, low: f64, high: f64) -> f64 {
     let x = if x > high { high } else { x };

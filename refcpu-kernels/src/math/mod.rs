@@ -2,8 +2,8 @@
 //! without tables and calls. [`f32`](mod@self::f32) and [`f64`](mod@self::f64) contain the functions of one
 //! real number, and `complex` those of complex numbers (scalar code).
 //!
-//! Polynomials are minimax fits (Remez exchange in 40-digit arithmetic); the errors given are measured by the
-//! tests.
+//! Polynomials are minimax fits (Remez exchange in 40-digit arithmetic); the stated errors are measured by
+//! the tests.
 
 pub(crate) mod complex;
 pub(crate) mod f32;
@@ -13,7 +13,8 @@ mod tests;
 
 use crate::isa::Isa;
 
-/// `a * b + c`: with one rounding where the instruction set has it, else with two.
+/// Computes `a * b + c`, with one rounding if the instruction set has such an instruction, otherwise with
+/// two.
 pub(crate) trait MulAdd: Copy {
     /// Returns `a * b + c`.
     fn mul_add_on<I: Isa>(self, b: Self, c: Self) -> Self;

@@ -84,7 +84,7 @@ fn an_input_may_be_an_output() {
         let (px, py) =
             (std::ptr::NonNull::from(&mut x[..]).cast(), std::ptr::NonNull::from(&mut y[..]).cast());
         assert!(region.may_alias(0, 0) && region.may_alias(1, 1));
-        // SAFETY: the arrays live on, and regions document that they work in place.
+        // SAFETY: the arrays outlive the views, and regions are documented to work in place.
         let (inputs, mut outputs) = unsafe {
             (
                 [Src::from_raw(px, DType::F32, &dims), Src::from_raw(py, DType::F32, &dims)],
@@ -134,7 +134,7 @@ fn an_output_over_an_input_that_is_still_read_keeps_its_values() {
     );
     let (mut over, mut second) = (x.clone(), vec![0f32; n]);
     let at = std::ptr::NonNull::from(&mut over[..]).cast();
-    // SAFETY: the array lives on, and regions document that they work in place.
+    // SAFETY: the array outlives the views, and regions are documented to work in place.
     let (src, dst) = unsafe { (Src::from_raw(at, DType::F32, &dims), Dst::from_raw(at, DType::F32, &dims)) };
     run(
         &Pool::inline(),

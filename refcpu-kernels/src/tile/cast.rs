@@ -400,7 +400,7 @@ macro_rules! reduce_precision {
                 if m < $mantissa && x.abs() < <$t>::from_bits(gradual << $mantissa) {
                     bits = small;
                 }
-                // Without a mantissa there is no NaN beside infinity.
+                // A format without mantissa bits has no NaN in addition to infinity.
                 let nan = if m == 0 { <$t>::INFINITY.copysign(x) } else { x };
                 if x.is_nan() { nan } else { <$t>::from_bits(bits) }
             }

@@ -172,7 +172,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "buffer/bitcast",
-        "PJRT_Buffer_Bitcast gives the same bytes as another type.",
+        "PJRT_Buffer_Bitcast returns an array of another type with the same bytes.",
         bitcast,
         "PJRT_Buffer_Bitcast fail INTERNAL",
     )

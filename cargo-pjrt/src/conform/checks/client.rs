@@ -180,7 +180,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "device/attributes_can_be_deleted",
-        "PJRT_Device_GetAttributes gives a function to delete them with, even if there are none: hosts call it without looking.",
+        "PJRT_Device_GetAttributes returns a deleter, even if there are no attributes: hosts call it without a check for null.",
         device_attributes,
         "PJRT_Device_GetAttributes set attributes_deleter=null",
     )
@@ -238,7 +238,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(101),
     check(
         "topology/serialized_has_a_deleter",
-        "PJRT_TopologyDescription_Serialize gives a function to delete the bytes with.",
+        "PJRT_TopologyDescription_Serialize returns a deleter for the bytes.",
         topology_deleter,
         "PJRT_TopologyDescription_Serialize set serialized_topology_deleter=null",
     ),
@@ -270,7 +270,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "topology/canonical_shape",
-        "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace gives a ShapeProto with the element type, and a function to delete it.",
+        "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace returns a ShapeProto with the element type, and a deleter.",
         topology_shape,
         "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace set serialized_shape_size=0",
     ),

@@ -188,7 +188,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["compile/optimized_program"]),
     check(
         "compile/serialized_has_a_deleter",
-        "PJRT_Executable_Serialize gives bytes, and a function to delete them with.",
+        "PJRT_Executable_Serialize returns bytes and a deleter.",
         serialize,
         "PJRT_Executable_Serialize set serialized_executable_deleter=null",
     )
@@ -209,7 +209,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "compile/compile_options",
-        "PJRT_Executable_GetCompileOptions gives options, and a function to delete them with.",
+        "PJRT_Executable_GetCompileOptions returns options and a deleter.",
         compile_options,
         "PJRT_Executable_GetCompileOptions set serialized_compile_options_deleter=null",
     )
@@ -261,7 +261,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "compile/ahead_and_load",
-        "PJRT_Compile against the client's topology and PJRT_Client_Load give a program that runs.",
+        "A program that PJRT_Compile compiles for the client's topology and that PJRT_Client_Load loads can be executed.",
         ahead,
         "PJRT_Client_Load fail INTERNAL",
     )

@@ -117,7 +117,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(89),
     check(
         "event/each_asking_gives_a_new_error",
-        "PJRT_Event_Error gives an object of its own each time: who asks destroys it.",
+        "PJRT_Event_Error returns a new object each time, which its caller destroys.",
         distinct_errors,
         "PJRT_Event_Error call 2 stale",
     )
@@ -152,7 +152,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(89),
     check(
         "event/data_events_are_destroyed_one_by_one",
-        "PJRT_Buffer_ReadyEvent gives the host something to destroy each time: the others stay usable.",
+        "PJRT_Buffer_ReadyEvent returns an event that the host destroys each time; the other events remain usable.",
         own_events,
         "PJRT_Buffer_ReadyEvent after PJRT_Buffer_ReadyEvent stale event",
     ).also(&["buffer/ready_event_of_a_deleted_one"]),
@@ -174,7 +174,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "error/messages_are_as_long_as_they_say",
-        "PJRT_Error_Message gives as many bytes as it says: no size without a pointer, and none that no message has.",
+        "PJRT_Error_Message returns a pointer to as many bytes as it says, and a credible size.",
         message_is_sane,
         "PJRT_Error_Message set message_size=1099511627776",
     )

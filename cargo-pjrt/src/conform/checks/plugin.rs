@@ -105,7 +105,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "plugin/attributes_stay_where_they_are",
-        "PJRT_Plugin_Attributes gives the same array each time; it lives as long as the process.",
+        "PJRT_Plugin_Attributes returns the same array each time, which lives as long as the process.",
         stable_attributes,
         "PJRT_Plugin_Attributes fresh attributes num_attributes 56",
     ),

@@ -86,14 +86,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "readback/raw_whole",
-        "PJRT_Buffer_CopyRawToHost gives the bytes as they lie on the device.",
+        "PJRT_Buffer_CopyRawToHost copies the bytes as they are stored on the device.",
         raw,
         "PJRT_Buffer_CopyRawToHost when offset=0 transfer_size=16 give offset=4 transfer_size=12",
     )
     .since(57),
     check(
         "readback/raw_part",
-        "PJRT_Buffer_CopyRawToHost gives a part of the bytes.",
+        "PJRT_Buffer_CopyRawToHost can copy a part of the bytes.",
         raw_part,
         "PJRT_Buffer_CopyRawToHost when offset=4 transfer_size=8 give offset=0",
     )
