@@ -11,13 +11,10 @@ use pjrt_stablehlo::ir::{AxisRef, Mesh, MeshAxis, MeshReference, TensorSharding}
 /// # Errors
 /// If the module has no such mesh.
 pub fn mesh_of<'a>(module: &'a Module, sharding: &'a TensorSharding) -> Result<&'a Mesh> {
-    match &sharding.mesh {
-        MeshReference::Mesh(mesh) => Ok(mesh),
-        MeshReference::Symbol(name) => {
-            module.mesh(name).ok_or_else(|| Error::invalid(format!("there is no mesh {}", &**name)))
-        }
-        _ => Err(Error::unsupported("a mesh of an unknown form")),
-    }
+    sharding.mesh.mesh(module).ok_or_else(|| match &sharding.mesh {
+        MeshReference::Symbol(name) => Error::invalid(format!("there is no mesh {}", &**name)),
+        _ => Error::unsupported("a mesh of an unknown form"),
+    })
 }
 
 /// For an array that is still to be summed over axes of the mesh: how many addends there are, and which each partition has.

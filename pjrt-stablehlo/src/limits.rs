@@ -30,6 +30,9 @@ pub const MAX_EQUAL_BLOCKS: u64 = 1 << 10;
 /// Dimensions that a tensor may have.
 pub const MAX_RANK: usize = 128;
 
+/// Axes that a mesh of devices may have.
+pub const MAX_MESH_AXES: usize = 128;
+
 /// Numbers and entries in dimension lists, layouts and other attributes of operations that one program may have for each byte of
 /// input, beyond [`ATTRIBUTE_NUMBERS_BASE`].
 pub const ATTRIBUTE_NUMBERS_PER_BYTE: usize = 64;

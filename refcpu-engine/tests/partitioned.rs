@@ -314,8 +314,36 @@ fn manual_computations_are_on_parts_already() {
          }) : (tensor<4x4xf32>) -> tensor<4x4xf32>";
     assert_eq!(collectives(&program(r#""x", "y""#, sum)), [("all_gather", 1), ("all_reduce", 1)]);
     assert_eq!(collectives(&program(r#""x""#, sum)), [("all_gather", 1), ("all_reduce", 1)]);
+    // The partitioned program has no meshes that groups could be along.
+    let lists = "dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>";
+    let axes = "#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = \"x\">]>";
+    let along_axes = program(r#""x", "y""#, &sum.replace(lists, axes));
+    assert_eq!(collectives(&along_axes), [("all_gather", 1), ("all_reduce", 1)]);
+    assert!(along_axes.contains(lists), "{along_axes}");
+    // Along some axes, JAX writes constraints into the region as well.
+    let inner =
+        "%w = stablehlo.add %u, %v : tensor<f32>\n%z = sdy.sharding_constraint %w <@mesh, []> : tensor<f32>";
+    let constrained = sum
+        .replace("%w = stablehlo.add %u, %v : tensor<f32>", inner)
+        .replace("stablehlo.return %w", "stablehlo.return %z");
+    assert_eq!(collectives(&program(r#""x""#, &constrained)), [("all_gather", 1), ("all_reduce", 1)]);
     let constraint = "%s = sdy.sharding_constraint %p <@mesh, [{}, {\"y\"}]> : tensor<4x4xf32>";
     program(r#""x""#, constraint);
+}
+
+#[test]
+fn the_program_of_a_partition_says_how_arguments_and_results_are_split() {
+    let arguments = format!("{}, %b: tensor<4xf32>", split("a", "8xf32", r#"{"x"}"#));
+    let text = partitioned_text(&format!("({arguments}) -> tensor<8xf32> {{ return %a : tensor<8xf32> }}"));
+    for expected in [
+        r#"mhlo.spmd_output_sharding = "{replicated}""#,
+        r#"mhlo.spmd_parameters_shardings = ["{replicated}", "{replicated}"]"#,
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    let results = "(tensor<8xf32>, tensor<4xf32>) { return %a, %b : tensor<8xf32>, tensor<4xf32> }";
+    let text = partitioned_text(&format!("({arguments}) -> {results}"));
+    assert!(text.contains(r#"mhlo.spmd_output_sharding = "{{replicated}, {replicated}}""#), "{text}");
 }
 
 #[test]

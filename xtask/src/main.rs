@@ -11,6 +11,7 @@ mod accuracy;
 mod bindgen;
 mod conform_faults;
 mod corpus;
+mod debian;
 mod demo;
 mod differential;
 mod fuzz;
@@ -21,6 +22,7 @@ mod loom;
 mod lowerings;
 mod packaged;
 mod protos;
+mod python;
 mod run;
 mod sanitize;
 mod test;
@@ -45,7 +47,7 @@ enum Task {
     Test(test::Options),
     /// Build the wheel of pjrt-refcpu into dist/
     Wheel,
-    /// Run a smoke test on refcpu with many releases of JAX, each in its own virtual environment
+    /// Run smoke tests on refcpu with many releases of JAX, each in its own virtual environment
     TestHosts(host_matrix::Options),
     /// Run programs of PyTorch/XLA on refcpu, and compare with PyTorch's own CPU device
     TestTorch(torch::Options),

@@ -4,24 +4,31 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::run::{output, run};
+use crate::python::{self, Python};
+use crate::run::run;
 use crate::workspace;
 
 /// A virtual environment with its packages installed.
 pub(crate) struct Venv {
     folder: PathBuf,
+    /// The Python that the environment was created with.
+    base: Python,
 }
 
 impl Venv {
     /// Creates an environment with the given requirements (lines in pip's requirements format), or finds the
     /// one that an earlier call created with the same Python and the same requirements.
     pub(crate) fn with_requirements(name: &str, requirements: &str) -> Result<Self> {
-        let python = python()?;
-        let venv = Self { folder: workspace::root().join("target/venvs").join(name) };
+        Self::with_python(Python::at_least(python::OLDEST)?, name, requirements)
+    }
+
+    /// The same as `with_requirements`, with this Python.
+    pub(crate) fn with_python(base: Python, name: &str, requirements: &str) -> Result<Self> {
+        let venv = Self { folder: workspace::root().join("target/venvs").join(name), base };
         let stamp = venv.folder.join("made-of.txt");
-        let made_of = format!("{}\n{requirements}", python.version);
+        let made_of = format!("{}\n\n{requirements}", venv.base.description());
         if fs::read_to_string(&stamp).is_ok_and(|text| text == made_of) {
             return Ok(venv);
         }
@@ -30,8 +37,8 @@ impl Venv {
                 .with_context(|| format!("cannot remove {}", venv.folder.display()))?;
         }
         println!("Creating the virtual environment {}", venv.folder.display());
-        run(Command::new(&python.program).args(["-m", "venv"]).arg(&venv.folder))
-            .context("cannot create a virtual environment; on Debian, install python3-venv")?;
+        run(venv.base.command().args(["-m", "venv"]).arg(&venv.folder))
+            .context("cannot create a virtual environment")?;
         let list = venv.folder.join("requirements.txt");
         fs::write(&list, requirements)?;
         venv.pip_install(&["-r", &list.to_string_lossy()])?;
@@ -50,7 +57,7 @@ impl Venv {
     /// Returns the command that runs the environment's Python. The environment's folder of programs comes
     /// first in `PATH`.
     pub(crate) fn python(&self) -> Command {
-        Command::new(self.program("python"))
+        self.base.launch(&self.program("python"))
     }
 
     /// Returns the path of a program that a package installed.
@@ -70,27 +77,4 @@ impl Venv {
     pub(crate) fn install_wheel(&self, wheel: &Path) -> Result<()> {
         self.pip_install(&["--force-reinstall", "--no-deps", &wheel.to_string_lossy()])
     }
-}
-
-/// A Python installation.
-pub(crate) struct Python {
-    /// The name or path of the program.
-    pub(crate) program: String,
-    version: String,
-}
-
-/// Returns the Python that `PYTHON` names, or `python3`. Returns an error if it is too old for JAX.
-pub(crate) fn python() -> Result<Python> {
-    let program = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let version =
-        output(Command::new(&program).args(["-c", "import sys; print(*sys.version_info[:3], sep='.')"]))
-            .context("Python 3.11 or newer is required; set PYTHON to its program")?;
-    let mut parts = version.trim().split('.').filter_map(|part| part.parse::<u32>().ok());
-    if (parts.next(), parts.next()) < (Some(3), Some(11)) {
-        bail!(
-            "{program} is Python {}, but 3.11 or newer is required; set PYTHON to another program",
-            version.trim()
-        );
-    }
-    Ok(Python { program, version })
 }

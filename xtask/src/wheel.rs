@@ -1,12 +1,12 @@
 //! `cargo xtask wheel`: builds the Python package of refcpu.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::Result;
 
+use crate::python::{self, Python};
 use crate::run::{output, run};
-use crate::{venv, workspace};
+use crate::workspace;
 
 /// The profile in which refcpu is built.
 #[derive(Clone, Copy, PartialEq)]
@@ -25,7 +25,8 @@ pub(crate) fn build(profile: Profile, out: &Path) -> Result<PathBuf> {
 /// Creates the wheel of a library that is already built, and returns the wheel's path.
 pub(crate) fn pack(library: &Path, out: &Path) -> Result<PathBuf> {
     let wheel = output(
-        Command::new(venv::python()?.program)
+        Python::at_least(python::OLDEST)?
+            .command()
             .arg(workspace::root().join("examples/refcpu/python/build_wheel.py"))
             .arg("--library")
             .arg(library)

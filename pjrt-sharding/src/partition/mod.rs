@@ -87,10 +87,25 @@ pub fn partition(module: &Module, shardings: &Shardings, options: &Options) -> R
     let mut program = Module::new();
     program.name.clone_from(&module.name);
     program.attributes = without_shardings(&module.attributes);
-    for function in [function].into_iter().chain(partitioner.functions) {
+    if options.shared_by() > 1 {
+        program.attributes = with_shardings_of_all(&program.attributes, shardings);
+    }
+    for mut function in [function].into_iter().chain(partitioner.functions) {
+        list_groups(module, &mut function.body)?;
         program.add_function(function).map_err(|_| Error::internal("a function is there twice"))?;
     }
     Ok(program)
+}
+
+/// Lists the groups of collectives that are along the axes of a mesh, which the program of a partition does not have.
+fn list_groups(module: &Module, body: &mut Body) -> Result<()> {
+    let ops: Vec<OpId> = body.ops().map(|(id, _)| id).collect();
+    for op in ops {
+        if let Some(groups) = body.op_mut(op).kind.replica_groups_mut() {
+            *groups = groups.listed(module).map_err(|error| Error::invalid(error.message))?;
+        }
+    }
+    Ok(())
 }
 
 /// The sizes of a tensor, where they are known.
@@ -117,6 +132,24 @@ fn with_sharding(attributes: &DictionaryAttribute, text: String) -> DictionaryAt
     let kept = without_shardings(attributes);
     let said = (SHARDING.into(), Attribute::String(text.as_str().into()));
     DictionaryAttribute::new(kept.entries().iter().cloned().chain([said]).collect())
+}
+
+/// The attributes of a program with the shardings of its parameters and results, where HLO has them: early hosts look there.
+fn with_shardings_of_all(attributes: &DictionaryAttribute, shardings: &Shardings) -> DictionaryAttribute {
+    let texts = |shardings: &[Option<Sharding>]| -> Vec<String> {
+        shardings.iter().map(|sharding| Sharding::to_hlo_text(sharding.as_ref())).collect()
+    };
+    let string = |text: &str| Attribute::String(text.into());
+    let result = match &*texts(&shardings.results) {
+        [one] => one.clone(),
+        several => format!("{{{}}}", several.join(", ")),
+    };
+    let parameters: Vec<Attribute> = texts(&shardings.parameters).iter().map(|text| string(text)).collect();
+    let said = [
+        ("mhlo.spmd_output_sharding".into(), string(&result)),
+        ("mhlo.spmd_parameters_shardings".into(), Attribute::Array(parameters.into())),
+    ];
+    DictionaryAttribute::new(attributes.entries().iter().cloned().chain(said).collect())
 }
 
 /// What a partition has of a value of the whole program.
@@ -380,6 +413,14 @@ impl<'m> Partitioner<'m> {
                 }
                 for id in &body.block(*block).ops {
                     let op = body.op(*id);
+                    if matches!(op.kind, Op::ShardingConstraint(_) | Op::Reshard(_) | Op::ShardingGroup(_)) {
+                        // It says something of whole arrays, and the program of a partition has no mesh.
+                        let same = op.results.zip(&op.operands);
+                        let same: Vec<_> =
+                            same.filter_map(|(new, old)| Some((new, *values.get(old)?))).collect();
+                        values.extend(same);
+                        continue;
+                    }
                     let operands: Vec<ValueId> =
                         op.operands.iter().filter_map(|value| values.get(value).copied()).collect();
                     let types: Vec<Type> = op.results.map(|result| body.ty(result).clone()).collect();

@@ -7,7 +7,7 @@ use super::shape::Shape;
 use crate::Error;
 use crate::ir::{
     Attribute, BackendConfig, CustomCallApiVersion, DictionaryAttribute, ElementType, Literal, LiteralData,
-    Op, ReplicaGroups, Str, TensorType, Type, ValueId, ops,
+    Module, Op, ReplicaGroups, Str, TensorType, Type, ValueId, ops,
 };
 
 /// The shape of what an operation gives: where its start is an instruction of its own, the second part of its shape.
@@ -89,8 +89,8 @@ impl Reader {
         if let Shape::Tuple { elements, .. } = &at.shape {
             return self.all_to_all_of_parts(at, groups, &operands, elements);
         }
-        let split_count = match &groups {
-            ReplicaGroups::Dense { group_size, .. } if *group_size > 0 => *group_size as i64,
+        let split_count = match self.dims_of_groups(at, &groups)? {
+            [count, size] if count > 0 => size,
             _ => return Err(at.unsupported("an array is exchanged in groups whose size is not given")),
         };
         let op = ops::AllToAll {
@@ -103,13 +103,25 @@ impl Reader {
         Ok(self.code.values(Op::AllToAll(op.into()), &operands, [at.result()?]))
     }
 
+    /// How many groups there are, and of how many processes. Their mesh, where they are along the axes of one, is in the
+    /// instruction and not the module's.
+    fn dims_of_groups(&self, at: &Instruction, groups: &ReplicaGroups) -> Result<[i64; 2], Error> {
+        groups.dims(&Module::new()).map_err(|error| at.placed(error))
+    }
+
     /// StableHLO has it as a custom call.
     pub(super) fn ragged_all_to_all(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
-        let ReplicaGroups::Dense { group_size, ids } = self.replica_groups(at)? else {
-            return Err(at.unsupported("groups that depend on a mesh are not supported here"));
-        };
-        let rows = ids.len().checked_div(group_size).unwrap_or(0);
-        let ty = TensorType::new(ElementType::I64, [rows as i64, group_size as i64]);
+        let groups = self.replica_groups(at)?;
+        let dims = self.dims_of_groups(at, &groups)?;
+        let total = usize::try_from(dims[0].saturating_mul(dims[1])).unwrap_or(usize::MAX);
+        self.spend_numbers(total).map_err(|error| at.placed(error))?;
+        let mut ids: Vec<i64> = Vec::with_capacity(total);
+        for group in groups.groups(&Module::new()).map_err(|error| at.placed(error))? {
+            let end = ids.len() + dims[1] as usize;
+            ids.extend(group);
+            ids.resize(end, -1);
+        }
+        let ty = TensorType::new(ElementType::I64, dims);
         let ids: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
         let groups = Literal::new(ty, LiteralData::Dense(ids.into()));
         let groups = groups.map_err(|error| at.invalid(error.to_string()))?;

@@ -404,6 +404,42 @@ fn replica_groups_are_spelled_out() {
     assert_eq!(read_with(huge).unwrap_err().kind, ErrorKind::TooLarge);
 }
 
+/// Groups along the axes with these numbers of a mesh of 3 by 2, of which the second is also taken in part.
+fn along(axes: &[(i64, Option<i64>)]) -> Option<proto::MeshAxesReplicaGroupList> {
+    let axis = |name: &str, size| proto::MeshAxis { name: name.to_owned(), size };
+    let axes = axes.iter().map(|&(mesh_axis_index, size)| proto::AxisRef {
+        mesh_axis_index,
+        sub_axis_info: size.map(|size| proto::SubAxis { pre_size: 1, size }),
+    });
+    let mesh = proto::Mesh { axes: vec![axis("a", 3), axis("b", 2)], device_ids: vec![5, 4, 3, 2, 1, 0] };
+    Some(proto::MeshAxesReplicaGroupList { mesh: Some(mesh), axes: axes.collect() })
+}
+
+#[test]
+fn groups_along_mesh_axes_are_kept() {
+    let array = shape(F32, &[6]);
+    let exchange = |axes: &[(i64, Option<i64>)]| {
+        let exchange = proto::Instruction {
+            mesh_axes_collective_device_list: along(axes),
+            dimensions: vec![0],
+            ..instruction(1, "all-to-all", array.clone(), &[0])
+        };
+        read_entry(&[parameter(0, 0, array.clone()), exchange])
+    };
+    let expected = &[
+        "replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<",
+        "axes = [#stablehlo.axis_ref<name = \"a\">]>",
+        // The size of the groups, which HLO does not say.
+        "split_count = 3 : i64",
+    ];
+    assert_contains(&exchange(&[(0, None)]).unwrap(), expected);
+    assert_contains(&exchange(&[(1, None), (0, None)]).unwrap(), &["split_count = 6 : i64"]);
+    assert_contains(&exchange(&[(1, Some(2))]).unwrap(), &["sub_axis_info = (1)2>", "split_count = 2 : i64"]);
+    assert_eq!(exchange(&[(2, None)]).unwrap_err().kind, ErrorKind::Malformed);
+    assert_eq!(exchange(&[(0, None), (0, None)]).unwrap_err().kind, ErrorKind::Invalid);
+    assert_eq!(exchange(&[(0, Some(2))]).unwrap_err().kind, ErrorKind::Invalid);
+}
+
 #[test]
 fn operands_of_all_to_all_become_parts_of_one_array() {
     let array = shape(F32, &[3]);
@@ -427,7 +463,7 @@ fn a_ragged_exchange_is_the_call_that_jax_makes() {
         ..instruction(3, "ragged-all-to-all", array.clone(), &[0, 1, 2, 2, 2, 2])
     };
     let operands = [parameter(0, 0, array.clone()), parameter(1, 1, array), parameter(2, 2, numbers)];
-    let module = read_entry(&[&operands[..], &[exchange]].concat()).unwrap();
+    let module = read_entry(&[&operands[..], std::slice::from_ref(&exchange)].concat()).unwrap();
     assert_contains(
         &module,
         &[
@@ -435,6 +471,14 @@ fn a_ragged_exchange_is_the_call_that_jax_makes() {
             "{channel_id = 3 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}",
         ],
     );
+    // The call has no other form than a list.
+    let exchange = proto::Instruction {
+        replica_groups: Vec::new(),
+        mesh_axes_collective_device_list: along(&[(0, None)]),
+        ..exchange
+    };
+    let module = read_entry(&[&operands[..], &[exchange]].concat()).unwrap();
+    assert_contains(&module, &["replica_groups = dense<[[5, 3, 1], [4, 2, 0]]> : tensor<2x3xi64>}"]);
 }
 
 #[test]

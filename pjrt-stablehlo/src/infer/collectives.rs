@@ -21,9 +21,14 @@ struct GroupRules {
     dense: bool,
 }
 
-/// Checks the numbers in replica groups. How many processes there are is not known before run time.
+/// How many groups there are, and of how many processes; fails where they are along axes that there are not.
+fn dims(cx: &Context<'_>, groups: &ReplicaGroups) -> Result<[i64; 2], Error> {
+    groups.dims(cx.module).map_err(|error| error.in_op(cx.op.kind.name(), &cx.op.location))
+}
+
+/// Checks the numbers in replica groups, or the axes that these are along. How many processes there are is not known before run time.
 fn replica_groups(cx: &Context<'_>, groups: &ReplicaGroups, rules: &GroupRules) -> Result<(), Error> {
-    let ReplicaGroups::Dense { ids, .. } = groups else { return Ok(()) };
+    let ReplicaGroups::Dense { ids, .. } = groups else { return dims(cx, groups).map(|_| ()) };
     let filled = |&id: &i64| rules.ragged && id == -1;
     let ids: Vec<i64> = ids.iter().copied().filter(|id| !filled(id)).collect();
     let least = ids.iter().copied().min().unwrap_or(0);
@@ -165,11 +170,10 @@ pub(super) fn all_to_all(cx: &Context<'_>, op: &AllToAll) -> Results {
     cx.positive(C(4), "split_count", &[op.split_count])?;
     let rules = GroupRules { unique: C(5), range: C(7), ragged: false, dense: true };
     replica_groups(cx, &op.replica_groups, &rules)?;
-    if let ReplicaGroups::Dense { group_size, .. } = &op.replica_groups {
-        cx.require(C(8), *group_size as i64 == op.split_count, || {
-            format!("replica_groups: expected groups of {} processes, found {group_size}", op.split_count)
-        })?;
-    }
+    let [_, group_size] = dims(cx, &op.replica_groups)?;
+    cx.require(C(8), group_size == op.split_count, || {
+        format!("replica_groups: expected groups of {} processes, found {group_size}", op.split_count)
+    })?;
     let result = |index| {
         let operand = cx.tensor(index)?;
         let split = cx.dimension(C(1), "split_dimension", op.split_dimension, operand.rank())?;

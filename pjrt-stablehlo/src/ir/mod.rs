@@ -14,6 +14,7 @@ mod op_attributes;
 pub mod ops;
 mod own_attributes;
 mod quantized;
+mod replica_groups;
 mod sharding;
 mod string;
 mod types;
@@ -35,11 +36,12 @@ pub use op::{AttributeError, AttributeSpec, GroupSpec, OpInfo, OtherOp, Trait, V
 pub use op_attributes::{
     BackendConfig, ChannelHandle, ConvDimensionNumbers, DotAlgorithm, DotDimensionNumbers,
     GatherDimensionNumbers, IntPairs, Ints, Layouts, MeshReference, OutputOperandAlias, PrecisionConfig,
-    ReplicaGroupMeshAxes, ReplicaGroups, ResultAccuracy, ScatterDimensionNumbers, Tilings,
+    ResultAccuracy, ScatterDimensionNumbers, Tilings,
 };
 pub use ops::{Op, OpCode};
 pub(crate) use own_attributes::{Presence, is_unknown, own_attributes, similar_operation};
 pub use quantized::{QuantizationBlocks, QuantizedType};
+pub use replica_groups::{ReplicaGroupMeshAxes, ReplicaGroups};
 pub use sharding::{AxisRef, DimensionSharding, Mesh, MeshAxis, SubAxis, TensorSharding};
 pub use string::Str;
 pub use types::{DYNAMIC, Dim, FunctionType, TensorType, Type};

@@ -22,6 +22,8 @@ pub struct Module {
     functions: Vec<Function>,
     meshes: Vec<MeshDeclaration>,
     symbols: HashMap<Str, usize>,
+    /// The first mesh of each name.
+    mesh_symbols: HashMap<Str, usize>,
 }
 
 /// A mesh that a module declares: `sdy.mesh`.
@@ -107,6 +109,7 @@ impl Module {
             functions: Vec::new(),
             meshes: self.meshes.clone(),
             symbols: HashMap::new(),
+            mesh_symbols: self.mesh_symbols.clone(),
         }
     }
 
@@ -150,11 +153,12 @@ impl Module {
 
     /// The mesh of this name.
     pub fn mesh(&self, name: &str) -> Option<&Mesh> {
-        self.meshes.iter().find(|declaration| declaration.name == name).map(|declaration| &declaration.mesh)
+        self.mesh_symbols.get(name).map(|&index| &self.meshes[index].mesh)
     }
 
     /// Adds a mesh.
     pub fn add_mesh(&mut self, declaration: MeshDeclaration) {
+        self.mesh_symbols.entry(declaration.name.clone()).or_insert(self.meshes.len());
         self.meshes.push(declaration);
     }
 

@@ -155,50 +155,6 @@ impl Default for BackendConfig {
     }
 }
 
-/// Groups of processes that a collective runs in.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum ReplicaGroups {
-    /// Rows of a matrix; shorter groups are filled up with -1.
-    Dense {
-        /// Number of columns, the size of the largest group.
-        group_size: usize,
-        /// The rows, one after the other.
-        ids: Ints,
-    },
-    /// Derived from axes of a device mesh.
-    MeshAxes(Box<ReplicaGroupMeshAxes>),
-}
-
-impl Default for ReplicaGroups {
-    fn default() -> Self {
-        ReplicaGroups::Dense { group_size: 0, ids: Box::default() }
-    }
-}
-
-impl ReplicaGroups {
-    /// The groups without the filling; `None` where they depend on a mesh.
-    pub fn dense_groups(&self) -> Option<Vec<Vec<i64>>> {
-        match self {
-            ReplicaGroups::Dense { group_size, ids } => Some(
-                ids.chunks((*group_size).max(1))
-                    .map(|group| group.iter().copied().filter(|&id| id >= 0).collect())
-                    .collect(),
-            ),
-            ReplicaGroups::MeshAxes(_) => None,
-        }
-    }
-}
-
-/// `#stablehlo.replica_group_mesh_axes`: groups of the devices that differ only in their position along some axes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ReplicaGroupMeshAxes {
-    /// The mesh.
-    pub mesh: MeshReference,
-    /// The axes.
-    pub axes: Box<[super::AxisRef]>,
-}
-
 /// A mesh by its name, or itself.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

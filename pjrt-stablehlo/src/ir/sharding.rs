@@ -1,6 +1,9 @@
 //! Shardy: meshes and shardings.
 
-use super::{Ints, Str};
+use std::collections::HashSet;
+
+use super::{Ints, MeshReference, Module, Str};
+use crate::limits::MAX_MESH_AXES;
 
 /// A mesh of devices with named axes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +56,7 @@ pub struct DimensionSharding {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorSharding {
     /// The mesh.
-    pub mesh: super::MeshReference,
+    pub mesh: MeshReference,
     /// One for each dimension.
     pub dim_shardings: Box<[DimensionSharding]>,
     /// Axes along which the tensor must be replicated.
@@ -67,16 +70,61 @@ pub struct TensorSharding {
 // Sizes in numbers of 64 bits, for the limits of readers.
 
 impl Mesh {
+    /// What is wrong with a mesh, if anything: its devices, where it lists them, are all positions of its axes in some order. A mesh
+    /// without axes may have any one device.
+    pub(crate) fn problem(&self) -> Option<String> {
+        if self.axes.len() > MAX_MESH_AXES {
+            return Some(format!("expected up to {MAX_MESH_AXES} axes, found {}", self.axes.len()));
+        }
+        let mut names = HashSet::new();
+        let mut positions = Some(1i64);
+        for MeshAxis { name, size } in &self.axes {
+            if *size < 1 || !names.insert(name) {
+                return Some(format!(
+                    "expected axes of different names and positive sizes, found \"{name}\"={size}"
+                ));
+            }
+            positions = positions.and_then(|positions| positions.checked_mul(*size));
+        }
+        let ids = &self.device_ids;
+        if let Some(id) = ids.iter().find(|id| **id < 0) {
+            return Some(format!("expected no device ids below 0, found {id}"));
+        }
+        if ids.is_empty() || self.axes.is_empty() && ids.len() == 1 {
+            return None;
+        }
+        if positions != Some(ids.len() as i64) {
+            let expected = positions.map_or_else(|| "more".to_owned(), |positions| positions.to_string());
+            return Some(format!(
+                "expected {expected} device ids, as the axes have positions, found {}",
+                ids.len()
+            ));
+        }
+        let mut seen = vec![false; ids.len()];
+        let other = ids
+            .iter()
+            .find(|&&id| seen.get_mut(id as usize).is_none_or(|seen| std::mem::replace(seen, true)));
+        other.map(|id| format!("expected each device id from 0 to {} once, found {id}", ids.len() - 1))
+    }
+
     pub(crate) fn numbers(&self) -> usize {
         3 * self.axes.len() + self.device_ids.len()
     }
 }
 
-impl super::MeshReference {
+impl MeshReference {
+    /// The mesh: itself, or the one that the module declares by this name, if it does.
+    pub fn mesh<'a>(&'a self, module: &'a Module) -> Option<&'a Mesh> {
+        match self {
+            MeshReference::Symbol(name) => module.mesh(name),
+            MeshReference::Mesh(mesh) => Some(mesh),
+        }
+    }
+
     pub(crate) fn numbers(&self) -> usize {
         match self {
-            super::MeshReference::Symbol(_) => 1,
-            super::MeshReference::Mesh(mesh) => mesh.numbers(),
+            MeshReference::Symbol(_) => 1,
+            MeshReference::Mesh(mesh) => mesh.numbers(),
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn check(cx: &Context<'_>) -> Result<(), Error> {
         Op::DynamicReshape(_) | Op::Reshape(_) => declared.reshape(result),
         Op::Iota(op) => cx.dimension(C(1), "iota_dimension", op.iota_dimension, result.rank()).map(|_| ()),
         Op::ReduceScatter(op) => {
-            let group = group_size(&op.replica_groups, op.channel_handle, op.use_global_device_ids);
+            let group = group_size(cx, &op.replica_groups, op.channel_handle, op.use_global_device_ids);
             declared.reduce_scatter(result, op.scatter_dimension as usize, group)
         }
         Op::Transpose(op) => declared.transpose(result, &op.permutation),
@@ -94,14 +94,17 @@ fn received(
     cx.require(token, last.is_token(), || format!("result {}: expected a token, found {last}", others.len()))
 }
 
-/// How many processes a group has, where the program says it: not where all processes are in one group, where groups come
-/// from a mesh, or where each stands for its replicas in all partitions.
-fn group_size(groups: &ReplicaGroups, channel: Option<ChannelHandle>, global_ids: bool) -> Option<i64> {
+/// How many processes a group has, where the program says it: not where all processes are in one group, or where each stands for
+/// its replicas in all partitions.
+fn group_size(
+    cx: &Context<'_>,
+    groups: &ReplicaGroups,
+    channel: Option<ChannelHandle>,
+    global_ids: bool,
+) -> Option<i64> {
     let across_partitions = !global_ids && channel.is_some_and(|channel| channel.handle > 0);
-    match groups {
-        ReplicaGroups::Dense { group_size, ids } if !ids.is_empty() && !across_partitions => {
-            Some((*group_size as i64).max(1))
-        }
+    match groups.dims(cx.module) {
+        Ok([count, size]) if count > 0 && !across_partitions => Some(size.max(1)),
         _ => None,
     }
 }

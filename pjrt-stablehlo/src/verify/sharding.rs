@@ -32,7 +32,7 @@ impl Meshes<'_> {
     /// What is wrong with a mesh in a sharding, if anything.
     fn problem(&self, mesh: &Mesh) -> Option<String> {
         let is_new = self.checked.borrow_mut().insert(std::ptr::from_ref(mesh));
-        if is_new { super::structure::mesh_problem(mesh) } else { None }
+        if is_new { mesh.problem() } else { None }
     }
 }
 

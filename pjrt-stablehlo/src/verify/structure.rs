@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use super::{HandedOn, invalid_function};
 use crate::infer::types_compatible;
 use crate::ir::{
-    Body, Function, GroupSpec, Location, Mesh, MeshAxis, Module, Op, OpId, Operation, RegionId, Trait, Type,
-    Variadicity, Visibility,
+    Body, Function, GroupSpec, Location, Module, Op, OpId, Operation, RegionId, Trait, Type, Variadicity,
+    Visibility,
 };
 use crate::{Error, ErrorKind};
 
@@ -234,44 +234,11 @@ pub(super) fn symbols(module: &Module) -> Result<(), Error> {
         if !seen.insert(name) || module.function(name).is_some() {
             return invalid(format!("the module has two symbols named '{name}'"), &declaration.location);
         }
-        if let Some(problem) = mesh_problem(&declaration.mesh) {
+        if let Some(problem) = declaration.mesh.problem() {
             return invalid(format!("mesh '{name}': {problem}"), &declaration.location);
         }
     }
     Ok(())
-}
-
-/// What is wrong with a mesh, if anything: its devices, where it lists them, are all positions of its axes in some order. A mesh
-/// without axes may have any one device.
-pub(super) fn mesh_problem(mesh: &Mesh) -> Option<String> {
-    let mut names = HashSet::new();
-    let mut positions = Some(1i64);
-    for MeshAxis { name, size } in &mesh.axes {
-        if *size < 1 || !names.insert(name) {
-            return Some(format!(
-                "expected axes of different names and positive sizes, found \"{name}\"={size}"
-            ));
-        }
-        positions = positions.and_then(|positions| positions.checked_mul(*size));
-    }
-    let ids = &mesh.device_ids;
-    if let Some(id) = ids.iter().find(|id| **id < 0) {
-        return Some(format!("expected no device ids below 0, found {id}"));
-    }
-    if ids.is_empty() || mesh.axes.is_empty() && ids.len() == 1 {
-        return None;
-    }
-    if positions != Some(ids.len() as i64) {
-        let expected = positions.map_or_else(|| "more".to_owned(), |positions| positions.to_string());
-        return Some(format!(
-            "expected {expected} device ids, as the axes have positions, found {}",
-            ids.len()
-        ));
-    }
-    let mut seen = vec![false; ids.len()];
-    let other =
-        ids.iter().find(|&&id| seen.get_mut(id as usize).is_none_or(|seen| std::mem::replace(seen, true)));
-    other.map(|id| format!("expected each device id from 0 to {} once, found {id}", ids.len() - 1))
 }
 
 /// Checks that functions do not call themselves, not even through others: StableHLO has no recursion.

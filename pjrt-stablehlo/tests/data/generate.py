@@ -3,15 +3,20 @@
 Run with JAX 0.10.2 (`pip install jax==0.10.2`): `python generate.py`. The files are checked in.
 """
 
+import io
 import pathlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+from jax._src.interpreters import mlir
+from jaxlib import _jax
+from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 HERE = pathlib.Path(__file__).parent
+TEXTS = HERE.parents[2] / "tests/data/mlir"
 # Locations name this file without its folder.
 jax.config.update("jax_hlo_source_file_canonicalization_regex", ".*/")
 
@@ -122,3 +127,17 @@ for name, (function, arguments) in PROGRAMS.items():
         proto = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
         (HERE / f"{name}.hlo").write_bytes(proto)
         print(name, "HLO", len(proto))
+
+# Programs that the repository has as text: also in native bytecode.
+for name in ("mesh_axes", "mesh_in_place"):
+    with mlir.make_ir_context():
+        module = ir.Module.parse((TEXTS / f"{name}.mlir").read_text())
+        native = io.BytesIO()
+        module.operation.write_bytecode(native)
+        (HERE / f"{name}_native.mlirbc").write_bytes(native.getvalue())
+        if name == "mesh_axes":
+            computation = _jax.mlir.mlir_module_to_xla_computation(str(module), False, False)
+            (HERE / f"{name}.hlo").write_bytes(computation.as_serialized_hlo_module_proto())
+        # This changes the module.
+        artifact = stablehlo.serialize_portable_artifact(module, "1.17.0", allow_other_dialects=True)
+        (HERE / f"{name}_1.17.0.mlirbc").write_bytes(artifact)

@@ -3,6 +3,7 @@
 use super::reducer::reducer;
 use super::{CompileError, Result, Scope, to_usize};
 use crate::graph::{Collective, CollectiveKind, Groups, Op as Core, Reducer, ValueId};
+use pjrt_stablehlo::Error;
 use pjrt_stablehlo::ir::{ChannelHandle, Op, OpId, Operation, ReplicaGroups};
 use refcpu_kernels::reduce::ReduceOp;
 
@@ -20,15 +21,17 @@ impl<'m> Scope<'m> {
             }
             Op::AllReduce(o) => {
                 let reducer = self.collective_reducer(id, op)?;
-                let groups = groups(&o.replica_groups, o.channel_handle, Some(o.use_global_device_ids))?;
+                let groups =
+                    self.groups(&o.replica_groups, o.channel_handle, Some(o.use_global_device_ids))?;
                 (CollectiveKind::AllReduce(reducer), groups)
             }
             Op::CrossReplicaSum(o) => (
                 CollectiveKind::AllReduce(Reducer::Op(ReduceOp::Add)),
-                groups(&o.replica_groups, None, Some(false))?,
+                self.groups(&o.replica_groups, None, Some(false))?,
             ),
             Op::AllGather(o) => {
-                let groups = groups(&o.replica_groups, o.channel_handle, Some(o.use_global_device_ids))?;
+                let groups =
+                    self.groups(&o.replica_groups, o.channel_handle, Some(o.use_global_device_ids))?;
                 (CollectiveKind::AllGather { dim: to_usize(o.all_gather_dim)? }, groups)
             }
             Op::AllToAll(o) => {
@@ -37,21 +40,22 @@ impl<'m> Scope<'m> {
                     concat: to_usize(o.concat_dimension)?,
                     count: to_usize(o.split_count)?,
                 };
-                (kind, groups(&o.replica_groups, o.channel_handle, None)?)
+                (kind, self.groups(&o.replica_groups, o.channel_handle, None)?)
             }
             Op::ReduceScatter(o) => {
                 let reducer = self.collective_reducer(id, op)?;
-                let groups = groups(&o.replica_groups, o.channel_handle, Some(o.use_global_device_ids))?;
+                let groups =
+                    self.groups(&o.replica_groups, o.channel_handle, Some(o.use_global_device_ids))?;
                 (CollectiveKind::ReduceScatter { reducer, dim: to_usize(o.scatter_dimension)? }, groups)
             }
             Op::CollectivePermute(o) => {
                 let pairs = o.source_target_pairs.iter();
                 let pairs = pairs.map(|[a, b]| Ok((to_usize(*a)?, to_usize(*b)?))).collect::<Result<_>>()?;
-                let groups = groups(&ReplicaGroups::default(), o.channel_handle, None)?;
+                let groups = self.groups(&ReplicaGroups::default(), o.channel_handle, None)?;
                 (CollectiveKind::Permute { pairs }, groups)
             }
             Op::CollectiveBroadcast(o) if !o.has_dynamic_root => {
-                (CollectiveKind::Broadcast, groups(&o.replica_groups, o.channel_handle, None)?)
+                (CollectiveKind::Broadcast, self.groups(&o.replica_groups, o.channel_handle, None)?)
             }
             _ => return Ok(None),
         };
@@ -72,26 +76,41 @@ impl<'m> Scope<'m> {
         let body = self.scalar_body(self.region(id, 0)?, &[element.clone(), element])?;
         Ok(reducer(body))
     }
-}
 
-/// Who acts together: StableHLO's table of channel and `use_global_device_ids` (None where the operation lacks it).
-fn groups(groups: &ReplicaGroups, channel: Option<ChannelHandle>, global: Option<bool>) -> Result<Groups> {
-    let dense = groups
-        .dense_groups()
-        .ok_or_else(|| CompileError::unimplemented("replica groups that are given by mesh axes"))?;
-    let lists = dense
-        .into_iter()
-        .map(|g| g.into_iter().map(to_usize).collect::<Result<Vec<_>>>())
-        .filter(|g| !matches!(g, Ok(g) if g.is_empty()))
-        .collect::<Result<Vec<_>>>()?;
-    let channel = channel.map_or(0, |c| c.handle) > 0;
-    Ok(match (channel, global) {
-        (false, Some(true)) => {
-            return Err(CompileError::invalid("use_global_device_ids needs a channel"));
+    /// Who acts together: StableHLO's table of channel and `use_global_device_ids` (None where the operation lacks it).
+    fn groups(
+        &self,
+        groups: &ReplicaGroups,
+        channel: Option<ChannelHandle>,
+        global: Option<bool>,
+    ) -> Result<Groups> {
+        let lists = self.lists(groups)?;
+        let channel = channel.map_or(0, |c| c.handle) > 0;
+        Ok(match (channel, global) {
+            (false, Some(true)) => {
+                return Err(CompileError::invalid("use_global_device_ids needs a channel"));
+            }
+            (false, _) => Groups::CrossReplica(lists),
+            (true, Some(true)) => Groups::Flattened(lists),
+            (true, Some(false)) => Groups::CrossReplicaAndPartition(lists),
+            (true, None) => Groups::CrossPartition(lists),
+        })
+    }
+
+    /// The groups as lists of processes, without empty ones.
+    fn lists(&self, groups: &ReplicaGroups) -> Result<Vec<Vec<usize>>> {
+        let invalid = |error: Error| CompileError::invalid(error.message);
+        // The axes of a mesh are a few bytes, whatever it has of positions.
+        if let ReplicaGroups::MeshAxes(_) = groups {
+            let [count, size] = groups.dims(self.module).map_err(invalid)?;
+            let processes = self.options.num_replicas.saturating_mul(self.options.num_partitions);
+            if count.saturating_mul(size) > i64::try_from(processes).unwrap_or(i64::MAX) {
+                return Err(CompileError::invalid(format!(
+                    "replica groups of a mesh with {count} times {size} positions in a program for {processes} devices"
+                )));
+            }
         }
-        (false, _) => Groups::CrossReplica(lists),
-        (true, Some(true)) => Groups::Flattened(lists),
-        (true, Some(false)) => Groups::CrossReplicaAndPartition(lists),
-        (true, None) => Groups::CrossPartition(lists),
-    })
+        let lists = groups.groups(self.module).map_err(invalid)?.into_iter();
+        lists.filter(|list| !list.is_empty()).map(|list| list.into_iter().map(to_usize).collect()).collect()
+    }
 }
