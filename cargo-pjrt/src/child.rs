@@ -1,7 +1,9 @@
-//! This program again, as a child: whatever a plugin does there, the parent lives on, and knows of it.
+//! Runs parts of this program in a child process, so that the parent survives and reports a plugin that
+//! crashes or hangs.
 //!
-//! What a child says goes over a pipe of its own, which it gets as standard input and then puts elsewhere, so that nothing that a
-//! plugin prints can be taken for it. A child ends with its parent.
+//! The child sends lines to the parent through a pipe, which it receives as its standard input. It then moves
+//! the pipe to another file descriptor, so that the output of a plugin is never mistaken for a message. The
+//! child ends when the parent does.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -20,31 +22,31 @@ use clap::builder::{RangedU64ValueParser, TypedValueParser};
 
 use crate::system;
 
-/// What a child said, or how it ended.
+/// A line from the child, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
     /// A line.
     Line(String),
-    /// Nothing in time. The child was ended.
+    /// The child sent nothing within the timeout, and was killed.
     TimedOut,
-    /// It ended by itself.
+    /// The child ended by itself.
     Ended(Ending),
 }
 
-/// How a process ended.
+/// The exit status or the signal with which a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending(ExitStatus);
 
-/// The exit status of a child that cannot say anything to its parent any more.
+/// The exit status of a child that can no longer write to its parent.
 const LOST: u8 = 113;
 
 impl Ending {
-    /// Whether it ended by itself, and says that all went well.
+    /// Returns `true` if the process exited with status 0.
     pub(crate) fn is_good(self) -> bool {
         self.0.success()
     }
 
-    /// Whether it ended because it could not say anything any more.
+    /// Returns `true` if the process exited because it could no longer write to its parent.
     pub(crate) fn is_lost(self) -> bool {
         self.0.code() == Some(i32::from(LOST))
     }
@@ -54,7 +56,7 @@ impl std::fmt::Display for Ending {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.is_lost() {
             return f.write_str(
-                "its connection to this program closed, perhaps because the plugin closed files that it had not opened",
+                "its connection to this program closed, perhaps because the plugin closed a file that it did not open",
             );
         }
         let Some(signal) = self.0.signal() else {
@@ -66,22 +68,22 @@ impl std::fmt::Display for Ending {
             libc::SIGABRT => "an abort",
             libc::SIGILL => "an illegal instruction",
             libc::SIGFPE => "an arithmetic fault",
-            libc::SIGKILL => "a kill, perhaps for want of memory",
+            libc::SIGKILL => "SIGKILL, perhaps because memory ran out",
             _ => return write!(f, "signal {signal}"),
         })
     }
 }
 
-/// Where what a plugin prints goes.
+/// The destination of a plugin's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prints {
-    /// It is kept: see [`Worker::printed`].
+    /// The output is kept; see [`Worker::printed`].
     Kept,
-    /// To where this program prints.
+    /// The output goes to the standard output and standard error of this program.
     Through,
 }
 
-/// A child of this program with a hidden verb.
+/// A child process that runs this program with a hidden subcommand.
 #[derive(Debug)]
 pub struct Worker {
     child: Child,
@@ -89,29 +91,31 @@ pub struct Worker {
     printed: Option<Printed>,
 }
 
-/// What a child printed.
+/// The output of a child.
 #[derive(Debug)]
 struct Printed {
     end: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
 }
 
-/// How much is kept of what a plugin prints: the end, where it says why it gives up.
+/// The number of bytes of a plugin's output that are kept: the last ones, which usually contain the error.
 const MOST_PRINTED: usize = 4096;
 
-/// How often to see whether a child lives. Something that it started may have its pipes, so that their end does not come.
+/// The interval at which the child is polled. A process that the child started may inherit its pipes, so the
+/// pipes may stay open after the child has ended.
 const TICK: Duration = Duration::from_millis(50);
-/// How long to wait for the end of a pipe whose child has ended. Much longer than the system needs, even if it is busy.
+/// The time to wait for the end of a pipe after the child has ended. Even a busy system needs much less.
 const AFTER_END: Duration = Duration::from_secs(5);
-/// How long a child may take to end once it has said everything.
+/// The time that a child may take to end after its last message.
 const TO_END: Duration = Duration::from_millis(500);
 
 impl Worker {
-    /// Starts one, with a hidden verb that begins with [`connect`]. It ends with the thread that calls this.
+    /// Starts a child with a hidden subcommand, which must call [`connect`] first. The child ends when the
+    /// calling thread does.
     ///
     /// # Errors
     ///
-    /// If the system cannot start it.
+    /// Returns an error if the system cannot start the process.
     pub fn start<S: AsRef<OsStr>>(
         program: &Path,
         arguments: impl IntoIterator<Item = S>,
@@ -130,13 +134,13 @@ impl Worker {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             let lines = BufReader::new(from_child).lines();
-            // Until the pipe ends, or nobody listens.
+            // Until the pipe ends or the receiver is dropped.
             let _ = lines.map_while(Result::ok).try_for_each(|line| sender.send(line));
         });
         Ok(Self { child, lines, printed })
     }
 
-    /// The next line, or how it ended.
+    /// Waits for the next line, or for the end of the child.
     pub fn hear(&mut self, timeout: Duration) -> Heard {
         let start = Instant::now();
         loop {
@@ -144,11 +148,11 @@ impl Worker {
             match self.lines.recv_timeout(left.min(TICK)) {
                 Ok(line) => return Heard::Line(line),
                 Err(RecvTimeoutError::Timeout) => {}
-                // A moment before it ends, unless the plugin has closed the pipe.
+                // The child is about to end, unless the plugin closed the pipe.
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(Duration::from_millis(1)),
             }
             if let Ok(Some(status)) = self.child.try_wait() {
-                // What it said at last may still be on its way.
+                // The last lines may still be in the pipe.
                 return self.lines.recv_timeout(AFTER_END).map_or(Heard::Ended(Ending(status)), Heard::Line);
             }
             if left.is_zero() {
@@ -158,7 +162,7 @@ impl Worker {
         }
     }
 
-    /// The end of what was printed, by a child that is about to end: much is only printed then.
+    /// Returns the end of the output of a child that is about to end, which is when most output is printed.
     pub fn printed(&mut self) -> String {
         let end = Instant::now() + TO_END;
         while self.printed.as_ref().is_some_and(|printed| !printed.reader.is_finished())
@@ -169,7 +173,7 @@ impl Worker {
         self.printed_so_far()
     }
 
-    /// The end of what was printed since this was last asked, by a child that goes on.
+    /// Returns the end of the output since the last call, for a child that keeps running.
     pub fn printed_so_far(&mut self) -> String {
         let Some(printed) = &self.printed else { return String::new() };
         let bytes = std::mem::take(&mut *printed.end.lock().unwrap_or_else(PoisonError::into_inner));
@@ -177,7 +181,7 @@ impl Worker {
     }
 
     fn end(&mut self) {
-        // It may have ended by itself meanwhile.
+        // The child may have ended in the meantime.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -199,7 +203,7 @@ impl Printed {
                 let mut part = [0; MOST_PRINTED];
                 while let Ok(len @ 1..) = from.read(&mut part) {
                     if is_shown {
-                        // It is kept all the same.
+                        // A failure to forward the output does not matter, because the output is also kept.
                         let _ = std::io::stderr().write_all(&part[..len]);
                     }
                     let mut kept = end.lock().unwrap_or_else(PoisonError::into_inner);
@@ -213,35 +217,35 @@ impl Printed {
     }
 }
 
-/// The pipe to the parent, in a child, and what the system knows it by.
+/// In a child, the pipe to the parent and its device and inode numbers.
 static PARENT: OnceLock<(File, (u64, u64))> = OnceLock::new();
 
-/// What the system knows an open file by, whatever its number.
+/// Returns the device and inode numbers of an open file, which do not depend on its descriptor.
 fn identity(file: &File) -> std::io::Result<(u64, u64)> {
     let data = file.metadata()?;
     Ok((data.dev(), data.ino()))
 }
 
-/// What a child does first: takes the pipe to its parent from standard input, which is empty from then on.
+/// Takes the pipe to the parent from standard input, which is empty afterwards. A child calls this first.
 ///
 /// # Errors
 ///
-/// If the system does not let it.
+/// Returns the system's error if the descriptor cannot be duplicated or replaced.
 pub fn connect() -> std::io::Result<()> {
     system::end_with_parent();
     let pipe = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     system::replace_stdin(&File::open("/dev/null")?)?;
-    // Of a parent that ended before this process was bound to it, only this tells.
+    // The write fails if the parent ended before `end_with_parent` took effect.
     writeln!(&pipe)?;
     let identity = identity(&pipe)?;
     PARENT.get_or_init(|| (pipe, identity));
     Ok(())
 }
 
-/// Sends a line to the parent, if there is one. A child that cannot do that any more is of no use, and ends.
+/// Sends a line to the parent, if there is one. If the write fails, this process exits.
 pub fn tell(line: &str) {
     let Some((pipe, known)) = PARENT.get() else { return };
-    // A plugin that closed it may have opened a file of its own with the same number.
+    // A plugin that closed the pipe may have opened a file with the same descriptor.
     let is_it = identity(pipe).is_ok_and(|identity| identity == *known);
     let mut pipe = pipe;
     if !is_it || pipe.write_all(format!("{line}\n").as_bytes()).is_err() {
@@ -249,31 +253,32 @@ pub fn tell(line: &str) {
     }
 }
 
-/// What begins the line with which a child says what it does next.
+/// The prefix of a line that names the child's next step.
 const NEXT: &str = "next ";
-/// What begins the line with which a child says that it has done everything, and its exit status.
+/// The prefix of a line with the child's exit status, which it sends after its last step.
 const DONE: &str = "done ";
 
-/// Says what this process does next, so that the parent can say where a plugin ended it.
+/// Tells the parent the next step of this process, such as "loading the plugin". If the plugin ends the
+/// process, the parent's error names this step.
 pub fn next(what: &str) {
     tell(&format!("{NEXT}{what}"));
 }
 
-/// Says that this process has done everything, and ends with this status.
+/// Tells the parent that all steps have finished, and with which status this process is about to exit.
 pub fn done(status: u8) {
     tell(&format!("{DONE}{status}"));
 }
 
-/// How many seconds something may take, on the command line: a day at most.
+/// Parses a number of seconds on the command line, from 1 to the number of seconds in a day.
 pub fn seconds() -> impl TypedValueParser<Value = Duration> {
     RangedU64ValueParser::<u64>::new().range(1..=24 * 60 * 60).map(Duration::from_secs)
 }
 
-/// Has a child do something with a plugin, in the place of this process, and gives its exit status.
+/// Runs a subcommand in a child process, and returns its exit status.
 ///
 /// # Errors
 ///
-/// If the plugin ended the process, or a step of it took too long.
+/// Returns an error if the plugin ended the process, or if a step took longer than `timeout`.
 pub fn supervise<S: AsRef<OsStr>>(
     program: &Path,
     arguments: impl IntoIterator<Item = S>,
@@ -281,26 +286,26 @@ pub fn supervise<S: AsRef<OsStr>>(
 ) -> Result<u8, String> {
     let cannot = |error: std::io::Error| format!("{} cannot be started: {error}", program.display());
     let mut worker = Worker::start(program, arguments, Prints::Through).map_err(cannot)?;
-    let (mut at, mut status) = ("it started".to_owned(), None);
+    let (mut at, mut status) = ("starting".to_owned(), None);
     loop {
         match worker.hear(timeout) {
             Heard::Line(line) => {
                 if let Some(what) = line.strip_prefix(NEXT) {
                     at = what.to_owned();
                 } else if let Some(number) = line.strip_prefix(DONE) {
-                    "it was about to end, with everything done".clone_into(&mut at);
+                    "exiting after the last step".clone_into(&mut at);
                     status = number.parse::<u8>().ok();
                 }
             }
             Heard::Ended(ending) => {
                 let ended_itself = status.filter(|status| ending.0.code() == Some(i32::from(*status)));
                 return ended_itself
-                    .ok_or_else(|| format!("the plugin ended the process with {ending}, while {at}"));
+                    .ok_or_else(|| format!("the plugin ended the process with {ending} while {at}"));
             }
             Heard::TimedOut => {
                 let seconds = timeout.as_secs_f64();
                 return Err(format!(
-                    "the plugin took longer than {seconds:.0} s, while {at}; --timeout gives each step more or less time"
+                    "the plugin took longer than {seconds:.0} s while {at}; --timeout changes the time limit of each step"
                 ));
             }
         }

@@ -1,12 +1,12 @@
-//! Compile options and programs as protocol buffers, written by hand: the messages are few, and a tool that checks plugins
-//! should not share their decoder.
+//! Encodes compile options and programs as protocol buffers. The encoder is written by hand because there are
+//! few messages, and because a tool that checks plugins should not share their code.
 
-/// Writes a protocol buffer message.
+/// A protocol buffer message that is being encoded.
 #[derive(Debug, Clone, Default)]
 pub struct Message(Vec<u8>);
 
 impl Message {
-    /// A field with a number or truth value.
+    /// Appends a field with an integer or a boolean.
     #[must_use]
     pub fn int(mut self, field: u32, value: i64) -> Self {
         self.varint(u64::from(field) << 3);
@@ -14,7 +14,7 @@ impl Message {
         self
     }
 
-    /// A field with bytes or text.
+    /// Appends a field with bytes or a string.
     #[must_use]
     pub fn bytes(mut self, field: u32, value: &[u8]) -> Self {
         self.varint(u64::from(field) << 3 | 2);
@@ -23,13 +23,13 @@ impl Message {
         self
     }
 
-    /// A field with a message.
+    /// Appends a field with a nested message.
     #[must_use]
     pub fn message(self, field: u32, value: &Self) -> Self {
         self.bytes(field, &value.0)
     }
 
-    /// The message's bytes.
+    /// Returns the encoded message.
     #[must_use]
     pub fn encode(self) -> Vec<u8> {
         self.0
@@ -44,18 +44,18 @@ impl Message {
     }
 }
 
-/// What a host says about a compilation (`CompileOptionsProto`), as far as this crate uses it.
+/// The fields of `CompileOptionsProto` that this crate uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileOptions {
-    /// How many replicas run the program.
+    /// The number of replicas.
     pub replicas: i64,
-    /// Into how many partitions each is divided.
+    /// The number of partitions of each replica.
     pub partitions: i64,
-    /// Whether the device is named at each execution.
+    /// `true` if each execution names its device.
     pub portable: bool,
-    /// The ids of the devices, replica by replica; none leaves them to the plugin.
+    /// The ids of the devices, replica by replica. If empty, the plugin chooses the devices.
     pub devices: Vec<i64>,
-    /// Options of the compiler, by name.
+    /// Compiler options, by name.
     pub overrides: Vec<(String, String)>,
 }
 
@@ -66,7 +66,7 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
-    /// The message's bytes.
+    /// Returns the encoded message.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut build = Message::default().int(1, -1).int(4, self.replicas).int(5, self.partitions);
@@ -94,7 +94,8 @@ impl CompileOptions {
     }
 }
 
-/// A program that adds its two parameters, arrays of f32 with these dimensions, as `HloModuleProto`: what PyTorch/XLA sends.
+/// Returns a program that adds its two parameters, f32 arrays with these dimensions, as a serialized
+/// `HloModuleProto`, the format that PyTorch/XLA sends.
 #[must_use]
 pub fn hlo_add(dims: &[i64]) -> Vec<u8> {
     const F32: i64 = 11;

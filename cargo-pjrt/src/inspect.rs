@@ -1,4 +1,4 @@
-//! What a plugin is.
+//! Reports a plugin's version, functions, extensions and devices.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,58 +14,59 @@ use crate::output::visible;
 use crate::profile::Profile;
 use crate::table;
 
-/// What [`inspect`] finds out.
+/// The results of [`inspect`].
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// The file.
+    /// The path of the library.
     pub path: PathBuf,
-    /// Its size in bytes.
+    /// The size of the library in bytes.
     pub file_size: u64,
-    /// Functions that the file exports and whose names begin like a plugin's.
+    /// The exported functions whose names begin like those of a plugin's entry point.
     pub exports: Vec<String>,
-    /// How many symbols it exports in all.
+    /// The number of exported symbols.
     pub num_exports: usize,
-    /// Why it could not be loaded, if so; the rest is then empty.
+    /// The error if the library could not be loaded. The remaining fields are then empty.
     pub load_error: Option<String>,
-    /// Major and minor version of the C API that it reports.
+    /// The major and minor version of the C API that the plugin reports.
     pub version: (i32, i32),
     /// The size of its function table, in bytes.
     pub table_size: usize,
     /// The state of every slot that this crate knows, in order.
     pub slots: Vec<(String, Slot)>,
-    /// Its extensions: number, name, size of the struct.
+    /// The extensions: type, name, and size of the struct.
     pub extensions: Vec<(u32, String, usize)>,
-    /// Whether the chain of extensions does not end.
+    /// `true` if the chain of extensions does not end.
     pub endless_extensions: bool,
-    /// Its attributes.
+    /// The plugin's attributes.
     pub attributes: Vec<(String, String)>,
-    /// How initialising it went.
+    /// The outcome of `PJRT_Plugin_Initialize`.
     pub initialize: Step,
-    /// How creating a client went.
+    /// The outcome of `PJRT_Client_Create`.
     pub client: Step,
-    /// What the client says.
+    /// The client's platform name and version.
     pub platform: Option<String>,
-    /// Its devices.
+    /// The client's devices.
     pub devices: Vec<String>,
-    /// What keeps every host from using the plugin: an impossible table, an initialization that fails, a crash, a call that takes
-    /// too long. That no client can be made is none, because the machine may lack the device.
+    /// The faults that prevent every host from using the plugin: an invalid table, a failed initialization, a
+    /// crash, or a call that takes too long. A failure to create a client is not one of them, because this
+    /// machine may lack the device.
     pub faults: Vec<String>,
-    /// The end of what the plugin printed, to standard output and standard error.
+    /// The end of the plugin's output to standard output and standard error.
     pub printed: String,
 }
 
-/// What a slot is.
+/// The state of a slot of the function table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Slot {
-    /// The table ends before it.
+    /// The table ends before the slot.
     Absent,
-    /// A null pointer.
+    /// The slot is a null pointer.
     Null,
-    /// A function that was not called.
+    /// A function, which was not called.
     Function,
-    /// A function that answers UNIMPLEMENTED.
+    /// A function that returned UNIMPLEMENTED.
     Stub,
-    /// A function that was called and did something else.
+    /// A function that was called and did not return UNIMPLEMENTED.
     Real,
 }
 
@@ -81,19 +82,19 @@ impl Slot {
     }
 }
 
-/// How a step went.
+/// The outcome of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    /// It was not reached.
+    /// The step was not reached.
     #[default]
     NotReached,
-    /// It went well.
+    /// The step succeeded.
     Ok,
-    /// The plugin gave an error.
+    /// The plugin returned an error.
     Error(String),
-    /// The process died.
+    /// The process ended.
     Crashed(String),
-    /// It took too long.
+    /// The step took too long.
     TimedOut,
 }
 
@@ -109,12 +110,12 @@ impl Step {
     }
 }
 
-/// Inspects a plugin. What calls it is done by a child of this program, which must have the hidden verb `inspect-child` (see
-/// [`child`]).
+/// Inspects a plugin. A child process calls the plugin's functions; it runs this program with the hidden
+/// subcommand `inspect-child` (see [`child`]).
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or the child not be started.
+/// Returns an error if the file cannot be read, or if the child process cannot be started.
 pub fn inspect(
     path: &Path,
     program: &Path,
@@ -152,7 +153,7 @@ pub fn inspect(
     Ok(report)
 }
 
-/// What the child is doing.
+/// The step that the child is performing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Reached {
     Loading,
@@ -170,12 +171,12 @@ impl Reached {
             Self::Reading => "reading its function table",
             Self::Initializing => "initializing the plugin",
             Self::Creating => "creating a client",
-            Self::Asking => "asking the client about itself",
+            Self::Asking => "calling the client's query functions",
             Self::End => "the end",
         }
     }
 
-    /// Notes what did not go well.
+    /// Records a step that did not succeed.
     fn note(self, report: &mut Report, step: Step) {
         match self {
             Self::Loading | Self::Reading => {
@@ -192,7 +193,7 @@ fn exports(path: &Path) -> std::io::Result<Report> {
     let file_size = file.metadata()?.len();
     let mut report = Report { path: path.to_owned(), file_size, ..Report::default() };
     let cache = object::ReadCache::new(file);
-    // Of other files, the loader says what is wrong with them.
+    // If the file is not a valid object file, the error of the loader describes the problem.
     if let Ok(file) = object::File::parse(&cache) {
         for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
             report.num_exports += 1;
@@ -206,7 +207,8 @@ fn exports(path: &Path) -> std::io::Result<Report> {
     Ok(report)
 }
 
-/// What the child does: calls the plugin step by step, and says before each step what it knows.
+/// Calls the plugin step by step, in the child process. It sends its current report to the parent before each
+/// step.
 pub fn child(path: &Path, options: &[CreateOption]) {
     let mut report = Report::default();
     let say = |reached: Reached, report: &Report| {
@@ -280,7 +282,7 @@ pub fn child(path: &Path, options: &[CreateOption]) {
     say(Reached::End, &report);
 }
 
-/// Calls what can be called with nothing but a client, and changes nothing.
+/// Calls the functions that need no object but a client and that change nothing.
 fn ask(report: &mut Report, client: &crate::host::Client) {
     macro_rules! asked {
         ($($function:literal $call:expr;)*) => {
@@ -349,7 +351,7 @@ fn ask(report: &mut Report, client: &crate::host::Client) {
     }
 }
 
-/// Notes what a function that was called turned out to be.
+/// Records the state of a function that was called.
 fn mark(report: &mut Report, function: &str, error: Option<&crate::host::Error>) {
     let slot = report.slots.iter_mut().find(|(name, state)| name == function && *state == Slot::Function);
     if let Some((_, state)) = slot {
@@ -359,25 +361,25 @@ fn mark(report: &mut Report, function: &str, error: Option<&crate::host::Error>)
 }
 
 impl Report {
-    /// How many slots are in a state.
+    /// Returns the number of slots in a state.
     fn count(&self, state: Slot) -> usize {
         self.slots.iter().filter(|(_, of_slot)| *of_slot == state).count()
     }
 
-    /// What a host needs and the plugin is seen not to have.
+    /// Returns the requirements of a host that the plugin is known not to meet.
     #[must_use]
     pub fn missing_for(&self, profile: Profile) -> Vec<String> {
         let mut missing = Vec::new();
         if table::check_major(self.version).and_then(|()| table::check_minor(self.version)).is_err() {
             let (oldest, (major, minor)) = (table::OLDEST_MINOR, self.version);
             missing.push(format!(
-                "a version of the C API from 0.{oldest} on, below 1 (it reports {major}.{minor})"
+                "a C API version of at least 0.{oldest} and below 1 (it reports {major}.{minor})"
             ));
         }
         for function in profile.functions() {
             let name = format!("PJRT_{function}");
             let state = self.slots.iter().find(|(slot, _)| *slot == name).map(|(_, state)| *state);
-            // A function newer than the plugin's version is not called.
+            // A function that is newer than the plugin's version is not called by the host.
             let newer = state == Some(Slot::Absent) && *function == "LoadedExecutable_GetDeviceAssignment"
                 || state == Some(Slot::Absent) && *function == "Error_ForEachPayload";
             if !newer && matches!(state, None | Some(Slot::Absent | Slot::Null | Slot::Stub)) {
@@ -387,12 +389,13 @@ impl Report {
         missing
     }
 
-    /// The report for people; `all` lists every slot.
+    /// Returns the report as text; `all` lists every slot.
     #[must_use]
     pub fn text(&self, all: bool) -> String {
         let mut text = String::new();
         let mut line = |name: &str, value: String| {
-            // Further lines of what a plugin says must not look like lines of this report.
+            // Indents the further lines of a plugin's text, so that they do not look like lines of this
+            // report.
             let value = visible(&value).trim_end().replace('\n', "\n             ");
             // Writing to a string does not fail.
             let _ = writeln!(text, "{name:<12} {value}");
@@ -439,9 +442,9 @@ impl Report {
             let verdict = if !missing.is_empty() {
                 format!("lacks {}", list(&missing))
             } else if self.client == Step::Ok {
-                "nothing seen missing; `conform` tests it".to_owned()
+                "nothing is known to be missing; `cargo pjrt conform` tests the behavior".to_owned()
             } else {
-                "nothing seen missing, but there was no client to ask".to_owned()
+                "nothing is known to be missing, but no client could be created".to_owned()
             };
             line(profile.name(), format!("{}: {verdict}", profile.title()));
         }

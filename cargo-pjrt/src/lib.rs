@@ -1,17 +1,17 @@
 //! Inspects, tests and runs PJRT plugins, without a framework.
 //!
-//! The program `cargo pjrt` has a verb for each of these modules:
+//! The program `cargo pjrt` has a subcommand for each of these modules:
 //!
-//! | verb | module | does |
+//! | subcommand | module | description |
 //! |---|---|---|
-//! | `inspect` | [`inspect`] | says what a plugin is: version, functions, extensions, attributes, which hosts it suits |
-//! | `run` | [`run`] | runs a StableHLO or HLO program through a plugin |
-//! | `conform` | [`conform`] | checks a plugin against the rules of the interface and what hosts need |
-//! | `record` | [`session::record`] | writes down what a host does with a plugin |
-//! | `replay` | [`session::replay`] | does the same with another plugin, and compares |
+//! | `inspect` | [`inspect`] | reports a plugin's version, functions, extensions, attributes, and the hosts that it supports |
+//! | `run` | [`run`] | runs a StableHLO or HLO program on a plugin |
+//! | `conform` | [`conform`] | checks a plugin against the rules of the interface and the requirements of hosts |
+//! | `record` | [`session::record`] | records the calls of a host to a plugin |
+//! | `replay` | [`session::replay`] | repeats a recording on another plugin and compares the results |
 //! | `cat` | [`cat`] | checks and prints StableHLO programs |
 //!
-//! They stand on [`host`], a small client of the C API.
+//! They are built on [`host`], a small client of the C API.
 
 #![deny(unsafe_code)]
 
@@ -27,6 +27,6 @@ pub mod output;
 pub mod profile;
 pub mod run;
 pub mod session;
-#[allow(unsafe_code, reason = "the one module that calls the system's own library")]
+#[allow(unsafe_code, reason = "the only module that calls libc")]
 mod system;
 mod table;

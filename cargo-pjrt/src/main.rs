@@ -22,17 +22,17 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Say what a plugin is: version, functions, extensions, attributes, which hosts it suits
+    /// Report a plugin's version, functions, extensions, attributes, and the hosts that it supports
     Inspect(Inspect),
-    /// Run a StableHLO or HLO program through a plugin
+    /// Run a StableHLO or HLO program on a plugin
     Run(run::Options),
-    /// Check a plugin against the rules of the interface, and what hosts need of it
+    /// Check a plugin against the rules of the interface and the requirements of hosts
     Conform(Conform),
-    /// Write down what a host does with a plugin: cargo pjrt record plugin.so -o log -- python program.py
+    /// Record a host's calls to a plugin: cargo pjrt record plugin.so -o log -- python program.py
     Record(record::Options),
-    /// Do what a log says with a plugin, and compare the results
+    /// Repeat a recording on a plugin and compare the results
     Replay(replay::Options),
-    /// Check StableHLO programs, and print them as MLIR text: cargo pjrt cat program.mlirbc
+    /// Check StableHLO programs and print them as MLIR text: cargo pjrt cat program.mlirbc
     Cat(cat::Options),
     #[command(hide = true)]
     InspectChild { plugin: PathBuf, options: Vec<CreateOption> },
@@ -51,67 +51,67 @@ enum Verb {
 
 #[derive(Args)]
 struct Inspect {
-    /// The plugin, a shared library
+    /// Path of the plugin's shared library
     plugin: PathBuf,
-    /// An option for the client, such as num_devices=2; may be given several times
+    /// Client option, such as num_devices=2; can be given several times
     #[arg(long = "option", value_name = "NAME=VALUE", value_parser = create_option)]
     options: Vec<String>,
-    /// List every function
+    /// List all functions
     #[arg(long)]
     all: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// How many seconds a step of the plugin may take
+    /// Time limit of each step, in seconds
     #[arg(long, default_value = "30", value_name = "SECONDS", value_parser = child::seconds())]
     timeout: Duration,
 }
 
 #[derive(Args)]
 struct Conform {
-    /// The plugin, a shared library
+    /// Path of the plugin's shared library
     #[arg(required_unless_present = "list")]
     plugin: Option<PathBuf>,
-    /// The host that the plugin is for: what it cannot do without must be there
+    /// Host that the plugin is for; functions that this host requires must not be missing
     #[arg(long)]
     profile: Option<Profile>,
-    /// Only checks whose names contain this
+    /// Run only the checks whose names contain this text
     #[arg(long)]
     filter: Option<String>,
-    /// Only the check with this name; may be given several times
+    /// Run only the check with this name; can be given several times
     #[arg(long = "check", value_name = "NAME")]
     checks: Vec<String>,
-    /// An option for the client, such as num_devices=2; may be given several times
+    /// Client option, such as num_devices=2; can be given several times
     #[arg(long = "option", value_name = "NAME=VALUE", value_parser = create_option)]
     options: Vec<String>,
-    /// How the report is printed, one of these
+    /// Format of the report
     #[arg(long, value_enum, default_value_t = Format::Text, group = "printed")]
     format: Format,
-    /// The same as --format json
+    /// Same as --format json
     #[arg(long, group = "printed")]
     json: bool,
-    /// The same as --format junit
+    /// Same as --format junit
     #[arg(long, group = "printed")]
     junit: bool,
-    /// The same as --format html
+    /// Same as --format html
     #[arg(long, group = "printed")]
     html: bool,
-    /// How many seconds a check may take
+    /// Time limit of each check, in seconds
     #[arg(long, default_value = "60", value_name = "SECONDS", value_parser = child::seconds())]
     timeout: Duration,
-    /// Run all checks in one process, as long as it lives
+    /// Run all checks in one process, and start another only if it ends
     #[arg(long)]
     shared: bool,
-    /// List the checks that are asked for and their rules, as text or JSON, and run none
+    /// List the selected checks and their rules, as text or JSON, without running them
     #[arg(long, conflicts_with_all = ["junit", "html"])]
     list: bool,
 }
 
-/// The exit status of a program that is called wrongly, as of clap.
+/// The exit status for invalid arguments, the same as clap's.
 const CALLED_WRONGLY: u8 = 2;
 
 fn main() -> ExitCode {
-    // Cargo calls `cargo-pjrt pjrt ...`.
+    // Cargo runs `cargo-pjrt pjrt ...`.
     let arguments = std::env::args_os().enumerate();
     let arguments = arguments.filter(|(index, word)| *index != 1 || word != "pjrt").map(|(_, word)| word);
     let arguments: Vec<OsString> = arguments.collect();
@@ -130,10 +130,10 @@ fn main() -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Does what is asked for, and gives the exit status.
+/// Runs a subcommand, and returns the exit status.
 fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
     let status = |is_good: bool| u8::from(!is_good);
-    // The same arguments, with the hidden verb in the place of the other.
+    // The same arguments, with the hidden subcommand in place of the given one.
     let supervise = |verb: &str, plugin: PathBuf, timeout: Duration| {
         let arguments = std::iter::once(verb.into()).chain(arguments[2..].iter().cloned());
         child::supervise(&this_program()?, arguments, timeout)
@@ -162,10 +162,10 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
 }
 
 fn this_program() -> Result<PathBuf, String> {
-    std::env::current_exe().map_err(|error| format!("this program does not know where it is: {error}"))
+    std::env::current_exe().map_err(|error| format!("cannot determine the path of this program: {error}"))
 }
 
-/// An option as it is written, if it is one.
+/// Checks that the text is a valid client option.
 fn create_option(text: &str) -> Result<String, String> {
     text.parse::<CreateOption>().map(|_| text.to_owned())
 }
@@ -186,7 +186,7 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), String> {
     output::print(&format!("{json}\n"))
 }
 
-/// Checks a plugin, or lists the checks, and gives the exit status.
+/// Checks a plugin, or lists the checks, and returns the exit status.
 fn conform_plugin(options: &Conform) -> Result<u8, String> {
     let checks = match conform::select(options.filter.as_deref(), &options.checks) {
         Ok(checks) => checks,
@@ -214,7 +214,7 @@ fn conform_plugin(options: &Conform) -> Result<u8, String> {
     output::print(&report.print(format))?;
     if report.checked_nothing() {
         return Err(
-            "none of the checks that were asked for applies to this plugin: nothing was checked".to_owned()
+            "nothing was checked, because none of the selected checks applies to this plugin".to_owned()
         );
     }
     Ok(u8::from(report.failures() > 0))
@@ -231,13 +231,13 @@ fn list_checks(checks: &[conform::Check], format: Format) -> Result<u8, String> 
             print_json(&listed)?;
         }
         Format::Junit | Format::Html => {
-            return Ok(called_wrongly("the list of the checks is printed as text or json"));
+            return Ok(called_wrongly("--list supports only --format text and --format json"));
         }
     }
     Ok(0)
 }
 
-/// Says why nothing was done, and gives the exit status.
+/// Prints an error about the arguments, and returns the exit status.
 fn called_wrongly(message: &str) -> u8 {
     output::complain(&format!("error: {message}"));
     CALLED_WRONGLY

@@ -1,21 +1,22 @@
-//! NumPy's file format `.npy`, as far as PJRT's element types have a place in it.
+//! NumPy's file format `.npy`, for the element types of PJRT.
 
 use std::path::Path;
 
 use crate::host::ElementType;
 
-/// An array of the host, dense and row-major.
+/// A dense, row-major array in host memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Array {
-    /// The type of the elements.
+    /// The element type.
     pub element_type: ElementType,
     /// The dimensions.
     pub dims: Vec<i64>,
-    /// The bytes.
+    /// The elements as bytes.
     pub bytes: Vec<u8>,
 }
 
-/// NumPy's names of types, and ours. The types that NumPy lacks are stored as raw bytes, as `ml_dtypes` arrays are.
+/// NumPy's type descriptions and the matching element types. Types that NumPy lacks are stored as raw bytes,
+/// as `ml_dtypes` stores them.
 const TYPES: &[(&str, &str)] = &[
     ("|b1", "i1"),
     ("|i1", "i8"),
@@ -34,18 +35,19 @@ const TYPES: &[(&str, &str)] = &[
     ("<V2", "bf16"),
 ];
 
-/// Reads a file. Raw bytes are taken for `expected`, if they have its size.
+/// Reads a file. Raw bytes are read as elements of type `expected` if the sizes match.
 ///
 /// # Errors
 ///
-/// If the file cannot be read or is of a form that this function does not know, such as one in column-major order.
+/// Returns an error if the file cannot be read, or if its format is not supported, such as column-major
+/// order.
 pub fn read(path: &Path, expected: ElementType) -> Result<Array, String> {
     let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
     parse(&bytes, expected)
 }
 
 fn parse(file: &[u8], expected: ElementType) -> Result<Array, String> {
-    let rest = file.strip_prefix(b"\x93NUMPY").ok_or("it does not begin like a .npy file")?;
+    let rest = file.strip_prefix(b"\x93NUMPY").ok_or("not a .npy file: the magic bytes are missing")?;
     let (header, data) = match rest {
         [1, _, a, b, rest @ ..] => rest.split_at_checked(usize::from(u16::from_le_bytes([*a, *b]))),
         [2 | 3, _, a, b, c, d, rest @ ..] => {
@@ -53,7 +55,7 @@ fn parse(file: &[u8], expected: ElementType) -> Result<Array, String> {
         }
         _ => None,
     }
-    .ok_or("its header is cut off, or of an unknown version")?;
+    .ok_or("its header is truncated or has an unknown version")?;
     let header = String::from_utf8_lossy(header);
     let field = |name: &str| {
         let start = header.find(&format!("'{name}':"))? + name.len() + 3;
@@ -65,29 +67,34 @@ fn parse(file: &[u8], expected: ElementType) -> Result<Array, String> {
         TYPES.iter().find(|(numpy, _)| *numpy == descr).and_then(|(_, name)| ElementType::by_name(name));
     let size_of_raw = descr.strip_prefix("|V").or(descr.strip_prefix("<V"));
     let raw = size_of_raw.filter(|size| size.parse() == Ok(expected.byte_size())).map(|_| expected);
-    let element_type = raw.or(known).ok_or_else(|| format!("its type {descr} is not one of PJRT's"))?;
+    let element_type = raw.or(known).ok_or_else(|| format!("its type {descr} has no equivalent in PJRT"))?;
     if field("fortran_order").is_some_and(|text| text.starts_with("True")) {
-        return Err("it is in column-major order; save it with numpy.ascontiguousarray".to_owned());
+        return Err(
+            "it is in column-major order; convert it with numpy.ascontiguousarray before saving".to_owned()
+        );
     }
     let shape = field("shape").and_then(|text| text.strip_prefix('(')?.split(')').next());
     let shape = shape.ok_or("its header has no shape")?;
     let dims: Result<Vec<i64>, _> =
         shape.split(',').map(str::trim).filter(|dim| !dim.is_empty()).map(str::parse).collect();
-    let dims = dims.map_err(|_| format!("its shape is ({shape})"))?;
+    let dims = dims.map_err(|_| format!("its shape ({shape}) is not a list of integers"))?;
     let size = dims.iter().try_fold(element_type.byte_size(), |size, dim| {
         usize::try_from(*dim).ok().and_then(|dim| size.checked_mul(dim))
     });
     if size != Some(data.len()) {
-        return Err(format!("it has {} bytes of data for {element_type}{dims:?}", data.len()));
+        return Err(format!(
+            "it has {} bytes of data, which is the wrong size for {element_type}{dims:?}",
+            data.len()
+        ));
     }
     Ok(Array { element_type, dims, bytes: data.to_vec() })
 }
 
-/// Writes a file. Types that NumPy lacks become raw bytes.
+/// Writes a file. Elements of types that NumPy lacks are written as raw bytes.
 ///
 /// # Errors
 ///
-/// If the file cannot be written.
+/// Returns the system's error if the file cannot be written.
 pub fn write(path: &Path, array: &Array) -> Result<(), String> {
     std::fs::write(path, format(array)).map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -98,7 +105,7 @@ fn format(array: &Array) -> Vec<u8> {
     let descr = known.unwrap_or_else(|| format!("|V{}", array.element_type.byte_size()));
     let dims: String = array.dims.iter().map(|dim| format!("{dim}, ")).collect();
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dims}), }}");
-    // The data begins at a multiple of 64 bytes; the header ends with a line feed.
+    // The data begins at a multiple of 64 bytes. The header ends with a line feed.
     const BEFORE: usize = 10;
     header.extend(std::iter::repeat_n(' ', (64 - (BEFORE + header.len() + 1) % 64) % 64));
     header.push('\n');

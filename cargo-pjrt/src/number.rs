@@ -1,9 +1,9 @@
-//! Elements of arrays as numbers.
+//! Conversions between array elements and numbers.
 
 use half::{bf16, f16};
 
-/// The real number in some bytes, or, of a complex one, both parts. `None` for integers and for types that this crate does not
-/// compute with.
+/// Returns the real number that the bytes represent, or both parts of a complex number. Returns `None` for
+/// integers and for types that this crate does not compute with.
 pub(crate) fn reals(type_name: &str, element: &[u8]) -> Option<Vec<f64>> {
     let f32s = || element.as_chunks().0.iter().map(|bytes| f64::from(f32::from_le_bytes(*bytes))).collect();
     let f64s = || element.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
@@ -16,8 +16,8 @@ pub(crate) fn reals(type_name: &str, element: &[u8]) -> Option<Vec<f64>> {
     })
 }
 
-/// Writes a real number over an element, or over a part of a complex one, which has as many bytes. Whether the type has real
-/// numbers that this crate knows.
+/// Overwrites a real element, or one part of a complex element, with a value. `part` has the size of the real
+/// number. Returns `false` if this crate does not compute with the type.
 pub(crate) fn set_real(type_name: &str, part: &mut [u8], value: f64) -> bool {
     match type_name {
         "f16" => part.copy_from_slice(&f16::from_f64(value).to_le_bytes()),

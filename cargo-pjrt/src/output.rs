@@ -1,13 +1,13 @@
-//! What this program prints.
+//! Printing to standard output and standard error.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 
-/// Prints to standard output. A reader that has gone, such as `head`, has read enough.
+/// Prints to standard output. A closed pipe, such as that of `head`, is not an error.
 ///
 /// # Errors
 ///
-/// If it cannot be written, such as to a full disk.
+/// Returns an error if the text cannot be written, for example because the disk is full.
 pub fn print(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -16,12 +16,13 @@ pub fn print(text: &str) -> Result<(), String> {
     }
 }
 
-/// Prints a line to standard error. Where that cannot be written, nobody is left to be told.
+/// Prints a line to standard error. Ignores a failure to write, because it could not be reported.
 pub fn complain(line: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", visible(line)).as_bytes());
 }
 
-/// Text of a plugin for a terminal, which would obey control characters: they are shown as Rust writes them.
+/// Escapes control characters in a plugin's text, as Rust writes them, so that a terminal does not execute
+/// them.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     let is_obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';

@@ -1,9 +1,9 @@
-//! What hosts need of a plugin.
+//! The functions that each host requires of a plugin.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A host of plugins. What each calls was traced; see the documentation of the conformance kit.
+/// A host of plugins. Its calls were traced; see the documentation of the conformance kit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// JAX, with jaxlib 0.4.35 or newer.
@@ -17,10 +17,10 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// All of them.
+    /// All hosts.
     pub const ALL: [Self; 4] = [Self::Jax, Self::TorchXla, Self::Gomlx, Self::Zml];
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -31,7 +31,8 @@ impl Profile {
         }
     }
 
-    /// The functions without which the host cannot run a program, without the prefix `PJRT_`.
+    /// Returns the names of the functions without which the host cannot run a program, without the prefix
+    /// `PJRT_`.
     #[must_use]
     pub fn functions(self) -> &'static [&'static str] {
         match self {
@@ -42,7 +43,7 @@ impl Profile {
         }
     }
 
-    /// The host, and the version of it whose needs were looked at.
+    /// Returns the name of the host and the version that was examined.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -67,12 +68,12 @@ impl FromStr for Profile {
         let known = Self::ALL.into_iter().find(|profile| profile.name() == name);
         known.ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
-            format!("there is no profile {name}; there are {names}")
+            format!("there is no profile {name:?}; the profiles are {names}")
         })
     }
 }
 
-/// Seen in JAX 0.10.2 from start to exit, without those whose failure it puts up with.
+/// The functions that JAX 0.10.2 calls from start to exit, without those whose failure it tolerates.
 const JAX: &[&str] = &[
     "Error_Destroy",
     "Error_Message",
@@ -132,7 +133,7 @@ const JAX: &[&str] = &[
     "Error_ForEachPayload",
 ];
 
-/// Seen in PyTorch/XLA 2.9 while it trained, without those whose failure it puts up with.
+/// The functions that PyTorch/XLA 2.9 calls while it trains, without those whose failure it tolerates.
 const TORCH_XLA: &[&str] = &[
     "Error_Destroy",
     "Error_Message",
@@ -171,7 +172,7 @@ const TORCH_XLA: &[&str] = &[
     "Buffer_ToHostBuffer",
 ];
 
-/// Seen in go-xla's own tests and GoMLX's, without those that only the name "CPU" makes it call.
+/// The functions that the tests of go-xla and GoMLX call, without those called only for the platform "CPU".
 const GOMLX: &[&str] = &[
     "Error_Destroy",
     "Error_Message",
@@ -209,7 +210,7 @@ const GOMLX: &[&str] = &[
     "Buffer_Destroy",
 ];
 
-/// What ZML's bindings call to load weights and run a model.
+/// The functions that ZML's bindings call to load weights and run a model.
 const ZML: &[&str] = &[
     "Error_Destroy",
     "Error_Message",

@@ -1,4 +1,4 @@
-//! Runs a program through a plugin.
+//! Runs a program on a plugin.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,51 +11,52 @@ use crate::host::{
 use crate::npy::{self, Array};
 use crate::{child, number, output};
 
-/// What to run, and with what.
+/// The arguments of `cargo pjrt run`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// The program: StableHLO as text or bytecode, or a serialized HloModuleProto
+    /// Program to run: StableHLO as text or bytecode, or a serialized HloModuleProto
     #[arg(required_unless_present = "replay")]
     pub program: Option<PathBuf>,
-    /// The plugin, a shared library
+    /// Path of the plugin's shared library
     #[arg(long, env = "PJRT_PLUGIN")]
     pub plugin: PathBuf,
-    /// The arguments: "zeros", "ones", "random" for all, or one .npy file for each parameter
+    /// Arguments: "zeros", "ones" or "random" for all parameters, or one .npy file per parameter
     #[arg(long, num_args = 1.., default_value = "zeros", value_parser = argument)]
     pub args: Vec<String>,
-    /// Write the results into this folder, as result_0.npy and so on, instead of printing them
+    /// Write the results to this folder, as result_0.npy and so on, instead of printing them
     #[arg(long)]
     pub dump: Option<PathBuf>,
-    /// Replay a folder that a failed program left: program, options and arguments are in it
+    /// Repeat a failed run from the folder that it left, which contains the program, its options and
+    /// arguments
     #[arg(long, conflicts_with = "program")]
     pub replay: Option<PathBuf>,
-    /// The program's format: mlir, hlo or hlo_with_config; by default, it is guessed
+    /// Format of the program: mlir, hlo or hlo_with_config; detected by default
     #[arg(long, value_parser = ["mlir", "hlo", "hlo_with_config"])]
     pub format: Option<String>,
-    /// An option for the client, such as num_devices=2; may be given several times
+    /// Client option, such as num_devices=2; can be given several times
     #[arg(long = "option", value_name = "NAME=VALUE")]
     pub options: Vec<CreateOption>,
-    /// How many times to run it
+    /// Number of times to run the program
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub repeat: u64,
-    /// How many seconds a step of the plugin may take, such as to run the program once
+    /// Time limit of each step, such as one execution, in seconds
     #[arg(long, default_value = "600", value_name = "SECONDS", value_parser = child::seconds())]
     pub timeout: Duration,
 }
 
-/// The files of a folder that [`run`] replays.
+/// The names of the files in a folder for `--replay`.
 pub mod folder {
     /// The program's bytes.
     pub const PROGRAM: &str = "program";
-    /// Its format, as text.
+    /// The program's format, as text.
     pub const FORMAT: &str = "format";
-    /// The compile options, as the host gave them.
+    /// The host's compile options.
     pub const OPTIONS: &str = "options.pb";
-    /// The arguments, `arguments/0.npy` and so on; none if the program failed to compile.
+    /// The arguments: `arguments/0.npy` and so on. Absent if the program failed to compile.
     pub const ARGUMENTS: &str = "arguments";
 }
 
-/// A program and all that it needs.
+/// A program with its compile options and arguments.
 struct Job {
     path: PathBuf,
     code: Vec<u8>,
@@ -67,7 +68,7 @@ struct Job {
 ///
 /// # Errors
 ///
-/// With what happened, and where: the file, the plugin's own message, or the parameter.
+/// Returns an error that names the file, or the parameter, or contains the plugin's message.
 pub fn run(options: &Options) -> Result<(), String> {
     let job = Job::new(options)?;
     let parameters = job.parameters()?;
@@ -75,20 +76,20 @@ pub fn run(options: &Options) -> Result<(), String> {
         Some(folder) => replayed_arguments(folder, &parameters)?,
         None => arguments(&options.args, &parameters)?,
     };
-    child::next("the plugin was loaded");
+    child::next("loading the plugin");
     let plugin = Plugin::load(&options.plugin).map_err(|error| located(&options.plugin, &error))?;
     let text = |error: crate::host::Error| error.to_string();
-    child::next("the plugin was initialized");
+    child::next("initializing the plugin");
     plugin.initialize().map_err(text)?;
-    child::next("a client was made");
+    child::next("creating a client");
     let client = plugin.create_client(&options.options).map_err(text)?;
-    child::next("the program was compiled");
+    child::next("compiling the program");
     let program = Program { code: &job.code, format: &job.format };
     let executable = client.compile(&program, &job.options).map_err(text)?;
-    child::next("the program was run");
+    child::next("running the program");
     let mut results = execute(&client, &executable, &arguments).map_err(text)?;
     for _ in 1..options.repeat {
-        child::next("the program was run");
+        child::next("running the program");
         results = execute(&client, &executable, &arguments).map_err(text)?;
     }
     match &options.dump {
@@ -99,7 +100,7 @@ pub fn run(options: &Options) -> Result<(), String> {
             output::print(&lines.collect::<String>())?;
         }
     }
-    child::next("program and client were destroyed");
+    child::next("destroying the program and the client");
     drop((executable, client));
     Ok(())
 }
@@ -126,7 +127,7 @@ impl Job {
         if text && code.starts_with(b"HloModule ") {
             return Err(located(
                 &path,
-                &"this is HLO as text, which plugins do not take; they take a serialized HloModuleProto",
+                &"this is HLO text, which plugins do not accept; pass a serialized HloModuleProto",
             ));
         }
         let guessed = if text || code.starts_with(b"ML\xefR") { "mlir" } else { "hlo" };
@@ -134,24 +135,30 @@ impl Job {
         Ok(Self { path, code, format, options: CompileOptions::default().encode() })
     }
 
-    /// The types and dimensions of the program's parameters.
+    /// Returns the types and dimensions of the program's parameters.
     fn parameters(&self) -> Result<Vec<(ElementType, Vec<i64>)>, String> {
         let code = self.code.clone();
         let module = match self.format.as_str() {
             "mlir" => pjrt_stablehlo::parse(code),
             "hlo" => pjrt_stablehlo::parse_hlo(code),
             "hlo_with_config" => pjrt_stablehlo::parse_hlo_with_config(code),
-            other => return Err(format!("there is no format {other}; there are mlir, hlo, hlo_with_config")),
+            other => {
+                return Err(format!(
+                    "unknown program format {other:?}; the formats are mlir, hlo and hlo_with_config"
+                ));
+            }
         };
-        let module = module
-            .map_err(|error| format!("{}: the program cannot be read: {error}", self.path.display()))?;
+        let module =
+            module.map_err(|error| format!("{}: cannot read the program: {error}", self.path.display()))?;
         let main = module.main().ok_or("the program has no function main")?;
         let parameter = |(index, ty): (usize, &pjrt_stablehlo::ir::Type)| {
             let array = ty.as_tensor().and_then(|tensor| {
                 let name = tensor.element_type().to_string();
                 Some((ElementType::by_name(&name)?, tensor.static_dims()?.to_vec()))
             });
-            array.ok_or_else(|| format!("parameter {index} is a {ty}, and not an array of known dimensions"))
+            array.ok_or_else(|| {
+                format!("parameter {index} has type {ty}; expected an array with static dimensions")
+            })
         };
         main.argument_types().iter().enumerate().map(parameter).collect()
     }
@@ -161,18 +168,18 @@ fn size_of((element_type, dims): &(ElementType, Vec<i64>)) -> Result<usize, Stri
     let size = dims.iter().try_fold(element_type.byte_size(), |size, dim| {
         usize::try_from(*dim).ok().and_then(|dim| size.checked_mul(dim))
     });
-    size.ok_or_else(|| format!("an array {element_type}{dims:?} is too large"))
+    size.ok_or_else(|| format!("the array {element_type}{dims:?} is too large"))
 }
 
-/// A word of the command line for arguments, if it is one.
+/// Checks one value of `--args` on the command line.
 fn argument(word: &str) -> Result<String, String> {
     if fill_by_name(word).is_some() || word.ends_with(".npy") || Path::new(word).exists() {
         return Ok(word.to_owned());
     }
-    Err("it is neither a file nor one of zeros, ones, random for all parameters".to_owned())
+    Err("neither an existing file nor one of zeros, ones, random".to_owned())
 }
 
-/// Arrays for the parameters, as the command line says.
+/// Returns the arrays for the parameters that the command line describes.
 fn arguments(words: &[String], parameters: &[(ElementType, Vec<i64>)]) -> Result<Vec<Array>, String> {
     let all = match words {
         [word] => fill_by_name(word),
@@ -182,19 +189,19 @@ fn arguments(words: &[String], parameters: &[(ElementType, Vec<i64>)]) -> Result
         let array = |(index, parameter): (usize, &(ElementType, Vec<i64>))| {
             let mut bytes = vec![0; size_of(parameter)?];
             fill(parameter.0, index as u64, &mut bytes)
-                .map_err(|why| format!("parameter {index}: {why}; give .npy files"))?;
+                .map_err(|why| format!("parameter {index}: {why}; pass .npy files instead"))?;
             Ok(Array { element_type: parameter.0, dims: parameter.1.clone(), bytes })
         };
         return parameters.iter().enumerate().map(array).collect();
     }
     if let Some(word) = words.iter().find(|word| fill_by_name(word).is_some()) {
         return Err(format!(
-            "{word:?} is for all parameters, and stands alone; otherwise, each has a .npy file"
+            "{word:?} applies to all parameters and must be the only argument; otherwise, pass one .npy file per parameter"
         ));
     }
     if words.len() != parameters.len() {
         return Err(format!(
-            "the program has {} parameters, and there are {} files",
+            "the program has {} parameters, but {} files were given",
             parameters.len(),
             words.len()
         ));
@@ -224,10 +231,13 @@ fn matching(array: Array, parameter: &(ElementType, Vec<i64>)) -> Result<Array, 
         return Ok(array);
     }
     let (element_type, dims) = parameter;
-    Err(format!("it is {}{:?}, the parameter {element_type}{dims:?}", array.element_type, array.dims))
+    Err(format!(
+        "the array has type {}{:?}, but the parameter has type {element_type}{dims:?}",
+        array.element_type, array.dims
+    ))
 }
 
-/// Fills an array; `seed` is the parameter's number.
+/// A function that fills an array; its second argument, the seed, is the parameter's number.
 type Fill = fn(ElementType, u64, &mut [u8]) -> Result<(), String>;
 
 fn fill_by_name(word: &str) -> Option<Fill> {
@@ -242,7 +252,7 @@ fn fill_by_name(word: &str) -> Option<Fill> {
     }
 }
 
-/// A number from -1 to 1, the same ones for the same start (SplitMix64).
+/// Returns the next number between -1 and 1 of a SplitMix64 sequence. Equal seeds give equal sequences.
 fn uniform(state: &mut u64) -> f64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut bits = *state;
@@ -252,7 +262,7 @@ fn uniform(state: &mut u64) -> f64 {
     (bits >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
 }
 
-/// Fills an array with numbers; those for integers are scaled to -8 to 8.
+/// Fills an array with numbers. Integers are scaled to the range from -8 to 8.
 fn fill_with(
     element_type: ElementType,
     bytes: &mut [u8],
@@ -276,7 +286,7 @@ fn fill_with(
                 element.copy_from_slice(&integer(number).unsigned_abs().to_le_bytes()[..part]);
             }
             _ if name.starts_with('i') => element.copy_from_slice(&integer(number).to_le_bytes()[..part]),
-            _ => return Err(format!("this program makes no numbers of type {name}")),
+            _ => return Err(format!("cannot generate numbers of type {name}")),
         }
     }
     Ok(())
@@ -316,7 +326,7 @@ fn write_all(to: &Path, results: &[Array]) -> Result<(), String> {
     Ok(())
 }
 
-/// An array for people: its type, and its first elements.
+/// Formats an array for printing: its type and its first elements.
 fn shown(array: &Array) -> String {
     const SHOWN: usize = 16;
     let dims: String = array.dims.iter().map(|dim| format!("{dim}x")).collect();
@@ -332,10 +342,10 @@ fn shown(array: &Array) -> String {
     text + more + "]"
 }
 
-/// An element as a number; one of a type that this crate does not compute with, as its bits.
+/// Formats an element as a number, or as its bits if this crate does not compute with its type.
 pub(crate) fn element_text(name: &str, bytes: &[u8]) -> String {
     match number::reals(name, bytes).as_deref() {
-        // As f32 where it is one, which has fewer digits.
+        // An f32 is printed as f32, which has fewer digits than f64.
         Some([real]) if name != "f64" => return (*real as f32).to_string(),
         Some([real]) => return real.to_string(),
         Some([real, imaginary]) if name == "complex<f32>" => {

@@ -1,17 +1,17 @@
-//! What a plugin's table must be, whatever its functions do: rules that `inspect` and the conformance kit share.
+//! Rules for a plugin's function table that `inspect` and the conformance kit share.
 
 use pjrt_sys::SLOTS;
 
 use crate::host::{ExtensionInfo, Plugin};
 
-/// The oldest minor version that hosts take, all of them.
+/// The oldest minor version that all hosts accept.
 pub(crate) const OLDEST_MINOR: i32 = 29;
 
-/// No version of the interface comes near.
+/// The largest credible size of a table. No version of the interface comes close to it.
 const LARGEST_TABLE: usize = 64 << 10;
 
-/// The number of slots that a version of the interface has at least, as far as hosts are known that have one. Of 0.54 and 0.55
-/// there are headers with 100 slots, and plugins of XLA with 96.
+/// The minimum number of slots of each minor version, for the versions that hosts are known to use. For 0.54
+/// and 0.55 there are headers with 100 slots, and plugins of XLA with 96.
 const SLOTS_BY_MINOR: &[(i32, usize)] = &[
     (54, 96),
     (57, 101),
@@ -25,55 +25,55 @@ const SLOTS_BY_MINOR: &[(i32, usize)] = &[
     (112, 138),
 ];
 
-/// The number of slots that a version of the interface has at least.
+/// Returns the minimum number of slots of a version of the interface.
 pub(crate) fn slots_of(minor: i32) -> usize {
     let known = SLOTS_BY_MINOR.iter().rev().find(|(since, _)| *since <= minor);
     known.map_or(90, |(_, slots)| *slots)
 }
 
-/// Whether hosts take the major version.
+/// Checks that hosts accept the major version.
 pub(crate) fn check_major((major, minor): (i32, i32)) -> Result<(), String> {
     if major == 0 {
         return Ok(());
     }
-    Err(format!("the plugin reports version {major}.{minor} of the C API; hosts take major version 0 only"))
+    Err(format!("the plugin reports version {major}.{minor} of the C API; hosts accept only major version 0"))
 }
 
-/// Whether hosts take the minor version.
+/// Checks that hosts accept the minor version.
 pub(crate) fn check_minor((major, minor): (i32, i32)) -> Result<(), String> {
     if minor >= OLDEST_MINOR {
         return Ok(());
     }
     Err(format!(
-        "the plugin reports version {major}.{minor} of the C API; the oldest that hosts take is 0.{OLDEST_MINOR}"
+        "the plugin reports version {major}.{minor} of the C API; the oldest version that hosts accept is 0.{OLDEST_MINOR}"
     ))
 }
 
-/// Whether the table holds what its version has: hosts call by version.
+/// Checks that the table has all slots of its version, because hosts decide by version which slots they call.
 pub(crate) fn check_size((_, minor): (i32, i32), size: usize) -> Result<(), String> {
     let needed = SLOTS[slots_of(minor) - 1].offset + size_of::<usize>();
     if size < needed {
-        return Err(format!("the table has {size} bytes; version 0.{minor} has {needed}"));
+        return Err(format!("the table has {size} bytes; version 0.{minor} requires {needed}"));
     }
     if size > LARGEST_TABLE {
-        return Err(format!("the table has {size} bytes; more than {LARGEST_TABLE} are not believed"));
+        return Err(format!("the table has {size} bytes; a size above {LARGEST_TABLE} is not credible"));
     }
     Ok(())
 }
 
-/// Whether the chain of extensions ends, and its links have a size.
+/// Checks that the chain of extensions ends, and that each extension is at least as large as its base.
 pub(crate) fn check_extensions(extensions: Option<&[ExtensionInfo]>) -> Result<(), String> {
     let extensions = extensions.ok_or("the chain of extensions does not end")?;
     match extensions.iter().find(|extension| extension.struct_size < 24) {
         None => Ok(()),
         Some(small) => Err(format!(
-            "the extension of type {} says that it has {} bytes; its base alone has 24",
+            "the extension of type {} reports a size of {} bytes; its base alone has 24 bytes",
             small.type_, small.struct_size
         )),
     }
 }
 
-/// All that is wrong with a plugin's table.
+/// Returns all faults of a plugin's table.
 pub(crate) fn faults(plugin: Plugin) -> Vec<String> {
     let (version, extensions) = (plugin.version(), plugin.extensions());
     let rules = [

@@ -1,4 +1,5 @@
-//! Plugins that are broken from the start, and files that are none: every verb gives one true answer and exit status.
+//! Tests with broken plugins, and with files that are not plugins: each subcommand reports the error and its
+//! exit status.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,7 +11,7 @@ use common::{Scratch, cargo_pjrt, data, fail, faulty, hello, refuse, run, text, 
 
 mod common;
 
-/// The log of a host that made a client.
+/// Writes the log of a host that created a client.
 fn log(scratch: &Scratch) -> PathBuf {
     let path = scratch.path("log");
     let mut writer = Writer::create(&path, Path::new("plugin.so")).unwrap();
@@ -19,7 +20,7 @@ fn log(scratch: &Scratch) -> PathBuf {
     path
 }
 
-/// The report of the kit about hello with a fault.
+/// Returns the report of the kit about hello with a fault.
 fn conform(fault: &str, more: &[&str]) -> Report {
     let output =
         with_fault("conform", fault).arg("--json").args(more).arg(faulty()).output().expect("it runs");
@@ -32,17 +33,20 @@ fn a_plugin_that_ends_the_process_is_an_error_of_run_and_replay() {
     let scratch = Scratch::new("ends");
     let log = log(&scratch);
     for (fault, parts) in [
-        ("GetPjrtApi exit", ["exit status 0, while the plugin was loaded"; 2]),
-        ("GetPjrtApi crash", ["an abort, while the plugin was loaded"; 2]),
+        ("GetPjrtApi exit", ["exit status 0 while loading the plugin"; 2]),
+        ("GetPjrtApi crash", ["an abort while loading the plugin"; 2]),
         (
             "PJRT_Client_Create exit",
             [
-                "exit status 0, while a client was made",
-                "exit status 0, while entry 2 of the log was replayed: create client",
+                "exit status 0 while creating a client",
+                "exit status 0 while replaying entry 2 of the log: create client",
             ],
         ),
-        ("PJRT_Client_Create crash", ["an abort, while a client was made", "an abort, while entry 2"]),
-        ("PJRT_Plugin_Initialize crash_at_exit", ["an abort, while it was about to end"; 2]),
+        (
+            "PJRT_Client_Create crash",
+            ["an abort while creating a client", "an abort while replaying entry 2"],
+        ),
+        ("PJRT_Plugin_Initialize crash_at_exit", ["an abort while exiting after the last step"; 2]),
     ] {
         let ran = fail(with_fault("run", fault).arg(data("add.mlir")).arg("--plugin").arg(faulty()));
         let replayed = fail(with_fault("replay", fault).arg(&log).arg(faulty()));
@@ -65,8 +69,8 @@ fn what_cannot_be_loaded_is_one_error() {
     let libc = maps.split_whitespace().find(|word| word.contains("/libc.so") || word.contains("/libc-"));
     for (path, part) in [
         (Path::new("/no/such.so"), "No such file"),
-        (scratch.path("").as_path(), "this is no file"),
-        (&text, "this is no shared library"),
+        (scratch.path("").as_path(), "not a file"),
+        (&text, "not a shared library"),
         (Path::new(libc.expect("the C library is loaded")), "no function GetPjrtApi"),
     ] {
         let conformed = fail(cargo_pjrt().arg("conform").arg(path));
@@ -79,9 +83,9 @@ fn what_cannot_be_loaded_is_one_error() {
         }
     }
     for (fault, part) in [
-        ("GetPjrtApi exit", "while the library was loaded: the process ended with exit status 0"),
-        ("GetPjrtApi crash", "while the library was loaded: the process ended with an abort"),
-        ("GetPjrtApi nothing", "GetPjrtApi gave a null pointer"),
+        ("GetPjrtApi exit", "while loading the library: the process ended with exit status 0"),
+        ("GetPjrtApi crash", "while loading the library: the process ended with an abort"),
+        ("GetPjrtApi nothing", "GetPjrtApi returned a null pointer"),
     ] {
         let conformed = fail(with_fault("conform", fault).arg(faulty()));
         assert!(conformed.contains(part) && conformed.lines().count() == 1, "{conformed}");
@@ -125,7 +129,7 @@ fn a_plugin_that_cannot_be_initialized_is_one_failure_beside_those_of_its_table(
             assert_eq!(last.status, Status::NotApplicable, "{fault}");
             assert!(last.message.contains("not run, because the plugin cannot be initialized"), "{last:?}");
         }
-        // Also where nobody asked.
+        // This also holds if the check was not selected.
         let rows = conform(fault, &["--check", "execute/adds"]).rows;
         let statuses: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.status)).collect();
         assert_eq!(statuses, [("plugin/initializes", status), ("execute/adds", Status::NotApplicable)]);
@@ -149,7 +153,7 @@ fn a_run_that_checks_nothing_fails_and_says_why_no_client_can_be_made() {
     }
     let alone = fail(cargo_pjrt().args(["conform", "--check", "buffer/copy_to_another_device"]).arg(hello()));
     assert!(alone.contains("nothing was checked"), "{alone}");
-    // What no plugin can do without is not unsupported.
+    // A feature that every plugin must have is not reported as unsupported.
     let rows = conform("PJRT_Client_Create fail UNIMPLEMENTED", &["--check", "upload/scalar"]).rows;
     assert_eq!(rows[1].status, Status::Wrong, "{rows:?}");
 }
@@ -158,7 +162,7 @@ fn a_run_that_checks_nothing_fails_and_says_why_no_client_can_be_made() {
 fn a_process_that_does_not_end_as_it_should_is_noticed() {
     for (fault, status, part) in [
         ("crash_at_exit", Status::Crashed, "after main returned, the process ended with an abort"),
-        ("hang_at_exit", Status::TimedOut, "2 s after main returned, the process still ran"),
+        ("hang_at_exit", Status::TimedOut, "the process was still running 2 s after main returned"),
     ] {
         for more in [&[][..], &["--shared"]] {
             let names = ["--check", "plugin/process_ends", "--check", "execute/adds", "--timeout", "2"];
@@ -174,8 +178,8 @@ fn a_plugin_that_hangs_does_not_hang_run_and_replay() {
     let scratch = Scratch::new("hangs");
     let log = log(&scratch);
     for (fault, part) in [
-        ("PJRT_Plugin_Initialize hang", "took longer than 1 s, while the plugin was initialized"),
-        ("PJRT_Plugin_Initialize hang_at_exit", "took longer than 1 s, while it was about to end"),
+        ("PJRT_Plugin_Initialize hang", "took longer than 1 s while initializing the plugin"),
+        ("PJRT_Plugin_Initialize hang_at_exit", "took longer than 1 s while exiting after the last step"),
     ] {
         let timeout = ["--timeout", "1"];
         let mut run = with_fault("run", fault);
@@ -202,7 +206,7 @@ fn a_step_that_takes_too_long_again_and_again_is_not_tried_for_ever() {
         let late = rows.iter().filter(|row| row.status == Status::TimedOut).count();
         assert_eq!(late, 3, "{rows:?}");
         let last = rows.last().unwrap();
-        assert!(last.message.contains("not run, because making a client took longer than 1 s"), "{last:?}");
+        assert!(last.message.contains("not run, because creating a client took longer than 1 s"), "{last:?}");
     }
 }
 
@@ -262,12 +266,12 @@ fn control_characters_of_a_plugin_do_not_reach_the_terminal() {
 #[test]
 fn messages_that_are_none_are_not_read() {
     for fault in ["message_size=18446744073709551615", "message_size=1099511627776", "message=null"] {
-        // Numbers of the language have a sign.
+        // The numbers of the language of faults are signed.
         let fault = fault.replace("18446744073709551615", "-1");
         let only = ["--check", "error/messages_are_as_long_as_they_say"];
         let report = conform(&format!("PJRT_Error_Message set {fault}"), &only);
         assert_eq!(report.rows[0].status, Status::Wrong, "{fault}: {report:?}");
-        assert!(report.rows[0].message.contains("PJRT_Error_Message gave a message of"), "{report:?}");
+        assert!(report.rows[0].message.contains("PJRT_Error_Message returned a message of"), "{report:?}");
     }
 }
 
@@ -277,22 +281,22 @@ fn sizes_that_nobody_has_written_are_named_with_their_function() {
         (
             "PJRT_Client_PlatformName set platform_name_size=1099511627776",
             "client/platform_name",
-            "PJRT_Client_PlatformName: INTERNAL: it gave 1099511627776 bytes",
+            "PJRT_Client_PlatformName: INTERNAL: it returned 1099511627776 bytes",
         ),
         (
             "PJRT_Client_AddressableDevices set num_addressable_devices=1099511627776",
             "client/devices_exist",
-            "PJRT_Client_AddressableDevices: INTERNAL: it gave a list of 1099511627776 elements",
+            "PJRT_Client_AddressableDevices: INTERNAL: it returned a list of 1099511627776 elements",
         ),
         (
             "PJRT_Executable_NumOutputs set num_outputs=1099511627776",
             "execute/adds",
-            "PJRT_Executable_NumOutputs: INTERNAL: it gave a list of 1099511627776 elements",
+            "PJRT_Executable_NumOutputs: INTERNAL: it returned a list of 1099511627776 elements",
         ),
         (
             "PJRT_Plugin_Attributes set attributes>name_size=1099511627776",
             "plugin/attributes_have_unique_names",
-            "PJRT_Plugin_Attributes: INTERNAL: it gave 1099511627776 bytes",
+            "PJRT_Plugin_Attributes: INTERNAL: it returned 1099511627776 bytes",
         ),
     ] {
         let rows = conform(fault, &["--check", check]).rows;
@@ -303,12 +307,12 @@ fn sizes_that_nobody_has_written_are_named_with_their_function() {
 #[test]
 fn inspect_fails_for_tables_that_no_host_can_use() {
     for (fault, part) in [
-        ("GetPjrtApi set major=1", "hosts take major version 0 only"),
-        ("GetPjrtApi set minor=28", "the oldest that hosts take is 0.29"),
+        ("GetPjrtApi set major=1", "hosts accept only major version 0"),
+        ("GetPjrtApi set minor=28", "the oldest version that hosts accept is 0.29"),
         ("GetPjrtApi set struct_size=1000", "the table has 1000 bytes"),
         ("GetPjrtApi set struct_size=9999999", "the table has 9999999 bytes"),
         ("GetPjrtApi extension small", "its base alone has 24"),
-        ("PJRT_Plugin_Initialize fail INTERNAL", "PJRT_Plugin_Initialize: INTERNAL: a planted fault"),
+        ("PJRT_Plugin_Initialize fail INTERNAL", "PJRT_Plugin_Initialize: INTERNAL: an injected fault"),
         ("PJRT_Client_Create exit", "creating a client: the process ended with exit status 0"),
     ] {
         let printed = fail(with_fault("inspect", fault).arg(faulty()));
@@ -317,7 +321,7 @@ fn inspect_fails_for_tables_that_no_host_can_use() {
     }
     let printed = fail(with_fault("inspect", "GetPjrtApi set major=1").arg(faulty()));
     assert!(
-        printed.contains("lacks a version of the C API from 0.29 on, below 1 (it reports 1."),
+        printed.contains("lacks a C API version of at least 0.29 and below 1 (it reports 1."),
         "{printed}"
     );
     // The machine may lack the device.
@@ -379,7 +383,7 @@ fn a_reader_that_leaves_is_no_error_and_a_full_disk_is_one() {
     }
 }
 
-/// The processes that a process has started and that run.
+/// Returns the running child processes of a process.
 fn children(process: u32) -> Vec<u32> {
     let listed = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
     listed.unwrap_or_default().split_whitespace().filter_map(|number| number.parse().ok()).collect()
@@ -421,7 +425,7 @@ fn nothing_runs_on_when_the_program_is_killed() {
             !child.is_empty()
         });
         assert!(has_child, "{verb} has no child");
-        // The child may not yet be where it hangs; it ends from anywhere.
+        // The child may not have reached the point where it hangs, but it ends with its parent at any point.
         parent.kill().unwrap();
         parent.wait().unwrap();
         assert!(eventually(|| !child.iter().any(|child| runs(*child))), "{verb} leaves {child:?} behind");

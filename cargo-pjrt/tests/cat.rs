@@ -1,4 +1,4 @@
-//! Runs `cargo pjrt cat`.
+//! Tests of `cargo pjrt cat`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ fn command() -> Command {
     command
 }
 
-/// Runs it with arguments and an input.
+/// Runs the subcommand with arguments and an input.
 fn run(arguments: &[&str], input: &[u8]) -> Output {
     let streams = [Stdio::piped(), Stdio::piped(), Stdio::piped()];
     let [stdin, stdout, stderr] = streams;
     let mut child = command().args(arguments).stdin(stdin).stdout(stdout).stderr(stderr).spawn().unwrap();
-    // A program that complains about its arguments does not read its input.
+    // A program that rejects its arguments does not read its input.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
@@ -112,7 +112,7 @@ fn names_of_files_need_not_be_utf_8() {
     let name = std::ffi::OsStr::from_bytes(b"cat-\xff.mlirbc");
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if std::fs::copy(sample("mlp_1.17.0.mlirbc"), &path).is_err() {
-        return; // Some file systems have no such names.
+        return; // Some file systems do not support such names.
     }
     let output = command().arg("-s").arg(&path).output().unwrap();
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
@@ -127,7 +127,7 @@ fn errors_about_located_operations_show_the_line() {
     );
     let shown = " --> -:2:3\n  |\n2 |   %0 = stablehlo.reshape %a : (tensor<4xf32>) -> tensor<5xf32>";
     assert!(stderr(&output).contains(shown), "{}", stderr(&output));
-    assert!(stderr(&output).contains("which comes from \"m.py\":10:3"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("from the source location \"m.py\":10:3"), "{}", stderr(&output));
     assert!(!stderr(&output).contains("line 2"), "{}", stderr(&output));
 }
 
@@ -135,7 +135,7 @@ fn errors_about_located_operations_show_the_line() {
 fn a_closed_output_is_no_error() {
     let path = sample("mlp_gradient_1.17.0.mlirbc");
     let mut command = command();
-    // Many times the capacity of a pipe.
+    // This is many times the capacity of a pipe.
     command.args(std::iter::repeat_n(path.to_str().unwrap(), 100));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());

@@ -1,8 +1,10 @@
-//! Every check of the conformance kit notices the fault that is planted for it, and others do not fail with it.
+//! Tests that each check of the conformance kit detects the fault that belongs to it, and that the fault does
+//! not make other checks fail.
 //!
-//! The faults are planted into `hello`, and where `TEST_REFCPU` names refcpu's library, into that too, which has more of the
-//! interface. With `FAULT_MATRIX=full`, each fault is shown to every check that calls the faulty function; the others see
-//! the good plugin, so that they cannot fail with it. Otherwise to its own check and a few that stand for the others.
+//! The faults are injected into `hello`, and also into refcpu, which implements more of the interface, if
+//! `TEST_REFCPU` names its library. With `FAULT_MATRIX=full`, each fault is tried with every check that calls
+//! the faulty function; the other checks cannot fail, because they never reach the fault. Otherwise, each
+//! fault is tried with its own check and a few others.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +14,11 @@ use common::{cargo_pjrt, example, hello};
 
 mod common;
 
-/// How many faults are tried at the same time.
+/// The number of faults that are tried at the same time.
 const WORKERS: usize = 8;
 
-/// What stands for all other checks: one of each kind of object, and of what every host does.
+/// The checks that are tried with every fault: one for each kind of object, and those of the functions that
+/// every host calls.
 const SENTINELS: &[&str] = &[
     "plugin/initialize_twice",
     "client/devices_exist",
@@ -26,7 +29,8 @@ const SENTINELS: &[&str] = &[
     "execute/adds",
 ];
 
-/// What the kit says about a plugin with a fault; without one if the text is empty. Of all checks if none are named.
+/// Returns the kit's report about a plugin with a fault, or without one if the text is empty. If no names are
+/// given, all checks run.
 fn conform_with(plugin: &Path, fault: &str, only: &[&str], timeout: u64) -> Report {
     let output = cargo_pjrt()
         .args(["conform", "--json", &format!("--timeout={timeout}")])
@@ -40,7 +44,7 @@ fn conform_with(plugin: &Path, fault: &str, only: &[&str], timeout: u64) -> Repo
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Whether a row's name is one of those, where `*` at the end stands for anything.
+/// Returns `true` if a name matches one of the patterns, in which a final `*` matches any suffix.
 fn is_among(name: &str, patterns: &[&str]) -> bool {
     patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(start) => name.starts_with(start),
@@ -48,7 +52,7 @@ fn is_among(name: &str, patterns: &[&str]) -> bool {
     })
 }
 
-/// What is wrong with how the kit sees a fault.
+/// Checks that the report about a fault is as expected.
 fn seen(check: &Check, report: &Report) -> Result<(), String> {
     let failed = |row: &&Row| row.status.is_failure();
     let noticed = report.rows.iter().filter(failed).any(|row| row.name == check.name);
@@ -69,12 +73,12 @@ fn seen(check: &Check, report: &Report) -> Result<(), String> {
     }
 }
 
-/// The checks that a fault is shown to.
+/// Returns the checks that are tried with a fault.
 fn spectators<'a>(check: &Check, good: &'a Report, full: bool) -> Vec<&'a str> {
     let function = check.fault.split(' ').next().unwrap_or("");
     let sees = |row: &&Row| {
         let calls = function == "GetPjrtApi" || row.functions.iter().any(|called| called == function);
-        // With the grossest faults, anything may fail.
+        // The gravest faults may make any check fail.
         let is_gross = check.also.contains(&"*");
         row.name == check.name || calls && !is_gross && (full || SENTINELS.contains(&row.name.as_str()))
     };
@@ -82,7 +86,7 @@ fn spectators<'a>(check: &Check, good: &'a Report, full: bool) -> Vec<&'a str> {
     passed.filter(sees).map(|row| row.name.as_str()).collect()
 }
 
-/// Plants all faults into a plugin that passes, as far as its checks apply.
+/// Injects all faults into a plugin that passes, if their checks apply to it.
 fn plant_all(plugin: &Path) {
     let exists = |name: &&&str| checks().iter().any(|check| check.name == **name);
     assert_eq!(SENTINELS.iter().filter(exists).count(), SENTINELS.len());
@@ -95,7 +99,7 @@ fn plant_all(plugin: &Path) {
         good.rows.iter().filter(|row| row.status.is_failure()).map(|row| row.text()).collect();
     let checks: Vec<Check> =
         checks().into_iter().filter(|check| passes(check) && check.name.contains(&only)).collect();
-    // Mostly waiting, for what a fault keeps from coming.
+    // The workers mostly wait for events that a fault prevents.
     let next = AtomicUsize::new(0);
     let work = || {
         let mut complaints = Vec::new();
@@ -112,9 +116,9 @@ fn plant_all(plugin: &Path) {
         }
     });
     complaints.sort_unstable();
-    println!("{}: {} faults planted", plugin.display(), checks.len());
+    println!("{}: {} faults injected", plugin.display(), checks.len());
     assert!(complaints.is_empty(), "of {} faults:\n{}", checks.len(), complaints.join("\n"));
-    assert!(!checks.is_empty(), "no fault could be planted");
+    assert!(!checks.is_empty(), "no fault could be injected");
 }
 
 #[test]
@@ -126,7 +130,7 @@ fn every_fault_is_noticed_by_its_check_and_no_unrelated_one() {
 fn every_fault_in_what_hello_lacks_is_noticed_too() {
     match std::env::var_os("TEST_REFCPU") {
         Some(refcpu) => plant_all(Path::new(&refcpu)),
-        None => println!("TEST_REFCPU does not name refcpu's library: only hello's faults are tried"),
+        None => println!("TEST_REFCPU does not name refcpu's library: only the faults of hello are tried"),
     }
 }
 
@@ -152,5 +156,5 @@ fn without_a_client_one_check_fails_and_most_do_not_apply() {
     let statuses: Vec<Status> = report.rows.iter().map(|row| row.status).collect();
     let (passed, blocked) = (Status::Passed, Status::NotApplicable);
     assert_eq!(statuses, [passed, Status::Wrong, blocked, passed, blocked], "{report:?}");
-    assert!(report.rows[2].message.contains("FAILED_PRECONDITION: a planted fault"), "{report:?}");
+    assert!(report.rows[2].message.contains("FAILED_PRECONDITION: an injected fault"), "{report:?}");
 }

@@ -1,4 +1,5 @@
-//! `cargo pjrt record` and `replay`: with hello, with this project's own host, and with a faulty plugin.
+//! Tests of `cargo pjrt record` and `replay` with hello, with this project's own host, and with a faulty
+//! plugin.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +10,7 @@ use common::{Scratch, cargo_pjrt, data, example, fail, hello, run};
 
 mod common;
 
-/// A host with the recorder in the place of hello.
+/// Returns the command that runs a host with the recorder in place of hello.
 fn recorded(log: &Path) -> Command {
     let mut command = cargo_pjrt();
     command.arg("record").arg(hello()).arg("-o").arg(log).arg("--recorder").arg(example("recorder"));
@@ -17,7 +18,7 @@ fn recorded(log: &Path) -> Command {
     command
 }
 
-/// Records the program that adds, run twice with arguments that differ.
+/// Records two executions of the program that adds, with different arguments.
 fn record_an_addition(log: &Path) -> String {
     let mut command = recorded(log);
     command.arg("run").arg(data("add.mlir")).args(["--args", "random", "--repeat", "2", "--plugin"]);
@@ -35,7 +36,7 @@ fn what_was_recorded_is_the_same_when_it_is_replayed() {
     let scratch = Scratch::new("same");
     let log = scratch.path("log");
     let printed = record_an_addition(&log);
-    assert!(printed.contains("1 programs, 4 arrays put on devices, 2 executions"), "{printed}");
+    assert!(printed.contains("1 programs, 4 arrays transferred to devices, 2 executions"), "{printed}");
     let entries = Log::open(&log).unwrap().entries;
     assert!(
         matches!(&entries[1], Entry::CreateClient { platform, devices, .. } if platform == "hello" && devices == &[0])
@@ -74,7 +75,8 @@ fn a_plugin_that_computes_something_else_is_found_out_with_the_place() {
     assert!(printed.contains("DIFFERENT: execution 2 (add) failed: "), "{printed}");
 }
 
-/// Whatever a host does, the recorder keeps the rules that the recorded plugin keeps, and writes a log that can be replayed.
+/// The recorder follows the same rules as the recorded plugin for every call of a host, and writes logs that
+/// can be replayed.
 #[test]
 fn the_recorder_keeps_the_rules_as_the_plugin_does() {
     let scratch = Scratch::new("rules");
@@ -121,7 +123,7 @@ fn what_is_missing_for_recording_is_said() {
     let error = fail(cargo_pjrt().arg("run").arg(data("add.mlir")).arg("--plugin").arg(example("recorder")));
     assert!(error.contains("PJRT_RECORD_PLUGIN must name the plugin to record"), "{error}");
     let error = fail(&mut replay(&data("add.mlir"), &hello()));
-    assert!(error.contains("add.mlir: this is no log of the recorder"), "{error}");
+    assert!(error.contains("add.mlir: not a log of the recorder"), "{error}");
 }
 
 #[test]
@@ -150,7 +152,7 @@ fn a_damaged_log_makes_no_plugin_read_what_is_not_there() {
         &[],
     );
     let printed = fail(&mut replay(&log, &hello()));
-    assert!(printed.contains("the log uses client 1, which is not there"), "{printed}");
+    assert!(printed.contains("the log uses client 1, which does not exist"), "{printed}");
 }
 
 #[test]
@@ -160,7 +162,7 @@ fn a_log_with_nothing_to_compare_and_one_that_was_cut_off_are_errors() {
     record_an_addition(&log);
     let whole = std::fs::read(&log).unwrap();
     let error = fail(&mut replay(&scratch.write("empty", ""), &hello()));
-    assert!(error.contains("empty: this is no log of the recorder"), "{error}");
+    assert!(error.contains("empty: not a log of the recorder"), "{error}");
     let first = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     let error = fail(&mut replay(&scratch.write("start", &whole[..first]), &hello()));
     assert!(error.contains("there is nothing to compare"), "{error}");

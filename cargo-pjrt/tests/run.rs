@@ -1,4 +1,4 @@
-//! `cargo pjrt run`, with the smallest plugin.
+//! Tests of `cargo pjrt run` with the smallest plugin.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ fn run_command(program: &Path) -> Command {
     command
 }
 
-/// An array of f32 with 2 x 3 elements, as a file.
+/// Writes an array of 2 x 3 elements of f32 to a file.
 fn array(scratch: &Scratch, name: &str, values: [f32; 6]) -> std::path::PathBuf {
     let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     let path = scratch.write(name, "");
@@ -45,7 +45,7 @@ fn results_are_written_as_files_that_can_be_arguments() {
     assert_eq!(printed, "result 0: tensor<2x3xf32> [4, 4, 4, 4, 4, 4]\n");
 }
 
-/// hello does not read HLO: its own words reach the user, with what it does read.
+/// hello does not support HLO. Its error reaches the user, and names the formats that it supports.
 #[test]
 fn what_the_plugin_refuses_is_said_in_its_words() {
     let scratch = Scratch::new("hlo");
@@ -112,7 +112,7 @@ fn mistakes_of_the_user_are_named() {
         (with(&program, &[one.as_ref(), text.as_ref()]), &["text.npy", ".npy file"]),
         (with(&program, &[one.as_ref(), "/no/such.npy".as_ref()]), &["/no/such.npy"]),
         (with(&program, &[one.as_ref(), "zeros".as_ref()]), &["zeros", "stands alone"]),
-        (with(&hlo_text, &[]), &["HLO as text", "HloModuleProto"]),
+        (with(&hlo_text, &[]), &["HLO text", "HloModuleProto"]),
         (with(&broken, &[]), &["broken.mlir", "2:"]),
         (with(&dynamic, &[]), &["parameter 0", "tensor<?xf32>"]),
     ] {

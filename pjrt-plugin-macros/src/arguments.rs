@@ -1,4 +1,4 @@
-//! What stands in the parentheses of `#[pjrt_plugin(...)]`.
+//! The arguments of `#[pjrt_plugin(...)]`.
 
 use proc_macro2::Span;
 use syn::parse::{Parse, ParseStream};
@@ -8,7 +8,7 @@ use syn::{Error, Ident, Lit, LitInt, Path, Result, Token, parenthesized};
 /// The parsed arguments.
 #[derive(Default)]
 pub(crate) struct Arguments {
-    /// The minor version to report, as written; none for the newest.
+    /// The minor version to report, as written. `None` is the newest version.
     pub(crate) api_minor: Option<LitInt>,
     /// The names of extension traits, as written.
     pub(crate) extensions: Vec<Ident>,
@@ -79,7 +79,7 @@ fn parse_api_minor(input: ParseStream<'_>, name: &Ident) -> Result<LitInt> {
     }
 }
 
-/// The traits that `extensions(...)` can name, each with its constructor among those of `Extension`.
+/// The traits that `extensions(...)` can name, each with its constructor in `Extension`.
 const EXTENSIONS: &[(&str, &str)] = &[
     ("Callbacks", "callbacks"),
     ("CrossHostTransfers", "cross_host_transfers"),
@@ -94,13 +94,13 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("VendorExtension", "vendor"),
 ];
 
-/// The constructor of an extension that [`Arguments::extensions`] names.
+/// Returns the constructor of an extension that [`Arguments::extensions`] names.
 pub(crate) fn constructor(name: &Ident) -> Ident {
     let known = EXTENSIONS.iter().find(|(extension, _)| name == extension);
     Ident::new(known.map_or("", |(_, constructor)| constructor), name.span())
 }
 
-/// Reads a list of names of extension traits.
+/// Parses a list of names of extension traits.
 fn parse_extensions(input: ParseStream<'_>, name: &Ident) -> Result<Vec<Ident>> {
     if !input.peek(syn::token::Paren) {
         return Err(Error::new(

@@ -1,4 +1,4 @@
-//! From an attribute and an impl to the exported function.
+//! Expands the attribute to the exported function.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -6,7 +6,8 @@ use syn::{Error, Item, ItemImpl, Result};
 
 use crate::arguments::{Arguments, constructor};
 
-/// The impl as it was, followed by the export, or by a compile error that points at what is wrong.
+/// Returns the unchanged impl, followed by the exported function or by a compile error at the token that
+/// caused it.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let export = export(arguments, item.clone()).unwrap_or_else(|error| error.into_compile_error());
     quote! { #item #export }
@@ -20,7 +21,7 @@ fn export(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
         Some(minor) => quote! { ::core::option::Option::Some(#minor) },
         None => quote! { ::core::option::Option::None },
     };
-    // The constructor has the name's place, so that errors point at it.
+    // The constructor has the span of the name, so that errors point to the name.
     let extensions = arguments.extensions.iter().map(constructor);
     Ok(quote! {
         const _: () = {
@@ -37,7 +38,7 @@ fn export(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     })
 }
 
-/// The item, if it is an impl that can be exported.
+/// Returns the item if it is an impl that can be exported.
 fn plugin_impl(item: TokenStream) -> Result<ItemImpl> {
     let item = match syn::parse2::<Item>(item)? {
         Item::Impl(item) => item,
@@ -71,7 +72,7 @@ fn plugin_impl(item: TokenStream) -> Result<ItemImpl> {
     Ok(item)
 }
 
-/// The token that an error about a whole item should point at.
+/// Returns the token that an error about a whole item points to.
 fn first_token(item: &Item) -> TokenStream {
     item.to_token_stream().into_iter().take(1).collect()
 }

@@ -1,5 +1,5 @@
-//! What authors see when the attribute is used wrongly. The messages stand in `ui/*.stderr`, and `TRYBUILD=overwrite`
-//! writes them anew.
+//! Tests of the errors for invalid uses of the attribute. The expected errors are in `ui/*.stderr`;
+//! `TRYBUILD=overwrite` updates them.
 
 #[test]
 fn wrong_uses_are_explained_at_the_token_that_is_wrong() {

@@ -1,4 +1,5 @@
-//! Times fused regions on the workloads of the project's performance notes: `cargo run --release --example bench_region`.
+//! Times fused regions on the workloads of the project's performance notes: `cargo run --release --example
+//! bench_region`.
 //!
 //! Prints the best of several runs, in microseconds, on one thread and on all.
 
@@ -39,7 +40,7 @@ impl Array {
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         let n = self.dims.iter().product::<usize>() * self.dtype.size();
-        // SAFETY: the words hold at least that many initialised bytes.
+        // SAFETY: the words hold at least that many initialized bytes.
         unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), n) }
     }
 

@@ -1,4 +1,5 @@
-//! Measures the reducing kernels on shapes that programs use: `cargo run --release --example measure [FILTER]`.
+//! Measures the reducing kernels on shapes that programs use: `cargo run --release --example measure
+//! [FILTER]`.
 
 use refcpu_kernels::conv::{ConvSpec, convolution};
 use refcpu_kernels::dot::{DotDims, dot_general};
@@ -40,7 +41,7 @@ impl Array {
 
     fn src(&self) -> Src<'_> {
         let len = self.dims.iter().product::<usize>() * self.dtype.size();
-        // SAFETY: the words hold at least `len` initialised bytes.
+        // SAFETY: the words hold at least `len` initialized bytes.
         Src::new(
             unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), len) },
             self.dtype,
@@ -50,7 +51,7 @@ impl Array {
 
     fn dst(&mut self) -> Dst<'_> {
         let len = self.dims.iter().product::<usize>() * self.dtype.size();
-        // SAFETY: the words hold at least `len` initialised bytes, borrowed mutably here.
+        // SAFETY: the words hold at least `len` initialized bytes, borrowed mutably here.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), len) };
         Dst::new(bytes, self.dtype, &self.dims)
     }

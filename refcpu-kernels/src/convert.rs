@@ -1,15 +1,15 @@
-//! Narrow floats (f16, bf16 and the 8-, 6- and 4-bit floats): their bits from and to f32.
+//! Conversions between f32 and the narrow floats (f16, bf16 and the 8-, 6- and 4-bit floats).
 
 use crate::DType;
 
-/// What the codes at the top of the range mean.
+/// The meaning of the largest codes of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Top {
     /// The largest exponent holds infinity and NaNs, as in IEEE 754.
     Ieee,
-    /// The largest code is NaN; there is no infinity.
+    /// The largest code is NaN; the format has no infinity.
     Nan,
-    /// The code of negative zero is NaN; there is neither infinity nor negative zero.
+    /// The code of negative zero is NaN; the format has neither infinity nor negative zero.
     Unsigned,
     /// Every code is a finite number.
     Finite,
@@ -29,17 +29,17 @@ impl Format {
         Self { exponent, mantissa, bias, top }
     }
 
-    /// Bits of the exponent.
+    /// Returns the number of exponent bits.
     pub(crate) const fn exponent_bits(self) -> u32 {
         self.exponent
     }
 
-    /// Bits of the mantissa.
+    /// Returns the number of mantissa bits.
     pub(crate) const fn mantissa_bits(self) -> u32 {
         self.mantissa
     }
 
-    /// The smallest normal number; it is one of f32 too.
+    /// Returns the smallest normal number, which f32 represents exactly.
     pub(crate) const fn smallest_normal(self) -> f32 {
         Self::power(self.min_exponent())
     }
@@ -48,7 +48,7 @@ impl Format {
         1 << (self.exponent + self.mantissa)
     }
 
-    /// The code of infinity, or the first above the finite ones.
+    /// Returns the code of infinity, or the first code above the finite ones.
     const fn limit(self) -> u32 {
         match self.top {
             Top::Ieee => ((1 << self.exponent) - 1) << self.mantissa,
@@ -57,24 +57,25 @@ impl Format {
         }
     }
 
-    /// Power of two as f32 bits.
+    /// Returns the bits of a power of two as f32.
     const fn power(e: i32) -> f32 {
         f32::from_bits(((e + 127) as u32) << 23)
     }
 
-    /// Exponent of the smallest normal number.
+    /// Returns the exponent of the smallest normal number.
     const fn min_exponent(self) -> i32 {
         1 - self.bias as i32
     }
 }
 
-/// A narrow float with a sign as a type.
+/// A type for a narrow float with a sign.
 pub(crate) trait Narrow: 'static {
     /// The format.
     const FORMAT: Format;
 
-    /// The bits of the value nearest to `x`, ties to even. Too large values become infinity, NaN or the largest number,
-    /// whichever the format has, in this order; NaN becomes negative zero where the format has none.
+    /// Returns the bits of the value nearest to `x`, with ties to even. Values that are too large become
+    /// infinity, NaN or the largest number, whichever the format has, in this order. NaN becomes negative
+    /// zero if the format has no NaN.
     #[inline(always)]
     fn encode(x: f32) -> u32 {
         let f = Self::FORMAT;
@@ -87,7 +88,7 @@ pub(crate) trait Narrow: 'static {
             (rounded >> shift).wrapping_sub((127 - f.bias) << f.mantissa)
         };
         let subnormal = {
-            // Adding 2^23 units of the last place rounds to whole units.
+            // Adding 2^23 units in the last place rounds to a whole number of units.
             let magic = Format::power(23 + f.min_exponent() - f.mantissa as i32);
             (f32::from_bits(magnitude) + magic).to_bits().wrapping_sub(magic.to_bits())
         };
@@ -117,8 +118,8 @@ pub(crate) trait Narrow: 'static {
         }
     }
 
-    /// The value of these bits. A NaN keeps its sign and its other bits, by which total order places it: that of formats
-    /// without negative zero has the bits of one.
+    /// Returns the value of these bits. A NaN keeps its sign and its payload, which determine its place in
+    /// the total order. The NaN of formats without negative zero has the bits of negative zero.
     #[inline(always)]
     fn decode(bits: u32) -> f32 {
         let f = Self::FORMAT;
@@ -142,7 +143,7 @@ pub(crate) trait Narrow: 'static {
 
 macro_rules! formats {
     ($($name:ident $e:literal $m:literal $bias:literal $top:ident;)*) => {$(
-        #[doc = concat!("[`DType::", stringify!($name), "`] as a type.")]
+        #[doc = concat!("[`DType::", stringify!($name), "`] as a Rust type.")]
         pub(crate) struct $name;
         impl Narrow for $name {
             const FORMAT: Format = Format::new($e, $m, $bias, Top::$top);
@@ -163,7 +164,7 @@ formats! {
     F16 5 10 15 Ieee;
 }
 
-/// [`DType::BF16`] as a type.
+/// [`DType::BF16`] as a Rust type.
 pub(crate) struct BF16;
 impl Narrow for BF16 {
     const FORMAT: Format = Format::new(8, 7, 127, Top::Ieee);
@@ -181,7 +182,7 @@ impl Narrow for BF16 {
     }
 }
 
-/// [`DType::F8E8M0FNU`] as a type: a power of two without sign.
+/// [`DType::F8E8M0FNU`] as a Rust type: a power of two without a sign.
 pub(crate) struct F8E8M0FNU;
 impl Narrow for F8E8M0FNU {
     const FORMAT: Format = Format::new(8, 0, 127, Top::Nan);
@@ -189,10 +190,10 @@ impl Narrow for F8E8M0FNU {
     #[inline(always)]
     fn encode(x: f32) -> u32 {
         let bits = x.to_bits();
-        // Halfway between two powers lies a mantissa of 1.5. There is no mantissa that could be even: the larger is
-        // taken, as XLA does.
+        // A mantissa of 1.5 is halfway between two powers. Because there is no mantissa to be even, it is
+        // rounded up, as in XLA.
         let normal = bits.wrapping_add(0x40_0000) >> 23;
-        // Subnormal f32: 2^-127 is the smallest code, 0; what is not nearer to it than to 2^-126 is code 1.
+        // For subnormal f32, 2^-127 is code 0, the smallest; values at least halfway to 2^-126 are code 1.
         let small = u32::from(bits >= 0x60_0000);
         let code = if bits < 0x80_0000 { small } else { normal };
         if x > 0.0 && code < 255 { code } else { 255 }
@@ -206,7 +207,7 @@ impl Narrow for F8E8M0FNU {
     }
 }
 
-/// Calls a generic function with the narrow float type of a [`DType`]; `None` for other types.
+/// Calls a generic function with the Rust type of a narrow float, or returns `None` for other types.
 macro_rules! with_narrow {
     ($dtype:expr, $f:ident) => {
         match $dtype {
@@ -229,7 +230,7 @@ macro_rules! with_narrow {
 }
 pub(crate) use with_narrow;
 
-/// The format of a narrow float, or `None` if `dtype` is none.
+/// Returns the format of a narrow float, or `None` if `dtype` is not one.
 pub(crate) fn format(dtype: DType) -> Option<Format> {
     macro_rules! format {
         ($n:ty, $b:ty) => {
@@ -239,7 +240,7 @@ pub(crate) fn format(dtype: DType) -> Option<Format> {
     with_narrow!(dtype, format)
 }
 
-/// The f32 value of the bits of a narrow float, or `None` if `dtype` is none.
+/// Returns the f32 value of the bits of a narrow float, or `None` if `dtype` is not one.
 pub fn narrow_to_f32(dtype: DType, bits: u16) -> Option<f32> {
     macro_rules! decode {
         ($n:ty, $b:ty) => {
@@ -249,8 +250,8 @@ pub fn narrow_to_f32(dtype: DType, bits: u16) -> Option<f32> {
     with_narrow!(dtype, decode)
 }
 
-/// The bits of the narrow float nearest to `x` (ties to even; to the larger where there is no mantissa), or `None` if
-/// `dtype` is none.
+/// Returns the bits of the narrow float nearest to `x` (ties to even, or up if the type has no mantissa), or
+/// `None` if `dtype` is not a narrow float.
 pub fn f32_to_narrow(dtype: DType, x: f32) -> Option<u16> {
     macro_rules! encode {
         ($n:ty, $b:ty) => {

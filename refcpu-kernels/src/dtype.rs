@@ -1,12 +1,14 @@
-//! Element types: how an element lies in memory, and the type that arithmetic on it happens in.
+//! Element types: the representation of elements in memory, and the types in which arithmetic on them is
+//! performed.
 
-/// The type of a register: what arithmetic is done in.
+/// The type of a register, in which arithmetic is performed.
 ///
-/// Storage types without arithmetic of their own are converted when a tile is loaded and rounded back after each
-/// operation: f16, bf16 and the 4-, 6- and 8-bit floats to `F32`, sub-byte integers to `S8` or `U8`.
+/// Elements of storage types that have no arithmetic are converted when a tile is loaded, and results are
+/// rounded back after each operation: f16, bf16 and the 4-, 6- and 8-bit floats to `F32`, sub-byte integers
+/// to `S8` or `U8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ComputeType {
-    /// A truth value: one byte, 0 or 1.
+    /// A boolean: one byte, 0 or 1.
     Pred,
     /// 8-bit signed integer.
     S8,
@@ -35,7 +37,7 @@ pub enum ComputeType {
 }
 
 impl ComputeType {
-    /// Bytes of one element in a register.
+    /// Returns the size of an element in a register, in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::Pred | Self::S8 | Self::U8 => 1,
@@ -46,22 +48,22 @@ impl ComputeType {
         }
     }
 
-    /// True for `F32` and `F64`.
+    /// Returns `true` for `F32` and `F64`.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
     }
 
-    /// True for `C64` and `C128`.
+    /// Returns `true` for `C64` and `C128`.
     pub const fn is_complex(self) -> bool {
         matches!(self, Self::C64 | Self::C128)
     }
 
-    /// True for the signed integers.
+    /// Returns `true` for the signed integers.
     pub const fn is_signed_integer(self) -> bool {
         matches!(self, Self::S8 | Self::S16 | Self::S32 | Self::S64)
     }
 
-    /// True for the unsigned integers; false for `Pred`.
+    /// Returns `true` for the unsigned integers, but not for `Pred`.
     pub const fn is_unsigned_integer(self) -> bool {
         matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::U64)
     }
@@ -69,40 +71,43 @@ impl ComputeType {
 
 macro_rules! dtypes {
     ($($(#[doc = $doc:literal])* $variant:ident $mlir:literal bits $bits:literal bytes $bytes:literal compute $compute:ident;)*) => {
-        /// The type of an array element, as it lies in memory (little-endian).
+        /// The type of an array element in memory (little-endian).
         ///
-        /// Types narrower than a byte take a whole byte each, value in the low bits, integers sign-extended:
-        /// that is how hosts hand them over, and packing them would cost more than it saves on a CPU.
+        /// An element narrower than a byte occupies a whole byte, with its value in the low bits; integers
+        /// are sign-extended. Hosts pass elements in this form, and packing them would cost more than it
+        /// saves on a CPU.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum DType {
             $($(#[doc = $doc])* $variant,)*
         }
 
         impl DType {
-            /// Every element type.
+            /// All element types.
             pub const ALL: &'static [DType] = &[$(DType::$variant,)*];
 
-            /// The type's name in MLIR and StableHLO (`f32`, `i1`, `ui8`, `complex<f32>`, `f8E4M3FN`).
+            /// Returns the type's name in MLIR and StableHLO (`f32`, `i1`, `ui8`, `complex<f32>`,
+            /// `f8E4M3FN`).
             pub const fn mlir_name(self) -> &'static str {
                 match self { $(Self::$variant => $mlir,)* }
             }
 
-            /// Bits of the value proper; a complex counts both parts.
+            /// Returns the number of bits of the value; for complex types, of both parts.
             pub const fn bits(self) -> usize {
                 match self { $(Self::$variant => $bits,)* }
             }
 
-            /// Bytes that one element takes in memory.
+            /// Returns the size of an element in memory, in bytes.
             pub const fn size(self) -> usize {
                 match self { $(Self::$variant => $bytes,)* }
             }
 
-            /// The alignment that an array must have, in bytes: that of an element, or of a part of a complex.
+            /// Returns the required alignment of an array in bytes: that of an element, or of one part of a
+            /// complex element.
             pub const fn align(self) -> usize {
                 if self.compute().is_complex() { self.size() / 2 } else { self.size() }
             }
 
-            /// The type that arithmetic on such elements happens in.
+            /// Returns the type in which arithmetic on elements of this type is performed.
             pub const fn compute(self) -> ComputeType {
                 match self { $(Self::$variant => ComputeType::$compute,)* }
             }
@@ -111,7 +116,7 @@ macro_rules! dtypes {
 }
 
 dtypes! {
-    /// Truth value: one byte, 0 or 1.
+    /// Boolean: one byte, 0 or 1.
     Pred "i1" bits 1 bytes 1 compute Pred;
     /// 2-bit signed integer.
     S2 "i2" bits 2 bytes 1 compute S8;
@@ -174,12 +179,13 @@ dtypes! {
 }
 
 impl DType {
-    /// The type with this MLIR name, if kernels exist for it.
+    /// Returns the type with this MLIR name, if kernels support it.
     pub fn from_mlir_name(name: &str) -> Option<DType> {
         Self::ALL.iter().copied().find(|d| d.mlir_name() == name)
     }
 
-    /// True where the memory form is the register form, so that no conversion happens on load and store.
+    /// Returns `true` if the representation in memory is that in registers, so that loads and stores do not
+    /// convert.
     pub const fn is_computed_directly(self) -> bool {
         matches!(
             self,
@@ -199,12 +205,12 @@ impl DType {
         )
     }
 
-    /// True for every real floating-point type.
+    /// Returns `true` for the real floating-point types.
     pub const fn is_float(self) -> bool {
         self.compute().is_float()
     }
 
-    /// True for the two complex types.
+    /// Returns `true` for the two complex types.
     pub const fn is_complex(self) -> bool {
         self.compute().is_complex()
     }

@@ -7,9 +7,9 @@ use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-/// Elements that are worth a chunk of their own.
+/// The number of elements that justify a chunk.
 const CHUNK: usize = 8192;
-/// Columns that are transformed together: a cache line of them or two.
+/// The number of columns that are transformed together: one or two cache lines.
 const STRIP: usize = 8;
 
 /// The kinds of transform, named as in StableHLO.
@@ -19,19 +19,20 @@ pub enum FftKind {
     Fft,
     /// Complex to complex, inverse, scaled by one over the number of elements.
     Ifft,
-    /// Real to the non-redundant half of its transform.
+    /// Real to the non-redundant half of the transform.
     Rfft,
-    /// The non-redundant half of a transform to the real array, scaled as `Ifft`.
+    /// The non-redundant half of a transform to the real array, scaled as in `Ifft`.
     Irfft,
 }
 
-/// A type that transforms exist for.
+/// An element type for which transforms are implemented.
 trait Real: FftNum + crate::view::Element {
-    /// The process's plans for this type.
+    /// Returns the plans of the process for this type.
     fn planner() -> &'static Mutex<FftPlanner<Self>>;
-    /// `1 / n`.
+    /// Returns `1 / n`.
     fn reciprocal(n: usize) -> Self;
-    /// `exp(-2 pi i k / n)` for `k <= n / 2`, made at most once per process for each length.
+    /// Returns `exp(-2 pi i k / n)` for `k <= n / 2`. The table is computed at most once per process and
+    /// length.
     fn turns(n: usize) -> Arc<[Complex<Self>]>;
 }
 
@@ -79,16 +80,17 @@ impl Real for f64 {
     }
 }
 
-/// The plan for one length, made at most once per process. Making one takes milliseconds for long transforms.
+/// Returns the plan for a length. It is created at most once per process, because this takes milliseconds for
+/// long transforms.
 fn plan<T: Real>(length: usize, inverse: bool) -> Arc<dyn Fft<T>> {
     let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
-    // A panic while planning leaves the planner's cache without that plan and otherwise whole.
+    // A panic during planning leaves the cache without that plan, but otherwise consistent.
     let mut planner = T::planner().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     planner.plan_fft(length, direction)
 }
 
-/// Makes the plans that [`fft`] with these arguments needs, so that the first call is as fast as the others. `dtype` is
-/// that of the input.
+/// Creates the plans that [`fft`] needs with these arguments, so that its first call is as fast as later
+/// ones. `dtype` is the type of the input.
 pub fn fft_prepare(kind: FftKind, dtype: DType, length: &[usize]) {
     fn prepare<T: Real>(kind: FftKind, length: &[usize]) {
         let inverse = matches!(kind, FftKind::Ifft | FftKind::Irfft);
@@ -107,13 +109,13 @@ pub fn fft_prepare(kind: FftKind, dtype: DType, length: &[usize]) {
     }
 }
 
-/// Transforms the last `length.len()` dimensions, each of the length given there; all dimensions before are batches.
-/// Types: C64 to C64 or C128 to C128; `Rfft` takes F32 or F64 and writes `length / 2 + 1` complex elements along the last
-/// dimension; `Irfft` the other way round. Takes memory for a few lines per thread, and an `Irfft` of several dimensions for
-/// a copy of the input.
+/// Transforms the last `length.len()` dimensions, whose sizes are `length`; the leading dimensions are
+/// batches. Types: C64 to C64 or C128 to C128; `Rfft` takes F32 or F64 and writes `length / 2 + 1` complex
+/// elements along the last dimension; `Irfft` does the opposite. Allocates memory for a few lines per thread,
+/// and for a copy of the input in an `Irfft` of several dimensions.
 ///
 /// # Panics
-/// If types or shapes do not fit.
+/// Panics if types or shapes do not match.
 pub fn fft(pool: &Pool, input: Src<'_>, out: Dst<'_>, kind: FftKind, length: &[usize]) {
     use DType as D;
     match (kind, input.dtype(), out.dtype()) {
@@ -158,8 +160,9 @@ fn run<T: Real>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, kind: FftKind, le
     let scale = if inverse { T::reciprocal(length.iter().product()) } else { T::one() };
     let rows = input.len() / from[from.len() - 1];
     let (source, target) = (SyncPtr::from_raw(input.as_ptr().cast_mut()), SyncPtr::new(&mut out));
-    // SAFETY: for all passes: the types were checked by `fft` and the shapes above. Arrays have `rows` rows, of `last`
-    // real or complex elements or of half as many complex ones and one; `input` is only read.
+    // SAFETY: for all passes, `fft` checked the types, and the code above checked the shapes. The arrays have
+    // `rows` rows, of `last` real or complex elements or of `last / 2 + 1` complex ones. `input` is only
+    // read.
     unsafe {
         match kind {
             FftKind::Fft | FftKind::Ifft => {
@@ -196,7 +199,8 @@ fn run<T: Real>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, kind: FftKind, le
 /// Transforms rows of `n` complex elements and scales them.
 ///
 /// # Safety
-/// There are `rows` of them at `from`, readable, and as much room at `to`, apart from it; both are aligned.
+/// `rows` of them must be readable at `from` and writable at `to`. The areas must be aligned, and must not
+/// overlap.
 unsafe fn complex_rows<T: Real>(
     pool: &Pool,
     from: SyncPtr,
@@ -211,7 +215,7 @@ unsafe fn complex_rows<T: Real>(
     pool.run(rows.div_ceil(part), &|chunk| {
         let first = chunk * part * n;
         let len = part.min(rows - chunk * part) * n;
-        // SAFETY: the caller's contract; chunks have different rows.
+        // SAFETY: guaranteed by the caller; chunks have different rows.
         let (from, to) = unsafe {
             (
                 std::slice::from_raw_parts(from.get().cast::<Complex<T>>().add(first), len),
@@ -229,8 +233,9 @@ unsafe fn complex_rows<T: Real>(
 /// Transforms rows of `n` real elements to or from complex ones by `work(row, from, to)`.
 ///
 /// # Safety
-/// There are `rows` of them on one side and `rows` of `n / 2 + 1` complex elements on the other; `from` can be read and
-/// `to` written, they do not overlap and are aligned; `A` and `B` are the types of their elements.
+/// There must be `rows` of them on one side, and `rows` of `n / 2 + 1` complex elements on the other. `from`
+/// must be readable and `to` writable; both must be aligned for `A` and `B`, the types of their elements, and
+/// must not overlap.
 unsafe fn real_rows<T: Real, A: Send + Sync, B: Send + Sync>(
     pool: &Pool,
     (from, from_len): (SyncPtr, usize),
@@ -245,7 +250,7 @@ unsafe fn real_rows<T: Real, A: Send + Sync, B: Send + Sync>(
     pool.run(rows.div_ceil(part), &|chunk| {
         let mut row = RealRow::new(&shared);
         for number in chunk * part..rows.min((chunk + 1) * part) {
-            // SAFETY: the caller's contract; chunks have different rows.
+            // SAFETY: guaranteed by the caller; chunks have different rows.
             let (from, to) = unsafe {
                 (
                     std::slice::from_raw_parts(from.get().cast::<A>().add(number * from_len), from_len),
@@ -260,8 +265,8 @@ unsafe fn real_rows<T: Real, A: Send + Sync, B: Send + Sync>(
 /// Transforms every dimension but the last, in place.
 ///
 /// # Safety
-/// `data` is an array of `rows * inner` complex elements that may be accessed by nobody else; its last dimensions are
-/// those of `length`, the last one being `inner` long.
+/// `data` must be an array of `rows * inner` complex elements that nothing else accesses. Its last dimensions
+/// are those of `length`, the last of which is `inner`.
 unsafe fn columns<T: Real>(
     pool: &Pool,
     data: SyncPtr,
@@ -293,7 +298,7 @@ unsafe fn columns<T: Real>(
                 plan.process_with_scratch(&mut lines[..width * n], &mut scratch);
                 for k in 0..n {
                     for i in 0..width {
-                        // SAFETY: as above; no other strip has the element.
+                        // SAFETY: as above; no other strip contains the element.
                         unsafe { *start.add(k * inner + i) = lines[i * n + k] };
                     }
                 }
@@ -306,7 +311,8 @@ fn zeros<T: Real>(n: usize) -> Vec<Complex<T>> {
     vec![Complex::new(T::zero(), T::zero()); n]
 }
 
-/// How real transforms of one length are done: those of even length as complex ones of half the length.
+/// The plan of real transforms of one length. Those of even length are computed as complex ones of half the
+/// length.
 struct RealPlan<T> {
     n: usize,
     plan: Arc<dyn Fft<T>>,
@@ -314,7 +320,7 @@ struct RealPlan<T> {
     turns: Arc<[Complex<T>]>,
 }
 
-/// A [`RealPlan`] with memory to work in.
+/// A [`RealPlan`] with scratch memory.
 struct RealRow<'a, T> {
     plan: &'a RealPlan<T>,
     line: Vec<Complex<T>>,
@@ -336,7 +342,7 @@ impl<'a, T: Real> RealRow<'a, T> {
         Self { plan, line: zeros(plan.plan.len()), scratch: zeros(plan.plan.get_inplace_scratch_len()) }
     }
 
-    /// The first half of the transform of real numbers.
+    /// Computes the first half of the transform of real numbers.
     fn forward(&mut self, from: &[T], to: &mut [Complex<T>]) {
         let Self { plan: RealPlan { n, plan, turns }, line, scratch } = self;
         if n % 2 == 1 {
@@ -351,7 +357,8 @@ impl<'a, T: Real> RealRow<'a, T> {
             *l = Complex::new(v[0], v[1]);
         }
         plan.process_with_scratch(line, scratch);
-        // The transforms of even and odd elements are the parts of `line` that mirror and anti-mirror.
+        // The transforms of the even and the odd elements are the symmetric and antisymmetric parts of
+        // `line`.
         let (half, one_half) = (n / 2, T::reciprocal(2));
         for (k, t) in to.iter_mut().enumerate() {
             let (a, b) =
@@ -362,8 +369,8 @@ impl<'a, T: Real> RealRow<'a, T> {
         }
     }
 
-    /// The real numbers whose transform has this first half, times `n * scale`. Imaginary parts of the constant and of
-    /// the highest frequency do not count.
+    /// Computes the real numbers whose transform has this first half, times `n * scale`. The imaginary parts
+    /// of the constant and of the highest frequency are ignored.
     fn inverse(&mut self, from: &[Complex<T>], to: &mut [T], scale: T) {
         let Self { plan: RealPlan { n, plan, turns }, line, scratch } = self;
         if n % 2 == 1 {
@@ -398,7 +405,7 @@ mod tests {
 
     type C = Complex<f64>;
 
-    /// The definition: a sum over all elements for each result.
+    /// Computes the transform by its definition: a sum over all elements for each result.
     fn naive(values: &[C], dims: &[usize], inverse: bool) -> Vec<C> {
         let total: usize = dims.iter().product();
         indices(dims)

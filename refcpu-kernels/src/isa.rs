@@ -1,14 +1,14 @@
 //! The instruction sets that hot loops are compiled for, and the choice among them.
 //!
-//! A loop body is written once as an `#[inline(always)]` function, generic over [`Isa`], and instantiated inside thin
-//! `#[target_feature]` wrappers (`multiversion!`). The choice is made once per process.
+//! A loop body is written once as an `#[inline(always)]` function, generic over [`Isa`], and instantiated
+//! inside thin `#[target_feature]` wrappers (`multiversion!`). The choice is made once per process.
 
 use std::sync::OnceLock;
 
 /// An instruction set that loops exist for. Later ones contain earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What the compilation target guarantees.
+    /// The instructions that the compilation target guarantees.
     Baseline,
     /// x86-64 with AVX2, FMA, BMI and F16C.
     Avx2,
@@ -16,19 +16,19 @@ pub enum Level {
     Avx512,
 }
 
-/// What a loop body may use, as constants that fold at compile time.
+/// The properties of an instruction set that a loop body can use, as constants.
 pub trait Isa: Copy + 'static {
-    /// True where `mul_add` is one instruction; elsewhere it is a slow library call.
+    /// `true` if `mul_add` is one instruction; otherwise it is a slow library call.
     const FMA: bool;
 }
 
-/// [`Level::Baseline`] as a type.
+/// [`Level::Baseline`] as a Rust type.
 #[derive(Clone, Copy, Debug)]
 pub struct Baseline;
-/// [`Level::Avx2`] as a type.
+/// [`Level::Avx2`] as a Rust type.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx2;
-/// [`Level::Avx512`] as a type.
+/// [`Level::Avx512`] as a Rust type.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512;
 
@@ -65,8 +65,8 @@ fn detect() -> Level {
     Level::Baseline
 }
 
-/// The best level that this machine has, or a lower one if the environment variable `REFCPU_ISA` asks for it
-/// (`baseline`, `avx2`, `avx512`).
+/// Returns the best level that this machine supports, or a lower one if the environment variable `REFCPU_ISA`
+/// selects it (`baseline`, `avx2`, `avx512`).
 pub fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
@@ -79,10 +79,11 @@ pub fn level() -> Level {
     })
 }
 
-/// Defines `fn NAME<generics>(args) -> R` that picks, by [`level`], the instantiation of `BODY::<I, generics>` for this
-/// machine.
+/// Defines `fn NAME<generics>(args) -> R`, which calls the instantiation of `BODY::<I, generics>` for the
+/// [`level`] of this machine.
 ///
-/// `BODY` must be an `#[inline(always)]` function (or unsafe function) whose first type parameter is the [`Isa`].
+/// `BODY` must be an `#[inline(always)]` function (or unsafe function) whose first type parameter is the
+/// [`Isa`].
 macro_rules! multiversion {
     ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident $(<$($g:ident $(: $b:path)?),*>)? ($($arg:ident : $t:ty),* $(,)?) $(-> $r:ty)? = $body:ident) => {
         $(#[$meta])*
@@ -90,29 +91,30 @@ macro_rules! multiversion {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
             unsafe fn avx512 $(<$($g $(: $b)?),*>)? ($($arg: $t),*) $(-> $r)? {
-                // SAFETY: the caller's contract is the body's.
+                // SAFETY: the conditions are those of the body, which the caller guarantees.
                 unsafe { $body::<$crate::isa::Avx512 $(, $($g),*)?>($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
             unsafe fn avx2 $(<$($g $(: $b)?),*>)? ($($arg: $t),*) $(-> $r)? {
-                // SAFETY: the caller's contract is the body's.
+                // SAFETY: the conditions are those of the body, which the caller guarantees.
                 unsafe { $body::<$crate::isa::Avx2 $(, $($g),*)?>($($arg),*) }
             }
             match $crate::isa::level() {
-                // SAFETY: `level` answers what the running machine has; the rest is the caller's contract.
+                // SAFETY: `level` returns what the running machine supports; the rest is guaranteed by the
+                // caller.
                 #[cfg(target_arch = "x86_64")]
                 $crate::isa::Level::Avx512 => unsafe { avx512 $(::<$($g),*>)? ($($arg),*) },
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
                 $crate::isa::Level::Avx2 => unsafe { avx2 $(::<$($g),*>)? ($($arg),*) },
-                // SAFETY: the caller's contract is the body's.
+                // SAFETY: the conditions are those of the body, which the caller guarantees.
                 _ => unsafe { $body::<$crate::isa::Baseline $(, $($g),*)?>($($arg),*) },
             }
         }
     };
 }
-#[allow(unused_imports, reason = "not every set of features has kernels in several versions")]
+#[allow(unused_imports, reason = "some combinations of features have no multiversioned kernels")]
 pub(crate) use multiversion;
 
 #[cfg(test)]

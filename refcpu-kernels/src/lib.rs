@@ -1,15 +1,20 @@
-//! The array kernels of refcpu: ahead-of-time compiled leaf loops over dense arrays.
+//! The array kernels of refcpu: loops over dense arrays that are compiled ahead of time.
 //!
-//! Everything here is a plain function over [`Src`] and [`Dst`] views, the element types of [`DType`], and a
-//! [`Pool`] to run on. Nothing here knows StableHLO or PJRT: the compiler lowers programs to calls of these functions.
+//! All kernels are plain functions of [`Src`] and [`Dst`] views with the element types of [`DType`], which
+//! run on a [`Pool`]. They do not depend on StableHLO or PJRT: the compiler lowers programs to calls of these
+//! functions.
 //!
-//! A kernel checks the shapes that it is given (a caller's mistake is a panic with both shapes in its message, never
-//! an out-of-bounds access) and allocates nothing that grows with the data, unless its documentation says so.
+//! A kernel checks the shapes of its arguments. If a caller passes wrong shapes, the kernel panics with the
+//! shapes in its message, and never accesses memory out of bounds. Kernels allocate no memory that grows with
+//! the data, unless their documentation says so.
 #![allow(
     clippy::extra_unused_type_parameters,
-    reason = "a body that is compiled once per instruction set takes the set as a parameter, whether it names it or not"
+    reason = "a body that is compiled once per instruction set has the set as a parameter even if it does not use it"
 )]
-#![allow(clippy::type_complexity, reason = "what a chunk's callback is given stands where it is called")]
+#![allow(
+    clippy::type_complexity,
+    reason = "the arguments of a chunk's callback are described where it is called"
+)]
 
 pub mod conv;
 pub mod convert;

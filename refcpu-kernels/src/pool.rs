@@ -1,8 +1,8 @@
-//! The threads that kernels run on.
+//! The thread pool on which kernels run.
 //!
-//! One job runs at a time: the caller publishes it, works on it itself, and helpers that are awake join in. Chunks come
-//! from a shared counter, so a helper that comes late or is held up by the system costs nothing but its help. Helpers
-//! spin for a short while after a job, because the next one usually follows at once, and then sleep.
+//! One job runs at a time. The caller publishes it and works on it, and helpers that are awake join. Chunks
+//! are taken from a shared counter, so a helper that is late or preempted delays nothing. After a job,
+//! helpers spin for a short time, because the next one usually follows immediately, and then sleep.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
@@ -12,41 +12,43 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a helper looks for the next job before it sleeps.
+/// The time for which a helper spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(40);
-/// Work below this is not worth waking a sleeping helper for.
+/// The minimum work of a job for which a sleeping helper is woken.
 const WAKE_NS: f64 = 40_000.0;
-/// Work below this is not worth sharing even with a helper that is awake.
+/// The minimum work of a job that is shared with helpers that are awake.
 const SHARE_NS: f64 = 3_000.0;
-/// What a chunk costs if the caller of [`Pool::run`] does not say.
+/// The assumed cost of a chunk in [`Pool::run`].
 const DEFAULT_CHUNK_NS: f64 = 8_000.0;
 
-/// Runs the chunks of one kernel, on the calling thread and perhaps on others.
+/// Runs the chunks of a kernel on the calling thread and on helper threads.
 ///
-/// A kernel cuts its work into chunks by the size of the data alone, never by the number of threads, so that results
-/// do not depend on the machine.
+/// A kernel divides its work into chunks by the size of the data alone, never by the number of threads, so
+/// that results do not depend on the machine.
 ///
-/// Threads start at the first job that is worth sharing, and end when the pool is dropped. Several threads may call at
-/// once: while one job is shared, other callers do theirs alone. A call from within a chunk runs on the thread it is
-/// made on, as does everything in a process forked from the one that made the pool.
+/// Threads start at the first job that is worth sharing, and end when the pool is dropped. Several threads
+/// can call the pool concurrently: while one job is shared, other callers execute theirs alone. A call from
+/// within a chunk runs on the calling thread, as does every call in a process forked from the one that
+/// created the pool.
 pub struct Pool {
     threads: usize,
     helpers: OnceLock<Helpers>,
 }
 
-/// The started threads.
+/// The threads that were started.
 struct Helpers {
     shared: Arc<Shared>,
     handles: Vec<JoinHandle<()>>,
-    /// [`FORKS`] when they were started.
+    /// The value of [`FORKS`] when the threads were started.
     forks: u32,
 }
 
-/// A value on cache lines of its own: neighbours that other threads write cost hundreds of nanoseconds.
+/// A value on its own cache lines, because sharing a line with values that other threads write costs hundreds
+/// of nanoseconds.
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// What `work` of the current job is.
+/// A pointer to the `work` of the current job.
 type Work = *const (dyn Fn(usize) + Sync + 'static);
 
 struct Job {
@@ -55,15 +57,15 @@ struct Job {
 }
 
 struct Shared {
-    /// Counts jobs; helpers wait for it to change.
+    /// The number of jobs so far. Helpers wait for it to change.
     epoch: Padded<AtomicU64>,
-    /// [`OPEN`] while the job may be joined, plus the number of helpers inside.
+    /// [`OPEN`] while the job can be joined, plus the number of helpers that have joined.
     gate: Padded<AtomicUsize>,
-    /// The next chunk to do.
+    /// The next chunk.
     next: Padded<AtomicUsize>,
     /// Held by the caller whose job is shared.
     busy: Padded<AtomicBool>,
-    /// Number of helpers asleep, or about to be.
+    /// The number of helpers that sleep or are about to.
     sleepers: Padded<AtomicUsize>,
     stop: AtomicBool,
     job: UnsafeCell<Job>,
@@ -72,24 +74,24 @@ struct Shared {
     wake: Condvar,
 }
 
-/// Set in [`Shared::gate`] while a job may be joined.
+/// The flag in [`Shared::gate`] that is set while a job can be joined.
 const OPEN: usize = 1 << (usize::BITS - 1);
 
-// SAFETY: `job` is written only by the holder of `busy` while the gate is closed and nobody is inside, and read only by
-// helpers inside an open gate; opening (Release) and joining (Acquire) order the two. Everything else is atomic or locked.
-// The work that it points to is `Sync`, so any thread may call it.
+// SAFETY: `job` is written only by the holder of `busy` while the gate is closed and no helper is inside, and
+// read only by helpers inside an open gate; opening (Release) and joining (Acquire) order these accesses. All
+// other fields are atomic or locked. The work that it points to is `Sync`, so any thread may call it.
 unsafe impl Sync for Shared {}
-// SAFETY: as above; nothing in it belongs to one thread.
+// SAFETY: as above; no field belongs to a particular thread.
 unsafe impl Send for Shared {}
 
-/// Times that this process has been forked off another since the first pool started.
+/// The number of forks between the first process that started a pool and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn count_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Makes forked children known by [`FORKS`]: threads do not survive a fork.
+/// Registers a handler that counts forks in [`FORKS`], because threads do not survive a fork.
 fn watch_forks() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
@@ -102,44 +104,46 @@ fn watch_forks() {
 }
 
 thread_local! {
-    /// True while this thread works on a chunk.
+    /// `true` while this thread works on a chunk.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Pool {
-    /// A pool that does everything on the calling thread.
+    /// Creates a pool that runs everything on the calling thread.
     pub const fn inline() -> Self {
         Self { threads: 1, helpers: OnceLock::new() }
     }
 
-    /// A pool of `threads` threads, the calling one included (at least one). None is started yet.
+    /// Creates a pool of `threads` threads (at least one), which include the calling one. Threads are not
+    /// started yet.
     pub const fn new(threads: usize) -> Self {
         Self { threads: if threads == 0 { 1 } else { threads }, helpers: OnceLock::new() }
     }
 
-    /// The number of threads that suits this machine: what the system and its control group allow this process.
+    /// Returns the number of threads that the system and the control group allow this process.
     pub fn default_threads() -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
     }
 
-    /// How many threads may work at once, the caller included.
+    /// Returns the maximum number of threads that work concurrently, including the caller.
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Calls `work(i)` once for each `i` below `chunks`, in any order, perhaps at the same time, and returns when all
-    /// calls have returned.
+    /// Calls `work(i)` once for each `i` below `chunks`, in any order and possibly concurrently, and returns
+    /// when all calls have returned.
     ///
     /// # Panics
-    /// As the first chunk that panicked did, once no chunk is running any more.
+    /// Resumes the panic of the first chunk that panicked, after all running chunks have finished.
     pub fn run(&self, chunks: usize, work: &(dyn Fn(usize) + Sync)) {
         self.run_costed(chunks, DEFAULT_CHUNK_NS, work);
     }
 
-    /// As [`Self::run`], where each chunk takes about `ns_per_chunk` nanoseconds: decides whether sharing pays.
+    /// The same as [`Self::run`], for chunks that take about `ns_per_chunk` nanoseconds, which determines
+    /// whether the job is shared.
     ///
     /// # Panics
-    /// As [`Self::run`].
+    /// See [`Self::run`].
     pub fn run_costed(&self, chunks: usize, ns_per_chunk: f64, work: &(dyn Fn(usize) + Sync)) {
         let total = ns_per_chunk * chunks as f64;
         if chunks > 1
@@ -156,7 +160,7 @@ impl Pool {
         }
     }
 
-    /// The helpers, started if the work is worth it.
+    /// Returns the helpers if the work justifies them, and starts them if necessary.
     fn shared(&self, total_ns: f64) -> Option<&Shared> {
         let helpers = match self.helpers.get() {
             Some(h) => h,
@@ -192,7 +196,7 @@ impl Helpers {
             wake: Condvar::new(),
         });
         let forks = FORKS.load(Ordering::Relaxed);
-        // A thread that the system refuses is one helper less.
+        // If the system refuses to start a thread, there is one helper less.
         let handles = (0..count)
             .filter_map(|i| {
                 let shared = shared.clone();
@@ -209,7 +213,7 @@ impl Helpers {
 impl Drop for Helpers {
     fn drop(&mut self) {
         if self.forks != FORKS.load(Ordering::Relaxed) {
-            // The threads live in another process; nothing is there to join.
+            // The threads belong to another process, so there is nothing to join.
             return;
         }
         self.shared.stop.store(true, Ordering::SeqCst);
@@ -219,7 +223,7 @@ impl Drop for Helpers {
         let this = std::thread::current().id();
         for h in self.handles.drain(..) {
             if h.thread().id() != this {
-                // A helper never panics: chunks are caught.
+                // Helpers never panic, because panics of chunks are caught.
                 drop(h.join());
             }
         }
@@ -227,12 +231,13 @@ impl Drop for Helpers {
 }
 
 impl Shared {
-    /// Runs a job as its caller, who holds `busy`.
+    /// Runs a job on the calling thread, which holds `busy`.
     fn lead(&self, chunks: usize, total_ns: f64, work: &(dyn Fn(usize) + Sync)) {
-        // SAFETY: only the lifetime changes; `lead` does not return before all helpers have left the gate, after which
-        // none reads the pointer.
+        // SAFETY: only the lifetime changes. `lead` returns only after all helpers have left the gate, and
+        // none reads the pointer afterwards.
         let work: Work = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync), Work>(work) };
-        // SAFETY: `busy` is ours and the gate is closed and empty since the last job's end: nobody reads.
+        // SAFETY: this thread holds `busy`, and the gate has been closed and empty since the end of the last
+        // job, so no thread reads the job.
         unsafe { *self.job.get() = Job { work, chunks } };
         self.next.0.store(0, Ordering::Relaxed);
         self.gate.0.fetch_or(OPEN, Ordering::Release);
@@ -254,7 +259,7 @@ impl Shared {
         }
     }
 
-    /// Does chunks until there are none.
+    /// Executes chunks until none are left.
     fn work_on(&self, work: Work, chunks: usize) {
         INSIDE.set(true);
         loop {
@@ -262,7 +267,8 @@ impl Shared {
             if i >= chunks {
                 break;
             }
-            // SAFETY: the job's caller waits for this thread to leave, so what it points to is alive.
+            // SAFETY: the caller of the job waits for this thread to leave, so the work that is pointed to is
+            // alive.
             let work = unsafe { &*work };
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| work(i))) {
                 let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
@@ -273,12 +279,13 @@ impl Shared {
     }
 
     fn wake_one(&self) {
-        // Taken so that a helper is either before its last look at the epoch or waiting already.
+        // The lock ensures that a helper either has not read the epoch for the last time, or is already
+        // waiting.
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
         self.wake.notify_one();
     }
 
-    /// What a helper does all its life.
+    /// Runs the main loop of a helper.
     fn help(&self) {
         let mut seen = 0;
         loop {
@@ -288,12 +295,12 @@ impl Shared {
             }
             let gate = self.gate.0.fetch_add(1, Ordering::Acquire);
             if gate & OPEN != 0 {
-                // SAFETY: inside the open gate the job does not change.
+                // SAFETY: the job does not change while this helper is inside the open gate.
                 let (work, chunks) = unsafe {
                     let job = &*self.job.get();
                     (job.work, job.chunks)
                 };
-                // One wakes the next, so that the caller pays for one alone.
+                // Each helper wakes the next one, so that the caller only spends time on waking one.
                 let left = chunks.saturating_sub(self.next.0.load(Ordering::Relaxed));
                 if slept && left > 1 && self.sleepers.0.load(Ordering::SeqCst) > 0 {
                     self.wake_one();
@@ -304,7 +311,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a new epoch; true if it had to sleep.
+    /// Waits for a new epoch. Returns `true` if the helper had to sleep.
     fn await_epoch(&self, seen: &mut u64) -> bool {
         let changed = |seen: &mut u64| {
             let now = self.epoch.0.load(Ordering::SeqCst);

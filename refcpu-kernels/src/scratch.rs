@@ -3,29 +3,32 @@
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 
-/// Blocks larger than this go back to the allocator.
+/// The maximum size of a block that a thread keeps. Larger blocks are returned to the allocator.
 const KEPT_BYTES: usize = 16 << 20;
-/// How many blocks a thread keeps.
+/// The maximum number of blocks that a thread keeps.
 const KEPT_BLOCKS: usize = 8;
 
 #[repr(align(64))]
 #[derive(Clone, Copy)]
-struct Line(#[allow(dead_code, reason = "memory that is only reached by address")] [MaybeUninit<u8>; 64]);
+struct Line(
+    #[allow(dead_code, reason = "the memory is only accessed through its address")] [MaybeUninit<u8>; 64],
+);
 
 thread_local! {
     static FREE: RefCell<Vec<Vec<Line>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A block of uninitialised memory, aligned to a cache line; it goes back to its thread when dropped.
+/// A block of uninitialized memory, aligned to a cache line. When it is dropped, its thread keeps it for
+/// later calls.
 pub(crate) struct Scratch {
     lines: Vec<Line>,
 }
 
 impl Scratch {
-    /// Room for `count` values of type `T`, whose alignment must not exceed a cache line.
+    /// Allocates room for `count` values of type `T`, whose alignment must not exceed a cache line.
     ///
     /// # Panics
-    /// If there is not so much memory.
+    /// Panics if the memory cannot be allocated.
     pub(crate) fn new<T>(count: usize) -> Self {
         const { assert!(align_of::<T>() <= 64) };
         let bytes = count.checked_mul(size_of::<T>()).expect("scratch size overflows");
@@ -38,17 +41,17 @@ impl Scratch {
         });
         let lines = kept.unwrap_or_else(|| {
             let mut lines = Vec::new();
-            // Rounded up so that blocks of about the same size can stand in for each other.
+            // The size is rounded up, so that blocks of similar sizes are interchangeable.
             let room = if need * 64 > KEPT_BYTES { need } else { need.next_power_of_two() };
             lines
                 .try_reserve_exact(room)
-                .unwrap_or_else(|_| panic!("no memory for {bytes} bytes of scratch space"));
+                .unwrap_or_else(|_| panic!("cannot allocate {bytes} bytes of scratch memory"));
             lines
         });
         Self { lines }
     }
 
-    /// The start of the block.
+    /// Returns the start of the block.
     pub(crate) fn ptr<T>(&mut self) -> *mut T {
         self.lines.as_mut_ptr().cast()
     }
@@ -60,7 +63,7 @@ impl Drop for Scratch {
         if lines.capacity() * 64 > KEPT_BYTES {
             return;
         }
-        // A thread that is ending has no list any more: the block is then simply freed.
+        // A thread that is ending no longer has a list; the block is then freed.
         let _ = FREE.try_with(|free| {
             let mut free = free.borrow_mut();
             if free.len() < KEPT_BLOCKS {

@@ -1,4 +1,4 @@
-//! What the tests of several kernels share: arrays of any element type made from small integers.
+//! Test utilities: arrays of any element type with small integers as elements.
 
 use crate::{DType, Dst, Src};
 
@@ -16,7 +16,7 @@ impl Array {
         Self { dtype, dims: dims.to_vec(), words: vec![0x5a5a_5a5a; bytes.div_ceil(16)] }
     }
 
-    /// The elements are the values that `of` gives for their flat indices, converted as `encode` does.
+    /// Creates an array whose elements are the results of `of` for their flat indices, converted by `encode`.
     pub(crate) fn from_fn(dtype: DType, dims: &[usize], of: impl Fn(usize) -> i64) -> Self {
         let mut array = Self::zeros(dtype, dims);
         let mut dst = array.dst();
@@ -29,14 +29,14 @@ impl Array {
 
     pub(crate) fn src(&self) -> Src<'_> {
         let len = self.dims.iter().product::<usize>() * self.dtype.size();
-        // SAFETY: the words hold at least `len` initialised bytes.
+        // SAFETY: the words hold at least `len` initialized bytes.
         let bytes = unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), len) };
         Src::new(bytes, self.dtype, &self.dims)
     }
 
     pub(crate) fn dst(&mut self) -> Dst<'_> {
         let len = self.dims.iter().product::<usize>() * self.dtype.size();
-        // SAFETY: the words hold at least `len` initialised bytes, borrowed mutably here.
+        // SAFETY: the words hold at least `len` initialized bytes, borrowed mutably here.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), len) };
         Dst::new(bytes, self.dtype, &self.dims)
     }
@@ -46,8 +46,8 @@ impl Array {
     }
 }
 
-/// The bytes of an integer as an element: real types hold it rounded, complex ones as `(v, -v)`, integers wrapped,
-/// truth values whether it is not zero.
+/// Returns the bytes of an integer as an element: rounded for real types, `(v, -v)` for complex ones, wrapped
+/// for integers, and `v != 0` for booleans.
 pub(crate) fn encode(dtype: DType, v: i64) -> [u8; 16] {
     let mut out = [0; 16];
     let mut put = |bytes: &[u8]| out[..bytes.len()].copy_from_slice(bytes);
@@ -69,7 +69,7 @@ pub(crate) fn encode(dtype: DType, v: i64) -> [u8; 16] {
     out
 }
 
-/// A cheap sequence of numbers below `below`, different for each seed.
+/// Returns a pseudorandom number below `below`, whose sequence depends on the seed.
 pub(crate) fn noise(seed: u64, i: usize, below: u64) -> i64 {
     let mut x = (i as u64).wrapping_add(seed << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x ^= x >> 29;

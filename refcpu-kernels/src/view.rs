@@ -1,15 +1,15 @@
-//! Views of dense row-major arrays: what kernels read ([`Src`]) and write ([`Dst`]).
+//! Views of dense row-major arrays that kernels read ([`Src`]) and write ([`Dst`]).
 
 use crate::DType;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 mod sealed {
-    /// Keeps [`super::Element`] to types for which every bit pattern is a value.
+    /// Restricts [`super::Element`] to types for which every bit pattern is a value.
     pub trait Sealed {}
 }
 
-/// A Rust type that can stand for array elements: plain data, every bit pattern valid.
+/// A Rust type for array elements: plain data for which every bit pattern is valid.
 pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {}
 
 macro_rules! elements {
@@ -33,7 +33,7 @@ elements!(
     [u8; 16]
 );
 
-/// A dense row-major array to read from.
+/// A dense row-major array that a kernel reads.
 #[derive(Clone, Copy)]
 pub struct Src<'a> {
     ptr: NonNull<u8>,
@@ -42,9 +42,9 @@ pub struct Src<'a> {
     bytes: PhantomData<&'a [u8]>,
 }
 
-/// A dense row-major array to write to.
+/// A dense row-major array that a kernel writes.
 ///
-/// What it holds before the kernel runs is unspecified, unless a kernel says that it updates in place.
+/// Its contents before the kernel runs are unspecified, unless the kernel is documented to update in place.
 pub struct Dst<'a> {
     ptr: NonNull<u8>,
     dtype: DType,
@@ -52,11 +52,11 @@ pub struct Dst<'a> {
     bytes: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: a `Src` only ever gives shared access to plain bytes that stay readable for 'a.
+// SAFETY: a `Src` only provides shared access to plain bytes that stay readable for 'a.
 unsafe impl Send for Src<'_> {}
-// SAFETY: as above; shared reads of plain bytes need no synchronisation.
+// SAFETY: as above; shared reads of plain bytes need no synchronization.
 unsafe impl Sync for Src<'_> {}
-// SAFETY: a `Dst` is the one owner of write access to its bytes for 'a, and plain bytes may be written by any thread.
+// SAFETY: a `Dst` has exclusive access to its bytes for 'a, and any thread may write plain bytes.
 unsafe impl Send for Dst<'_> {}
 
 fn byte_len(dtype: DType, dims: &[usize]) -> usize {
@@ -66,77 +66,79 @@ fn byte_len(dtype: DType, dims: &[usize]) -> usize {
 }
 
 impl<'a> Src<'a> {
-    /// A view of `bytes` as an array.
+    /// Creates a view of `bytes` as an array.
     ///
     /// # Panics
-    /// If the length is not that of the array, or the bytes are not aligned for the element type.
+    /// Panics if the length is not that of the array, or if the bytes are not aligned for the element type.
     pub fn new(bytes: &'a [u8], dtype: DType, dims: &'a [usize]) -> Self {
         assert_eq!(bytes.len(), byte_len(dtype, dims), "{dtype:?}{dims:?}");
-        // SAFETY: the slice is readable for 'a, has the array's length (checked above) and alignment (checked by from_raw).
+        // SAFETY: the slice is readable for 'a, has the array's length (checked above) and alignment (checked
+        // by from_raw).
         unsafe { Self::from_raw(NonNull::from(bytes).cast(), dtype, dims) }
     }
 
-    /// A view of the array at `ptr`.
+    /// Creates a view of the array at `ptr`.
     ///
     /// # Safety
-    /// The array's bytes must be initialised and readable for `'a`, and nothing may write them during `'a`, except
-    /// through a [`Dst`] with the same address that is given to the same kernel call, where that kernel documents that
-    /// it works in place.
+    /// The array's bytes must be initialized and readable for `'a`, and nothing may write them during `'a`,
+    /// except through a [`Dst`] with the same address that is passed to the same kernel call, if that kernel
+    /// is documented to work in place.
     ///
     /// # Panics
-    /// If `ptr` is not aligned for the element type.
+    /// Panics if `ptr` is not aligned for the element type.
     pub unsafe fn from_raw(ptr: NonNull<u8>, dtype: DType, dims: &'a [usize]) -> Self {
         assert!(ptr.addr().get().is_multiple_of(dtype.align()), "unaligned {dtype:?} array");
         Self { ptr, dtype, dims, bytes: PhantomData }
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The sizes of the dimensions, outermost first.
+    /// Returns the sizes of the dimensions, outermost first.
     pub fn dims(&self) -> &'a [usize] {
         self.dims
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.dims.iter().product()
     }
 
-    /// True if there are no elements.
+    /// Returns `true` if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The first byte.
+    /// Returns the address of the first byte.
     pub fn as_ptr(&self) -> *const u8 {
         self.ptr.as_ptr()
     }
 
-    /// The array's bytes.
+    /// Returns the array's bytes.
     pub fn bytes(&self) -> &'a [u8] {
-        // SAFETY: from_raw's contract: that many bytes are initialised, readable and not written for 'a.
+        // SAFETY: the contract of `from_raw` guarantees that these bytes are initialized, readable and not
+        // written for 'a.
         unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len() * self.dtype.size()) }
     }
 
-    /// The elements as values of a type of the same size.
+    /// Returns the elements as values of a type of the same size.
     ///
     /// # Panics
-    /// If `T` has another size or a stricter alignment than the element type guarantees.
+    /// Panics if `T` has another size or a stricter alignment than the element type guarantees.
     pub fn as_slice<T: Element>(&self) -> &'a [T] {
-        assert_eq!(size_of::<T>(), self.dtype.size(), "{:?} seen as another size", self.dtype);
+        assert_eq!(size_of::<T>(), self.dtype.size(), "elements of {:?} have another size", self.dtype);
         assert!(self.ptr.cast::<T>().is_aligned());
-        // SAFETY: as in `bytes`; the size equals the element's and the pointer is aligned (both checked), and every bit
-        // pattern is a `T` by the contract of `Element`.
+        // SAFETY: as in `bytes`; the size equals the element's and the pointer is aligned (both checked), and
+        // every bit pattern is a `T` by the contract of `Element`.
         unsafe { std::slice::from_raw_parts(self.ptr.as_ptr().cast(), self.len()) }
     }
 
-    /// The same elements under other dimensions.
+    /// Returns a view of the same elements with other dimensions.
     ///
     /// # Panics
-    /// If the number of elements differs.
+    /// Panics if the number of elements differs.
     pub fn reshape<'b>(&self, dims: &'b [usize]) -> Src<'b>
     where
         'a: 'b,
@@ -147,83 +149,83 @@ impl<'a> Src<'a> {
 }
 
 impl<'a> Dst<'a> {
-    /// A view of `bytes` as an array.
+    /// Creates a view of `bytes` as an array.
     ///
     /// # Panics
-    /// If the length is not that of the array, or the bytes are not aligned for the element type.
+    /// Panics if the length is not that of the array, or if the bytes are not aligned for the element type.
     pub fn new(bytes: &'a mut [u8], dtype: DType, dims: &'a [usize]) -> Self {
         assert_eq!(bytes.len(), byte_len(dtype, dims), "{dtype:?}{dims:?}");
-        // SAFETY: the slice is writable by us alone for 'a and has the array's length (checked above).
+        // SAFETY: the slice is exclusively writable for 'a, and has the array's length (checked above).
         unsafe { Self::from_raw(NonNull::from(bytes).cast(), dtype, dims) }
     }
 
-    /// A view of the array at `ptr`.
+    /// Creates a view of the array at `ptr`.
     ///
     /// # Safety
-    /// The array's bytes must be initialised and writable for `'a`, and nothing else may read or write them during
-    /// `'a`, except through a [`Src`] with the same address that is given to the same kernel call, where that kernel
-    /// documents that it works in place.
+    /// The array's bytes must be initialized and writable for `'a`, and nothing else may read or write them
+    /// during `'a`, except through a [`Src`] with the same address that is passed to the same kernel call, if
+    /// that kernel is documented to work in place.
     ///
     /// # Panics
-    /// If `ptr` is not aligned for the element type.
+    /// Panics if `ptr` is not aligned for the element type.
     pub unsafe fn from_raw(ptr: NonNull<u8>, dtype: DType, dims: &'a [usize]) -> Self {
         assert!(ptr.addr().get().is_multiple_of(dtype.align()), "unaligned {dtype:?} array");
         Self { ptr, dtype, dims, bytes: PhantomData }
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The sizes of the dimensions, outermost first.
+    /// Returns the sizes of the dimensions, outermost first.
     pub fn dims(&self) -> &'a [usize] {
         self.dims
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.dims.iter().product()
     }
 
-    /// True if there are no elements.
+    /// Returns `true` if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The first byte. Kernels that split the array among threads write through it.
+    /// Returns the address of the first byte. Kernels that split the array among threads write through it.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.ptr.as_ptr()
     }
 
-    /// The array's bytes.
+    /// Returns the array's bytes.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: from_raw's contract: that many bytes are initialised, ours alone to access for 'a, and `&mut self`
-        // keeps a second slice from existing at the same time.
+        // SAFETY: the contract of `from_raw` guarantees that these bytes are initialized and exclusively
+        // accessible for 'a, and `&mut self` prevents a second slice from existing at the same time.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len() * self.dtype.size()) }
     }
 
-    /// The elements as values of a type of the same size.
+    /// Returns the elements as values of a type of the same size.
     ///
     /// # Panics
-    /// If `T` has another size or a stricter alignment than the element type guarantees.
+    /// Panics if `T` has another size or a stricter alignment than the element type guarantees.
     pub fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
-        assert_eq!(size_of::<T>(), self.dtype.size(), "{:?} seen as another size", self.dtype);
+        assert_eq!(size_of::<T>(), self.dtype.size(), "elements of {:?} have another size", self.dtype);
         assert!(self.ptr.cast::<T>().is_aligned());
-        // SAFETY: as in `bytes_mut`; the size equals the element's and the pointer is aligned (both checked), and every
-        // bit pattern is a `T` by the contract of `Element`.
+        // SAFETY: as in `bytes_mut`; the size equals the element's and the pointer is aligned (both checked),
+        // and every bit pattern is a `T` by the contract of `Element`.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr().cast(), self.len()) }
     }
 
-    /// A second, shorter-lived view of the same array, to hand on.
+    /// Returns a second view of the same array, with a shorter lifetime.
     pub fn reborrow(&mut self) -> Dst<'_> {
         Dst { ptr: self.ptr, dtype: self.dtype, dims: self.dims, bytes: PhantomData }
     }
 
-    /// The same elements under other dimensions.
+    /// Returns a view of the same elements with other dimensions.
     ///
     /// # Panics
-    /// If the number of elements differs.
+    /// Panics if the number of elements differs.
     pub fn reshape<'b>(self, dims: &'b [usize]) -> Dst<'b>
     where
         'a: 'b,
@@ -233,27 +235,28 @@ impl<'a> Dst<'a> {
     }
 }
 
-/// The first byte of an array that the chunks of one kernel write, each its own part.
+/// The address of an array that the chunks of a kernel write, each its own part.
 #[derive(Clone, Copy)]
 pub(crate) struct SyncPtr(*mut u8);
 
-// SAFETY: the pointer is only dereferenced in unsafe code, whose authors prove that chunks write disjoint parts.
+// SAFETY: the pointer is only dereferenced in unsafe code, which proves that chunks write disjoint parts.
 unsafe impl Send for SyncPtr {}
 // SAFETY: as above.
 unsafe impl Sync for SyncPtr {}
 
 impl SyncPtr {
-    /// The start of `dst`.
+    /// Returns the start of `dst`.
     pub(crate) fn new(dst: &mut Dst<'_>) -> Self {
         Self(dst.as_mut_ptr())
     }
 
-    /// The start of plain memory that is not an array of its own, such as scratch space.
+    /// Wraps the start of memory that is not an array, such as scratch memory.
     pub(crate) fn from_raw(ptr: *mut u8) -> Self {
         Self(ptr)
     }
 
-    /// The pointer. A method, so that closures capture the whole wrapper and not its field.
+    /// Returns the pointer. This is a method, so that closures capture the whole wrapper instead of its
+    /// field.
     pub(crate) fn get(self) -> *mut u8 {
         self.0
     }

@@ -47,4 +47,4 @@ def test_a_recorded_program_gives_the_same_again(tmp_path):
     # On one device, the programs for two cannot be compiled, which is said.
     replayed = cargo_pjrt("replay", log, REFCPU)
     assert replayed.returncode == 1
-    assert "note: the recorded client had 2 devices, and this one has 1" in replayed.stdout
+    assert "note: the recorded client had 2 devices, but this one has 1" in replayed.stdout

@@ -10,24 +10,26 @@ use crate::run::watch;
 use crate::test::test_environment;
 use crate::workspace;
 
-/// What to measure.
+/// The arguments of the task.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Write nothing; fail when a function is worse than docs/accuracy.md says, or than XLA's
+    /// Write nothing; fail if a function is less accurate than docs/accuracy.md says, or than XLA's
     #[arg(long)]
     check: bool,
-    /// Only this function, printed; may be given several times
+    /// Measure only this function and print the result; can be given several times
     #[arg(long)]
     only: Vec<String>,
-    /// Only this type, such as f32 or `complex<f64>`, printed; may be given several times
+    /// Measure only this type, such as f32 or `complex<f64>`, and print the result; can be given several
+    /// times
     #[arg(long = "type")]
     types: Vec<String>,
-    /// A release build of refcpu to measure, instead of building it
+    /// Measure this release build of refcpu instead of building it
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
 }
 
-/// Builds refcpu, measures its functions and those of XLA's CPU backend, and writes docs/accuracy.md or compares with it.
+/// Builds refcpu, measures its functions and those of XLA's CPU backend, and writes docs/accuracy.md or
+/// compares with it.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let library = workspace::release_refcpu(options.library.as_deref())?;
     let venv = test_environment()?;

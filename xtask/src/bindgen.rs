@@ -1,9 +1,9 @@
-//! `cargo xtask bindgen`: writes the generated files of `pjrt-sys` from its C headers, or checks them: that they are
-//! what the headers say, or that the headers say what upstream's do.
+//! `cargo xtask bindgen`: writes the generated files of `pjrt-sys` from its C headers, or checks that the
+//! files match the headers, or that the headers match those of upstream.
 //!
-//! bindgen needs libclang, which comes from PyPI's `libclang` wheel in a virtual environment, and is a heavy
-//! dependency, so it sits behind the feature `bindgen` of this package: built without it, the task finds libclang and
-//! starts itself again with it.
+//! bindgen is a heavy dependency, and needs libclang, which the task installs from PyPI's `libclang` wheel in
+//! a virtual environment. Therefore it is behind the feature `bindgen` of this package. Without the feature,
+//! the task installs libclang and runs itself again with the feature.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,8 @@ mod upstream;
 
 /// Regenerates `pjrt-sys` from its headers (or from the main header that `PJRT_C_API_HEADER` names).
 ///
-/// With `check_only` nothing is written in the source tree, and a difference is an error that names the file.
+/// With `check_only`, nothing in the source tree is written, and a difference is an error that names the
+/// file.
 pub(crate) fn run(check_only: bool) -> Result<()> {
     #[cfg(feature = "bindgen")]
     return generate::run(check_only);
@@ -30,7 +31,7 @@ pub(crate) fn run(check_only: bool) -> Result<()> {
 
 /// Compares the declarations of `pjrt-sys` with the headers in public packages of several versions.
 ///
-/// The packages are large (about one gigabyte together) and are fetched once, into `target/bindgen`.
+/// The packages are large (about one gigabyte together) and are downloaded once, to `target/bindgen`.
 pub(crate) fn compare_with_upstream() -> Result<()> {
     #[cfg(feature = "bindgen")]
     return upstream::compare();
@@ -38,13 +39,13 @@ pub(crate) fn compare_with_upstream() -> Result<()> {
     return rerun_with_bindgen(&["--upstream"]);
 }
 
-/// The folder for what these tasks fetch and derive.
+/// Returns the folder for downloaded and derived files.
 #[cfg(feature = "bindgen")]
 fn work_folder() -> PathBuf {
     workspace::root().join("target/bindgen")
 }
 
-/// Starts this task again, built with the feature `bindgen` and told where libclang is.
+/// Runs this task again with the feature `bindgen`, and with the path of libclang.
 #[cfg(not(feature = "bindgen"))]
 fn rerun_with_bindgen(arguments: &[&str]) -> Result<()> {
     let mut command = workspace::cargo();
@@ -57,10 +58,11 @@ fn rerun_with_bindgen(arguments: &[&str]) -> Result<()> {
     crate::run::run(&mut command)
 }
 
-/// The folder of `libclang.so`, installed with pip on the first call.
+/// Returns the folder of `libclang.so`, which is installed with pip on the first call.
 #[cfg(not(feature = "bindgen"))]
 fn libclang() -> Result<PathBuf> {
-    // The checked-in files were generated with this version; another may name or order things differently.
+    // The checked-in files were generated with this version. Other versions may name or order items
+    // differently.
     let venv = crate::venv::Venv::with_requirements("libclang", "libclang==18.1.1\n")?;
     let folder = crate::run::output(
         venv.python()

@@ -1,4 +1,5 @@
-//! `cargo xtask conform-faults`: every planted fault, seen by every check that could notice it.
+//! `cargo xtask conform-faults`: runs every check that could detect a fault with each fault of the
+//! conformance kit's tests.
 
 use std::process::Command;
 
@@ -7,16 +8,16 @@ use anyhow::Result;
 use crate::run::run;
 use crate::workspace;
 
-/// The test of the conformance kit with planted faults: each is seen by its own check and a few others. Of the whole workspace,
-/// so that nothing is built a second time.
+/// Returns the command that tests the conformance kit with faults; each fault is tried with its own check and
+/// a few others. The command builds the whole workspace, so that nothing is built twice.
 pub(crate) fn tests() -> Command {
     let mut command = workspace::cargo();
     command.args(["test", "--quiet", "--workspace", "--test", "faults"]);
     command
 }
 
-/// The same, where every check that calls the faulty function sees the fault, in hello and in refcpu; prints how many others
-/// failed with each.
+/// Runs the same test with every check that calls the faulty function, in hello and in refcpu, and prints the
+/// number of other checks that each fault makes fail.
 pub(crate) fn whole_matrix() -> Result<()> {
     workspace::build_dev()?;
     let refcpu = workspace::shared_library("debug", "refcpu");

@@ -1,4 +1,4 @@
-//! `cargo xtask corpus`: programs with known results through refcpu.
+//! `cargo xtask corpus`: runs programs with known results on refcpu.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,7 +9,7 @@ use clap::Args;
 use crate::run::run;
 use crate::workspace;
 
-/// What to run.
+/// The arguments of the task.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Arguments of the runner, after `--`; `-- --help` lists them
@@ -22,7 +22,7 @@ pub(crate) fn run_with(options: &Options) -> Result<()> {
     run(runner()?.args(&options.arguments))
 }
 
-/// The runner, built: an example of refcpu. Its corpus is chosen.
+/// Builds the runner, an example of refcpu, and returns the command that runs it on the corpus.
 pub(crate) fn runner() -> Result<Command> {
     workspace::build_dev()?;
     let mut runner = Command::new(workspace::target().join("debug/examples/corpus"));
@@ -30,7 +30,7 @@ pub(crate) fn runner() -> Result<Command> {
     Ok(runner)
 }
 
-/// The folder of a corpus outside of this repository.
+/// Returns the folder of a corpus outside this repository.
 pub(crate) fn folder() -> Option<PathBuf> {
     std::env::var_os("PJRT_CORPUS").map(PathBuf::from)
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask differential`: random programs on refcpu, on XLA's CPU backend and on StableHLO's reference interpreter.
+//! `cargo xtask differential`: runs random programs on refcpu, on XLA's CPU backend and on StableHLO's
+//! reference interpreter.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -10,33 +11,33 @@ use crate::run::watch;
 use crate::test::test_environment;
 use crate::workspace;
 
-/// What to run.
+/// The arguments of the task.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How many programs
+    /// Number of programs
     #[arg(long, default_value_t = 1000)]
     programs: u64,
-    /// What the programs depend on
+    /// Seed of the random programs
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The first program's number
+    /// Number of the first program
     #[arg(long, default_value_t = 0)]
     start: u64,
-    /// Only programs about this operation, such as `reduce_window`
+    /// Generate only programs about this operation, such as `reduce_window`
     #[arg(long)]
     only: Option<String>,
-    /// Only programs about this element type, such as `bf16` or `quantized`
+    /// Generate only programs about this element type, such as `bf16` or `quantized`
     #[arg(long)]
     element: Option<String>,
-    /// Fail when an operation was tested on an element type less often
+    /// Fail if an operation was tested fewer times on an element type
     #[arg(long, default_value_t = 0)]
     at_least: u64,
-    /// How often earlier parts of a run tested each operation, to which this part adds: for runs in parts, by --start
+    /// File that accumulates how often each operation was tested, for runs in several parts (see --start)
     #[arg(long, value_name = "FILE")]
     counts: Option<PathBuf>,
 }
 
-/// Runs the programs, and prints what differs and how often each operation was tested.
+/// Runs the programs, and prints the differences and how often each operation was tested.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let mut command = driver(options.programs, options.seed)?;
     command.args(["--start", &options.start.to_string(), "--at-least", &options.at_least.to_string()]);
@@ -52,7 +53,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!status.success())))
 }
 
-/// The comparison of so many programs, with everything built. Failing programs go to `target/differential`.
+/// Builds everything, and returns the command that compares this number of programs. Failing programs are
+/// written to `target/differential`.
 fn driver(programs: u64, seed: u64) -> Result<Command> {
     workspace::build_dev()?;
     let mut command = test_environment()?.python();

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: runs a fuzz target of `pjrt-stablehlo`, from the programs of the corpus.
+//! `cargo xtask fuzz`: runs a fuzz target of `pjrt-stablehlo`, starting from the programs of the corpus.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -13,18 +13,18 @@ use serde_json::Value;
 use crate::run::{output, run};
 use crate::{corpus, workspace};
 
-/// Longest program that becomes a seed: short ones are run more often.
+/// The maximum size of a program that becomes a seed. Short programs are executed more often.
 const MAX_SEED: u64 = 4096;
 
-/// Longest input that the fuzzer makes.
+/// The maximum size of the fuzzer's inputs.
 const MAX_INPUT: u64 = 16384;
 
-/// What to fuzz, and for how long.
+/// The arguments of the task.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The fuzz target
+    /// Fuzz target
     target: Target,
-    /// Minutes after which to stop
+    /// Number of minutes to run
     #[arg(long, default_value_t = 30)]
     minutes: u64,
 }
@@ -32,13 +32,13 @@ pub(crate) struct Options {
 #[derive(Clone, Copy, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum Target {
-    /// Reading MLIR bytecode
+    /// Read MLIR bytecode
     Bytecode,
-    /// Reading MLIR text, and again what is printed
+    /// Read MLIR text, print it and read it again
     Text,
-    /// Bytecode, printed and read as text
+    /// Read bytecode, print it and read the text
     BytecodeTextAgree,
-    /// Reading HLO, and text that is printed of it
+    /// Read HLO, print it and read the text
     Hlo,
 }
 
@@ -52,7 +52,7 @@ impl Target {
         }
     }
 
-    /// Whether a form of a program of the corpus is an input of the target.
+    /// Returns `true` if programs in this form are inputs of the target.
     fn takes(self, form: &str) -> bool {
         match self {
             Target::Bytecode | Target::BytecodeTextAgree => form.starts_with("vhlo"),
@@ -62,7 +62,7 @@ impl Target {
     }
 }
 
-/// Collects seeds and runs the target on one core; fails at the first input that breaks it.
+/// Collects seeds and runs the target on one core. Fails at the first input that makes the target fail.
 pub(crate) fn fuzz(options: &Options) -> Result<()> {
     let is_installed = output(workspace::cargo().args(["fuzz", "--version"])).is_ok();
     if !is_installed {
@@ -75,7 +75,8 @@ pub(crate) fn fuzz(options: &Options) -> Result<()> {
     println!("{count} seeds in {}", seeds.display());
     let mut command = Command::new("cargo");
     command.current_dir(folder.parent().context("the folder of the targets lies in the crate")?);
-    // The sanitizer's flags are those of a nightly compiler; the environment variable makes the stable one accept them.
+    // The sanitizer's flags require a nightly compiler; the environment variable makes the stable one accept
+    // them.
     let nightly = output(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])).is_ok();
     if nightly {
         command.env("RUSTUP_TOOLCHAIN", "nightly");
@@ -90,7 +91,7 @@ pub(crate) fn fuzz(options: &Options) -> Result<()> {
     ]))
 }
 
-/// Writes programs of the corpus, or of the sample in this repository where there is none, into a folder.
+/// Writes the programs of the corpus, or of the sample in this repository if there is no corpus, to a folder.
 fn collect_seeds(target: Target, folder: &Path) -> Result<usize> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let corpus = corpus::folder().unwrap_or_else(|| workspace::root().join("tests/data"));
@@ -104,7 +105,7 @@ fn collect_seeds(target: Target, folder: &Path) -> Result<usize> {
     Ok(programs.len())
 }
 
-/// Short programs of a corpus in the forms that the target takes.
+/// Returns the short programs of a corpus in the forms that the target reads.
 fn programs(target: Target, folder: &Path) -> Result<Vec<Vec<u8>>> {
     let mut programs = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {

@@ -1,4 +1,4 @@
-//! `cargo xtask test-gomlx`: what GoMLX's client does with a CPU plugin, on refcpu.
+//! `cargo xtask test-gomlx`: tests refcpu with GoMLX's client, as a CPU plugin.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,16 @@ use clap::Args;
 use crate::run::watch;
 use crate::workspace;
 
-/// What to run.
+/// The arguments of the task.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// A build of refcpu to test, instead of building it
+    /// Test this build of refcpu instead of building it
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
 }
 
-/// Builds refcpu, and runs the tests of `tests/go`. Go fetches the modules that `go.sum` pins, and nothing else is installed.
+/// Builds refcpu, and runs the tests of `tests/go`. Go downloads the modules that `go.sum` pins; nothing else
+/// is installed.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     check_go()?;
     let library = workspace::release_refcpu(options.library.as_deref())?;
@@ -27,7 +28,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let mut go = Command::new("go");
     go.args(["test", "-count=1", "-mod=readonly", "./..."]).current_dir(workspace::root().join("tests/go"));
     go.env("PJRT_PLUGIN_LIBRARY_PATH", &plugins);
-    // The client would fetch a plugin of XLA's if it did not find one.
+    // Without this variable, the client downloads a plugin of XLA's if it finds none.
     go.env("GOMLX_NO_AUTO_INSTALL", "1");
     let (status, _) = watch(&mut go)?;
     Ok(ExitCode::from(u8::from(!status.success())))
@@ -42,9 +43,10 @@ fn check_go() -> Result<()> {
     Ok(())
 }
 
-/// The client finds plugins by the names of files in a folder; with "cpu" in the name, it makes views of its buffers.
+/// Links the library under a name by which the client finds plugins in a folder. If the name contains "cpu",
+/// the client creates views of its buffers.
 fn link(library: &Path, plugins: &Path) -> Result<()> {
-    fs::create_dir_all(plugins).with_context(|| format!("cannot make {}", plugins.display()))?;
+    fs::create_dir_all(plugins).with_context(|| format!("cannot create {}", plugins.display()))?;
     let link = plugins.join("pjrt_c_api_cpu_plugin.so");
     match fs::remove_file(&link) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -52,5 +54,5 @@ fn link(library: &Path, plugins: &Path) -> Result<()> {
         }
         _ => {}
     }
-    std::os::unix::fs::symlink(library, &link).with_context(|| format!("cannot make {}", link.display()))
+    std::os::unix::fs::symlink(library, &link).with_context(|| format!("cannot create {}", link.display()))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask test-hosts`: one shared library under many releases of JAX.
+//! `cargo xtask test-hosts`: tests one shared library with many releases of JAX.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -12,8 +12,8 @@ use crate::run::watch;
 use crate::venv::Venv;
 use crate::workspace;
 
-/// The releases of jaxlib, and the minor version of the oldest Python 3 that each runs with, from 3.11 on. Oldest: the first that
-/// a plugin built today can serve; the last of each minor version after it.
+/// The releases of jaxlib, and the minor version of the oldest Python 3 (from 3.11) that each supports: the
+/// oldest release that a plugin built today supports, and the last one of each later minor version.
 const RELEASES: &[(&str, u32)] = &[
     ("0.4.30", 11),
     ("0.4.35", 11),
@@ -27,26 +27,26 @@ const RELEASES: &[(&str, u32)] = &[
     ("0.12.0.1", 12),
 ];
 
-/// What runs under each release: a script of `tests/python`, and the number of devices that it is for.
+/// The scripts of `tests/python` that run with each release, and the number of devices that each is for.
 const SCRIPTS: &[(&str, &str)] = &[("smoke.py", "1"), ("smoke_devices.py", "8")];
 
-/// The releases of jaxlib, the oldest first.
+/// Returns the releases of jaxlib, the oldest first.
 pub(crate) fn releases() -> impl Iterator<Item = &'static str> {
     RELEASES.iter().map(|&(release, _)| release)
 }
 
-/// What to run.
+/// The arguments of the task.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only this release, such as 0.6.2; may be given several times
+    /// Test only this release, such as 0.6.2; can be given several times
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(releases()))]
     only: Vec<String>,
-    /// A build of refcpu, instead of a release build
+    /// Test this build of refcpu instead of building it
     #[arg(long)]
     library: Option<PathBuf>,
 }
 
-/// Runs the scripts on refcpu under each release, without and with 64-bit types, and prints a table.
+/// Runs the scripts on refcpu with each release, without and with 64-bit types, and prints a table.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let library = workspace::release_refcpu(options.library.as_deref())?;
     let mut rows = Vec::new();
@@ -77,35 +77,38 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
-/// A script of `tests/python`, to be run on refcpu in an environment.
+/// Returns the command that runs a script of `tests/python` on refcpu in an environment.
 fn smoke(venv: &Venv, library: &Path, script: &str) -> Command {
     let root = workspace::root();
     let mut command = venv.python();
     command
         .arg(root.join("tests/python").join(script))
         .env("PJRT_NAMES_AND_LIBRARY_PATHS", format!("refcpu:{}", library.display()))
-        // The package's Python part, which must work with every release too; the library is not in it.
+        // This is the Python part of the package, which must support every release too. It does not contain
+        // the library.
         .env("PYTHONPATH", root.join("examples/refcpu/python"))
         .env("JAX_PLATFORMS", "refcpu")
-        // 0.4.30 wants the plugin's version to be its own unless told otherwise; later releases ignore it.
+        // 0.4.30 requires the plugin's version to equal its own unless this variable is set. Later releases
+        // ignore it.
         .env("ENABLE_PJRT_COMPATIBILITY", "1");
     command
 }
 
-/// Runs a script; its last line.
+/// Runs a script, and returns the last line of its output.
 ///
 /// # Errors
-/// If it fails: the same, and how it ended.
+/// Returns an error with the last line and the exit status if the script fails.
 fn outcome(command: &mut Command) -> Result<String> {
     let (status, text) = watch(command)?;
     let last = text.lines().last().unwrap_or("no output").to_owned();
     if status.success() { Ok(last) } else { Err(anyhow::anyhow!("{last} ({status})")) }
 }
 
-/// The virtual environment of a release.
+/// Returns the virtual environment of a release.
 pub(crate) fn environment(release: &str) -> Result<Venv> {
-    let minor = RELEASES.iter().find(|&&(found, _)| found == release).context("no release of the list")?.1;
-    // jax.export of early releases needs absl-py, and does not say so.
+    let minor =
+        RELEASES.iter().find(|&&(found, _)| found == release).context("the release is not in the list")?.1;
+    // jax.export of early releases needs absl-py, but does not declare this dependency.
     let requirements =
         format!("jax=={release}\njaxlib=={release}\nnumpy==2.4.6\nscipy==1.17.1\nabsl-py==2.5.1\n");
     Venv::with_python(Python::at_least(minor)?, &format!("jax-{release}"), &requirements)

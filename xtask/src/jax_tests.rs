@@ -1,4 +1,4 @@
-//! `cargo xtask jax-tests`: JAX's own tests on refcpu.
+//! `cargo xtask jax-tests`: runs JAX's own tests on refcpu.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -10,46 +10,47 @@ use crate::run::{run as run_command, watch};
 use crate::venv::Venv;
 use crate::{wheel, workspace};
 
-/// The release whose tests are run: what the other Python tests use.
+/// The tag of the release whose tests are run, which is the release that the other Python tests use.
 const TAG: &str = "jax-v0.10.2";
 
-/// What the page calls it.
+/// The name of the release on the page.
 const RELEASE: &str = "JAX 0.10.2";
 
-/// What JAX's tests import, as the release's own list has it.
+/// The packages that JAX's tests import, from the release's own list.
 const REQUIREMENTS: &str = "jax==0.10.2\njaxlib==0.10.2\nnumpy==2.4.6\nscipy==1.17.1\nabsl-py\ncloudpickle\nfilelock\n\
     flatbuffers\nhypothesis==6.142.1\nmpmath==1.3.0\npillow>=11.3\nportpicker\npytest<9.0\nrich\nmatplotlib\nauditwheel\n";
 
-/// What to run.
+/// The arguments of the task.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Names of test files without `.py`; all that the baseline has when none is given
+    /// Names of test files without `.py`; by default, all files of the baseline
     files: Vec<String>,
-    /// The folder `tests` of JAX's sources; fetched with git when it is not given
+    /// Folder `tests` of JAX's sources; by default, the sources are fetched with git
     #[arg(long)]
     tests: Option<PathBuf>,
-    /// Outcome of every test on XLA's CPU backend: JSON of file, test, and `pass`, `skip` or `fail`
+    /// Outcome of every test on XLA's CPU backend, as JSON of file, test, and `pass`, `skip` or `fail`
     #[arg(long)]
     baseline: PathBuf,
-    /// refcpu's shared library, if it is not to be built
+    /// Test this build of refcpu instead of building it
     #[arg(long)]
     library: Option<PathBuf>,
-    /// Run nothing; compare what earlier runs found
+    /// Run no tests; only compare the outcomes of earlier runs
     #[arg(long)]
     report_only: bool,
-    /// Write docs/jax-tests.md from what all runs so far have found
+    /// Write docs/jax-tests.md from the outcomes of all runs so far
     #[arg(long)]
     page: bool,
-    /// How many tests of each file to run; all by default
+    /// Number of tests to run of each file; 0 runs all
     #[arg(long, default_value_t = 0)]
     sample: u32,
-    /// How many files run at a time
+    /// Number of files that run at the same time
     #[arg(long, default_value_t = 1)]
     jobs: u32,
 }
 
-/// Runs what earlier runs have left, and prints a line for each file. Results are kept in `target/jax-tests`. Fails if
-/// too few tests of a file pass, or if other tests fail than `tests/python/jax_suite/expected.toml` lists.
+/// Runs the tests that earlier runs have not run, and prints a line for each file. The outcomes are kept in
+/// `target/jax-tests`. Fails if too few tests of a file pass, or if other tests fail than those that
+/// `tests/python/jax_suite/expected.toml` lists.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let root = workspace::root();
     let results = root.join("target/jax-tests");
@@ -81,7 +82,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!status.success())))
 }
 
-/// JAX's sources at the release's tag.
+/// Returns the folder of JAX's sources at the release's tag.
 fn sources(folder: &std::path::Path) -> Result<PathBuf> {
     if !folder.exists() {
         run_command(
@@ -89,7 +90,7 @@ fn sources(folder: &std::path::Path) -> Result<PathBuf> {
                 .args(["clone", "--depth", "1", "--branch", TAG, "https://github.com/jax-ml/jax"])
                 .arg(folder),
         )
-        .context("cannot fetch JAX's sources; give the folder of its tests with --tests")?;
+        .context("cannot fetch JAX's sources; pass the folder of its tests with --tests")?;
     }
     Ok(folder.to_owned())
 }

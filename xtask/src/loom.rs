@@ -1,11 +1,12 @@
-//! `cargo xtask loom`: the models of events, buffers and executions, in every order of their threads.
+//! `cargo xtask loom`: checks the models of events, buffers and executions under every interleaving of their
+//! threads.
 
 use anyhow::Result;
 
 use crate::run::run;
 use crate::workspace::{cargo, target};
 
-/// Runs all models; the first that fails shows the order in which it does.
+/// Runs all models. The first one that fails prints the interleaving.
 pub(crate) fn models() -> Result<()> {
     let mut command = cargo();
     command.args(["run", "--quiet", "--release", "--manifest-path", "pjrt-plugin/loom/Cargo.toml"]);

@@ -1,4 +1,5 @@
-//! `cargo xtask test-lowerings`: what many releases of JAX make of the same functions, read here and by MLIR.
+//! `cargo xtask test-lowerings`: reads functions as many releases of JAX lower them, and compares with MLIR's
+//! reader.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -12,16 +13,16 @@ use crate::test::test_environment;
 use crate::venv::Venv;
 use crate::workspace;
 
-/// The first release that the functions are written for.
+/// The oldest release that the functions support.
 const OLDEST: &str = "0.4.35";
 
-/// The release of the test environment, whose MLIR does not read what later ones write.
+/// The release of the test environment, whose MLIR cannot read what later releases write.
 const NEWEST: &str = "0.10.2";
 
-/// What to run.
+/// The arguments of the task.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only this release, such as 0.6.2; may be given several times
+    /// Test only this release, such as 0.6.2; can be given several times
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(releases()))]
     only: Vec<String>,
 }
@@ -33,10 +34,10 @@ fn releases() -> Vec<&'static str> {
     all[oldest..=newest].to_vec()
 }
 
-/// Lowers the functions of `tests/python/lowerings.py` under each release, and compares how MLIR and `pjrt-stablehlo` read
-/// them.
+/// Lowers the functions of `tests/python/lowerings.py` with each release, and compares the results of MLIR
+/// and of `pjrt-stablehlo` reading them.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    // Nothing but the reader is needed.
+    // Only the reader is needed.
     run_command(workspace::cargo().args([
         "build",
         "--quiet",
@@ -58,7 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!status.success())))
 }
 
-/// Writes the lowerings of an environment's JAX into a folder of this name, and gives the folder.
+/// Writes the lowerings of an environment's JAX to a folder with this name, and returns its path.
 pub(crate) fn write(venv: &Venv, name: &str) -> Result<PathBuf> {
     let folder = workspace::root().join("target/lowerings").join(name);
     let script = workspace::root().join("tests/python/lowerings.py");
@@ -66,7 +67,8 @@ pub(crate) fn write(venv: &Venv, name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The comparison with MLIR in an environment's jaxlib, to be given what to compare.
+/// Returns the command that compares with MLIR in an environment's jaxlib. The caller adds the folders to
+/// compare.
 pub(crate) fn agreement(venv: &Venv) -> Command {
     let mut command = venv.python();
     command

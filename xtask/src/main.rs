@@ -1,4 +1,4 @@
-//! The tasks of this repository: `cargo xtask demo`, `cargo xtask test` and what they are made of.
+//! The tasks of this repository, such as `cargo xtask test` and `cargo xtask demo`.
 
 #![forbid(unsafe_code)]
 
@@ -41,55 +41,58 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Train a classifier of handwritten digits with JAX on refcpu, and compare it with XLA's CPU backend
+    /// Train a classifier of handwritten digits with JAX on refcpu, and compare with XLA's CPU backend
     Demo,
     /// Set up and run all tests
     Test(test::Options),
     /// Build the wheel of pjrt-refcpu into dist/
     Wheel,
-    /// Run smoke tests on refcpu under many releases of JAX, each in a virtual environment of its own
+    /// Run smoke tests on refcpu with many releases of JAX, each in its own virtual environment
     TestHosts(host_matrix::Options),
     /// Run programs of PyTorch/XLA on refcpu, and compare with PyTorch's own CPU device
     TestTorch(torch::Options),
-    /// Run what GoMLX's client does with a CPU plugin on refcpu; needs Go
+    /// Test refcpu with GoMLX's client, as a CPU plugin; needs Go
     TestGomlx(gomlx::Options),
-    /// Run JAX's own tests on refcpu, and compare with their outcomes on XLA's CPU backend
+    /// Run JAX's own tests on refcpu, and compare their outcomes with those on XLA's CPU backend
     JaxTests(jax_tests::Options),
     /// Measure the errors of refcpu's functions and of XLA's, and write docs/accuracy.md
     Accuracy(accuracy::Options),
-    /// Read what many releases of JAX make of some hundred functions, and compare with MLIR's own reader
+    /// Read about a hundred functions as many releases of JAX lower them, and compare with MLIR's own reader
     TestLowerings(lowerings::Options),
-    /// Run programs with known results through refcpu: the folder that PJRT_CORPUS names, or a small sample
+    /// Run programs with known results on refcpu: the folder that PJRT_CORPUS names, or a small sample
     Corpus(corpus::Options),
-    /// Plant every fault of the conformance kit's tests, and see that its check notices and no unrelated one
+    /// Inject each fault of the conformance kit's test, and run every check that could detect it
     ConformFaults,
-    /// Run random programs on refcpu, on XLA's CPU backend and on StableHLO's reference interpreter, and compare
+    /// Run random programs on refcpu, on XLA's CPU backend and on StableHLO's reference interpreter, and
+    /// compare
     Differential(differential::Options),
-    /// Run a fuzz target of pjrt-stablehlo on one core, from the programs of the folder that PJRT_CORPUS names
+    /// Run a fuzz target of pjrt-stablehlo on one core, starting from the programs of the folder that
+    /// PJRT_CORPUS names
     Fuzz(fuzz::Options),
-    /// Run the models of events, buffers and executions in every order of their threads
+    /// Check models of events, buffers and executions under every interleaving of their threads
     Loom,
-    /// Run the SDK's tests, and the conformance kit on hello, the accelerator and refcpu, under AddressSanitizer
+    /// Run the SDK's tests, and the conformance kit on hello, the accelerator and refcpu, under
+    /// AddressSanitizer
     Sanitize,
     /// Regenerate pjrt-sys from its C headers
     Bindgen {
-        /// Write nothing; fail when the checked-in files differ
+        /// Write nothing; fail if the checked-in files differ
         #[arg(long)]
         check: bool,
-        /// Compare every struct with those of upstream's headers, which are fetched
+        /// Compare every struct with those of upstream's headers, which are downloaded
         #[arg(long)]
         upstream: bool,
     },
     /// Regenerate the structs of protocol buffers from the .proto files
     Protos {
-        /// Write nothing; fail when the checked-in files differ
+        /// Write nothing; fail if the checked-in files differ
         #[arg(long)]
         check: bool,
     },
 }
 
 fn main() -> ExitCode {
-    // Whatever RUST_BACKTRACE says, the reader of these errors needs no backtrace of ours.
+    // Errors are printed without a backtrace, even if RUST_BACKTRACE is set.
     run(Arguments::parse().task).unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE

@@ -1,4 +1,4 @@
-//! `examples/hello` as a stranger would build it: outside the workspace, from the published form of the crates.
+//! Builds `examples/hello` as a user would: outside the workspace, from the published form of the crates.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,10 +9,11 @@ use anyhow::{Context, Result};
 use crate::run::run;
 use crate::workspace;
 
-/// What a plugin's author depends on, directly or not.
+/// The crates of the SDK that a plugin depends on, directly or indirectly.
 const CRATES: &[&str] = &["pjrt-plugin-sys", "pjrt-plugin-macros", "pjrt-plugin", "pjrt-stablehlo"];
 
-/// Packages the crates of the SDK, unpacks them, and builds the example against them. Returns its shared library.
+/// Packages the crates of the SDK, unpacks them, and builds the example with them. Returns its shared
+/// library.
 pub(crate) fn build_hello() -> Result<PathBuf> {
     let version = env!("CARGO_PKG_VERSION");
     let packages = CRATES.iter().flat_map(|name| ["--package", name]);

@@ -1,7 +1,8 @@
-//! `cargo xtask protos`: writes the Rust structs of the protocol buffers from the `.proto` files, or checks them.
+//! `cargo xtask protos`: writes the Rust structs of the protocol buffers from the `.proto` files, or checks
+//! them.
 //!
-//! prost-build and protox, a compiler of protocol buffers in Rust, are needed by nothing else, so they sit behind the feature
-//! `protos` of this package: built without it, the task starts itself again with it.
+//! prost-build and protox, a protocol buffer compiler in Rust, are used only here. Therefore they are behind
+//! the feature `protos` of this package. Without the feature, the task runs itself again with it.
 
 use anyhow::Result;
 
@@ -11,11 +12,12 @@ use crate::workspace;
 #[cfg(feature = "protos")]
 mod generate;
 
-/// Writes the structs. With `check_only` nothing is written, and a difference is an error that names the file.
+/// Writes the structs. With `check_only`, nothing is written, and a difference is an error that names the
+/// file.
 ///
 /// # Errors
 ///
-/// If a `.proto` file is wrong, or a file cannot be read or written.
+/// Returns an error if a `.proto` file is invalid, or if a file cannot be read or written.
 pub(crate) fn run(check_only: bool) -> Result<()> {
     #[cfg(feature = "protos")]
     return generate::run(check_only);

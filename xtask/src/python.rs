@@ -1,4 +1,4 @@
-//! Finding a Python to make virtual environments with.
+//! Finds a Python that can create virtual environments.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,23 +11,25 @@ use crate::debian;
 /// The oldest minor version of Python 3 that the tasks' own scripts run with.
 pub(crate) const OLDEST: u32 = 11;
 
-/// The minor versions that are looked for by name, the newest first: those that the packages in use have wheels for.
+/// The minor versions that are searched by name, newest first: those for which the packages in use have
+/// wheels.
 const MINORS: [u32; 4] = [14, 13, 12, 11];
 
-/// A Python to make environments with.
+/// A Python that can create virtual environments.
 #[derive(Debug)]
 pub(crate) struct Python {
-    /// Its program.
+    /// The path of the program.
     program: PathBuf,
-    /// What starts programs where it is installed: words in front of the program's path, none on this system.
+    /// The command line that starts programs where this Python is installed, which precedes the program's
+    /// path. Empty on this system.
     launcher: Vec<OsString>,
-    /// Such as 3.13.5.
+    /// The version, such as 3.13.5.
     pub(crate) version: String,
 }
 
 impl Python {
-    /// A Python that is `minor` or newer: the one that `PYTHON` names or `python3`, one in `PATH` or of pyenv, or else that of a
-    /// Debian which is installed into `target/`.
+    /// Finds a Python of at least version 3.`minor`: the one that `PYTHON` names, `python3`, one in `PATH`,
+    /// one of pyenv, or otherwise that of a Debian which is installed into `target/`.
     pub(crate) fn at_least(minor: u32) -> Result<Self> {
         let named = std::env::var_os("PYTHON");
         let first = probe(&[], Path::new(named.as_deref().unwrap_or("python3".as_ref())));
@@ -59,17 +61,18 @@ impl Python {
             .with_context(|| format!("{} of the installed Debian is not Python 3.{minor}", program.display()))
     }
 
-    /// The command that runs this Python.
+    /// Returns the command that runs this Python.
     pub(crate) fn command(&self) -> Command {
         self.launch(&self.program)
     }
 
-    /// The command that runs a program, such as the Python of an environment, where this Python is installed.
+    /// Returns the command that runs a program, such as the Python of an environment, where this Python is
+    /// installed.
     pub(crate) fn launch(&self, program: &Path) -> Command {
         launch(&self.launcher, program)
     }
 
-    /// What tells this Python from others.
+    /// Returns a description that distinguishes this Python from others.
     pub(crate) fn description(&self) -> String {
         let launcher = if self.launcher.is_empty() { "" } else { " of another system" };
         format!("{}{launcher}", self.version)
@@ -91,8 +94,8 @@ fn launch(launcher: &[OsString], program: &Path) -> Command {
     }
 }
 
-/// The Python that a program is; `None` if it does not run, such as pyenv's stand-in for a version that is not selected, or
-/// cannot make environments.
+/// Returns the Python that a program is, or `None` if it does not run (such as pyenv's placeholder for a
+/// version that is not selected) or cannot create environments.
 fn probe(launcher: &[OsString], program: &Path) -> Option<Python> {
     let code = "import ensurepip, sys, venv; print(*sys.version_info[:3], sep='.')";
     let output = launch(launcher, program).args(["-c", code]).stderr(Stdio::null()).output().ok()?;
@@ -104,7 +107,7 @@ fn probe(launcher: &[OsString], program: &Path) -> Option<Python> {
     })
 }
 
-/// The folders of the versions that pyenv has installed.
+/// Returns the folders of the versions that pyenv has installed.
 fn pyenv_versions() -> Vec<PathBuf> {
     let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
     let root = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
@@ -122,7 +125,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A program of this content in a folder of its own.
+    /// Creates a program with this content in its own folder.
     fn program(name: &str, script: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("xtask-python-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
@@ -134,7 +137,8 @@ mod tests {
 
     #[test]
     fn a_python_is_a_program_that_runs_as_one() {
-        // All before the first runs: a program that is open for writing cannot be started.
+        // All programs are written before the first one runs, because a program that is open for writing
+        // cannot be started.
         let refuses = program("refuses", "#!/bin/sh\necho 'pyenv: command not found' >&2\nexit 127\n");
         let runs = program("runs", "#!/bin/sh\necho 3.12.1\n");
         assert!(probe(&[], &refuses).is_none());

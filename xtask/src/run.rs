@@ -1,11 +1,11 @@
-//! Running commands.
+//! Functions that run commands.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Runs a command that must succeed; its output goes where ours goes.
+/// Runs a command that must succeed. Its output is not captured.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot start {}", shown(command)))?;
     if !status.success() {
@@ -14,7 +14,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command that must succeed, and returns what it prints.
+/// Runs a command that must succeed, and returns its output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command
         .stderr(Stdio::inherit())
@@ -26,7 +26,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("{} does not print UTF-8", shown(command)))
 }
 
-/// Runs a command, shows what it prints while it runs, and returns that and how it ended.
+/// Runs a command, prints its output while it runs, and returns its exit status and output.
 pub(crate) fn watch(command: &mut Command) -> Result<(ExitStatus, String)> {
     let mut child =
         command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {}", shown(command)))?;
@@ -43,7 +43,7 @@ pub(crate) fn watch(command: &mut Command) -> Result<(ExitStatus, String)> {
     Ok((child.wait()?, text))
 }
 
-/// A command as it would be typed.
+/// Formats a command as it would be typed.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all tests, in stages.
+//! `cargo xtask test`: runs all tests, in stages.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -11,15 +11,15 @@ use crate::run::watch;
 use crate::venv::Venv;
 use crate::{conform_faults, corpus, lowerings, packaged, wheel, workspace};
 
-/// What to run.
+/// The arguments of the task.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only this stage; may be given several times
+    /// Run only this stage; can be given several times
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(STAGES.iter().map(|stage| stage.name)))]
     only: Vec<String>,
 }
 
-/// How many checks of a stage went well.
+/// The numbers of passed and failed checks of a stage.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Outcome {
     passed: u64,
@@ -31,7 +31,7 @@ struct Stage {
     run: fn() -> Result<Outcome>,
 }
 
-/// In an order in which what fails often and quickly comes first, and nothing is built twice.
+/// The stages. Those that fail often and quickly come first, and nothing is built twice.
 const STAGES: &[Stage] = &[
     Stage { name: "fmt", run: formatting },
     Stage { name: "clippy", run: clippy },
@@ -45,7 +45,7 @@ const STAGES: &[Stage] = &[
     Stage { name: "generated", run: generated },
 ];
 
-/// Runs the stages, all of them even where one fails, and prints a table.
+/// Runs the stages, even after one has failed, and prints a table.
 pub(crate) fn run(options: &Options) -> ExitCode {
     let mut rows = Vec::new();
     let mut total = Outcome::default();
@@ -83,7 +83,7 @@ fn clippy() -> Result<Outcome> {
 }
 
 fn rust_tests() -> Result<Outcome> {
-    // Some tests load shared libraries, which are examples.
+    // Some tests load shared libraries that are examples.
     workspace::build_dev()?;
     let kinds = ["--lib", "--bins", "--tests"];
     cargo_test(workspace::cargo().args(["test", "--quiet", "--no-fail-fast", "--workspace"]).args(kinds))
@@ -102,7 +102,8 @@ fn documentation() -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Real JAX in a virtual environment: one process per file, since a process chooses its platforms once.
+/// Runs the tests with JAX in a virtual environment, with one process per file, because a process selects its
+/// platforms once.
 fn jax() -> Result<Outcome> {
     let venv = test_environment()?;
     let libraries = Libraries::build()?;
@@ -142,8 +143,8 @@ fn is_test_file(file: &Path) -> bool {
     name.starts_with("test_") && name.ends_with(".py")
 }
 
-/// The conformance kit on the plugins, with refcpu also as a device whose memory the host cannot read, and its own test with refcpu;
-/// an independent conformance prober for PJRT plugins, from PyPI.
+/// Runs the conformance kit on the plugins, including refcpu as a device whose memory the host cannot read;
+/// the kit's own test with refcpu; and an independent conformance prober for PJRT plugins, from PyPI.
 fn conform() -> Result<Outcome> {
     let venv = test_environment()?;
     let libraries = Libraries::build()?;
@@ -181,7 +182,8 @@ fn conform() -> Result<Outcome> {
     Ok(total)
 }
 
-/// `cargo xtask corpus` in every form, decomposed, and split among devices: only programs that are known to fail may.
+/// Runs `cargo xtask corpus` in every form, decomposed, and split among devices. Only the programs that are
+/// known to fail may fail.
 fn corpus_programs() -> Result<Outcome> {
     if corpus::folder().is_none() && std::env::var_os("CI").is_some_and(|ci| ci == "true") {
         bail!("PJRT_CORPUS is not set: in CI it names the folder of the program corpus");
@@ -190,7 +192,8 @@ fn corpus_programs() -> Result<Outcome> {
     let mut outcome = Outcome::default();
     for more in [&[][..], &["--decompose"], &["--split"]] {
         let (status, text) = watch(corpus::runner()?.arg("--known").arg(&known).args(more))?;
-        // The table has a row per form and category: both, programs, passed, and how the others fared.
+        // The table has a row per form and category: both, the number of programs, the number that passed,
+        // and the other outcomes.
         let cell = |line: &str| line.split_whitespace().nth(3)?.parse::<u64>().ok();
         outcome.passed += text.lines().filter_map(cell).sum::<u64>();
         // `2 programs fared other than expected`
@@ -200,8 +203,8 @@ fn corpus_programs() -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// MLIR's own reader, in jaxlib, sees the same modules as `pjrt-stablehlo`: in the corpus, in what hosts sent, and in what this
-/// JAX makes of many functions.
+/// Checks that MLIR's own reader, in jaxlib, reads the same modules as `pjrt-stablehlo`: in the corpus, in
+/// programs that hosts sent, and in lowerings of many functions by this release of JAX.
 fn mlir_agreement() -> Result<Outcome> {
     workspace::build_dev()?;
     let venv = test_environment()?;
@@ -213,7 +216,7 @@ fn mlir_agreement() -> Result<Outcome> {
     Ok(Outcome { passed: count(summary, "passed"), failed })
 }
 
-/// The smallest plugin, built outside the workspace from the crates as they would be published, and run by JAX.
+/// Builds the smallest plugin outside the workspace from the packaged crates, and runs it with JAX.
 fn packaged_crates() -> Result<Outcome> {
     let library = packaged::build_hello()?;
     check(
@@ -225,14 +228,14 @@ fn packaged_crates() -> Result<Outcome> {
     )
 }
 
-/// The generated files: the bindings of the C API, and the structs of protocol buffers.
+/// Checks the generated files: the bindings of the C API, and the structs of protocol buffers.
 fn generated() -> Result<Outcome> {
     let bindings = check(workspace::cargo().args(["xtask", "bindgen", "--check"]))?;
     let protos = check(workspace::cargo().args(["xtask", "protos", "--check"]))?;
     Ok(Outcome { passed: bindings.passed + protos.passed, failed: bindings.failed + protos.failed })
 }
 
-/// The shared libraries that hosts load, and the program that is a host, as the tests build them.
+/// The shared libraries and the program that the tests use, which the tests build.
 struct Libraries {
     refcpu: PathBuf,
     hello: PathBuf,
@@ -256,28 +259,28 @@ impl Libraries {
     }
 }
 
-/// The environment of the tests, with the JAX that they are for.
+/// Returns the virtual environment of the tests, with the release of JAX that they support.
 pub(crate) fn test_environment() -> Result<Venv> {
     Venv::with_requirements_file("test", "tests/python/requirements.txt")
 }
 
-/// A command that is one check by itself.
+/// Runs a command that is one check.
 fn check(command: &mut Command) -> Result<Outcome> {
     let (status, _) = watch(command)?;
     Ok(Outcome { passed: status.success().into(), failed: (!status.success()).into() })
 }
 
-/// Runs `cargo test`, and adds up what its test programs report.
+/// Runs `cargo test`, and sums the results of its test programs.
 fn cargo_test(command: &mut Command) -> Result<Outcome> {
     let (status, text) = watch(command)?;
     let results = || text.lines().filter(|line| line.starts_with("test result: "));
     let passed = results().map(|line| count(line, "passed")).sum();
     let failed: u64 = results().map(|line| count(line, "failed")).sum();
-    // Where something does not compile or a test program dies, there is no line to count.
+    // If the compilation fails or a test program crashes, there is no line with numbers.
     Ok(Outcome { passed, failed: if status.success() { failed } else { failed.max(1) } })
 }
 
-/// The number in front of a word in a summary such as `3 passed, 1 failed in 2.1s`.
+/// Returns the number before a word in a summary such as `3 passed, 1 failed in 2.1s`.
 fn count(summary: &str, word: &str) -> u64 {
     let words: Vec<&str> =
         summary.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! `cargo xtask test-torch`: PyTorch/XLA on refcpu.
+//! `cargo xtask test-torch`: tests refcpu with PyTorch/XLA.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,19 +10,20 @@ use crate::run::watch;
 use crate::venv::Venv;
 use crate::workspace;
 
-/// The newest PyTorch/XLA, and the PyTorch that it is made for. Of these there are no smaller packages without CUDA.
+/// The newest PyTorch/XLA, and the release of PyTorch that it requires. There are no smaller packages of
+/// these without CUDA.
 const REQUIREMENTS: &str = "torch==2.9.1\ntorch_xla==2.9.0\nnumpy==2.4.6\npytest==9.2.0\n";
 
-/// What to run.
+/// The arguments of the task.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// A build of refcpu to test, instead of building it
+    /// Test this build of refcpu instead of building it
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
 }
 
-/// Builds refcpu, and runs each file of `tests/python/torch_xla` in a process of its own, as PyTorch chooses its devices once;
-/// then the programs again, sent as StableHLO.
+/// Builds refcpu, and runs each file of `tests/python/torch_xla` in its own process, because PyTorch selects
+/// its devices once. Then runs the programs again as StableHLO.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let library = workspace::release_refcpu(options.library.as_deref())?;
     let venv = Venv::with_requirements("torch", REQUIREMENTS)?;

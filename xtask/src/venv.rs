@@ -1,4 +1,4 @@
-//! Virtual environments of Python under `target/venvs`, made once.
+//! Python virtual environments under `target/venvs`, which are created once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,18 @@ use crate::workspace;
 /// A virtual environment with its packages installed.
 pub(crate) struct Venv {
     folder: PathBuf,
-    /// The Python that it was made with.
+    /// The Python that the environment was created with.
     base: Python,
 }
 
 impl Venv {
-    /// Makes an environment with the given requirements (lines of pip's requirements format), or finds the one that
-    /// an earlier call made with the same Python and the same requirements.
+    /// Creates an environment with the given requirements (lines in pip's requirements format), or finds the
+    /// one that an earlier call created with the same Python and the same requirements.
     pub(crate) fn with_requirements(name: &str, requirements: &str) -> Result<Self> {
         Self::with_python(Python::at_least(python::OLDEST)?, name, requirements)
     }
 
-    /// The same with this Python.
+    /// The same as `with_requirements`, with this Python.
     pub(crate) fn with_python(base: Python, name: &str, requirements: &str) -> Result<Self> {
         let venv = Self { folder: workspace::root().join("target/venvs").join(name), base };
         let stamp = venv.folder.join("made-of.txt");
@@ -36,9 +36,9 @@ impl Venv {
             fs::remove_dir_all(&venv.folder)
                 .with_context(|| format!("cannot remove {}", venv.folder.display()))?;
         }
-        println!("Making the virtual environment {}", venv.folder.display());
+        println!("Creating the virtual environment {}", venv.folder.display());
         run(venv.base.command().args(["-m", "venv"]).arg(&venv.folder))
-            .context("cannot make a virtual environment")?;
+            .context("cannot create a virtual environment")?;
         let list = venv.folder.join("requirements.txt");
         fs::write(&list, requirements)?;
         venv.pip_install(&["-r", &list.to_string_lossy()])?;
@@ -46,7 +46,7 @@ impl Venv {
         Ok(venv)
     }
 
-    /// Like `with_requirements`, from a file in the repository.
+    /// The same as `with_requirements`, with the requirements from a file in the repository.
     pub(crate) fn with_requirements_file(name: &str, file: &str) -> Result<Self> {
         let file = workspace::root().join(file);
         let requirements =
@@ -54,12 +54,13 @@ impl Venv {
         Self::with_requirements(name, &requirements)
     }
 
-    /// The Python of the environment. Its own folder of programs comes first in `PATH`.
+    /// Returns the command that runs the environment's Python. The environment's folder of programs comes
+    /// first in `PATH`.
     pub(crate) fn python(&self) -> Command {
         self.base.launch(&self.program("python"))
     }
 
-    /// The path of a program that a package installed.
+    /// Returns the path of a program that a package installed.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.folder.join("bin").join(name)
     }
@@ -72,7 +73,7 @@ impl Venv {
             .args(arguments))
     }
 
-    /// Installs a wheel in place of an earlier build of it, whose version is the same.
+    /// Installs a wheel, and replaces an earlier build of it with the same version.
     pub(crate) fn install_wheel(&self, wheel: &Path) -> Result<()> {
         self.pip_install(&["--force-reinstall", "--no-deps", &wheel.to_string_lossy()])
     }

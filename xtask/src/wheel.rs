@@ -1,4 +1,4 @@
-//! `cargo xtask wheel`: the Python package of refcpu.
+//! `cargo xtask wheel`: builds the Python package of refcpu.
 
 use std::path::{Path, PathBuf};
 
@@ -8,21 +8,21 @@ use crate::python::{self, Python};
 use crate::run::{output, run};
 use crate::workspace;
 
-/// How refcpu is built.
+/// The profile in which refcpu is built.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Profile {
-    /// Optimised, for users.
+    /// The optimized build for users.
     Release,
-    /// As the tests build it, so that they build it once.
+    /// The build that the tests use, so that it is built only once.
     Dev,
 }
 
-/// Builds refcpu and its wheel into a folder; returns the wheel's path.
+/// Builds refcpu and its wheel in a folder, and returns the wheel's path.
 pub(crate) fn build(profile: Profile, out: &Path) -> Result<PathBuf> {
     pack(&build_library(profile)?, out)
 }
 
-/// Makes the wheel of a library that is built; returns its path.
+/// Creates the wheel of a library that is already built, and returns the wheel's path.
 pub(crate) fn pack(library: &Path, out: &Path) -> Result<PathBuf> {
     let wheel = output(
         Python::at_least(python::OLDEST)?
@@ -38,7 +38,7 @@ pub(crate) fn pack(library: &Path, out: &Path) -> Result<PathBuf> {
     Ok(wheel)
 }
 
-/// Builds refcpu's shared library; returns its path.
+/// Builds refcpu's shared library, and returns its path.
 pub(crate) fn build_library(profile: Profile) -> Result<PathBuf> {
     match profile {
         Profile::Release => {

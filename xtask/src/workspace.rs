@@ -1,4 +1,4 @@
-//! Where things are.
+//! The paths of the workspace, and builds of its crates.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX, EXE_SUFFIX};
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use anyhow::Result;
 
 use crate::run::run;
 
-/// The root folder of the workspace.
+/// Returns the root folder of the workspace.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
 }
 
-/// Cargo's target folder.
+/// Returns cargo's target folder.
 pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => root().join(folder),
@@ -21,12 +21,12 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
-/// The shared library that cargo builds from a library crate, in a folder of `target()` such as `debug`.
+/// Returns the path of the shared library of a library crate, in a folder of `target()` such as `debug`.
 pub(crate) fn shared_library(folder: &str, crate_name: &str) -> PathBuf {
     target().join(folder).join(format!("{DLL_PREFIX}{crate_name}{DLL_SUFFIX}"))
 }
 
-/// A release build of refcpu: the one that is given, or a new one.
+/// Returns the given release build of refcpu, or builds one.
 pub(crate) fn release_refcpu(given: Option<&Path>) -> Result<PathBuf> {
     if let Some(library) = given {
         return Ok(std::path::absolute(library)?);
@@ -35,12 +35,12 @@ pub(crate) fn release_refcpu(given: Option<&Path>) -> Result<PathBuf> {
     Ok(shared_library("release", "refcpu"))
 }
 
-/// A program that cargo builds, in a folder of `target()` such as `debug`.
+/// Returns the path of a program that cargo builds, in a folder of `target()` such as `debug`.
 pub(crate) fn program(folder: &str, name: &str) -> PathBuf {
     target().join(folder).join(format!("{name}{EXE_SUFFIX}"))
 }
 
-/// The cargo that runs this task, in the root folder.
+/// Returns a command that runs the current cargo in the root folder.
 pub(crate) fn cargo() -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -50,8 +50,8 @@ pub(crate) fn cargo() -> Command {
 
 /// Builds the shared libraries and the tools of the tests in the dev profile.
 ///
-/// Of the whole workspace at once and with an example, so that dependencies get the same features as in `cargo test` and
-/// nothing is built a second time.
+/// Builds the whole workspace at once with one example, so that dependencies get the same features as in
+/// `cargo test` and nothing is built twice.
 pub(crate) fn build_dev() -> Result<()> {
     let targets = [
         "--lib",

@@ -1,4 +1,4 @@
-//! Copies of the good plugin's extensions, with functions that can have faults.
+//! Copies of the good plugin's extensions whose functions can have faults.
 
 use std::ptr;
 
@@ -7,13 +7,13 @@ use pjrt_sys::*;
 use crate::functions::EXTENSION_FUNCTIONS;
 use crate::table::{Function, INNER, call};
 
-/// A function of an extension that forwards; which one, says the number.
+/// Forwards to the function of an extension with this number.
 ///
 /// # Safety
 ///
-/// The host calls it with the struct of this function.
+/// The host calls this function with the struct of the extension's function.
 unsafe extern "C" fn shim<const NUMBER: usize>(args: *mut u8) -> *mut PJRT_Error {
-    // SAFETY: this function's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe { call(SLOTS.len() + NUMBER, args) }
 }
 
@@ -21,19 +21,20 @@ macro_rules! shims {
     ($($number:literal)*) => { &[$(shim::<$number>),*] };
 }
 
-/// Room for more functions than there are.
+/// The forwarding functions. There are more than the extensions have functions.
 const SHIMS: &[Function] = shims!(
     0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39
 );
 
-/// The good plugin's function with this number.
+/// Returns the good plugin's function with this number.
 ///
 /// # Safety
 ///
 /// The good plugin is loaded.
 pub(crate) unsafe fn good(number: usize) -> Option<Function> {
     let function = &EXTENSION_FUNCTIONS[number];
-    // SAFETY: the chain is the good plugin's; within the size of an element, its functions are where the struct says.
+    // SAFETY: the chain is the good plugin's. Within the size of an element, its functions are at the offsets
+    // of the struct's layout.
     unsafe {
         let mut next = (*INNER.0).extension_start.cast_const();
         while !next.is_null() && (*next).type_.0 != function.extension {
@@ -46,7 +47,8 @@ pub(crate) unsafe fn good(number: usize) -> Option<Function> {
     }
 }
 
-/// Copies of all elements of a chain, whose functions are ours. A field of one of the structs may become null.
+/// Copies all elements of a chain, and replaces their functions with forwarding ones. Optionally sets a field
+/// of one of the structs to null.
 ///
 /// # Safety
 ///
@@ -58,7 +60,7 @@ pub(crate) unsafe fn copies(
     if chain.is_null() {
         return ptr::null_mut();
     }
-    // SAFETY: an element has as many bytes as it says, of which the first are its base.
+    // SAFETY: an element has as many bytes as it reports, of which the first are its base.
     unsafe {
         let (size, type_) = ((*chain).struct_size, (*chain).type_.0);
         let copy = Vec::leak(vec![0_u64; size.div_ceil(8)]).as_mut_ptr().cast::<u8>();
@@ -83,7 +85,7 @@ pub(crate) unsafe fn copies(
     }
 }
 
-/// The name of a type of extension, as in the name of its struct.
+/// Returns the name of an extension type, as it appears in the name of its struct.
 fn name_of_type(type_: u32) -> &'static str {
     let info = cargo_pjrt::host::ExtensionInfo { type_, struct_size: 0 };
     info.name().unwrap_or("Unknown")

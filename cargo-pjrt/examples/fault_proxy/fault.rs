@@ -12,43 +12,44 @@ pub(crate) struct Fault {
     pub(crate) actions: Vec<Action>,
 }
 
-/// When a fault happens.
+/// The condition for a fault to occur.
 pub(crate) enum Condition {
-    /// A field has a value; with a divisor, its remainder has.
+    /// A field, or its remainder modulo a divisor, has a value.
     Field { path: Path, divisor: Option<i64>, value: i64, equal: bool },
-    /// Only the call with this number, from 1, among those of a client that fulfil the conditions before.
+    /// The call has this number, counted from 1 among the calls of a client that fulfil the preceding
+    /// conditions.
     Call(u64),
-    /// While at least so many other clients live.
+    /// At least this many other clients exist.
     Clients(i64),
-    /// Inside of a callback of the host.
+    /// The call happens within a callback of the host.
     InsideCallback,
     /// This function was called before with the same object.
     After(usize),
-    /// This function was called since the newest client was made.
+    /// This function was called since the newest client was created.
     Since(usize),
 }
 
-/// What happens.
+/// The misbehavior.
 pub(crate) enum Action {
-    /// A field is changed before the good plugin sees it.
+    /// Changes a field before the good plugin sees it.
     Give(Path, Value),
-    /// A field is changed after the good plugin wrote it.
+    /// Changes a field after the good plugin wrote it.
     Set(Path, Value),
-    /// The good plugin is not asked: an error with this code.
+    /// Returns an error with this code without a call of the good plugin.
     Fail(u32),
-    /// The good plugin is not asked: no error.
+    /// Returns success without a call of the good plugin.
     Skip,
-    /// An error of the good plugin becomes success.
+    /// Turns an error of the good plugin into success.
     Accept,
-    /// An error of the good plugin gets this code.
+    /// Replaces the code of the good plugin's error.
     Code(u32),
-    /// An error of the good plugin loses its message.
+    /// Removes the message of the good plugin's error.
     NoMessage,
-    /// Something that has a name of its own, with its words.
+    /// A special action, with its name and arguments.
     Special(String, Vec<String>),
 }
 
-/// A field of the Args struct, or of what it points to.
+/// A field of the Args struct, or of data that the field points to.
 pub(crate) struct Path {
     pub(crate) field: FieldLayout,
     pub(crate) then: Then,
@@ -57,20 +58,20 @@ pub(crate) struct Path {
 pub(crate) enum Then {
     /// The field itself.
     Nothing,
-    /// A field of the struct that it points to.
+    /// A field of the struct that the field points to.
     Field(FieldLayout),
-    /// An element of the array that it points to.
+    /// An element of the array that the field points to.
     Element(usize),
 }
 
 /// A new value.
 pub(crate) enum Value {
     Number(i64),
-    /// More or less than the old one.
+    /// The old value plus this number.
     Plus(i64),
-    /// A pointer to many zeros.
+    /// A pointer to an array of zeros.
     Zeros,
-    /// A pointer to memory that nobody looks at.
+    /// A pointer to memory that is not otherwise used.
     Scratch,
     /// A pointer to this text.
     Text(String),
@@ -101,10 +102,10 @@ const CODES: &[&str] = &[
 ];
 
 impl Fault {
-    /// Reads a fault.
+    /// Parses a fault.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_whitespace().peekable();
-        let function = words.next().ok_or("there is no function")?;
+        let function = words.next().ok_or("expected the name of a function")?;
         if function == "GetPjrtApi" {
             let name = words.next().ok_or("what happens?")?.to_owned();
             let action = Action::Special(name, words.map(str::to_owned).collect());
@@ -169,15 +170,15 @@ impl Fault {
 fn slot(name: &str) -> Result<usize, String> {
     (0..SLOTS.len() + EXTENSION_FUNCTIONS.len())
         .find(|slot| name_of(*slot) == name)
-        .ok_or_else(|| format!("there is no function {name}"))
+        .ok_or_else(|| format!("unknown function {name}"))
 }
 
-/// The name of a function: those of extensions are numbered after those of the table.
+/// Returns the name of a function. The functions of extensions are numbered after those of the table.
 pub(crate) fn name_of(slot: usize) -> &'static str {
     SLOTS.get(slot).map_or_else(|| EXTENSION_FUNCTIONS[slot - SLOTS.len()].name, |slot| slot.name)
 }
 
-/// The struct that a function takes.
+/// Returns the layout of the struct that a function takes.
 pub(crate) fn args_of(slot: usize) -> &'static StructLayout {
     SLOTS.get(slot).map_or_else(|| EXTENSION_FUNCTIONS[slot - SLOTS.len()].args, |slot| slot.args)
 }
@@ -188,14 +189,14 @@ fn slot_of(word: Option<&str>) -> Result<usize, String> {
 
 fn code(word: Option<&str>) -> Result<u32, String> {
     let code = CODES.iter().position(|code| Some(*code) == word);
-    code.map(|code| code as u32).ok_or_else(|| format!("there is no code {word:?}"))
+    code.map(|code| code as u32).ok_or_else(|| format!("unknown error code {word:?}"))
 }
 
 fn number(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|_| format!("{text:?} is no number"))
+    text.parse().map_err(|_| format!("{text:?} is not a number"))
 }
 
-/// `field=value`, `field+number` or `field-number`.
+/// Parses `field=value`, `field+number` or `field-number`.
 fn assignment(word: &str) -> Option<(&str, Value)> {
     if let Some((path, value)) = word.split_once('=') {
         let value = match value {
@@ -224,7 +225,7 @@ impl Path {
             let first = field(args, first)?;
             let name = first.ty.rsplit([' ', '*']).next().unwrap_or("");
             let pointee = STRUCTS.iter().find(|layout| layout.name == name);
-            let pointee = pointee.ok_or_else(|| format!("{} points to no struct", first.name))?;
+            let pointee = pointee.ok_or_else(|| format!("{} does not point to a struct", first.name))?;
             return Ok(Self { field: first, then: Then::Field(field(pointee, second)?) });
         }
         if let Some((first, index)) = text.split_once('.') {

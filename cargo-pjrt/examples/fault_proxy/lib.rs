@@ -1,6 +1,6 @@
-//! A plugin that is another plugin with one fault, to test the conformance kit.
+//! A plugin that forwards to another plugin, with one fault, to test the conformance kit.
 //!
-//! `FAULT_PROXY_INNER` names the good plugin, `FAULT_PROXY` the fault, in a small language:
+//! `FAULT_PROXY_INNER` names the good plugin. `FAULT_PROXY` describes the fault in a small language:
 //!
 //! ```text
 //! PJRT_Buffer_IsDeleted set is_deleted=1
@@ -8,21 +8,22 @@
 //! PJRT_Event_OnReady call 3 callback never
 //! ```
 //!
-//! A function; when the fault happens (`when FIELD=NUMBER...`, `call N`, `inside_callback`, `after FUNCTION` on the same
-//! object, `since FUNCTION` in the life of the newest client); what happens. A field can be one of a struct that is pointed to
-//! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). See `fault.rs` and `special.rs` for all that can happen, and
-//! `table.rs` for what `GetPjrtApi` can do.
+//! A fault consists of a function; the conditions under which it occurs (`when FIELD=NUMBER...`, `call N`,
+//! `inside_callback`, `after FUNCTION` for an earlier call with the same object, `since FUNCTION` for a call
+//! since the newest client was created); and an action. A field can be a field of a struct that is pointed to
+//! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). `fault.rs` and
+//! `special.rs` define the actions, and `table.rs` those of `GetPjrtApi`.
 
-#![allow(missing_docs, reason = "nobody depends on this library")]
+#![allow(missing_docs, reason = "no crate depends on this library")]
 
-#[allow(unsafe_code, reason = "with `table`, what calls the foreign library")]
+#[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
 mod extension;
 mod fault;
-/// What the language of faults knows.
+/// The functions that the language of faults can name.
 mod functions {
     pub(crate) use cargo_pjrt::host::EXTENSION_FUNCTIONS;
 }
-#[allow(unsafe_code, reason = "with `table`, what calls the foreign library")]
+#[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
 mod special;
-#[allow(unsafe_code, reason = "what calls the foreign library")]
+#[allow(unsafe_code, reason = "calls the foreign library")]
 mod table;

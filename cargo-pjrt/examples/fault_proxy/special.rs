@@ -1,4 +1,4 @@
-//! What only some faults do: actions with a name of their own.
+//! Special actions of faults, which are identified by names.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -9,7 +9,7 @@ use pjrt_sys::*;
 use crate::fault::args_of;
 use crate::table::{FAULT, INNER, Mode, event, field, inner, on_ready, own_error, place, read, state, write};
 
-/// What happens in place of the call; `None` if the good plugin is asked after all.
+/// Performs an action instead of the call. Returns `None` if the good plugin is to be called nevertheless.
 ///
 /// # Safety
 ///
@@ -17,7 +17,7 @@ use crate::table::{FAULT, INNER, Mode, event, field, inner, on_ready, own_error,
 pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Option<*mut PJRT_Error> {
     let slot = FAULT.as_ref().and_then(|fault| fault.slot)?;
     let execute = args.cast::<PJRT_LoadedExecutable_Execute_Args>();
-    // SAFETY: each fault is planted in a function with the struct that it uses.
+    // SAFETY: each action is used only with the function whose struct it accesses.
     unsafe {
         match name {
             "crash" => {
@@ -28,7 +28,7 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 extern "C" fn crash() {
                     std::process::abort()
                 }
-                // SAFETY: the function takes nothing and returns nothing, and stays in memory.
+                // SAFETY: the function takes nothing, returns nothing, and stays in memory.
                 libc::atexit(crash);
                 None
             }
@@ -44,7 +44,7 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
             }
             "close_files" => {
                 for file in libc::STDERR_FILENO + 1..64 {
-                    // SAFETY: closing what others use is the fault.
+                    // SAFETY: this fault closes files that others use.
                     libc::close(file);
                 }
                 if words.first().is_some_and(|word| word == "and_open_others") {
@@ -105,7 +105,7 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 }
                 None
             }
-            // What stands where this output goes, to be put back afterwards.
+            // Saves the bytes of this output, to restore them after the call.
             "unwritten" => {
                 let (place, size) = whole(slot, args, &words[0])?;
                 let bytes = std::slice::from_raw_parts(place, size).to_vec();
@@ -142,26 +142,28 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
     }
 }
 
-/// Where a field of the host's struct is, and its size; `None` if the struct ends before it.
+/// Returns the address and the size of a field of the host's struct, or `None` if the struct ends before the
+/// field.
 ///
 /// # Safety
 ///
 /// The struct is that of the slot.
 unsafe fn whole(slot: usize, args: *mut u8, name: &str) -> Option<(*mut u8, usize)> {
     let path = field(slot, name);
-    // SAFETY: this function's contract.
+    // SAFETY: guaranteed by the caller.
     let place = unsafe { place(args, &path) }?;
     Some((place, path.field.end - path.field.offset))
 }
 
-/// Gives a host that reads an array what its memory holds now, where a fault says that the plugin reads it so late.
+/// Copies the current contents of the host's memory to the destination of a readback, if the fault says that
+/// the plugin reads the host's memory this late.
 ///
 /// # Safety
 ///
-/// The struct is that of a call of `PJRT_Buffer_ToHostBuffer` that succeeded; the memory of the hosts of this example lives for
-/// ever.
+/// The struct is that of a successful call of `PJRT_Buffer_ToHostBuffer`. Hosts that use this example never
+/// free their memory.
 pub(crate) unsafe fn read_late(args: *mut PJRT_Buffer_ToHostBuffer_Args) {
-    // SAFETY: this function's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let data = state().late.get(&((*args).src.addr() as i64)).copied();
         if let Some(data) = data.filter(|_| !(*args).dst.is_null()) {
@@ -172,12 +174,12 @@ pub(crate) unsafe fn read_late(args: *mut PJRT_Buffer_ToHostBuffer_Args) {
     }
 }
 
-/// The changed copy of an array, if it was changed before.
+/// Returns the changed copy of an array, if there is one.
 fn changed(array: i64) -> Option<i64> {
     state().changed.get(&array).copied()
 }
 
-/// What happens after the call.
+/// Performs an action after the call.
 ///
 /// # Safety
 ///
@@ -200,7 +202,7 @@ pub(crate) unsafe fn after(
             let path = field(slot, name);
             write(place(args, &path).expect("a field"), &path, value);
         };
-        // A host's struct of another version may lack the field.
+        // The struct of an older host may lack the field.
         let has = |name: &str| place(args, &field(slot, name)).is_some();
         let lacks = matches!(name, "fresh" | "repeat" | "other_first" | "attribute")
             && (words.iter().take(2).any(|word| args_of(slot).field(word).is_some() && !has(word))
@@ -221,7 +223,7 @@ pub(crate) unsafe fn after(
                     ptr::copy_nonoverlapping(bytes.as_ptr(), place, size);
                 }
             }
-            // One array for the dimensions of all buffers.
+            // All buffers share one array for their dimensions.
             "shared" if error.is_null() => {
                 static SHARED: OnceLock<usize> = OnceLock::new();
                 let shared =
@@ -235,11 +237,11 @@ pub(crate) unsafe fn after(
                 );
                 put(&words[0], shared.expose_provenance() as i64);
             }
-            // The host's memory is read when the array is read, not before.
+            // The host's memory is read when the array is read, not when it is transferred.
             "read_later" if error.is_null() => {
                 state().late.insert(get("buffer"), get("data"));
             }
-            // The last byte of transfers of some sizes is another one.
+            // The last byte of transfers of certain sizes is changed.
             "last_byte" if error.is_null() && get("dst") != 0 => {
                 let bound = |word: usize| words[word].parse::<i64>().expect("a size");
                 let size = get("dst_size");
@@ -250,7 +252,7 @@ pub(crate) unsafe fn after(
                     last.write(!last.read());
                 }
             }
-            // A plugin that was built with a later header: it writes a field that this struct does not have.
+            // A plugin that was built with a newer header writes a field that this struct lacks.
             "write_past" if args.cast::<usize>().read() > args_of(slot).struct_size => {
                 args.add(args_of(slot).struct_size).write(1);
             }
@@ -258,7 +260,7 @@ pub(crate) unsafe fn after(
                 let size = get(&words[1]) as usize * words[2].parse::<usize>().expect("a size");
                 put(&words[0], copied(get(&words[0]), size).expose_provenance() as i64);
             }
-            // The first of some objects becomes one that does not exist.
+            // The first of several objects is replaced with one that does not exist.
             "other_first" if error.is_null() => {
                 let copy = copied(get(&words[0]), get(&words[1]) as usize * 8);
                 *copy += 8;
@@ -281,7 +283,7 @@ pub(crate) unsafe fn after(
                 put(&words[0], start.expose_provenance() as i64);
                 put(&words[1], 2 * len as i64);
             }
-            // An attribute's list becomes this number three times.
+            // The list of an attribute becomes this number three times.
             "attribute" if error.is_null() => {
                 let len = get("num_attributes") as usize;
                 if let Some(known) = changed(get("attributes")) {
@@ -375,11 +377,11 @@ pub(crate) unsafe fn after(
     }
 }
 
-/// A view of the memory that a view stands on.
+/// Creates a second view of the memory of a view.
 ///
 /// # Safety
 ///
-/// The buffer is the good plugin's, and a view.
+/// The buffer belongs to the good plugin and is a view.
 unsafe fn another_view(buffer: *mut PJRT_Buffer) -> *mut PJRT_Buffer {
     let (address, _) = inner!(PJRT_Buffer_UnsafePointer PJRT_Buffer_UnsafePointer_Args { buffer: buffer });
     let (dims, _) = inner!(PJRT_Buffer_Dimensions PJRT_Buffer_Dimensions_Args { buffer: buffer });
@@ -398,15 +400,15 @@ unsafe fn another_view(buffer: *mut PJRT_Buffer) -> *mut PJRT_Buffer {
     view.buffer
 }
 
-/// The callback of a dependency that loses its error.
+/// The callback of a dependency, which ignores its error.
 ///
 /// # Safety
 ///
-/// The host calls it as it would the good plugin's.
+/// The host calls this function as it would call the good plugin's.
 unsafe extern "C" fn without_error(args: *mut PJRT_Buffer_DonateWithControlDependency_Callback_Args) {
     type Callback = unsafe extern "C" fn(*mut PJRT_Buffer_DonateWithControlDependency_Callback_Args);
     let callback = state().dependency;
-    // SAFETY: the number is the function that the good plugin gave.
+    // SAFETY: the number is the address of the function that the good plugin returned.
     unsafe {
         (*args).error_code = PJRT_Error_Code_OK;
         std::mem::transmute::<usize, Callback>(callback)(args);
@@ -415,7 +417,7 @@ unsafe extern "C" fn without_error(args: *mut PJRT_Buffer_DonateWithControlDepen
 
 static MEMORY_TABLE: OnceLock<usize> = OnceLock::new();
 
-/// Gives a memory functions that keep no data, or never give it back.
+/// Replaces a memory's functions with functions that do not keep user data, or that never destroy it.
 ///
 /// # Safety
 ///
@@ -435,7 +437,7 @@ unsafe fn forgetful(memory: *mut PJRT_Memory, how: &str) {
         _: Option<unsafe extern "C" fn(*mut c_void)>,
     ) {
         let table = *MEMORY_TABLE.get().expect("the good plugin's functions");
-        // SAFETY: the good plugin's functions.
+        // SAFETY: these are the good plugin's functions.
         unsafe {
             let table = ptr::with_exposed_provenance::<PJRT_Memory_FunctionTable>(table);
             (*table).set_user_data.expect("a function")(memory, key, data, None);

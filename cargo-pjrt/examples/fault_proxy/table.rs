@@ -1,5 +1,5 @@
-//! The table of functions that forwards, with a fault: the FFI of this example. What it does with pointers is what a plugin
-//! with that fault would do.
+//! The function table that forwards with a fault, which contains the FFI of this example. Its accesses to
+//! memory are those that a plugin with the fault would make.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -23,7 +23,8 @@ unsafe impl Sync for Inner {}
 
 pub(crate) static INNER: LazyLock<Inner> = LazyLock::new(|| {
     let path = std::env::var("FAULT_PROXY_INNER").expect("FAULT_PROXY_INNER names the good plugin");
-    // SAFETY: the good plugin is one; its function takes nothing. It stays loaded.
+    // SAFETY: the good plugin is a PJRT plugin, and its function takes no arguments. The library stays
+    // loaded.
     unsafe {
         let library = Box::leak(Box::new(libloading::Library::new(path).expect("the good plugin loads")));
         let entry: libloading::Symbol<'_, unsafe extern "C" fn() -> *const PJRT_Api> =
@@ -37,26 +38,26 @@ pub(crate) static FAULT: LazyLock<Option<Fault>> = LazyLock::new(|| {
     Some(Fault::parse(&text).unwrap_or_else(|error| panic!("FAULT_PROXY={text}: {error}")))
 });
 
-/// Errors of our own, and what of the past faults depend on.
+/// The errors of this plugin, and the history that faults depend on.
 #[derive(Default)]
 pub(crate) struct State {
     errors: HashSet<usize>,
-    /// Functions and the objects that they were called with.
+    /// The functions, with the objects that they were called with.
     called: HashSet<(usize, usize)>,
-    /// Functions that were called since the newest client was made.
+    /// The functions that were called since the newest client was created.
     since: HashSet<usize>,
     destroyed_events: HashSet<usize>,
     clients: i64,
-    /// The client that the newest view is of.
+    /// The client of the newest view.
     pub(crate) viewing: usize,
     pub(crate) last_error: usize,
     pub(crate) last_value: i64,
     pub(crate) dependency: usize,
-    /// Arrays of the good plugin, and the changed copies that hosts get, the same ones each time.
+    /// Arrays of the good plugin, and the changed copies that hosts receive. Each array has one copy.
     pub(crate) changed: HashMap<i64, i64>,
-    /// What stood in fields that a fault leaves as they were, by the address of the host's struct.
+    /// The saved contents of fields that a fault leaves unwritten, by the address of the host's struct.
     pub(crate) kept: HashMap<usize, Vec<u8>>,
-    /// Buffers, and the host's memory that they are to be read from.
+    /// Buffers, and the host memory that they are read from late.
     pub(crate) late: HashMap<i64, i64>,
 }
 
@@ -71,7 +72,7 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// An error of our own.
+/// An error of this plugin.
 #[repr(C)]
 struct OwnError {
     vtable: *const PJRT_Error_FunctionTable,
@@ -86,13 +87,14 @@ pub(crate) fn own_error(code: u32, message: impl Into<String>) -> *mut PJRT_Erro
     raw
 }
 
-/// The good plugin's function.
+/// Calls the good plugin's function.
 ///
 /// # Safety
 ///
 /// The struct is that of the slot.
 unsafe fn forward(slot: usize, args: *mut u8) -> *mut PJRT_Error {
-    // SAFETY: the slot is a function of this type, or one that returns nothing, whose result is not used; see `call`.
+    // SAFETY: the slot is a function of this type, or one that returns nothing, whose result is not used; see
+    // `call`.
     unsafe {
         let function = match SLOTS.get(slot) {
             Some(slot) => INNER.0.byte_add(slot.offset).cast::<Option<Function>>().read(),
@@ -102,12 +104,12 @@ unsafe fn forward(slot: usize, args: *mut u8) -> *mut PJRT_Error {
     }
 }
 
-/// Calls a function of the good plugin with a struct of ours.
+/// Calls a function of the good plugin with a struct of this plugin.
 macro_rules! inner {
     ($slot:ident $args:ident { $($field:ident: $value:expr),* $(,)? }) => {{
         let mut args = $args { $($field: $value,)* ..$args::zeroed() };
-        #[allow(unused_unsafe, reason = "some callers are unsafe code already")]
-        // SAFETY: the struct is filled in as the interface wants it.
+        #[allow(unused_unsafe, reason = "some callers are already in unsafe blocks")]
+        // SAFETY: the struct is filled in as the interface requires.
         let error = unsafe { ((*INNER.0).$slot.expect("a function of the good plugin"))(&raw mut args) };
         (args, error)
     }};
@@ -155,16 +157,16 @@ const BUFFER_TO_HOST: usize = 70;
 const CREATE_VIEW: usize = 93;
 const ERROR_FOR_EACH_PAYLOAD: usize = 132;
 
-/// A call of the host.
+/// Handles a call of the host.
 ///
 /// # Safety
 ///
 /// The struct is that of the slot.
 pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
-    // SAFETY: as the host calls.
+    // SAFETY: the host calls this slot with this struct.
     let object = unsafe { object_of(args) };
     let fault = FAULT.as_ref().filter(|fault| fault.slot == Some(slot));
-    // SAFETY: as the host calls.
+    // SAFETY: the host calls this slot with this struct.
     let happens = fault.is_some_and(|fault| unsafe { happens(fault, args, object) });
     {
         let mut state = state();
@@ -173,7 +175,8 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
             state.clients += 1;
         }
         state.clients -= i64::from(slot == CLIENT_DESTROY && object != 0);
-        // Calls are counted from client to client; clients, as long as nothing but counting them is done.
+        // Calls are counted per client. The calls that create clients are counted as long as no other
+        // function is called.
         let counts_clients = FAULT.as_ref().is_some_and(|fault| fault.slot == Some(CLIENT_CREATE));
         let restart = if counts_clients { slot > CLIENT_DEVICES } else { slot == CLIENT_CREATE };
         if restart {
@@ -195,10 +198,10 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
         }
     }
     match fault.filter(|_| happens) {
-        // SAFETY: as the host calls.
+        // SAFETY: the host calls this slot with this struct.
         Some(fault) => unsafe { faulty(fault, slot, args) },
         None => {
-            // SAFETY: as the host calls.
+            // SAFETY: the host calls this slot with this struct.
             let error = unsafe { good(slot, args, object) };
             if slot == BUFFER_TO_HOST && error.is_null() {
                 // SAFETY: the call succeeded.
@@ -213,7 +216,7 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
     }
 }
 
-/// Keeps what a fault may give a second time.
+/// Remembers a value that a fault may return again.
 ///
 /// # Safety
 ///
@@ -226,19 +229,20 @@ unsafe fn remember(slot: usize, args: *mut u8, error: *mut PJRT_Error) {
     state().last_error = error.addr();
     if let Some(name) = words.and_then(|words| words.first()) {
         let path = field(slot, name);
-        // SAFETY: as the host calls.
+        // SAFETY: the host calls this slot with this struct.
         state().last_value = unsafe { place(args, &path).map_or(0, |place| read(place, &path)) };
     }
 }
 
-/// What the good plugin does, but for errors of our own and callbacks.
+/// Calls the good plugin, and handles errors of this plugin and callbacks.
 ///
 /// # Safety
 ///
 /// The struct is that of the slot.
 unsafe fn good(slot: usize, args: *mut u8, object: usize) -> *mut PJRT_Error {
     let own = state().errors.contains(&object);
-    // SAFETY: the host calls these slots with these structs; an error of our own is a box of ours.
+    // SAFETY: the host calls these slots with these structs. An error of this plugin is a box that it
+    // allocated.
     unsafe {
         match slot {
             ERROR_DESTROY if own => {
@@ -270,18 +274,19 @@ unsafe fn good(slot: usize, args: *mut u8, object: usize) -> *mut PJRT_Error {
     }
 }
 
-/// What a call is about: the third word of most Args structs is the object, or the error.
+/// Returns the object of a call. In most Args structs it is the third word, which is the error in those for
+/// errors.
 ///
 /// # Safety
 ///
-/// The struct is one of the host's.
+/// The struct is one that the host passed.
 unsafe fn object_of(args: *mut u8) -> usize {
     let words = args.cast::<usize>();
     // SAFETY: an Args struct begins with its size.
     unsafe { if words.read() >= 3 * size_of::<usize>() { words.add(2).read() } else { 0 } }
 }
 
-/// Whether a fault needs to know when callbacks of the host run.
+/// Returns `true` if a fault depends on whether a callback of the host is running.
 fn uses_callbacks() -> bool {
     let of_fault = |fault: &Fault| {
         let inside = fault.conditions.iter().any(|condition| matches!(condition, Condition::InsideCallback));
@@ -294,7 +299,7 @@ fn uses_callbacks() -> bool {
     FAULT.as_ref().is_some_and(of_fault)
 }
 
-/// Reads or changes what a fault is about.
+/// Returns `true` if the fault occurs in this call.
 ///
 /// # Safety
 ///
@@ -303,7 +308,7 @@ unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
     for condition in &fault.conditions {
         let holds = match condition {
             Condition::Field { path, divisor, value, equal } => {
-                // SAFETY: as the host calls.
+                // SAFETY: the host calls this slot with this struct.
                 let old = unsafe { place(args, path).map(|place| read(place, path)) };
                 old.is_some_and(|old| {
                     (divisor.map_or(old, |divisor| old.rem_euclid(divisor)) == *value) == *equal
@@ -322,22 +327,23 @@ unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
     true
 }
 
-/// Below this, there is no memory.
+/// The lowest address that can be mapped.
 const FIRST_PAGE: usize = 4096;
 
-/// Where a field is; `None` if the host's struct ends before it, or a pointer on the way is null.
+/// Returns the address of a field, or `None` if the host's struct ends before it or a pointer on the path is
+/// null.
 ///
 /// # Safety
 ///
 /// The struct is that of the fault's slot.
 pub(crate) unsafe fn place(args: *mut u8, path: &Path) -> Option<*mut u8> {
-    // SAFETY: an Args struct begins with its size; within it, fields are where the layout says.
+    // SAFETY: an Args struct begins with its size. Within it, fields are at the offsets of the layout.
     unsafe {
         if args.cast::<usize>().read() < path.field.end {
             return None;
         }
         let field = args.add(path.field.offset);
-        // An empty array may be a pointer to nowhere, such as those of Rust.
+        // The pointer of an empty array may be dangling, as Rust's are.
         let target = || Some(field.cast::<*mut u8>().read()).filter(|target| target.addr() >= FIRST_PAGE);
         match &path.then {
             Then::Nothing => Some(field),
@@ -355,13 +361,13 @@ fn width(path: &Path) -> usize {
     }
 }
 
-/// Reads or changes what a fault is about.
+/// Reads a field.
 ///
 /// # Safety
 ///
-/// The place is one of this path.
+/// The address is that of the field of this path.
 pub(crate) unsafe fn read(place: *mut u8, path: &Path) -> i64 {
-    // SAFETY: the place is a field of this width.
+    // SAFETY: the address is that of a field of this width.
     unsafe {
         match width(path) {
             1 => i64::from(place.read()),
@@ -371,13 +377,13 @@ pub(crate) unsafe fn read(place: *mut u8, path: &Path) -> i64 {
     }
 }
 
-/// Reads or changes what a fault is about.
+/// Writes a field.
 ///
 /// # Safety
 ///
-/// The place is one of this path.
+/// The address is that of the field of this path.
 pub(crate) unsafe fn write(place: *mut u8, path: &Path, value: i64) {
-    // SAFETY: the place is a field of this width.
+    // SAFETY: the address is that of a field of this width.
     unsafe {
         match width(path) {
             1 => place.write(value as u8),
@@ -401,7 +407,7 @@ impl Value {
     }
 }
 
-/// An event of the good plugin.
+/// Creates an event of the good plugin.
 pub(crate) fn event(complete: bool) -> *mut PJRT_Event {
     let (args, _) = inner!(PJRT_Event_Create PJRT_Event_Create_Args {});
     if complete {
@@ -410,13 +416,13 @@ pub(crate) fn event(complete: bool) -> *mut PJRT_Event {
     args.event
 }
 
-/// A call with the fault.
+/// Performs a call with the fault.
 ///
 /// # Safety
 ///
 /// The struct is that of the slot.
 unsafe fn faulty(fault: &Fault, slot: usize, args: *mut u8) -> *mut PJRT_Error {
-    // SAFETY: as the host calls; changed fields are put back.
+    // SAFETY: the host calls this slot with this struct. Fields that are changed are restored.
     unsafe {
         let object = object_of(args);
         let mut restore = Vec::new();
@@ -429,7 +435,7 @@ unsafe fn faulty(fault: &Fault, slot: usize, args: *mut u8) -> *mut PJRT_Error {
                         restore.push((place, path, old));
                     }
                 }
-                Action::Fail(code) => return own_error(*code, "a planted fault"),
+                Action::Fail(code) => return own_error(*code, "an injected fault"),
                 Action::Skip => return ptr::null_mut(),
                 Action::Special(name, words) => {
                     if let Some(error) = special::before(name, words, args) {
@@ -468,20 +474,20 @@ unsafe fn faulty(fault: &Fault, slot: usize, args: *mut u8) -> *mut PJRT_Error {
     }
 }
 
-/// Code and message of an error.
+/// Returns the code and the message of an error.
 ///
 /// # Safety
 ///
-/// The error is the good plugin's or our own, and lives.
+/// The error is the good plugin's or this plugin's, and is not destroyed.
 unsafe fn parts(error: *mut PJRT_Error) -> (u32, String) {
     if state().errors.contains(&error.addr()) {
-        // SAFETY: an error of our own.
+        // SAFETY: this is an error of this plugin.
         let own = unsafe { &*error.cast::<OwnError>() };
         return (own.code, own.message.clone());
     }
     let (code, _) = inner!(PJRT_Error_GetCode PJRT_Error_GetCode_Args { error: error });
     let mut message = PJRT_Error_Message_Args { error, ..PJRT_Error_Message_Args::zeroed() };
-    // SAFETY: the error is the good plugin's.
+    // SAFETY: this is an error of the good plugin.
     unsafe {
         ((*INNER.0).PJRT_Error_Message.expect("a function of the good plugin"))(&raw mut message);
         let bytes = std::slice::from_raw_parts(message.message.cast::<u8>(), message.message_size);
@@ -494,7 +500,7 @@ pub(crate) fn field(slot: usize, name: &str) -> Path {
     Path { field, then: Then::Nothing }
 }
 
-/// How a callback of the host is called.
+/// The way in which a callback of the host is called.
 pub(crate) enum Mode {
     Once,
     Twice,
@@ -509,13 +515,13 @@ struct Wrapped {
     mode: Mode,
 }
 
-/// Registers a callback of ours for the host's.
+/// Registers a callback of this plugin in place of the host's.
 ///
 /// # Safety
 ///
-/// The struct is the host's.
+/// The struct is one that the host passed.
 pub(crate) unsafe fn on_ready(args: *mut PJRT_Event_OnReady_Args, mode: Mode) -> *mut PJRT_Error {
-    // SAFETY: the struct is the host's.
+    // SAFETY: the struct is one that the host passed.
     unsafe {
         let args = *args;
         state().destroyed_events.remove(&args.event.addr());
@@ -530,13 +536,13 @@ pub(crate) unsafe fn on_ready(args: *mut PJRT_Event_OnReady_Args, mode: Mode) ->
     }
 }
 
-/// The callback in the host's place.
+/// The callback that replaces the host's.
 ///
 /// # Safety
 ///
-/// The good plugin calls it once, with the box of `on_ready`.
+/// The good plugin calls this function once, with the box of `on_ready`.
 unsafe extern "C" fn called_back(error: *mut PJRT_Error, user_arg: *mut c_void) {
-    // SAFETY: the argument is the box of `on_ready`, and the good plugin calls back once.
+    // SAFETY: the argument is the box of `on_ready`, and the good plugin calls this function only once.
     let wrapped = unsafe { Box::from_raw(user_arg.cast::<Wrapped>()) };
     let forgotten = FAULT.as_ref().is_some_and(|fault| {
         fault
@@ -546,7 +552,7 @@ unsafe extern "C" fn called_back(error: *mut PJRT_Error, user_arg: *mut c_void) 
     }) && state().destroyed_events.contains(&wrapped.event);
     let Some(callback) = wrapped.callback.filter(|_| !forgotten) else { return };
     DEPTH.set(DEPTH.get() + 1);
-    // SAFETY: the host's callback and its argument.
+    // SAFETY: these are the host's callback and its argument.
     unsafe {
         match wrapped.mode {
             Mode::Never => {}
@@ -561,12 +567,12 @@ unsafe extern "C" fn called_back(error: *mut PJRT_Error, user_arg: *mut c_void) 
     DEPTH.set(DEPTH.get() - 1);
 }
 
-/// The table, and faults of it.
+/// Creates the table, with the fault if it is one of the table.
 fn exported() -> PJRT_Api {
-    // SAFETY: the good plugin's table.
+    // SAFETY: this is the good plugin's table.
     let mut table = table(unsafe { &*INNER.0 });
     if FAULT.as_ref().and_then(|fault| fault.slot).is_some_and(|slot| slot >= SLOTS.len()) {
-        // SAFETY: the good plugin's chain.
+        // SAFETY: this is the good plugin's chain.
         table.extension_start = unsafe { extension::copies(table.extension_start, None) };
     }
     let Some(Fault { slot: None, actions, .. }) = FAULT.as_ref() else { return table };
@@ -588,11 +594,11 @@ fn exported() -> PJRT_Api {
             unsafe { (&raw mut table).byte_add(slot.offset).cast::<usize>().write(0) };
         }
         "all_null" => {
-            // SAFETY: all slots are nullable functions of the table, one after another.
+            // SAFETY: all slots are nullable functions of the table, and are contiguous.
             unsafe { (&raw mut table).byte_add(SLOTS[0].offset).cast::<usize>().write_bytes(0, SLOTS.len()) };
         }
         "exit" => {
-            // What it leaves behind has its standard output.
+            // The program inherits the standard output.
             if let Some((program, arguments)) = words.split_first() {
                 drop(std::process::Command::new(program).args(arguments).spawn());
             }
@@ -600,7 +606,7 @@ fn exported() -> PJRT_Api {
         }
         "crash" => std::process::abort(),
         "extension_null" => {
-            // SAFETY: the good plugin's chain.
+            // SAFETY: this is the good plugin's chain.
             table.extension_start =
                 unsafe { extension::copies(table.extension_start, Some((&words[0], &words[1]))) };
         }
@@ -618,9 +624,9 @@ fn exported() -> PJRT_Api {
     table
 }
 
-/// The one function that hosts look for.
+/// The entry point that hosts look up.
 #[unsafe(no_mangle)]
-#[allow(non_snake_case, reason = "hosts look for this name")]
+#[allow(non_snake_case, reason = "hosts look up this name")]
 extern "C" fn GetPjrtApi() -> *const PJRT_Api {
     static TABLE: OnceLock<usize> = OnceLock::new();
     let fresh = || Box::into_raw(Box::new(exported()));
@@ -639,5 +645,5 @@ extern "C" fn GetPjrtApi() -> *const PJRT_Api {
     ptr::with_exposed_provenance(*TABLE.get_or_init(|| fresh().expose_provenance()))
 }
 
-/// C's characters are bytes here.
+/// `c_char` is treated as a byte.
 const _: () = assert!(size_of::<c_char>() == 1);

@@ -1,24 +1,24 @@
-//! Errors of programs as text for people, with the place in the program.
+//! Formats errors in programs, with the position in the program.
 
 use std::fmt::Write;
 
 use pjrt_stablehlo::Error;
 use pjrt_stablehlo::ir::{Location, LocationKind};
 
-/// Characters of a line that are shown on either side of the error.
+/// The number of characters of a line that are shown on each side of the error.
 const CONTEXT: usize = 60;
 
-/// Bytes in a line of a dump.
+/// The number of bytes in a line of a hex dump.
 const DUMPED: usize = 16;
 
-/// Returns the error and the place in the program, in several lines.
+/// Formats an error and its position in the program, in several lines.
 pub(super) fn diagnostic(file: &str, program: &[u8], error: &Error) -> String {
     let text = std::str::from_utf8(program).ok();
     let place = text.and_then(|text| Place::find(text, error));
     let mut report = String::new();
     let mut line = |text: &str| report.extend([text, "\n"]);
     let message = match &place {
-        // The place is shown below.
+        // The position is shown below.
         Some(place) => error.message.strip_prefix(&*place.prefix()).unwrap_or(&error.message),
         None => &error.message,
     };
@@ -44,31 +44,31 @@ pub(super) fn diagnostic(file: &str, program: &[u8], error: &Error) -> String {
     if let Some(op) = &error.op {
         match error.constraint {
             Some(constraint) => {
-                line(&format!("  = in {op}, of which the specification's {constraint} is broken"))
+                line(&format!("  = in {op}, which violates the specification's constraint {constraint}"))
             }
             None => line(&format!("  = in {op}")),
         }
     }
     if !error.location.is_unknown() && !is_in_text(&error.location) {
-        line(&format!("  = which comes from {}", error.location));
+        line(&format!("  = from the source location {}", error.location));
     }
     report
 }
 
-/// A place in a text.
+/// A position in a text.
 struct Place {
-    /// From 1.
+    /// The line number, from 1.
     line: usize,
-    /// Byte of the line, from 1.
+    /// The byte in the line, from 1.
     column: usize,
     /// The line, or a part of it.
     shown: String,
-    /// Characters of `shown` before the place.
+    /// The number of characters of `shown` before the position.
     caret: usize,
 }
 
 impl Place {
-    /// The place that an error is about.
+    /// Returns the position that an error refers to.
     fn find(text: &str, error: &Error) -> Option<Place> {
         if let Some(offset) = error.offset {
             let before = text.get(..offset)?;
@@ -100,18 +100,18 @@ impl Place {
         Some(Place { line, column, shown: shown.trim_end().to_owned(), caret })
     }
 
-    /// How messages about texts begin.
+    /// Returns the prefix of error messages about a text, which states the position.
     fn prefix(&self) -> String {
         format!("line {}, column {}: ", self.line, self.column)
     }
 }
 
-/// Whether a location is a place in the program's own text.
+/// Returns `true` if a location is a position in the program's own text.
 fn is_in_text(location: &Location) -> bool {
     matches!(location.kind(), LocationKind::File { file, .. } if *file == Location::PROGRAM_TEXT)
 }
 
-/// The line of a dump that has a byte, and the column of its digits.
+/// Returns the line of a hex dump that contains a byte, and the column of its digits.
 fn dump(program: &[u8], offset: usize) -> (String, usize) {
     let start = offset / DUMPED * DUMPED;
     let bytes = program.get(start..).unwrap_or_default();
@@ -120,7 +120,7 @@ fn dump(program: &[u8], offset: usize) -> (String, usize) {
     let caret = dump.len() + 1 + 3 * (offset - start);
     for index in 0..DUMPED {
         match bytes.get(index) {
-            Some(byte) => write!(dump, " {byte:02x}").expect("strings can be written to"),
+            Some(byte) => write!(dump, " {byte:02x}").expect("writing to a string does not fail"),
             None => dump.push_str("   "),
         }
     }

@@ -13,38 +13,40 @@ use statistics::Statistics;
 
 use crate::output;
 
-/// What to read, and what to print of it.
+/// The arguments of `cargo pjrt cat`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Programs in any form that is read, such as MLIR text or bytecode; "-" is standard input
+    /// Programs as MLIR text, bytecode or a serialized HLO module; "-" is standard input
     #[arg(default_value = STANDARD_INPUT)]
     pub files: Vec<PathBuf>,
-    /// Print the text with source locations
+    /// Print source locations with the text
     #[arg(long, short, group = "printed")]
     pub locations: bool,
     /// Print the numbers of operations, constants and values instead of the text
     #[arg(long, short, visible_alias = "stats", group = "printed")]
     pub statistics: bool,
-    /// Print nothing; the exit status tells whether the programs are valid
+    /// Print nothing; the exit status says whether the programs are valid
     #[arg(long, short, group = "printed")]
     pub check: bool,
 }
 
-/// The file name that stands for standard input.
+/// The file name that denotes standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// The exit status if a program is not valid.
+/// The exit status if a program is invalid.
 const INVALID: u8 = 1;
 /// The exit status if a file cannot be read.
 const UNREADABLE: u8 = 2;
 
-/// Prints the programs, and returns the exit status: 0 if all are valid, 1 if one is not, 2 if a file cannot be read.
+/// Prints the programs, and returns the exit status: 0 if all are valid, 1 if one is invalid, 2 if a file
+/// cannot be read.
 ///
-/// Errors show the line of a text or the byte of another program. A reader that closes standard output ends the run early.
+/// Errors show the line of a text, or a hex dump of another program. If standard output is closed, the
+/// function returns early.
 ///
 /// # Errors
 ///
-/// If standard output cannot be written, such as to a full disk.
+/// Returns an error if standard output cannot be written, for example because the disk is full.
 pub fn cat(options: &Options) -> Result<u8, String> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut status = 0;
@@ -60,7 +62,7 @@ pub fn cat(options: &Options) -> Result<u8, String> {
     }
 }
 
-/// Prints one program, and returns the exit status; fails if the output cannot be written.
+/// Prints one program, and returns the exit status, or an error if the output cannot be written.
 fn print(path: &Path, options: &Options, out: &mut impl Write) -> io::Result<u8> {
     let name = &*path.to_string_lossy();
     let program = match read(path) {

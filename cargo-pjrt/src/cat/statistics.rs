@@ -1,4 +1,4 @@
-//! The numbers of operations, constants and values of a program.
+//! Statistics of a program: the numbers of operations, constants and values.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -6,22 +6,22 @@ use std::fmt::{self, Display, Formatter};
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{ElementType, Literal, LiteralData, Op, Type};
 
-/// The numbers of a program.
+/// The statistics of a program.
 pub(super) struct Statistics<'a> {
     file: &'a str,
     program_len: usize,
     module: &'a Module,
     constants: Constants,
-    /// Values by the type of their elements, or by what else they are.
+    /// The number of values by element type, or by type if they are not tensors.
     values: BTreeMap<String, usize>,
 }
 
 #[derive(Default)]
 struct Constants {
     count: usize,
-    /// Bytes that the program has for them.
+    /// The number of bytes of the constants in the program.
     stored: u64,
-    /// Bytes that they take with all elements.
+    /// The number of bytes of the constants with all elements.
     dense: u64,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Statistics<'a> {
     }
 }
 
-/// The type of a value's elements, or the whole type where it is not a tensor's.
+/// Returns the element type of a tensor, or the whole type of another value.
 fn element(ty: &Type) -> String {
     match ty {
         Type::Tensor(tensor) | Type::Buffer(tensor) => match tensor.element_type() {
@@ -95,7 +95,7 @@ impl Display for Statistics<'_> {
     }
 }
 
-/// A table of counts, the largest first.
+/// Writes a table of counts, in descending order.
 fn table(f: &mut Formatter<'_>, title: &str, total: usize, mut rows: Vec<(&str, usize)>) -> fmt::Result {
     rows.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
     writeln!(f, "{total:>9}  {title}")?;

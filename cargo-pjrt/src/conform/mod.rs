@@ -1,12 +1,14 @@
-//! The conformance kit: checks that a plugin keeps the rules of the PJRT C API and does what its hosts need.
+//! The conformance kit: checks that a plugin follows the rules of the PJRT C API and the requirements of
+//! hosts.
 //!
-//! Every check is named for the rule that it protects, and runs in a child process with a time limit, so that a plugin may
-//! crash or hang. What a plugin does not offer is kept apart from what it does wrong: the one is "unsupported" (an error with
-//! the code UNIMPLEMENTED, or a slot that its version does not have), the other "wrong". With a [`Profile`], what that host
-//! cannot do without must be supported.
+//! Each check is named for the rule that it protects, and runs in a child process with a time limit, because
+//! a plugin may crash or hang. The kit distinguishes unsupported features from errors. A feature is
+//! unsupported if the plugin returns UNIMPLEMENTED, or if its version lacks the slot. With a [`Profile`], the
+//! features that this host requires must be supported.
 //!
-//! Beside every check stands a *fault*: what a plugin would do that breaks the rule, in the small language of this project's
-//! fault plugin, which wraps a good plugin and does that. A test plants each and sees that its check notices.
+//! Each check comes with a *fault*, a misbehavior that breaks the rule. It is written in the language of this
+//! project's fault plugin, which wraps a correct plugin and misbehaves as the fault says. A test injects each
+//! fault and expects its check to fail.
 
 mod checks;
 mod report;
@@ -28,28 +30,28 @@ use crate::host::{
 };
 use crate::profile::Profile;
 
-/// How long something may take that a host waits for, within a check.
+/// The maximum time that a check waits for a result that hosts wait for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A rule, and how to see whether a plugin keeps it.
+/// A rule, and the code that checks it.
 pub struct Check {
-    /// `area/rule`, in few words.
+    /// The name, `area/rule`.
     pub name: String,
     /// The rule, as a sentence that tells an author what the plugin must do.
     pub rule: String,
-    /// Whether it only looks at the table, of which it calls nothing.
+    /// `true` if the check only examines the table, and calls no function.
     pub is_of_the_table: bool,
     /// The minor version of the C API from which the rule holds.
     pub since: i32,
-    /// The hosts that cannot do without.
+    /// The hosts that require the rule.
     pub needed_by: &'static [Profile],
-    /// The minor version of the C API from which they cannot: they put up with older plugins, or the kit sees the rule only with
-    /// newer ones.
+    /// The minor version of the C API from which these hosts require the rule. They accept older plugins
+    /// without it, or the kit can only check newer ones.
     pub needed_since: i32,
     /// A fault that breaks the rule, for the fault plugin.
     pub fault: String,
-    /// Other checks that notice this fault, because they cannot do without what it breaks. A name that ends with `*` stands for
-    /// all that begin like it.
+    /// Other checks that this fault makes fail, because they depend on the behavior that it breaks. A name
+    /// that ends with `*` matches all names with this prefix.
     pub also: &'static [&'static str],
     run: Box<dyn Fn(&Context) -> Verdict + Send + Sync>,
 }
@@ -60,27 +62,27 @@ impl std::fmt::Debug for Check {
     }
 }
 
-/// All checks, in the order in which they run.
+/// Returns all checks, in the order in which they run.
 #[must_use]
 pub fn checks() -> Vec<Check> {
     checks::all()
 }
 
-/// The check that fails where the plugin cannot be initialized; others than those of the table then do not run.
+/// The check that fails if the plugin cannot be initialized. Then only the checks of the table run.
 const INITIALIZES: &str = "plugin/initializes";
 
-/// The check after which the process is to end as any other: its exit status and the time that it takes are looked at.
+/// The check after which the process ends normally, so that its exit status and duration can be examined.
 const PROCESS_ENDS: &str = "plugin/process_ends";
 
-/// The checks with these names, of those whose names contain the filter; all where nothing is named.
+/// Selects checks by exact names and by a part of the name. Without names and filter, returns all checks.
 ///
 /// # Errors
 ///
-/// If there is no such check.
+/// Returns an error if there is no such check.
 pub fn select(filter: Option<&str>, names: &[String]) -> std::result::Result<Vec<Check>, String> {
     let mut checks = checks();
     if let Some(unknown) = names.iter().find(|name| checks.iter().all(|check| check.name != **name)) {
-        return Err(format!("there is no check {unknown}; --list lists all of them"));
+        return Err(format!("unknown check {unknown:?}; --list lists all checks"));
     }
     checks.retain(|check| {
         filter.is_none_or(|filter| check.name.contains(filter))
@@ -88,13 +90,13 @@ pub fn select(filter: Option<&str>, names: &[String]) -> std::result::Result<Vec
     });
     match filter {
         Some(filter) if checks.is_empty() => {
-            Err(format!("no check that is asked for has {filter:?} in its name; --list lists all of them"))
+            Err(format!("no selected check has {filter:?} in its name; --list lists all checks"))
         }
         _ => Ok(checks),
     }
 }
 
-/// A check as lists for programs have it.
+/// A check, as `--list` prints it in JSON.
 #[derive(Debug, Serialize)]
 pub struct Listed<'c> {
     name: &'c str,
@@ -114,15 +116,15 @@ impl<'c> From<&'c Check> for Listed<'c> {
     }
 }
 
-/// What a check says.
+/// The result of a check.
 type Verdict = std::result::Result<(), Finding>;
 
-/// Why a check did not pass.
+/// The reason why a check did not pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Finding {
     /// The plugin breaks the rule.
     Wrong(String),
-    /// The plugin has no such thing.
+    /// The plugin does not support the feature.
     Unsupported(String),
     /// The rule does not apply, such as one about several devices to a plugin that has one.
     NotApplicable(String),
@@ -138,34 +140,34 @@ impl From<Error> for Finding {
     }
 }
 
-/// What became of a check.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// The plugin keeps the rule.
+    /// The plugin follows the rule.
     Passed,
-    /// It has no such thing.
+    /// The plugin does not support the feature.
     Unsupported,
-    /// The rule does not apply to it.
+    /// The rule does not apply to the plugin.
     NotApplicable,
-    /// It breaks the rule.
+    /// The plugin breaks the rule.
     Wrong,
-    /// The process died.
+    /// The process crashed.
     Crashed,
-    /// It took too long.
+    /// The check took too long.
     TimedOut,
-    /// It has no such thing, and the host of the profile cannot do without.
+    /// The plugin does not support the feature, which the host of the profile requires.
     Missing,
 }
 
 impl Status {
-    /// Whether a plugin with this has failed.
+    /// Returns `true` if the outcome is a failure.
     #[must_use]
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Wrong | Self::Crashed | Self::TimedOut | Self::Missing)
     }
 
-    /// In a word.
+    /// Returns a short name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -180,34 +182,35 @@ impl Status {
     }
 }
 
-/// What many checks begin with. A plugin that hangs there would cost each of them its time.
+/// A step that many checks begin with. If a plugin hangs in it, each of these checks would run into the time
+/// limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum Step {
-    /// A client is made.
+    /// Creates a client.
     Client,
-    /// The program that all checks run is compiled.
+    /// Compiles the program that all checks run.
     Compilation,
-    /// Four numbers are put on a device.
+    /// Transfers four numbers to a device.
     Upload,
 }
 
 impl Step {
-    /// In words.
+    /// Returns a description.
     fn name(self) -> &'static str {
         match self {
-            Self::Client => "making a client",
-            Self::Compilation => "compiling the program that adds",
-            Self::Upload => "putting four numbers on a device",
+            Self::Client => "creating a client",
+            Self::Compilation => "compiling the program add",
+            Self::Upload => "transferring four numbers to a device",
         }
     }
 }
 
-/// What checks are given.
+/// The context that checks run in.
 struct Context {
     plugin: Plugin,
     path: PathBuf,
     options: Vec<CreateOption>,
-    /// How making the first client went.
+    /// The outcome of the first creation of a client.
     first_client: OnceLock<Result<()>>,
 }
 
@@ -222,7 +225,8 @@ impl Context {
         client
     }
 
-    /// Why no client can be made at all, such as for want of the hardware; then most rules do not apply.
+    /// Returns the reason why no client can be created, such as missing hardware. Most rules then do not
+    /// apply.
     fn why_no_client(&self) -> Option<&Error> {
         self.first_client.get()?.as_ref().err()
     }
@@ -232,8 +236,8 @@ impl Context {
     }
 }
 
-/// A program that adds two arrays of f32. All checks that run something run this, so that a plugin which can do nothing else
-/// can still be checked.
+/// Returns a program that adds two arrays of f32. All checks that execute a program use this one, so that
+/// plugins which support nothing else can still be checked.
 fn add_program(dims: &str) -> String {
     let ty = format!("tensor<{dims}f32>");
     format!(
@@ -252,7 +256,7 @@ fn f32_bytes(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// Four numbers on the first device.
+/// Transfers four numbers to the first device.
 fn upload_four(client: &Client, values: &[f32; 4]) -> Result<Buffer> {
     upload_to(client, values, client.device()?).map(|uploaded| uploaded.buffer)
 }
@@ -268,7 +272,7 @@ fn numbers(buffer: &Buffer) -> Result<Vec<f32>> {
     Ok(bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
 }
 
-/// Fails the check unless something holds.
+/// Fails the check unless the condition holds.
 macro_rules! ensure {
     ($condition:expr, $($message:tt)+) => {
         if !$condition {
@@ -278,32 +282,32 @@ macro_rules! ensure {
 }
 use ensure;
 
-/// Fails the check unless two values are equal.
+/// Fails the check unless the values are equal.
 fn equal<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected: T) -> Verdict {
-    ensure!(got == expected, "{what} is {got:?}; it must be {expected:?}");
+    ensure!(got == expected, "{what} is {got:?}; expected {expected:?}");
     Ok(())
 }
 
-/// Fails the check unless something was refused with a code, in a message that contains what helps the user.
+/// Fails the check unless the call returned an error with this code whose message contains these texts.
 fn refused<T>(what: &str, outcome: Result<T>, code: Code, contains: &[&str]) -> Verdict {
     refused_with(what, outcome, &[code], contains)
 }
 
-/// The same, with one of several codes.
+/// The same as [`refused`], with several permitted codes.
 fn refused_with<T>(what: &str, outcome: Result<T>, codes: &[Code], contains: &[&str]) -> Verdict {
     let names: Vec<String> = codes.iter().map(ToString::to_string).collect();
     let names = names.join(" or ");
     let Err(error) = outcome else {
-        return Err(Finding::Wrong(format!("{what} was accepted; it must be refused with {names}")));
+        return Err(Finding::Wrong(format!("{what} was accepted; expected the error {names}")));
     };
     if error.code == Code::UNIMPLEMENTED && !codes.contains(&error.code) {
         return Err(error.into());
     }
-    ensure!(codes.contains(&error.code), "{what} was refused with {error}; the code must be {names}");
+    ensure!(codes.contains(&error.code), "{what} was refused with {error}; expected the code {names}");
     for part in contains {
         ensure!(
             error.message.contains(part),
-            "{what} was refused with {:?}; the message must contain {part:?}",
+            "{what} was refused with {:?}; expected a message that contains {part:?}",
             error.message
         );
     }

@@ -1,4 +1,4 @@
-//! What the checks found, for people and programs.
+//! The report of the checks, as text, JSON, JUnit XML or HTML.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -11,53 +11,54 @@ use super::Status;
 use crate::output::visible;
 use crate::profile::Profile;
 
-/// How to print a report.
+/// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// Text.
     Text,
     /// JSON.
     Json,
-    /// JUnit's XML, which CI systems read.
+    /// JUnit XML, which CI systems read.
     Junit,
-    /// A page.
+    /// An HTML page.
     Html,
 }
 
-/// What became of all checks.
+/// The outcomes of all checks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Report {
-    /// The plugin.
+    /// The path of the plugin.
     pub plugin: PathBuf,
-    /// Major and minor version of the C API that it reports.
+    /// The major and minor version of the C API that the plugin reports.
     pub version: (i32, i32),
-    /// The host that it was checked for.
+    /// The name of the host's profile.
     pub profile: Option<String>,
-    /// The checks, in order.
+    /// The outcomes of the checks, in order.
     pub rows: Vec<Row>,
 }
 
-/// What became of one check.
+/// The outcome of one check.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
-    /// Its name.
+    /// The check's name.
     pub name: String,
-    /// The rule that it protects.
+    /// The rule that the check protects.
     pub rule: String,
-    /// What became of it.
+    /// The outcome.
     pub status: Status,
-    /// Why, unless it passed.
+    /// The reason, unless the check passed.
     pub message: String,
-    /// The functions of the plugin that it called; unknown if the process died.
+    /// The functions of the plugin that the check called; empty if the process crashed.
     pub functions: Vec<String>,
-    /// If it failed, the end of what the plugin printed meanwhile, to standard output and standard error.
+    /// If the check failed, the end of the plugin's output to standard output and standard error during the
+    /// check.
     pub printed: String,
-    /// How long it took.
+    /// The duration in seconds.
     pub seconds: f64,
 }
 
 impl Row {
-    /// A line for people, and where it failed, the rule.
+    /// Formats the outcome as a line, followed by the rule if the check failed.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!("{:<14} {}", self.status.name(), self.name);
@@ -74,7 +75,7 @@ impl Row {
         text
     }
 
-    /// The row as a test case of JUnit, in the class of its area.
+    /// Converts the outcome to a JUnit test case, whose class is the area of the check.
     fn test_case(&self) -> TestCase {
         let mut status = match self.status {
             Status::Passed => TestCaseStatus::success(),
@@ -97,18 +98,18 @@ impl Row {
     }
 }
 
-/// What comes before the lines that say more.
+/// The indentation of continuation lines.
 const INDENT: &str = "                 ";
 
-/// What a plugin says, so that it looks like nothing else in a report.
+/// Indents a plugin's text, so that it does not look like another part of the report.
 fn indented(text: &str) -> String {
     visible(text).replace('\n', &format!("\n{INDENT}"))
 }
 
-/// How many checks are named that did not apply for the same reason.
+/// The maximum number of names that are listed for one reason.
 const NAMED: usize = 20;
 
-/// What did not pass, for people: checks that did not apply for the same reason together.
+/// Formats the checks that did not pass. Checks that did not apply for the same reason are grouped.
 fn not_passed(rows: &[Row]) -> Vec<String> {
     let mut texts = Vec::new();
     let mut shown: Vec<(Status, &str)> = Vec::new();
@@ -134,25 +135,25 @@ fn not_passed(rows: &[Row]) -> Vec<String> {
 }
 
 impl Report {
-    /// How many checks ended so.
+    /// Returns the number of checks with this outcome.
     #[must_use]
     pub fn count(&self, status: Status) -> usize {
         self.rows.iter().filter(|row| row.status == status).count()
     }
 
-    /// How many failed.
+    /// Returns the number of failures.
     #[must_use]
     pub fn failures(&self) -> usize {
         self.rows.iter().filter(|row| row.status.is_failure()).count()
     }
 
-    /// Whether no check applied, so that the plugin may be anything.
+    /// Returns `true` if no check applied, so that the report says nothing about the plugin.
     #[must_use]
     pub fn checked_nothing(&self) -> bool {
         self.rows.iter().all(|row| row.status == Status::NotApplicable)
     }
 
-    /// What was checked: the plugin, its version, and the host that it is for.
+    /// Returns the plugin, its version, and the host of the profile.
     #[must_use]
     pub fn subject(&self) -> String {
         let (major, minor) = self.version;
@@ -162,7 +163,7 @@ impl Report {
             .into_owned()
     }
 
-    /// In a line.
+    /// Returns a summary in one line.
     #[must_use]
     pub fn summary(&self) -> String {
         format!(
@@ -174,7 +175,7 @@ impl Report {
         )
     }
 
-    /// The whole of it. As text, only what did not pass.
+    /// Formats the report. Text contains only the checks that did not pass.
     #[must_use]
     pub fn print(&self, format: Format) -> String {
         match format {
@@ -226,7 +227,7 @@ impl Report {
     }
 }
 
-/// Text for HTML. Control characters are replaced.
+/// Escapes text for HTML. Control characters are replaced.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Runs the checks, in child processes.
+//! Runs the checks in child processes.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
@@ -14,70 +14,72 @@ use crate::child::{Heard, Prints, Worker, tell};
 use crate::host::{CreateOption, Plugin, take_called};
 use crate::profile::Profile;
 
-/// What to run, and how.
+/// The options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The plugin.
+    /// The path of the plugin.
     pub plugin: PathBuf,
-    /// Options for its clients, `name=value`.
+    /// The options for the plugin's clients, as `name=value`.
     pub create_options: Vec<String>,
-    /// The host that it is meant for.
+    /// The host that the plugin is for.
     pub profile: Option<Profile>,
-    /// Only checks whose names contain this.
+    /// If set, only the checks whose names contain this text run.
     pub filter: Option<String>,
-    /// Only the checks with these names; all if there are none.
+    /// If not empty, only the checks with these names run.
     pub only: Vec<String>,
-    /// How long a check may take.
+    /// The time limit of each check.
     pub timeout: Duration,
-    /// How far checks are kept apart.
+    /// The isolation of the checks from each other.
     pub isolation: Isolation,
 }
 
-/// How far checks are kept apart.
+/// The isolation of the checks from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
-    /// A process for each.
+    /// Each check runs in its own process.
     Each,
-    /// One process, and another whenever one dies. Faster; what one check breaks, later ones may notice.
+    /// All checks run in one process, which is replaced if it ends. This is faster, but damage that one check
+    /// does may make later ones fail.
     Shared,
 }
 
-/// The check that fails where no client can be made; others then do not apply.
+/// The check that fails if no client can be created. Then the other checks do not apply.
 const CLIENT: &str = "client/can_be_made";
 
-/// In how many checks in a row the same must go wrong, at the cost of much time, until no others try.
+/// The number of consecutive checks that must fail in the same time-consuming way before the remaining checks
+/// are skipped.
 const TRIES: usize = 3;
 
-/// What a child says.
+/// A message of a child.
 #[derive(Debug, Serialize, Deserialize)]
 enum Said {
-    /// The library is no plugin that can be loaded.
+    /// The library cannot be loaded as a plugin.
     Unusable(String),
-    /// It is one, and reports this version of the C API.
+    /// The library is loaded, and reports this version of the C API.
     Loaded((i32, i32)),
-    /// It is about to be initialized.
+    /// The child is about to initialize the plugin.
     Initializing,
-    /// That failed.
+    /// The initialization failed.
     Uninitialized(String),
     /// A check begins.
     Started(String),
-    /// It comes to a step that many begin with.
+    /// The check enters a step that many checks share.
     Entered(Step),
-    /// That is over, well or not.
+    /// The step ended, with or without an error.
     Left(Step),
-    /// It is over.
+    /// The check ended.
     Finished(Finished),
 }
 
-/// How a check ended.
+/// The outcome of a check, as the child reports it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Finished {
     status: Status,
-    /// Why.
+    /// The reason, unless the check passed.
     message: String,
-    /// The functions that it called.
+    /// The functions that the check called.
     functions: Vec<String>,
-    /// Whether it did not apply because no client can be made.
+    /// `true` if the check did not apply because no client can be created.
     lacks_client: bool,
 }
 
@@ -87,7 +89,7 @@ fn say(said: &Said) {
     }
 }
 
-/// Does a step of a check, so that the parent knows of it.
+/// Performs a step of a check, and tells the parent when the step begins and ends.
 pub(super) fn in_step<T>(step: Step, work: impl FnOnce() -> T) -> T {
     say(&Said::Entered(step));
     let done = work();
@@ -95,13 +97,15 @@ pub(super) fn in_step<T>(step: Step, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Runs the checks; `seen` is told of each.
+/// Runs the checks, and calls `seen` with each outcome.
 ///
-/// `program` is this program, which must have the hidden verb `conform-child` (see [`child`]).
+/// `program` is the path of this program, which must have the hidden subcommand `conform-child` (see
+/// [`child`]).
 ///
 /// # Errors
 ///
-/// If there is no check to run, a child cannot be started, or the library cannot be loaded as a plugin.
+/// Returns an error if there is no check to run, if a child cannot be started, or if the library cannot be
+/// loaded as a plugin.
 pub fn run(options: &Options, program: &Path, seen: impl FnMut(&Row)) -> Result<Report, String> {
     let checks = select(options.filter.as_deref(), &options.only)?;
     let all = super::checks();
@@ -110,7 +114,7 @@ pub fn run(options: &Options, program: &Path, seen: impl FnMut(&Row)) -> Result<
     while !waiting.is_empty() {
         let batch = match options.isolation {
             Isolation::Each => 1,
-            // The process that is to end runs nothing else.
+            // The child whose end is checked runs no other check.
             Isolation::Shared => waiting
                 .iter()
                 .position(|check| check.name == PROCESS_ENDS)
@@ -134,7 +138,7 @@ pub fn run(options: &Options, program: &Path, seen: impl FnMut(&Row)) -> Result<
                     let is_client = |check: &&&Check| check.name == CLIENT;
                     let is_known = || run.rows.iter().any(|row| row.name == CLIENT);
                     if lacks_client && !is_known() && !waiting.iter().any(|check| is_client(&check)) {
-                        // What fails is that, also if nobody asked for it.
+                        // The check of client creation is the one that fails, even if it was not selected.
                         waiting.extend(all.iter().find(|check| is_client(&check)));
                     }
                 }
@@ -171,20 +175,20 @@ pub fn run(options: &Options, program: &Path, seen: impl FnMut(&Row)) -> Result<
     })
 }
 
-/// What is known so far.
+/// The state of a run.
 struct Run<'o, F> {
     options: &'o Options,
     seen: F,
     version: Option<(i32, i32)>,
     rows: Vec<Row>,
-    /// In how many checks in a row a step took too long.
+    /// For each step, the number of consecutive checks in which it took too long.
     hung: HashMap<Step, usize>,
-    /// How many checks in a row ended with the connection to their process.
+    /// The number of consecutive checks whose child lost its connection.
     lost: usize,
 }
 
 impl<F: FnMut(&Row)> Run<'_, F> {
-    /// Notes what became of a check.
+    /// Records the outcome of a check.
     fn end(
         &mut self,
         check: &Check,
@@ -209,7 +213,7 @@ impl<F: FnMut(&Row)> Run<'_, F> {
         self.rows.push(row);
     }
 
-    /// Notes that nothing can be heard of checks with this plugin: those that wait do not run.
+    /// Skips the remaining checks, because children lose their connection with this plugin.
     fn end_lost(&mut self, waiting: &mut VecDeque<&Check>) {
         for check in waiting.drain(..) {
             let why =
@@ -218,8 +222,8 @@ impl<F: FnMut(&Row)> Run<'_, F> {
         }
     }
 
-    /// Notes that the plugin cannot be initialized: what failed is that, also if nobody asked for it, and all checks that need it
-    /// do not run.
+    /// Records that the plugin cannot be initialized. The check of the initialization fails, even if it was
+    /// not selected, and all checks that depend on it are skipped.
     fn end_uninitialized<'c>(
         &mut self,
         check: &'c Check,
@@ -228,7 +232,7 @@ impl<F: FnMut(&Row)> Run<'_, F> {
         printed: String,
         started: Instant,
     ) {
-        // In another process, it may have gone well.
+        // The initialization may have succeeded in another process.
         self.rows.retain(|row| row.name != INITIALIZES);
         let all = checks();
         for initializes in all.iter().filter(|check| check.name == INITIALIZES) {
@@ -250,11 +254,11 @@ struct Child {
     worker: Worker,
     reached: Reached,
     isolation: Isolation,
-    /// Whether it ended because it could not say anything any more.
+    /// `true` if the process ended because it could no longer write to its parent.
     is_lost: bool,
 }
 
-/// What a child is doing.
+/// The current activity of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reached {
     Loading,
@@ -263,13 +267,13 @@ enum Reached {
     Checking,
 }
 
-/// How a check ended.
+/// The end of a check.
 enum End {
-    /// In order.
+    /// The check returned an outcome.
     Finished(Finished),
-    /// It came to a step that takes too long.
+    /// The check entered a step that took too long in earlier checks.
     Skipped(Step),
-    /// There is no plugin to go on with.
+    /// The child cannot continue.
     Broken(Status, String),
 }
 
@@ -283,11 +287,12 @@ impl Child {
         arguments.extend(options.create_options.iter().map(|option| format!("--option={option}").into()));
         arguments.extend(checks.map(|check| OsString::from(&check.name)));
         let worker = Worker::start(program, &arguments, Prints::Kept);
-        let worker = worker.map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
+        let worker = worker.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
         Ok(Self { worker, reached: Reached::Loading, isolation: options.isolation, is_lost: false })
     }
 
-    /// Listens until a check is over. Fails if no process has loaded the plugin yet, and this one cannot.
+    /// Receives messages until a check ends. Returns an error if no process has loaded the plugin yet, and
+    /// this one fails to.
     fn hear(
         &mut self,
         timeout: Duration,
@@ -320,10 +325,11 @@ impl Child {
                     Err(_) => {}
                 },
                 Heard::TimedOut => {
-                    let mut message = format!("nothing happened within {:.0} s", timeout.as_secs_f64());
+                    let mut message =
+                        format!("the check made no progress for {:.0} s", timeout.as_secs_f64());
                     if let Some(step) = within {
                         *hung.entry(step).or_default() += 1;
-                        message = format!("{message}, while {}", step.name());
+                        message = format!("{message} while {}", step.name());
                     }
                     break (Status::TimedOut, message);
                 }
@@ -334,7 +340,7 @@ impl Child {
             }
         };
         if version.is_none() {
-            let while_loading = if status == Status::Wrong { "" } else { "while the library was loaded: " };
+            let while_loading = if status == Status::Wrong { "" } else { "while loading the library: " };
             let printed = self.printed(status);
             let printed =
                 if printed.is_empty() { printed } else { format!("; the plugin printed: {printed}") };
@@ -343,7 +349,7 @@ impl Child {
         Ok((self.reached, End::Broken(status, message)))
     }
 
-    /// Waits until it has ended, of itself and with everything done, and says how that went.
+    /// Waits for the child to end by itself after the last check, and returns the outcome.
     fn end(&mut self, timeout: Duration) -> (Status, String) {
         let end = Instant::now() + timeout;
         loop {
@@ -360,14 +366,14 @@ impl Child {
                     let seconds = timeout.as_secs_f64();
                     return (
                         Status::TimedOut,
-                        format!("{seconds:.0} s after main returned, the process still ran"),
+                        format!("the process was still running {seconds:.0} s after main returned"),
                     );
                 }
             }
         }
     }
 
-    /// What the plugin printed during a check that failed.
+    /// Returns the plugin's output during a check that failed.
     fn printed(&mut self, status: Status) -> String {
         let is_alive =
             self.isolation == Isolation::Shared && !matches!(status, Status::Crashed | Status::TimedOut);
@@ -379,15 +385,15 @@ impl Child {
     }
 }
 
-/// What the child does: runs the checks with these names, and says what becomes of each. Its caller then returns from the main
-/// function.
+/// Runs the checks with these names in the child process, and reports the outcome of each. The caller then
+/// returns from the main function.
 pub fn child(path: &Path, create_options: &[CreateOption], names: &[String]) {
     let plugin = match Plugin::load(path) {
         Ok(plugin) => plugin,
         Err(error) => return say(&Said::Unusable(error.to_string())),
     };
     say(&Said::Loaded(plugin.version()));
-    // A panic of the kit itself is a finding like others; its message goes to the report, not to the terminal.
+    // A panic in a check is recorded as a failure; its message goes to the report, not to the terminal.
     std::panic::set_hook(Box::new(|_| {}));
     let checks = checks();
     let mut is_initialized = false;
@@ -412,22 +418,26 @@ pub fn child(path: &Path, create_options: &[CreateOption], names: &[String]) {
 
 fn one(check: &Check, context: &Context) -> (Status, String) {
     if context.minor() < check.since {
-        let message = format!("the plugin reports 0.{}, the rule is from 0.{}", context.minor(), check.since);
+        let message = format!(
+            "the plugin reports version 0.{}, but the rule applies from 0.{}",
+            context.minor(),
+            check.since
+        );
         return (Status::Unsupported, message);
     }
     match catch_unwind(AssertUnwindSafe(|| (check.run)(context))) {
         Ok(Ok(())) => (Status::Passed, String::new()),
         Ok(Err(Finding::Wrong(message))) => match context.why_no_client() {
             Some(why) if check.name != CLIENT => {
-                (Status::NotApplicable, format!("no client can be made: {why}"))
+                (Status::NotApplicable, format!("no client can be created: {why}"))
             }
             _ => (Status::Wrong, message),
         },
         Ok(Err(Finding::Unsupported(message))) => match context.why_no_client() {
             None => (Status::Unsupported, message),
-            // No host can do without clients.
+            // Every host requires clients.
             Some(_) if check.name == CLIENT => (Status::Wrong, message),
-            Some(why) => (Status::NotApplicable, format!("no client can be made: {why}")),
+            Some(why) => (Status::NotApplicable, format!("no client can be created: {why}")),
         },
         Ok(Err(Finding::NotApplicable(message))) => (Status::NotApplicable, message),
         Err(panic) => {
@@ -435,7 +445,7 @@ fn one(check: &Check, context: &Context) -> (Status, String) {
                 .downcast_ref::<String>()
                 .cloned()
                 .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            (Status::Wrong, format!("the check itself failed: {}", text.unwrap_or_default()))
+            (Status::Wrong, format!("the check panicked: {}", text.unwrap_or_default()))
         }
     }
 }

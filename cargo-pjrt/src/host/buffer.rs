@@ -22,17 +22,17 @@ pub struct Buffer {
 
 destroyed_by!(Buffer PJRT_Buffer_Destroy_Args buffer);
 
-/// How a readback should lie in host memory.
+/// The layout of the array that a readback writes to host memory.
 #[derive(Debug, Clone, Default)]
 pub enum CopyLayout {
-    /// The host does not say: dense and row-major.
+    /// The host passes no layout: dense and row-major.
     #[default]
     Unsaid,
-    /// As this layout says.
+    /// The host passes this layout.
     Layout(Layout),
 }
 
-/// A raw copy to the host whose destination comes later (`PJRT_Buffer_CopyRawToHostFuture`).
+/// A raw copy to the host whose destination is passed later (`PJRT_Buffer_CopyRawToHostFuture`).
 #[derive(Debug)]
 pub struct FutureCopy {
     event: Event,
@@ -42,11 +42,11 @@ pub struct FutureCopy {
 }
 
 impl FutureCopy {
-    /// Names the destination, waits, and gives the bytes.
+    /// Passes a destination to the plugin, waits for the copy, and returns the bytes.
     ///
     /// # Errors
     ///
-    /// The event's.
+    /// Returns the event's error.
     pub fn finish(self) -> Result<Vec<u8>> {
         let mut destination = vec![0_u8; self.size];
         let mut args = PJRT_Buffer_CopyRawToHostFuture_Callback_Args {
@@ -54,16 +54,17 @@ impl FutureCopy {
             dst: destination.as_mut_ptr().cast(),
             ..PJRT_Buffer_CopyRawToHostFuture_Callback_Args::zeroed()
         };
-        // SAFETY: the plugin gave function and data, which are used once; the destination stays until the event is complete.
+        // SAFETY: the plugin returned the function and its data, which are used once. The destination stays
+        // valid until the event is complete.
         unsafe { (self.callback)(&raw mut args) };
         self.event.wait().map(|()| destination)
     }
 
-    /// Says that there will be no destination, and gives what becomes of the event.
+    /// Tells the plugin that there is no destination, and returns the outcome of the event.
     ///
     /// # Errors
     ///
-    /// The event's.
+    /// Returns the event's error.
     pub fn cancel(self, code: Code, message: &str) -> Result<()> {
         let mut args = PJRT_Buffer_CopyRawToHostFuture_Callback_Args {
             callback_data: self.data,
@@ -72,16 +73,16 @@ impl FutureCopy {
             error_message_size: message.len(),
             ..PJRT_Buffer_CopyRawToHostFuture_Callback_Args::zeroed()
         };
-        // SAFETY: as in `finish`; with an error, the plugin touches no destination.
+        // SAFETY: as in `finish`; if it receives an error, the plugin does not access the destination.
         unsafe { (self.callback)(&raw mut args) };
         self.event.wait()
     }
 }
 
-/// The most bytes of an array that are believed: no host has more.
+/// The largest credible size of an array in bytes.
 const MOST_READ: usize = 1 << 36;
 
-/// Bytes of an array that is held, and readable as long as it is.
+/// The bytes of an array that the host holds, which can be read as long as it does.
 #[derive(Debug)]
 pub struct HeldBytes {
     start: *mut std::ffi::c_void,
@@ -89,15 +90,17 @@ pub struct HeldBytes {
 }
 
 impl HeldBytes {
-    /// What they are now.
+    /// Returns the current bytes.
     #[must_use]
     pub fn read(&self) -> Vec<u8> {
-        // SAFETY: the plugin gave the address of so many bytes, and the interface keeps them while the array is held.
+        // SAFETY: the plugin returned the address of this many bytes, which stay valid while the array is
+        // held.
         unsafe { bytes(self.start, self.size) }.to_vec()
     }
 }
 
-/// What makes a donated buffer's successor ready (`PJRT_Buffer_DonateWithControlDependency`).
+/// Completes the dependency of the buffer that takes over a donated buffer's data
+/// (`PJRT_Buffer_DonateWithControlDependency`).
 #[derive(Debug)]
 pub struct Dependency {
     data: *mut std::ffi::c_void,
@@ -105,7 +108,7 @@ pub struct Dependency {
 }
 
 impl Dependency {
-    /// Says that what the buffer waits for has happened, or failed.
+    /// Completes the dependency, with or without an error.
     pub fn finish(self, outcome: std::result::Result<(), (Code, &str)>) {
         let (code, message) = outcome.err().unwrap_or((Code::OK, ""));
         let mut args = PJRT_Buffer_DonateWithControlDependency_Callback_Args {
@@ -115,7 +118,7 @@ impl Dependency {
             error_message_size: message.len(),
             ..PJRT_Buffer_DonateWithControlDependency_Callback_Args::zeroed()
         };
-        // SAFETY: the plugin gave function and data, which are used once.
+        // SAFETY: the plugin returned the function and its data, which are used once.
         unsafe { (self.callback)(&raw mut args) };
     }
 }
@@ -129,53 +132,57 @@ impl Buffer {
     }
 
     value_of! {
-        /// How many bytes it takes on the device (`PJRT_Buffer_OnDeviceSizeInBytes`).
+        /// Returns the number of bytes that the array occupies on the device
+        /// (`PJRT_Buffer_OnDeviceSizeInBytes`).
         on_device_size PJRT_Buffer_OnDeviceSizeInBytes_Args buffer -> on_device_size_in_bytes: usize;
-        /// Whether it was deleted or donated (`PJRT_Buffer_IsDeleted`).
+        /// Returns `true` if the array was deleted or donated (`PJRT_Buffer_IsDeleted`).
         is_deleted PJRT_Buffer_IsDeleted_Args buffer -> is_deleted: bool;
-        /// Whether the host can read it in place (`PJRT_Buffer_IsOnCpu`).
+        /// Returns `true` if the host can read the array in place (`PJRT_Buffer_IsOnCpu`).
         is_on_cpu PJRT_Buffer_IsOnCpu_Args buffer -> is_on_cpu: bool;
-        /// Its address on the device (`PJRT_Buffer_UnsafePointer`).
+        /// Returns the array's address on the device (`PJRT_Buffer_UnsafePointer`).
         unsafe_pointer PJRT_Buffer_UnsafePointer_Args buffer -> buffer_pointer: usize;
     }
 
-    /// Its type (`PJRT_Buffer_ElementType`).
+    /// Returns the element type (`PJRT_Buffer_ElementType`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn element_type(&self) -> Result<ElementType> {
         Ok(ElementType(call!(self.plugin, PJRT_Buffer_ElementType_Args { buffer: self.raw })?.type_.0))
     }
 
-    /// Its dimensions (`PJRT_Buffer_Dimensions`).
+    /// Returns the dimensions (`PJRT_Buffer_Dimensions`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn dims(&self) -> Result<Vec<i64>> {
         let args = call!(self.plugin, PJRT_Buffer_Dimensions_Args { buffer: self.raw })?;
-        // SAFETY: the plugin gave pointer and length of an array that lives as long as the buffer.
+        // SAFETY: the plugin returned the pointer and the length of an array that lives as long as the
+        // buffer.
         Ok(unsafe { given("PJRT_Buffer_Dimensions", args.dims, args.num_dims) }?.to_vec())
     }
 
-    /// Where the plugin keeps the dimensions, which must not change from call to call.
+    /// Returns the address of the plugin's array of dimensions, which must not change between calls.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn dims_address(&self) -> Result<usize> {
         Ok(call!(self.plugin, PJRT_Buffer_Dimensions_Args { buffer: self.raw })?.dims.addr())
     }
 
-    /// Its dimensions, and what is in their place after another buffer was asked for its own.
+    /// Returns the dimensions, read twice from the same address: before and after a query for the dimensions
+    /// of another buffer.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn dims_before_and_after(&self, other: &Self) -> Result<(Vec<i64>, Vec<i64>)> {
         let args = call!(self.plugin, PJRT_Buffer_Dimensions_Args { buffer: self.raw })?;
-        // SAFETY: the plugin gave pointer and length of an array that lives as long as the buffer.
+        // SAFETY: the plugin returned the pointer and the length of an array that lives as long as the
+        // buffer.
         let read =
             || unsafe { given("PJRT_Buffer_Dimensions", args.dims, args.num_dims) }.map(<[i64]>::to_vec);
         let before = read()?;
@@ -183,42 +190,44 @@ impl Buffer {
         Ok((before, read()?))
     }
 
-    /// Its dimensions without padding (`PJRT_Buffer_UnpaddedDimensions`).
+    /// Returns the dimensions without padding (`PJRT_Buffer_UnpaddedDimensions`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn unpadded_dims(&self) -> Result<Vec<i64>> {
         let args = call!(self.plugin, PJRT_Buffer_UnpaddedDimensions_Args { buffer: self.raw })?;
         const FUNCTION: &str = "PJRT_Buffer_UnpaddedDimensions";
-        // SAFETY: the plugin gave pointer and length of an array that lives as long as the buffer.
+        // SAFETY: the plugin returned the pointer and the length of an array that lives as long as the
+        // buffer.
         Ok(unsafe { given(FUNCTION, args.unpadded_dims, args.num_dims) }?.to_vec())
     }
 
-    /// Which dimensions are dynamic (`PJRT_Buffer_DynamicDimensionIndices`).
+    /// Returns the indices of the dynamic dimensions (`PJRT_Buffer_DynamicDimensionIndices`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn dynamic_dims(&self) -> Result<Vec<usize>> {
         let args = call!(self.plugin, PJRT_Buffer_DynamicDimensionIndices_Args { buffer: self.raw })?;
         const FUNCTION: &str = "PJRT_Buffer_DynamicDimensionIndices";
-        // SAFETY: the plugin gave pointer and length of an array that lives as long as the buffer.
+        // SAFETY: the plugin returned the pointer and the length of an array that lives as long as the
+        // buffer.
         Ok(unsafe { given(FUNCTION, args.dynamic_dim_indices, args.num_dynamic_dims) }?.to_vec())
     }
 
-    /// The order of its dimensions in device memory, from the fastest to the slowest, or `None` if it is given by strides
-    /// (`PJRT_Buffer_GetMemoryLayout`).
+    /// Returns the order of the dimensions in device memory, from minor to major, or `None` if the layout
+    /// consists of strides (`PJRT_Buffer_GetMemoryLayout`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn memory_layout(&self) -> Result<Option<Vec<i64>>> {
         let args = call!(self.plugin, PJRT_Buffer_GetMemoryLayout_Args { buffer: self.raw })?;
         if args.layout.type_ != PJRT_Buffer_MemoryLayout_Type_Tiled {
             return Ok(None);
         }
-        // SAFETY: the type says which field of the union is set; the array lives as long as the buffer.
+        // SAFETY: the type says which field of the union is set. The array lives as long as the buffer.
         unsafe {
             let tiled = args.layout.u.tiled;
             const FUNCTION: &str = "PJRT_Buffer_GetMemoryLayout";
@@ -226,40 +235,40 @@ impl Buffer {
         }
     }
 
-    /// Its device (`PJRT_Buffer_Device`). The caller sees to it that the client is still there.
+    /// Returns the device (`PJRT_Buffer_Device`). The caller ensures that the client still exists.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn device(&self) -> Result<Device<'_>> {
         let args = call!(self.plugin, PJRT_Buffer_Device_Args { buffer: self.raw })?;
         Ok(Device { plugin: self.plugin, raw: args.device, client: PhantomData })
     }
 
-    /// Its memory (`PJRT_Buffer_Memory`). The caller sees to it that the client is still there.
+    /// Returns the memory (`PJRT_Buffer_Memory`). The caller ensures that the client still exists.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn memory(&self) -> Result<Memory<'_>> {
         let args = call!(self.plugin, PJRT_Buffer_Memory_Args { buffer: self.raw })?;
         Memory::new(self.plugin, args.memory, "PJRT_Buffer_Memory")
     }
 
-    /// Gives up the data, not the object (`PJRT_Buffer_Delete`).
+    /// Deletes the data, but not the object (`PJRT_Buffer_Delete`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn delete(&self) -> Result<()> {
         call!(self.plugin, PJRT_Buffer_Delete_Args { buffer: self.raw }).map(drop)
     }
 
-    /// An event for its data (`PJRT_Buffer_ReadyEvent`).
+    /// Returns an event that is complete when the data is ready (`PJRT_Buffer_ReadyEvent`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn ready(&self) -> Result<Event> {
         let args = call!(self.plugin, PJRT_Buffer_ReadyEvent_Args { buffer: self.raw })?;
         Event::from_raw(self.plugin, args.event, "PJRT_Buffer_ReadyEvent")
@@ -269,35 +278,35 @@ impl Buffer {
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn hold(&self) -> Result<()> {
         call!(self.plugin, PJRT_Buffer_IncreaseExternalReferenceCount_Args { buffer: self.raw }).map(drop)
     }
 
-    /// Holds it no longer (`PJRT_Buffer_DecreaseExternalReferenceCount`).
+    /// Releases the data (`PJRT_Buffer_DecreaseExternalReferenceCount`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn release(&self) -> Result<()> {
         call!(self.plugin, PJRT_Buffer_DecreaseExternalReferenceCount_Args { buffer: self.raw }).map(drop)
     }
 
-    /// The address of data that is held (`PJRT_Buffer_OpaqueDeviceMemoryDataPointer`).
+    /// Returns the address of data that the host holds (`PJRT_Buffer_OpaqueDeviceMemoryDataPointer`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn opaque_pointer(&self) -> Result<usize> {
         let args = call!(self.plugin, PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args { buffer: self.raw })?;
         Ok(args.device_memory_ptr.addr())
     }
 
-    /// The bytes of data that is held and that the host can read in place; `None` if it cannot.
+    /// Returns the bytes of data that the host holds, or `None` if the host cannot read them in place.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn bytes_in_place(&self) -> Result<Option<Vec<u8>>> {
         if !self.is_on_cpu()? {
             return Ok(None);
@@ -305,68 +314,69 @@ impl Buffer {
         let args = call!(self.plugin, PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args { buffer: self.raw })?;
         let size = self.on_device_size()?;
         believed::<u8>("PJRT_Buffer_OnDeviceSizeInBytes", size)?;
-        // SAFETY: the plugin says that the host can read the data at this address, of which there is so much.
+        // SAFETY: the plugin says that the host can read this many bytes at this address.
         Ok(Some(unsafe { bytes(args.device_memory_ptr, size) }.to_vec()))
     }
 
-    /// Where the bytes of held data are that the host can read in place, to look at them later.
+    /// Returns access to the bytes of data that the host holds and can read in place, for reading them later.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn held_bytes(&self) -> Result<HeldBytes> {
         let args = call!(self.plugin, PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args { buffer: self.raw })?;
         Ok(HeldBytes { start: args.device_memory_ptr, size: self.on_device_size()? })
     }
 
-    /// Whether both are the same object, which would then be destroyed twice.
+    /// Returns `true` if both are the same object, which would then be destroyed twice.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.raw == other.raw
     }
 
-    /// How many bytes a readback takes (`PJRT_Buffer_ToHostBuffer` without a destination).
+    /// Returns the number of bytes that a readback needs (`PJRT_Buffer_ToHostBuffer` without a destination).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn host_size(&self, layout: &CopyLayout) -> Result<usize> {
         let mut layout = layout.raw();
         let host_layout = layout.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
         Ok(call!(self.plugin, PJRT_Buffer_ToHostBuffer_Args { src: self.raw, host_layout })?.dst_size)
     }
 
-    /// Reads it back (`PJRT_Buffer_ToHostBuffer`): dense and row-major, in as many bytes as the plugin asks for.
+    /// Reads the array, dense and row-major, into as many bytes as the plugin requests
+    /// (`PJRT_Buffer_ToHostBuffer`).
     ///
     /// # Errors
     ///
-    /// The plugin's, of the call or the event.
+    /// Returns the plugin's error, from the call or from the event.
     pub fn read(&self) -> Result<Vec<u8>> {
         let size = self.host_size(&CopyLayout::Unsaid)?;
         if size > MOST_READ {
-            let message =
-                format!("it asks for {size} bytes for an array; more than {MOST_READ} are not believed");
+            let message = format!("it requests {size} bytes for an array; expected at most {MOST_READ}");
             return Err(Error::broken("PJRT_Buffer_ToHostBuffer", message));
         }
         self.read_into(size, &CopyLayout::Unsaid)
     }
 
-    /// Reads it back into so many bytes, which are 0xEE before.
+    /// Reads the array into this many bytes, which are initialized to 0xEE.
     ///
     /// # Errors
     ///
-    /// The plugin's, of the call or the event.
+    /// Returns the plugin's error, from the call or from the event.
     pub fn read_into(&self, size: usize, layout: &CopyLayout) -> Result<Vec<u8>> {
         let (bytes, event) = self.start_read(size, layout)?;
         event.wait()?;
         Ok(bytes.bytes())
     }
 
-    /// Reads it back into so many bytes with `more` after them, which the plugin is not told of.
+    /// Reads the array into this many bytes, which are followed by `more` bytes that the plugin must not
+    /// write.
     ///
     /// # Errors
     ///
-    /// The plugin's, of the call or the event.
+    /// Returns the plugin's error, from the call or from the event.
     pub fn read_into_part(&self, size: usize, more: usize) -> Result<Vec<u8>> {
         let destination = super::upload::HostMemory::new(&vec![0xEE; size + more], 0);
         let args = call!(
@@ -381,11 +391,11 @@ impl Buffer {
         Ok(destination.bytes())
     }
 
-    /// Starts to read it back, and gives the memory and the event.
+    /// Starts to read the array, and returns the host memory and the event.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn start_read(&self, size: usize, layout: &CopyLayout) -> Result<(super::upload::HostMemory, Event)> {
         let destination = super::upload::HostMemory::new(&vec![0xEE; size], 0);
         let mut layout = layout.raw();
@@ -401,12 +411,12 @@ impl Buffer {
         Ok((destination, Event::from_raw(self.plugin, args.event, "PJRT_Buffer_ToHostBuffer")?))
     }
 
-    /// Copies bytes as they lie on the device (`PJRT_Buffer_CopyRawToHost`). The first error is the call's, the second the
-    /// event's.
+    /// Copies bytes as they are stored on the device (`PJRT_Buffer_CopyRawToHost`). The inner result is that
+    /// of the event.
     ///
     /// # Errors
     ///
-    /// The call's.
+    /// Returns the error of the call.
     pub fn read_raw(&self, offset: i64, size: i64) -> Result<Result<Vec<u8>>> {
         let len = usize::try_from(size).unwrap_or(0);
         let destination = super::upload::HostMemory::new(&vec![0xEE; len], 0);
@@ -423,11 +433,11 @@ impl Buffer {
         Ok(event.wait().map(|()| destination.bytes()))
     }
 
-    /// Starts a raw copy without saying where to (`PJRT_Buffer_CopyRawToHostFuture`).
+    /// Starts a raw copy whose destination is passed later (`PJRT_Buffer_CopyRawToHostFuture`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn read_raw_later(&self, offset: i64, size: i64) -> Result<FutureCopy> {
         const FUNCTION: &str = "PJRT_Buffer_CopyRawToHostFuture";
         let args = call!(
@@ -436,38 +446,38 @@ impl Buffer {
         )?;
         let event = Event::from_raw(self.plugin, args.event, FUNCTION)?;
         let callback =
-            args.future_ready_callback.ok_or_else(|| Error::broken(FUNCTION, "it gave no callback"))?;
+            args.future_ready_callback.ok_or_else(|| Error::broken(FUNCTION, "it returned no callback"))?;
         let size = usize::try_from(size).unwrap_or(0);
         Ok(FutureCopy { event, data: args.callback_data, callback, size })
     }
 
-    /// A copy in another memory of the client (`PJRT_Buffer_CopyToMemory`).
+    /// Copies the array to another memory of the client (`PJRT_Buffer_CopyToMemory`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn copy_to_memory(&self, memory: Memory<'_>) -> Result<Self> {
         let args =
             call!(self.plugin, PJRT_Buffer_CopyToMemory_Args { buffer: self.raw, dst_memory: memory.raw })?;
         Self::from_raw(self.plugin, args.dst_buffer, "PJRT_Buffer_CopyToMemory")
     }
 
-    /// A copy on another device of the client (`PJRT_Buffer_CopyToDevice`).
+    /// Copies the array to another device of the client (`PJRT_Buffer_CopyToDevice`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn copy_to_device(&self, device: Device<'_>) -> Result<Self> {
         let args =
             call!(self.plugin, PJRT_Buffer_CopyToDevice_Args { buffer: self.raw, dst_device: device.raw })?;
         Self::from_raw(self.plugin, args.dst_buffer, "PJRT_Buffer_CopyToDevice")
     }
 
-    /// The same bytes as another array (`PJRT_Buffer_Bitcast`).
+    /// Returns an array of another type or shape with the same bytes (`PJRT_Buffer_Bitcast`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn bitcast(&self, element_type: ElementType, dims: &[i64]) -> Result<Self> {
         let args = call!(
             self.plugin,
@@ -481,18 +491,19 @@ impl Buffer {
         Self::from_raw(self.plugin, args.out_buffer, "PJRT_Buffer_Bitcast")
     }
 
-    /// Gives the data to a new buffer, which is ready once the dependency is
+    /// Donates the data to a new buffer, which is ready once the returned dependency is complete
     /// (`PJRT_Buffer_DonateWithControlDependency`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn donate(&self) -> Result<(Self, Dependency)> {
         const FUNCTION: &str = "PJRT_Buffer_DonateWithControlDependency";
         let args = call!(self.plugin, PJRT_Buffer_DonateWithControlDependency_Args { buffer: self.raw })?;
         let buffer = Self::from_raw(self.plugin, args.out_buffer, FUNCTION)?;
-        let callback =
-            args.dependency_ready_callback.ok_or_else(|| Error::broken(FUNCTION, "it gave no callback"))?;
+        let callback = args
+            .dependency_ready_callback
+            .ok_or_else(|| Error::broken(FUNCTION, "it returned no callback"))?;
         Ok((buffer, Dependency { data: args.callback_data, callback }))
     }
 }
@@ -506,7 +517,7 @@ impl CopyLayout {
     }
 }
 
-/// A number of the interface as C has it.
+/// Converts a number to C's `int`, with saturation.
 pub(crate) fn c_number(number: usize) -> c_int {
     c_int::try_from(number).unwrap_or(c_int::MAX)
 }

@@ -13,7 +13,7 @@ use super::objects::{Device, Memory, Topology, text_of, value_of};
 use super::plugin::{Plugin, call, destroyed_by};
 use super::values::{ElementType, NamedValue, Value, to_raw};
 
-/// A client (`PJRT_Client`). Dropping it destroys it; what it made may live on.
+/// A client (`PJRT_Client`). Dropping it destroys it; objects that it created may outlive it.
 #[derive(Debug)]
 pub struct Client {
     pub(crate) plugin: Plugin,
@@ -27,20 +27,21 @@ destroyed_by!(Client PJRT_Client_Destroy_Args client);
 pub struct CreateOption(pub NamedValue);
 
 impl CreateOption {
-    /// An option with a value.
+    /// Creates an option with a name and a value.
     #[must_use]
     pub fn new(name: &str, value: Value) -> Self {
         Self(NamedValue { name: name.to_owned(), name_is_terminated: false, value })
     }
 }
 
-/// An option as people write it: `name=value`, where a value is a number, `true`, `false`, or else text.
+/// Parses an option in the form `name=value`. The value is an integer, `true`, `false`, or otherwise a
+/// string.
 impl FromStr for CreateOption {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
-        let (name, value) = parts.ok_or_else(|| "it should be name=value".to_owned())?;
+        let (name, value) = parts.ok_or_else(|| "expected name=value".to_owned())?;
         let value = match (value, value.parse::<i64>()) {
             (_, Ok(number)) => Value::Int64(number),
             ("true", _) => Value::Bool(true),
@@ -52,12 +53,13 @@ impl FromStr for CreateOption {
 }
 
 impl Plugin {
-    /// Makes a client (`PJRT_Client_Create`). As in hosts that are not distributed, the callbacks for the store of keys and
-    /// values point nowhere: a plugin must not use them unless an option says that there are several processes.
+    /// Creates a client (`PJRT_Client_Create`). As in hosts that are not distributed, the callbacks for the
+    /// key-value store are null: a plugin must not use them unless an option says that there are several
+    /// processes.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn create_client(self, options: &[CreateOption]) -> Result<Client> {
         let values: Vec<NamedValue> = options.iter().map(|option| option.0.clone()).collect();
         let raw = to_raw(&values);
@@ -81,11 +83,12 @@ impl Plugin {
         Ok(Client { plugin: self, raw: args.client })
     }
 
-    /// Calls a destroying function, such as `PJRT_Buffer_Destroy`, with a null pointer, which is no error.
+    /// Calls a function that destroys objects, such as `PJRT_Buffer_Destroy`, with a null pointer. This is
+    /// not an error.
     ///
     /// # Errors
     ///
-    /// The plugin's; UNIMPLEMENTED if there is no such function.
+    /// Returns the plugin's error, or UNIMPLEMENTED if the table has no such function.
     pub fn destroy_null(self, function: &str) -> Result<()> {
         match function {
             "PJRT_Error_Destroy" => call!(self, PJRT_Error_Destroy_Args {}).map(drop),
@@ -109,92 +112,92 @@ impl Plugin {
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn create_and_destroy_context(self) -> Result<()> {
         let args = call!(self, PJRT_ExecuteContext_Create_Args {})?;
         if args.context.is_null() {
-            return Err(Error::broken("PJRT_ExecuteContext_Create", "it gave a null pointer"));
+            return Err(Error::broken("PJRT_ExecuteContext_Create", "it returned a null pointer"));
         }
         call!(self, PJRT_ExecuteContext_Destroy_Args { context: args.context }).map(drop)
     }
 }
 
 impl Client {
-    /// The plugin.
+    /// Returns the plugin.
     #[must_use]
     pub fn plugin(&self) -> Plugin {
         self.plugin
     }
 
     text_of! {
-        /// The name of the platform (`PJRT_Client_PlatformName`).
+        /// Returns the name of the platform (`PJRT_Client_PlatformName`).
         platform_name PJRT_Client_PlatformName_Args client -> platform_name platform_name_size;
-        /// Versions of what the platform consists of (`PJRT_Client_PlatformVersion`).
+        /// Returns the versions of the platform's components (`PJRT_Client_PlatformVersion`).
         platform_version PJRT_Client_PlatformVersion_Args client -> platform_version platform_version_size;
     }
 
     value_of! {
-        /// The number of this process (`PJRT_Client_ProcessIndex`).
+        /// Returns the index of this process (`PJRT_Client_ProcessIndex`).
         process_index PJRT_Client_ProcessIndex_Args client -> process_index: c_int;
     }
 
-    /// All devices (`PJRT_Client_Devices`).
+    /// Returns all devices (`PJRT_Client_Devices`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn devices(&self) -> Result<Vec<Device<'_>>> {
         let args = call!(self.plugin, PJRT_Client_Devices_Args { client: self.raw })?;
         Device::list(self.plugin, "PJRT_Client_Devices", args.devices, args.num_devices)
     }
 
-    /// The devices that this process may use (`PJRT_Client_AddressableDevices`).
+    /// Returns the devices that this process can use (`PJRT_Client_AddressableDevices`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn addressable_devices(&self) -> Result<Vec<Device<'_>>> {
         let args = call!(self.plugin, PJRT_Client_AddressableDevices_Args { client: self.raw })?;
         const FUNCTION: &str = "PJRT_Client_AddressableDevices";
         Device::list(self.plugin, FUNCTION, args.addressable_devices, args.num_addressable_devices)
     }
 
-    /// The first device that this process may use.
+    /// Returns the first device that this process can use.
     ///
     /// # Errors
     ///
-    /// The plugin's; INTERNAL if there is none.
+    /// Returns the plugin's error, or INTERNAL if there is no device.
     pub fn device(&self) -> Result<Device<'_>> {
         let first = self.addressable_devices()?.first().copied();
         first.ok_or_else(|| Error::broken("PJRT_Client_AddressableDevices", "there is no addressable device"))
     }
 
-    /// The memories of these devices (`PJRT_Client_AddressableMemories`).
+    /// Returns the memories of the addressable devices (`PJRT_Client_AddressableMemories`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn memories(&self) -> Result<Vec<Memory<'_>>> {
         let args = call!(self.plugin, PJRT_Client_AddressableMemories_Args { client: self.raw })?;
         const FUNCTION: &str = "PJRT_Client_AddressableMemories";
         Memory::list(self.plugin, FUNCTION, args.addressable_memories, args.num_addressable_memories)
     }
 
-    /// A device by its id (`PJRT_Client_LookupDevice`).
+    /// Returns the device with this id (`PJRT_Client_LookupDevice`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn lookup_device(&self, id: i32) -> Result<Device<'_>> {
         let args = call!(self.plugin, PJRT_Client_LookupDevice_Args { client: self.raw, id })?;
         Ok(Device::new(self.plugin, args.device))
     }
 
-    /// A device by its local hardware id (`PJRT_Client_LookupAddressableDevice`).
+    /// Returns the device with this local hardware id (`PJRT_Client_LookupAddressableDevice`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn lookup_addressable_device(&self, local_hardware_id: i32) -> Result<Device<'_>> {
         let args = call!(
             self.plugin,
@@ -203,12 +206,12 @@ impl Client {
         Ok(Device::new(self.plugin, args.addressable_device))
     }
 
-    /// The ids of the devices of a program, replica by replica (`PJRT_Client_DefaultDeviceAssignment`), in an array of `room`
-    /// numbers, which are -7 before.
+    /// Returns the ids of a program's devices, replica by replica (`PJRT_Client_DefaultDeviceAssignment`).
+    /// The plugin writes to an array of `room` elements, which are initialized to -7.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn default_assignment(&self, replicas: i32, partitions: i32, room: usize) -> Result<Vec<i32>> {
         let mut ids = vec![-7; room];
         call!(
@@ -224,24 +227,24 @@ impl Client {
         Ok(ids)
     }
 
-    /// The client's topology (`PJRT_Client_TopologyDescription`), which lives as long as the client.
+    /// Returns the client's topology (`PJRT_Client_TopologyDescription`), which lives as long as the client.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn topology(&self) -> Result<Topology> {
         let args = call!(self.plugin, PJRT_Client_TopologyDescription_Args { client: self.raw })?;
         if args.topology.is_null() {
-            return Err(Error::broken("PJRT_Client_TopologyDescription", "it gave a null pointer"));
+            return Err(Error::broken("PJRT_Client_TopologyDescription", "it returned a null pointer"));
         }
         Ok(Topology::borrowed(self.plugin, args.topology))
     }
 
-    /// Says what became of another process (`PJRT_Client_UpdateGlobalProcessInfo`).
+    /// Reports the state of another process to the client (`PJRT_Client_UpdateGlobalProcessInfo`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn update_process_info(&self, task: i32) -> Result<()> {
         const CONNECTED: PJRT_ProcessState = PJRT_ProcessState(3);
         let mut infos = [PJRT_ProcessInfo { task_id: task, state: CONNECTED, ..PJRT_ProcessInfo::zeroed() }];
@@ -260,7 +263,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn compile(&self, program: &Program<'_>, options: &[u8]) -> Result<LoadedExecutable> {
         let raw = program.raw();
         let args = call!(
@@ -279,7 +282,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn compile_ahead(
         &self,
         topology: &Topology,
@@ -304,18 +307,18 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn load(&self, executable: &Executable) -> Result<LoadedExecutable> {
         let args =
             call!(self.plugin, PJRT_Client_Load_Args { client: self.raw, executable: executable.raw })?;
         LoadedExecutable::from_raw(self.plugin, args.loaded_executable, "PJRT_Client_Load")
     }
 
-    /// Loads what [`Executable::serialize`] gave (`PJRT_Executable_DeserializeAndLoad`).
+    /// Loads a program that [`Executable::serialize`] returned (`PJRT_Executable_DeserializeAndLoad`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn deserialize(&self, serialized: &[u8]) -> Result<LoadedExecutable> {
         let args = call!(
             self.plugin,
@@ -328,11 +331,11 @@ impl Client {
         LoadedExecutable::from_raw(self.plugin, args.loaded_executable, "PJRT_Executable_DeserializeAndLoad")
     }
 
-    /// An array of whatever is there (`PJRT_Client_CreateUninitializedBuffer`).
+    /// Creates an array with unspecified contents (`PJRT_Client_CreateUninitializedBuffer`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn uninitialized(
         &self,
         element_type: ElementType,
@@ -352,11 +355,11 @@ impl Client {
         Buffer::from_raw(self.plugin, args.buffer, "PJRT_Client_CreateUninitializedBuffer")
     }
 
-    /// An array that is an error (`PJRT_Client_CreateErrorBuffer`).
+    /// Creates an array that is an error (`PJRT_Client_CreateErrorBuffer`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn error_buffer(
         &self,
         error: (Code, &str),
@@ -380,11 +383,11 @@ impl Client {
         Buffer::from_raw(self.plugin, args.buffer, "PJRT_Client_CreateErrorBuffer")
     }
 
-    /// An array that is to become another one (`PJRT_Client_CreateAliasBuffer`).
+    /// Creates a placeholder for another array (`PJRT_Client_CreateAliasBuffer`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn alias(
         &self,
         element_type: ElementType,
@@ -405,11 +408,11 @@ impl Client {
         Ok((buffer, AliasHandle { raw: args.fulfill_alias_buffer_cb }))
     }
 
-    /// Says what an alias is (`PJRT_Client_FulfillAliasBuffer`).
+    /// Fulfils a placeholder with an array or an error (`PJRT_Client_FulfillAliasBuffer`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn fulfil(
         &self,
         handle: AliasHandle,
@@ -431,7 +434,7 @@ impl Client {
     }
 }
 
-/// The right to say what an alias is, once.
+/// The permission to fulfil a placeholder, once.
 #[derive(Debug)]
 pub struct AliasHandle {
     raw: *mut PJRT_FulfillAliasBufferCallback,

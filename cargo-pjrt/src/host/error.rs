@@ -8,7 +8,7 @@ use pjrt_sys::*;
 use super::plugin::{Plugin, SlotState};
 use super::values::{bytes, text};
 
-/// An error code of the interface: absl's, 1 to 16.
+/// An error code of the interface. The codes from 1 to 16 are those of absl.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Code(pub u32);
 
@@ -17,7 +17,7 @@ macro_rules! codes {
         impl Code {
             $(#[doc = $doc] pub const $name: Self = Self($number);)*
 
-            /// The name, or `None` if there is no such code.
+            /// Returns the name, or `None` if the code is unknown.
             #[must_use]
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -31,29 +31,29 @@ macro_rules! codes {
 
 codes! {
     OK 0 "No error. Not a code of a `PJRT_Error`.";
-    CANCELLED 1 "Somebody took back what they asked for.";
-    UNKNOWN 2 "Nobody knows why.";
-    INVALID_ARGUMENT 3 "What the caller passed is wrong.";
-    DEADLINE_EXCEEDED 4 "It took too long.";
-    NOT_FOUND 5 "There is no such thing.";
-    ALREADY_EXISTS 6 "There is such a thing already.";
-    PERMISSION_DENIED 7 "The caller may not.";
-    RESOURCE_EXHAUSTED 8 "Out of memory, or of something else.";
-    FAILED_PRECONDITION 9 "Not in this state.";
-    ABORTED 10 "Given up.";
-    OUT_OF_RANGE 11 "Past an end.";
-    UNIMPLEMENTED 12 "The plugin has no such thing.";
-    INTERNAL 13 "A bug.";
-    UNAVAILABLE 14 "Not now.";
-    DATA_LOSS 15 "Data is gone.";
-    UNAUTHENTICATED 16 "The caller is nobody.";
+    CANCELLED 1 "The operation was cancelled.";
+    UNKNOWN 2 "The cause is unknown.";
+    INVALID_ARGUMENT 3 "The caller passed an invalid argument.";
+    DEADLINE_EXCEEDED 4 "The deadline expired before the operation completed.";
+    NOT_FOUND 5 "The object was not found.";
+    ALREADY_EXISTS 6 "The object already exists.";
+    PERMISSION_DENIED 7 "The caller has no permission.";
+    RESOURCE_EXHAUSTED 8 "Memory or another resource is exhausted.";
+    FAILED_PRECONDITION 9 "The object is not in the state that the operation requires.";
+    ABORTED 10 "The operation was aborted.";
+    OUT_OF_RANGE 11 "A value is out of range.";
+    UNIMPLEMENTED 12 "The plugin does not implement the operation.";
+    INTERNAL 13 "The plugin has a bug.";
+    UNAVAILABLE 14 "The service is currently unavailable.";
+    DATA_LOSS 15 "Data was lost or corrupted.";
+    UNAUTHENTICATED 16 "The caller is not authenticated.";
 }
 
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => f.write_str(name),
-            // The interface has an enumeration of C, whose numbers have a sign.
+            // The code is an enum in C, whose values are signed.
             None => write!(f, "code {}", self.0.cast_signed()),
         }
     }
@@ -65,32 +65,32 @@ impl fmt::Debug for Code {
     }
 }
 
-/// What a function of the interface failed with.
+/// The error of a function of the interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// The function that was called, such as `PJRT_Client_Compile`.
     pub function: &'static str,
-    /// Its code; UNIMPLEMENTED where the table has no such function.
+    /// The code. UNIMPLEMENTED if the table has no such function.
     pub code: Code,
     /// The plugin's message.
     pub message: String,
-    /// Whether the plugin gave something that cannot be a message; `message` then says what.
+    /// `true` if the plugin's message is not valid; `message` then describes the problem.
     pub message_is_broken: bool,
-    /// Its payloads.
+    /// The payloads: key and value.
     pub payloads: Vec<(String, Vec<u8>)>,
 }
 
-/// A result of a function of the interface.
+/// The result of a function of the interface.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// The table has no such function.
+    /// Creates the error for a function that the table lacks.
     pub(crate) fn missing(function: &'static str) -> Self {
         let message = "the table has no such function".to_owned();
         Self { code: Code::UNIMPLEMENTED, ..Self::broken(function, message) }
     }
 
-    /// The plugin answered with something that the interface does not allow.
+    /// Creates the error for a result that the interface does not allow.
     pub(crate) fn broken(function: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { function, code: Code::INTERNAL, message, message_is_broken: false, payloads: Vec::new() }
@@ -105,19 +105,19 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Reads an error that the plugin gave, and destroys it. Null is no error.
+/// Reads an error of the plugin and destroys it. A null pointer means success.
 pub(crate) fn take(plugin: Plugin, slot: usize, error: *mut PJRT_Error) -> Option<Error> {
     take_of(plugin, SLOTS[slot].name, error)
 }
 
-/// As [`take`], of a function with this name.
+/// The same as [`take`], for a function with this name.
 pub(super) fn take_of(plugin: Plugin, function: &'static str, error: *mut PJRT_Error) -> Option<Error> {
     if error.is_null() {
         return None;
     }
     let read = read(plugin, function, error);
     let mut destroy = PJRT_Error_Destroy_Args { error, ..PJRT_Error_Destroy_Args::zeroed() };
-    // Without the function the error leaks; the kit reports that.
+    // If the table lacks the function, the error leaks; the conformance kit reports that.
     let _ = plugin.call_raw(&mut destroy);
     Some(read)
 }
@@ -131,29 +131,29 @@ pub(crate) fn read(plugin: Plugin, function: &'static str, error: *mut PJRT_Erro
         Ok(nested) if nested.is_null() => Code(code.code.0),
         _ => Code::UNKNOWN,
     };
-    // SAFETY: the plugin gave pointer and length of a string that lives as long as the error.
+    // SAFETY: the plugin returned the pointer and the length of a string that lives as long as the error.
     let message = unsafe { message_of(message.message, message.message_size) };
     let message_is_broken = message.is_err();
-    let message = message.unwrap_or_else(|what| format!("PJRT_Error_Message gave {what}"));
+    let message = message.unwrap_or_else(|what| format!("PJRT_Error_Message returned {what}"));
     Error { function, code, message, message_is_broken, payloads: payloads(plugin, error) }
 }
 
-/// The longest message that is believed: others are sizes that nobody has written.
+/// The largest credible size of a message in bytes.
 const MAX_MESSAGE: usize = 16 << 20;
 
-/// A message of a plugin, or what it is instead.
+/// Returns a message of the plugin, or the reason why it is invalid.
 ///
 /// # Safety
 ///
-/// The pointer is null, or to `size` bytes if they are as few as a message has.
+/// The pointer is null, or valid for `size` bytes if `size` is at most [`MAX_MESSAGE`].
 unsafe fn message_of(start: *const c_char, size: usize) -> std::result::Result<String, String> {
     if start.is_null() && size > 0 {
         return Err(format!("a message of {size} bytes at a null pointer"));
     }
     if size > MAX_MESSAGE {
-        return Err(format!("a message of {size} bytes; more than {MAX_MESSAGE} are not believed"));
+        return Err(format!("a message of {size} bytes; expected at most {MAX_MESSAGE}"));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     Ok(unsafe { text(start, size) })
 }
 
@@ -172,7 +172,7 @@ fn payloads(plugin: Plugin, error: *mut PJRT_Error) -> Vec<(String, Vec<u8>)> {
     payloads
 }
 
-/// Whether asking for the payloads of an error fails.
+/// Returns `true` if the query for an error's payloads fails.
 pub(crate) fn payloads_fail(plugin: Plugin, error: *mut PJRT_Error) -> Result<bool> {
     let mut ignored: Vec<(String, Vec<u8>)> = Vec::new();
     let mut each = PJRT_Error_ForEachPayload_Args {
@@ -188,7 +188,7 @@ pub(crate) fn payloads_fail(plugin: Plugin, error: *mut PJRT_Error) -> Result<bo
 ///
 /// # Safety
 ///
-/// Called by a plugin inside of `PJRT_Error_ForEachPayload` with the argument that `payloads` gave it.
+/// A plugin calls this function within `PJRT_Error_ForEachPayload`, with the argument that `payloads` passed.
 unsafe extern "C" fn visit(
     key: *const c_char,
     key_size: usize,
@@ -196,7 +196,8 @@ unsafe extern "C" fn visit(
     value_size: usize,
     user_arg: *mut c_void,
 ) {
-    // SAFETY: the argument is the vector in `payloads`, which waits for this; the plugin gives pointers and lengths.
+    // SAFETY: the argument is the vector in `payloads`, which is blocked during this call. The plugin passes
+    // valid pointers and lengths.
     unsafe {
         let payloads = &mut *user_arg.cast::<Vec<(String, Vec<u8>)>>();
         let key = message_of(key, key_size).unwrap_or_else(|what| what);
@@ -205,10 +206,11 @@ unsafe extern "C" fn visit(
     }
 }
 
-/// What `PJRT_Error_FunctionTable`, the first word of an error, says about the same error; in place of a message, what it gives
-/// that cannot be one.
+/// Returns the code and the message of an error according to `PJRT_Error_FunctionTable`, which the first word
+/// of the error points to. If the message is invalid, returns the reason instead.
 pub(crate) fn through_own_table(error: *mut PJRT_Error) -> Option<(Code, String)> {
-    // SAFETY: the error is the plugin's and lives; from 0.105 its first word is a table or null.
+    // SAFETY: the error is the plugin's and not destroyed. From version 0.105, its first word is null or
+    // points to a table.
     unsafe {
         let table = (*error).vtable;
         if table.is_null() {
@@ -235,7 +237,7 @@ mod tests {
     #[test]
     fn only_what_can_be_a_message_is_read() {
         let of = |start, size| {
-            // SAFETY: the sizes that are believed are those of the text.
+            // SAFETY: `message_of` reads only sizes that a text can have.
             unsafe { message_of(start, size) }
         };
         assert_eq!(of(c"text".as_ptr(), 4), Ok("text".to_owned()));

@@ -9,7 +9,7 @@ use pjrt_sys::*;
 use super::error::{self, Code, Error, Result};
 use super::plugin::{Plugin, call, destroyed_by};
 
-/// An event of a plugin. Dropping it destroys it, which must not keep its callbacks from being called.
+/// An event of a plugin. Dropping it destroys it; its callbacks must be called nevertheless.
 #[derive(Debug)]
 pub struct Event {
     pub(crate) plugin: Plugin,
@@ -18,7 +18,7 @@ pub struct Event {
 
 destroyed_by!(Event PJRT_Event_Destroy_Args event);
 
-/// What a callback of an event was called with.
+/// Records the calls of an event's callback.
 #[derive(Debug, Default)]
 pub struct Outcome {
     calls: Mutex<Vec<Result<()>>>,
@@ -26,7 +26,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What the first call brought, once there is one; `None` if there is none in time.
+    /// Waits for the first call and returns its error, or returns `None` at the timeout.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> Option<Result<()>> {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +35,7 @@ impl Outcome {
         calls.first().cloned()
     }
 
-    /// How many times the callback was called.
+    /// Returns the number of calls of the callback.
     #[must_use]
     pub fn calls(&self) -> usize {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).len()
@@ -47,7 +47,7 @@ impl Outcome {
     }
 }
 
-/// What the plugin gets as a callback's argument.
+/// The argument that the plugin passes to the callback.
 struct Callback {
     plugin: Plugin,
     outcome: Arc<Outcome>,
@@ -62,11 +62,11 @@ impl Event {
         Ok(Self { plugin, raw })
     }
 
-    /// An event that the host completes (`PJRT_Event_Create`).
+    /// Creates an event that the host completes (`PJRT_Event_Create`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn create(plugin: Plugin) -> Result<Self> {
         let args = call!(plugin, PJRT_Event_Create_Args {})?;
         Self::from_raw(plugin, args.event, "PJRT_Event_Create")
@@ -76,7 +76,7 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn set(&self, code: Code, message: &str) -> Result<()> {
         let (event, error_code) = (self.raw, PJRT_Error_Code(code.0));
         let (error_message, error_message_size) = (message.as_ptr().cast(), message.len());
@@ -84,30 +84,30 @@ impl Event {
             .map(drop)
     }
 
-    /// Whether it is complete (`PJRT_Event_IsReady`), with or without an error.
+    /// Returns `true` if the event is complete, with or without an error (`PJRT_Event_IsReady`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn is_ready(&self) -> Result<bool> {
         Ok(call!(self.plugin, PJRT_Event_IsReady_Args { event: self.raw })?.is_ready)
     }
 
-    /// The error of a complete event (`PJRT_Event_Error`).
+    /// Returns the error of a complete event (`PJRT_Event_Error`).
     ///
     /// # Errors
     ///
-    /// The event's.
+    /// Returns the event's error.
     pub fn error(&self) -> Result<()> {
         call!(self.plugin, PJRT_Event_Error_Args { event: self.raw }).map(drop)
     }
 
-    /// Asks for the error twice, and gives both and whether they were two objects, as they must be: each is destroyed by
-    /// whoever asked for it.
+    /// Queries the error twice. Returns both errors, and whether they are two objects, as they must be,
+    /// because each caller destroys the error that it received.
     ///
     /// # Errors
     ///
-    /// If the table has no such function.
+    /// Returns an error if the table has no such function.
     pub fn error_twice(&self) -> Result<(Option<Error>, Option<Error>, bool)> {
         let mut args = [PJRT_Event_Error_Args { event: self.raw, ..PJRT_Event_Error_Args::zeroed() }; 2];
         let [first, second] = &mut args;
@@ -119,13 +119,13 @@ impl Event {
         Ok((first, second, distinct))
     }
 
-    /// The event's error as the error's own function table has it, beside what the functions of the plugin's table say;
-    /// `None` if the event has none, or its error no table.
+    /// Returns the event's error as the error's own function table reports it, together with the error as the
+    /// plugin's table reports it. Returns `None` if the event has no error, or if the error has no table.
     ///
     /// # Errors
     ///
-    /// If the table has no such function.
-    #[allow(clippy::type_complexity, reason = "one caller, which takes it apart at once")]
+    /// Returns an error if the table has no such function.
+    #[allow(clippy::type_complexity, reason = "the only caller destructures the result immediately")]
     pub fn error_through_own_table(&self) -> Result<Option<((Code, String), Error)>> {
         let mut args = PJRT_Event_Error_Args { event: self.raw, ..PJRT_Event_Error_Args::zeroed() };
         let raw = self.plugin.call_raw(&mut args)?;
@@ -137,12 +137,12 @@ impl Event {
         Ok(through_own_table.zip(error::take(self.plugin, EVENT_ERROR, raw)))
     }
 
-    /// Asks for the payloads of the event's error, and gives the code with which that failed
-    /// (`PJRT_Error_ForEachPayload`).
+    /// Queries the payloads of the event's error (`PJRT_Error_ForEachPayload`), and returns whether that
+    /// succeeded.
     ///
     /// # Errors
     ///
-    /// If the table has no such function.
+    /// Returns an error if the table has no such function.
     pub fn payloads_of_error(&self) -> Result<std::result::Result<(), String>> {
         let mut args = PJRT_Event_Error_Args { event: self.raw, ..PJRT_Event_Error_Args::zeroed() };
         let error = self.plugin.call_raw(&mut args)?;
@@ -152,32 +152,32 @@ impl Event {
         let failed = error::payloads_fail(self.plugin, error)?;
         const EVENT_ERROR: usize = 7;
         error::take(self.plugin, EVENT_ERROR, error);
-        Ok(if failed { Err("it gave an error".to_owned()) } else { Ok(()) })
+        Ok(if failed { Err("it returned an error".to_owned()) } else { Ok(()) })
     }
 
-    /// Waits until it is complete (`PJRT_Event_Await`).
+    /// Waits until the event is complete (`PJRT_Event_Await`).
     ///
     /// # Errors
     ///
-    /// The event's.
+    /// Returns the event's error.
     pub fn wait(&self) -> Result<()> {
         call!(self.plugin, PJRT_Event_Await_Args { event: self.raw }).map(drop)
     }
 
-    /// Registers a callback (`PJRT_Event_OnReady`), and gives what it will be called with.
+    /// Registers a callback (`PJRT_Event_OnReady`), and returns the record of its calls.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn on_ready(&self) -> Result<Arc<Outcome>> {
         self.on_ready_then(|| {})
     }
 
-    /// As [`on_ready`](Self::on_ready); `also` runs inside of the callback's first call.
+    /// The same as [`on_ready`](Self::on_ready); `also` runs within the callback's first call.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn on_ready_then(&self, also: impl FnOnce() + Send + 'static) -> Result<Arc<Outcome>> {
         let outcome = Arc::new(Outcome::default());
         let callback = Callback {
@@ -185,7 +185,7 @@ impl Event {
             outcome: Arc::clone(&outcome),
             also: Mutex::new(Some(Box::new(also))),
         };
-        // Never freed: a plugin that calls back twice is to be counted, not to crash.
+        // The box is leaked, so that a second call of the callback is counted and does not crash.
         let user_arg = Box::into_raw(Box::new(callback)).cast();
         call!(
             self.plugin,
@@ -195,13 +195,14 @@ impl Event {
     }
 }
 
-/// The callback of every event.
+/// The callback of all events.
 ///
 /// # Safety
 ///
-/// Called by a plugin with the argument that `on_ready_then` gave it, and an error that is the callee's.
+/// The plugin calls this function with the argument that `on_ready_then` passed, and an error that the callee
+/// owns.
 unsafe extern "C" fn called_back(error: *mut PJRT_Error, user_arg: *mut c_void) {
-    // SAFETY: the argument is the box that `on_ready_then` made, which is never freed.
+    // SAFETY: the argument is the box that `on_ready_then` created, which is never freed.
     let callback = unsafe { &*user_arg.cast::<Callback>() };
     const ON_READY: usize = 9;
     let outcome = error::take(callback.plugin, ON_READY, error).map_or(Ok(()), Err);
@@ -212,7 +213,7 @@ unsafe extern "C" fn called_back(error: *mut PJRT_Error, user_arg: *mut c_void) 
     callback.outcome.note(outcome);
 }
 
-/// Asks again and again, until something holds or the time is over; whether it held.
+/// Polls a condition until it holds or the timeout expires. Returns `true` if it held.
 pub(crate) fn eventually(timeout: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + timeout;
     loop {

@@ -1,4 +1,4 @@
-//! Programs, compiled and loaded.
+//! Compiled and loaded programs.
 
 use std::ffi::{CString, c_char, c_int};
 use std::ptr;
@@ -17,12 +17,12 @@ use super::values::{ElementType, NamedValue, believed, given, given_text, named_
 pub struct Program<'a> {
     /// The bytes.
     pub code: &'a [u8],
-    /// What they are: `mlir`, `hlo` or `hlo_with_config`.
+    /// The format: `mlir`, `hlo` or `hlo_with_config`.
     pub format: &'a str,
 }
 
 impl<'a> Program<'a> {
-    /// A program of StableHLO, as text or bytecode.
+    /// Creates a StableHLO program, as text or bytecode.
     #[must_use]
     pub fn mlir(code: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
         Self { code: code.as_ref(), format: "mlir" }
@@ -57,23 +57,23 @@ pub struct LoadedExecutable {
 
 destroyed_by!(LoadedExecutable PJRT_LoadedExecutable_Destroy_Args executable);
 
-/// Some of `PJRT_Executable_GetCompiledMemoryStats`, in bytes.
+/// A part of `PJRT_Executable_GetCompiledMemoryStats`, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompiledMemory {
-    /// Of all arguments.
+    /// The size of all arguments.
     pub arguments: i64,
-    /// Of all outputs.
+    /// The size of all outputs.
     pub outputs: i64,
-    /// Of what is needed in between.
+    /// The size of temporary memory.
     pub temporaries: i64,
 }
 
-/// Bytes that a plugin lent until they are deleted.
+/// Bytes that a plugin returned together with a function that deletes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Serialized {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Whether there was a function to delete them with, which hosts call without looking.
+    /// `true` if the plugin returned a deleter, which hosts call without checking it for null.
     pub has_deleter: bool,
 }
 
@@ -90,39 +90,40 @@ impl Executable {
     }
 
     text_of! {
-        /// Its name (`PJRT_Executable_Name`).
+        /// Returns the name (`PJRT_Executable_Name`).
         name PJRT_Executable_Name_Args executable -> executable_name executable_name_size;
-        /// What tells it from other programs (`PJRT_Executable_Fingerprint`).
+        /// Returns the fingerprint, which differs between programs (`PJRT_Executable_Fingerprint`).
         fingerprint PJRT_Executable_Fingerprint_Args executable -> executable_fingerprint executable_fingerprint_size;
     }
 
     value_of! {
-        /// How many replicas run it (`PJRT_Executable_NumReplicas`).
+        /// Returns the number of replicas (`PJRT_Executable_NumReplicas`).
         num_replicas PJRT_Executable_NumReplicas_Args executable -> num_replicas: usize;
-        /// Into how many partitions each is divided (`PJRT_Executable_NumPartitions`).
+        /// Returns the number of partitions of each replica (`PJRT_Executable_NumPartitions`).
         num_partitions PJRT_Executable_NumPartitions_Args executable -> num_partitions: usize;
-        /// How many arrays it gives on each device (`PJRT_Executable_NumOutputs`).
+        /// Returns the number of outputs on each device (`PJRT_Executable_NumOutputs`).
         num_outputs PJRT_Executable_NumOutputs_Args executable -> num_outputs: usize;
-        /// How large its code is, in bytes, or -1 (`PJRT_Executable_SizeOfGeneratedCodeInBytes`).
+        /// Returns the size of the code in bytes, or -1 (`PJRT_Executable_SizeOfGeneratedCodeInBytes`).
         code_size PJRT_Executable_SizeOfGeneratedCodeInBytes_Args executable -> size_in_bytes: i64;
     }
 
-    /// What it costs to run it (`PJRT_Executable_GetCostAnalysis`).
+    /// Returns the estimated costs of an execution (`PJRT_Executable_GetCostAnalysis`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn cost_analysis(&self) -> Result<Vec<NamedValue>> {
         let args = call!(self.plugin, PJRT_Executable_GetCostAnalysis_Args { executable: self.raw })?;
-        // SAFETY: the plugin gave pointer and length of an array that lives as long as the executable.
+        // SAFETY: the plugin returned the pointer and the length of an array that lives as long as the
+        // executable.
         unsafe { named_values("PJRT_Executable_GetCostAnalysis", args.properties, args.num_properties) }
     }
 
-    /// How much memory it needs (`PJRT_Executable_GetCompiledMemoryStats`).
+    /// Returns the memory that an execution needs (`PJRT_Executable_GetCompiledMemoryStats`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn memory_stats(&self) -> Result<CompiledMemory> {
         let args = call!(self.plugin, PJRT_Executable_GetCompiledMemoryStats_Args { executable: self.raw })?;
         Ok(CompiledMemory {
@@ -132,28 +133,29 @@ impl Executable {
         })
     }
 
-    /// The types of its outputs (`PJRT_Executable_OutputElementTypes`).
+    /// Returns the element types of the outputs (`PJRT_Executable_OutputElementTypes`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn output_types(&self) -> Result<Vec<ElementType>> {
         let args = call!(self.plugin, PJRT_Executable_OutputElementTypes_Args { executable: self.raw })?;
         const FUNCTION: &str = "PJRT_Executable_OutputElementTypes";
-        // SAFETY: the plugin gave pointer and length of an array that lives as long as the executable.
+        // SAFETY: the plugin returned the pointer and the length of an array that lives as long as the
+        // executable.
         let types = unsafe { given(FUNCTION, args.output_types.cast_const(), args.num_output_types) }?;
         Ok(types.iter().map(|type_| ElementType(type_.0)).collect())
     }
 
-    /// The dimensions of its outputs (`PJRT_Executable_OutputDimensions`).
+    /// Returns the dimensions of the outputs (`PJRT_Executable_OutputDimensions`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn output_dims(&self) -> Result<Vec<Vec<i64>>> {
         let args = call!(self.plugin, PJRT_Executable_OutputDimensions_Args { executable: self.raw })?;
-        // SAFETY: the plugin gave pointers and lengths of arrays that live as long as the executable; all dimensions follow
-        // each other, and the ranks say where one output's end.
+        // SAFETY: the plugin returned pointers and lengths of arrays that live as long as the executable. The
+        // dimensions of all outputs are contiguous, and the ranks say where those of one output end.
         unsafe {
             const FUNCTION: &str = "PJRT_Executable_OutputDimensions";
             let ranks = given(FUNCTION, args.dim_sizes, args.num_outputs)?;
@@ -163,7 +165,7 @@ impl Executable {
             for rank in ranks {
                 let (of_output, after) = rest
                     .split_at_checked(*rank)
-                    .ok_or_else(|| Error::broken(FUNCTION, "ranks but no dimensions"))?;
+                    .ok_or_else(|| Error::broken(FUNCTION, "it returned ranks but no dimensions"))?;
                 dims.push(of_output.to_vec());
                 rest = after;
             }
@@ -171,23 +173,23 @@ impl Executable {
         }
     }
 
-    /// The kinds of the memories of its outputs (`PJRT_Executable_OutputMemoryKinds`).
+    /// Returns the memory kinds of the outputs (`PJRT_Executable_OutputMemoryKinds`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn output_memory_kinds(&self) -> Result<Vec<String>> {
         let args = call!(self.plugin, PJRT_Executable_OutputMemoryKinds_Args { executable: self.raw })?;
         const FUNCTION: &str = "PJRT_Executable_OutputMemoryKinds";
-        // SAFETY: the plugin gave arrays of pointers and lengths that live as long as the executable.
+        // SAFETY: the plugin returned arrays of pointers and lengths that live as long as the executable.
         unsafe { texts(FUNCTION, args.memory_kinds, args.memory_kind_sizes, args.num_outputs) }
     }
 
-    /// The kinds of the memories of its parameters (`PJRT_Executable_ParameterMemoryKinds`).
+    /// Returns the memory kinds of the parameters (`PJRT_Executable_ParameterMemoryKinds`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn parameter_memory_kinds(&self) -> Result<Vec<String>> {
         let args = call!(self.plugin, PJRT_Executable_ParameterMemoryKinds_Args { executable: self.raw })?;
         const FUNCTION: &str = "PJRT_Executable_ParameterMemoryKinds";
@@ -195,11 +197,11 @@ impl Executable {
         unsafe { texts(FUNCTION, args.memory_kinds, args.memory_kind_sizes, args.num_parameters) }
     }
 
-    /// The program as the compiler left it, and its format (`PJRT_Executable_OptimizedProgram`, both of its calls).
+    /// Returns the optimized program and its format (both calls of `PJRT_Executable_OptimizedProgram`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn optimized_program(&self) -> Result<(Vec<u8>, String)> {
         let mut program = PJRT_Program::zeroed();
         let executable = self.raw;
@@ -207,21 +209,22 @@ impl Executable {
         const FUNCTION: &str = "PJRT_Executable_OptimizedProgram";
         believed::<u8>(FUNCTION, program.code_size)?;
         let mut code = vec![0_u8; program.code_size];
-        // SAFETY: the plugin gave pointer and length of the format's name.
+        // SAFETY: the plugin returned the pointer and the length of the format's name.
         let format = unsafe { given_text(FUNCTION, program.format, program.format_size) }?;
         program.code = code.as_mut_ptr().cast();
         call!(self.plugin, PJRT_Executable_OptimizedProgram_Args { executable, program: &raw mut program })?;
         Ok((code, format))
     }
 
-    /// The program as bytes (`PJRT_Executable_Serialize`).
+    /// Serializes the program (`PJRT_Executable_Serialize`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn serialize(&self) -> Result<Serialized> {
         let args = call!(self.plugin, PJRT_Executable_Serialize_Args { executable: self.raw.cast_const() })?;
-        // SAFETY: the plugin gave pointer and length of bytes that live until they are deleted, once.
+        // SAFETY: the plugin returned the pointer and the length of bytes that live until they are deleted,
+        // once.
         unsafe {
             const FUNCTION: &str = "PJRT_Executable_Serialize";
             let read = given::<u8>(FUNCTION, args.serialized_bytes.cast(), args.serialized_bytes_size);
@@ -233,11 +236,11 @@ impl Executable {
         }
     }
 
-    /// The options that it was compiled with, as bytes (`PJRT_Executable_GetCompileOptions`).
+    /// Returns the serialized compile options of the program (`PJRT_Executable_GetCompileOptions`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn compile_options(&self) -> Result<Serialized> {
         let args = call!(self.plugin, PJRT_Executable_GetCompileOptions_Args { executable: self.raw })?;
         // SAFETY: as above.
@@ -253,53 +256,54 @@ impl Executable {
     }
 }
 
-/// Strings that a plugin gave as an array of pointers and one of lengths.
+/// Reads strings that a plugin returned as an array of pointers and an array of lengths.
 ///
 /// # Safety
 ///
-/// The pointers are null, or to `len` elements, which are pointers to and lengths of strings.
+/// The pointers are null, or valid for `len` elements, which are the pointers and the lengths of strings.
 unsafe fn texts(
     function: &'static str,
     starts: *const *const c_char,
     sizes: *const usize,
     len: usize,
 ) -> Result<Vec<String>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let pairs = given(function, starts, len)?.iter().zip(given(function, sizes, len)?);
         pairs.map(|(start, size)| given_text(function, *start, *size)).collect()
     }
 }
 
-/// How to run a program (`PJRT_ExecuteOptions`).
+/// The options of an execution (`PJRT_ExecuteOptions`).
 #[derive(Debug, Clone, Default)]
 pub struct ExecuteOptions {
-    /// The launch's number.
+    /// The id of the launch.
     pub launch_id: i32,
-    /// Arguments that must not be donated, whatever the program says.
+    /// The arguments that must not be donated, even if the program donates them.
     pub non_donatable: Vec<i64>,
-    /// The size of the struct, for hosts of other versions; `None` is this version's. The struct then ends with a page that
-    /// nobody may touch.
+    /// The size of the struct, to simulate hosts of other versions. `None` is the size of this version. An
+    /// inaccessible page follows the struct.
     pub struct_size: Option<usize>,
-    /// Text about where in the user's program the call is.
+    /// The location of the call in the user's program.
     pub call_location: Option<String>,
 }
 
-/// What a launch gives.
+/// The results of a launch.
 #[derive(Debug)]
 pub struct Launched {
-    /// The outputs, by device.
+    /// The outputs, per device.
     pub outputs: Vec<Vec<Buffer>>,
-    /// Complete when the device is done, one per device; none if they were not asked for.
+    /// The events that are complete when the devices have finished, one per device; empty if they were not
+    /// requested.
     pub done: Vec<Event>,
 }
 
-/// A launch that was refused.
+/// A launch that the plugin refused.
 #[derive(Debug)]
 pub struct Refused {
-    /// Why.
+    /// The error.
     pub error: Error,
-    /// How many outputs and events the plugin left all the same, although the host will not free them.
+    /// The number of outputs and events that the plugin created nevertheless, which the host does not free.
     pub left_behind: usize,
 }
 
@@ -316,32 +320,33 @@ impl LoadedExecutable {
     }
 
     text_of! {
-        /// What tells it from other programs (`PJRT_LoadedExecutable_Fingerprint`), as hosts asked before
-        /// [`Executable::fingerprint`].
+        /// Returns the fingerprint (`PJRT_LoadedExecutable_Fingerprint`), which hosts called before
+        /// [`Executable::fingerprint`] existed.
         fingerprint PJRT_LoadedExecutable_Fingerprint_Args executable -> executable_fingerprint executable_fingerprint_size;
     }
 
     value_of! {
-        /// Whether [`delete`](Self::delete) was called (`PJRT_LoadedExecutable_IsDeleted`).
+        /// Returns `true` after [`delete`](Self::delete) (`PJRT_LoadedExecutable_IsDeleted`).
         is_deleted PJRT_LoadedExecutable_IsDeleted_Args executable -> is_deleted: bool;
     }
 
-    /// The compiled program, which may live longer (`PJRT_LoadedExecutable_GetExecutable`).
+    /// Returns the compiled program, which may outlive the loaded one
+    /// (`PJRT_LoadedExecutable_GetExecutable`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn executable(&self) -> Result<Executable> {
         let args =
             call!(self.plugin, PJRT_LoadedExecutable_GetExecutable_Args { loaded_executable: self.raw })?;
         Executable::from_raw(self.plugin, args.executable, "PJRT_LoadedExecutable_GetExecutable")
     }
 
-    /// The devices that it runs on (`PJRT_LoadedExecutable_AddressableDevices`).
+    /// Returns the devices that the program runs on (`PJRT_LoadedExecutable_AddressableDevices`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn devices(&self) -> Result<Vec<Device<'_>>> {
         let args =
             call!(self.plugin, PJRT_LoadedExecutable_AddressableDevices_Args { executable: self.raw })?;
@@ -349,18 +354,20 @@ impl LoadedExecutable {
         Device::list(self.plugin, FUNCTION, args.addressable_devices, args.num_addressable_devices)
     }
 
-    /// Replica and partition of each of these devices (`PJRT_LoadedExecutable_AddressableDeviceLogicalIds`).
+    /// Returns the replica and the partition of each of these devices
+    /// (`PJRT_LoadedExecutable_AddressableDeviceLogicalIds`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn logical_ids(&self) -> Result<Vec<(c_int, c_int)>> {
         let args = call!(
             self.plugin,
             PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args { executable: self.raw }
         )?;
         const FUNCTION: &str = "PJRT_LoadedExecutable_AddressableDeviceLogicalIds";
-        // SAFETY: the plugin gave pointer and length of an array that lives as long as the executable.
+        // SAFETY: the plugin returned the pointer and the length of an array that lives as long as the
+        // executable.
         let ids = unsafe {
             let ids = args.addressable_device_logical_ids.cast_const();
             given(FUNCTION, ids, args.num_addressable_device_logical_ids)
@@ -368,15 +375,16 @@ impl LoadedExecutable {
         Ok(ids.iter().map(|id| (id.replica, id.partition)).collect())
     }
 
-    /// A serialized `DeviceAssignmentProto` (`PJRT_LoadedExecutable_GetDeviceAssignment`).
+    /// Returns the serialized `DeviceAssignmentProto` (`PJRT_LoadedExecutable_GetDeviceAssignment`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn device_assignment(&self) -> Result<Serialized> {
         let args =
             call!(self.plugin, PJRT_LoadedExecutable_GetDeviceAssignment_Args { executable: self.raw })?;
-        // SAFETY: the plugin gave pointer and length of bytes that live until they are deleted, once.
+        // SAFETY: the plugin returned the pointer and the length of bytes that live until they are deleted,
+        // once.
         unsafe {
             const FUNCTION: &str = "PJRT_LoadedExecutable_GetDeviceAssignment";
             let read = given::<u8>(FUNCTION, args.serialized_bytes.cast(), args.serialized_bytes_size);
@@ -389,31 +397,32 @@ impl LoadedExecutable {
         }
     }
 
-    /// Gives up what the devices hold of it (`PJRT_LoadedExecutable_Delete`).
+    /// Frees the program's resources on the devices (`PJRT_LoadedExecutable_Delete`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn delete(&self) -> Result<()> {
         call!(self.plugin, PJRT_LoadedExecutable_Delete_Args { executable: self.raw }).map(drop)
     }
 
-    /// Runs it on the device that it was loaded onto, and asks for an event.
+    /// Executes the program on the device that it was loaded onto, with an event.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn run(&self, arguments: &[&Buffer]) -> Result<Launched> {
         self.launch(&[arguments.to_vec()], &ExecuteOptions::default(), None, true)
             .map_err(|refused| refused.error)
     }
 
-    /// Runs it (`PJRT_LoadedExecutable_Execute`): a list of arguments for each device; on one device of the caller's choice, or
-    /// on those that it was loaded onto; with events or without.
+    /// Executes the program (`PJRT_LoadedExecutable_Execute`). `arguments` has one list per device. The
+    /// program runs on the device `on`, or on the devices that it was loaded onto. `with_events` requests
+    /// events.
     ///
     /// # Errors
     ///
-    /// The plugin's, and what it left behind.
+    /// Returns the plugin's error, and the number of objects that it created nevertheless.
     pub fn launch(
         &self,
         arguments: &[Vec<&Buffer>],

@@ -22,17 +22,18 @@ use super::values::{ElementType, given, given_text};
 /// A function of an extension that takes a struct with its size, and returns an error or null.
 #[derive(Debug)]
 pub struct ExtensionFunction {
-    /// Its name in the C header.
+    /// The function's name in the C header.
     pub name: &'static str,
-    /// The number of the extension's type.
+    /// The type of the extension.
     pub extension: u32,
-    /// Where it lies in the extension's struct.
+    /// The function's offset in the extension's struct.
     pub offset: usize,
-    /// The struct that it takes.
+    /// The layout of the struct that the function takes.
     pub args: &'static StructLayout,
-    /// Whether it has an input that it cannot do without.
+    /// `true` if the function has a required input.
     pub has_inputs: bool,
-    /// Calls it with a struct that ends after `extension_start`, before a page that nobody may touch; whether it refused.
+    /// Calls the function with a struct that ends after `extension_start` and is followed by an inaccessible
+    /// page. Returns `true` if the function returned an error.
     small: fn(Plugin) -> Result<bool>,
 }
 
@@ -54,13 +55,13 @@ macro_rules! extension_functions {
             };
         })*)*
 
-        /// The functions of extensions that hosts may call, with any plugin.
+        /// The functions of extensions that hosts can call with any plugin.
         pub static EXTENSION_FUNCTIONS: &[ExtensionFunction] =
             &[$($(<$args as ExtensionArgs>::FUNCTION,)*)*];
     };
 }
 
-/// The function's name, from that of its struct.
+/// Returns the name of a function from that of its Args struct.
 const fn function_name(args: &'static str) -> &'static str {
     args.split_at(args.len() - "_Args".len()).0
 }
@@ -121,7 +122,7 @@ extension_functions! {
     }
 }
 
-/// The functions of extensions that were called since [`take_called`] was last asked.
+/// The functions of extensions that were called since the last [`take_called`].
 static CALLED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 pub(super) fn take_called() -> BTreeSet<&'static str> {
@@ -133,7 +134,7 @@ type Function<A> = unsafe extern "C" fn(*mut A) -> *mut PJRT_Error;
 /// The size of a struct that has no inputs.
 const SMALL: usize = 16;
 
-/// Fills in the struct of a function of an extension and calls it.
+/// Fills in the Args struct of a function of an extension and calls the function.
 macro_rules! call {
     ($plugin:expr, $args:ident { $($field:ident $(: $value:expr)?),* $(,)? }) => {
         $plugin.call_extension($args { $($field $(: $value)?,)* ..SizedStruct::zeroed() })
@@ -141,10 +142,10 @@ macro_rules! call {
 }
 
 impl Plugin {
-    /// The extension of this type.
+    /// Returns the extension of this type.
     fn extension(self, type_: u32) -> Option<*const PJRT_Extension_Base> {
-        // SAFETY: the table has the field; the chain's elements begin with this struct. That the chain ends is for
-        // `extensions` to find out, which is asked before.
+        // SAFETY: the table has the field, and the elements of the chain begin with this struct.
+        // `extensions`, which is called first, checks that the chain ends.
         unsafe {
             self.extensions()?;
             let mut next = (&raw const (*self.table).extension_start).read().cast_const();
@@ -158,12 +159,12 @@ impl Plugin {
         None
     }
 
-    /// The size that an extension says, and the fields of its struct that lie within it and are null, of `layout`'s but for the
-    /// base; `None` if the plugin does not have it.
+    /// Returns the size that an extension reports, and the fields of `layout` after the base that lie within
+    /// this size and are null. Returns `None` if the plugin does not have the extension.
     #[must_use]
     pub fn null_fields_of(self, type_: u32, layout: &StructLayout) -> Option<(usize, Vec<&'static str>)> {
         let extension = self.extension(type_)?;
-        // SAFETY: the extension has as many bytes as it says; its fields after the base are pointers.
+        // SAFETY: the extension has as many bytes as it reports. Its fields after the base are pointers.
         let (size, is_null) = unsafe {
             let size = (*extension).struct_size;
             (size, move |offset| extension.byte_add(offset).cast::<*const c_void>().read().is_null())
@@ -175,11 +176,13 @@ impl Plugin {
     fn extension_function<A: ExtensionArgs>(self) -> Result<Function<A>> {
         let of_type = A::FUNCTION;
         let missing = || Error {
-            message: "the plugin has no such extension, or one without this function".to_owned(),
+            message: "the plugin does not have the extension, or the extension does not have the function"
+                .to_owned(),
             ..Error::missing(of_type.name)
         };
         let extension = self.extension(of_type.extension).ok_or_else(missing)?;
-        // SAFETY: the extension has as many bytes as it says; this place in it holds a nullable function of this type.
+        // SAFETY: the extension has as many bytes as it reports. At this offset, it holds a nullable function
+        // of this type.
         unsafe {
             if (*extension).struct_size < of_type.offset + size_of::<usize>() {
                 return Err(missing());
@@ -188,11 +191,11 @@ impl Plugin {
         }
     }
 
-    /// Calls a function of an extension and gives the struct back as the plugin left it.
+    /// Calls a function of an extension, and returns the struct after the call.
     pub(crate) fn call_extension<A: ExtensionArgs>(self, mut args: A) -> Result<A> {
         let function = self.extension_function::<A>()?;
         CALLED.lock().unwrap_or_else(PoisonError::into_inner).insert(A::FUNCTION.name);
-        // SAFETY: the wrappers of this module fill the struct in as the interface wants it.
+        // SAFETY: the wrappers of this module fill in the struct as the interface requires.
         let error = unsafe { function(&raw mut args) };
         error::take_of(self, A::FUNCTION.name, error).map_or(Ok(args), Err)
     }
@@ -201,25 +204,27 @@ impl Plugin {
         let function = self.extension_function::<A>()?;
         CALLED.lock().unwrap_or_else(PoisonError::into_inner).insert(A::FUNCTION.name);
         let mut args = A::zeroed();
-        // SAFETY: a struct of this size, which its first word says.
+        // SAFETY: the struct has this size, as its first word says.
         let error = fence::with_guarded(&mut args, SMALL, |args| unsafe { function(args) });
         Ok(error::take_of(self, A::FUNCTION.name, error).is_some())
     }
 
-    /// Calls a function of an extension with a struct that ends before its inputs; whether it refused.
+    /// Calls a function of an extension with a struct that ends before its inputs. Returns `true` if the
+    /// function returned an error.
     ///
     /// # Errors
     ///
-    /// UNIMPLEMENTED if the plugin does not have the function.
+    /// Returns UNIMPLEMENTED if the plugin does not have the function.
     pub fn refuses_small_struct(self, function: &ExtensionFunction) -> Result<bool> {
         (function.small)(self)
     }
 
-    /// A number for a type of values that handlers of custom calls get (`PJRT_FFI_Type_Register`).
+    /// Registers a type of values for the handlers of custom calls, and returns its id
+    /// (`PJRT_FFI_Type_Register`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn register_type(self, name: &str) -> Result<i64> {
         let mut info = PJRT_FFI_Type_Info { deleter: None, ..INFO };
         let (type_name, type_name_size) = (name.as_ptr().cast(), name.len());
@@ -227,18 +232,18 @@ impl Plugin {
         Ok(call!(self, PJRT_FFI_Type_Register_Args { type_name, type_name_size, type_info })?.type_id)
     }
 
-    /// The phases in which it compiles (`PJRT_PhaseCompile_Get_PhaseNames`).
+    /// Returns the names of the compilation phases (`PJRT_PhaseCompile_Get_PhaseNames`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn compile_phases(self) -> Result<Vec<String>> {
         let phase_compiler = call!(self, PJRT_PhaseCompile_Get_Compiler_Args {})?.phase_compiler;
         let args = call!(self, PJRT_PhaseCompile_Get_PhaseNames_Args { phase_compiler });
         let names = args.map(|args| {
             const FUNCTION: &str = "PJRT_PhaseCompile_Get_PhaseNames";
             let names = || -> Result<Vec<String>> {
-                // SAFETY: the plugin gave as many pointers and sizes as it says.
+                // SAFETY: the plugin returned as many pointers and sizes as it says.
                 unsafe {
                     let starts = given(FUNCTION, args.phase_names.cast_const(), args.num_phase_names)?;
                     let sizes = given(FUNCTION, args.phase_names_sizes, args.num_phase_names)?;
@@ -250,7 +255,8 @@ impl Plugin {
         });
         let extension = self.extension(PJRT_Extension_Type_PhaseCompile.0);
         if let Some(extension) = extension.map(<*const _>::cast::<PJRT_PhaseCompile_Extension>) {
-            // SAFETY: the functions lie before one that was called, or within the size; they free what was made above.
+            // SAFETY: the functions lie before one that was called, or within the size. They free the arrays
+            // that the call above created.
             unsafe {
                 if let (Ok((_, args)), Some(free)) = (&names, (*extension).phase_compile_c_buffers_destroy) {
                     let mut free_args = PJRT_PhaseCompile_C_Buffers_Destroy_Args {
@@ -275,7 +281,7 @@ impl Plugin {
         let args = call!(self, PJRT_Layouts_MemoryLayout_Serialize_Args { layout });
         let read = args.and_then(|args| {
             const FUNCTION: &str = "PJRT_Layouts_MemoryLayout_Serialize";
-            // SAFETY: the plugin gave pointer and size, and a function that frees them.
+            // SAFETY: the plugin returned the pointer and the size, and a function that frees them.
             unsafe {
                 let read = given_text(FUNCTION, args.serialized_bytes, args.serialized_bytes_size);
                 if let Some(free) = args.serialized_layout_deleter {
@@ -291,16 +297,16 @@ impl Plugin {
     }
 }
 
-/// Nothing said about a type.
+/// An empty description of a type.
 // SAFETY: the struct consists of nullable pointers.
 const INFO: PJRT_FFI_Type_Info = unsafe { mem::zeroed() };
 
 impl Client {
-    /// The layout of an array for which nobody asks for one, as text (`PJRT_Layouts_PJRT_Client_GetDefaultLayout`).
+    /// Returns the default layout of an array, as text (`PJRT_Layouts_PJRT_Client_GetDefaultLayout`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn default_layout(&self, element_type: ElementType, dims: &[i64]) -> Result<String> {
         let (type_, client) = (PJRT_Buffer_Type(element_type.0), self.raw);
         let (dims, num_dims) = (dims.as_ptr(), dims.len());
@@ -311,12 +317,12 @@ impl Client {
         self.plugin.layout_text(args.layout, true)
     }
 
-    /// Allocates memory of the host's, writes to all of it and frees it (`PJRT_HostMemoryAllocator_Allocate`); whether there was
-    /// any, and a function that frees it.
+    /// Allocates host memory, writes to all of it, and frees it (`PJRT_HostMemoryAllocator_Allocate`).
+    /// Returns whether the plugin returned memory, and whether it returned a function that frees it.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn use_host_memory(&self, size: usize) -> Result<(bool, bool)> {
         let args = PJRT_HostMemoryAllocator_Allocate_Args {
             client: self.raw,
@@ -325,7 +331,7 @@ impl Client {
             ..SizedStruct::zeroed()
         };
         let args = self.plugin.call_extension(args)?;
-        // SAFETY: the plugin gave memory of this size, and the function that frees it.
+        // SAFETY: the plugin returned memory of this size, and the function that frees it.
         unsafe {
             if !args.ptr.is_null() {
                 args.ptr.write_bytes(0x5a, size);
@@ -337,14 +343,15 @@ impl Client {
         Ok((!args.ptr.is_null(), args.deleter.is_some()))
     }
 
-    /// Registers a function to be told of a fatal error, and has it told (`PJRT_Callback_InvokeCallback`); how often it was.
+    /// Registers a callback for fatal errors, invokes it (`PJRT_Callback_InvokeCallback`), and returns the
+    /// number of its calls.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn tell_of_fatal_error(&self) -> Result<usize> {
         unsafe extern "C" fn hear(_: *mut c_void, heard: *mut c_void) {
-            // SAFETY: the argument is the number below, which is never freed.
+            // SAFETY: the argument is the counter below, which is never freed.
             unsafe { &*heard.cast::<AtomicUsize>() }.fetch_add(1, Ordering::SeqCst);
         }
         let heard: &'static AtomicUsize = Box::leak(Box::default());
@@ -368,22 +375,22 @@ impl Client {
 }
 
 impl Buffer {
-    /// The layout, as text (`PJRT_Layouts_PJRT_Buffer_MemoryLayout`).
+    /// Returns the layout as text (`PJRT_Layouts_PJRT_Buffer_MemoryLayout`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn layout_text(&self) -> Result<String> {
         let args = call!(self.plugin, PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args { buffer: self.raw })?;
         self.plugin.layout_text(args.layout, true)
     }
 
-    /// Makes a raw buffer of the same memory, and gives its size and some of its bytes
+    /// Creates a raw buffer that shares the memory, and returns its size and some of its bytes
     /// (`PJRT_RawBuffer_CreateRawAliasOfBuffer`, `PJRT_RawBuffer_CopyRawDeviceToHost`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn read_as_raw_buffer(&self, offset: i64, transfer_size: i64) -> Result<(usize, Vec<u8>)> {
         let raw = call!(self.plugin, PJRT_RawBuffer_CreateRawAliasOfBuffer_Args { buffer: self.raw })?;
         let buffer = raw.raw_buffer;
@@ -405,33 +412,33 @@ impl Buffer {
 }
 
 impl Executable {
-    /// The layouts of the outputs, as text (`PJRT_Layouts_PJRT_Executable_GetOutputLayouts`).
+    /// Returns the layouts of the outputs as text (`PJRT_Layouts_PJRT_Executable_GetOutputLayouts`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn output_layouts(&self) -> Result<Vec<String>> {
         let args =
             call!(self.plugin, PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args { executable: self.raw })?;
         const FUNCTION: &str = "PJRT_Layouts_PJRT_Executable_GetOutputLayouts";
-        // SAFETY: the plugin gave so many layouts, which belong to the executable.
+        // SAFETY: the plugin returned this many layouts, which belong to the executable.
         let layouts = unsafe { given(FUNCTION, args.layouts.cast_const(), args.num_outputs) }?;
         layouts.iter().map(|layout| self.plugin.layout_text(*layout, false)).collect()
     }
 
-    /// The shardings of the outputs, as messages `OpSharding`; `None` if it says none
+    /// Returns the shardings of the outputs as `OpSharding` messages, or `None` if the plugin reports none
     /// (`PJRT_Shardings_PJRT_Executable_OutputShardings`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn output_shardings(&self) -> Result<Option<Vec<Vec<u8>>>> {
         let args =
             call!(self.plugin, PJRT_Shardings_PJRT_Executable_OutputShardings_Args { executable: self.raw })?;
         if args.shardings.is_null() {
             return Ok(None);
         }
-        // SAFETY: the plugin gave as many pointers and sizes as it says.
+        // SAFETY: the plugin returned as many pointers and sizes as it says.
         unsafe {
             const FUNCTION: &str = "PJRT_Shardings_PJRT_Executable_OutputShardings";
             let starts = given(FUNCTION, args.shardings, args.num_outputs)?;
@@ -446,12 +453,12 @@ impl Executable {
 }
 
 impl DeviceDescription<'_> {
-    /// The kinds of the device's memories, and which of them is the default one
+    /// Returns the kinds of the device's memories, and the index of the default one
     /// (`PJRT_DeviceDescription_MemoryDescriptions`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn memory_kinds(&self) -> Result<(Vec<String>, usize)> {
         let args = PJRT_DeviceDescription_MemoryDescriptions_Args {
             device_description: self.raw,
@@ -459,11 +466,11 @@ impl DeviceDescription<'_> {
         };
         let args = self.plugin.call_extension(args)?;
         const FUNCTION: &str = "PJRT_DeviceDescription_MemoryDescriptions";
-        // SAFETY: the plugin gave so many descriptions, which live as long as the device.
+        // SAFETY: the plugin returned this many descriptions, which live as long as the device.
         let memories = unsafe { given(FUNCTION, args.memory_descriptions, args.num_memory_descriptions) }?;
         let kind = |memory: &*const PJRT_MemoryDescription| {
             let args = call!(self.plugin, PJRT_MemoryDescription_Kind_Args { memory_description: *memory })?;
-            // SAFETY: the plugin gave pointer and size.
+            // SAFETY: the plugin returned the pointer and the size.
             unsafe { given_text("PJRT_MemoryDescription_Kind", args.kind, args.kind_size) }
         };
         Ok((memories.iter().map(kind).collect::<Result<_>>()?, args.default_memory_index))

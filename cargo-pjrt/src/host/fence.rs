@@ -1,4 +1,5 @@
-//! Args structs whose surroundings are watched: a plugin must not touch what lies past the `struct_size` that its caller says.
+//! Args structs with guarded surroundings, which detect a plugin that accesses bytes past the caller's
+//! `struct_size`.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -7,39 +8,38 @@ use std::ptr;
 
 use pjrt_sys::{SizedStruct, Slot, StructLayout};
 
-/// How to watch the struct of a call.
+/// A way to guard the struct of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fence {
-    /// The struct says that it ends at this byte, and after it comes a page that nobody may touch: reading or writing past
-    /// the end kills the process.
+    /// The struct ends at this byte, according to its `struct_size`, and an inaccessible page follows it: a
+    /// read or a write past the end kills the process.
     Guarded(usize),
-    /// The struct says that it is 64 bytes longer than this version of the interface knows, as that of a later host; the
-    /// bytes after the known ones are compared afterwards.
+    /// The `struct_size` is 64 bytes larger than in this version of the interface, as if the host were newer.
+    /// The additional bytes are compared after the call.
     Enlarged,
-    /// `extension_start` is a pointer to nowhere, as some hosts leave it.
+    /// `extension_start` is an invalid pointer, as some hosts leave it.
     WildExtension,
 }
 
 impl fmt::Display for Fence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Guarded(size) => write!(
-                f,
-                "a struct of {size} bytes, as its struct_size says, before a page that nobody may touch,"
-            ),
-            Self::Enlarged => write!(f, "a struct_size of {MORE} bytes more than the function knows"),
-            Self::WildExtension => write!(f, "an extension_start that points nowhere"),
+            Self::Guarded(size) => {
+                write!(f, "a struct with a struct_size of {size} bytes before an inaccessible page")
+            }
+            Self::Enlarged => write!(f, "a struct_size that is {MORE} bytes larger than the function knows"),
+            Self::WildExtension => write!(f, "an extension_start that is an invalid pointer"),
         }
     }
 }
 
-/// The largest guarded struct.
+/// The maximum size of a guarded struct.
 const PAGE: usize = 4096;
 
-/// What fills memory that a plugin must leave alone.
+/// The value of bytes that a plugin must not change.
 const PATTERN: u8 = 0xA5;
 
-/// How much longer a struct of a later host is.
+/// The number of bytes by which the struct of a newer host is larger.
 const MORE: usize = 64;
 
 thread_local! {
@@ -49,23 +49,25 @@ thread_local! {
     static PREFILLED: RefCell<Option<Prefilled>> = const { RefCell::new(None) };
 }
 
-/// An output of a function: where it lies in the struct, and, if it only sometimes means something, the field that is then
-/// other than zero.
+/// An output of a function: its range in the struct, and the range of the field that must be nonzero for the
+/// output to have a meaning, if there is such a field.
 pub type Watched = (Range<usize>, Option<Range<usize>>);
 
-/// Outputs that hold a pattern before each call.
+/// Outputs that are filled with a pattern before each call.
 struct Prefilled {
     function: &'static str,
     pattern: u8,
     outputs: Vec<Watched>,
-    /// The bytes of each output that some call left as they were.
+    /// The bytes of each output that at least one call did not write.
     unwritten: Vec<Vec<usize>>,
 }
 
-/// Runs something with the outputs of one function full of a pattern before every call, as in a host that does not clear its
-/// structs. Also gives the bytes of each output that hold the pattern after a call, as offsets in the struct, and whether the
-/// function was called at all. An output that holds nothing but the pattern is zero for the caller.
+/// Runs `run`, and fills the outputs of one function with a pattern before every call of it, as in a host
+/// that does not clear its structs. Also returns the bytes of each output that hold the pattern after a call,
+/// as offsets in the struct, and whether the function was called. The caller of the function sees an output
+/// that holds only the pattern as zero.
 ///
+/// Only calls on this thread are affected.
 /// Only calls on this thread are watched.
 pub fn prefilled<T>(
     function: &'static str,
@@ -81,7 +83,7 @@ pub fn prefilled<T>(
     (result, unwritten, USED.get())
 }
 
-/// Calls a function with its outputs prefilled, if that is wanted.
+/// Calls a function, and fills its outputs with the pattern if this is enabled.
 fn with_prefilled<A: SizedStruct, R>(slot: &Slot, args: &mut A, function: impl FnOnce(*mut A) -> R) -> R {
     let wanted = PREFILLED.with_borrow(|prefilled| {
         prefilled
@@ -94,8 +96,9 @@ fn with_prefilled<A: SizedStruct, R>(slot: &Slot, args: &mut A, function: impl F
     let args = ptr::from_mut(args);
     let inside = |range: &Range<usize>| range.end <= A::STRUCT_SIZE;
     assert!(outputs.iter().all(|(range, _)| inside(range)), "outputs lie in the struct");
-    // SAFETY: the ranges lie in the struct, whose bytes are written and read as bytes through the pointer to it. What the plugin
-    // left as it was is zero, which all fields may be, before anything reads it as what it is.
+    // SAFETY: the ranges lie in the struct, whose bytes are written and read as bytes through the pointer to
+    // it. Outputs that the plugin did not write are set to zero, which is a valid value of all fields, before
+    // they are read with their types.
     unsafe {
         let bytes = args.cast::<u8>();
         for (range, _) in &outputs {
@@ -130,10 +133,11 @@ fn with_prefilled<A: SizedStruct, R>(slot: &Slot, args: &mut A, function: impl F
     }
 }
 
-/// Runs something with every call of one function, such as `PJRT_Device_MemoryStats`, fenced. Also gives where the plugin
-/// wrote although it must not have, as a number of bytes after the end of the struct, and whether the function was called at all.
+/// Runs `run`, and guards the struct of every call of one function, such as `PJRT_Device_MemoryStats`. Also
+/// returns the offset of an invalid write, as a number of bytes after the end of the struct, and whether the
+/// function was called.
 ///
-/// Only calls on this thread are fenced.
+/// Only calls on this thread are guarded.
 pub fn fenced<T>(function: &'static str, fence: Fence, run: impl FnOnce() -> T) -> (T, Option<usize>, bool) {
     ACTIVE.set(Some((function, fence)));
     TOUCHED.set(None);
@@ -143,7 +147,7 @@ pub fn fenced<T>(function: &'static str, fence: Fence, run: impl FnOnce() -> T) 
     (result, TOUCHED.take(), USED.get())
 }
 
-/// Calls a function with its struct, where the active fence wants it.
+/// Calls a function, and guards its struct if the active fence applies to it.
 pub(super) fn call<A: SizedStruct, R>(slot: &Slot, args: &mut A, function: impl FnOnce(*mut A) -> R) -> R {
     let Some((_, fence)) = ACTIVE.get().filter(|(name, _)| *name == slot.name) else {
         return with_prefilled(slot, args, function);
@@ -156,17 +160,17 @@ pub(super) fn call<A: SizedStruct, R>(slot: &Slot, args: &mut A, function: impl 
     }
 }
 
-/// Calls something with a copy of a struct that ends at `size`, before a page that nobody may touch.
+/// Calls `run` with a copy of a struct that ends at `size` and is followed by an inaccessible page.
 pub(super) fn with_guarded<A: SizedStruct, R>(args: &mut A, size: usize, run: impl FnOnce(*mut A) -> R) -> R {
     guarded(args, size.min(A::STRUCT_SIZE), run)
 }
 
-/// The struct at the end of a page, and nothing after it.
+/// Places the struct at the end of a page that is followed by an inaccessible one.
 fn guarded<A: SizedStruct, R>(args: &mut A, size: usize, function: impl FnOnce(*mut A) -> R) -> R {
     assert!(size_of::<A>() <= PAGE, "the struct fits into a page");
-    // SAFETY: two fresh pages, the second without rights. The struct lies at the end of the first one, rounded down to its
-    // alignment, with `size` of its bytes; at most 7 bytes of pattern follow before the page ends. The page is unmapped once the
-    // bytes are copied back.
+    // SAFETY: two new pages are mapped, the second without access rights. `size` bytes of the struct lie at
+    // the end of the first page, rounded down to the struct's alignment; at most 7 bytes of the pattern
+    // follow before the page ends. The pages are unmapped after the bytes are copied back.
     unsafe {
         let pages = libc::mmap(
             ptr::null_mut(),
@@ -192,11 +196,12 @@ fn guarded<A: SizedStruct, R>(args: &mut A, size: usize, function: impl FnOnce(*
     }
 }
 
-/// The struct with more after it than this version of the interface has.
+/// Places the struct before additional bytes, which this version of the interface does not have.
 fn enlarged<A: SizedStruct, R>(args: &mut A, function: impl FnOnce(*mut A) -> R) -> R {
     let size = A::STRUCT_SIZE;
     let mut block = vec![0_u64; (size + MORE).div_ceil(8)];
-    // SAFETY: the block is larger than the struct and aligned for 8 bytes, which is the most that the interface's structs need.
+    // SAFETY: the block is larger than the struct and aligned to 8 bytes, the largest alignment of the
+    // interface's structs.
     unsafe {
         let start = block.as_mut_ptr().cast::<u8>();
         ptr::copy_nonoverlapping(ptr::from_ref(args).cast::<u8>(), start, size);
@@ -232,11 +237,11 @@ mod tests {
     use super::*;
     use pjrt_sys::{PJRT_Device_MemoryStats_Args, SLOTS};
 
-    /// Writes one byte at some distance from the start of the fenced struct.
+    /// Writes one byte at an offset from the start of the guarded struct.
     fn write_at(fence: Fence, byte: usize) -> Option<usize> {
         let slot = SLOTS.iter().find(|slot| slot.name == "PJRT_Device_MemoryStats").unwrap();
         let mut args = PJRT_Device_MemoryStats_Args::zeroed();
-        // SAFETY: the tests write only into memory that the fence made.
+        // SAFETY: the tests write only to memory that the fence allocated.
         let write = |args: *mut PJRT_Device_MemoryStats_Args| unsafe { args.cast::<u8>().add(byte).write(1) };
         let ((), touched, used) = fenced("PJRT_Device_MemoryStats", fence, || call(slot, &mut args, write));
         assert!(used);
@@ -247,7 +252,7 @@ mod tests {
     fn a_write_after_the_end_of_a_struct_is_seen() {
         assert_eq!(write_at(Fence::Enlarged, 200), None);
         assert_eq!(write_at(Fence::Enlarged, 205), Some(4));
-        // 185 bytes end 7 bytes before the page does.
+        // 185 bytes end 7 bytes before the end of the page.
         assert_eq!(write_at(Fence::Guarded(185), 184), None);
         assert_eq!(write_at(Fence::Guarded(185), 186), Some(1));
     }
@@ -261,7 +266,7 @@ mod tests {
         let outputs = [(is_set.clone(), None), (limit, Some(is_set)), (pool, None)];
         let call_with = |is_set: bool| {
             let mut args = PJRT_Device_MemoryStats_Args::zeroed();
-            // SAFETY: the pointer is to the struct above.
+            // SAFETY: the pointer refers to the struct above.
             let write =
                 |args: *mut PJRT_Device_MemoryStats_Args| unsafe { (*args).bytes_limit_is_set = is_set };
             let run = || call(slot, &mut args, write);
@@ -277,7 +282,7 @@ mod tests {
     fn only_the_named_function_is_fenced() {
         let slot = SLOTS.iter().find(|slot| slot.name == "PJRT_Device_ClearMemoryStats").unwrap();
         let mut args = PJRT_Device_MemoryStats_Args::zeroed();
-        // SAFETY: the pointer is to the struct above.
+        // SAFETY: the pointer refers to the struct above.
         let size = |args: *mut PJRT_Device_MemoryStats_Args| unsafe { (*args).struct_size };
         let run = || call(slot, &mut args, size);
         assert_eq!(fenced("PJRT_Device_MemoryStats", Fence::Enlarged, run).0, 201);

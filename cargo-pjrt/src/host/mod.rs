@@ -1,13 +1,14 @@
-//! A small client of the PJRT C API: what a host does, with types, and nothing of a framework.
+//! A small, typed client of the PJRT C API, which does what hosts do, without a framework.
 //!
-//! This is the one module of the crate with `unsafe`. A plugin is foreign code, and no host can check what foreign code does
-//! with memory: the types here keep *their* side of the interface's contract, and take for granted that the plugin keeps its.
-//! Whoever doubts that, like the conformance kit, uses them in a child process.
+//! This is the only module of the crate with `unsafe` calls to plugins. A plugin is foreign code, and no host
+//! can check what foreign code does with memory. The types of this module fulfil the host's side of the
+//! interface's contract, and assume that the plugin fulfils its side. Callers that do not trust the plugin,
+//! such as the conformance kit, use them in a child process.
 //!
-//! Objects destroy what they hold when they are dropped. Except where a type has a lifetime, they may be dropped in any order,
-//! also after their client: the interface's hosts do that, and [`crate::conform`] tests it.
+//! Objects destroy what they own when they are dropped. Except where a type has a lifetime, they may be
+//! dropped in any order, even after their client: hosts do this, and [`crate::conform`] tests it.
 
-#![allow(unsafe_code, reason = "the one module that calls the foreign library")]
+#![allow(unsafe_code, reason = "the only module that calls the foreign library")]
 
 mod buffer;
 mod client;

@@ -1,4 +1,4 @@
-//! What belongs to a client or topology and is never destroyed by the host: devices, their descriptions, memories.
+//! Devices, their descriptions and memories, which belong to a client or topology, and topologies.
 
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use super::error::{Error, Result};
 use super::plugin::{Plugin, call, destroyed_by};
 use super::values::{ElementType, NamedValue, given, named_values};
 
-/// A function that gives a string which lives as long as its object.
+/// Defines methods that return a string which lives as long as its object.
 macro_rules! text_of {
     ($($(#[$doc:meta])* $method:ident $args:ident $object:ident -> $start:ident $len:ident;)*) => {
         $(
@@ -19,11 +19,12 @@ macro_rules! text_of {
             ///
             /// # Errors
             ///
-            /// The plugin's.
+            /// Returns the plugin's error.
             pub fn $method(&self) -> Result<String> {
                 let args = call!(self.plugin, $args { $object: self.raw })?;
                 const FUNCTION: &str = stringify!($args).split_at(stringify!($args).len() - "_Args".len()).0;
-                // SAFETY: the plugin gave pointer and length of a string that lives as long as its object.
+                // SAFETY: the plugin returned the pointer and the length of a string that lives as long as
+                // its object.
                 unsafe { crate::host::values::given_text(FUNCTION, args.$start, args.$len) }
             }
         )*
@@ -31,7 +32,7 @@ macro_rules! text_of {
 }
 pub(crate) use text_of;
 
-/// A function that gives one value.
+/// Defines methods that return one value.
 macro_rules! value_of {
     ($($(#[$doc:meta])* $method:ident $args:ident $object:ident -> $field:ident: $type:ty;)*) => {
         $(
@@ -39,7 +40,7 @@ macro_rules! value_of {
             ///
             /// # Errors
             ///
-            /// The plugin's.
+            /// Returns the plugin's error.
             pub fn $method(&self) -> Result<$type> {
                 Ok(call!(self.plugin, $args { $object: self.raw })?.$field)
             }
@@ -56,7 +57,7 @@ pub struct Device<'c> {
     pub(crate) client: PhantomData<&'c ()>,
 }
 
-// SAFETY: the interface lets devices be used on every thread.
+// SAFETY: the interface allows the use of devices on every thread.
 unsafe impl Send for Device<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Device<'_> {}
@@ -78,62 +79,62 @@ impl<'c> Device<'c> {
         start: *const *mut PJRT_Device,
         len: usize,
     ) -> Result<Vec<Self>> {
-        // SAFETY: the plugin gave pointer and length of an array.
+        // SAFETY: the plugin returned the pointer and the length of an array.
         let devices = unsafe { given(function, start, len) }?;
         Ok(devices.iter().map(|raw| Self::new(plugin, *raw)).collect())
     }
 
-    /// Whether the pointer is null, which the interface never allows.
+    /// Returns `true` if the pointer is null, which the interface never allows.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.raw.is_null()
     }
 
     value_of! {
-        /// Whether this process may use it (`PJRT_Device_IsAddressable`).
+        /// Returns `true` if this process can use the device (`PJRT_Device_IsAddressable`).
         is_addressable PJRT_Device_IsAddressable_Args device -> is_addressable: bool;
-        /// Its number on this machine, or -1 (`PJRT_Device_LocalHardwareId`).
+        /// Returns the device's number on this machine, or -1 (`PJRT_Device_LocalHardwareId`).
         local_hardware_id PJRT_Device_LocalHardwareId_Args device -> local_hardware_id: c_int;
     }
 
-    /// What it is (`PJRT_Device_GetDescription`).
+    /// Returns the description (`PJRT_Device_GetDescription`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn description(&self) -> Result<DeviceDescription<'c>> {
         let args = call!(self.plugin, PJRT_Device_GetDescription_Args { device: self.raw })?;
         if args.device_description.is_null() {
-            return Err(Error::broken("PJRT_Device_GetDescription", "it gave a null pointer"));
+            return Err(Error::broken("PJRT_Device_GetDescription", "it returned a null pointer"));
         }
         Ok(DeviceDescription { plugin: self.plugin, raw: args.device_description, owner: PhantomData })
     }
 
-    /// Its memories (`PJRT_Device_AddressableMemories`).
+    /// Returns the memories (`PJRT_Device_AddressableMemories`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn memories(&self) -> Result<Vec<Memory<'c>>> {
         let args = call!(self.plugin, PJRT_Device_AddressableMemories_Args { device: self.raw })?;
         Memory::list(self.plugin, "PJRT_Device_AddressableMemories", args.memories, args.num_memories)
     }
 
-    /// The memory where arrays go that nobody puts elsewhere (`PJRT_Device_DefaultMemory`).
+    /// Returns the memory for arrays whose memory is not specified (`PJRT_Device_DefaultMemory`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn default_memory(&self) -> Result<Memory<'c>> {
         let args = call!(self.plugin, PJRT_Device_DefaultMemory_Args { device: self.raw })?;
         Memory::new(self.plugin, args.memory, "PJRT_Device_DefaultMemory")
     }
 
-    /// How full it is (`PJRT_Device_MemoryStats`).
+    /// Returns the memory usage (`PJRT_Device_MemoryStats`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn memory_stats(&self) -> Result<MemoryStats> {
         let args = call!(self.plugin, PJRT_Device_MemoryStats_Args { device: self.raw })?;
         let when = |is_set: bool, value: i64| is_set.then_some(value);
@@ -144,20 +145,20 @@ impl<'c> Device<'c> {
         })
     }
 
-    /// Sets the high-water marks back (`PJRT_Device_ClearMemoryStats`).
+    /// Resets the peak values (`PJRT_Device_ClearMemoryStats`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn clear_memory_stats(&self) -> Result<()> {
         call!(self.plugin, PJRT_Device_ClearMemoryStats_Args { device: self.raw }).map(drop)
     }
 
-    /// Fails an execution that has not finished (`PJRT_Device_PoisonExecution`); whether there was one.
+    /// Fails an unfinished execution (`PJRT_Device_PoisonExecution`). Returns `true` if there was one.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn poison_execution(&self, launch_id: i32, message: &str) -> Result<bool> {
         let args = call!(
             self.plugin,
@@ -172,15 +173,16 @@ impl<'c> Device<'c> {
         Ok(args.poisoned)
     }
 
-    /// Its attributes (`PJRT_Device_GetAttributes`), and whether there was a function to delete them with, which hosts call
-    /// without looking.
+    /// Returns the attributes (`PJRT_Device_GetAttributes`), and whether the plugin returned a deleter for
+    /// them, which hosts call without checking it for null.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn attributes(&self) -> Result<(Vec<NamedValue>, bool)> {
         let args = call!(self.plugin, PJRT_Device_GetAttributes_Args { device: self.raw })?;
-        // SAFETY: the plugin gave pointer and length of an array that lives until it is deleted, once.
+        // SAFETY: the plugin returned the pointer and the length of an array that lives until it is deleted,
+        // once.
         unsafe {
             let attributes = named_values("PJRT_Device_GetAttributes", args.attributes, args.num_attributes);
             if let Some(delete) = args.attributes_deleter {
@@ -190,11 +192,11 @@ impl<'c> Device<'c> {
         }
     }
 
-    /// Creates and destroys an event that marks something in traces (`PJRT_Device_CreateAsyncTrackingEvent`).
+    /// Creates and destroys an event that appears in traces (`PJRT_Device_CreateAsyncTrackingEvent`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn track(&self, description: &str) -> Result<()> {
         let args = call!(
             self.plugin,
@@ -211,18 +213,18 @@ impl<'c> Device<'c> {
     }
 }
 
-/// Some of `PJRT_Device_MemoryStats`, in bytes; `None` where the plugin does not say.
+/// A part of `PJRT_Device_MemoryStats`, in bytes. Values that the plugin does not report are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// How much is in use.
+    /// The memory in use.
     pub bytes_in_use: i64,
-    /// How much was in use at most.
+    /// The peak of the memory in use.
     pub peak_bytes_in_use: Option<i64>,
-    /// How much there is.
+    /// The memory that is available in total.
     pub bytes_limit: Option<i64>,
 }
 
-/// What a device is (`PJRT_DeviceDescription`).
+/// The description of a device (`PJRT_DeviceDescription`).
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceDescription<'c> {
     pub(crate) plugin: Plugin,
@@ -232,30 +234,33 @@ pub struct DeviceDescription<'c> {
 
 impl DeviceDescription<'_> {
     value_of! {
-        /// The number of the device among all of all processes (`PJRT_DeviceDescription_Id`).
+        /// Returns the device's id, which is unique among the devices of all processes
+        /// (`PJRT_DeviceDescription_Id`).
         id PJRT_DeviceDescription_Id_Args device_description -> id: c_int;
-        /// The process that it belongs to (`PJRT_DeviceDescription_ProcessIndex`).
+        /// Returns the index of the process that the device belongs to
+        /// (`PJRT_DeviceDescription_ProcessIndex`).
         process_index PJRT_DeviceDescription_ProcessIndex_Args device_description -> process_index: c_int;
     }
 
     text_of! {
-        /// The vendor's name for such devices (`PJRT_DeviceDescription_Kind`).
+        /// Returns the vendor's name of the kind of device (`PJRT_DeviceDescription_Kind`).
         kind PJRT_DeviceDescription_Kind_Args device_description -> device_kind device_kind_size;
-        /// Much text (`PJRT_DeviceDescription_DebugString`).
+        /// Returns a detailed description for debugging (`PJRT_DeviceDescription_DebugString`).
         debug_string PJRT_DeviceDescription_DebugString_Args device_description -> debug_string debug_string_size;
-        /// Little text (`PJRT_DeviceDescription_ToString`).
+        /// Returns a short description (`PJRT_DeviceDescription_ToString`).
         to_text PJRT_DeviceDescription_ToString_Args device_description -> to_string to_string_size;
     }
 
-    /// Its attributes (`PJRT_DeviceDescription_Attributes`).
+    /// Returns the attributes (`PJRT_DeviceDescription_Attributes`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn attributes(&self) -> Result<Vec<NamedValue>> {
         let args =
             call!(self.plugin, PJRT_DeviceDescription_Attributes_Args { device_description: self.raw })?;
-        // SAFETY: the plugin gave pointer and length of an array that lives as long as the description.
+        // SAFETY: the plugin returned the pointer and the length of an array that lives as long as the
+        // description.
         unsafe { named_values("PJRT_DeviceDescription_Attributes", args.attributes, args.num_attributes) }
     }
 }
@@ -268,7 +273,7 @@ pub struct Memory<'c> {
     pub(crate) client: PhantomData<&'c ()>,
 }
 
-// SAFETY: the interface lets memories be used on every thread.
+// SAFETY: the interface allows the use of memories on every thread.
 unsafe impl Send for Memory<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Memory<'_> {}
@@ -293,62 +298,64 @@ impl<'c> Memory<'c> {
         start: *const *mut PJRT_Memory,
         len: usize,
     ) -> Result<Vec<Self>> {
-        // SAFETY: the plugin gave pointer and length of an array.
+        // SAFETY: the plugin returned the pointer and the length of an array.
         let memories = unsafe { given(function, start, len) }?;
         Ok(memories.iter().map(|raw| Self { plugin, raw: *raw, client: PhantomData }).collect())
     }
 
     value_of! {
-        /// Its number (`PJRT_Memory_Id`).
+        /// Returns the memory's id (`PJRT_Memory_Id`).
         id PJRT_Memory_Id_Args memory -> id: c_int;
-        /// The number of its kind (`PJRT_Memory_Kind_Id`).
+        /// Returns the id of the memory's kind (`PJRT_Memory_Kind_Id`).
         kind_id PJRT_Memory_Kind_Id_Args memory -> kind_id: c_int;
     }
 
     text_of! {
-        /// Its kind, such as `device` or `pinned_host` (`PJRT_Memory_Kind`).
+        /// Returns the memory's kind, such as `device` or `pinned_host` (`PJRT_Memory_Kind`).
         kind PJRT_Memory_Kind_Args memory -> kind kind_size;
-        /// Much text (`PJRT_Memory_DebugString`).
+        /// Returns a detailed description for debugging (`PJRT_Memory_DebugString`).
         debug_string PJRT_Memory_DebugString_Args memory -> debug_string debug_string_size;
-        /// Little text (`PJRT_Memory_ToString`).
+        /// Returns a short description (`PJRT_Memory_ToString`).
         to_text PJRT_Memory_ToString_Args memory -> to_string to_string_size;
     }
 
-    /// The devices that can use it (`PJRT_Memory_AddressableByDevices`).
+    /// Returns the devices that can use the memory (`PJRT_Memory_AddressableByDevices`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn devices(&self) -> Result<Vec<Device<'c>>> {
         let args = call!(self.plugin, PJRT_Memory_AddressableByDevices_Args { memory: self.raw })?;
         Device::list(self.plugin, "PJRT_Memory_AddressableByDevices", args.devices, args.num_devices)
     }
 
-    /// The functions in the first word of a memory, from 0.105.
+    /// Returns the functions that the first word of a memory points to, from version 0.105.
     fn table(&self) -> Option<PJRT_Memory_FunctionTable> {
         const SINCE: i32 = 105;
         if self.plugin.version().1 < SINCE {
             return None;
         }
-        // SAFETY: from this version, memories begin with a pointer to their functions, or null.
+        // SAFETY: from this version, memories begin with null or a pointer to their functions.
         unsafe {
             let table = (*self.raw).vtable;
             if table.is_null() { None } else { Some(table.read()) }
         }
     }
 
-    /// Attaches data of the host under a key; `None` if the memory has no functions for that. A host's keys are addresses.
+    /// Attaches user data under a key. Returns `None` if the memory has no functions for user data. Hosts use
+    /// addresses as keys.
     #[must_use]
     pub fn set_user_data(&self, key: &'static u8, data: &UserData) -> Option<()> {
         let set = self.table()?.set_user_data?;
         let owned = Arc::into_raw(Arc::clone(&data.0)).cast_mut().cast();
-        // SAFETY: the memory lives as long as its client; the plugin owns one count of the data, which it gives back through
-        // the function.
+        // SAFETY: the memory lives as long as its client. The plugin owns one reference to the data, which it
+        // releases through the function.
         unsafe { set(self.raw, ptr_of(key), owned, Some(drop_user_data)) };
         Some(())
     }
 
-    /// Whether this data is what is attached under a key; `None` if the memory has no functions for that.
+    /// Returns `true` if this data is attached under a key, or `None` if the memory has no functions for user
+    /// data.
     #[must_use]
     pub fn has_user_data(&self, key: &'static u8, data: &UserData) -> Option<bool> {
         let get = self.table()?.get_user_data?;
@@ -362,30 +369,30 @@ fn ptr_of(key: &'static u8) -> *const c_void {
     std::ptr::from_ref(key).cast()
 }
 
-/// Data of a host that a memory carries, and how many times the plugin gave it back.
+/// User data that a host attached to a memory, with the number of calls of its destructor.
 #[derive(Debug, Default)]
 pub struct UserData(Arc<AtomicUsize>);
 
 impl UserData {
-    /// How many times the plugin gave the data back.
+    /// Returns the number of times that the plugin destroyed the data.
     #[must_use]
     pub fn dropped(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
 }
 
-/// The destructor that goes with the data.
+/// The destructor of the data.
 ///
 /// # Safety
 ///
-/// Called by a plugin with data of `set_user_data`, once each.
+/// The plugin calls this function once for each value of `set_user_data`.
 unsafe extern "C" fn drop_user_data(data: *mut c_void) {
-    // A second call is to be counted, not to crash: the count of the `Arc` is never given back.
-    // SAFETY: the data is a counter that one count of `set_user_data` keeps alive.
+    // A second call is counted and does not crash, because the reference of the `Arc` is never released.
+    // SAFETY: the data is a counter that a reference from `set_user_data` keeps alive.
     unsafe { &*data.cast::<AtomicUsize>() }.fetch_add(1, Ordering::SeqCst);
 }
 
-/// A topology that the host owns (`PJRT_TopologyDescription`), or a client's, which it does not.
+/// A topology (`PJRT_TopologyDescription`), owned by the host or by a client.
 #[derive(Debug)]
 pub struct Topology {
     pub(crate) plugin: Plugin,
@@ -413,11 +420,11 @@ impl Topology {
         Ok(Self { plugin, raw, _owned: Some(OwnedTopology { plugin, raw }) })
     }
 
-    /// A topology by name, without a client (`PJRT_TopologyDescription_Create`).
+    /// Creates a topology by name, without a client (`PJRT_TopologyDescription_Create`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn create(plugin: Plugin, name: &str) -> Result<Self> {
         let args = call!(
             plugin,
@@ -429,11 +436,12 @@ impl Topology {
         Self::owned(plugin, args.topology, "PJRT_TopologyDescription_Create")
     }
 
-    /// The topology that [`serialize`](Self::serialize) gave (`PJRT_TopologyDescription_Deserialize`).
+    /// Deserializes a topology that [`serialize`](Self::serialize) returned
+    /// (`PJRT_TopologyDescription_Deserialize`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn deserialize(plugin: Plugin, serialized: &[u8]) -> Result<Self> {
         let args = call!(
             plugin,
@@ -446,27 +454,29 @@ impl Topology {
     }
 
     text_of! {
-        /// The platform (`PJRT_TopologyDescription_PlatformName`).
+        /// Returns the name of the platform (`PJRT_TopologyDescription_PlatformName`).
         platform_name PJRT_TopologyDescription_PlatformName_Args topology -> platform_name platform_name_size;
-        /// Its version (`PJRT_TopologyDescription_PlatformVersion`).
+        /// Returns the version of the platform (`PJRT_TopologyDescription_PlatformVersion`).
         platform_version PJRT_TopologyDescription_PlatformVersion_Args topology -> platform_version platform_version_size;
     }
 
     value_of! {
-        /// A number that is the same for equal topologies (`PJRT_TopologyDescription_Fingerprint`).
+        /// Returns the fingerprint, which is the same for equal topologies
+        /// (`PJRT_TopologyDescription_Fingerprint`).
         fingerprint PJRT_TopologyDescription_Fingerprint_Args topology -> fingerprint: u64;
     }
 
-    /// The devices (`PJRT_TopologyDescription_GetDeviceDescriptions`).
+    /// Returns the devices (`PJRT_TopologyDescription_GetDeviceDescriptions`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn devices(&self) -> Result<Vec<DeviceDescription<'_>>> {
         let args =
             call!(self.plugin, PJRT_TopologyDescription_GetDeviceDescriptions_Args { topology: self.raw })?;
         const FUNCTION: &str = "PJRT_TopologyDescription_GetDeviceDescriptions";
-        // SAFETY: the plugin gave pointer and length of an array that lives as long as the topology.
+        // SAFETY: the plugin returned the pointer and the length of an array that lives as long as the
+        // topology.
         let descriptions = unsafe { given(FUNCTION, args.descriptions, args.num_descriptions) }?;
         let description = |raw: &*mut PJRT_DeviceDescription| DeviceDescription {
             plugin: self.plugin,
@@ -476,12 +486,13 @@ impl Topology {
         Ok(descriptions.iter().map(description).collect())
     }
 
-    /// A dense array's shape with the layout that it has in memories of a kind, as a serialized `ShapeProto`
-    /// (`PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace`), and whether there was a function to delete it with.
+    /// Returns a dense array's shape, with the layout that it has in memories of a kind, as a serialized
+    /// `ShapeProto` (`PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace`), and whether the plugin
+    /// returned a deleter for it.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn canonical_shape(
         &self,
         kind_id: c_int,
@@ -498,7 +509,8 @@ impl Topology {
                 element_type: PJRT_Buffer_Type(element_type.0),
             }
         )?;
-        // SAFETY: the plugin gave pointer and length of bytes that live until they are deleted, once.
+        // SAFETY: the plugin returned the pointer and the length of bytes that live until they are deleted,
+        // once.
         unsafe {
             const FUNCTION: &str = "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace";
             let read = given::<u8>(FUNCTION, args.serialized_shape.cast(), args.serialized_shape_size);
@@ -510,39 +522,43 @@ impl Topology {
         }
     }
 
-    /// The numbers of the kinds of memory that its devices have (`PJRT_TopologyDescription_GetMemorySpaceKindIds`).
+    /// Returns the ids of the memory kinds of the devices (`PJRT_TopologyDescription_GetMemorySpaceKindIds`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn memory_kind_ids(&self) -> Result<Vec<c_int>> {
         let args =
             call!(self.plugin, PJRT_TopologyDescription_GetMemorySpaceKindIds_Args { topology: self.raw })?;
         const FUNCTION: &str = "PJRT_TopologyDescription_GetMemorySpaceKindIds";
-        // SAFETY: the plugin gave pointer and length of an array that lives as long as the topology.
+        // SAFETY: the plugin returned the pointer and the length of an array that lives as long as the
+        // topology.
         let kinds = unsafe { given(FUNCTION, args.memory_space_kind_ids, args.num_memory_space_kind_ids) }?;
         Ok(kinds.to_vec())
     }
 
-    /// Its attributes (`PJRT_TopologyDescription_Attributes`).
+    /// Returns the attributes (`PJRT_TopologyDescription_Attributes`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn attributes(&self) -> Result<Vec<NamedValue>> {
         let args = call!(self.plugin, PJRT_TopologyDescription_Attributes_Args { topology: self.raw })?;
-        // SAFETY: the plugin gave pointer and length of an array that lives as long as the topology.
+        // SAFETY: the plugin returned the pointer and the length of an array that lives as long as the
+        // topology.
         unsafe { named_values("PJRT_TopologyDescription_Attributes", args.attributes, args.num_attributes) }
     }
 
-    /// The topology as bytes (`PJRT_TopologyDescription_Serialize`), and whether there was a function to delete them with.
+    /// Serializes the topology (`PJRT_TopologyDescription_Serialize`). Also returns whether the plugin
+    /// returned a deleter.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn serialize(&self) -> Result<(Vec<u8>, bool)> {
         let args = call!(self.plugin, PJRT_TopologyDescription_Serialize_Args { topology: self.raw })?;
-        // SAFETY: the plugin gave pointer and length of bytes that live until they are deleted, once.
+        // SAFETY: the plugin returned the pointer and the length of bytes that live until they are deleted,
+        // once.
         unsafe {
             const FUNCTION: &str = "PJRT_TopologyDescription_Serialize";
             let read = given::<u8>(FUNCTION, args.serialized_bytes.cast(), args.serialized_bytes_size);

@@ -1,4 +1,4 @@
-//! Arrays that are put on a device piece by piece.
+//! Arrays that are transferred to a device in pieces.
 
 use std::ptr;
 
@@ -13,7 +13,7 @@ use super::plugin::{Plugin, call, destroyed_by};
 use super::upload::HostMemory;
 use super::values::ElementType;
 
-/// Fills buffers piece by piece (`PJRT_AsyncHostToDeviceTransferManager`). Dropping it destroys it.
+/// A manager that fills buffers in pieces (`PJRT_AsyncHostToDeviceTransferManager`). Dropping it destroys it.
 #[derive(Debug)]
 pub struct TransferManager {
     pub(crate) plugin: Plugin,
@@ -23,11 +23,11 @@ pub struct TransferManager {
 destroyed_by!(TransferManager PJRT_AsyncHostToDeviceTransferManager_Destroy_Args transfer_manager);
 
 impl Client {
-    /// Buffers that are filled later (`PJRT_Client_CreateBuffersForAsyncHostToDevice`).
+    /// Creates buffers that are filled later (`PJRT_Client_CreateBuffersForAsyncHostToDevice`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn transfer_manager(
         &self,
         shapes: &[(ElementType, Vec<i64>)],
@@ -59,15 +59,15 @@ impl Client {
 
 impl TransferManager {
     value_of! {
-        /// How many buffers it fills (`PJRT_AsyncHostToDeviceTransferManager_BufferCount`).
+        /// Returns the number of buffers (`PJRT_AsyncHostToDeviceTransferManager_BufferCount`).
         buffer_count PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args transfer_manager -> buffer_count: usize;
     }
 
-    /// How large a buffer is on the device (`PJRT_AsyncHostToDeviceTransferManager_BufferSize`).
+    /// Returns the size of a buffer on the device (`PJRT_AsyncHostToDeviceTransferManager_BufferSize`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn buffer_size(&self, index: usize) -> Result<usize> {
         let args = call!(
             self.plugin,
@@ -79,11 +79,11 @@ impl TransferManager {
         Ok(args.buffer_size)
     }
 
-    /// The device (`PJRT_AsyncHostToDeviceTransferManager_Device`).
+    /// Returns the device (`PJRT_AsyncHostToDeviceTransferManager_Device`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn device(&self) -> Result<Device<'_>> {
         let args = call!(
             self.plugin,
@@ -92,11 +92,11 @@ impl TransferManager {
         Ok(Device::new(self.plugin, args.device_out))
     }
 
-    /// Takes a buffer out, once (`PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer`).
+    /// Takes a buffer out of the manager, once (`PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn retrieve(&self, index: usize) -> Result<Buffer> {
         let args = call!(
             self.plugin,
@@ -109,11 +109,11 @@ impl TransferManager {
         Buffer::from_raw(self.plugin, args.buffer_out, FUNCTION)
     }
 
-    /// Writes bytes into a buffer (`PJRT_AsyncHostToDeviceTransferManager_TransferData`).
+    /// Writes bytes to a buffer (`PJRT_AsyncHostToDeviceTransferManager_TransferData`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn write(&self, index: usize, data: &[u8], offset: i64, is_last: bool) -> Result<Event> {
         let memory = HostMemory::new(data, 0);
         let args = call!(
@@ -131,11 +131,11 @@ impl TransferManager {
         Event::from_raw(self.plugin, args.done_with_h2d_transfer, FUNCTION)
     }
 
-    /// Writes a whole array into a buffer (`PJRT_AsyncHostToDeviceTransferManager_TransferLiteral`).
+    /// Writes a whole array to a buffer (`PJRT_AsyncHostToDeviceTransferManager_TransferLiteral`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn write_array(
         &self,
         index: usize,
@@ -159,11 +159,11 @@ impl TransferManager {
         Event::from_raw(self.plugin, args.done_with_h2d_transfer, FUNCTION)
     }
 
-    /// Makes a buffer an error (`PJRT_AsyncHostToDeviceTransferManager_SetBufferError`).
+    /// Sets a buffer to an error (`PJRT_AsyncHostToDeviceTransferManager_SetBufferError`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn fail(&self, index: usize, code: Code, message: &str) -> Result<()> {
         call!(
             self.plugin,
@@ -178,11 +178,11 @@ impl TransferManager {
         .map(drop)
     }
 
-    /// Adds nothing to what traces say about it (`PJRT_AsyncHostToDeviceTransferManager_AddMetadata`).
+    /// Adds an empty list of metadata for traces (`PJRT_AsyncHostToDeviceTransferManager_AddMetadata`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn add_no_metadata(&self) -> Result<()> {
         call!(
             self.plugin,

@@ -1,4 +1,4 @@
-//! Host memory on its way to a device.
+//! Transfers of host memory to devices.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -14,16 +14,16 @@ use super::objects::{Device, Memory};
 use super::plugin::call;
 use super::values::ElementType;
 
-/// What the host promises about its memory (`PJRT_HostBufferSemantics`).
+/// The host's guarantee about its memory (`PJRT_HostBufferSemantics`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Semantics {
-    /// It stays as it is during the call.
+    /// The memory does not change during the call.
     ImmutableOnlyDuringCall,
-    /// It stays until the event says so.
+    /// The memory does not change until the event is complete.
     ImmutableUntilTransferCompletes,
-    /// It stays as long as the buffer, which may use it in place.
+    /// The memory does not change while the buffer exists, and the buffer may use it in place.
     ImmutableZeroCopy,
-    /// The same, and the plugin may write into it.
+    /// As `ImmutableZeroCopy`; in addition, the plugin may write to the memory.
     MutableZeroCopy,
 }
 
@@ -33,20 +33,20 @@ impl Semantics {
     }
 }
 
-/// Memory of the host. It is never given back: a plugin may read it as long as it likes.
+/// Host memory. It is never freed, because a plugin may read it for any length of time.
 #[derive(Debug)]
 pub struct HostMemory {
     start: *mut u8,
     len: usize,
 }
 
-// SAFETY: it is plain memory that lives for ever, and read and written only through pointers.
+// SAFETY: this is plain memory that is never freed, and is read and written only through pointers.
 unsafe impl Send for HostMemory {}
-// SAFETY: as above; who writes while others read sees what the plugin's readers see, bytes.
+// SAFETY: as above. A reader that runs concurrently with a writer sees bytes, as the plugin's readers do.
 unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
-    /// Memory with these bytes, `skew` bytes off an alignment of 64.
+    /// Allocates memory with these bytes, `skew` bytes after an address that is a multiple of 64.
     #[must_use]
     pub fn new(bytes: &[u8], skew: usize) -> Self {
         const ALIGN: usize = 64;
@@ -61,53 +61,54 @@ impl HostMemory {
         }
     }
 
-    /// Overwrites it with as many bytes.
+    /// Overwrites the memory with these bytes.
     ///
     /// # Panics
     ///
-    /// If there are more or fewer.
+    /// Panics if the number of bytes differs from the size of the memory.
     pub fn write(&self, bytes: &[u8]) {
-        assert_eq!(bytes.len(), self.len, "as many bytes as there are");
-        // SAFETY: the memory is ours and lives for ever.
+        assert_eq!(bytes.len(), self.len, "the bytes have the size of the memory");
+        // SAFETY: this object owns the memory, which is never freed.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start, self.len) };
     }
 
-    /// Overwrites it.
+    /// Sets all bytes to this value.
     pub fn fill(&self, byte: u8) {
-        // SAFETY: the memory is ours and lives for ever.
+        // SAFETY: this object owns the memory, which is never freed.
         unsafe { self.start.write_bytes(byte, self.len) };
     }
 
-    /// What is in it.
+    /// Returns the contents.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        // SAFETY: the memory is ours and lives for ever.
+        // SAFETY: this object owns the memory, which is never freed.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }.to_vec()
     }
 
-    /// Where it is, for a plugin to write to.
+    /// Returns the address, for a plugin that writes to the memory.
     pub(super) fn exposed(&self) -> usize {
         self.start.expose_provenance()
     }
 
-    /// Where it is.
+    /// Returns the address.
     #[must_use]
     pub fn address(&self) -> usize {
         self.start.addr()
     }
 }
 
-/// How an array lies in memory (`PJRT_Buffer_MemoryLayout`).
+/// The layout of an array in memory (`PJRT_Buffer_MemoryLayout`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layout {
-    /// Dense, by the order of dimensions from the fastest to the slowest.
+    /// A dense layout: the dimensions from minor to major.
     MinorToMajor(Vec<i64>),
-    /// By the distance of elements, in bytes.
+    /// The strides, in bytes.
     Strides(Vec<i64>),
 }
 
 impl Layout {
-    /// The struct, which points into `self`. Its nested `struct_size` is what some hosts leave there: garbage.
+    /// Returns the C struct, which points into `self`. Its nested `struct_size` is garbage, as some hosts
+    /// leave it.
     pub(super) fn raw(&self) -> PJRT_Buffer_MemoryLayout {
         let mut raw = PJRT_Buffer_MemoryLayout::zeroed();
         match self {
@@ -132,33 +133,33 @@ impl Layout {
     }
 }
 
-/// An array of the host to put on a device.
+/// A host array to transfer to a device.
 #[derive(Debug, Clone)]
 pub struct HostArray<'a> {
-    /// The bytes; with strides, those from the first to the last element in memory.
+    /// The bytes. If there are strides, the bytes from the first to the last element in memory.
     pub bytes: &'a [u8],
-    /// The type of the elements; types of less than a byte take one each.
+    /// The element type. Elements of less than a byte occupy one byte each.
     pub element_type: ElementType,
     /// The dimensions.
     pub dims: &'a [i64],
-    /// The distance of elements along each dimension, in bytes; `None` is dense and row-major.
+    /// The distance between elements along each dimension, in bytes. `None` means dense and row-major.
     pub strides: Option<&'a [i64]>,
-    /// Where in `bytes` the element with all indices 0 lies: not at the start, if strides are negative.
+    /// The offset in `bytes` of the element whose indices are all 0. It is nonzero if strides are negative.
     pub first: usize,
-    /// What the host promises.
+    /// The host's guarantee about the memory.
     pub semantics: Semantics,
-    /// By how many bytes the memory misses an alignment of 64.
+    /// The number of bytes by which the memory is misaligned to 64 bytes.
     pub skew: usize,
-    /// The layout that the host wants on the device.
+    /// The requested layout on the device.
     pub device_layout: Option<Layout>,
-    /// Pass a null pointer in place of the bytes.
+    /// `true` to pass a null pointer in place of the bytes.
     pub null_data: bool,
-    /// Put this into the `struct_size` of the layout, as hosts do that leave it uninitialised.
+    /// The value for the layout's `struct_size`, to simulate hosts that leave it uninitialized.
     pub layout_struct_size: Option<usize>,
 }
 
 impl<'a> HostArray<'a> {
-    /// A dense row-major array.
+    /// Creates a dense, row-major array.
     #[must_use]
     pub fn new(bytes: &'a [u8], element_type: ElementType, dims: &'a [i64]) -> Self {
         Self {
@@ -176,23 +177,23 @@ impl<'a> HostArray<'a> {
     }
 }
 
-/// An array that was put on a device.
+/// An array that was transferred to a device.
 #[derive(Debug)]
 pub struct Uploaded {
     /// The array on the device.
     pub buffer: Buffer,
-    /// Complete when the plugin does not need the host's memory any more.
+    /// The event that is complete when the plugin no longer needs the host's memory.
     pub done: Event,
     /// The host's memory.
     pub memory: HostMemory,
 }
 
 impl Client {
-    /// Puts an array on a device, or in one of its memories (`PJRT_Client_BufferFromHostBuffer`).
+    /// Transfers an array to a device, or to one of its memories (`PJRT_Client_BufferFromHostBuffer`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn upload(
         &self,
         array: &HostArray<'_>,
@@ -230,11 +231,11 @@ impl Client {
         })
     }
 
-    /// A buffer over memory of the host (`PJRT_Client_CreateViewOfDeviceBuffer`).
+    /// Creates a buffer that is a view of host memory (`PJRT_Client_CreateViewOfDeviceBuffer`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn view(
         &self,
         memory: &ViewMemory,
@@ -258,11 +259,11 @@ impl Client {
         Buffer::from_raw(self.plugin, args.buffer, "PJRT_Client_CreateViewOfDeviceBuffer")
     }
 
-    /// Pins memory of the host for transfers, and unpins it again (`PJRT_Client_DmaMap`, `PJRT_Client_DmaUnmap`).
+    /// Pins host memory for transfers, and unpins it (`PJRT_Client_DmaMap`, `PJRT_Client_DmaUnmap`).
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub fn map_and_unmap(&self, memory: &HostMemory) -> Result<()> {
         let data: *mut c_void = memory.start.cast();
         call!(self.plugin, PJRT_Client_DmaMap_Args { client: self.raw, data, size: memory.len })?;
@@ -270,28 +271,28 @@ impl Client {
     }
 }
 
-/// Memory that a buffer is made a view of.
+/// Memory for views.
 #[derive(Debug)]
 pub struct ViewMemory {
-    /// Nothing is a null pointer.
+    /// `None` is a null pointer.
     memory: Option<HostMemory>,
     deleted: &'static AtomicUsize,
 }
 
 impl ViewMemory {
-    /// Memory with these bytes.
+    /// Allocates memory with these bytes.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         Self::skewed(bytes, 0)
     }
 
-    /// Memory with these bytes, so many bytes off an alignment of 64.
+    /// Allocates memory with these bytes, `skew` bytes after an address that is a multiple of 64.
     #[must_use]
     pub fn skewed(bytes: &[u8], skew: usize) -> Self {
         Self { memory: Some(HostMemory::new(bytes, skew)), deleted: Box::leak(Box::default()) }
     }
 
-    /// No memory: a null pointer.
+    /// Returns no memory, which is a null pointer.
     #[must_use]
     pub fn null() -> Self {
         Self { memory: None, deleted: Box::leak(Box::default()) }
@@ -301,17 +302,17 @@ impl ViewMemory {
         self.memory.as_ref().map_or(ptr::null_mut(), |memory| memory.start)
     }
 
-    /// Where it is.
+    /// Returns the address.
     #[must_use]
     pub fn address(&self) -> usize {
         self.start().addr()
     }
 
-    /// Overwrites it with as many bytes.
+    /// Overwrites the memory with these bytes.
     ///
     /// # Panics
     ///
-    /// If there are more or fewer.
+    /// Panics if the number of bytes differs from the size of the memory.
     pub fn write(&self, bytes: &[u8]) {
         match &self.memory {
             Some(memory) => memory.write(bytes),
@@ -319,13 +320,13 @@ impl ViewMemory {
         }
     }
 
-    /// How many times the plugin said that it does not need the memory any more.
+    /// Returns the number of times that the plugin released the memory.
     #[must_use]
     pub fn deleted(&self) -> usize {
         self.deleted.load(Ordering::SeqCst)
     }
 
-    /// What is in it.
+    /// Returns the contents.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         self.memory.as_ref().map(HostMemory::bytes).unwrap_or_default()
@@ -336,8 +337,8 @@ impl ViewMemory {
 ///
 /// # Safety
 ///
-/// Called by a plugin with the argument of `view`.
+/// The plugin calls this function with the argument of `view`.
 unsafe extern "C" fn view_deleted(_: *mut c_void, user_arg: *mut c_void) {
-    // SAFETY: the argument is a counter that lives for ever.
+    // SAFETY: the argument is a counter that is never freed.
     unsafe { &*user_arg.cast::<AtomicUsize>() }.fetch_add(1, Ordering::SeqCst);
 }

@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Result};
 
-/// A type of elements (`PJRT_Buffer_Type`).
+/// An element type (`PJRT_Buffer_Type`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ElementType(pub u32);
 
-/// Name, as in StableHLO; bits of an element in host memory, where types of less than a byte take one; the minor version of the
-/// C API that brought it.
+/// The element types: the name in StableHLO, the number of bits of an element in host memory, and the minor
+/// version of the C API that introduced the type. In host memory, elements of less than a byte occupy one
+/// byte each.
 const ELEMENT_TYPES: &[(&str, usize, i32)] = &[
     ("invalid", 0, 0),
     ("i1", 8, 0),
@@ -53,7 +54,7 @@ const ELEMENT_TYPES: &[(&str, usize, i32)] = &[
 ];
 
 impl ElementType {
-    /// Truth values, a byte each.
+    /// Booleans, which occupy one byte each.
     pub const PRED: Self = Self(1);
     /// 8-bit signed integers.
     pub const S8: Self = Self(2);
@@ -61,7 +62,7 @@ impl ElementType {
     pub const S32: Self = Self(4);
     /// 64-bit signed integers.
     pub const S64: Self = Self(5);
-    /// Bytes.
+    /// 8-bit unsigned integers.
     pub const U8: Self = Self(6);
     /// 32-bit floating-point numbers.
     pub const F32: Self = Self(11);
@@ -70,32 +71,34 @@ impl ElementType {
     /// 4-bit signed integers.
     pub const S4: Self = Self(21);
 
-    /// The name of the type in StableHLO; `i1s` for `PJRT_Buffer_Type_S1`, which has none.
+    /// Returns the name of the type in StableHLO, or `i1s` for `PJRT_Buffer_Type_S1`, which has no name.
     #[must_use]
     pub fn name(self) -> &'static str {
         ELEMENT_TYPES.get(self.0 as usize).map_or("unknown", |(name, ..)| name)
     }
 
-    /// The type with a name of StableHLO.
+    /// Returns the type with this StableHLO name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         ELEMENT_TYPES.iter().position(|(known, ..)| *known == name).map(|index| Self(index as u32))
     }
 
-    /// How many bytes an element takes in host memory. Types of less than a byte are unpacked there: one byte per element.
+    /// Returns the number of bytes of an element in host memory. Elements of less than a byte are unpacked
+    /// there to one byte each.
     #[must_use]
     pub fn byte_size(self) -> usize {
         ELEMENT_TYPES.get(self.0 as usize).map_or(0, |(_, bits, _)| bits / 8)
     }
 
-    /// The alignment of an element in host memory, in bytes: its size, of a complex number that of its parts.
+    /// Returns the alignment of an element in host memory, in bytes: its size, or the size of one part of a
+    /// complex number.
     #[must_use]
     pub fn alignment(self) -> usize {
         let parts = if self.name().starts_with("complex") { 2 } else { 1 };
         (self.byte_size() / parts).max(1)
     }
 
-    /// The minor version of the C API that brought the type.
+    /// Returns the minor version of the C API that introduced the type.
     #[must_use]
     pub fn since(self) -> i32 {
         ELEMENT_TYPES.get(self.0 as usize).map_or(i32::MAX, |(_, _, since)| *since)
@@ -117,12 +120,12 @@ impl fmt::Debug for ElementType {
     }
 }
 
-/// A value with a name: an option, an attribute, a property (`PJRT_NamedValue`).
+/// A named value: an option, an attribute or a property (`PJRT_NamedValue`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NamedValue {
     /// The name.
     pub name: String,
-    /// Whether a zero byte follows the name, for hosts that read it as a C string.
+    /// `true` if a zero byte follows the name, for hosts that read the name as a C string.
     pub name_is_terminated: bool,
     /// The value.
     pub value: Value,
@@ -131,17 +134,17 @@ pub struct NamedValue {
 /// The value of a [`NamedValue`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Value {
-    /// Text.
+    /// A string.
     String(String),
-    /// A number.
+    /// An integer.
     Int64(i64),
-    /// Numbers.
+    /// A list of integers.
     Int64List(Vec<i64>),
     /// A floating-point number.
     Float(f32),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A type that the interface does not have, by its number.
+    /// A value of an unknown type, with the number of the type.
     Unknown(u32),
 }
 
@@ -158,21 +161,23 @@ impl fmt::Display for Value {
     }
 }
 
-/// Reads an array that a function of a plugin gave.
+/// Reads an array that a function of a plugin returned.
 ///
 /// # Errors
 ///
-/// INTERNAL if it is larger than is believed, or a name or value is.
+/// Returns INTERNAL if the size of the array, or of a name or value in it, is not credible.
 ///
 /// # Safety
 ///
-/// The pointer is null, or to `len` named values whose names and values can be read, if they are as few as is believed.
+/// The pointer is null, or valid for `len` named values whose names and values can be read, if their sizes
+/// are credible.
 pub(crate) unsafe fn named_values(
     function: &'static str,
     start: *const PJRT_NamedValue,
     len: usize,
 ) -> Result<Vec<NamedValue>> {
-    // SAFETY: the caller's promise. The byte after a name is one that the interface's own tests read, of names that plugins give.
+    // SAFETY: guaranteed by the caller. The byte after a name can be read: the tests of the interface read it
+    // too.
     unsafe {
         for raw in given(function, start, len)? {
             believed::<u8>(function, raw.name_size)?;
@@ -190,13 +195,13 @@ pub(crate) unsafe fn named_values(
     }
 }
 
-/// Reads an array that a host gave, whose names need not end with a zero byte.
+/// Reads an array that a host passed, whose names need not end with a zero byte.
 ///
 /// # Safety
 ///
-/// The pointer is null, or to `len` named values whose names and values can be read.
+/// The pointer is null, or valid for `len` named values whose names and values can be read.
 pub(crate) unsafe fn named_values_of_host(start: *const PJRT_NamedValue, len: usize) -> Vec<NamedValue> {
-    // SAFETY: the caller's promise. The type says which field of the union is set.
+    // SAFETY: guaranteed by the caller. The type says which field of the union is set.
     unsafe {
         let read = |raw: &PJRT_NamedValue| NamedValue {
             name: text(raw.name, raw.name_size),
@@ -214,7 +219,8 @@ pub(crate) unsafe fn named_values_of_host(start: *const PJRT_NamedValue, len: us
     }
 }
 
-/// Named values of ours, as the interface wants them. The strings and lists stay in `values`.
+/// Converts named values to the structs of the interface. The structs point to the strings and lists in
+/// `values`.
 pub(crate) fn to_raw(values: &[NamedValue]) -> Vec<PJRT_NamedValue> {
     let raw = |named: &NamedValue| {
         let (type_, u, value_size) = match &named.value {
@@ -241,87 +247,87 @@ pub(crate) fn to_raw(values: &[NamedValue]) -> Vec<PJRT_NamedValue> {
     values.iter().map(raw).collect()
 }
 
-/// The most bytes of a text or list that are believed: larger ones are sizes that nobody has written.
+/// The largest credible size of a string or list in bytes.
 const MOST_BYTES: usize = 256 << 20;
 
-/// Refuses a number of elements that nobody has written.
+/// Checks that the size of a list is credible.
 ///
 /// # Errors
 ///
-/// INTERNAL if they take more than is believed.
+/// Returns INTERNAL if the list is larger than [`MOST_BYTES`].
 pub(crate) fn believed<T>(function: &'static str, len: usize) -> Result<()> {
     let size = size_of::<T>();
     if len.checked_mul(size).is_some_and(|bytes| bytes <= MOST_BYTES) {
         return Ok(());
     }
     let what = if size == 1 {
-        format!("it gave {len} bytes")
+        format!("it returned {len} bytes")
     } else {
-        format!("it gave a list of {len} elements of {size} bytes")
+        format!("it returned a list of {len} elements of {size} bytes")
     };
-    Err(Error::broken(function, format!("{what}; more than {MOST_BYTES} bytes are not believed")))
+    Err(Error::broken(function, format!("{what}; expected at most {MOST_BYTES} bytes")))
 }
 
-/// An array that a function of a plugin gave. A null pointer is an empty one.
+/// Reads an array that a function of a plugin returned. A null pointer is an empty array.
 ///
 /// # Errors
 ///
-/// INTERNAL if it is larger than is believed.
+/// Returns INTERNAL if the array's size is not credible.
 ///
 /// # Safety
 ///
-/// As for [`array`], if the elements are as few as is believed.
+/// The same as for [`array`], if the size is credible.
 pub(crate) unsafe fn given<'a, T>(function: &'static str, start: *const T, len: usize) -> Result<&'a [T]> {
     believed::<T>(function, len)?;
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     Ok(unsafe { array(start, len) })
 }
 
-/// As [`given`], of a string; bytes that are not UTF-8 are replaced.
+/// Reads a string, as [`given`] reads an array. Bytes that are not UTF-8 are replaced.
 ///
 /// # Errors
 ///
-/// As those of [`given`].
+/// The same as for [`given`].
 ///
 /// # Safety
 ///
-/// As for [`given`].
+/// The same as for [`given`].
 pub(crate) unsafe fn given_text(function: &'static str, start: *const c_char, len: usize) -> Result<String> {
     believed::<u8>(function, len)?;
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     Ok(unsafe { text(start, len) })
 }
 
-/// Reads a string that a plugin gave; bytes that are not UTF-8 are replaced.
+/// Reads a string that a plugin returned. Bytes that are not UTF-8 are replaced.
 ///
 /// # Safety
 ///
-/// The pointer is null, or to `len` bytes.
+/// The pointer is null, or valid for `len` bytes.
 pub(crate) unsafe fn text(start: *const c_char, len: usize) -> String {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     String::from_utf8_lossy(unsafe { bytes(start.cast(), len) }).into_owned()
 }
 
-/// Bytes that a plugin gave.
+/// Returns the bytes that a plugin returned.
 ///
 /// # Safety
 ///
-/// The pointer is null, or to `len` bytes that stay for as long as the caller uses them.
+/// The pointer is null, or valid for `len` bytes, for as long as the caller uses them.
 pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: usize) -> &'a [u8] {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { array(start.cast::<u8>(), len) }
 }
 
-/// An array that a plugin gave. A null pointer is an empty one.
+/// Returns an array that a plugin returned. A null pointer is an empty array.
 ///
 /// # Safety
 ///
-/// The pointer is null, or to `len` elements that stay for as long as the caller uses them.
+/// The pointer is null, or valid for `len` elements, for as long as the caller uses them.
 pub(crate) unsafe fn array<'a, T>(start: *const T, len: usize) -> &'a [T] {
     if start.is_null() || len == 0 {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { slice::from_raw_parts(start, len) }
 }
 
@@ -333,7 +339,7 @@ mod tests {
     fn sizes_that_nobody_has_written_are_refused_with_function_and_number() {
         let one = 7_u64;
         let of = |len| {
-            // SAFETY: what is believed is one element.
+            // SAFETY: of the lengths that this test passes, `given` accepts only 1, the length of `one`.
             unsafe { given("PJRT_Client_Devices", &raw const one, len) }
         };
         assert_eq!(of(1), Ok(&[one][..]));

@@ -1,7 +1,7 @@
-//! The file that the recorder writes: what a host did with a plugin, in order.
+//! The file that the recorder writes, which lists a host's calls to a plugin in order.
 //!
-//! An entry is a line of JSON, and after it as many bytes as its field `bytes` says: a program, an array. A file that was cut
-//! off, because the host crashed, is good up to there.
+//! An entry is a line of JSON, followed by as many bytes as its field `bytes` says, such as a program or an
+//! array. If the host crashed, the file may end within an entry; the entries before it are valid.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -15,21 +15,22 @@ use crate::host::NamedValue;
 /// The version of the format that this crate writes and reads.
 pub const VERSION: u32 = 1;
 
-/// The longest line that is read; those that the recorder writes name a few buffers.
+/// The maximum length of a line. The lines that the recorder writes are short, because they only name
+/// buffers.
 const MAX_LINE: u64 = 64 << 20;
 
-/// Something that a host did, or that came of it. Objects have numbers, which are not used again.
+/// A call of the host, or its result. Objects are identified by numbers, which are not reused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
 pub enum Entry {
     /// The first entry.
     Start {
-        /// The format of the file.
+        /// The version of the format.
         version: u32,
         /// The path of the plugin.
         plugin: String,
     },
-    /// A client was made (`PJRT_Client_Create`).
+    /// The host created a client (`PJRT_Client_Create`).
     CreateClient {
         /// The client.
         client: u64,
@@ -40,12 +41,12 @@ pub enum Entry {
         /// The ids of its devices.
         devices: Vec<i32>,
     },
-    /// A client was destroyed.
+    /// The host destroyed a client.
     DestroyClient {
         /// The client.
         client: u64,
     },
-    /// A program was compiled and loaded. The bytes are the compile options, and then the program.
+    /// The host compiled and loaded a program. The bytes are the compile options, followed by the program.
     Compile {
         /// The client.
         client: u64,
@@ -53,91 +54,93 @@ pub enum Entry {
         executable: u64,
         /// The program's format.
         format: String,
-        /// How many of the bytes are the compile options.
+        /// The size of the compile options in bytes.
         options_size: usize,
-        /// Why not, if it failed.
+        /// The error, if the compilation failed.
         failure: Option<Failure>,
     },
-    /// A compiled program was loaded. The bytes are what the same plugin, or one like it, serialized.
+    /// The host loaded a serialized executable. The bytes are in the format of the recorded plugin.
     Deserialize {
         /// The client.
         client: u64,
         /// The loaded program.
         executable: u64,
     },
-    /// A loaded program was destroyed.
+    /// The host destroyed a loaded program.
     DestroyExecutable {
         /// The loaded program.
         executable: u64,
     },
-    /// An array was put on a device. The bytes are its elements, dense and row-major, as the host has them.
+    /// The host transferred an array to a device. The bytes are its elements, dense and row-major, as they
+    /// are in host memory.
     Upload {
-        /// The buffer that came of it.
+        /// The new buffer.
         buffer: u64,
-        /// What it is.
+        /// The type and dimensions of the array.
         shape: Shape,
-        /// Where it is.
+        /// The device and the memory of the buffer.
         place: Place,
     },
-    /// A buffer that came about in another way was used. The entry `contents` says what is in it.
+    /// The host used a buffer that it obtained in another way. The entry `contents` holds the buffer's
+    /// elements.
     Adopt {
         /// The buffer.
         buffer: u64,
-        /// Where it is.
+        /// The device and the memory of the buffer.
         place: Place,
     },
-    /// What is in an adopted buffer. The bytes are its elements, dense and row-major.
+    /// The contents of an adopted buffer. The bytes are its elements, dense and row-major.
     Contents {
         /// The buffer.
         buffer: u64,
-        /// What it is.
+        /// The type and dimensions of the array.
         shape: Shape,
-        /// Why it cannot be read, if so.
+        /// The error, if the buffer could not be read.
         failure: Option<Failure>,
     },
-    /// A buffer was copied.
+    /// The host copied a buffer.
     Copy {
         /// The source.
         from: u64,
         /// The copy.
         buffer: u64,
-        /// Where the copy is.
+        /// The device and the memory of the copy.
         place: Place,
     },
-    /// A program was run.
+    /// The host executed a program.
     Execute {
         /// The loaded program.
         executable: u64,
-        /// The id of the device that the host named, if it named one.
+        /// The id of the device, if the host named one.
         device: Option<i32>,
-        /// The arguments, by device.
+        /// The arguments, per device.
         arguments: Vec<Vec<u64>>,
-        /// The results, by device.
+        /// The results, per device.
         outputs: Vec<Vec<u64>>,
         /// The number of the launch.
         launch_id: i32,
-        /// Arguments that the host did not let the program have.
+        /// The indices of the arguments that the program must not use as donated.
         non_donatable: Vec<i64>,
-        /// Whether the program calls the host.
+        /// `true` if the program calls the host while it runs.
         calls_host: bool,
-        /// Why not, if it failed.
+        /// The error, if the execution failed.
         failure: Option<Failure>,
     },
-    /// The host looked at a buffer. The entry `result` says what it saw.
+    /// The host read a buffer. The entry `result` holds the elements.
     Read {
         /// The buffer.
         buffer: u64,
     },
-    /// What the host saw. The bytes are the elements, dense and row-major.
+    /// The elements that the host read. The bytes are dense and row-major.
     Result {
         /// The buffer.
         buffer: u64,
-        /// What it is.
+        /// The type and dimensions of the array.
         shape: Shape,
-        /// Why it cannot be read, if so.
+        /// The error, if the buffer could not be read.
         failure: Option<Failure>,
     },
-    /// The host gave a buffer's data up (`PJRT_Buffer_Delete`).
+    /// The host deleted a buffer's data (`PJRT_Buffer_Delete`).
     DeleteBuffer {
         /// The buffer.
         buffer: u64,
@@ -150,7 +153,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// What it is, in a word or two.
+    /// Returns a short name of the entry.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -173,32 +176,32 @@ impl Entry {
     }
 }
 
-/// What an array is.
+/// The type and dimensions of an array.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Shape {
-    /// The type of the elements, as in StableHLO.
+    /// The element type, as StableHLO writes it.
     pub element_type: String,
     /// The dimensions.
     pub dims: Vec<i64>,
 }
 
-/// Where an array is.
+/// The location of an array.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Place {
     /// The client.
     pub client: u64,
     /// The id of the device.
     pub device: i32,
-    /// The kind of memory; the device's default one if none is named.
+    /// The kind of memory. `None` selects the device's default memory.
     pub memory: Option<String>,
 }
 
-/// An error of the plugin.
+/// An error that the plugin returned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Its code.
+    /// The error code.
     pub code: u32,
-    /// Its message.
+    /// The error message.
     pub message: String,
 }
 
@@ -215,29 +218,30 @@ struct Line {
     entry: Entry,
 }
 
-/// A file that is being written.
+/// Writes a log.
 #[derive(Debug)]
 pub struct Writer {
     file: File,
 }
 
 impl Writer {
-    /// Begins a file; one that is there already is replaced.
+    /// Creates a file, and replaces an existing one.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Returns the system's error if the file cannot be written.
     pub fn create(path: &Path, plugin: &Path) -> std::io::Result<Self> {
         let mut writer = Self { file: File::create(path)? };
         writer.append(Entry::Start { version: VERSION, plugin: plugin.display().to_string() }, &[])?;
         Ok(writer)
     }
 
-    /// Writes an entry. It is in the file afterwards, also if the process crashes.
+    /// Writes an entry. The entry reaches the file before this function returns, so it remains there if the
+    /// process crashes.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Returns the system's error if the file cannot be written.
     pub fn append(&mut self, entry: Entry, bytes: &[u8]) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(&Line { bytes: bytes.len() as u64, entry })?;
         line.push(b'\n');
@@ -246,23 +250,23 @@ impl Writer {
     }
 }
 
-/// A file that was written.
+/// A log that was opened for reading.
 #[derive(Debug)]
 pub struct Log {
     file: Mutex<File>,
     /// The entries, in order.
     pub entries: Vec<Entry>,
     spans: Vec<(u64, usize)>,
-    /// Whether the file ends in the middle of an entry.
+    /// `true` if the file ends in the middle of an entry.
     pub is_cut_off: bool,
 }
 
 impl Log {
-    /// Reads the entries of a file, without their bytes.
+    /// Opens a file and reads its entries, without their bytes.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, is no such file, or is one of another version.
+    /// Returns an error if the file cannot be read, is not a log, or has another version.
     pub fn open(path: &Path) -> Result<Self, String> {
         let located = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let file = File::open(path).map_err(|error| located(&error))?;
@@ -278,14 +282,14 @@ impl Log {
             }
             let line = match serde_json::from_slice::<Line>(&text) {
                 Ok(line) => line,
-                // What a crash cut off has no line feed.
+                // An incomplete last line has no line feed.
                 Err(_) if at == size && text.last() != Some(&b'\n') && !entries.is_empty() => {
                     is_cut_off = true;
                     break;
                 }
                 Err(error) => {
                     let entry = entries.len() + 1;
-                    return Err(located(&format!("this is no log of the recorder: entry {entry}: {error}")));
+                    return Err(located(&format!("not a log of the recorder: entry {entry}: {error}")));
                 }
             };
             let end = at.checked_add(line.bytes).filter(|end| *end <= size);
@@ -302,25 +306,25 @@ impl Log {
             Some(Entry::Start { version: VERSION, .. }) => {}
             Some(Entry::Start { version, .. }) => {
                 return Err(located(&format!(
-                    "its format is version {version}, and this program reads {VERSION}"
+                    "the log has format version {version}; this program reads version {VERSION}"
                 )));
             }
-            _ => return Err(located(&"this is no log of the recorder: it does not begin with `start`")),
+            _ => return Err(located(&"not a log of the recorder: it does not begin with the entry `start`")),
         }
         Ok(Self { file: Mutex::new(reader.into_inner()), entries, spans, is_cut_off })
     }
 
-    /// The bytes of an entry.
+    /// Reads the bytes of an entry.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Returns the system's error if the file cannot be read.
     pub fn bytes(&self, index: usize) -> Result<Vec<u8>, String> {
         let (at, len) = self.spans[index];
         let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut bytes = vec![0; len];
         let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut bytes));
-        read.map(|()| bytes).map_err(|error| format!("entry {} of the log: {error}", index + 1))
+        read.map(|()| bytes).map_err(|error| format!("cannot read entry {} of the log: {error}", index + 1))
     }
 }
 
@@ -338,7 +342,7 @@ mod tests {
 
     impl Drop for Scratch {
         fn drop(&mut self) {
-            // It may not have been made.
+            // The file may not exist.
             let _ = std::fs::remove_file(&self.0);
         }
     }
@@ -379,7 +383,7 @@ mod tests {
     fn files_that_are_no_logs_are_refused_with_the_reason() {
         let scratch = Scratch::new("other");
         std::fs::write(&scratch.0, "module @m {\n}\n").unwrap();
-        assert!(Log::open(&scratch.0).unwrap_err().contains("no log of the recorder"));
+        assert!(Log::open(&scratch.0).unwrap_err().contains("not a log of the recorder"));
         std::fs::write(&scratch.0, "{\"bytes\":0,\"entry\":\"start\",\"version\":9,\"plugin\":\"\"}\n")
             .unwrap();
         assert!(Log::open(&scratch.0).unwrap_err().contains("version 9"));

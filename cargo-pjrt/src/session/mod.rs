@@ -1,8 +1,8 @@
-//! Sessions of hosts with plugins: recorded as logs, and replayed on other plugins.
+//! Sessions of hosts with plugins, which are recorded in logs and replayed on other plugins.
 
 pub mod log;
 pub mod record;
-#[allow(unsafe_code, reason = "the one module that is called by foreign hosts")]
+#[allow(unsafe_code, reason = "the only module whose functions are called by hosts")]
 mod recorder;
 pub mod replay;
 

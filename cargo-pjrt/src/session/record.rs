@@ -1,13 +1,14 @@
-//! Records what a host does with a plugin.
+//! Records the calls of a host to a plugin.
 //!
-//! The recorder is a plugin itself, the example `recorder` of this crate. It forwards everything to another plugin, and writes
-//! into a log: programs and their options, arrays that the host puts on devices, executions, their order, and the arrays that
-//! the host looks at. [`replay`](super::replay) does the same with another plugin.
+//! The recorder is itself a plugin: the example `recorder` of this crate. It forwards all calls to another
+//! plugin, and writes a log of the programs and their options, the arrays that the host transfers to devices,
+//! the executions in their order, and the arrays that the host reads. [`replay`](super::replay) repeats a log
+//! on another plugin.
 //!
-//! | environment variable | names |
+//! | environment variable | value |
 //! |---|---|
 //! | `PJRT_RECORD_PLUGIN` | the plugin to record |
-//! | `PJRT_RECORD_LOG` | the file to write; `%p` in it is the number of the process |
+//! | `PJRT_RECORD_LOG` | the file to write; `%p` in the name is replaced with the process id |
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,31 +18,31 @@ use super::log::{Entry, Log};
 use super::recorder::{LOG, PLUGIN};
 use crate::{inspect, output};
 
-/// What to record.
+/// The arguments of `cargo pjrt record`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// The plugin, a shared library
+    /// Path of the plugin's shared library
     pub plugin: PathBuf,
-    /// The file to write
+    /// File to write
     #[arg(long, short)]
     pub output: PathBuf,
-    /// The platform's name for the host; by default, what the plugin says
+    /// Platform name that the host should use; by default, the name that the plugin reports
     #[arg(long)]
     pub name: Option<String>,
-    /// The recorder, a shared library; by default, the one beside this program
+    /// Path of the recorder's shared library; by default, the one in the folder of this program
     #[arg(long, env = "PJRT_RECORDER")]
     pub recorder: Option<PathBuf>,
-    /// The host: a command and its arguments; without one, its environment is printed
+    /// Command line of the host; if absent, the environment variables for the host are printed
     #[arg(last = true)]
     pub command: Vec<String>,
 }
 
-/// Runs a host with the recorder in the plugin's place; without a host, prints what to put into its environment. `program` is this
-/// program, as for [`inspect::inspect`].
+/// Runs a host with the recorder in place of the plugin. Without a host, prints the environment variables to
+/// set. `program` is the path of this program, as for [`inspect::inspect`].
 ///
 /// # Errors
 ///
-/// If something of it is not there, or the host does not load the plugin.
+/// Returns an error if a file is missing, or if the host does not load the plugin.
 pub fn record(options: &Options, program: &Path) -> Result<bool, String> {
     let environment = environment(options, program)?;
     let Some((command, arguments)) = options.command.split_first() else {
@@ -49,7 +50,7 @@ pub fn record(options: &Options, program: &Path) -> Result<bool, String> {
             |(name, value): &(String, String)| format!("export {name}='{}'\n", value.replace('\'', "'\\''"));
         return output::print(&environment.iter().map(line).collect::<String>()).map(|()| true);
     };
-    // What is there already would be taken for what was recorded.
+    // An existing file would be mistaken for the new recording.
     if options.output.exists() {
         std::fs::remove_file(&options.output)
             .map_err(|error| format!("{}: {error}", options.output.display()))?;
@@ -58,9 +59,9 @@ pub fn record(options: &Options, program: &Path) -> Result<bool, String> {
         .args(arguments)
         .envs(environment)
         .status()
-        .map_err(|error| format!("{command} cannot be started: {error}"))?;
+        .map_err(|error| format!("cannot start {command}: {error}"))?;
     if !options.output.exists() {
-        return Err(format!("{command} ended with {status}, and did not load the plugin: there is no log"));
+        return Err(format!("{command} ended with {status} and did not load the plugin, so there is no log"));
     }
     let log = Log::open(&options.output)?;
     output::complain(&format!("recorded in {}: {}", options.output.display(), summary(&log)));
@@ -73,7 +74,7 @@ pub fn record(options: &Options, program: &Path) -> Result<bool, String> {
 fn summary(log: &Log) -> String {
     let count = |is: fn(&Entry) -> bool| log.entries.iter().filter(|entry| is(entry)).count();
     format!(
-        "{} programs, {} arrays put on devices, {} executions, {} results",
+        "{} programs, {} arrays transferred to devices, {} executions, {} results",
         count(|entry| matches!(entry, Entry::Compile { .. } | Entry::Deserialize { .. })),
         count(|entry| matches!(entry, Entry::Upload { .. } | Entry::Adopt { .. })),
         count(|entry| matches!(entry, Entry::Execute { .. })),
@@ -81,21 +82,24 @@ fn summary(log: &Log) -> String {
     )
 }
 
-/// What a host finds the recorder by. JAX and PyTorch/XLA read these; for other hosts, the recorder is the plugin to name.
+/// Returns the environment variables that make JAX and PyTorch/XLA load the recorder. Other hosts are given
+/// the path of the recorder as that of their plugin.
 fn environment(options: &Options, program: &Path) -> Result<Vec<(String, String)>, String> {
     let absolute = |path: &Path| {
         let path = std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        path.into_os_string().into_string().map_err(|path| format!("{}: this is no UTF-8", path.display()))
+        path.into_os_string()
+            .into_string()
+            .map_err(|path| format!("the path {} is not valid UTF-8", path.display()))
     };
     let recorder = match &options.recorder {
         Some(path) => path.clone(),
         None => beside(program).ok_or(
-            "the recorder is not beside this program: build it with \
-             `cargo build --package cargo-pjrt --example recorder`, and name the library with --recorder",
+            "the recorder is not in the folder of this program; build it with \
+             `cargo build --package cargo-pjrt --example recorder`, and pass the path of the library with --recorder",
         )?,
     };
     if !recorder.exists() {
-        return Err(format!("{}: there is no such file", recorder.display()));
+        return Err(format!("{}: no such file", recorder.display()));
     }
     let report = inspect::inspect(&options.plugin, program, &[], Duration::from_secs(60))
         .map_err(|error| format!("{}: {error}", options.plugin.display()))?;
@@ -104,7 +108,7 @@ fn environment(options: &Options, program: &Path) -> Result<Vec<(String, String)
     }
     let name = options.name.clone().or(report.platform).ok_or_else(|| {
         format!(
-            "{} does not say its platform, because no client can be made: give --name",
+            "cannot determine the platform name of {}, because no client can be created; pass it with --name",
             options.plugin.display()
         )
     })?;
@@ -117,7 +121,8 @@ fn environment(options: &Options, program: &Path) -> Result<Vec<(String, String)
     ])
 }
 
-/// Where cargo puts the recorder when it builds it together with this program.
+/// Returns the path of the recorder in the folder of this program, where cargo puts it if both are built
+/// together.
 fn beside(program: &Path) -> Option<PathBuf> {
     let name = format!("{}recorder{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let folder = program.parent()?;

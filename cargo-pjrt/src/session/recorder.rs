@@ -1,8 +1,8 @@
-//! The plugin that records: it forwards every call to another plugin, and writes what matters of some into the log.
+//! The plugin that records. It forwards every call to another plugin, and logs some of the calls.
 //!
-//! It gives hosts the other plugin's own objects, so that functions which it does not look at, and extensions, need nothing of
-//! it. What the host reads is read a second time, into memory of the recorder: the host's own memory may be gone when the
-//! bytes are there.
+//! The host receives the other plugin's own objects, so functions and extensions that the recorder does not
+//! log need no code here. Each array that the host reads is read a second time, into memory of the recorder,
+//! because the host's own memory may be freed by the time the bytes have arrived.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
@@ -24,10 +24,10 @@ pub(super) const PLUGIN: &str = "PJRT_RECORD_PLUGIN";
 /// The environment variable that names the file to write.
 pub(super) const LOG: &str = "PJRT_RECORD_LOG";
 
-/// How long the end of a client waits for arrays that are still being read.
+/// The time that the destruction of a client waits for arrays that are still being read.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is known of a buffer of the host's.
+/// A buffer of the host that the log names.
 struct Known {
     id: u64,
     is_read: bool,
@@ -35,17 +35,17 @@ struct Known {
 
 struct KnownClient {
     id: u64,
-    /// Where its devices are.
+    /// The addresses of its devices.
     devices: Vec<usize>,
 }
 
-/// A loaded program of the host's.
+/// A loaded program of the host.
 struct Loaded {
     id: u64,
     num_outputs: usize,
 }
 
-/// A program that was compiled, and may be loaded.
+/// A compiled program that the host may load later.
 struct Compiled {
     format: String,
     options: Vec<u8>,
@@ -54,15 +54,15 @@ struct Compiled {
 
 #[derive(Default)]
 struct State {
-    /// None if it cannot be written any more.
+    /// `None` once a write has failed.
     log: Option<Writer>,
     last_id: u64,
-    /// By address.
+    /// The clients, by address.
     clients: HashMap<usize, KnownClient>,
     buffers: HashMap<usize, Known>,
     executables: HashMap<usize, Loaded>,
     compiled: HashMap<usize, Compiled>,
-    /// How many arrays are being read.
+    /// The number of arrays that are being read.
     pending: usize,
 }
 
@@ -70,7 +70,8 @@ struct Recorder {
     plugin: Plugin,
     state: Mutex<State>,
     changed: Condvar,
-    /// The table that hosts get: the other plugin's, with functions of ours in some places.
+    /// The table that hosts receive: a copy of the other plugin's table, with functions of the recorder in
+    /// some slots.
     table: usize,
 }
 
@@ -82,8 +83,9 @@ static RECORDER: LazyLock<Option<Recorder>> = LazyLock::new(|| match Recorder::n
     }
 });
 
-/// The table of the plugin that the environment variable [`PLUGIN`] names, which records into the file that [`LOG`] names. A null
-/// pointer, with the reason on the standard error, if that cannot be.
+/// Returns the table of the plugin that the environment variable [`PLUGIN`] names, with functions that record
+/// into the file that [`LOG`] names. If that fails, prints the reason to standard error and returns a null
+/// pointer.
 #[must_use]
 pub fn table() -> *const PJRT_Api {
     RECORDER.as_ref().map_or(ptr::null(), |recorder| ptr::with_exposed_provenance(recorder.table))
@@ -120,12 +122,12 @@ impl Recorder {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A buffer as an object that is not destroyed with its last use here.
+    /// Wraps a buffer of the host without taking ownership of it.
     fn buffer(&self, raw: *mut PJRT_Buffer) -> ManuallyDrop<Buffer> {
         ManuallyDrop::new(Buffer { plugin: self.plugin, raw })
     }
 
-    /// Where a buffer is, or is to be.
+    /// Returns the location that a device or a memory of the host describes.
     fn place(&self, device: Option<Device<'_>>, memory: Option<Memory<'_>>) -> Place {
         let of_memory = memory.and_then(|memory| memory.devices().ok()?.first().copied());
         let Some(device) = device.or(of_memory) else { return Place::default() };
@@ -140,7 +142,7 @@ impl Recorder {
         self.place(buffer.device().ok(), buffer.memory().ok())
     }
 
-    /// Writes down that a program was loaded, under a new number.
+    /// Logs that a program was loaded, under a new number.
     fn note_loaded(&self, raw: *mut PJRT_LoadedExecutable, entry: impl FnOnce(u64) -> Entry, bytes: &[u8]) {
         let num_outputs = self.num_outputs(raw).unwrap_or_default();
         let mut state = self.state();
@@ -159,7 +161,7 @@ impl Recorder {
         loaded.executable().and_then(|program| program.num_outputs()).ok()
     }
 
-    /// The number of a buffer. One that no recorded function made is adopted.
+    /// Returns the number of a buffer. A buffer that no logged function created is adopted.
     fn known(&self, raw: *mut PJRT_Buffer) -> u64 {
         let known = self.state().buffers.get(&raw.addr()).map(|known| known.id);
         known.unwrap_or_else(|| {
@@ -173,7 +175,7 @@ impl Recorder {
         })
     }
 
-    /// The host looks at a buffer.
+    /// Logs that the host reads a buffer.
     fn looked_at(&self, raw: *mut PJRT_Buffer) {
         if raw.is_null() {
             return;
@@ -190,7 +192,7 @@ impl Recorder {
         self.read_again(raw, buffer, Purpose::Result);
     }
 
-    /// Starts to read a buffer into memory of ours, for the log.
+    /// Starts to read a buffer into memory of the recorder, for the log.
     fn read_again(&self, raw: *mut PJRT_Buffer, id: u64, purpose: Purpose) {
         self.state().pending += 1;
         if let Err((shape, error)) = self.start_reading(raw, id, purpose) {
@@ -230,7 +232,7 @@ impl Recorder {
                 self.plugin.call(PJRT_Buffer_ToHostBuffer_Args { dst, dst_size: size, ..args })?.event;
             reading.event = event;
             let user_arg = Box::into_raw(reading).cast();
-            // Not freed if this fails: the plugin may still write into it.
+            // The memory is leaked if this fails, because the plugin may still write to it.
             let on_ready = PJRT_Event_OnReady_Args {
                 event,
                 callback: Some(reading_ended),
@@ -276,7 +278,7 @@ impl State {
     }
 }
 
-/// What an array is read for.
+/// The purpose of a readback.
 #[derive(Clone, Copy)]
 enum Purpose {
     Contents,
@@ -292,7 +294,7 @@ impl Purpose {
     }
 }
 
-/// An array that is being read.
+/// A readback in progress.
 struct Reading {
     id: u64,
     shape: Shape,
@@ -305,9 +307,10 @@ struct Reading {
 ///
 /// # Safety
 ///
-/// Called once by the plugin, with the argument of `start_reading` and an error that is the callee's.
+/// The plugin calls this function once, with the argument of `start_reading` and an error that the callee
+/// owns.
 unsafe extern "C" fn reading_ended(error: *mut PJRT_Error, user_arg: *mut c_void) {
-    // SAFETY: the argument is the box of `start_reading`, which this call owns.
+    // SAFETY: the argument is the box of `start_reading`, and this call owns it.
     let reading = unsafe { Box::from_raw(user_arg.cast::<Reading>()) };
     let Some(recorder) = RECORDER.as_ref() else { return };
     let failure = take_error(recorder.plugin, PJRT_Event_OnReady_Args::INDEX, error);
@@ -315,17 +318,17 @@ unsafe extern "C" fn reading_ended(error: *mut PJRT_Error, user_arg: *mut c_void
     let failure = failure.as_ref().map(Failure::from);
     recorder.has_read(reading.purpose.entry(reading.id, reading.shape.clone(), failure), bytes);
     let destroy = PJRT_Event_Destroy_Args { event: reading.event, ..PJRT_Event_Destroy_Args::zeroed() };
-    // Nobody is there to hear that it cannot be destroyed.
+    // A failure to destroy the event cannot be reported to anyone.
     drop(recorder.plugin.call(destroy));
 }
 
-/// A copy of the plugin's table, with functions of ours where there are some.
+/// Copies the plugin's table, and replaces some of its functions with those of the recorder.
 fn changed_table(plugin: Plugin) -> usize {
     let size = plugin.table_size();
     let words: &'static mut [u64] = Vec::leak(vec![0; size.max(size_of::<PJRT_Api>()).div_ceil(8)]);
     let table = words.as_mut_ptr().cast::<PJRT_Api>();
-    // SAFETY: the plugin's table has so many bytes, and the block at least as many, and those of a whole table; what the plugin's
-    // table does not have is null there.
+    // SAFETY: the plugin's table has this many bytes. The block has at least as many, and at least the size
+    // of a complete table; the slots that the plugin's table lacks are null.
     unsafe {
         ptr::copy_nonoverlapping(plugin.table.cast::<u8>(), table.cast::<u8>(), size);
         recorded! { table:
@@ -354,22 +357,22 @@ fn changed_table(plugin: Plugin) -> usize {
     words.as_mut_ptr().expose_provenance()
 }
 
-/// The recorder; a host that has a function of ours has its table, and so there is one.
+/// Returns the recorder. It exists, because hosts obtain the functions of this module from its table.
 fn recorder() -> &'static Recorder {
     RECORDER.as_ref().expect("the recorder that made the table")
 }
 
-/// Calls the plugin's function with the host's own struct.
+/// Calls the plugin's function with the host's struct.
 ///
 /// # Safety
 ///
-/// The struct is the host's, for this function.
+/// `args` is the struct that a host passed to the function of this slot.
 unsafe fn forward<A: SlotArgs>(args: *mut A) -> *mut PJRT_Error {
-    // SAFETY: the host calls this function with this struct.
+    // SAFETY: the caller passes the struct that the host passed for this slot.
     unsafe { recorder().plugin.forward(args) }
 }
 
-/// What an error is, without destroying it.
+/// Returns the code and the message of an error without destroying it.
 fn failure<A: SlotArgs>(error: *mut PJRT_Error) -> Option<Failure> {
     let name = SLOTS[A::INDEX].name;
     (!error.is_null()).then(|| Failure::from(&read_error(recorder().plugin, name, error)))
@@ -377,9 +380,10 @@ fn failure<A: SlotArgs>(error: *mut PJRT_Error) -> Option<Failure> {
 
 /// # Safety
 ///
-/// As for every function here: a host calls it with the struct of its slot, filled in as the interface says.
+/// A host calls this function, as all functions of the table, with the struct of its slot, filled in as the
+/// interface requires.
 unsafe extern "C" fn client_create(args: *mut PJRT_Client_Create_Args) -> *mut PJRT_Error {
-    // SAFETY: as the host calls.
+    // SAFETY: the host calls this function as `# Safety` requires.
     let (error, raw, options) = unsafe {
         let error = forward(args);
         (error, (*args).client, named_values_of_host((*args).create_options, (*args).num_options))
@@ -402,20 +406,20 @@ unsafe extern "C" fn client_create(args: *mut PJRT_Client_Create_Args) -> *mut P
 
 /// # Safety
 ///
-/// As `client_create`.
+/// The same as for [`client_create`].
 unsafe extern "C" fn client_destroy(args: *mut PJRT_Client_Destroy_Args) -> *mut PJRT_Error {
     let recorder = recorder();
     {
         let state = recorder.state();
         let waited = recorder.changed.wait_timeout_while(state, PATIENCE, |state| state.pending > 0);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: as the host calls.
+        // SAFETY: the host calls this function as `# Safety` requires.
         let address = unsafe { (*args).client.addr() };
         if let Some(client) = state.clients.remove(&address) {
             state.note(Entry::DestroyClient { client: client.id }, &[]);
         }
     }
-    // SAFETY: as the host calls.
+    // SAFETY: the host calls this function as `# Safety` requires.
     unsafe { forward(args) }
 }
 
@@ -424,10 +428,10 @@ unsafe extern "C" fn client_destroy(args: *mut PJRT_Client_Destroy_Args) -> *mut
 /// The pointers and lengths are those of a host's call.
 unsafe fn compiled(program: *const PJRT_Program, options: *const c_char, options_size: usize) -> Compiled {
     if program.is_null() {
-        // The plugin has an error for that.
+        // The plugin returns an error in this case.
         return Compiled { format: String::new(), options: Vec::new(), code: Vec::new() };
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that the pointers and lengths are valid.
     unsafe {
         Compiled {
             format: text((*program).format, (*program).format_size),
@@ -437,7 +441,7 @@ unsafe fn compiled(program: *const PJRT_Program, options: *const c_char, options
     }
 }
 
-/// Writes down that a program was compiled and loaded, or not.
+/// Logs that a program was compiled and loaded, or that this failed.
 fn note_compiled(
     client: *mut PJRT_Client,
     compiled: &Compiled,
@@ -453,9 +457,9 @@ fn note_compiled(
 
 /// # Safety
 ///
-/// As `client_create`.
+/// The same as for [`client_create`].
 unsafe extern "C" fn client_compile(args: *mut PJRT_Client_Compile_Args) -> *mut PJRT_Error {
-    // SAFETY: as the host calls.
+    // SAFETY: the host calls this function as `# Safety` requires.
     unsafe {
         let program = compiled((*args).program, (*args).compile_options, (*args).compile_options_size);
         let error = forward(args);
@@ -467,9 +471,9 @@ unsafe extern "C" fn client_compile(args: *mut PJRT_Client_Compile_Args) -> *mut
 
 /// # Safety
 ///
-/// As `client_create`.
+/// The same as for [`client_create`].
 unsafe extern "C" fn compile(args: *mut PJRT_Compile_Args) -> *mut PJRT_Error {
-    // SAFETY: as the host calls.
+    // SAFETY: the host calls this function as `# Safety` requires.
     unsafe {
         let program = compiled((*args).program, (*args).compile_options, (*args).compile_options_size);
         let error = forward(args);
@@ -482,16 +486,16 @@ unsafe extern "C" fn compile(args: *mut PJRT_Compile_Args) -> *mut PJRT_Error {
 
 /// # Safety
 ///
-/// As `client_create`.
+/// The same as for [`client_create`].
 unsafe extern "C" fn client_load(args: *mut PJRT_Client_Load_Args) -> *mut PJRT_Error {
-    // SAFETY: as the host calls.
+    // SAFETY: the host calls this function as `# Safety` requires.
     unsafe {
         let program = recorder().state().compiled.remove(&(*args).executable.addr());
         let error = forward(args);
         if let Some(program) = program {
             let failure = failure::<PJRT_Client_Load_Args>(error);
             note_compiled((*args).client, &program, (*args).loaded_executable, failure);
-            // It can be loaded again.
+            // The program can be loaded again.
             recorder().state().compiled.insert((*args).executable.addr(), program);
         }
         error
@@ -500,9 +504,9 @@ unsafe extern "C" fn client_load(args: *mut PJRT_Client_Load_Args) -> *mut PJRT_
 
 /// # Safety
 ///
-/// As `client_create`.
+/// The same as for [`client_create`].
 unsafe extern "C" fn executable_destroy(args: *mut PJRT_Executable_Destroy_Args) -> *mut PJRT_Error {
-    // SAFETY: as the host calls.
+    // SAFETY: the host calls this function as `# Safety` requires.
     unsafe {
         recorder().state().compiled.remove(&(*args).executable.addr());
         forward(args)
@@ -511,11 +515,11 @@ unsafe extern "C" fn executable_destroy(args: *mut PJRT_Executable_Destroy_Args)
 
 /// # Safety
 ///
-/// As `client_create`.
+/// The same as for [`client_create`].
 unsafe extern "C" fn deserialize_and_load(
     args: *mut PJRT_Executable_DeserializeAndLoad_Args,
 ) -> *mut PJRT_Error {
-    // SAFETY: as the host calls.
+    // SAFETY: the host calls this function as `# Safety` requires.
     unsafe {
         let error = forward(args);
         if error.is_null() {
@@ -530,12 +534,13 @@ unsafe extern "C" fn deserialize_and_load(
 
 /// # Safety
 ///
-/// As `client_create`.
+/// The same as for [`client_create`].
 unsafe extern "C" fn loaded_executable_destroy(
     args: *mut PJRT_LoadedExecutable_Destroy_Args,
 ) -> *mut PJRT_Error {
-    // Before the plugin destroys it: afterwards, another may have the same address.
-    // SAFETY: as the host calls.
+    // This comes before the plugin destroys the object, because afterwards a new one may have the same
+    // address.
+    // SAFETY: the host calls this function as `# Safety` requires.
     unsafe {
         let mut state = recorder().state();
         if let Some(Loaded { id, .. }) = state.executables.remove(&(*args).executable.addr()) {
@@ -548,10 +553,11 @@ unsafe extern "C" fn loaded_executable_destroy(
 
 /// # Safety
 ///
-/// As `client_create`.
+/// The same as for [`client_create`].
 unsafe extern "C" fn execute(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *mut PJRT_Error {
     let recorder = recorder();
-    // SAFETY: as the host calls; options of every version have these fields.
+    // SAFETY: the host calls this function as `# Safety` requires; options of every version have these
+    // fields.
     unsafe {
         let (num_devices, num_args) = ((*args).num_devices, (*args).num_args);
         let lists = if num_args == 0 { &[][..] } else { array((*args).argument_lists, num_devices) };
@@ -562,7 +568,7 @@ unsafe extern "C" fn execute(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *
         arguments.resize(num_devices, Vec::new());
         let options = (*args).options;
         if options.is_null() {
-            // The plugin has an error for that.
+            // The plugin returns an error in this case.
             return forward(args);
         }
         let (launch_id, calls_host) =
@@ -573,7 +579,7 @@ unsafe extern "C" fn execute(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *
         let raw = (*args).executable;
         let known =
             recorder.state().executables.get(&raw.addr()).map(|loaded| (loaded.id, loaded.num_outputs));
-        // A program that no recorded function made has the number 0.
+        // A program that no logged function created has the number 0.
         let known = known.or_else(|| Some((0, recorder.num_outputs(raw)?)));
         let (executable, num_outputs) = known.unwrap_or_default();
         let device = if (*args).execute_device.is_null() {
@@ -610,13 +616,14 @@ unsafe extern "C" fn execute(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *
     }
 }
 
-/// The elements of an array of the host, dense and row-major; none if its size is not to be believed.
+/// Returns the elements of a host's array, dense and row-major. Returns no elements if the size is not
+/// credible.
 ///
 /// # Safety
 ///
-/// The struct is a host's, filled in.
+/// `args` is a struct that a host filled in for `PJRT_Client_BufferFromHostBuffer`.
 unsafe fn dense(args: *const PJRT_Client_BufferFromHostBuffer_Args) -> Vec<u8> {
-    // SAFETY: as the host calls: there are so many dimensions and strides, and an element wherever they lead.
+    // SAFETY: the host passes as many dimensions and strides as it says, and every index leads to an element.
     unsafe {
         let size = ElementType((*args).type_.0).byte_size();
         let dims = array((*args).dims, (*args).num_dims);
@@ -649,16 +656,17 @@ unsafe fn dense(args: *const PJRT_Client_BufferFromHostBuffer_Args) -> Vec<u8> {
 
 /// # Safety
 ///
-/// As `client_create`.
+/// The same as for [`client_create`].
 unsafe extern "C" fn buffer_from_host_buffer(
     args: *mut PJRT_Client_BufferFromHostBuffer_Args,
 ) -> *mut PJRT_Error {
     let recorder = recorder();
-    // SAFETY: as the host calls.
+    // SAFETY: the host calls this function as `# Safety` requires.
     unsafe {
         let error = forward(args);
-        // The host's memory stays as it is until this function returns, whatever the host promised. What the plugin refuses is
-        // not looked at: strides may lead anywhere.
+        // The host's memory stays unchanged until this function returns, whatever semantics the host chose.
+        // If the plugin refused the call, the array is not read, because its strides may lead outside the
+        // memory.
         if error.is_null() {
             let elements = dense(args);
             let shape = Shape {
@@ -677,7 +685,7 @@ unsafe extern "C" fn buffer_from_host_buffer(
     }
 }
 
-/// Writes down that a buffer was copied.
+/// Logs that a buffer was copied.
 fn note_copy(from: u64, copy: *mut PJRT_Buffer) {
     let recorder = recorder();
     let place = recorder.place_of(&recorder.buffer(copy));
@@ -688,9 +696,9 @@ fn note_copy(from: u64, copy: *mut PJRT_Buffer) {
 
 /// # Safety
 ///
-/// As `client_create`.
+/// The same as for [`client_create`].
 unsafe extern "C" fn copy_to_device(args: *mut PJRT_Buffer_CopyToDevice_Args) -> *mut PJRT_Error {
-    // SAFETY: as the host calls.
+    // SAFETY: the host calls this function as `# Safety` requires.
     unsafe {
         let from = recorder().known((*args).buffer);
         let error = forward(args);
@@ -703,9 +711,9 @@ unsafe extern "C" fn copy_to_device(args: *mut PJRT_Buffer_CopyToDevice_Args) ->
 
 /// # Safety
 ///
-/// As `client_create`.
+/// The same as for [`client_create`].
 unsafe extern "C" fn copy_to_memory(args: *mut PJRT_Buffer_CopyToMemory_Args) -> *mut PJRT_Error {
-    // SAFETY: as the host calls.
+    // SAFETY: the host calls this function as `# Safety` requires.
     unsafe {
         let from = recorder().known((*args).buffer);
         let error = forward(args);
@@ -718,9 +726,9 @@ unsafe extern "C" fn copy_to_memory(args: *mut PJRT_Buffer_CopyToMemory_Args) ->
 
 /// # Safety
 ///
-/// As `client_create`.
+/// The same as for [`client_create`].
 unsafe extern "C" fn buffer_delete(args: *mut PJRT_Buffer_Delete_Args) -> *mut PJRT_Error {
-    // SAFETY: as the host calls.
+    // SAFETY: the host calls this function as `# Safety` requires.
     unsafe {
         let mut state = recorder().state();
         if let Some(buffer) = state.buffers.get(&(*args).buffer.addr()).map(|known| known.id) {
@@ -733,10 +741,11 @@ unsafe extern "C" fn buffer_delete(args: *mut PJRT_Buffer_Delete_Args) -> *mut P
 
 /// # Safety
 ///
-/// As `client_create`.
+/// The same as for [`client_create`].
 unsafe extern "C" fn buffer_destroy(args: *mut PJRT_Buffer_Destroy_Args) -> *mut PJRT_Error {
-    // Before the plugin destroys it: afterwards, another may have the same address.
-    // SAFETY: as the host calls.
+    // This comes before the plugin destroys the object, because afterwards a new one may have the same
+    // address.
+    // SAFETY: the host calls this function as `# Safety` requires.
     unsafe {
         let mut state = recorder().state();
         if let Some(Known { id, .. }) = state.buffers.remove(&(*args).buffer.addr()) {
@@ -749,11 +758,11 @@ unsafe extern "C" fn buffer_destroy(args: *mut PJRT_Buffer_Destroy_Args) -> *mut
 
 /// # Safety
 ///
-/// As `client_create`.
+/// The same as for [`client_create`].
 unsafe extern "C" fn to_host_buffer(args: *mut PJRT_Buffer_ToHostBuffer_Args) -> *mut PJRT_Error {
-    // SAFETY: as the host calls.
+    // SAFETY: the host calls this function as `# Safety` requires.
     unsafe {
-        // Without a destination, the host asks for the size.
+        // A call without a destination only asks for the size.
         if !(*args).dst.is_null() {
             recorder().looked_at((*args).src);
         }
@@ -761,14 +770,14 @@ unsafe extern "C" fn to_host_buffer(args: *mut PJRT_Buffer_ToHostBuffer_Args) ->
     }
 }
 
-/// Functions with which a host gets at the bytes of a buffer.
+/// Defines the functions that give a host access to the bytes of a buffer.
 macro_rules! looks {
     ($($function:ident $args:ident;)*) => {$(
         /// # Safety
         ///
-        /// As `client_create`.
+        /// The same as for [`client_create`].
         unsafe extern "C" fn $function(args: *mut $args) -> *mut PJRT_Error {
-            // SAFETY: as the host calls.
+            // SAFETY: the host calls this function as `# Safety` requires.
             unsafe {
                 recorder().looked_at((*args).buffer);
                 forward(args)

@@ -1,7 +1,7 @@
-//! Which addresses of a memory are taken, by whom, and where there is room.
+//! The allocator of a memory's addresses.
 //!
-//! The driver keeps these books on the host; the memory itself is the device's. The compiler keeps the same books for the
-//! scratch memory of a program.
+//! The driver allocates device memory on the host, because the host cannot access the memory itself. The
+//! compiler uses the same allocator for the scratch memory of a program.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -10,13 +10,13 @@ use std::ops::Range;
 /// Addresses are multiples of this many bytes.
 pub(crate) const ALIGNMENT: usize = 32;
 
-/// How many holders [`AddressSpace::holders`] names.
+/// The maximum number of holders that [`AddressSpace::holders`] names.
 const NAMED_HOLDERS: usize = 4;
 
-/// The addresses from 0 to a size.
+/// The addresses from 0 to the size of the memory.
 pub(crate) struct AddressSpace {
     size: usize,
-    /// What is taken, by address.
+    /// The allocated blocks, by address.
     blocks: BTreeMap<usize, Block>,
     in_use: usize,
     peak: usize,
@@ -25,7 +25,7 @@ pub(crate) struct AddressSpace {
 
 struct Block {
     size: usize,
-    /// What it is for, for whoever wants to know where the memory went.
+    /// A description of the block's use, for errors about exhausted memory.
     holder: String,
 }
 
@@ -34,7 +34,8 @@ impl AddressSpace {
         Self { size, blocks: BTreeMap::new(), in_use: 0, peak: 0, highest: 0 }
     }
 
-    /// Takes the first room of at least so many bytes, and says where it is. Even nothing has an address.
+    /// Allocates the first free range of at least this size, and returns its address. A block of size 0 has
+    /// an address too.
     pub(crate) fn allocate(&mut self, size: usize, holder: String) -> Option<usize> {
         let size = size.max(1).checked_next_multiple_of(ALIGNMENT)?;
         let address = self.gaps().find(|gap| gap.len() >= size)?.start;
@@ -51,7 +52,7 @@ impl AddressSpace {
         }
     }
 
-    /// Says that what lies at an address is for something else now.
+    /// Changes the description of the block at an address.
     pub(crate) fn rename(&mut self, address: usize, holder: String) {
         if let Some(block) = self.blocks.get_mut(&address) {
             block.holder = holder;
@@ -72,7 +73,7 @@ impl AddressSpace {
         self.in_use
     }
 
-    /// The most that was in use at once.
+    /// Returns the peak of the memory in use.
     pub(crate) fn peak(&self) -> usize {
         self.peak
     }
@@ -81,7 +82,7 @@ impl AddressSpace {
         self.peak = self.in_use;
     }
 
-    /// The end of the highest block that there ever was.
+    /// Returns the highest end of all blocks that have existed.
     pub(crate) fn highest(&self) -> usize {
         self.highest
     }
@@ -90,7 +91,7 @@ impl AddressSpace {
         self.gaps().map(|gap| gap.len()).max().unwrap_or(0)
     }
 
-    /// Who holds the memory, the greediest first: `2 x x f32[4] (64 bytes), ...`.
+    /// Describes the holders of the memory, in descending order of size: `2 x x f32[4] (64 bytes), ...`.
     pub(crate) fn holders(&self) -> String {
         let mut by_holder: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
         for block in self.blocks.values() {

@@ -4,11 +4,11 @@ use pjrt_stablehlo::ir::{ComparisonDirection, ComparisonType, ElementKind, Eleme
 
 use crate::element_type::{float, from_float, from_integer, integer, limits};
 
-/// What an operation does with an element of each operand.
+/// A function that computes an element of the result from one element of each operand.
 pub(crate) type Scalar = Box<dyn Fn(&[u64]) -> u64>;
 
-/// What an operation does with operands and results of these types; `None` if it is not elementwise, or the device cannot
-/// do it with them.
+/// Returns the function of an elementwise operation for operands and results of these types. Returns `None`
+/// if the operation is not elementwise, or if the device does not support it for these types.
 pub(crate) fn scalar(op: &Op, operand: ElementType, result: ElementType) -> Option<Scalar> {
     match op {
         Op::Select(_) => Some(Box::new(|x| if x[0] != 0 { x[1] } else { x[2] })),
@@ -42,7 +42,7 @@ pub(crate) fn scalar(op: &Op, operand: ElementType, result: ElementType) -> Opti
     }
 }
 
-/// Applies an operation to whole arrays. An array of one element stands for any number of them.
+/// Applies an operation to whole arrays. An array of one element is broadcast.
 pub(crate) fn apply(scalar: &Scalar, operands: &[&[u64]]) -> Vec<u64> {
     let len = operands.iter().map(|operand| operand.len()).find(|len| *len != 1).unwrap_or(1);
     let mut elements = vec![0; operands.len()];
@@ -82,7 +82,7 @@ fn float_binary(op: &Op) -> Option<fn(f32, f32) -> f32> {
         Op::Remainder(_) => |x, y| x % y,
         Op::Power(_) => f32::powf,
         Op::Atan2(_) => f32::atan2,
-        // Not `f32::max` alone, to which NaN is no number to care for.
+        // `f32::max` alone would ignore NaN.
         Op::Maximum(_) => |x, y| if x.is_nan() || y.is_nan() { f32::NAN } else { x.max(y) },
         Op::Minimum(_) => |x, y| if x.is_nan() || y.is_nan() { f32::NAN } else { x.min(y) },
         _ => return None,
@@ -98,7 +98,8 @@ fn integer_unary(op: &Op) -> Option<fn(i128) -> i128> {
     })
 }
 
-/// Exact, or as XLA has it where StableHLO leaves it open (division by zero); results are wrapped afterwards.
+/// Returns the exact integer operation; results are wrapped afterwards. Where StableHLO leaves the result
+/// open (division by zero), it is XLA's.
 fn integer_binary(op: &Op, ty: ElementType) -> Option<fn(i128, i128) -> i128> {
     Some(match op {
         Op::Add(_) if ty == ElementType::I1 => |x, y| x | y,
@@ -113,7 +114,7 @@ fn integer_binary(op: &Op, ty: ElementType) -> Option<fn(i128, i128) -> i128> {
         Op::Or(_) => |x, y| x | y,
         Op::Xor(_) => |x, y| x ^ y,
         Op::ShiftLeft(_) => |x, y| if (0..64).contains(&y) { x << y } else { 0 },
-        // Negative numbers of bits are large ones without a sign.
+        // Negative shift amounts are interpreted as large unsigned ones.
         Op::ShiftRightArithmetic(_) if ty.kind() == ElementKind::SignedInteger => {
             |x, y| x >> (if (0..64).contains(&y) { y } else { 64 })
         }
@@ -124,7 +125,7 @@ fn integer_binary(op: &Op, ty: ElementType) -> Option<fn(i128, i128) -> i128> {
 fn comparison(direction: ComparisonDirection) -> Option<fn(Option<std::cmp::Ordering>) -> bool> {
     Some(match direction {
         ComparisonDirection::Eq => |order| order.is_some_and(|order| order.is_eq()),
-        // True of NaN as well, which has no order.
+        // This is true for NaN as well, which is unordered.
         ComparisonDirection::Ne => |order| order.is_none_or(|order| order.is_ne()),
         ComparisonDirection::Ge => |order| order.is_some_and(|order| order.is_ge()),
         ComparisonDirection::Gt => |order| order.is_some_and(|order| order.is_gt()),

@@ -1,23 +1,23 @@
-//! How and where an array lies.
+//! The layout and the location of arrays.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::address_space::ALIGNMENT;
 use crate::ram::Ram;
 
-/// The layout of arrays in device memory: rows (of the last dimension) begin at multiples of [`ALIGNMENT`] bytes. The host
-/// knows nothing of the padding; to it, arrays are dense.
+/// The layout of arrays in device memory. Rows, which consist of the elements of the last dimension, begin at
+/// multiples of [`ALIGNMENT`] bytes. The padding is invisible to the host, for which arrays are dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
     count: usize,
-    /// Bytes of a row.
+    /// The size of a row in bytes.
     size: usize,
-    /// Bytes from the start of one row to the start of the next.
+    /// The distance between the starts of consecutive rows in bytes.
     pitch: usize,
 }
 
 impl Rows {
-    /// The rows of an array; `None` if it is larger than any memory.
+    /// Returns the layout of an array, or `None` if its size exceeds that of any memory.
     pub(crate) fn of(dims: &[i64], element_size: usize) -> Option<Self> {
         if dims.contains(&0) {
             return Some(Self { count: 0, size: 0, pitch: 0 });
@@ -31,30 +31,30 @@ impl Rows {
         Some(Self { count, size, pitch })
     }
 
-    /// How many bytes the array takes in device memory.
+    /// Returns the size of the array in device memory, in bytes.
     pub(crate) fn padded_size(self) -> usize {
         self.count * self.pitch
     }
 
-    /// How many bytes it takes without padding.
+    /// Returns the size of the array without padding, in bytes.
     pub(crate) fn dense_size(self) -> usize {
         self.count * self.size
     }
 }
 
-/// An array as commands know it. Cloning gives another name for the same array.
+/// An array, as commands refer to it. Clones refer to the same array.
 #[derive(Clone)]
 pub(crate) struct Array {
     pub(crate) rows: Rows,
     pub(crate) place: Place,
 }
 
-/// Where an array lies.
+/// The location of an array.
 #[derive(Clone)]
 pub(crate) enum Place {
-    /// At an address of the device's memory, in rows.
+    /// The array is in device memory at this address, in padded rows.
     Device(usize),
-    /// In memory of the host that the device can reach, dense. It is written once.
+    /// The array is in host memory that the device can access, dense. It is written once.
     Host(Arc<OnceLock<Vec<u8>>>),
 }
 
@@ -74,7 +74,7 @@ impl Array {
         }
     }
 
-    /// Writes the array from dense row-major bytes, of which there must be as many as it has.
+    /// Writes the array from dense, row-major bytes, whose number must be the size of the array.
     pub(crate) fn write(&self, ram: &mut Ram, dense: Vec<u8>) {
         match &self.place {
             Place::Device(address) => {
@@ -82,7 +82,7 @@ impl Array {
                 let rows = padded.chunks_mut(self.rows.pitch.max(1)).zip(dense.chunks(self.rows.size.max(1)));
                 rows.for_each(|(row, dense)| row[..self.rows.size].copy_from_slice(dense));
             }
-            // Only the command that an array was made for writes it, so it is empty.
+            // Only the command that the array was created for writes it, so it is empty.
             Place::Host(bytes) => drop(bytes.set(dense)),
         }
     }

@@ -1,4 +1,4 @@
-//! Arrays on a device, and their ways to and from it.
+//! Arrays on a device, and their transfers.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
@@ -11,24 +11,24 @@ use crate::Accelerator;
 use crate::array::{Array, Place, Rows};
 use crate::chip::{Allocation, Chip};
 
-/// The address of the first byte of a device's memory, as hosts see it: theirs is not 0.
+/// The address of the first byte of a device's memory that hosts see, which is not 0.
 const FIRST_ADDRESS: usize = 1 << 32;
 
-/// An array in the memory of a device, or in host memory that the device can reach.
+/// An array in the memory of a device, or in host memory that the device can access.
 pub struct Buffer {
     pub(crate) array: Array,
     chip: Arc<Chip>,
-    /// The memory of an array on the device.
+    /// The array's block of device memory.
     memory: Option<Allocation>,
 }
 
 impl Buffer {
-    /// Makes room for an array of a type, in a memory of a kind. Its data comes later, with a command. The holder is what the
-    /// array is, in words.
+    /// Allocates an array in a memory of the given kind. A later command writes its data. `holder` describes
+    /// the array.
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is no room.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory.
     pub(crate) fn allocate(chip: &Arc<Chip>, spec: &ArraySpec, holder: &str) -> Result<Self> {
         let rows = rows(spec)?;
         let chip = Arc::clone(chip);
@@ -41,14 +41,14 @@ impl Buffer {
         Ok(Self { array: Array { rows, place }, chip, memory: Some(memory) })
     }
 
-    /// Whether an array of a type can take the place of this one.
+    /// Returns `true` if an array of a type can replace this one.
     pub(crate) fn fits(&self, spec: &ArraySpec) -> bool {
         self.memory.is_some()
             && !is_in_host_memory(spec)
             && rows(spec).is_ok_and(|rows| rows.padded_size() == self.array.rows.padded_size())
     }
 
-    /// Makes an array of a type that [`fits`](Self::fits) in the place of this one, which nobody will read any more.
+    /// Replaces this array, which will not be read again, with one of a type that [`fits`](Self::fits).
     pub(crate) fn reuse(self, spec: &ArraySpec, holder: &str) -> Result<Self> {
         if let Some(memory) = &self.memory {
             memory.rename(describe(spec, holder));
@@ -57,12 +57,12 @@ impl Buffer {
         Ok(Self { array, ..self })
     }
 
-    /// An array of the host on its way to a device.
+    /// Starts to transfer a host array to a device.
     pub(crate) fn upload(data: HostBuffer, to: Placement<'_, Accelerator>) -> Result<Pending<Self>> {
         let spec = ArraySpec::new(data.element_type(), data.dims()).with_memory_kind(to.memory.kind());
         let buffer = Self::allocate(&to.device.chip, &spec, "from the host")?;
         let array = buffer.array.clone();
-        // The command owns the right to read the host's memory, and gives it back when it is done.
+        // The command owns the right to read the host's memory, and releases it when it has finished.
         let ready = to.device.chip.queue.submit(move |ram| {
             array.write(ram, data.to_vec()?);
             Ok(())
@@ -70,10 +70,11 @@ impl Buffer {
         Ok(Pending::allocated(buffer, ready))
     }
 
-    /// A copy on its way to another memory, of this device or another one.
+    /// Starts to copy the array to another memory, of this device or another one.
     ///
-    /// The devices have a link: one sends, the other receives, each when its turn comes. The sending comes first into its
-    /// queue. So whatever a device waits for was submitted before the waiting, and no two can wait for each other.
+    /// The devices are connected by a link: one sends and the other receives, when the respective command is
+    /// executed. The command to send is submitted first. Thus a device only waits for commands that were
+    /// submitted earlier, and no two devices can wait for each other.
     pub(crate) fn copy(
         from: BufferRef<'_, Accelerator>,
         to: Placement<'_, Accelerator>,
@@ -83,7 +84,7 @@ impl Buffer {
         let (link, arrival) = channel();
         let (source, target) = (from.storage.array.clone(), buffer.array.clone());
         let _sent = from.device.chip.queue.submit(move |ram| {
-            // If the receiver is gone, so is whoever wanted the copy.
+            // If the receiver no longer exists, nobody needs the copy.
             let _ = link.send(source.read(ram));
             Ok(())
         });
@@ -120,7 +121,7 @@ impl PjrtBuffer for Buffer {
 
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
         let array = self.array.clone();
-        // The copy reports for itself.
+        // The event of the copy reports errors of this command.
         let _read = self.chip.queue.submit(move |ram| {
             copy.finish_with(&array.read(ram));
             Ok(())

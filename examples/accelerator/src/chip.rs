@@ -8,31 +8,32 @@ use crate::address_space::AddressSpace;
 use crate::queue::Queue;
 use crate::ram::Ram;
 
-/// A device's memory, as far as the host knows it, and its queue. Buffers and programs share it with [`Device`](crate::Device).
+/// The host's view of a device's memory, and the device's queue. Buffers and programs share it with
+/// [`Device`](crate::Device).
 pub(crate) struct Chip {
     id: DeviceId,
     space: Mutex<AddressSpace>,
     pub(crate) queue: Queue,
 }
 
-/// Memory of a chip. Dropping it frees the memory, for commands that are submitted later.
+/// A block of a chip's memory. Dropping it frees the block for commands that are submitted later.
 pub(crate) struct Allocation {
     chip: Arc<Chip>,
     pub(crate) address: usize,
 }
 
 impl Chip {
-    /// Switches a chip on.
+    /// Starts a chip.
     pub(crate) fn start(id: DeviceId, memory_limit: usize) -> Result<Arc<Self>> {
         let queue = Queue::start(&format!("accelerator-{id}"), Ram::new(memory_limit)?)?;
         Ok(Arc::new(Self { id, space: Mutex::new(AddressSpace::new(memory_limit)), queue }))
     }
 
-    /// Takes memory. The holder is what it is for, in words.
+    /// Allocates memory. `holder` describes its use.
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED, with who holds the memory.
+    /// Returns RESOURCE_EXHAUSTED, with a description of the memory in use.
     pub(crate) fn allocate(self: &Arc<Self>, size: usize, holder: String) -> Result<Allocation> {
         let mut space = self.space();
         match space.allocate(size, holder.clone()) {
@@ -67,13 +68,14 @@ impl Chip {
     }
 
     fn space(&self) -> MutexGuard<'_, AddressSpace> {
-        // The books are right after every single change, so a panic elsewhere does not matter.
+        // Every change leaves the allocator in a consistent state, so a panic in another thread does not
+        // matter.
         self.space.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Allocation {
-    /// Says that the memory is for something else now.
+    /// Changes the description of the block's use.
     pub(crate) fn rename(&self, holder: String) {
         self.chip.space().rename(self.address, holder);
     }

@@ -1,4 +1,4 @@
-//! The client: where hosts come in.
+//! The client, which is the entry point for hosts.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::executable::Executable;
 use crate::launch::launch;
 use crate::options::{CREATE_OPTIONS, memory_limit};
 
-/// How many devices there are.
+/// The number of devices.
 const NUM_DEVICES: DeviceId = 2;
 
 /// The plugin.
@@ -45,7 +45,8 @@ impl PjrtClient for Accelerator {
     const PROGRAM_FORMATS: &'static [ProgramFormat] =
         &[ProgramFormat::Mlir, ProgramFormat::Hlo, ProgramFormat::HloWithConfig];
 
-    /// JAX sends programs in the newest version that both sides know.
+    /// Returns the attributes of the plugin. JAX sends programs in the newest version that both sides
+    /// support.
     fn plugin_attributes() -> PluginAttributes {
         PluginAttributes::new()
             .stablehlo_current_version(components(versions::CURRENT_VERSION))
@@ -78,7 +79,7 @@ impl PjrtClient for Accelerator {
         let chips: Vec<Arc<Chip>> =
             execution.devices().iter().map(|id| self.chip(*id)).collect::<Result<_>>()?;
         let executable = Arc::clone(loaded);
-        // The inputs need memory, not data: the queues see to the order.
+        // The launch needs the memory of the inputs, but not their data: the queues ensure the order.
         execution.when_allocated(move |ready| launch(&executable, &chips, ready));
         Ok(())
     }
@@ -92,7 +93,7 @@ impl PjrtClient for Accelerator {
     }
 }
 
-/// A version as plugin attributes have it.
+/// Converts a version to the form that plugin attributes use.
 fn components(version: Version) -> StablehloVersion {
     [version.major, version.minor, version.patch].map(i64::from)
 }

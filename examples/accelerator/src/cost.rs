@@ -1,11 +1,12 @@
-//! What a run of a program costs.
+//! The cost of an execution.
 
 use pjrt_stablehlo::ir::{Op, Trait, ValueId};
 
 use crate::program::Program;
 
-/// Operations on numbers, and bytes read and written. Loops count once, and of branches all: how often they are run is not
-/// known before.
+/// The number of arithmetic operations, and the number of bytes read and written. The body of a loop is
+/// counted once, and all branches are counted, because the number of their executions is unknown at compile
+/// time.
 pub(crate) struct Cost {
     pub(crate) flops: f32,
     pub(crate) bytes: f32,
@@ -48,7 +49,8 @@ mod tests {
         }";
         let module = pjrt_stablehlo::parse(text.as_bytes().to_vec()).unwrap();
         let cost = Cost::of(&Program::new(module.main().unwrap().clone()).unwrap());
-        // In rows of 32 bytes: 2 + 3 + 2 of the product, 2 + 2 + 2 of the sum, 2 that are returned.
+        // The rows have 32 bytes: 2 + 3 + 2 rows of the product, 2 + 2 + 2 of the sum, and 2 that are
+        // returned.
         assert_eq!((cost.flops, cost.bytes), (2.0 * 24.0 + 8.0, 32.0 * 15.0));
     }
 }

@@ -6,17 +6,17 @@ use pjrt_plugin::{DeviceDescription, DeviceId, Memory, MemoryStats, PjrtDevice, 
 
 use crate::chip::Chip;
 
-/// One of the accelerators.
+/// A simulated accelerator.
 pub struct Device {
     description: DeviceDescription,
-    /// The device's own memory, and host memory that it can reach. The host reads the second in place; to the first there is
-    /// no way but copies.
+    /// The device's own memory, and host memory that the device can access. The host reads the second one in
+    /// place, and accesses the first one only through copies.
     memories: [Memory; 2],
     pub(crate) chip: Arc<Chip>,
 }
 
 impl Device {
-    /// Starts a device with so many bytes of memory.
+    /// Starts a device with this number of bytes of memory.
     pub(crate) fn start(id: DeviceId, memory_limit: usize) -> Result<Self> {
         Ok(Self {
             description: DeviceDescription::new(id, "accelerator")

@@ -1,11 +1,11 @@
-//! The types that the device computes with, and their elements in registers.
+//! The element types that the device supports, and the representation of elements in registers.
 //!
-//! A register holds one element of any type in its low bits; the bits above are zero.
+//! A register holds one element of any type in its low bits. The remaining bits are zero.
 
 use pjrt_plugin::ElementType;
 use pjrt_stablehlo::ir::{self, ElementKind};
 
-/// The type that hosts know a type of a program by; `None` if the device does not compute with it.
+/// Returns the PJRT type for a type of a program, or `None` if the device does not support it.
 pub(crate) fn to_pjrt(ty: ir::ElementType) -> Option<ElementType> {
     Some(match ty {
         ir::ElementType::I1 => ElementType::Pred,
@@ -22,7 +22,7 @@ pub(crate) fn to_pjrt(ty: ir::ElementType) -> Option<ElementType> {
     })
 }
 
-/// Loads dense elements of so many bytes into registers.
+/// Loads dense elements of this size into registers.
 pub(crate) fn load(dense: &[u8], element_size: usize) -> Vec<u64> {
     let element = |bytes: &[u8]| {
         let mut register = [0; 8];
@@ -32,7 +32,7 @@ pub(crate) fn load(dense: &[u8], element_size: usize) -> Vec<u64> {
     dense.chunks_exact(element_size).map(element).collect()
 }
 
-/// Stores registers as dense elements of so many bytes.
+/// Stores registers as dense elements of this size.
 pub(crate) fn store(registers: &[u64], element_size: usize) -> Vec<u8> {
     let mut dense = Vec::with_capacity(registers.len() * element_size);
     for register in registers {
@@ -41,7 +41,7 @@ pub(crate) fn store(registers: &[u64], element_size: usize) -> Vec<u8> {
     dense
 }
 
-/// The value of a register of an integer or boolean type.
+/// Returns the value of a register of an integer or boolean type.
 pub(crate) fn integer(ty: ir::ElementType, register: u64) -> i128 {
     if ty.kind() == ElementKind::SignedInteger {
         let unused = 64 - ty.bits();
@@ -51,13 +51,14 @@ pub(crate) fn integer(ty: ir::ElementType, register: u64) -> i128 {
     }
 }
 
-/// The register of an integer or boolean type with a value, of which only the type's bits are kept.
+/// Returns the register of an integer or boolean type for a value, which is truncated to the bits of the
+/// type.
 pub(crate) fn from_integer(ty: ir::ElementType, value: i128) -> u64 {
     let unused = 64 - ty.bits();
     (value as u64) << unused >> unused
 }
 
-/// The smallest and the largest integer of a type.
+/// Returns the smallest and the largest integer of a type.
 pub(crate) fn limits(ty: ir::ElementType) -> (i128, i128) {
     if ty.kind() == ElementKind::SignedInteger {
         let half = 1 << (ty.bits() - 1);
@@ -67,12 +68,12 @@ pub(crate) fn limits(ty: ir::ElementType) -> (i128, i128) {
     }
 }
 
-/// The value of a register of type f32.
+/// Returns the value of a register of type f32.
 pub(crate) fn float(register: u64) -> f32 {
     f32::from_bits(register as u32)
 }
 
-/// The register of type f32 with a value.
+/// Returns the register of type f32 for a value.
 pub(crate) fn from_float(value: f32) -> u64 {
     u64::from(value.to_bits())
 }

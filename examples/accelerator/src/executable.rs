@@ -5,8 +5,8 @@ use pjrt_plugin::{
     ProgramFormat, Result, ext,
 };
 use pjrt_stablehlo::ErrorKind;
-use pjrt_stablehlo::passes::{CoreOps, decompose};
 use pjrt_stablehlo::ir::{Attribute, Function, OpCode, Type};
+use pjrt_stablehlo::passes::{CoreOps, decompose};
 
 use crate::Accelerator;
 use crate::array::Rows;
@@ -14,7 +14,7 @@ use crate::cost::Cost;
 use crate::element_type::to_pjrt;
 use crate::program::{OPERATIONS, Program};
 
-/// A compiled program. There is no device in it: it can run on any.
+/// A compiled program. It contains no device, because it can run on any device.
 pub struct Executable {
     pub(crate) name: String,
     pub(crate) program: Program,
@@ -29,8 +29,8 @@ impl Executable {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if it is wrong; UNIMPLEMENTED for what the device cannot do, with the operation and its place in the
-    /// user's program.
+    /// Returns INVALID_ARGUMENT if the program is invalid, and UNIMPLEMENTED if the device does not support
+    /// an operation; the error names the operation and its location in the user's program.
     pub(crate) fn compile(request: CompileRequest<'_, Accelerator>) -> Result<Self> {
         if request.options.num_partitions > 1 {
             let message = format!("a program in {} partitions", request.options.num_partitions);
@@ -44,8 +44,8 @@ impl Executable {
             ProgramFormat::HloWithConfig => pjrt_stablehlo::parse_hlo_with_config(code),
         };
         let module = module.map_err(convert_error)?;
-        // Calls are replaced by what they call, then whatever the device lacks is expressed in what it has. One after the other,
-        // so that an error in the second has the place of the call.
+        // Calls are inlined first; then operations that the device lacks are decomposed. These are two
+        // passes, so that an error in the second one has the location of the call.
         let module =
             decompose(&module, &CoreOps::default().without(OpCode::FuncCall)).map_err(convert_error)?;
         let module =
@@ -75,7 +75,7 @@ fn convert_error(error: pjrt_stablehlo::Error) -> Error {
     }
 }
 
-/// The attribute by which JAX says in which memory an argument or result is.
+/// The attribute by which JAX specifies the memory of an argument or a result.
 const MEMORY_KIND: &str = "mhlo.memory_kind";
 
 fn array_spec(ty: &Type, memory_kind: Option<&Attribute>) -> Result<ArraySpec> {
@@ -92,14 +92,14 @@ fn array_spec(ty: &Type, memory_kind: Option<&Attribute>) -> Result<ArraySpec> {
     }
 }
 
-/// Whether the program may write its results into the memory of an argument. For which result the argument is meant
-/// (`tf.aliasing_output`) makes no difference to the device.
+/// Returns `true` if the program may write its results to the memory of an argument. The device does not need
+/// to know which result the argument is meant for (`tf.aliasing_output`).
 fn is_donated(main: &Function, index: usize) -> bool {
     main.argument_attribute(index, "tf.aliasing_output").is_some()
         || main.argument_attribute(index, "jax.buffer_donor").and_then(Attribute::as_bool) == Some(true)
 }
 
-/// Programs have one partition, so there is nothing to say. JAX compiles faster when a plugin says so.
+/// Programs have one partition, so no shardings are reported. JAX compiles faster if a plugin reports this.
 impl ext::Shardings for Accelerator {
     fn parameter_shardings(_: &Executable) -> Option<Vec<ext::Sharding>> {
         None

@@ -1,7 +1,7 @@
-//! The device's processor: runs a program, operation by operation.
+//! The device's processor, which executes a program one operation at a time.
 //!
-//! An operation loads its operands from memory into registers, computes, and stores its results. (A processor with fewer
-//! registers does the same a tile at a time.)
+//! An operation loads its operands from memory into registers, computes, and stores its results. (A processor
+//! with fewer registers would process one tile at a time.)
 
 use std::collections::HashMap;
 
@@ -17,24 +17,25 @@ use crate::program::{Location, Program, Value};
 use crate::ram::Ram;
 use crate::reduction::reduce;
 
-/// The elements of an array, in registers.
+/// The elements of an array in registers.
 type Registers = Vec<u64>;
 
-/// A run of a program.
+/// The state of an execution.
 pub(crate) struct Interpreter<'a> {
     pub(crate) program: &'a Program,
     pub(crate) ram: &'a mut Ram,
-    /// Where the scratch memory begins.
+    /// The address of the scratch memory.
     pub(crate) scratch: usize,
     pub(crate) arguments: &'a [Array],
 }
 
 impl<'a> Interpreter<'a> {
-    /// Runs the program, and writes its results. They may lie where arguments do: those are read before.
+    /// Executes the program, and writes its results. Their memory may overlap the arguments, which are read
+    /// first.
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if a constant does not fit into the memory of the host.
+    /// Returns RESOURCE_EXHAUSTED if a constant does not fit into host memory.
     pub(crate) fn run(mut self, outputs: &[Array]) -> Result<()> {
         let main = &self.program.main;
         let Some(entry) = main.body.entry() else { return Ok(()) };
@@ -45,7 +46,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Runs the operations of a block, and loads what it returns.
+    /// Executes the operations of a block, and loads the values that it returns.
     fn block(&mut self, block: &Block) -> Result<Vec<Registers>> {
         for id in &block.ops {
             let op = self.program.main.body.op(*id);
@@ -71,7 +72,7 @@ impl<'a> Interpreter<'a> {
         self.block(block.ok_or_else(|| Error::internal("an operation has no region"))?)
     }
 
-    /// A loop. Its state lies where its results will be.
+    /// Executes a loop. Its state is in the memory of its results.
     fn repeat(&mut self, id: OpId, op: &Operation) -> Result<()> {
         let state = self.load_all(&op.operands);
         self.store_all(op, state);
@@ -82,7 +83,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// The results of an operation without branches.
+    /// Computes the results of an operation that has no branches.
     fn compute(&mut self, id: OpId, op: &Operation) -> Result<Vec<Registers>> {
         let x = self.load_all(&op.operands);
         let operand = |index: usize| self.value(op.operand(index));
@@ -167,13 +168,13 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Runs the body of a reduction, in registers only, for many positions at once.
+    /// Executes the body of a reduction for many positions at once, only in registers.
     fn lanes(&mut self, block: &Block, arguments: impl Iterator<Item = Registers>) -> Result<Vec<Registers>> {
         let mut registers: HashMap<ValueId, Registers> =
             block.arguments.iter().copied().zip(arguments).collect();
         for id in &block.ops {
             let op = self.program.main.body.op(*id);
-            // What comes from outside of the body is a single number in memory.
+            // A value from outside the body is a scalar in memory.
             for operand in &op.operands {
                 registers.entry(*operand).or_insert_with(|| self.load(*operand));
             }
@@ -222,7 +223,7 @@ fn literal(literal: &Literal) -> Result<Registers> {
     Ok(load(&dense, literal.ty().element_type().byte_width()))
 }
 
-/// A whole number as an element of a value.
+/// Converts an integer to an element of a value's type.
 fn number(value: &Value, number: i64) -> u64 {
     if value.ty.is_float() { from_float(number as f32) } else { from_integer(value.ty, i128::from(number)) }
 }
@@ -254,7 +255,8 @@ mod tests {
         bytes(numbers, |number| (number as i32).to_le_bytes())
     }
 
-    /// Runs a program with arguments and scratch memory that lie one behind the other; its results go where only the host is.
+    /// Runs a program. Arguments and scratch memory are consecutive in device memory; the results are in host
+    /// memory.
     fn run(text: &str, arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let program = compile(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let mut ram = Ram::new(1 << 16).unwrap();
@@ -287,7 +289,7 @@ mod tests {
 
     #[test]
     fn values_stay_until_their_last_use_in_loops_and_branches() {
-        // %k is made before the loop and read in a branch inside of it, after much else was computed.
+        // %k is defined before the loop and read in a branch inside it, after many other computations.
         let text = "func.func @main(%n: tensor<i32>) -> (tensor<i32>, tensor<i32>) {
             %zero = stablehlo.constant dense<0> : tensor<i32>
             %one = stablehlo.constant dense<1> : tensor<i32>
@@ -331,7 +333,8 @@ mod tests {
 
     #[test]
     fn reductions_combine_in_order_along_any_dimensions() {
-        // Taking the right one of two is associative, and not commutative: the last element wins.
+        // The operation that returns its second operand is associative but not commutative: the last element
+        // is the result.
         let reduce = |dims: &str, to: &str, body: &str| {
             format!(
                 "func.func @main(%x: tensor<2x3x1xi32>, %init: tensor<i32>) -> tensor<{to}> {{

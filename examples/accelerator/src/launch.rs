@@ -1,4 +1,4 @@
-//! Starting programs.
+//! Launching programs.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::executable::Executable;
 use crate::interpreter::Interpreter;
 use crate::ram::Ram;
 
-/// The command to run a program on a device.
+/// The command that executes a program on a device.
 struct Run {
     executable: Arc<Executable>,
-    /// When the data of each argument is there.
+    /// The events that are complete when the data of the arguments is ready.
     arrivals: Vec<Event>,
     arguments: Vec<Array>,
     results: Vec<Array>,
@@ -24,7 +24,8 @@ struct Run {
 
 impl Run {
     fn carry_out(self, ram: &mut Ram) -> Result<()> {
-        // What this device makes is there: it was submitted before. What others make, or the host, may take a while.
+        // The data that this device computes is ready, because it was submitted before. Data from other
+        // devices or from the host may not be.
         for arrival in &self.arrivals {
             arrival.wait()?;
         }
@@ -33,21 +34,21 @@ impl Run {
     }
 }
 
-/// What a run on one device needs: memory for everything.
+/// An execution on one device whose memory is allocated.
 struct Prepared {
     arguments: Vec<Array>,
     outputs: Vec<Buffer>,
     scratch: Allocation,
-    /// What the run reads, or consumes without a use for its memory.
+    /// The inputs that are read, and the donated ones whose memory is not reused.
     _inputs: (Vec<Input<Buffer>>, Vec<Buffer>),
 }
 
 impl Prepared {
-    /// Takes the inputs, and makes room for everything else.
+    /// Takes the inputs, and allocates the outputs and the scratch memory.
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is no room.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory.
     fn new(executable: &Executable, chip: &Arc<Chip>, inputs: Vec<Input<Buffer>>) -> Result<Self> {
         let name = executable.name();
         let arguments = inputs.iter().map(|input| input.array.clone()).collect();
@@ -73,7 +74,8 @@ impl Prepared {
     }
 }
 
-/// Puts a program into the queues of its devices. Its inputs have memory; their data may be on its way.
+/// Submits a program to the queues of its devices. The memory of its inputs is allocated, but their data may
+/// not be ready.
 pub(crate) fn launch(
     executable: &Arc<Executable>,
     chips: &[Arc<Chip>],
@@ -109,6 +111,6 @@ pub(crate) fn launch(
             Err(error) => completion.fail(error),
         });
     });
-    // The commands are in the queues, so whatever is only theirs can be given to others.
+    // The commands are in the queues, so memory that only they use can be freed for later commands.
     drop(prepared);
 }

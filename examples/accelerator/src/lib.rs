@@ -1,10 +1,10 @@
-//! A simulated accelerator: a template for devices that have a memory and queues of their own.
+//! A simulated accelerator: a template for devices that have their own memory and queues.
 //!
-//! Two devices, each with a memory that the host cannot reach, a command queue on a thread of its own, and a processor that
-//! runs the core of StableHLO. Everything is asynchronous: uploads, programs, copies and readbacks are commands, and a host
-//! that submits one goes on at once.
+//! There are two devices. Each has a memory that the host cannot access, a command queue with its own thread,
+//! and a processor that runs the core of StableHLO. Everything is asynchronous: uploads, programs, copies and
+//! readbacks are commands, and the host continues as soon as it has submitted one.
 //!
-//! Build it with `cargo build`, and let JAX load the library:
+//! Build it with `cargo build`, and configure JAX to load the library:
 //!
 //! ```console
 //! $ export PJRT_NAMES_AND_LIBRARY_PATHS=accelerator:$PWD/target/debug/libaccelerator_pjrt.so JAX_PLATFORMS=accelerator
@@ -12,31 +12,31 @@
 //! 12.0
 //! ```
 //!
-//! # Where to read
+//! # Overview
 //!
-//! What is any device's, from the host to the hardware:
+//! These parts exist for every device, from the host to the hardware:
 //!
-//! | file | is |
+//! | file | contents |
 //! |---|---|
-//! | `client.rs` | the entry: `PjrtClient`, in which everything else is called |
-//! | `options.rs` | what users can set |
+//! | `client.rs` | the entry point, `PjrtClient`, which calls all other parts |
+//! | `options.rs` | the options that users can set |
 //! | `device.rs` | a device as hosts see it, with two memories: `PjrtDevice` |
-//! | `buffer.rs` | an array on a device: `PjrtBuffer`; uploads, readbacks, copies between devices |
-//! | `executable.rs` | a compiled program as hosts see it: `PjrtExecutable` |
-//! | `launch.rs` | starting a program: memory for its results, donated arguments, commands |
-//! | `chip.rs` | a device as its driver sees it: memory and queue; running out of memory |
-//! | `address_space.rs` | which addresses are taken, and by whom |
-//! | `queue.rs` | the command queue, and why commands hold addresses and not memory |
+//! | `buffer.rs` | an array on a device, `PjrtBuffer`; uploads, readbacks, copies between devices |
+//! | `executable.rs` | a compiled program as hosts see it, `PjrtExecutable` |
+//! | `launch.rs` | launching a program: memory for its results, donated arguments, commands |
+//! | `chip.rs` | a device as its driver sees it: memory and queue; exhausted memory |
+//! | `address_space.rs` | the allocator of addresses |
+//! | `queue.rs` | the command queue, and why commands hold addresses instead of memory |
 //!
-//! What is this device's, and would be hardware, firmware or a compiler elsewhere:
+//! These parts are specific to this device, and would be hardware, firmware or a compiler elsewhere:
 //!
-//! | file | is |
+//! | file | contents |
 //! |---|---|
-//! | `ram.rs`, `array.rs` | the memory, and the layout of arrays in it: padded rows |
-//! | `program.rs` | the compiler: which operations are possible, and where in memory each value of a program lies |
-//! | `cost.rs` | what a run costs |
+//! | `ram.rs`, `array.rs` | the memory, and the layout of arrays in it, which are padded rows |
+//! | `program.rs` | the compiler, which checks the operations and assigns memory to the values of a program |
+//! | `cost.rs` | the cost of an execution |
 //! | `interpreter.rs` | the processor |
-//! | `arithmetic.rs`, `movement.rs`, `products.rs`, `reduction.rs`, `element_type.rs` | its operations |
+//! | `arithmetic.rs`, `movement.rs`, `products.rs`, `reduction.rs`, `element_type.rs` | the processor's operations |
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! What a user can set: create options first, then environment variables, then defaults.
+//! The options that users can set. Create options take precedence over environment variables.
 
 use pjrt_plugin::{Error, OptionSpec, Options, Result};
 
-/// The options of the client, in JAX `jax.config.update("jax_pjrt_client_create_options", ...)`.
+/// The options of the client, which JAX sets with `jax.config.update("jax_pjrt_client_create_options", ...)`.
 pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[OptionSpec::integer(
     NAME,
     0,
@@ -13,14 +13,14 @@ const NAME: &str = "memory_limit";
 const VARIABLE: &str = "ACCELERATOR_MEMORY_LIMIT";
 const DEFAULT: i64 = 64 << 20;
 
-/// More simulated memory than this is a mistake.
+/// The largest plausible size of the simulated memory.
 const MAX: i64 = 1 << 40;
 
-/// How many bytes of memory a device has.
+/// Returns the size of a device's memory in bytes.
 ///
 /// # Errors
 ///
-/// INVALID_ARGUMENT if it is no sensible number.
+/// Returns INVALID_ARGUMENT if the value is not a number in the valid range.
 pub(crate) fn memory_limit(options: &Options) -> Result<usize> {
     let variable = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
     let (limit, from) = match (options.integer(NAME)?, variable) {

@@ -13,7 +13,8 @@ pub(crate) struct Operand<'a> {
     pub(crate) ty: ElementType,
 }
 
-/// A `dot_general` whose result has elements of a type: a product of matrices for each index of the batching dimensions.
+/// Computes a `dot_general` whose result has the given element type: one matrix product for each index of the
+/// batching dimensions.
 pub(crate) fn dot_general(
     lhs: Operand<'_>,
     rhs: Operand<'_>,
@@ -48,7 +49,7 @@ fn dot(x: &[u64], x_ty: ElementType, y: &[u64], y_ty: ElementType, result: Eleme
     from_integer(result, terms.fold(0, i128::wrapping_add))
 }
 
-/// The elements of an operand in the order batch, row, depth, and the number of rows of each matrix.
+/// Returns the elements of an operand in the order batch, row, depth, and the number of rows of each matrix.
 fn matrices(operand: Operand<'_>, batching: &[i64], contracting: &[i64]) -> (Vec<u64>, usize) {
     let all = 0..operand.dims.len() as i64;
     let free: Vec<i64> = all.filter(|d| !batching.contains(d) && !contracting.contains(d)).collect();

@@ -1,4 +1,4 @@
-//! Programs, compiled: what the device can run, and where in its memory every value lies.
+//! The compiler, which checks that the device supports a program, and assigns memory to its values.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use crate::arithmetic::scalar;
 use crate::array::Rows;
 use crate::element_type::to_pjrt;
 
-/// What the device does itself. [`pjrt_stablehlo::passes`] expresses other operations in these.
+/// The operations that the device supports. [`pjrt_stablehlo::passes`] expresses other operations in terms
+/// of these.
 pub(crate) const OPERATIONS: &[OpCode] = &[
     // Elementwise.
     OpCode::Abs,
@@ -65,25 +66,25 @@ pub(crate) const OPERATIONS: &[OpCode] = &[
     // Control.
     OpCode::If,
     OpCode::While,
-    // Only for where JAX wants a value to be.
+    // Only to specify the memory of a value, as JAX does.
     OpCode::CustomCall,
 ];
 
-/// The custom call by which JAX says in which memory a value should be. It gives its operand.
+/// The custom call by which JAX specifies the memory of a value. It returns its operand.
 const PLACEMENT: &str = "annotate_device_placement";
 
 /// The hint of errors about operations and types.
 const TYPES: &str = "it computes with f32, booleans and integers of whole bytes";
 
-/// How deep loops and branches may lie in each other.
+/// The maximum nesting depth of loops and branches.
 const MAX_DEPTH: usize = 64;
 
-/// A function that the device can run.
+/// A function that the device can execute.
 pub(crate) struct Program {
     pub(crate) main: Function,
-    /// By the number of the value.
+    /// The values, by number.
     pub(crate) values: Vec<Value>,
-    /// How many bytes of memory a run needs beside arguments and results.
+    /// The size in bytes of the memory that an execution needs in addition to arguments and results.
     pub(crate) scratch_size: usize,
 }
 
@@ -95,24 +96,25 @@ pub(crate) struct Value {
     pub(crate) location: Location,
 }
 
-/// Where a value lies in a run.
+/// The location of a value during an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
-    /// It is an argument of the program.
+    /// The value is an argument of the program.
     Argument(usize),
-    /// In the scratch memory, so many bytes from its start.
+    /// The value is in the scratch memory, at this offset.
     Scratch(usize),
-    /// In no memory: a value of a reduction's body.
+    /// The value is not in memory, because it belongs to the body of a reduction.
     Register,
 }
 
 impl Program {
-    /// Compiles a function of the [`OPERATIONS`] alone.
+    /// Compiles a function that contains only [`OPERATIONS`].
     ///
     /// # Errors
     ///
-    /// UNIMPLEMENTED for what the device cannot do, with the operation, its types and its place in the user's program;
-    /// RESOURCE_EXHAUSTED for arrays that fit into no memory.
+    /// Returns UNIMPLEMENTED if the device does not support an operation, with the operation, its types and
+    /// its location in the user's program. Returns RESOURCE_EXHAUSTED if an array does not fit into any
+    /// memory.
     pub(crate) fn new(main: Function) -> Result<Self> {
         let body = &main.body;
         for (_, op) in body.ops() {
@@ -138,7 +140,7 @@ impl Program {
 
 fn value(body: &Body, id: ValueId) -> Result<Value> {
     let ty = body.ty(id);
-    // Others are seen by `check`, with their place, unless nothing uses them.
+    // `check` reports values of other types with their location, unless they are unused.
     let (element, dims) = array_type(ty)
         .ok_or_else(|| Error::unimplemented(format!("the accelerator has no values of type {ty}")))?;
     let rows = Rows::of(dims, element.byte_width())
@@ -146,14 +148,14 @@ fn value(body: &Body, id: ValueId) -> Result<Value> {
     Ok(Value { ty: element, dims: dims.into(), rows, location: Location::Register })
 }
 
-/// The elements and dimensions of a type that the device has.
+/// Returns the element type and the dimensions of a type that the device supports.
 fn array_type(ty: &Type) -> Option<(ElementType, &[i64])> {
     let tensor = ty.as_tensor()?;
     to_pjrt(tensor.element_type())?;
     Some((tensor.element_type(), tensor.static_dims()?))
 }
 
-/// Whether the device can carry out an operation.
+/// Checks that the device supports an operation.
 fn check(body: &Body, op: &Operation) -> Result<()> {
     let (name, place) = (op.kind.name(), op.location.brief());
     let values = || op.operands.iter().copied().chain(op.results).map(|value| body.ty(value));
@@ -190,7 +192,8 @@ fn check(body: &Body, op: &Operation) -> Result<()> {
     Err(Error::unimplemented(message).with_hint(TYPES))
 }
 
-/// Whether an operation is the same for every element, as those in the body of a reduction must be.
+/// Returns `true` if an operation treats all elements alike, as the operations in the body of a reduction
+/// must.
 fn is_lanewise(body: &Body, op: &Operation) -> bool {
     let element = |value: ValueId| Some(body.ty(value).as_tensor()?.element_type());
     match &op.kind {
@@ -208,7 +211,8 @@ fn body_ops<'a>(body: &'a Body, op: &'a Operation) -> impl Iterator<Item = &'a O
     blocks.flat_map(move |block| &body.block(*block).ops).map(move |id| body.op(*id))
 }
 
-/// Gives values places in the scratch memory. A place is free again behind the last operation that reads the value.
+/// Assigns scratch memory to values. The memory of a value is free after the last operation that reads the
+/// value.
 struct Planner<'a> {
     body: &'a Body,
     values: Vec<Value>,
@@ -233,7 +237,7 @@ impl Planner<'_> {
                 }
                 for index in 0..op.regions.len() {
                     let Some(region) = body.region_block(*id, index) else { continue };
-                    // The state of a loop lies where its results will be.
+                    // The state of a loop is in the memory of its results.
                     for (argument, result) in region.arguments.iter().zip(op.results) {
                         self.values[argument.index()].location = self.values[result.index()].location;
                     }
@@ -260,8 +264,8 @@ impl Planner<'_> {
     }
 }
 
-/// Results of operations, by the last operation in their block that reads them, or has one in it that does; by the operation
-/// itself if there is none.
+/// Returns the results of operations, by the last operation of their block that reads them or contains an
+/// operation that does. Unused results are listed under the operation itself.
 fn last_uses(body: &Body) -> HashMap<OpId, Vec<ValueId>> {
     let mut last: HashMap<ValueId, OpId> = HashMap::new();
     for (id, op) in body.ops() {
@@ -272,7 +276,7 @@ fn last_uses(body: &Body) -> HashMap<OpId, Vec<ValueId>> {
             let Definition::Result { op: maker, .. } = body.value(*operand).definition else { continue };
             let user = ancestor(body, id, body.op(maker).block);
             if let (Some(user), Some(last)) = (user, last.get_mut(operand)) {
-                // Operations of a block are numbered in their order.
+                // The operations of a block are numbered in order.
                 *last = user.max(*last);
             }
         }
@@ -284,7 +288,7 @@ fn last_uses(body: &Body) -> HashMap<OpId, Vec<ValueId>> {
     by_op
 }
 
-/// The operation of a block that an operation is, or lies in.
+/// Returns the operation of a block that is, or contains, the given operation.
 fn ancestor(body: &Body, mut op: OpId, block: BlockId) -> Option<OpId> {
     while body.op(op).block != block {
         op = body.region(body.block(body.op(op).block).region).parent?;

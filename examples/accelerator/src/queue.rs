@@ -8,25 +8,28 @@ use pjrt_plugin::{Error, Event, Result};
 
 use crate::ram::Ram;
 
-/// What a device does when its turn comes, with its memory at hand.
+/// An action of a device, which has access to the device's memory.
 type Command = Box<dyn FnOnce(&mut Ram) + Send>;
 
-/// Commands that a device carries out one after the other, in the order in which they were submitted.
+/// Commands that a device executes one at a time, in the order in which they were submitted.
 ///
-/// The whole driver rests on this order. A command may use what an earlier one makes without waiting for it, and memory can
-/// be given to somebody else as soon as the last command that uses it is *submitted*: whatever the new owner does comes
-/// later. So commands hold addresses, not memory.
+/// The whole driver depends on this order. A command may use the results of an earlier one without waiting
+/// for it, and memory can be reused as soon as the last command that uses it is *submitted*, because the
+/// commands of the new owner come later. Therefore commands hold addresses instead of memory.
 ///
-/// Nobody waits for room in the queue: commands are also submitted on the queue's own thread, by what waited for an event.
+/// The queue is unbounded: submitting never blocks, because commands are also submitted on the queue's own
+/// thread, by code that waited for an event.
 pub(crate) struct Queue(Sender<Command>);
 
 impl Queue {
-    /// Starts the device: a thread with a memory. It stops when the queue is dropped and empty; nobody waits for that.
+    /// Starts the device, which is a thread with a memory. The thread stops, without being joined, when the
+    /// queue is dropped and empty.
     pub(crate) fn start(name: &str, mut ram: Ram) -> Result<Self> {
         let (sender, commands) = channel::<Command>();
         let work = move || {
             for command in commands {
-                // A panic is the end of the command, not of the device; the event that it owned is in error when dropped.
+                // A panic ends the command, but not the device. The command's event is dropped and thereby
+                // completes with an error.
                 let _panic = catch_unwind(AssertUnwindSafe(|| command(&mut ram)));
             }
         };
@@ -37,10 +40,11 @@ impl Queue {
         Ok(Self(sender))
     }
 
-    /// Adds a command. The event completes when it has been carried out, after everything that it owns is dropped.
+    /// Submits a command. The returned event completes after the command was executed and everything that it
+    /// owns was dropped.
     pub(crate) fn submit(&self, command: impl FnOnce(&mut Ram) -> Result<()> + Send + 'static) -> Event {
         let (done, event) = Event::pending();
-        // Without a thread the command is dropped here, and the event in error.
+        // If the thread has ended, the command is dropped here, and its event completes with an error.
         let _ = self.0.send(Box::new(move |ram| done.complete(command(ram))));
         event
     }

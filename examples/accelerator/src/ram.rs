@@ -1,12 +1,13 @@
-//! A device's memory itself.
+//! The memory of a device.
 
 use pjrt_plugin::{Error, Result};
 
-/// The bytes of a device. Only the thread of its queue has them: nobody on the host can reach them but by a command.
+/// The bytes of a device's memory. They belong to the thread of the device's queue, so the host can access
+/// them only through commands.
 pub(crate) struct Ram(Vec<u8>);
 
 impl Ram {
-    /// Memory of so many bytes. What is never used costs the host nothing.
+    /// Allocates this number of bytes. Bytes that are never used occupy no host memory.
     pub(crate) fn new(size: usize) -> Result<Self> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(size).map_err(|_| {
@@ -15,7 +16,7 @@ impl Ram {
         Ok(Self(bytes))
     }
 
-    /// The bytes from an address on.
+    /// Returns the bytes at an address.
     pub(crate) fn at(&mut self, address: usize, size: usize) -> &mut [u8] {
         let end = address + size;
         if self.0.len() < end {

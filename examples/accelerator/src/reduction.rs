@@ -4,11 +4,11 @@ use pjrt_plugin::Result;
 
 use crate::movement::transpose;
 
-/// Reduces arrays of the same dimensions along some of these, together: `combine` takes two elements of each array and gives
-/// one, for many positions at a time (an array of one element stands for any number).
+/// Reduces arrays of equal dimensions together, along some of their dimensions. `combine` takes two elements
+/// of each array and returns one, for many positions at a time (an array of one element is broadcast).
 ///
-/// Neighbours are combined with each other, then neighbouring results, and so on: sums of many numbers are more accurate that
-/// way, and the device has something to do for all of its lanes.
+/// Neighboring elements are combined first, then neighboring results, and so on. Sums of many numbers are
+/// more accurate in this order, and all lanes of the device are used.
 pub(crate) fn reduce(
     arrays: &[Vec<u64>],
     init: &[Vec<u64>],
@@ -28,7 +28,7 @@ pub(crate) fn reduce(
             arrays.iter().map(|array| (0..pairs).flat_map(|pair| row(array, pair)).collect()).collect()
         };
         let combined = combine(every_other(0), every_other(1))?;
-        // The last row of an odd number is left over for the next round.
+        // The last row of an odd number of rows is left for the next round.
         let left_over = |array: &[u64]| array[2 * pairs * width..].to_vec();
         arrays = combined
             .into_iter()
@@ -41,7 +41,7 @@ pub(crate) fn reduce(
     Ok(reduced.into_iter().map(|array| repeated(array, width)).collect())
 }
 
-/// So many elements, where one stands for all of them.
+/// Returns `len` elements from an array that has either this length or one element, which is broadcast.
 fn repeated(elements: Vec<u64>, len: usize) -> Vec<u64> {
     if elements.len() == 1 { vec![elements[0]; len] } else { elements }
 }

@@ -1,6 +1,6 @@
 //! The smallest complete PJRT plugin: a device called "hello", which can add.
 //!
-//! Build it with `cargo build`, and let JAX load the library:
+//! Build it with `cargo build`, and configure JAX to load the library:
 //!
 //! ```console
 //! $ export PJRT_NAMES_AND_LIBRARY_PATHS=hello:$PWD/target/debug/libhello_pjrt.so JAX_PLATFORMS=hello
@@ -19,12 +19,12 @@ use pjrt_plugin::{
 };
 use pjrt_stablehlo::ir::{self, Function, Op};
 
-/// The plugin. A host creates one, and asks it for everything else.
+/// The plugin. A host creates one client, and obtains all other objects from it.
 pub struct Hello {
     devices: [Device; 1],
 }
 
-/// The only device. It has one memory, which the host cannot read: it must ask for copies, as with most hardware.
+/// The only device. It has one memory, which the host can access only through copies, as with most hardware.
 pub struct Device {
     description: DeviceDescription,
     memories: [Memory; 1],
@@ -33,7 +33,8 @@ pub struct Device {
 /// An array on the device: its elements, dense and row-major.
 pub struct Storage(Vec<u8>);
 
-/// A compiled program. "Compiling" is reading the program and making sure that all of it can be run.
+/// A compiled program. Compiling consists of reading the program and checking that all its operations are
+/// supported.
 pub struct Executable {
     name: String,
     main: Function,
@@ -92,7 +93,7 @@ impl PjrtClient for Hello {
 
     fn execute(&self, loaded: &Arc<Arc<Executable>>, execution: Execution<Self>) -> Result<()> {
         let executable = Arc::clone(loaded);
-        // The inputs may still be on their way. The closure runs when they are there, here or on another thread.
+        // The inputs may not be ready yet. The closure runs when they are, on this or another thread.
         execution.when_ready(move |mut ready| {
             let inputs = ready.take_inputs();
             ready.complete(inputs.iter().map(|of_device| run(&executable.main, of_device)).collect());
@@ -139,7 +140,7 @@ impl PjrtExecutable for Executable {
     }
 }
 
-/// The array type of a parameter or result. The device knows f32 and i32, in fixed shapes.
+/// Returns the array type of a parameter or result. The device supports f32 and i32, with static shapes.
 fn array_spec(ty: &ir::Type) -> Result<ArraySpec> {
     let unsupported =
         || Error::unimplemented(format!("hello has no arrays of type {ty}, only of f32 and i32"));
@@ -152,9 +153,9 @@ fn array_spec(ty: &ir::Type) -> Result<ArraySpec> {
     Ok(ArraySpec::new(element_type, tensor.static_dims().ok_or_else(unsupported)?))
 }
 
-/// Runs a compiled program on one device.
+/// Executes a compiled program on one device.
 fn run(main: &Function, inputs: &[Input<Storage>]) -> Vec<Storage> {
-    // Every value of the program, by its number.
+    // The values of the program, by number.
     let mut values = vec![Vec::new(); main.body.num_values()];
     for (argument, input) in main.arguments().iter().zip(inputs) {
         values[argument.index()].clone_from(&input.0);
@@ -166,7 +167,7 @@ fn run(main: &Function, inputs: &[Input<Storage>]) -> Vec<Storage> {
                 values[op.result().index()] = add(x, y, main.body.ty(op.result()));
             }
             Op::FuncReturn(_) => {}
-            // A panic becomes an error of this execution; the host lives on.
+            // A panic becomes an error of this execution; the host keeps running.
             _ => unreachable!("compile accepts no {}", op.kind),
         }
     }

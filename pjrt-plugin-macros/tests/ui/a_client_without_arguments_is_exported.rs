@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
 
-// Stands for the crate that the attribute names.
+// The attribute refers to a crate of this name.
 extern crate self as pjrt_plugin;
 
 pub trait PjrtClient {}

@@ -1,8 +1,8 @@
 //! Tests of propagation.
 
 use super::*;
-use pjrt_stablehlo::passes::{CoreOps, decompose};
 use pjrt_stablehlo::ir::OpCode;
+use pjrt_stablehlo::passes::{CoreOps, decompose};
 
 /// The shardings of a program's results on a mesh of 2 by 2, each as `parts at position of every partition`.
 fn results(program: &str) -> Vec<Option<Sharding>> {

@@ -1,4 +1,4 @@
-//! Convolutions in which every feature has a kernel of its own, over arrays whose features are adjacent.
+//! Depthwise convolutions: each feature has its own kernel, and the features of the arrays are adjacent.
 
 use crate::Pool;
 use crate::isa::{Isa, multiversion};
@@ -7,16 +7,16 @@ use crate::scratch::Scratch;
 use crate::view::SyncPtr;
 use crate::window::Axis;
 
-/// Features that are accumulated in registers at a time.
+/// The number of features that are accumulated in registers at a time.
 const LANES: usize = 64;
-/// Multiply-adds of a chunk: some microseconds.
+/// The number of multiply-adds of a chunk, which take some microseconds.
 const CHUNK: usize = 1 << 17;
 
 /// A depthwise convolution. Strides count elements; features are adjacent in all three arrays.
 pub(super) struct Depthwise<'a> {
-    /// One per spatial dimension.
+    /// The axes of the windows, one per spatial dimension.
     pub axes: &'a [Axis],
-    /// Whether the kernel is read backwards, per spatial dimension.
+    /// `true` for each spatial dimension in which the kernel is reversed.
     pub reversal: &'a [bool],
     /// The input's strides, per spatial dimension.
     pub input: Vec<usize>,
@@ -24,17 +24,17 @@ pub(super) struct Depthwise<'a> {
     pub kernel: Vec<usize>,
     /// The output's strides, per spatial dimension.
     pub output: Vec<usize>,
-    /// Size of the batch, and the strides of the batch dimensions of input and output.
+    /// The size of the batch, and the strides of the batch dimensions of input and output.
     pub batch: (usize, usize, usize),
-    /// Number of features.
+    /// The number of features.
     pub features: usize,
 }
 
 impl Depthwise<'_> {
-    /// Runs the convolution; results are stored by `store`, if given.
+    /// Runs the convolution. Results are stored by `store`, if given.
     ///
     /// # Safety
-    /// The arrays must be valid for the sizes and strides, the output ours alone.
+    /// The arrays must be valid for the sizes and strides, and nothing else may access the output.
     pub(super) unsafe fn run<U: Accumulator, T: Load<U>>(
         &self,
         pool: &Pool,
@@ -53,8 +53,8 @@ impl Depthwise<'_> {
             let mut results = store.map(|_| Scratch::new::<U>(self.features));
             for i in chunk * per_chunk..total.min((chunk + 1) * per_chunk) {
                 let to = self.taps(i / outputs, i % outputs, &mut seen);
-                // SAFETY: the offsets are those of elements of the arrays, with all features next to each other; this chunk
-                // owns the output positions.
+                // SAFETY: the offsets are those of elements of the arrays, whose features are adjacent; only
+                // this chunk writes these output positions.
                 unsafe {
                     let (x, w) = (lhs.get().cast::<T>().cast_const(), rhs.get().cast::<U>().cast_const());
                     match (store, &mut results) {
@@ -71,7 +71,8 @@ impl Depthwise<'_> {
         if chunks == 1 { body(0) } else { pool.run(chunks, &body) }
     }
 
-    /// Finds the offsets in input and kernel of the elements that output position `o` sees, and answers its own offset.
+    /// Collects the offsets in input and kernel of the elements that output position `o` combines, and
+    /// returns the offset of the output position.
     fn taps(&self, batch: usize, mut o: usize, seen: &mut Vec<(usize, usize)>) -> usize {
         seen.clear();
         seen.push((batch * self.batch.1, 0));
@@ -100,12 +101,13 @@ multiversion! {
     /// Sums `x[tap] * w[tap]` over the taps, for each of `n` adjacent features.
     ///
     /// # Safety
-    /// At each tap's offsets `n` elements must be readable, and `n` at `out`, which overlaps none of them, writable.
+    /// `n` elements must be readable at the offsets of each tap, and writable at `out`, which does not
+    /// overlap them.
     unsafe fn weigh<U: Accumulator, T: Load<U>>(x: *const T, w: *const U, taps: &[(usize, usize)], n: usize, out: *mut U) = weigh_body
 }
 
 /// # Safety
-/// As for [`weigh`].
+/// See [`weigh`].
 #[inline(always)]
 unsafe fn weigh_body<I: Isa, U: Accumulator, T: Load<U>>(
     x: *const T,

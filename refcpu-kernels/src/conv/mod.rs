@@ -18,8 +18,8 @@ use crate::{Dst, Pool, Src};
 
 /// The dimension numbers, window and groups of a convolution.
 ///
-/// The lists over spatial dimensions have one entry per spatial dimension, in the order in which the three arrays' spatial
-/// dimensions correspond.
+/// Each list over spatial dimensions has one entry per spatial dimension, in the order in which the spatial
+/// dimensions of the three arrays correspond.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConvSpec {
     /// The batch dimension of the left operand.
@@ -40,24 +40,26 @@ pub struct ConvSpec {
     pub output_feature: usize,
     /// The spatial dimensions of the result.
     pub output_spatial: Vec<usize>,
-    /// Distance between windows, at least 1.
+    /// The distance between windows, at least 1.
     pub strides: Vec<usize>,
-    /// Padding before and after the (dilated) input; negative crops.
+    /// The padding before and after the (dilated) input. Negative padding crops.
     pub padding: Vec<(i64, i64)>,
-    /// Distance that the input's elements are spread to, at least 1; the holes between are zero.
+    /// The distance between elements of the dilated input, at least 1. The holes between them are zero.
     pub lhs_dilation: Vec<usize>,
-    /// Distance that the kernel's elements are spread to, at least 1.
+    /// The distance between elements of the dilated kernel, at least 1.
     pub rhs_dilation: Vec<usize>,
-    /// True where the kernel is read backwards.
+    /// `true` for the dimensions in which the kernel is reversed.
     pub reversal: Vec<bool>,
-    /// Groups that input and output features are split into; each group of outputs sees its group of inputs only.
+    /// The number of groups into which input and output features are divided. Each group of output features
+    /// depends only on its group of input features.
     pub feature_groups: usize,
-    /// Groups that the batch and the output features are split into; each group of outputs sees its group of the batch only.
+    /// The number of groups into which the batch and the output features are divided. Each group of output
+    /// features depends only on its group of the batch.
     pub batch_groups: usize,
 }
 
 impl ConvSpec {
-    /// The windows over the spatial dimensions.
+    /// Returns the windows over the spatial dimensions.
     fn window(&self, rhs: &[usize]) -> WindowSpec {
         WindowSpec {
             size: self.kernel_spatial.iter().map(|d| rhs[*d]).collect(),
@@ -68,11 +70,11 @@ impl ConvSpec {
         }
     }
 
-    /// The dimensions of the result, or a message that says what does not fit the operands.
+    /// Returns the dimensions of the result.
     ///
     /// # Errors
-    /// Dimension numbers are not a permutation, lists have the wrong length, groups do not divide features or batch, a stride or
-    /// dilation is zero, or a size overflows.
+    /// Returns an error if dimension numbers are not a permutation, a list has the wrong length, groups do
+    /// not divide features or batch, a stride or dilation is zero, or a size overflows.
     pub fn output_dims(&self, lhs: &[usize], rhs: &[usize]) -> Result<Vec<usize>, String> {
         let spatial = self.input_spatial.len();
         let numbers = [
@@ -131,17 +133,19 @@ impl ConvSpec {
     }
 }
 
-/// Convolves `lhs` with the kernel `rhs`, into `out`.
+/// Convolves `lhs` with the kernel `rhs`, and writes the result to `out`.
 ///
-/// Operands and result may have different element types; accumulation is as in [`dot_general`](crate::dot::dot_general).
-/// Scratch memory is bounded by some megabytes plus the size of the kernel plus a table entry per output position and
-/// kernel element of each dimension alone; operands of 4-, 6- and 8-bit float types, and of unusually mixed types, are
-/// converted as a whole. A dilated input takes as much again as the part of the result that sees the same elements of the
-/// kernel, because that is computed by itself.
+/// Operands and result may have different element types; accumulation is as in
+/// [`dot_general`](crate::dot::dot_general). Scratch memory is bounded by some megabytes, plus the size of
+/// the kernel, plus one table entry per output position and kernel element of each single dimension. Operands
+/// of 4-, 6- and 8-bit float types, and of unusual combinations of types, are converted as a whole. A dilated
+/// input needs additional scratch memory of the size of the part of the result that depends on the same
+/// kernel elements, because each such part is computed separately.
 ///
 /// # Panics
-/// If `spec` does not fit the operands, `out` has other dimensions than [`ConvSpec::output_dims`], or the types do not
-/// go together as for [`dot_general`](crate::dot::dot_general).
+/// Panics if `spec` does not match the operands, if the dimensions of `out` are not
+/// [`ConvSpec::output_dims`], or if the types are not supported (see
+/// [`dot_general`](crate::dot::dot_general)).
 pub fn convolution(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, mut out: Dst<'_>, spec: &ConvSpec) {
     let expected = spec.output_dims(lhs.dims(), rhs.dims()).unwrap_or_else(|message| panic!("{message}"));
     assert_eq!(out.dims(), expected, "convolution of {:?} and {:?} by {spec:?}", lhs.dims(), rhs.dims());
@@ -154,12 +158,12 @@ pub fn convolution(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, mut out: Dst<'_>, sp
     whole(pool, lhs, rhs, &mut out, spec);
 }
 
-/// [`convolution`] into a result that has elements, holes and all.
+/// Computes [`convolution`] including the holes, for a result that has elements.
 fn whole(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, spec: &ConvSpec) {
     with_compute!(compute_type(lhs.dtype(), rhs.dtype(), out.dtype()), U => typed::<U>(pool, lhs, rhs, out, spec))
 }
 
-/// The stride of a dimension of a dense array.
+/// Returns the stride of a dimension of a dense array.
 fn stride(dims: &[usize], d: usize) -> usize {
     dims[d + 1..].iter().product()
 }
@@ -191,15 +195,17 @@ fn typed<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>
         U::visit(lhs, visit);
         return;
     }
-    // Columns of the input's matrix, in the order of the kernel's memory, which lets the kernel be read with few strides.
+    // The columns of the input's matrix are in the order of the kernel in memory, so that the kernel has few
+    // strides.
     let mut cols = vec![(Over::Channel, inputs, stride(w, spec.kernel_input_feature))];
     cols.extend(
         axes.iter().enumerate().map(|(d, a)| (Over::Spatial(d), a.size, stride(w, spec.kernel_spatial[d]))),
     );
     cols.sort_by_key(|c| std::cmp::Reverse(c.2));
     let depth: usize = cols.iter().map(|c| c.1).product();
-    // Rows, in the order of the output's memory. What lies inside the output's feature dimension makes the columns of the
-    // product, what lies outside its batch; if nothing does, all of it makes rows and the features make columns.
+    // The rows are in the order of the output in memory. The dimensions inside the output's feature dimension
+    // are the columns of the product, and those outside are its batch. If there are none inside, all of them
+    // are rows and the features are columns.
     let order: Vec<usize> = (0..y.len()).filter(|d| *d != spec.output_feature).collect();
     let over = |d: &usize| {
         let over = spec.output_spatial.iter().position(|s| s == d).map_or(Over::Channel, Over::Spatial);
@@ -219,7 +225,7 @@ fn typed<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>
     let out_feature = stride(&y, spec.output_feature);
     let member_strides = order[..fixed].iter().map(|d| (y[*d], stride(&y, *d)));
     let out_batch = Index::new([(groups, outputs * out_feature)].into_iter().chain(member_strides));
-    // The kernel is the same for all members of a group.
+    // All members of a group have the same kernel.
     let kernel_batch = Index::new([(groups, outputs * stride(w, spec.kernel_output_feature)), (members, 0)]);
     let kernel_depth = Index::new(cols.iter().map(|c| (c.1, c.2)));
     let kernel_feature = Index::new([(outputs, stride(w, spec.kernel_output_feature))]);
@@ -232,7 +238,7 @@ fn typed<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>
         row: if features_inside { w[spec.kernel_output_feature] } else { out_feature },
         store,
     };
-    // Without padding and holes, and with kernels of one element, the input's matrix is the input itself.
+    // Without padding and holes, and with kernels of one element, the input itself is the matrix.
     let pointwise = axes.iter().all(|a| a.size == 1 && a.is_unpadded() && a.low == 0);
     if pointwise {
         let dim = |(over, size): &(Over, usize)| match over {
@@ -244,7 +250,8 @@ fn typed<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>
         let position = Index::new(rows[fixed..].iter().map(dim));
         let feature = Index::new([(inputs, stride(x, spec.input_feature))]);
         let shape = |rows, cols| Shape { batch, rows, cols, depth };
-        // SAFETY: `out` is ours, and the output describes its groups, members, rows and columns.
+        // SAFETY: this call has exclusive access to `out`, and the output describes its groups, members, rows
+        // and columns.
         let product = |shape, a: &Operand<'_, U>, b: &Operand<'_, U>| unsafe {
             multiply(pool, shape, a, b, &output);
         };
@@ -273,7 +280,7 @@ fn typed<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>
     });
 }
 
-/// [`Depthwise::run`] for an input of any type.
+/// The arguments of [`Depthwise::run`], for an input of any type.
 struct Weigh<'a, U> {
     pool: &'a Pool,
     depthwise: &'a Depthwise<'a>,
@@ -284,7 +291,7 @@ struct Weigh<'a, U> {
 
 impl<U: Accumulator> Visit<U> for Weigh<'_, U> {
     fn visit<T: Load<U>>(self, lhs: *const T) {
-        // SAFETY: `typed` made the description from the shapes of the arrays, which live as long as the call.
+        // SAFETY: `typed` derived the description from the shapes of the arrays, which outlive the call.
         unsafe { self.depthwise.run::<U, T>(self.pool, lhs, self.kernel, self.to, self.store) };
     }
 }
@@ -302,7 +309,8 @@ struct Product<'a, U> {
 impl<U: Operands> Visit<U> for Product<'_, U> {
     fn visit<T: Load<U>>(self, lhs: *const T) {
         let patches = Patches { ptr: lhs, geometry: self.geometry };
-        // SAFETY: as for `Weigh`; `out` is ours, and the output describes its groups, members, rows and columns.
+        // SAFETY: as for `Weigh`; this call has exclusive access to `out`, and the output describes its
+        // groups, members, rows and columns.
         unsafe {
             if self.features_inside {
                 multiply_blocks(self.pool, self.shape, &patches, self.kernel.right(), self.output);

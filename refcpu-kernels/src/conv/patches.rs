@@ -1,5 +1,6 @@
-//! The input of a convolution seen as a matrix: one row per output position, one column per kernel element and input feature.
-//! The matrix is never made as a whole; blocks of it are copied when the matrix product asks for them.
+//! The input of a convolution as a matrix with one row per output position, and one column per kernel element
+//! and input feature. The matrix is never stored as a whole; blocks of it are copied when the matrix product
+//! needs them.
 
 use super::ConvSpec;
 use crate::dot::{Left, Right, pad, panels};
@@ -7,32 +8,34 @@ use crate::number::{Accumulator, Load};
 use crate::window::Axis;
 use std::ops::Range;
 
-/// Marks a place of padding or a hole.
+/// The offset of positions in padding or holes.
 const NOWHERE: usize = usize::MAX;
-/// More spatial dimensions than any array has.
+/// The maximum number of spatial dimensions.
 pub(super) const MAX_SPATIAL: usize = 16;
 
-/// One spatial dimension.
+/// A spatial dimension.
 #[derive(Clone, Debug)]
 struct Spatial {
-    /// Offset in the input for each kernel element and output position: `[kernel][output]`.
+    /// The offset in the input for each kernel element and output position: `[kernel][output]`.
     offsets: Vec<usize>,
     outputs: usize,
-    /// For each kernel element the output positions whose offsets are `first + o * step`, if all others are nowhere.
+    /// For each kernel element, the output positions with the offsets `first + o * step`, if all other
+    /// positions are nowhere.
     lines: Option<Vec<Line>>,
     step: usize,
-    /// Per kernel element, how far its offset is from that of the first one (modulo the address space) ...
+    /// For each kernel element, the difference of its offset from that of the first one (modulo the address
+    /// space) ...
     relative: Vec<usize>,
     /// ... at these output positions.
     regular: Vec<bool>,
 }
 
-/// The output positions at which one kernel element sees the input.
+/// The output positions at which a kernel element is over an element of the input.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     from: usize,
     to: usize,
-    /// Offset of output position `from`.
+    /// The offset of output position `from`.
     offset: usize,
 }
 
@@ -67,7 +70,7 @@ impl Spatial {
     }
 }
 
-/// What an index dimension of the matrix runs over.
+/// The meaning of an index dimension of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     /// The batch (rows) or the input features (columns).
@@ -84,26 +87,28 @@ pub(super) struct Geometry {
     batch_stride: usize,
     /// Stride of the input's feature dimension.
     feature_stride: usize,
-    /// Dimensions of the rows, outermost first, with sizes. Those before `fixed` belong to the batch of products.
+    /// The dimensions of the rows with their sizes, outermost first. Those before `fixed` belong to the batch
+    /// of products.
     rows: Vec<(Over, usize)>,
-    /// How many row dimensions are fixed for each member of the batch of products.
+    /// The number of row dimensions that are fixed for each member of the batch of products.
     fixed: usize,
-    /// Dimensions of the columns, outermost first, with sizes.
+    /// The dimensions of the columns with their sizes, outermost first.
     cols: Vec<(Over, usize)>,
-    /// Elements between the groups' inputs.
+    /// The distance between the inputs of groups, in elements.
     group_stride: usize,
-    /// Products per group.
+    /// The number of products per group.
     per_group: usize,
-    /// Per column, how far its element is from the first one's, in rows at regular positions; empty if there are none, or
-    /// too many columns.
+    /// For each column, the distance of its element from that of the first column, in rows at regular
+    /// positions. Empty if there are none, or if there are too many columns.
     columns: Vec<usize>,
 }
 
-/// Most columns whose offsets are kept.
+/// The maximum number of columns whose offsets are stored.
 const KEPT_COLUMNS: usize = 1 << 16;
 
 impl Geometry {
-    /// `rows` and `cols` are in the order of the matrix; the first `fixed` row dimensions belong to the batch.
+    /// Creates the geometry. `rows` and `cols` are in the order of the matrix; the first `fixed` row
+    /// dimensions belong to the batch.
     pub(super) fn new(
         spec: &ConvSpec,
         axes: &[Axis],
@@ -113,7 +118,11 @@ impl Geometry {
         cols: Vec<(Over, usize)>,
         group_stride: usize,
     ) -> Self {
-        assert!(axes.len() <= MAX_SPATIAL, "a convolution over {} dimensions", axes.len());
+        assert!(
+            axes.len() <= MAX_SPATIAL,
+            "a convolution has at most 16 spatial dimensions, but this one has {}",
+            axes.len()
+        );
         let stride = |d: usize| lhs[d + 1..].iter().product::<usize>();
         let spatial = axes
             .iter()
@@ -135,7 +144,8 @@ impl Geometry {
         }
     }
 
-    /// Whether neighbouring rows of the matrix, rather than neighbouring columns, are neighbours in memory.
+    /// Returns `true` if neighboring rows of the matrix, instead of neighboring columns, are adjacent in
+    /// memory.
     fn rows_adjacent(&self) -> bool {
         let Some((over, _)) = self.rows[self.fixed..].iter().rfind(|r| r.1 > 1) else { return false };
         if self.feature_stride == 1 && self.cols.iter().any(|c| *c == (Over::Channel, c.1) && c.1 > 1) {
@@ -147,7 +157,7 @@ impl Geometry {
         }
     }
 
-    /// Splits a flat index into one per dimension: the channel's, and those of the spatial dimensions.
+    /// Splits a flat index into the indices of the channel and of the spatial dimensions.
     #[inline(always)]
     fn split(dims: &[(Over, usize)], mut i: usize, at: &mut At) {
         for (over, size) in dims.iter().rev() {
@@ -160,7 +170,7 @@ impl Geometry {
         }
     }
 
-    /// The row indices that member `batch` of the products fixes, and the offset of its group.
+    /// Returns the row indices that member `batch` of the products fixes, and the offset of its group.
     fn member(&self, batch: usize) -> (At, usize) {
         let mut at = At::default();
         Self::split(&self.rows[..self.fixed], batch % self.per_group, &mut at);
@@ -168,7 +178,7 @@ impl Geometry {
     }
 }
 
-/// How far the element of each column is from that of the first; see [`Geometry::columns`].
+/// Returns the distance of each column's element from that of the first column; see [`Geometry::columns`].
 fn columns(dims: &[(Over, usize)], spatial: &[Spatial], feature_stride: usize) -> Vec<usize> {
     let count = dims.iter().try_fold(1usize, |n, (_, size)| n.checked_mul(*size));
     let irregular = |s: &Spatial| s.relative.is_empty();
@@ -190,26 +200,26 @@ fn columns(dims: &[(Over, usize)], spatial: &[Spatial], feature_stride: usize) -
     columns
 }
 
-/// Columns of a block whose elements are adjacent in memory too.
+/// Columns of a block whose elements are also adjacent in memory.
 struct Run {
-    /// First column within the block.
+    /// The first column within the block.
     place: usize,
     len: usize,
-    /// Distance from the element of the first column of all.
+    /// The distance from the element of the first of all columns.
     distance: usize,
 }
 
-/// An index of rows or columns, split.
+/// An index of rows or columns, split by dimension.
 #[derive(Clone, Copy, Debug, Default)]
 struct At {
     channel: usize,
     spatial: [usize; MAX_SPATIAL],
 }
 
-/// Neighbouring rows of a block that differ in the innermost row dimension only.
+/// Neighboring rows of a block that differ only in the innermost row dimension.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
-    /// First row within the block.
+    /// The first row within the block.
     start: usize,
     len: usize,
     at: At,
@@ -222,11 +232,13 @@ pub(super) struct Patches<'a, T> {
     pub geometry: &'a Geometry,
 }
 
-// SAFETY: the array behind the pointer is only read, and whoever makes a `Patches` keeps it readable for its use.
+// SAFETY: the array behind the pointer is only read, and the creator of a `Patches` keeps it readable while
+// it is used.
 unsafe impl<T: Send + Sync> Sync for Patches<'_, T> {}
 
 impl<T: Copy> Patches<'_, T> {
-    /// Copies a block with the elements of a column adjacent: column `j` of the block goes to `dst + j * width`.
+    /// Copies a block with the elements of a column adjacent: column `j` of the block goes to `dst + j *
+    /// width`.
     ///
     /// # Safety
     /// The ranges must be within the matrix, and `dst` writable.
@@ -271,7 +283,8 @@ impl<T: Copy> Patches<'_, T> {
                         }
                     }
                 }
-                // SAFETY: the offsets are those of elements of the input, and the segment lies within the block.
+                // SAFETY: the offsets are those of elements of the input, and the segment lies within the
+                // block.
                 unsafe {
                     let to = to.add(s.start);
                     match inner {
@@ -306,7 +319,7 @@ impl<T: Copy> Patches<'_, T> {
         }
     }
 
-    /// Copies a block with the elements of a row adjacent.
+    /// Copies a block so that the elements of a row are adjacent.
     ///
     /// # Safety
     /// The ranges must be within the matrix, and `dst` writable for the product of their lengths.
@@ -339,8 +352,8 @@ impl<T: Copy> Patches<'_, T> {
             if !regular.is_empty() && positions().all(|(s, o)| s.regular[o]) {
                 let first = positions().fold(base, |at, (s, o)| at + s.offset(0, o));
                 for r in &regular {
-                    // SAFETY: at regular positions all kernel elements see elements of the input, at these distances from
-                    // that of the first column; the run lies within the block.
+                    // SAFETY: at regular positions, all kernel elements are over elements of the input, at
+                    // these distances from that of the first column. The run lies within the block.
                     unsafe {
                         copy(
                             self.ptr.wrapping_add(first.wrapping_add(r.distance)),
@@ -353,10 +366,11 @@ impl<T: Copy> Patches<'_, T> {
                 continue;
             }
             let mut col = cols.start;
-            // A run of columns that is adjacent in memory as well, not yet copied: first column, length, offset.
+            // A run of columns that are also adjacent in memory and have not been copied yet: first column,
+            // length, offset.
             let (mut run, mut run_at, mut run_from) = (0, 0, 0);
             let flush = |run: usize, run_at: usize, run_from: usize| {
-                // SAFETY: runs are made of columns of this row whose elements lie in the input one after the other.
+                // SAFETY: a run consists of columns of this row whose elements are consecutive in the input.
                 unsafe { copy(self.ptr.wrapping_add(run_from), 1, run, to.add(run_at)) };
             };
             while col < cols.end {
@@ -370,7 +384,8 @@ impl<T: Copy> Patches<'_, T> {
                     }
                 }
                 let place = col - cols.start;
-                // SAFETY: offsets that are somewhere are those of elements of the input; the columns lie within the block.
+                // SAFETY: offsets other than `NOWHERE` are those of elements of the input; the columns lie
+                // within the block.
                 unsafe {
                     match inner {
                         _ if offset == NOWHERE => (0..len).for_each(|j| *to.add(place + j) = U::ZERO),
@@ -401,13 +416,13 @@ impl<T: Copy> Patches<'_, T> {
     }
 }
 
-/// Copies `n` elements, `stride` apart.
+/// Copies `n` elements that are `stride` apart.
 ///
 /// # Safety
-/// They must be readable, and `n` places at `to` writable.
+/// These elements must be readable, and `n` elements at `to` writable.
 #[inline(always)]
 unsafe fn copy<U, T: Load<U>>(from: *const T, stride: usize, n: usize, to: *mut U) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if stride == 1 {
             for i in 0..n {
@@ -437,7 +452,7 @@ impl<U: Accumulator, T: Load<U>> Left<U> for Patches<'_, T> {
         depth: Range<usize>,
         dst: *mut U,
     ) -> (usize, usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if self.geometry.rows_adjacent() {
                 let width = rows.len();
@@ -466,7 +481,7 @@ impl<U: Accumulator, T: Load<U>> Right<U> for Patches<'_, T> {
             let from = cols.start + first * lanes;
             let some = from..cols.end.min(from + count * lanes);
             let to = dst.wrapping_add(first * lanes * depth.len());
-            // SAFETY: the caller's contract: panels lie one behind the other, each with its width per depth.
+            // SAFETY: guaranteed by the caller: panels are consecutive, each with its width per depth.
             unsafe { self.by_columns(batch, some, depth.clone(), count * lanes, to) };
         }
         // SAFETY: as above.

@@ -1,8 +1,9 @@
 //! Convolutions of dilated inputs, without the zeros between the input's elements.
 //!
-//! The output positions that see the same elements of the kernel make a phase: every so-manieth position, whose
-//! windows have every so-manieth element of the kernel over elements of the input and the others over holes. A phase is a
-//! convolution of the input itself with that part of the kernel.
+//! The output positions that depend on the same kernel elements are called a phase. They are equally spaced,
+//! and the windows at these positions have the same equally spaced kernel elements over elements of the
+//! input, and the others over holes. A phase is a convolution of the undilated input with this part of the
+//! kernel.
 
 use super::{ConvSpec, convolution};
 use crate::copy::{slice, spread};
@@ -11,19 +12,20 @@ use crate::scratch::Scratch;
 use crate::{DType, Dst, Pool, Src};
 use std::ptr::NonNull;
 
-/// Multiply-adds, zeros included, below which a convolution is done as a whole.
+/// The number of multiply-adds, including those with zeros, below which a convolution is not divided into
+/// phases.
 const WORTH: usize = 1 << 17;
-/// More phases are not told apart.
+/// The maximum number of phases.
 const MAX_PHASES: usize = 64;
 
-/// One spatial dimension of a phase.
+/// A spatial dimension of a phase.
 #[derive(Clone, Copy, Debug)]
 struct Phase {
-    /// The first output position, the distance between them and how many there are.
+    /// The first output position, the distance between positions and their number.
     outputs: (usize, usize, usize),
-    /// The same of the elements of a window.
+    /// The first kernel element, the distance between elements and their number.
     taps: (usize, usize, usize),
-    /// Where the input's first element lies, seen from the first element of the first window.
+    /// The position of the input's first element relative to the first element of the first window.
     low: i64,
 }
 
@@ -31,7 +33,7 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Whether the convolution is better done by [`convolve`], which gives the same but for how sums are rounded.
+/// Returns `true` if [`convolve`] is faster. Its results are the same except for the rounding of sums.
 pub(super) fn fit(lhs: Src<'_>, rhs: Src<'_>, out: &[usize], spec: &ConvSpec) -> bool {
     let inputs = rhs.dims()[spec.kernel_input_feature];
     let depthwise = spec.feature_groups > 1 && inputs == 1;
@@ -53,7 +55,8 @@ pub(super) fn fit(lhs: Src<'_>, rhs: Src<'_>, out: &[usize], spec: &ConvSpec) ->
         && all_finite(rhs)
 }
 
-/// Whether no element is infinite or NaN, which would show in a product with a zero; false for types that are not looked at.
+/// Returns `true` if no element is infinite or NaN, which would make a product with zero NaN. Returns `false`
+/// for types that are not examined.
 fn all_finite(array: Src<'_>) -> bool {
     fn all<T: crate::view::Element>(array: Src<'_>, finite: impl Fn(&T) -> bool) -> bool {
         array.as_slice::<T>().iter().all(finite)
@@ -69,12 +72,12 @@ fn all_finite(array: Src<'_>) -> bool {
     }
 }
 
-/// The phases of one spatial dimension, those without any element of the kernel left out.
+/// Returns the phases of a spatial dimension, without those that contain no kernel element.
 fn phases(spec: &ConvSpec, d: usize, size: usize, outputs: usize) -> Vec<Phase> {
     let (stride, dilation, spacing) = (spec.strides[d], spec.lhs_dilation[d], spec.rhs_dilation[d]);
     let period = dilation / gcd(stride, dilation);
     let every = dilation / gcd(spacing, dilation);
-    // Where element `k` of window `o` lies, in distances between the dilated input's elements.
+    // The position of element `k` of window `o`, in distances between the dilated input's elements.
     let place = |o: usize, k: usize| (o * stride + k * spacing) as i64 - spec.padding[d].0;
     (0..period.min(outputs))
         .filter_map(|o| {
@@ -88,14 +91,14 @@ fn phases(spec: &ConvSpec, d: usize, size: usize, outputs: usize) -> Vec<Phase> 
         .collect()
 }
 
-/// [`convolution`], phase by phase.
+/// Computes [`convolution`] phase by phase.
 pub(super) fn convolve(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, spec: &ConvSpec) {
     let all: Vec<Vec<Phase>> = (0..spec.strides.len())
         .map(|d| phases(spec, d, rhs.dims()[spec.kernel_spatial[d]], out.dims()[spec.output_spatial[d]]))
         .collect();
     let seen = |phases: &Vec<Phase>| phases.iter().map(|p| p.outputs.2).sum::<usize>();
     if (0..all.len()).any(|d| seen(&all[d]) < out.dims()[spec.output_spatial[d]]) {
-        // Some positions see holes alone.
+        // Some positions only see holes.
         out.bytes_mut().fill(0);
     }
     for number in 0..all.iter().map(Vec::len).product() {
@@ -109,7 +112,7 @@ pub(super) fn convolve(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_
     }
 }
 
-/// The convolution of one phase.
+/// Computes the convolution of one phase.
 fn one(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, spec: &ConvSpec, phase: &[Phase]) {
     let mut mine = spec.clone();
     let (mut kernel_dims, mut out_dims) = (rhs.dims().to_vec(), out.dims().to_vec());
@@ -131,7 +134,8 @@ fn one(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, spec: &ConvSp
         (out_start[o], out_step[o], out_dims[o]) = (first, period, outputs);
     }
     let (mut kernel, mut result) = (room(rhs.dtype(), &kernel_dims), room(out.dtype(), &out_dims));
-    // SAFETY: the blocks were made for these arrays and are ours alone; the kernels write all of them before they are read.
+    // SAFETY: the blocks were allocated for these arrays, and nothing else accesses them; the kernels write
+    // all elements before they are read.
     unsafe {
         let (k, r) = (NonNull::new_unchecked(kernel.ptr()), NonNull::new_unchecked(result.ptr()));
         slice(pool, rhs, Dst::from_raw(k, rhs.dtype(), &kernel_dims), &kernel_start, &kernel_step);
@@ -142,7 +146,7 @@ fn one(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, spec: &ConvSp
     }
 }
 
-/// Memory for an array.
+/// Allocates memory for an array.
 fn room(dtype: DType, dims: &[usize]) -> Scratch {
     Scratch::new::<u8>(dims.iter().product::<usize>() * dtype.size())
 }

@@ -88,7 +88,7 @@ fn compare(types: [DType; 3], lhs: &[usize], rhs: &[usize], spec: &ConvSpec, out
     }
 }
 
-/// A convolution over `spatial` dimensions with batch first and features last.
+/// Returns a convolution over `spatial` dimensions with batch first and features last.
 fn features_last(spatial: usize) -> ConvSpec {
     let s: Vec<usize> = (1..=spatial).collect();
     ConvSpec {

@@ -1,7 +1,7 @@
-//! Kernels that move elements without looking at them: only the element's size matters.
+//! Kernels that move elements. They depend only on the size of the elements.
 //!
-//! All of them describe their work as a nest of strided loops and leave it to `strided`, which merges loops, copies
-//! runs, fills and transposes blocks.
+//! Each kernel describes its work as a nest of strided loops. `strided` merges the loops, and copies runs,
+//! fills and transposes blocks.
 
 mod strided;
 mod transpose;
@@ -11,19 +11,19 @@ use crate::view::SyncPtr;
 use crate::{Dst, Pool, Src};
 pub(crate) use strided::{Loop, Nest, Prepared, copy_nest};
 
-/// Row-major strides, in elements.
+/// Returns row-major strides, in elements.
 pub(crate) fn strides_of(dims: &[usize]) -> Few<isize> {
     let mut strides = Few::from_elem(0isize, dims.len());
     let mut step = 1isize;
     for (s, d) in strides.iter_mut().zip(dims).rev() {
         *s = step;
-        // Sizes that do not fit belong to arrays with a zero-sized dimension, whose strides are never used.
+        // Overflowing sizes belong to arrays with a zero-sized dimension, whose strides are never used.
         step = step.wrapping_mul(*d as isize);
     }
     strides
 }
 
-/// Checks that both arrays have elements of one type.
+/// Checks that both arrays have the same element type.
 #[track_caller]
 pub(crate) fn check_same_type(what: &str, src: &Src<'_>, dst: &Dst<'_>) {
     assert_eq!(
@@ -37,19 +37,21 @@ pub(crate) fn check_same_type(what: &str, src: &Src<'_>, dst: &Dst<'_>) {
     );
 }
 
-/// Runs a nest whose source lies in `src` and whose destination lies in `dst`, from these first elements on.
+/// Runs a nest whose source is in `src` and whose destination is in `dst`, starting at these elements.
 ///
 /// # Safety
-/// Every element that the nest reaches lies in its array, and no two iterations write the same element.
+/// Every element that the nest reaches must lie in its array, and no two iterations may write the same
+/// element.
 unsafe fn run_nest(pool: &Pool, src: &Src<'_>, from: isize, dst: &mut Dst<'_>, to: isize, nest: Nest) {
     let size = src.dtype().size();
     let source = src.as_ptr().wrapping_offset(from * size as isize);
     let target = dst.as_mut_ptr().wrapping_offset(to * size as isize);
-    // SAFETY: the caller's contract; `Src` and `Dst` views do not overlap unless a kernel says so, and ours do not.
+    // SAFETY: guaranteed by the caller; `Src` and `Dst` views do not overlap unless a kernel is documented to
+    // work in place, and these do not.
     unsafe { copy_nest(pool, size, source, SyncPtr::from_raw(target), nest) }
 }
 
-/// Copies `input` to `out`, which has as many elements of the same type, whatever the shapes.
+/// Copies `input` to `out`, which has as many elements of the same type. The shapes may differ.
 pub fn copy(pool: &Pool, input: Src<'_>, mut out: Dst<'_>) {
     check_same_type("copy", &input, &out);
     assert_eq!(input.len(), out.len(), "copy: {:?} to {:?}", input.dims(), out.dims());
@@ -59,7 +61,8 @@ pub fn copy(pool: &Pool, input: Src<'_>, mut out: Dst<'_>) {
     unsafe { run_nest(pool, &input, 0, &mut out, 0, nest) }
 }
 
-/// Permutes dimensions: `out`'s dimension `i` is `input`'s dimension `permutation[i]` (StableHLO `transpose`).
+/// Permutes dimensions: `out`'s dimension `i` is `input`'s dimension `permutation[i]` (StableHLO
+/// `transpose`).
 pub fn transpose(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, permutation: &[usize]) {
     check_same_type("transpose", &input, &out);
     let rank = input.dims().len();
@@ -76,11 +79,11 @@ pub fn transpose(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, permutation: &[u
     for (i, p) in permutation.iter().enumerate() {
         nest.push(Loop { count: out.dims()[i], src: from[*p], dst: to[i] });
     }
-    // SAFETY: the loops run over every index of `out`, each once; permuted, it is an index of `input`.
+    // SAFETY: the loops run over every index of `out` once; the permuted index is an index of `input`.
     unsafe { run_nest(pool, &input, 0, &mut out, 0, nest) }
 }
 
-/// Takes every `stride[d]`-th element from `start[d]` on, as many as `out` has (StableHLO `slice`).
+/// Copies every `stride[d]`-th element from `start[d]`, as many as `out` has (StableHLO `slice`).
 pub fn slice(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, start: &[usize], stride: &[usize]) {
     check_same_type("slice", &input, &out);
     let rank = input.dims().len();
@@ -108,12 +111,13 @@ pub fn slice(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, start: &[usize], str
         first += start[d] as isize * from[d];
         nest.push(Loop { count, src: from[d].wrapping_mul(stride[d] as isize), dst: to[d] });
     }
-    // SAFETY: the last index per dimension lies in `input` (checked above); `out` is covered once.
+    // SAFETY: the last index of each dimension lies in `input` (checked above); each element of `out` is
+    // written once.
     unsafe { run_nest(pool, &input, first, &mut out, 0, nest) }
 }
 
-/// Writes `input` to every `stride[d]`-th place from `start[d]` on: the counterpart of [`slice`]. What lies between
-/// stays as it is.
+/// Writes `input` to every `stride[d]`-th position from `start[d]`: the inverse of [`slice`]. The elements
+/// between these positions do not change.
 pub(crate) fn spread(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, start: &[usize], stride: &[usize]) {
     check_same_type("spread", &input, &out);
     let rank = input.dims().len();
@@ -131,7 +135,8 @@ pub(crate) fn spread(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, start: &[usi
         nest.push(Loop { count: input.dims()[d], src: from[d], dst: to[d] * stride[d] as isize });
     }
     let first = (0..rank).map(|d| start[d] as isize * to[d]).sum();
-    // SAFETY: the last place per dimension lies in `out` (checked above), and strides are positive, so that places differ.
+    // SAFETY: the last position of each dimension lies in `out` (checked above), and strides are positive, so
+    // positions are distinct.
     unsafe { run_nest(pool, &input, 0, &mut out, first, nest) }
 }
 
@@ -157,8 +162,8 @@ pub fn reverse(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, dims: &[usize]) {
     unsafe { run_nest(pool, &input, first, &mut out, 0, nest) }
 }
 
-/// Repeats `input` along new or size-1 dimensions: `input`'s dimension `i` is `out`'s dimension `broadcast_dims[i]`
-/// (StableHLO `broadcast_in_dim`).
+/// Repeats `input` along new or size-1 dimensions: `input`'s dimension `i` is `out`'s dimension
+/// `broadcast_dims[i]` (StableHLO `broadcast_in_dim`).
 pub fn broadcast_in_dim(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, broadcast_dims: &[usize]) {
     check_same_type("broadcast_in_dim", &input, &out);
     assert_eq!(
@@ -189,11 +194,11 @@ pub fn broadcast_in_dim(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, broadcast
     for (d, count) in out.dims().iter().copied().enumerate() {
         nest.push(Loop { count, src: source[d], dst: to[d] });
     }
-    // SAFETY: a loop moves in `input` only along a dimension of the same size.
+    // SAFETY: a loop only has a stride in `input` if it is along a dimension of the same size.
     unsafe { run_nest(pool, &input, 0, &mut out, 0, nest) }
 }
 
-/// Writes the one element of `value` to every element of `out`.
+/// Writes the single element of `value` to every element of `out`.
 pub fn fill(pool: &Pool, value: Src<'_>, mut out: Dst<'_>) {
     check_same_type("fill", &value, &out);
     assert_eq!(value.len(), 1, "fill: from {:?}", value.dims());
@@ -203,8 +208,8 @@ pub fn fill(pool: &Pool, value: Src<'_>, mut out: Dst<'_>) {
     unsafe { run_nest(pool, &value, 0, &mut out, 0, nest) }
 }
 
-/// Surrounds and interleaves `input` with `padding_value`: `low` and `high` elements at the ends (negative ones cut
-/// off), `interior` elements between neighbours (StableHLO `pad`).
+/// Pads `input` with `padding_value`: `low` and `high` elements at the ends (negative numbers crop), and
+/// `interior` elements between neighbors (StableHLO `pad`).
 pub fn pad(
     pool: &Pool,
     input: Src<'_>,
@@ -231,8 +236,8 @@ pub fn pad(
         let (low, high, interior) = (low[d] as i128, high[d] as i128, interior[d] as i128);
         assert!(interior >= 0, "{}", describe());
         assert_eq!(size, (low + n + (n - 1).max(0) * interior + high).max(0), "{}", describe());
-        // Element i of the input lands at low + i * step; these are the first one at or after 0 and the first one
-        // at or after `size`.
+        // Element i of the input is written to position low + i * step. These are the first elements whose
+        // positions are at least 0 and at least `size`.
         let step = interior + 1;
         let begin = ((-low).max(0) + step - 1) / step;
         let end = ((size - low).max(0) + step - 1) / step;
@@ -252,12 +257,13 @@ pub fn pad(
         fill(pool, padding_value, out.reborrow());
     }
     if inside > 0 {
-        // SAFETY: `begin..end` are input indices whose places lie in `out`, and different ones have different places.
+        // SAFETY: `begin..end` are input indices whose positions lie in `out`, and distinct indices have
+        // distinct positions.
         unsafe { run_nest(pool, &input, first, &mut out, target, nest) }
     }
 }
 
-/// Joins `inputs` along `dim` (StableHLO `concatenate`).
+/// Concatenates `inputs` along `dim` (StableHLO `concatenate`).
 pub fn concatenate(pool: &Pool, inputs: &[Src<'_>], mut out: Dst<'_>, dim: usize) {
     let rank = out.dims().len();
     assert!(dim < rank, "concatenate: along {dim} to {:?}", out.dims());
@@ -275,7 +281,7 @@ pub fn concatenate(pool: &Pool, inputs: &[Src<'_>], mut out: Dst<'_>, dim: usize
             nest.push(Loop { count: input.dims()[d], src: from[d], dst: to[d] });
         }
         if !input.is_empty() {
-            // SAFETY: the input lies in `out` from `offset` on along `dim` (checked above).
+            // SAFETY: the input lies in `out` at `offset` along `dim` (checked above).
             unsafe { run_nest(pool, input, 0, &mut out, offset as isize * to[dim], nest) }
         }
         offset += input.dims()[dim];

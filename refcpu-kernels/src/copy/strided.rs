@@ -1,28 +1,28 @@
-//! The engine under every copy: a nest of loops with a stride on each side, made as simple as it can be and then run
-//! by the fastest of a few inner kernels.
+//! The engine of all copies: a nest of loops with a stride on each side, which is simplified and then
+//! executed by the fastest of a few inner kernels.
 
 use super::transpose::transpose_block;
 use crate::Pool;
 use crate::few::Few;
 use crate::view::SyncPtr;
 
-/// Copies shorter than this many bytes are not split.
+/// The minimum size in bytes of a copy that is divided into chunks.
 const BYTES_PER_CHUNK: usize = 128 << 10;
-/// No copy is split into more chunks than about this.
+/// The approximate maximum number of chunks of a copy.
 const MAX_CHUNKS: usize = 128;
 
-/// One loop of a nest: how often, and how far each side moves per iteration.
+/// A loop of a nest: the number of iterations, and the stride of each side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Loop {
-    /// Iterations.
+    /// The number of iterations.
     pub(crate) count: usize,
-    /// Step of the source, in elements; zero repeats, negative walks backwards.
+    /// The stride of the source, in elements. Zero repeats an element, and negative strides reverse.
     pub(crate) src: isize,
-    /// Step of the destination, in elements; positive wherever `count` is over 1.
+    /// The stride of the destination, in elements. It is positive if `count` is greater than 1.
     pub(crate) dst: isize,
 }
 
-/// Nested loops around the copy of one element, in any order: iterations write different elements.
+/// Nested loops around the copy of one element, in any order. Iterations write different elements.
 #[derive(Default)]
 pub(crate) struct Nest {
     loops: Few<Loop>,
@@ -30,12 +30,12 @@ pub(crate) struct Nest {
 }
 
 impl Nest {
-    /// A nest that copies one element.
+    /// Creates a nest that copies one element.
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Puts a loop around or inside the others.
+    /// Adds a loop around or inside the others.
     pub(crate) fn push(&mut self, l: Loop) {
         match l.count {
             0 => self.empty = true,
@@ -44,8 +44,8 @@ impl Nest {
         }
     }
 
-    /// Orders the loops by the destination's stride, merges those that continue each other, makes the strides bytes
-    /// and short runs elements, and picks the inner kernel.
+    /// Sorts the loops by the destination's stride, merges contiguous ones, converts strides to bytes and
+    /// short runs to elements, and selects the inner kernel.
     pub(crate) fn prepare(mut self, size: usize) -> Prepared {
         self.loops.sort_by_key(|l| std::cmp::Reverse(l.dst.unsigned_abs()));
         self.loops.dedup_by(|inner, outer| {
@@ -76,32 +76,33 @@ impl Nest {
     }
 }
 
-/// What the innermost loops are.
+/// The kind of the innermost loops.
 #[derive(Clone, Copy)]
 enum Inner {
-    /// Both sides contiguous.
+    /// Both sides are contiguous.
     Run,
-    /// The destination contiguous, the source standing still.
+    /// The destination is contiguous, and the source has stride zero.
     Fill,
-    /// The destination contiguous in the last loop, the source in the one before it.
+    /// The destination is contiguous in the last loop, and the source in the one before it.
     Transpose,
-    /// Anything else.
+    /// None of the above.
     Strided,
 }
 
-/// Runs the nest from `src` to `dst`, in parallel where it is large.
+/// Runs the nest from `src` to `dst`, in parallel if it is large.
 ///
 /// # Safety
-/// For every combination of iterations, `src` and `dst` moved by the strides (in elements of `size` bytes) point to
-/// readable and writable elements, the written ones are pairwise different, and nothing that is written is also read.
+/// For every combination of iterations, `src` and `dst` offset by the strides (in elements of `size` bytes)
+/// must point to readable and writable elements. The written elements must be pairwise different, and none of
+/// them may be read.
 pub(crate) unsafe fn copy_nest(pool: &Pool, size: usize, src: *const u8, dst: SyncPtr, nest: Nest) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe { nest.prepare(size).run(pool, src, dst) }
 }
 
-/// A nest made ready to run, once or from many places.
+/// A nest that can be run, once or for several addresses.
 pub(crate) struct Prepared {
-    /// Outermost first, strides in bytes.
+    /// The loops, outermost first, with strides in bytes.
     loops: Few<Loop>,
     inner: Inner,
     size: usize,
@@ -109,13 +110,13 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// Bytes moved altogether.
+    /// Returns the total number of bytes that are copied.
     pub(crate) fn bytes(&self) -> usize {
         if self.empty { 0 } else { self.loops.iter().map(|l| l.count).product::<usize>() * self.size }
     }
 
-    /// The loops around runs that are contiguous on both sides, outermost first and with strides in bytes, and the bytes
-    /// of a run.
+    /// Returns the loops around runs that are contiguous on both sides, outermost first and with strides in
+    /// bytes, and the size of a run in bytes.
     pub(crate) fn runs(&self) -> (&[Loop], usize) {
         match (self.inner, &self.loops[..]) {
             (Inner::Run, [outer @ .., last]) => (outer, last.count * self.size),
@@ -123,31 +124,31 @@ impl Prepared {
         }
     }
 
-    /// Runs on the calling thread alone.
+    /// Runs the nest on the calling thread.
     ///
     /// # Safety
-    /// As for [`copy_nest`].
+    /// See [`copy_nest`].
     #[inline]
     pub(crate) unsafe fn run_inline(&self, src: *const u8, dst: *mut u8) {
         if !self.empty {
-            // SAFETY: the caller's contract.
+            // SAFETY: guaranteed by the caller.
             unsafe { run_loops(&self.loops, self.inner, self.size, src, dst) }
         }
     }
 
-    /// Runs in chunks where there is much to move.
+    /// Runs the nest, in chunks if it is large.
     ///
     /// # Safety
-    /// As for [`copy_nest`].
+    /// See [`copy_nest`].
     pub(crate) unsafe fn run(&self, pool: &Pool, src: *const u8, dst: SyncPtr) {
         let Self { loops, inner, size, .. } = self;
         let wanted = (self.bytes() / BYTES_PER_CHUNK).min(MAX_CHUNKS);
         if wanted < 2 {
-            // SAFETY: the caller's contract.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.run_inline(src, dst.get()) };
             return;
         }
-        // The outermost loops up to `split` are taken apart completely, the loop `split` into `parts`.
+        // The outermost loops up to `split` are fully divided, and the loop `split` is divided into `parts`.
         let (mut split, mut outer) = (0, 1usize);
         while split + 1 < loops.len() && outer * loops[split].count < wanted {
             outer *= loops[split].count;
@@ -156,7 +157,7 @@ impl Prepared {
         let count = loops[split].count;
         let mut part = count.div_ceil(wanted.div_ceil(outer));
         if split + 2 >= loops.len() {
-            // Keep blocks of the inner kernels whole.
+            // Chunks contain whole blocks of the inner kernels.
             part = part.next_multiple_of(64);
         }
         let parts = count.div_ceil(part);
@@ -173,15 +174,15 @@ impl Prepared {
                 source = source.wrapping_offset(l.src * i);
                 target = target.wrapping_offset(l.dst * i);
             }
-            // SAFETY: a subset of the caller's iterations; the subsets of different chunks are disjoint, so that no
-            // two chunks write the same element.
+            // SAFETY: these are a subset of the caller's iterations. The subsets of different chunks are
+            // disjoint, so no two chunks write the same element.
             unsafe { run_loops(&local, *inner, *size, source, target) };
         });
     }
 }
 
-/// Finds the kernel for the innermost loops, and for a transpose makes the loop that the source is contiguous in the
-/// last but one.
+/// Selects the kernel for the innermost loops. For a transpose, moves the loop in which the source is
+/// contiguous to the last position but one.
 fn choose_inner(loops: &mut [Loop], size: usize) -> Inner {
     let one = size as isize;
     match loops.last() {
@@ -202,24 +203,24 @@ fn choose_inner(loops: &mut [Loop], size: usize) -> Inner {
     }
 }
 
-/// Runs loops given in bytes, outermost first.
+/// Runs loops with strides in bytes, outermost first.
 ///
 /// # Safety
-/// As for [`copy_nest`], with strides in bytes.
+/// See [`copy_nest`]; with strides in bytes.
 unsafe fn run_loops(loops: &[Loop], inner: Inner, size: usize, src: *const u8, dst: *mut u8) {
     const ONCE: Loop = Loop { count: 1, src: 0, dst: 0 };
     match loops {
         // SAFETY: one element.
         [] => unsafe { std::ptr::copy_nonoverlapping(src, dst, size) },
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         [last] => unsafe { run_inner(ONCE, *last, inner, size, src, dst) },
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         [outer, last] => unsafe { run_inner(*outer, *last, inner, size, src, dst) },
         [first, rest @ ..] => {
             for i in 0..first.count as isize {
                 let source = src.wrapping_offset(first.src * i);
                 let target = dst.wrapping_offset(first.dst * i);
-                // SAFETY: the iterations of the caller's contract with this one's index fixed.
+                // SAFETY: these are the iterations that the caller guarantees, with this one's index fixed.
                 unsafe { run_loops(rest, inner, size, source, target) };
             }
         }
@@ -229,18 +230,19 @@ unsafe fn run_loops(loops: &[Loop], inner: Inner, size: usize, src: *const u8, d
 /// Runs the two innermost loops.
 ///
 /// # Safety
-/// As for [`run_loops`]; `inner` describes the loops.
+/// See [`run_loops`]; `inner` describes the loops.
 unsafe fn run_inner(outer: Loop, last: Loop, inner: Inner, size: usize, src: *const u8, dst: *mut u8) {
     if let Inner::Transpose = inner {
-        // SAFETY: the caller's contract; `outer.src` and `last.dst` are the element's size by `choose_inner`.
+        // SAFETY: guaranteed by the caller; `outer.src` and `last.dst` are the element's size by
+        // `choose_inner`.
         unsafe { transpose_block(size, src, last.src, dst, outer.dst, outer.count, last.count) };
         return;
     }
     for i in 0..outer.count as isize {
         let source = src.wrapping_offset(outer.src * i);
         let target = dst.wrapping_offset(outer.dst * i);
-        // SAFETY: a run is `count` elements on both sides, and source and destination do not overlap; otherwise the
-        // caller's contract for each of the element types, chosen by size.
+        // SAFETY: a run has `count` elements on both sides, and source and destination do not overlap. The
+        // rest is guaranteed by the caller for each of the element types, which are chosen by size.
         unsafe {
             match (inner, size) {
                 (Inner::Run, _) => std::ptr::copy_nonoverlapping(source, target, last.count * size),
@@ -263,9 +265,9 @@ unsafe fn run_inner(outer: Loop, last: Loop, inner: Inner, size: usize, src: *co
 /// Repeats one element.
 ///
 /// # Safety
-/// `src` is readable as a `T` and `count` of them can be written from `dst` on; alignment does not matter.
+/// `src` must be readable as a `T`, and `count` of them must be writable at `dst`. Alignment is not required.
 unsafe fn fill_run<T: Copy>(src: *const u8, dst: *mut u8, count: usize) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let value = src.cast::<T>().read_unaligned();
         for k in 0..count {
@@ -274,14 +276,14 @@ unsafe fn fill_run<T: Copy>(src: *const u8, dst: *mut u8, count: usize) {
     }
 }
 
-/// Copies elements at constant distances.
+/// Copies elements at constant strides.
 ///
 /// # Safety
-/// `l.count` elements from `src` on, `l.src` bytes apart, can be read, and as many from `dst` on, `l.dst` bytes apart,
-/// written; alignment does not matter.
+/// `l.count` elements must be readable at `src`, `l.src` bytes apart, and writable at `dst`, `l.dst` bytes
+/// apart. Alignment is not required.
 unsafe fn strided_run<T: Copy>(src: *const u8, dst: *mut u8, l: Loop) {
     let one = size_of::<T>() as isize;
-    // SAFETY: the caller's contract; the first two cases are the general one with a stride that the compiler knows.
+    // SAFETY: guaranteed by the caller; the first two cases are the general one with a constant stride.
     unsafe {
         if l.dst == one && l.src == -one {
             for k in 0..l.count as isize {

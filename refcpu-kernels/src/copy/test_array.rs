@@ -30,7 +30,7 @@ impl Array {
     }
 
     pub(crate) fn src(&self) -> Src<'_> {
-        // SAFETY: the vector holds the array's bytes, initialised, and is borrowed for as long as the view.
+        // SAFETY: the vector holds the array's bytes, initialized, and is borrowed for as long as the view.
         unsafe { Src::from_raw(std::ptr::NonNull::from(&self.words[..]).cast(), self.dtype, &self.dims) }
     }
 
@@ -46,7 +46,7 @@ impl Array {
     }
 }
 
-/// Every index of an array, row-major.
+/// Returns every index of an array, in row-major order.
 pub(crate) fn indices(dims: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
     (0..dims.iter().product::<usize>()).map(move |flat| {
         let mut rest = flat;

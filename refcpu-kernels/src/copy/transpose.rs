@@ -1,17 +1,19 @@
 //! Two-dimensional transposes: the source is contiguous along one dimension, the destination along the other.
 //!
-//! A block at a time is transposed into a buffer and written from there in whole rows, so that each line of the source
-//! is read once and each line of the destination written once, also where lines a stride apart fall into few sets of
-//! the caches. Within a block, tiles are transposed in registers where the machine has them.
+//! Blocks are transposed to a buffer and written from there in whole rows, so that each cache line of the
+//! source is read once and each cache line of the destination is written once, even if lines a stride apart
+//! belong to few cache sets. Within a block, tiles are transposed in registers if the machine has the
+//! instructions.
 
-/// Bytes of the buffer.
+/// The size of the buffer in bytes.
 const BUFFER: usize = 16 << 10;
 
 /// Writes element `(i, j)` of `src` to `(j, i)` of `dst`: for all `j < rows` and `i < columns`,
 /// `dst[j * dst_stride + i * size] = src[i * src_stride + j * size]` (in bytes).
 ///
 /// # Safety
-/// All those elements can be read and written, the two areas do not overlap, and `size` is 1, 2, 4, 8 or 16.
+/// All these elements must be readable and writable, the two areas must not overlap, and `size` must be 1, 2,
+/// 4, 8 or 16.
 pub(super) unsafe fn transpose_block(
     size: usize,
     src: *const u8,
@@ -22,7 +24,8 @@ pub(super) unsafe fn transpose_block(
     columns: usize,
 ) {
     let area = Area { src, src_stride, dst, dst_stride, rows, columns };
-    // SAFETY: the caller's contract, with the size of the type; tiles are chosen by what the machine has.
+    // SAFETY: guaranteed by the caller, with the size of the type; tiles are selected by the machine's
+    // instruction set.
     unsafe {
         match size {
             1 => blocked::<u8, 16>(area, Some(x86::tile_1)),
@@ -37,7 +40,7 @@ pub(super) unsafe fn transpose_block(
     }
 }
 
-/// What [`transpose_block`] is given.
+/// The arguments of [`transpose_block`].
 #[derive(Clone, Copy)]
 struct Area {
     src: *const u8,
@@ -48,18 +51,19 @@ struct Area {
     columns: usize,
 }
 
-/// Transposes a square tile of the type's and constant's size from rows `stride` bytes apart to rows `stride` bytes
-/// apart: `(source, its stride, destination, its stride)`.
+/// Transposes a square tile, whose size is that of the type and the constant. The arguments are the source,
+/// its stride between rows in bytes, the destination and its stride.
 type Tile = unsafe fn(*const u8, isize, *mut u8, usize);
 
-/// Transposes an area by blocks, those by tiles of `N` by `N` where they fit.
+/// Transposes an area in blocks, and whole tiles of `N` by `N` in the blocks.
 ///
 /// # Safety
-/// As for [`transpose_block`]; `tile` is for `T` and `N` and may run on this machine.
+/// See [`transpose_block`]; `tile` is for `T` and `N` and may run on this machine.
 unsafe fn blocked<T: Copy, const N: usize>(area: Area, tile: Option<Tile>) {
     let Area { src, src_stride, dst, dst_stride, rows, columns } = area;
     let size = size_of::<T>();
-    // Columns of a block: four lines of the destination; rows: what then fits.
+    // The number of columns of a block is that of four cache lines of the destination; the number of rows
+    // follows from the size of the buffer.
     let wide = (256 / size).max(N);
     let high = BUFFER / (wide * size);
     let mut buffer = std::mem::MaybeUninit::<[u128; BUFFER / 16]>::uninit();
@@ -73,8 +77,9 @@ unsafe fn blocked<T: Copy, const N: usize>(area: Area, tile: Option<Tile>) {
                 Some(_) => (block_rows - block_rows % N, block_columns - block_columns % N),
                 None => (0, 0),
             };
-            // SAFETY: indices stay below `block_rows` and `block_columns`, so that sources lie in the area, places in the
-            // buffer below `high * wide` elements, and destinations in the area; all that is copied out was written.
+            // SAFETY: indices are below `block_rows` and `block_columns`, so that sources lie in the area,
+            // positions in the buffer are below `high * wide` elements, and destinations lie in the area.
+            // Everything that is copied out was written before.
             unsafe {
                 if let Some(tile) = tile {
                     for i in (0..full_columns).step_by(N) {
@@ -111,10 +116,10 @@ mod x86 {
         level() >= Level::Avx2
     }
 
-    /// 16 by 16 elements of 1 byte.
+    /// Transposes 16 by 16 elements of 1 byte.
     ///
     /// # Safety
-    /// 16 rows of 16 bytes can be read and written at the strides given.
+    /// 16 rows of 16 bytes must be readable and writable at the given strides.
     pub(super) unsafe fn tile_1(src: *const u8, src_stride: isize, dst: *mut u8, dst_stride: usize) {
         // SAFETY: SSE2 is part of x86-64; the caller's contract for the memory.
         unsafe {
@@ -132,10 +137,10 @@ mod x86 {
         }
     }
 
-    /// 8 by 8 elements of 2 bytes.
+    /// Transposes 8 by 8 elements of 2 bytes.
     ///
     /// # Safety
-    /// 8 rows of 16 bytes can be read and written at the strides given.
+    /// 8 rows of 16 bytes must be readable and writable at the given strides.
     pub(super) unsafe fn tile_2(src: *const u8, src_stride: isize, dst: *mut u8, dst_stride: usize) {
         // SAFETY: SSE2 is part of x86-64; the caller's contract for the memory.
         unsafe {
@@ -153,16 +158,17 @@ mod x86 {
         }
     }
 
-    /// 8 by 8 elements of 4 bytes.
+    /// Transposes 8 by 8 elements of 4 bytes.
     ///
     /// # Safety
-    /// 8 rows of 32 bytes can be read and written at the strides given, and the machine has AVX2.
+    /// 8 rows of 32 bytes must be readable and writable at the given strides, and the machine must have AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn tile_4(src: *const u8, src_stride: isize, dst: *mut u8, dst_stride: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
-            // Rows i and i + 4 side by side, for the left and the right half of the columns: then only moves within
-            // halves of registers remain. A macro, because closures are not inlined across target features.
+            // Rows i and i + 4 are combined, for the left and the right half of the columns, so that the
+            // remaining moves are within halves of registers. This is a macro, because closures are not
+            // inlined across target features.
             macro_rules! load {
                 ($i:expr, $half:expr) => {{
                     let row =
@@ -187,13 +193,13 @@ mod x86 {
         }
     }
 
-    /// 4 by 4 elements of 8 bytes.
+    /// Transposes 4 by 4 elements of 8 bytes.
     ///
     /// # Safety
-    /// 4 rows of 32 bytes can be read and written at the strides given, and the machine has AVX2.
+    /// 4 rows of 32 bytes must be readable and writable at the given strides, and the machine must have AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn tile_8(src: *const u8, src_stride: isize, dst: *mut u8, dst_stride: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             macro_rules! load {
                 ($i:expr, $half:expr) => {{
@@ -217,7 +223,7 @@ mod x86 {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod x86 {
-    //! Stand-ins: element by element.
+    //! Replacements that copy element by element.
 
     pub(super) fn has_avx2() -> bool {
         false
@@ -225,16 +231,16 @@ mod x86 {
 
     macro_rules! tiles {
         ($($name:ident $t:ty, $n:literal;)*) => {$(
-            /// A square tile.
+            /// Transposes a square tile.
             ///
             /// # Safety
-            /// The tile's rows can be read and written at the strides given.
+            /// The tile's rows must be readable and writable at the given strides.
             pub(super) unsafe fn $name(src: *const u8, src_stride: isize, dst: *mut u8, dst_stride: usize) {
                 for i in 0..$n {
                     for j in 0..$n {
                         let from = src.wrapping_offset(i as isize * src_stride).cast::<$t>();
                         let to = dst.wrapping_add(j * dst_stride).cast::<$t>();
-                        // SAFETY: the caller's contract.
+                        // SAFETY: guaranteed by the caller.
                         unsafe { to.add(i).write_unaligned(from.add(j).read_unaligned()) };
                     }
                 }

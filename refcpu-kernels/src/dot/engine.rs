@@ -1,19 +1,19 @@
-//! Which inner kernel multiplies which type on this machine.
+//! The selection of the inner kernel for a type on this machine.
 
 use super::kernel::{Arith, Block, Portable, block};
 use crate::isa::{self, Level};
 use crate::number::Accumulator;
 
-/// An inner kernel and what its callers must know of it.
+/// An inner kernel, and the properties that its callers need.
 #[derive(Clone, Copy)]
 pub(crate) struct Engine<U, O> {
-    /// Computes a block; safe to call under the conditions of [`block`].
+    /// The function that computes a block. It is safe to call under the conditions of [`block`].
     pub block: unsafe fn(&Block<U, O>),
-    /// Columns per vector.
+    /// The number of columns per vector.
     pub lanes: usize,
-    /// Rows per full tile.
+    /// The number of rows per full tile.
     pub rows: usize,
-    /// True if B need not be padded to whole vectors.
+    /// `true` if B need not be padded to whole vectors.
     pub masked: bool,
 }
 
@@ -25,9 +25,9 @@ impl<U, O> Engine<U, O> {
     }
 }
 
-/// A type that matrix products are computed in.
+/// A type in which matrix products are computed.
 pub(crate) trait Compute: Accumulator {
-    /// The best inner kernel that this machine has for the type.
+    /// Returns the best inner kernel for the type on this machine.
     fn engine() -> Engine<Self, Self>;
 }
 
@@ -38,7 +38,8 @@ macro_rules! engines {
                 #[cfg(target_arch = "x86_64")]
                 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
                 unsafe fn avx512(b: &Block<$t, $t>) {
-                    // SAFETY: the caller's contract is that of `block`, and the features are enabled here.
+                    // SAFETY: the conditions are those of `block`, which the caller guarantees, and the
+                    // features are enabled here.
                     unsafe { block::<$avx512>(b) }
                 }
                 #[cfg(target_arch = "x86_64")]
@@ -51,7 +52,8 @@ macro_rules! engines {
                     // SAFETY: as above; no instruction set is needed.
                     unsafe { block::<$baseline>(b) }
                 }
-                // SAFETY: each function is `block` for the arithmetic named with it, and `level` answers what the machine has.
+                // SAFETY: each function is `block` for the arithmetic named with it, and `level` returns what
+                // the machine supports.
                 unsafe {
                     match isa::level() {
                         #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,5 @@
-//! The driver of matrix products: cuts them into blocks, packs what the inner kernel cannot read in place, and shares
-//! the blocks out among the threads.
+//! The driver of matrix products. It divides them into blocks, packs operands that the inner kernel cannot
+//! read in place, and distributes the blocks among the threads.
 
 use super::engine::{Compute, Engine};
 use super::kernel::{Block, Panels, panels};
@@ -14,43 +14,46 @@ use std::ops::Range;
 /// The sizes of a batch of matrix products.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Products.
+    /// The number of products.
     pub batch: usize,
-    /// Rows of the left operand and the result.
+    /// The number of rows of the left operand and the result.
     pub rows: usize,
-    /// Columns of the right operand and the result.
+    /// The number of columns of the right operand and the result.
     pub cols: usize,
-    /// Columns of the left operand and rows of the right one.
+    /// The number of columns of the left operand and of rows of the right one.
     pub depth: usize,
 }
 
-/// Where results go.
+/// The memory of the results.
 pub(crate) struct Output<U> {
     /// The first element of the array.
     pub ptr: SyncPtr,
-    /// Offsets of the members of the batch, in elements.
+    /// The offsets of the members of the batch, in elements.
     pub batch: Index,
-    /// Distance between rows, in elements; elements of a row are adjacent.
+    /// The distance between rows, in elements. The elements of a row are adjacent.
     pub row: usize,
-    /// How a row of results is rounded and stored, if the array does not hold elements of type `U`.
+    /// The function that rounds and stores a row of results, if the elements of the array are not of type
+    /// `U`.
     pub store: Option<Store<U>>,
 }
 
-/// Depth of a block: with a full panel of columns it fills half of a second-level cache way, whatever the type.
+/// The depth of a block. With a full panel of columns, it fills half of a second-level cache way for every
+/// type.
 const DEPTH: usize = 256;
-/// Rows of a block at most: few enough for dynamic sharing, enough to reuse a panel from the first-level cache.
+/// The maximum number of rows of a block: few enough to balance the load, and enough to reuse a panel in the
+/// first-level cache.
 const ROWS: usize = 48;
-/// Bytes of the right operand that are packed at a time.
+/// The number of bytes of the right operand that are packed at a time.
 const PACKED_BYTES: usize = 8 << 20;
-/// Multiply-adds that a chunk should have at least: some microseconds.
+/// The minimum number of multiply-adds of a chunk, which take some microseconds.
 const CHUNK_WORK: usize = 1 << 18;
-/// Multiply-adds of a whole call below which the calling thread does everything.
+/// The number of multiply-adds below which the calling thread computes everything.
 const INLINE_WORK: usize = 1 << 17;
 
 /// Computes `out[b] = lhs[b] rhs[b]` for every `b`.
 ///
 /// # Safety
-/// `out` must describe memory that is valid for the results and that nobody else accesses.
+/// `out` must describe memory that is valid for the results and that nothing else accesses.
 pub(crate) unsafe fn multiply<U: Compute>(
     pool: &Pool,
     shape: Shape,
@@ -68,21 +71,22 @@ pub(crate) unsafe fn multiply<U: Compute>(
         let group = if batch.saturating_mul(work) < INLINE_WORK { batch } else { group };
         pool.run(batch.div_ceil(group), &|chunk| {
             let members = chunk * group..batch.min(chunk * group + group);
-            // SAFETY: the caller vouches for `out`; chunks write the results of different members.
+            // SAFETY: the caller guarantees `out`; chunks write the results of different members.
             unsafe { members_inline(shape, lhs, rhs, out, members) };
         });
     } else {
         for b in 0..batch {
-            // SAFETY: the caller vouches for `out`.
+            // SAFETY: the caller guarantees `out`.
             unsafe { one(pool, shape, lhs, rhs, out, b) };
         }
     }
 }
 
-/// Products of some members of a batch on the calling thread, in one call of the inner kernel if their operands lie right.
+/// Computes the products of some members of a batch on the calling thread, in one call of the inner kernel if
+/// their operands have suitable strides.
 ///
 /// # Safety
-/// As for [`multiply`].
+/// See [`multiply`].
 unsafe fn members_inline<U: Compute>(
     shape: Shape,
     lhs: &dyn Left<U>,
@@ -117,24 +121,24 @@ unsafe fn members_inline<U: Compute>(
         })
     };
     if let Some(block) = direct() {
-        // SAFETY: the operands are readable in place and the caller vouches for `out`; each address follows from the first
-        // by the strides that were checked.
+        // SAFETY: the operands are readable in place, and the caller guarantees `out`. Each address follows
+        // from the first one by the strides that were checked.
         unsafe { (engine.block)(&block) };
         return;
     }
     for b in members {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { one(&Pool::inline(), shape, lhs, rhs, out, b) };
     }
 }
 
-/// How one product is cut.
+/// The division of a product into blocks.
 struct Cut {
-    /// Rows per block.
+    /// The number of rows per block.
     rows: usize,
-    /// Vectors of columns per block: a multiple of a full panel's.
+    /// The number of vectors of columns per block: a multiple of that of a full panel.
     vectors: usize,
-    /// Depth per block.
+    /// The depth per block.
     depth: usize,
 }
 
@@ -143,12 +147,12 @@ impl Cut {
         let work = rows.saturating_mul(cols).saturating_mul(depth);
         let vectors = cols.div_ceil(engine.lanes);
         let blocks = depth.div_ceil(DEPTH).max(1);
-        // One block more or less in depth costs a pass over C; slightly deeper blocks are cheaper.
+        // An additional block in depth costs a pass over C; slightly deeper blocks are cheaper.
         let depth = if depth <= DEPTH * 3 / 2 { depth } else { depth.div_ceil(blocks) };
         if work < INLINE_WORK {
             return Self { rows, vectors: vectors.next_multiple_of(3), depth };
         }
-        // Sixteen chunks are enough to balance; smaller ones only pay when the product is large.
+        // Sixteen chunks suffice to balance the load; smaller ones are only worthwhile for large products.
         let target = (work / 16).clamp(CHUNK_WORK, ROWS * 4096 * DEPTH);
         let per_row = work / rows;
         let block_rows =
@@ -158,8 +162,8 @@ impl Cut {
         Self { rows: block_rows, vectors: block_vectors, depth }
     }
 
-    /// The columns' groups: first vector and number of vectors. A single vector never stands alone behind others, so that
-    /// the panels of the groups are those of the whole.
+    /// Returns the groups of columns, as ranges of vectors. No group after the first consists of a single
+    /// vector, so that the panels of the groups are those of the whole.
     fn groups(&self, vectors: usize) -> Few<Range<usize>> {
         let mut groups: Few<Range<usize>> =
             (0..vectors).step_by(self.vectors).map(|v| v..vectors.min(v + self.vectors)).collect();
@@ -171,10 +175,10 @@ impl Cut {
     }
 }
 
-/// One product.
+/// Computes one product.
 ///
 /// # Safety
-/// As for [`multiply`].
+/// See [`multiply`].
 unsafe fn one<U: Compute>(
     pool: &Pool,
     shape: Shape,
@@ -191,7 +195,8 @@ unsafe fn one<U: Compute>(
         let fits = engine.masked || cols.is_multiple_of(lanes);
         fits && (rows <= 2 * engine.rows || cols.saturating_mul(depth) <= (1 << 20) / size_of::<U>())
     });
-    // Packed at a time: the whole depth if that leaves room for a few panels, so that C is complete after one pass.
+    // The whole depth is packed at once if the memory suffices for a few panels, so that C is complete after
+    // one pass.
     let depth_at_once = match (in_place, out.store) {
         (Some(_), _) | (_, Some(_)) => depth.max(1),
         _ => depth.clamp(1, (PACKED_BYTES / (6 * lanes * size_of::<U>())).next_multiple_of(cut.depth)),
@@ -233,7 +238,7 @@ unsafe fn one<U: Compute>(
                     last_vector: last,
                     cols,
                 };
-                // SAFETY: the caller vouches for `out`; chunks write different rows or columns of it.
+                // SAFETY: the caller guarantees `out`; chunks write different rows or columns of it.
                 unsafe { task.run(lhs, &right, out) };
             });
             from = to;
@@ -245,7 +250,7 @@ unsafe fn one<U: Compute>(
     }
 }
 
-/// The right operand as the inner kernel reads it: in place, or packed block of depth by block of depth.
+/// The right operand as the inner kernel reads it: in place, or packed one block of depth at a time.
 struct Panelled {
     ptr: SyncPtr,
     layout: Panels,
@@ -275,7 +280,7 @@ unsafe fn pack<U: Compute>(
     let ptr = SyncPtr::from_raw(scratch.ptr());
     let all: Vec<(usize, usize)> = panels(vectors.len()).collect();
     let blocks = depth.len().div_ceil(depth_block);
-    // Panels per chunk, for some microseconds of copying.
+    // The number of panels per chunk, for some microseconds of copying.
     let per_chunk = ((1 << 17) / (depth_block * lanes * 3)).max(1);
     let chunks = all.len().div_ceil(per_chunk);
     pool.run(blocks * chunks, &|chunk| {
@@ -287,14 +292,15 @@ unsafe fn pack<U: Compute>(
         let (first, end) = (all[0].0, all[all.len() - 1].0 + all[all.len() - 1].1);
         let cut = vectors.start + first..vectors.start + end;
         let to_panel = base.wrapping_add(first * lanes * (to - from));
-        // SAFETY: the ranges are within the operand, and each chunk has its own part of the scratch memory, which was made
-        // for all vectors and the whole depth. Cutting some of the panels' vectors again gives the same panels.
+        // SAFETY: the ranges are within the operand, and each chunk has its own part of the scratch memory,
+        // which has room for all vectors and the whole depth. Dividing some of the panels' vectors again
+        // gives the same panels.
         unsafe { rhs.pack(batch, from..to, cut.start * lanes..cols.min(cut.end * lanes), lanes, to_panel) };
     });
     Panelled { ptr, layout: Panels::Packed, scratch: Some(scratch) }
 }
 
-/// One chunk of a product.
+/// A chunk of a product.
 struct Task<U> {
     engine: Engine<U, U>,
     batch: usize,
@@ -312,7 +318,7 @@ struct Task<U> {
 
 impl<U: Compute> Task<U> {
     /// # Safety
-    /// As for [`multiply`]; nobody else may access the rows and columns of this task in `out`.
+    /// See [`multiply`]; nothing else may access the rows and columns of this task in `out`.
     unsafe fn run(&self, lhs: &dyn Left<U>, right: &Panelled, out: &Output<U>) {
         debug_assert_eq!(right.scratch.is_some(), right.layout == Panels::Packed);
         let lanes = self.engine.lanes;
@@ -335,7 +341,8 @@ impl<U: Compute> Task<U> {
             let to = self.depth.end.min(from + self.depth_block);
             let (a, a_row, a_col) = match (&mut packed, direct) {
                 (Some(packed), _) => {
-                    // SAFETY: the ranges are within the operand and the scratch memory was made for a block of them.
+                    // SAFETY: the ranges are within the operand, and the scratch memory has room for a block
+                    // of them.
                     let (row, col) =
                         unsafe { lhs.pack(self.batch, self.rows.clone(), from..to, packed.ptr()) };
                     (packed.ptr::<U>().cast_const(), row, col)
@@ -367,8 +374,9 @@ impl<U: Compute> Task<U> {
                 batch: 1,
                 batch_strides: [0; 3],
             };
-            // SAFETY: A is readable in place or was just packed, B is readable in place or was packed by `pack` with the
-            // same panels, and C is ours by the caller's contract, or our scratch.
+            // SAFETY: A is readable in place or was just packed. B is readable in place, or was packed by
+            // `pack` with the same panels. C is exclusively accessible, as the caller guarantees, or scratch
+            // memory.
             unsafe { (self.engine.block)(&block) };
             from = to;
             if from >= self.depth.end {
@@ -378,7 +386,7 @@ impl<U: Compute> Task<U> {
         if let (Some(tile), Some(store)) = (&mut tile, out.store) {
             for r in 0..rows {
                 let to = out.ptr.get().wrapping_add((at + r * out.row) * store.size);
-                // SAFETY: the row was computed above, and the caller vouches for its place in `out`.
+                // SAFETY: the row was computed above, and the caller guarantees its place in `out`.
                 unsafe { (store.row)(tile.ptr::<U>().add(r * cols), to, cols) };
             }
         }

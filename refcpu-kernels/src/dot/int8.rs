@@ -1,7 +1,9 @@
-//! Products of 8-bit integers by the dot-product instruction of AVX-512 VNNI: four multiplications and additions a lane.
+//! Products of 8-bit integers with the dot-product instruction of AVX-512 VNNI, which performs four
+//! multiplications and additions per lane.
 //!
-//! The instruction multiplies unsigned by signed bytes. So 128 is added to the elements of the left operand, which adds
-//! 128 times the sum of its column to each result; that is taken off again. All of it wraps in 32 bits, like the result.
+//! The instruction multiplies unsigned by signed bytes. Therefore 128 is added to the elements of the left
+//! operand, which adds 128 times the sum of a column to each result; this is subtracted again. All arithmetic
+//! wraps in 32 bits, like the result.
 
 use super::gemm::Shape;
 use super::kernel::{Arith, Block, Panels, block, panels};
@@ -13,16 +15,16 @@ use crate::view::SyncPtr;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-/// Lanes of a vector.
+/// The number of lanes of a vector.
 const LANES: usize = 16;
-/// Units of four elements in depth that are multiplied before the next ones are packed.
+/// The number of units of four elements in depth that are multiplied before the next ones are packed.
 const DEPTH: usize = 1024;
-/// Rows of a block.
+/// The number of rows of a block.
 const ROWS: usize = 48;
-/// Multiplications below which packing does not pay.
+/// The number of multiplications below which packing is not worthwhile.
 const WORTH_PACKING: usize = 1 << 15;
 
-/// 16 lanes of sums of four products each.
+/// 16 lanes, each a sum of four products.
 #[derive(Clone, Copy)]
 struct Vnni;
 
@@ -38,12 +40,12 @@ unsafe impl Arith for Vnni {
 
     #[inline(always)]
     unsafe fn zero() -> __m512i {
-        // SAFETY: the caller vouches for the instruction set.
+        // SAFETY: the caller guarantees the instruction set.
         unsafe { _mm512_setzero_si512() }
     }
     #[inline(always)]
     unsafe fn splat(p: *const u32) -> __m512i {
-        // SAFETY: the caller vouches for the instruction set and for `p`.
+        // SAFETY: the caller guarantees the instruction set and for `p`.
         unsafe { _mm512_set1_epi32((*p).cast_signed()) }
     }
     #[inline(always)]
@@ -58,7 +60,7 @@ unsafe impl Arith for Vnni {
     }
     #[inline(always)]
     unsafe fn mul_acc(acc: __m512i, a: __m512i, b: __m512i) -> __m512i {
-        // SAFETY: the caller vouches for the instruction set.
+        // SAFETY: the caller guarantees the instruction set.
         unsafe { _mm512_dpbusd_epi32(acc, a, b) }
     }
     #[inline(always)]
@@ -68,25 +70,26 @@ unsafe impl Arith for Vnni {
     }
     #[inline(always)]
     unsafe fn read(p: *const i32, n: usize) -> __m512i {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { Self::load_part(p.cast(), n) }
     }
     #[inline(always)]
     unsafe fn write(p: *mut i32, v: __m512i, n: usize) {
-        // SAFETY: the caller vouches for `n` elements; masked lanes are not accessed.
+        // SAFETY: the caller guarantees `n` elements; masked lanes are not accessed.
         unsafe { _mm512_mask_storeu_epi32(p, ((1u32 << n) - 1) as __mmask16, v) }
     }
 }
 
 /// # Safety
-/// As for [`block`], on a machine with AVX-512 VNNI.
+/// See [`block`]; on a machine with AVX-512 VNNI.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vnni")]
 unsafe fn vnni_block(b: &Block<u32, i32>) {
-    // SAFETY: the caller's contract, with the features enabled here.
+    // SAFETY: guaranteed by the caller, with the features enabled here.
     unsafe { block::<Vnni>(b) }
 }
 
-/// An operand: the first element, and offsets of its members, and of the index that is not summed over and the one that is.
+/// An operand: its first element, and the offsets of its members, of the free index and of the contracted
+/// index.
 pub(super) struct Matrix {
     pub(super) ptr: *const i8,
     pub(super) batch: Index,
@@ -94,10 +97,11 @@ pub(super) struct Matrix {
     pub(super) depth: Index,
 }
 
-// SAFETY: the array behind the pointer is only read, and whoever makes a `Matrix` keeps it readable for its use.
+// SAFETY: the array behind the pointer is only read, and the creator of a `Matrix` keeps it readable while it
+// is used.
 unsafe impl Sync for Matrix {}
 
-/// True if [`multiply`] is there for products of this shape, and pays.
+/// Returns `true` if [`multiply`] supports products of this shape on this machine, and is worthwhile.
 pub(super) fn available(shape: Shape) -> bool {
     isa::level() >= Level::Avx512
         && std::arch::is_x86_feature_detected!("avx512vnni")
@@ -109,8 +113,8 @@ pub(super) fn available(shape: Shape) -> bool {
 /// Multiplies signed bytes; see [`super::gemm::multiply`].
 ///
 /// # Safety
-/// [`available`] must have said yes, the operands' elements must be readable, and `out`, an array of
-/// `batch * rows * cols` elements, ours.
+/// [`available`] must have returned `true`, the operands' elements must be readable, and nothing else may
+/// access `out`, an array of `batch * rows * cols` elements.
 pub(super) unsafe fn multiply(pool: &Pool, shape: Shape, lhs: &Matrix, rhs: &Matrix, out: SyncPtr) {
     let Shape { batch, rows, cols, depth } = shape;
     let units = depth.div_ceil(4);
@@ -133,7 +137,8 @@ pub(super) unsafe fn multiply(pool: &Pool, shape: Shape, lhs: &Matrix, rhs: &Mat
             pool.run(cut.len(), &|p| {
                 let (first, width) = (cut[p].0 * LANES, cut[p].1 * LANES);
                 let some = first..cols.min(first + width);
-                // SAFETY: panels lie one behind the other in the scratch memory, each chunk has its own, and its own sums.
+                // SAFETY: panels are consecutive in the scratch memory; each chunk has its own ones, and its
+                // own sums.
                 unsafe {
                     let to = right.get().cast::<u32>().add(first * count);
                     let sums = sums.get().cast::<i32>().add(first);
@@ -142,8 +147,8 @@ pub(super) unsafe fn multiply(pool: &Pool, shape: Shape, lhs: &Matrix, rhs: &Mat
             });
             pool.run(rows.div_ceil(ROWS), &|chunk| {
                 let some = chunk * ROWS..rows.min((chunk + 1) * ROWS);
-                // SAFETY: each chunk packs and multiplies its own rows; B has been packed for these columns and this
-                // depth. The machine has the instructions (`available`).
+                // SAFETY: each chunk packs and multiplies its own rows. B was packed for these columns and
+                // this depth. The machine has the instructions (`available`).
                 unsafe {
                     let packed = left.get().cast::<u32>().add(some.start * count);
                     pack_left(a.get().cast(), lhs, some.clone(), elements.clone(), packed);
@@ -178,15 +183,17 @@ pub(super) unsafe fn multiply(pool: &Pool, shape: Shape, lhs: &Matrix, rhs: &Mat
     }
 }
 
-/// Packs rows of the left operand in units of four, 128 added; what is missing in the last unit meets zeros.
+/// Packs rows of the left operand in units of four, with 128 added. Missing elements of the last unit are
+/// multiplied by zeros.
 ///
 /// # Safety
-/// The ranges must be within the operand, and `to` writable for a unit for every row and four elements of depth.
+/// The ranges must be within the operand, and `to` must be writable for one unit per row and four elements of
+/// depth.
 unsafe fn pack_left(a: *const i8, m: &Matrix, rows: Range<usize>, depth: Range<usize>, to: *mut u32) {
     let units = depth.len().div_ceil(4);
     for (i, row) in rows.enumerate() {
         let from = a.wrapping_add(m.outer.at(row));
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         let to = unsafe { std::slice::from_raw_parts_mut(to.add(i * units), units) };
         if m.depth.stride() == Some(1) {
             // SAFETY: elements of a row are adjacent.
@@ -216,11 +223,11 @@ unsafe fn pack_left(a: *const i8, m: &Matrix, rows: Range<usize>, depth: Range<u
     }
 }
 
-/// Packs columns of the right operand in units of four, `width` units a row, and adds each column up.
+/// Packs columns of the right operand in units of four, `width` units per row, and sums each column.
 ///
 /// # Safety
-/// The ranges must be within the operand; `to` must be writable for `width` units for every four elements of depth, and
-/// `sums` for a sum a column.
+/// The ranges must be within the operand. `to` must be writable for `width` units per four elements of depth,
+/// and `sums` for one sum per column.
 #[allow(
     clippy::too_many_arguments,
     reason = "the operands of a leaf loop; a struct would be made at every call"
@@ -237,7 +244,7 @@ unsafe fn pack_right(
 ) {
     let n = cols.len();
     let units = depth.len().div_ceil(4);
-    // SAFETY: the caller's contract; scratch memory is initialised here before it is read.
+    // SAFETY: guaranteed by the caller; scratch memory is initialized here before it is read.
     let (to, sums) = unsafe {
         to.write_bytes(0, width * units);
         if !further {

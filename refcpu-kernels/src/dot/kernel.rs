@@ -1,17 +1,18 @@
 //! The inner kernel of matrix products: blocks of C += A B with all accumulators in registers.
 //!
-//! A tile is a few rows of A by a few vectors of B's columns. Elements of A are broadcast, so A may have any strides;
-//! rows of B must be contiguous. The loops over tiles are compiled per instruction set, as one function per arithmetic.
+//! A tile consists of a few rows of A and a few vectors of columns of B. Elements of A are broadcast, so A
+//! can have any strides; rows of B must be contiguous. The loops over tiles are compiled per instruction set,
+//! as one function per arithmetic.
 
 use crate::number::Accumulator;
 use std::marker::PhantomData;
 
-/// The vectors that a tile computes with.
+/// The vector operations of a tile.
 ///
 /// # Safety
-/// `load`, `load_part`, `read` and `write` must not touch memory beyond the lanes that they are asked for.
+/// `load`, `load_part`, `read` and `write` must not access memory beyond the requested lanes.
 pub(crate) unsafe trait Arith: Copy + 'static {
-    /// What one lane of a vector of B holds, and what is broadcast from A.
+    /// The type of a lane of a vector of B, and of the elements of A that are broadcast.
     type Unit: Copy + 'static;
     /// The type of C's elements.
     type Out: Copy + 'static;
@@ -19,44 +20,45 @@ pub(crate) unsafe trait Arith: Copy + 'static {
     type Units: Copy;
     /// A vector of accumulators.
     type Accs: Copy;
-    /// Lanes of a vector.
+    /// The number of lanes of a vector.
     const LANES: usize;
-    /// Rows of a full tile: 8 or 4.
+    /// The number of rows of a full tile: 8 or 4.
     const ROWS: usize;
-    /// True if `load_part` is as cheap as `load`, so that B need not be padded to whole vectors.
+    /// `true` if `load_part` is as fast as `load`, so that B need not be padded to whole vectors.
     const MASKED: bool;
 
-    /// Zeros.
+    /// Returns zeros.
     ///
     /// # Safety
-    /// As for every function of this trait: the machine must have the instruction set that the implementation is for.
+    /// The machine must have the instruction set of the implementation. This applies to every function of
+    /// this trait.
     unsafe fn zero() -> Self::Accs;
-    /// The unit at `p` in every lane.
+    /// Returns the unit at `p` in every lane.
     ///
     /// # Safety
     /// `p` must be readable.
     unsafe fn splat(p: *const Self::Unit) -> Self::Units;
-    /// The units at `p`.
+    /// Loads the units at `p`.
     ///
     /// # Safety
     /// `LANES` units at `p` must be readable.
     unsafe fn load(p: *const Self::Unit) -> Self::Units;
-    /// The first `n` units at `p`.
+    /// Loads the first `n` units at `p`.
     ///
     /// # Safety
     /// `n` units at `p` must be readable, and `n` at most `LANES`.
     unsafe fn load_part(p: *const Self::Unit, n: usize) -> Self::Units;
-    /// `acc + a * b`.
+    /// Returns `acc + a * b`.
     ///
     /// # Safety
-    /// As for `zero`.
+    /// See `zero`.
     unsafe fn mul_acc(acc: Self::Accs, a: Self::Units, b: Self::Units) -> Self::Accs;
-    /// `a + b`.
+    /// Returns `a + b`.
     ///
     /// # Safety
-    /// As for `zero`.
+    /// See `zero`.
     unsafe fn add(a: Self::Accs, b: Self::Accs) -> Self::Accs;
-    /// The first `n` elements at `p`.
+    /// Reads the first `n` elements at `p`.
     ///
     /// # Safety
     /// `n` elements at `p` must be readable, and `n` at most `LANES`.
@@ -68,13 +70,13 @@ pub(crate) unsafe trait Arith: Copy + 'static {
     unsafe fn write(p: *mut Self::Out, v: Self::Accs, n: usize);
 }
 
-/// How B lies in memory.
+/// The layout of B in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Panels {
-    /// Rows of the array itself, this many units apart.
+    /// The rows of the array itself, this many units apart.
     Rows(usize),
-    /// Panels as [`panels`] cuts the columns, one after the other, each with `depth` rows of its own width; the last
-    /// panel is padded to whole vectors.
+    /// The panels into which [`panels`] divides the columns, one after the other, each with `depth` rows of
+    /// its own width. The last panel is padded to whole vectors.
     Packed,
 }
 
@@ -83,33 +85,34 @@ pub(crate) enum Panels {
 pub(crate) struct Block<U, O> {
     /// The first element of A.
     pub a: *const U,
-    /// Distance between rows of A.
+    /// The distance between rows of A.
     pub a_row: usize,
-    /// Distance between columns of A.
+    /// The distance between columns of A.
     pub a_col: usize,
     /// The first element of B.
     pub b: *const U,
-    /// How B lies in memory.
+    /// The layout of B in memory.
     pub b_layout: Panels,
     /// The first element of C, whose rows are contiguous.
     pub c: *mut O,
-    /// Distance between rows of C.
+    /// The distance between rows of C.
     pub c_row: usize,
-    /// Rows of A and C.
+    /// The number of rows of A and C.
     pub rows: usize,
-    /// Columns of B and C.
+    /// The number of columns of B and C.
     pub cols: usize,
-    /// Columns of A and rows of B.
+    /// The number of columns of A and rows of B.
     pub depth: usize,
-    /// Whether C is added to, or overwritten.
+    /// `true` to add to C, `false` to overwrite it.
     pub accumulate: bool,
     /// The number of matrices.
     pub batch: usize,
-    /// Distances between matrices of A, B, C.
+    /// The distances between matrices of A, B, C.
     pub batch_strides: [usize; 3],
 }
 
-/// The vectors per panel that `vectors` vectors of columns are cut into: threes, and twos at the end where a one would be left.
+/// Returns the number of vectors in each panel, for `vectors` vectors of columns: three, and two at the end
+/// where one would be left.
 pub(crate) fn panels(vectors: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -127,15 +130,16 @@ pub(crate) fn panels(vectors: usize) -> impl Iterator<Item = (usize, usize)> {
 /// Computes a block.
 ///
 /// # Safety
-/// All elements of A, B and C that the block describes must be readable (B's last panel up to `cols` only, if it is not
-/// packed), those of C writable and not accessed by others. The machine must have `K`'s instruction set. If `K` is not
-/// `MASKED`, B must be packed or `cols` a multiple of the lanes.
+/// All elements of A, B and C that the block describes must be readable (of B's last panel, only those up to
+/// `cols` if B is not packed). Those of C must be writable, and nothing else may access them. The machine
+/// must have `K`'s instruction set. If `K` is not `MASKED`, B must be packed, or `cols` a multiple of the
+/// lanes.
 #[inline(always)]
 pub(crate) unsafe fn block<K: Arith>(block: &Block<K::Unit, K::Out>) {
     for i in 0..block.batch {
         let [sa, sb, sc] = block.batch_strides;
-        // SAFETY: the caller vouches for the elements of every matrix of the batch; the loops below stay within
-        // `rows`, `cols` and `depth`.
+        // SAFETY: the caller guarantees the elements of every matrix of the batch; the loops below stay
+        // within `rows`, `cols` and `depth`.
         unsafe {
             let (a, b, c) = (block.a.add(i * sa), block.b.add(i * sb), block.c.add(i * sc));
             for (first, vectors) in panels(block.cols.div_ceil(K::LANES)) {
@@ -182,17 +186,17 @@ struct Tile<K: Arith> {
     c: *mut K::Out,
     c_row: usize,
     depth: usize,
-    /// Columns in the last vector.
+    /// The number of columns in the last vector.
     last: usize,
     accumulate: bool,
 }
 
 impl<K: Arith> Tile<K> {
     /// # Safety
-    /// As for [`block`], for `R` rows and `vectors` (1 to 3) vectors of columns.
+    /// The same as [`block`], for `R` rows and `vectors` (1 to 3) vectors of columns.
     #[inline(always)]
     unsafe fn run_vectors<const R: usize>(&self, vectors: usize) -> usize {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match vectors {
                 1 => self.run::<R, 1>(),
@@ -204,11 +208,11 @@ impl<K: Arith> Tile<K> {
     }
 
     /// # Safety
-    /// As for [`block`], for `R` rows and `V` vectors of columns.
+    /// The same as [`block`], for `R` rows and `V` vectors of columns.
     #[inline(always)]
     unsafe fn run<const R: usize, const V: usize>(&self) {
-        // SAFETY: the caller vouches for `R` rows, `depth` and `V` vectors, the last of which has `last` columns; the loops
-        // read and write exactly those.
+        // SAFETY: the caller guarantees `R` rows, `depth` and `V` vectors, the last of which has `last`
+        // columns; the loops access exactly these.
         unsafe {
             let mut acc = [[K::zero(); V]; R];
             let (mut a, mut b) = (self.a, self.b);
@@ -237,7 +241,7 @@ impl<K: Arith> Tile<K> {
     }
 }
 
-/// Arithmetic on arrays, left to the compiler to vectorise: for types and machines without kernels of their own.
+/// Arithmetic on arrays that the compiler vectorizes, for types and machines without kernels of their own.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable<A, const LANES: usize>(PhantomData<A>);
 
@@ -257,17 +261,18 @@ unsafe impl<A: Accumulator, const LANES: usize> Arith for Portable<A, LANES> {
     }
     #[inline(always)]
     unsafe fn splat(p: *const A) -> [A; LANES] {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         [unsafe { *p }; LANES]
     }
     #[inline(always)]
     unsafe fn load(p: *const A) -> [A; LANES] {
-        // SAFETY: the caller's contract: `LANES` elements are readable; arrays have their elements' alignment.
+        // SAFETY: guaranteed by the caller: `LANES` elements are readable; arrays have the alignment of their
+        // elements.
         unsafe { *p.cast() }
     }
     #[inline(always)]
     unsafe fn load_part(p: *const A, n: usize) -> [A; LANES] {
-        // SAFETY: the caller's contract: `n` elements are readable.
+        // SAFETY: guaranteed by the caller: `n` elements are readable.
         std::array::from_fn(|i| if i < n { unsafe { *p.add(i) } } else { A::ZERO })
     }
     #[inline(always)]
@@ -286,13 +291,13 @@ unsafe impl<A: Accumulator, const LANES: usize> Arith for Portable<A, LANES> {
     }
     #[inline(always)]
     unsafe fn read(p: *const A, n: usize) -> [A; LANES] {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { Self::load_part(p, n) }
     }
     #[inline(always)]
     unsafe fn write(p: *mut A, v: [A; LANES], n: usize) {
         for (i, x) in v.into_iter().enumerate().take(n) {
-            // SAFETY: the caller's contract: `n` elements are writable.
+            // SAFETY: guaranteed by the caller: `n` elements are writable.
             unsafe { *p.add(i) = x };
         }
     }

@@ -1,4 +1,5 @@
-//! Products of a matrix and a vector: bound by reading the matrix once, so nothing is packed.
+//! Products of a matrix and a vector. They are limited by the time to read the matrix once, so nothing is
+//! packed.
 
 use crate::Pool;
 use crate::isa::{Isa, multiversion};
@@ -6,37 +7,38 @@ use crate::number::{Accumulator, Load};
 use crate::scratch::Scratch;
 use crate::view::SyncPtr;
 
-/// Lanes of the accumulators of one row.
+/// The number of lanes of the accumulators of a row.
 const LANES: usize = 16;
-/// Columns whose accumulators stay in the first-level cache while rows are added to them.
+/// The number of columns whose accumulators stay in the first-level cache while rows are added to them.
 const TILE: usize = 512;
-/// Longest sequential sum of neighbouring results; longer ones are cut into parts.
+/// The maximum length of a sequential sum of neighboring results. Longer sums are divided into parts.
 const SEGMENT: usize = 1 << 14;
-/// Longest part of a sum along a row. Parts are so short that they are off by little, and what adding them up loses is
-/// made up for.
+/// The maximum length of a part of a sum along a row. Parts are so short that their errors are small, and the
+/// errors of adding the parts are compensated.
 const PART: usize = 1 << 10;
-/// Elements of the matrix per chunk, for some microseconds of reading.
+/// The number of elements of the matrix per chunk, which take some microseconds to read.
 const CHUNK: usize = 1 << 16;
 
-/// A matrix to multiply by a vector: `count` results, each the sum over `depth` products.
+/// A matrix to multiply by a vector. There are `count` results, each of which is the sum of `depth` products.
 #[derive(Clone, Copy)]
 pub(crate) struct Matrix<T> {
     /// The first element.
     pub ptr: *const T,
-    /// Number of results.
+    /// The number of results.
     pub count: usize,
-    /// Length of the vector.
+    /// The length of the vector.
     pub depth: usize,
-    /// Distance between elements of one sum, or between those of neighbouring results, whichever is not 1.
+    /// The distance between elements of a sum, or between those of neighboring results, whichever is not 1.
     pub stride: usize,
-    /// True if the elements of one sum are adjacent, false if those of neighbouring results are.
+    /// `true` if the elements of a sum are adjacent, `false` if those of neighboring results are.
     pub depth_adjacent: bool,
 }
 
 /// Computes `y = matrix x`.
 ///
 /// # Safety
-/// The matrix and `depth` elements at `x` must be readable, and `count` elements at `y` writable by us alone.
+/// The matrix and `depth` elements at `x` must be readable. `count` elements at `y` must be writable, and
+/// nothing else may access them.
 pub(crate) unsafe fn multiply<U: Accumulator, T: Load<U>>(
     pool: &Pool,
     matrix: Matrix<T>,
@@ -51,7 +53,7 @@ pub(crate) unsafe fn multiply<U: Accumulator, T: Load<U>>(
         ((CHUNK / depth.clamp(1, SEGMENT)).clamp(4, 1 << 12), depth.clamp(1, PART))
     } else {
         let tiles = count.div_ceil(TILE);
-        // Few columns are shared out by depth instead.
+        // A few columns are divided by depth instead.
         let shared = (depth * tiles.min(8) / 8).max(CHUNK / TILE.min(count));
         (TILE, if tiles < 8 { shared.min(SEGMENT) } else { depth.clamp(1, SEGMENT) })
     };
@@ -67,7 +69,8 @@ pub(crate) unsafe fn multiply<U: Accumulator, T: Load<U>>(
         for s in first_segment..segments.min(first_segment + per_chunk) {
             let from = s * segment;
             let (k, n) = (depth.min(from + segment) - from, count.min(first + tile) - first);
-            // SAFETY: the part of the matrix and the vector lie in what the caller vouches for; each chunk has results of its own.
+            // SAFETY: the part of the matrix and the vector are within the memory that the caller guarantees;
+            // each chunk has its own results.
             unsafe {
                 let x = shared.1.get().cast::<U>().cast_const().add(from);
                 let y = target.get().cast::<U>().add(s * count + first);
@@ -86,15 +89,15 @@ pub(crate) unsafe fn multiply<U: Accumulator, T: Load<U>>(
         pool.run(chunks, &chunk_body);
     }
     if let Some(parts) = &mut parts {
-        // SAFETY: every part was written above, and `y` is ours.
+        // SAFETY: every part was written above, and nothing else accesses `y`.
         unsafe { add_parts(parts.ptr::<U>(), segments, count, y) };
     }
 }
 
-/// Adds `parts` rows of `count` values into `y`, with what rounding loses on the way.
+/// Adds `parts` rows of `count` values to `y`, with compensation of the rounding errors.
 ///
 /// # Safety
-/// The rows must be readable and `y` writable by us alone; they do not overlap.
+/// The rows must be readable, and `y` writable; nothing else may access `y`, and they must not overlap.
 unsafe fn add_parts<U: Accumulator>(rows: *const U, parts: usize, count: usize, y: *mut U) {
     for j in 0..count {
         // SAFETY: `i` stays below `parts` and `j` below `count`.
@@ -112,7 +115,7 @@ unsafe fn add_parts<U: Accumulator>(rows: *const U, parts: usize, count: usize, 
 }
 
 multiversion! {
-    /// Sums along rows that are adjacent in memory.
+    /// Computes sums along rows that are adjacent in memory.
     ///
     /// # Safety
     /// `n` rows of `k` elements `stride` apart and `k` elements at `x` must be readable, `n` at `y` writable.
@@ -120,7 +123,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`dots`].
+/// See [`dots`].
 #[inline(always)]
 unsafe fn dots_body<I: Isa, U: Accumulator, T: Load<U>>(
     a: *const T,
@@ -132,7 +135,7 @@ unsafe fn dots_body<I: Isa, U: Accumulator, T: Load<U>>(
 ) {
     let mut i = 0;
     while i < n {
-        // SAFETY: the caller's contract, for the rows that are left.
+        // SAFETY: guaranteed by the caller, for the remaining rows.
         unsafe {
             let (a, y) = (a.wrapping_add(i * stride), y.add(i));
             if n - i >= 4 {
@@ -152,7 +155,7 @@ fn fma<I: Isa, U: Accumulator>(acc: U, a: U, b: U) -> U {
 }
 
 /// # Safety
-/// As for [`dots`], for `R` rows.
+/// See [`dots`]; for `R` rows.
 #[inline(always)]
 unsafe fn some_dots<I: Isa, U: Accumulator, T: Load<U>, const R: usize>(
     a: *const T,
@@ -192,7 +195,7 @@ unsafe fn some_dots<I: Isa, U: Accumulator, T: Load<U>, const R: usize>(
 }
 
 multiversion! {
-    /// Adds up rows, each times an element of `x`, where neighbouring results are adjacent in memory.
+    /// Adds rows multiplied by elements of `x`, where neighboring results are adjacent in memory.
     ///
     /// # Safety
     /// `k` rows of `n` elements `stride` apart and `k` elements at `x` must be readable, `n` at `y` writable.
@@ -200,7 +203,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`axpys`].
+/// See [`axpys`].
 #[inline(always)]
 unsafe fn axpys_body<I: Isa, U: Accumulator, T: Load<U>>(
     b: *const T,
@@ -211,7 +214,8 @@ unsafe fn axpys_body<I: Isa, U: Accumulator, T: Load<U>>(
     y: *mut U,
 ) {
     const ROWS: usize = 8;
-    // SAFETY: indices stay below `n` and `k`. Results go through a local array, whose separate memory lets the loops vectorise.
+    // SAFETY: indices are below `n` and `k`. Results are accumulated in a local array, whose separate memory
+    // allows the loops to be vectorized.
     unsafe {
         let mut acc = [U::ZERO; TILE];
         let mut i = 0;

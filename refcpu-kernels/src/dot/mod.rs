@@ -25,30 +25,32 @@ use crate::{Dst, Pool, Src};
 
 /// The dimension numbers of a `dot_general`.
 ///
-/// Dimensions that are named nowhere are free. The result has the batch dimensions (in the order of `lhs_batch`), then
-/// the free dimensions of the left operand, then those of the right one, each in their own order.
+/// Dimensions that are not listed are free. The result has the batch dimensions (in the order of
+/// `lhs_batch`), then the free dimensions of the left operand, then those of the right one, each in their own
+/// order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DotDims {
-    /// Batch dimensions of the left operand.
+    /// The batch dimensions of the left operand.
     pub lhs_batch: Vec<usize>,
-    /// Batch dimensions of the right operand, pairwise equal in size to those of the left.
+    /// The batch dimensions of the right operand, whose sizes equal those of the left one in order.
     pub rhs_batch: Vec<usize>,
-    /// Contracted dimensions of the left operand.
+    /// The contracted dimensions of the left operand.
     pub lhs_contract: Vec<usize>,
-    /// Contracted dimensions of the right operand, pairwise equal in size to those of the left.
+    /// The contracted dimensions of the right operand, whose sizes equal those of the left one in order.
     pub rhs_contract: Vec<usize>,
 }
 
 impl DotDims {
-    /// The dimensions of a plain matrix product: rows by columns, no batch.
+    /// Returns the dimension numbers of a plain matrix product: rows by columns, without batch.
     pub fn matmul() -> Self {
         Self { lhs_batch: vec![], rhs_batch: vec![], lhs_contract: vec![1], rhs_contract: vec![0] }
     }
 
-    /// The dimensions of the result, or a message that says which numbers do not fit the operands.
+    /// Returns the dimensions of the result.
     ///
     /// # Errors
-    /// A dimension number is out of range or repeated, the lists differ in length, or paired sizes differ.
+    /// Returns an error if a dimension number is out of range or repeated, if the lists differ in length, or
+    /// if paired sizes differ.
     pub fn output_dims(&self, lhs: &[usize], rhs: &[usize]) -> Result<Vec<usize>, String> {
         self.check(lhs, rhs)?;
         Ok(self.sizes(lhs, rhs).collect())
@@ -87,7 +89,7 @@ impl DotDims {
         Ok(())
     }
 
-    /// The dimensions of the result, for operands that [`Self::check`] takes.
+    /// Returns the dimensions of the result, for operands that [`Self::check`] accepts.
     fn sizes<'a>(&'a self, lhs: &'a [usize], rhs: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
         let batch = self.lhs_batch.iter().map(|d| lhs[*d]);
         let rows = free(lhs.len(), &self.lhs_batch, &self.lhs_contract).map(|d| lhs[d]);
@@ -96,25 +98,27 @@ impl DotDims {
     }
 }
 
-/// The dimensions that are named nowhere.
+/// Returns the dimensions that are not listed.
 fn free<'a>(rank: usize, batch: &'a [usize], contract: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
     (0..rank).filter(|d| !batch.contains(d) && !contract.contains(d))
 }
 
-/// Multiplies `lhs` and `rhs` as `dims` say, into `out`.
+/// Multiplies `lhs` and `rhs` according to `dims`, and writes the result to `out`.
 ///
-/// The operands and the result may have different element types. Products are accumulated in f64 if any of the three
-/// types is f64 or contains it, else in f32, if the result is complex as complex numbers. If the result is an integer,
-/// they wrap in its type; truth values give "or" of "and" if the result is a truth value, and count as 0 and 1 otherwise.
-/// Results are rounded once. A contraction over no elements gives zeros. Results are the same for any number of threads.
+/// The operands and the result may have different element types. If one of the three types is f64 or contains
+/// it, products are accumulated in f64, otherwise in f32; as complex numbers, if the result is complex. If
+/// the result is an integer, they wrap in its type. If the result is a boolean, booleans are combined with
+/// "and" and accumulated with "or"; otherwise they are treated as 0 and 1. Results are rounded once. A
+/// contraction over no elements results in zeros. Results do not depend on the number of threads.
 ///
-/// Operands whose strides the inner kernel cannot read are packed block by block into scratch memory, converting 16-bit
-/// floats and small integers on the way; operands of 4-, 6- and 8-bit float types and of unusually mixed types are
-/// converted as a whole (scratch memory of the operand's size).
+/// Operands whose strides the inner kernel cannot read are packed block by block to scratch memory, and
+/// 16-bit floats and small integers are converted in this step. Operands of 4-, 6- and 8-bit float types, and
+/// of unusual combinations of types, are converted as a whole (with scratch memory of the operand's size).
 ///
 /// # Panics
-/// If the dimension numbers do not fit the operands, `out` has other dimensions than [`DotDims::output_dims`], `out` is
-/// an integer and an operand is not, or an operand is complex and `out` is not.
+/// Panics if the dimension numbers do not match the operands, if the dimensions of `out` are not
+/// [`DotDims::output_dims`], if `out` is an integer and an operand is not, or if an operand is complex and
+/// `out` is not.
 pub fn dot_general(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, mut out: Dst<'_>, dims: &DotDims) {
     dims.check(lhs.dims(), rhs.dims()).unwrap_or_else(|message| panic!("{message}"));
     let fits = dims.sizes(lhs.dims(), rhs.dims()).eq(out.dims().iter().copied());
@@ -122,10 +126,10 @@ pub fn dot_general(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, mut out: Dst<'_>, di
     with_compute!(compute_type(lhs.dtype(), rhs.dtype(), out.dtype()), U => general::<U>(pool, lhs, rhs, &mut out, dims))
 }
 
-/// Sizes and strides of some dimensions of an array.
+/// The sizes and strides of some dimensions of an array.
 type Sides = Few<(usize, usize)>;
 
-/// Sizes and row-major strides of some dimensions of an array.
+/// Returns the sizes and row-major strides of some dimensions of an array.
 fn sides(dims: &[usize], of: impl Iterator<Item = usize>) -> Sides {
     of.map(|d| (dims[d], dims[d + 1..].iter().product())).collect()
 }
@@ -153,7 +157,8 @@ fn general<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'
         let a = int8::Matrix { ptr: ptr(&lhs), batch, outer, depth };
         let (batch, outer, depth) = (Index::new(rhs_batch), Index::new(cols), Index::new(rhs_depth));
         let b = int8::Matrix { ptr: ptr(&rhs), batch, outer, depth };
-        // SAFETY: asked `available`; the operands are readable and `out` is ours for the call, with the sizes of `shape`.
+        // SAFETY: `available` returned `true`. The operands are readable, and nothing else accesses `out`
+        // during the call, which has the sizes of `shape`.
         unsafe { int8::multiply(pool, shape, &a, &b, SyncPtr::new(out)) };
         return;
     }
@@ -166,13 +171,15 @@ fn general<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'
     let [lhs_batch, rows, lhs_depth] = [lhs_batch, rows, lhs_depth].map(Index::new);
     let [rhs_batch, rhs_depth, cols] = [rhs_batch, rhs_depth, cols].map(Index::new);
     U::with_operand(lhs, &lhs_batch, &rows, &lhs_depth, &mut |a| {
-        // SAFETY: `out` is ours for the call and has the size of the batch times rows times columns.
+        // SAFETY: nothing else accesses `out` during the call, and its size is batch times rows times
+        // columns.
         let product = &mut |b: &Operand<'_, U>| unsafe { multiply(pool, shape, a, b, &output) };
         U::with_operand(rhs, &rhs_batch, &rhs_depth, &cols, product);
     });
 }
 
-/// The contracted dimensions of both sides in the order that lets most sides be read with one stride; sums do not depend on it.
+/// Returns the contracted dimensions of both sides in the order in which most sides have a single stride.
+/// Sums do not depend on the order.
 fn contraction(lhs: Sides, rhs: Sides) -> (Sides, Sides) {
     if lhs.len() < 2 {
         return (lhs, rhs);

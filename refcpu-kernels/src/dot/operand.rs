@@ -1,27 +1,27 @@
-//! The operands of a matrix product as the driver sees them: matrices whose elements are found by offsets, converted and
-//! packed block by block where the inner kernel cannot read them in place.
+//! The operands of a matrix product as the driver sees them: matrices whose elements are addressed by
+//! offsets. They are converted and packed block by block if the inner kernel cannot read them in place.
 
 use super::kernel::panels;
 use crate::few::Few;
 use crate::number::{Accumulator, Load};
 use std::ops::Range;
 
-/// Offsets of the indices of one side of a matrix, in elements.
+/// The offsets of the indices of one side of a matrix, in elements.
 #[derive(Clone, Debug)]
 pub(crate) enum Index {
-    /// Index times stride.
+    /// The offset is the index times the stride.
     Uniform(usize),
-    /// One offset per index. Aligned groups of `run` indices are adjacent in memory.
+    /// There is one offset per index. Aligned groups of `run` indices are adjacent in memory.
     Table {
         /// The offsets.
         offsets: Vec<usize>,
-        /// Length of the groups.
+        /// The length of the groups.
         run: usize,
     },
 }
 
 impl Index {
-    /// The index over dimensions given as size and stride, outermost first.
+    /// Creates an index over dimensions with these sizes and strides, outermost first.
     pub(crate) fn new(dims: impl IntoIterator<Item = (usize, usize)>) -> Self {
         let mut merged: Few<(usize, usize)> = Few::new();
         for (size, stride) in dims {
@@ -44,7 +44,7 @@ impl Index {
         }
     }
 
-    /// The offset of index `i`.
+    /// Returns the offset of index `i`.
     #[inline(always)]
     pub(crate) fn at(&self, i: usize) -> usize {
         match self {
@@ -53,7 +53,7 @@ impl Index {
         }
     }
 
-    /// The stride, if there is one.
+    /// Returns the stride, if there is one.
     pub(crate) fn stride(&self) -> Option<usize> {
         match self {
             Self::Uniform(stride) => Some(*stride),
@@ -61,7 +61,7 @@ impl Index {
         }
     }
 
-    /// How many indices from `i` on are adjacent in memory.
+    /// Returns the number of indices from `i` that are adjacent in memory.
     #[inline(always)]
     fn run_from(&self, i: usize) -> usize {
         match self {
@@ -78,11 +78,11 @@ impl Index {
 
 /// The left operand of a batch of matrix products: a matrix of rows by depth.
 pub(crate) trait Left<U>: Sync {
-    /// The matrix of one member of the batch in place, with the strides of rows and depth, if its elements are units at
-    /// uniform strides.
+    /// Returns the matrix of one member of the batch in place, with the strides of rows and depth, if its
+    /// elements are units at uniform strides.
     fn direct(&self, batch: usize) -> Option<(*const U, usize, usize)>;
 
-    /// The distance between members of the batch, if it is uniform.
+    /// Returns the distance between members of the batch, if it is uniform.
     fn batch_stride(&self) -> Option<usize>;
 
     /// Copies a block and returns its strides of rows and depth.
@@ -100,39 +100,42 @@ pub(crate) trait Left<U>: Sync {
 
 /// The right operand of a batch of matrix products: a matrix of depth by columns.
 pub(crate) trait Right<U>: Sync {
-    /// The matrix of one member of the batch in place, with the stride of depth, if its rows are contiguous units.
+    /// Returns the matrix of one member of the batch in place, with the stride of depth, if its rows are
+    /// contiguous units.
     fn direct(&self, batch: usize) -> Option<(*const U, usize)>;
 
-    /// The distance between members of the batch, if it is uniform.
+    /// Returns the distance between members of the batch, if it is uniform.
     fn batch_stride(&self) -> Option<usize>;
 
-    /// Copies columns to panels as [`panels`] cuts them, in vectors of `lanes`: for each panel, for each depth its columns;
-    /// the last panel is padded with zeros.
+    /// Copies columns to the panels into which [`panels`] divides them, in vectors of `lanes`: for each panel
+    /// and each depth, its columns. The last panel is padded with zeros.
     ///
     /// # Safety
-    /// The indices must be in range, and `dst` writable for the columns rounded up to whole vectors, per depth.
+    /// The indices must be in range, and `dst` writable for the columns rounded up to whole vectors, per
+    /// depth.
     unsafe fn pack(&self, batch: usize, depth: Range<usize>, cols: Range<usize>, lanes: usize, dst: *mut U);
 }
 
-/// A batch of matrices inside an array.
+/// A batch of matrices in an array.
 pub(crate) struct Matrices<'a, T> {
     /// The first element of the array.
     pub ptr: *const T,
-    /// Offsets of the members of the batch.
+    /// The offsets of the members of the batch.
     pub batch: &'a Index,
-    /// Offsets of the outer side: rows of a left operand, depth of a right one.
+    /// The offsets of the outer side: rows of a left operand, depth of a right one.
     pub outer: &'a Index,
-    /// Offsets of the other side.
+    /// The offsets of the other side.
     pub inner: &'a Index,
 }
 
-// SAFETY: the array behind the pointer is only read, and whoever makes a `Matrices` keeps it readable for its use.
+// SAFETY: the array behind the pointer is only read, and the creator of a `Matrices` keeps it readable while
+// it is used.
 unsafe impl<T: Send + Sync> Sync for Matrices<'_, T> {}
 
 /// Copies `outer` by `inner` elements to rows of `row` units.
 ///
 /// # Safety
-/// As for the two `pack` functions.
+/// See the two `pack` functions.
 unsafe fn copy_rows<U, T: Load<U>>(
     base: *const T,
     outer: (&Index, Range<usize>),
@@ -148,7 +151,8 @@ unsafe fn copy_rows<U, T: Load<U>>(
             let run = inner.0.run_from(i).min(inner.1.end - i);
             let (from, to) = (from.wrapping_add(inner.0.at(i)), to.wrapping_add(i - inner.1.start));
             for j in 0..run {
-                // SAFETY: the caller vouches for every index of the two ranges, and a run is adjacent in memory.
+                // SAFETY: the caller guarantees every index of the two ranges, and a run is adjacent in
+                // memory.
                 unsafe { *to.add(j) = (*from.add(j)).load() };
             }
             i += run;
@@ -159,7 +163,7 @@ unsafe fn copy_rows<U, T: Load<U>>(
 /// Copies `outer` by `inner` elements, transposed, to rows of `row` units: one row per index of `inner`.
 ///
 /// # Safety
-/// As for the two `pack` functions.
+/// See the two `pack` functions.
 unsafe fn copy_columns<U, T: Load<U>>(
     base: *const T,
     outer: (&Index, Range<usize>),
@@ -167,7 +171,7 @@ unsafe fn copy_columns<U, T: Load<U>>(
     row: usize,
     dst: *mut U,
 ) {
-    // Blocks that stay in the first cache level on both sides.
+    // The size of blocks that stay in the first-level cache on both sides.
     const BLOCK: usize = 32;
     let mut start = inner.1.start;
     while start < inner.1.end {
@@ -180,7 +184,8 @@ unsafe fn copy_columns<U, T: Load<U>>(
             let from = base.wrapping_add(outer.0.at(o) + at);
             let to = dst.wrapping_add((start - inner.1.start) * row + c);
             for j in 0..run {
-                // SAFETY: the caller vouches for every index of the two ranges, and a run is adjacent in memory.
+                // SAFETY: the caller guarantees every index of the two ranges, and a run is adjacent in
+                // memory.
                 unsafe { *to.add(j * row) = (*from.add(j)).load() };
             }
         }
@@ -207,7 +212,7 @@ impl<U, T: Load<U>> Left<U> for Matrices<'_, T> {
     ) -> (usize, usize) {
         let base = self.ptr.wrapping_add(self.batch.at(batch));
         let (m, k) = (rows.len(), depth.len());
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if self.outer.has_runs() && !self.inner.has_runs() {
                 copy_rows(base, (self.inner, depth), (self.outer, rows), m, dst);
@@ -243,14 +248,14 @@ impl<U: Accumulator, T: Load<U>> Right<U> for Matrices<'_, T> {
                 )
             })
         };
-        // SAFETY: the caller's contract: panels lie one behind the other in `dst`, each with its width per depth.
+        // SAFETY: guaranteed by the caller: panels are consecutive in `dst`, each with its width per depth.
         unsafe {
             if by_columns {
                 for (cols, width, dst) in all() {
                     copy_columns(base, (self.inner, cols), (self.outer, depth.clone()), width, dst);
                 }
             } else {
-                // Along whole rows, which is how memory wants to be read, and not panel by panel.
+                // Whole rows are read instead of panels, because sequential reads are faster.
                 for (i, k) in depth.clone().enumerate() {
                     for (cols, width, dst) in all() {
                         copy_rows(
@@ -268,10 +273,10 @@ impl<U: Accumulator, T: Load<U>> Right<U> for Matrices<'_, T> {
     }
 }
 
-/// Writes the zeros behind the columns of the last panel.
+/// Writes the zeros after the columns of the last panel.
 ///
 /// # Safety
-/// As for [`Right::pack`].
+/// See [`Right::pack`].
 pub(crate) unsafe fn pad<U: Accumulator>(cols: usize, depth: usize, lanes: usize, dst: *mut U) {
     if cols.is_multiple_of(lanes) {
         return;
@@ -280,7 +285,7 @@ pub(crate) unsafe fn pad<U: Accumulator>(cols: usize, depth: usize, lanes: usize
     let (width, used) = (count * lanes, cols - first * lanes);
     for k in 0..depth {
         for col in used..width {
-            // SAFETY: the caller vouches for whole vectors per depth.
+            // SAFETY: the caller guarantees whole vectors per depth.
             unsafe { *dst.add(first * lanes * depth + k * width + col) = U::ZERO };
         }
     }

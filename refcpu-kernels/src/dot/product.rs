@@ -1,4 +1,5 @@
-//! Matrix products between element types: what they are computed in, how operands are read and results stored.
+//! Matrix products of different element types: the type of the computation, and the conversions of operands
+//! and results.
 
 use super::engine::Compute;
 use super::gemm::{self, Output, Shape};
@@ -10,10 +11,12 @@ use crate::{ComputeType, DType, Pool, Src};
 use half::{bf16, f16};
 use std::ops::Range;
 
-/// The type that products of these types are computed in: one of `F32`, `F64`, `S32`, `S64`, `C64`, `C128`.
+/// Returns the type in which products of these types are computed: one of `F32`, `F64`, `S32`, `S64`, `C64`,
+/// `C128`.
 ///
 /// # Panics
-/// If the result is an integer and an operand is not, or an operand is complex and the result is not.
+/// Panics if the result is an integer and an operand is not, or if an operand is complex and the result is
+/// not.
 pub(crate) fn compute_type(lhs: DType, rhs: DType, out: DType) -> ComputeType {
     let all = [lhs, rhs, out];
     let is_integer = |d: DType| !d.is_float() && !d.is_complex();
@@ -34,7 +37,7 @@ pub(crate) fn compute_type(lhs: DType, rhs: DType, out: DType) -> ComputeType {
     }
 }
 
-/// Evaluates an expression with a name for the Rust type of what [`compute_type`] answered.
+/// Evaluates an expression with a name for the Rust type that [`compute_type`] returned.
 macro_rules! with_compute {
     ($compute:expr, $U:ident => $body:expr) => {
         match $compute {
@@ -67,9 +70,9 @@ macro_rules! with_compute {
 }
 pub(crate) use with_compute;
 
-/// A type that products are computed in, with what is known about other element types.
+/// A type in which products are computed, with the conversions from and to other element types.
 pub(crate) trait Operands: Compute + Target {
-    /// Does something with an array as a batch of matrices; `outer` and `inner` as in [`Matrices`].
+    /// Passes an array to a function as a batch of matrices; `outer` and `inner` are as in [`Matrices`].
     fn with_operand(
         src: Src<'_>,
         batch: &Index,
@@ -78,13 +81,14 @@ pub(crate) trait Operands: Compute + Target {
         then: &mut dyn FnMut(&Operand<'_, Self>),
     );
 
-    /// Visits the elements of an array in place if a packing kernel can convert them, else those of a converted copy.
+    /// Passes the elements of an array to `visitor`: in place if a packing kernel can convert them, otherwise
+    /// those of a converted copy.
     fn visit(src: Src<'_>, visitor: impl Visit<Self>);
 }
 
-/// Something to be done with the elements of an array, whatever type they have.
+/// A function that is generic over the type of an array's elements.
 pub(crate) trait Visit<U> {
-    /// Does it. The elements are readable for the time of the call.
+    /// Calls the function. The elements are readable during the call.
     fn visit<T: Load<U>>(self, elements: *const T);
 }
 
@@ -94,23 +98,24 @@ pub(crate) struct Operand<'a, U> {
 }
 
 impl<U> Operand<'_, U> {
-    /// The operand for the driver, as the left side of a product.
+    /// Returns the operand for the driver, as the left side of a product.
     pub(crate) fn left(&self) -> &dyn Left<U> {
         self.side
     }
 
-    /// The operand for the driver, as the right side of a product.
+    /// Returns the operand for the driver, as the right side of a product.
     pub(crate) fn right(&self) -> &dyn Right<U> {
         self.side
     }
 }
 
-/// A batch of matrices that can stand on either side of a product, or be multiplied by a vector.
+/// A batch of matrices that can be either side of a product, or be multiplied by a vector.
 trait Side<U>: Left<U> + Right<U> {
-    /// Multiplies by a vector: sums over the inner index if `over_inner`, else over the outer one. False if the matrix has no strides to do so.
+    /// Multiplies by a vector. Sums over the inner index if `over_inner`, otherwise over the outer one.
+    /// Returns `false` if the matrix does not have suitable strides.
     ///
     /// # Safety
-    /// As for [`matvec::multiply`], for the sizes in `count` and `depth`.
+    /// See [`matvec::multiply`]; for the sizes in `count` and `depth`.
     #[allow(
         clippy::too_many_arguments,
         reason = "the operands of a leaf loop; a struct would be made at every call"
@@ -126,7 +131,7 @@ trait Side<U>: Left<U> + Right<U> {
         y: *mut U,
     ) -> bool;
 
-    /// True if [`Self::times_vector`] can be used.
+    /// Returns `true` if [`Self::times_vector`] is supported.
     fn can_multiply_vectors(&self) -> bool;
 }
 
@@ -153,7 +158,7 @@ impl<U: Compute, T: Load<U>> Side<U> for Matrices<'_, T> {
         }
         let ptr = self.ptr.wrapping_add(self.batch.at(batch));
         let stride = if depth_adjacent { across } else { along };
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { matvec::multiply(pool, matvec::Matrix { ptr, count, depth, stride, depth_adjacent }, x, y) };
         true
     }
@@ -204,10 +209,10 @@ operands! {
     [f64; 2], [DType::C128 => [f64; 2],];
 }
 
-/// Computes a batch of products, by a vector kernel where one side is a vector.
+/// Computes a batch of products, with a vector kernel if one side is a vector.
 ///
 /// # Safety
-/// `out` must describe memory that is valid for the results and that nobody else accesses.
+/// `out` must describe memory that is valid for the results and that nothing else accesses.
 pub(crate) unsafe fn multiply<U: Operands>(
     pool: &Pool,
     shape: Shape,
@@ -220,7 +225,7 @@ pub(crate) unsafe fn multiply<U: Operands>(
     let contiguous = rows == 1 || (cols == 1 && out.row == 1);
     let matrix = if rows == 1 { b.side } else { a.side };
     if !(big && contiguous && matrix.can_multiply_vectors()) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { gemm::multiply(pool, shape, a.left(), b.right(), out) };
         return;
     }
@@ -229,8 +234,9 @@ pub(crate) unsafe fn multiply<U: Operands>(
         let mut vector = Scratch::new::<U>(depth);
         let mut results = out.store.map(|_| Scratch::new::<U>(count));
         let at = out.batch.at(member);
-        // SAFETY: the vector is packed whole into scratch memory of its length (a single row or column is adjacent in any
-        // packing), the matrix is read in its own bounds, and the results of this member are ours by the caller's contract.
+        // SAFETY: the vector is packed as a whole to scratch memory of its length (a single row or column is
+        // adjacent in any packing), the matrix is read within its bounds, and the results of this member are
+        // exclusively accessible, as the caller guarantees.
         unsafe {
             let x: Range<usize> = 0..depth;
             if rows == 1 {
@@ -243,7 +249,7 @@ pub(crate) unsafe fn multiply<U: Operands>(
                 None => out.ptr.get().cast::<U>().wrapping_add(at),
             };
             let done = matrix.times_vector(pool, member, rows != 1, count, depth, vector.ptr(), y);
-            debug_assert!(done, "asked can_multiply_vectors before");
+            debug_assert!(done, "can_multiply_vectors returned true");
             if let (Some(results), Some(store)) = (&mut results, out.store) {
                 (store.row)(results.ptr(), out.ptr.get().wrapping_add(at * store.size), count);
             }

@@ -255,7 +255,8 @@ proptest! {
         rhs_order in permutation(6),
         dtype in prop::sample::select(&SAME[..]),
     ) {
-        // Dimension i of the natural order (batch, free, contract) goes to the place that the permutation gives it.
+        // Dimension i of the natural order (batch, free, contract) goes to the place that the permutation
+        // gives it.
         let place = |sizes: [&Vec<usize>; 3], order: &[usize]| {
             let all: Vec<usize> = sizes.into_iter().flatten().copied().collect();
             let mut places: Vec<usize> = (0..all.len()).collect();
@@ -278,7 +279,8 @@ proptest! {
 
 #[test]
 fn bytes_are_multiplied_exactly_in_every_layout() {
-    // Deep and wide enough for the dot-product instruction, with remainders in all sizes and more than one block of depth.
+    // Deep and wide enough for the dot-product instruction, with remainders in all sizes and more than one
+    // block of depth.
     for (rows, cols, depth) in [(5, 37, 300), (50, 100, 61), (9, 49, 4099)] {
         let types = [DType::S8, DType::S8, DType::S32];
         let dims = |l, r| DotDims { lhs_contract: vec![l], rhs_contract: vec![r], ..DotDims::default() };

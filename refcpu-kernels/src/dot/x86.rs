@@ -1,4 +1,4 @@
-//! Vectors of f32, f64 and complex numbers for the inner kernel, with AVX-512 and with AVX2 and FMA.
+//! Vectors of f32, f64 and complex numbers for the inner kernel, with AVX-512, and with AVX2 and FMA.
 
 use super::kernel::Arith;
 use std::arch::x86_64::*;
@@ -21,12 +21,12 @@ macro_rules! avx512 {
 
             #[inline(always)]
             unsafe fn zero() -> $v {
-                // SAFETY: the caller vouches for the instruction set.
+                // SAFETY: the caller guarantees the instruction set.
                 unsafe { $zero() }
             }
             #[inline(always)]
             unsafe fn splat(p: *const $t) -> $v {
-                // SAFETY: the caller vouches for the instruction set and for `p`.
+                // SAFETY: the caller guarantees the instruction set and for `p`.
                 unsafe { $set1(*p) }
             }
             #[inline(always)]
@@ -41,7 +41,7 @@ macro_rules! avx512 {
             }
             #[inline(always)]
             unsafe fn mul_acc(acc: $v, a: $v, b: $v) -> $v {
-                // SAFETY: the caller vouches for the instruction set.
+                // SAFETY: the caller guarantees the instruction set.
                 unsafe { $fma(a, b, acc) }
             }
             #[inline(always)]
@@ -51,12 +51,12 @@ macro_rules! avx512 {
             }
             #[inline(always)]
             unsafe fn read(p: *const $t, n: usize) -> $v {
-                // SAFETY: the caller's contract.
+                // SAFETY: guaranteed by the caller.
                 unsafe { Self::load_part(p, n) }
             }
             #[inline(always)]
             unsafe fn write(p: *mut $t, v: $v, n: usize) {
-                // SAFETY: the caller vouches for `n` elements; masked lanes are not accessed.
+                // SAFETY: the caller guarantees `n` elements; masked lanes are not accessed.
                 unsafe { $mask_store(p, ((1u32 << n) - 1) as $mask, v) }
             }
         }
@@ -80,7 +80,8 @@ macro_rules! avx2 {
         #[derive(Clone, Copy)]
         pub(crate) struct $name;
 
-        // SAFETY: loads and stores are of whole vectors, or go through an array of which `n` elements are copied.
+        // SAFETY: loads and stores are of whole vectors, or go through an array of which `n` elements are
+        // copied.
         unsafe impl Arith for $name {
             type Unit = $t;
             type Out = $t;
@@ -92,12 +93,12 @@ macro_rules! avx2 {
 
             #[inline(always)]
             unsafe fn zero() -> $v {
-                // SAFETY: the caller vouches for the instruction set.
+                // SAFETY: the caller guarantees the instruction set.
                 unsafe { $zero() }
             }
             #[inline(always)]
             unsafe fn splat(p: *const $t) -> $v {
-                // SAFETY: the caller vouches for the instruction set and for `p`.
+                // SAFETY: the caller guarantees the instruction set and for `p`.
                 unsafe { $set1(*p) }
             }
             #[inline(always)]
@@ -108,7 +109,7 @@ macro_rules! avx2 {
             #[inline(always)]
             unsafe fn load_part(p: *const $t, n: usize) -> $v {
                 let mut lanes = [0.0; $lanes];
-                // SAFETY: the caller vouches for `n` elements at `p`; `n` is at most the lanes.
+                // SAFETY: the caller guarantees `n` elements at `p`; `n` is at most the lanes.
                 unsafe {
                     std::ptr::copy_nonoverlapping(p, lanes.as_mut_ptr(), n);
                     $load(lanes.as_ptr())
@@ -116,7 +117,7 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             unsafe fn mul_acc(acc: $v, a: $v, b: $v) -> $v {
-                // SAFETY: the caller vouches for the instruction set.
+                // SAFETY: the caller guarantees the instruction set.
                 unsafe { $fma(a, b, acc) }
             }
             #[inline(always)]
@@ -126,12 +127,12 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             unsafe fn read(p: *const $t, n: usize) -> $v {
-                // SAFETY: the caller's contract.
+                // SAFETY: guaranteed by the caller.
                 unsafe { if n == $lanes { $load(p) } else { Self::load_part(p, n) } }
             }
             #[inline(always)]
             unsafe fn write(p: *mut $t, v: $v, n: usize) {
-                // SAFETY: the caller vouches for `n` elements at `p`; `n` is at most the lanes.
+                // SAFETY: the caller guarantees `n` elements at `p`; `n` is at most the lanes.
                 unsafe {
                     if n == $lanes {
                         $store(p, v);
@@ -157,14 +158,14 @@ avx2!(
     _mm256_setzero_pd _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_fmadd_pd _mm256_add_pd
 );
 
-/// Vectors of reals that complex numbers, real and imaginary parts in turn, can be multiplied with.
+/// Vectors of reals for the multiplication of complex numbers, whose real and imaginary parts alternate.
 ///
 /// # Safety
-/// As for [`Arith`].
+/// See [`Arith`].
 pub(crate) unsafe trait Pairs:
     Arith<Units = <Self as Arith>::Accs, Unit = <Self as Arith>::Out>
 {
-    /// `a + i b`, where `a` and `b` hold complex numbers.
+    /// Returns `a + i b`, where `a` and `b` contain complex numbers.
     ///
     /// # Safety
     /// The machine must have the instruction set.
@@ -177,7 +178,7 @@ macro_rules! pairs {
         unsafe impl Pairs for $name {
             #[inline(always)]
             unsafe fn plus_i_times($a: $v, $b: $v) -> $v {
-                // SAFETY: the caller vouches for the instruction set.
+                // SAFETY: the caller guarantees the instruction set.
                 unsafe { $e }
             }
         }
@@ -190,12 +191,12 @@ pairs! {
     F64x4, __m256d, |a, b| _mm256_addsub_pd(a, _mm256_permute_pd::<0b0101>(b));
 }
 
-/// Complex numbers in vectors of reals. An accumulator is a pair: the sums of B times the real and times the imaginary
-/// parts of A, which are put together when they are stored.
+/// Complex numbers in vectors of reals. An accumulator is a pair: the sums of B times the real parts and of B
+/// times the imaginary parts of A, which are combined when they are stored.
 #[derive(Clone, Copy)]
 pub(crate) struct Complex<V>(V);
 
-// SAFETY: a complex number is two adjacent reals, and every function asks `V` for twice as many.
+// SAFETY: a complex number is two adjacent reals, and every function requests twice as many reals from `V`.
 unsafe impl<V: Pairs> Arith for Complex<V> {
     type Unit = [V::Unit; 2];
     type Out = [V::Unit; 2];
@@ -207,7 +208,7 @@ unsafe impl<V: Pairs> Arith for Complex<V> {
 
     #[inline(always)]
     unsafe fn zero() -> Self::Accs {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { (V::zero(), V::zero()) }
     }
     #[inline(always)]
@@ -217,7 +218,7 @@ unsafe impl<V: Pairs> Arith for Complex<V> {
     }
     #[inline(always)]
     unsafe fn load(p: *const Self::Unit) -> Self::Units {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         let v = unsafe { V::load(p.cast()) };
         (v, v)
     }
@@ -229,12 +230,12 @@ unsafe impl<V: Pairs> Arith for Complex<V> {
     }
     #[inline(always)]
     unsafe fn mul_acc(acc: Self::Accs, a: Self::Units, b: Self::Units) -> Self::Accs {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { (V::mul_acc(acc.0, a.0, b.0), V::mul_acc(acc.1, a.1, b.0)) }
     }
     #[inline(always)]
     unsafe fn add(a: Self::Accs, b: Self::Accs) -> Self::Accs {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { (V::add(a.0, b.0), V::add(a.1, b.1)) }
     }
     #[inline(always)]

@@ -1,29 +1,29 @@
-//! Windows whose place is known only at run time.
+//! Windows whose position is only known at run time.
 
 use crate::copy::{Loop, Nest, check_same_type, copy, copy_nest, strides_of};
 use crate::view::SyncPtr;
 use crate::{Dst, Pool, Src};
 
-/// Contiguous windows of up to this many bytes are copied at once.
+/// The maximum size in bytes of contiguous windows that the calling thread copies at once.
 const INLINE_BYTES: usize = 64 << 10;
 
-/// The starts of a window of `window` elements in an array of `dims`, moved so that the window lies inside: what
-/// StableHLO does for `dynamic_slice` and `dynamic_update_slice`.
+/// Clamps the starts of a window of `window` elements in an array of `dims`, so that the window lies inside,
+/// as StableHLO specifies for `dynamic_slice` and `dynamic_update_slice`.
 ///
 /// # Panics
-/// If the ranks differ or the window is larger than the array.
+/// Panics if the ranks differ, or if the window is larger than the array.
 pub fn clamp_starts(starts: &mut [i64], dims: &[usize], window: &[usize]) {
     assert!(
         starts.len() == dims.len() && dims.len() == window.len(),
         "starts {starts:?} of {window:?} in {dims:?}"
     );
     for ((start, dim), size) in starts.iter_mut().zip(dims).zip(window) {
-        assert!(size <= dim, "a window of {window:?} in {dims:?}");
+        assert!(size <= dim, "a window of {window:?} does not fit into {dims:?}");
         *start = (*start).clamp(0, (dim - size) as i64);
     }
 }
 
-/// Checks a window and gives the offset of its first element, and whether it is one contiguous run.
+/// Checks a window, and returns the offset of its first element and whether it is a contiguous run.
 #[track_caller]
 fn place_window(what: &str, starts: &[i64], window: &[usize], dims: &[usize]) -> (usize, bool) {
     assert!(
@@ -31,7 +31,7 @@ fn place_window(what: &str, starts: &[i64], window: &[usize], dims: &[usize]) ->
         "{what}: {window:?} at {starts:?} in {dims:?}"
     );
     let (mut offset, mut stride) = (0usize, 1usize);
-    // Once a dimension is cut, all outer ones must be single elements.
+    // If a dimension is not covered completely, the window must have size 1 in all outer ones.
     let (mut cut, mut contiguous) = (false, true);
     for d in (0..dims.len()).rev() {
         let start = usize::try_from(starts[d]).ok();
@@ -46,7 +46,8 @@ fn place_window(what: &str, starts: &[i64], window: &[usize], dims: &[usize]) ->
     (offset, contiguous)
 }
 
-/// A nest over a window, with the steps of the array it lies in and its own, given to `make` as loops.
+/// Returns a nest over a window. `make` receives the steps of the array that contains the window and those of
+/// the window.
 fn window_nest(window: &[usize], dims: &[usize], make: impl Fn(usize, isize, isize) -> Loop) -> Nest {
     let (array, own) = (strides_of(dims), strides_of(window));
     let mut nest = Nest::new();
@@ -56,7 +57,7 @@ fn window_nest(window: &[usize], dims: &[usize], make: impl Fn(usize, isize, isi
     nest
 }
 
-/// Copies the window of `out`'s shape that begins at `starts`, which are in range already ([`clamp_starts`]).
+/// Copies the window of `out`'s shape that begins at `starts`, which must be in range ([`clamp_starts`]).
 pub fn dynamic_slice(pool: &Pool, operand: Src<'_>, starts: &[i64], mut out: Dst<'_>) {
     check_same_type("dynamic_slice", &operand, &out);
     let (offset, contiguous) = place_window("dynamic_slice", starts, out.dims(), operand.dims());
@@ -66,19 +67,20 @@ pub fn dynamic_slice(pool: &Pool, operand: Src<'_>, starts: &[i64], mut out: Dst
     let size = operand.dtype().size();
     let source = operand.as_ptr().wrapping_add(offset * size);
     if contiguous && out.len() * size <= INLINE_BYTES {
-        // SAFETY: the window is one run of the operand (checked above), as long as `out`, which does not overlap it.
+        // SAFETY: the window is a run of the operand (checked above) with the length of `out`, which does not
+        // overlap it.
         unsafe { out.as_mut_ptr().copy_from_nonoverlapping(source, out.len() * size) };
         return;
     }
     let nest = window_nest(out.dims(), operand.dims(), |count, src, dst| Loop { count, src, dst });
-    // SAFETY: the window lies in the operand (checked above), and `out` is covered once.
+    // SAFETY: the window lies in the operand (checked above), and each element of `out` is written once.
     unsafe { copy_nest(pool, size, source, SyncPtr::new(&mut out), nest) }
 }
 
-/// Writes `operand` to `out` with the window at `starts` replaced by `update`. `starts` are in range already
+/// Writes `operand` to `out`, with the window at `starts` replaced by `update`. `starts` must be in range
 /// ([`clamp_starts`]).
 ///
-/// `operand` may be the same array as `out`: then only the window is written.
+/// `operand` may be the same array as `out`; then only the window is written.
 pub fn dynamic_update_slice(
     pool: &Pool,
     operand: Src<'_>,
@@ -102,11 +104,13 @@ pub fn dynamic_update_slice(
     let size = out.dtype().size();
     let target = out.as_mut_ptr().wrapping_add(offset * size);
     if contiguous && update.len() * size <= INLINE_BYTES {
-        // SAFETY: the window is one run of `out` (checked above), as long as `update`, which is another array.
+        // SAFETY: the window is a run of `out` (checked above) with the length of `update`, which is another
+        // array.
         unsafe { target.copy_from_nonoverlapping(update.as_ptr(), update.len() * size) };
         return;
     }
     let nest = window_nest(update.dims(), out.dims(), |count, dst, src| Loop { count, src, dst });
-    // SAFETY: the window lies in `out` (checked above) and is covered once; `update` is not `out`.
+    // SAFETY: the window lies in `out` (checked above), and each of its elements is written once; `update` is
+    // not `out`.
     unsafe { copy_nest(pool, size, update.as_ptr(), SyncPtr::from_raw(target), nest) }
 }

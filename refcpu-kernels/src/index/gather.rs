@@ -1,4 +1,4 @@
-//! StableHLO `gather`: windows of an array copied from places that an index array names.
+//! StableHLO `gather`: copies windows of an array from positions in an index array.
 
 use super::indices::{IndexVectors, Odometer};
 use super::runs::copy_runs;
@@ -7,40 +7,41 @@ use crate::few::Few;
 use crate::view::SyncPtr;
 use crate::{Dst, Pool, Src};
 
-/// Index vectors that are resolved to offsets at a time.
+/// The number of index vectors that are converted to offsets at a time.
 pub(super) const BLOCK: usize = 256;
-/// Work, in bytes and byte equivalents, that is worth a chunk of its own.
+/// The cost of a chunk, in bytes that could be copied.
 const COST_PER_CHUNK: usize = 64 << 10;
-/// What finding the place of a window costs, in bytes that could be copied meanwhile.
+/// The cost of finding the position of a window, in bytes that could be copied.
 const COST_PER_WINDOW: usize = 32;
-/// No gather is split into more chunks than this.
+/// The maximum number of chunks of a gather.
 const MAX_CHUNKS: usize = 64;
-/// Windows of runs of up to so many bytes are copied run by run, all windows' first run first, ...
+/// The maximum size in bytes of runs for which windows are copied run by run (the first run of all windows,
+/// then the second, and so on) ...
 const SHORT_RUN: usize = 128;
-/// ... where at least so many windows are copied at a time.
+/// ... if at least this many windows are copied at a time.
 const MANY_WINDOWS: usize = 8;
 
 /// The dimension numbers of a gather, named as in StableHLO.
 #[derive(Clone, Copy, Debug)]
 pub struct GatherSpec<'a> {
-    /// Dimensions of the result that walk through a window, ascending.
+    /// The dimensions of the result that correspond to those of a window, ascending.
     pub offset_dims: &'a [usize],
-    /// Operand dimensions of window size 1 that the result leaves out.
+    /// The operand dimensions of window size 1 that the result does not have.
     pub collapsed_slice_dims: &'a [usize],
-    /// Operand dimensions whose index is that of a dimension of `start_indices`.
+    /// The operand dimensions whose index is that of a dimension of `start_indices`.
     pub operand_batching_dims: &'a [usize],
-    /// The dimensions of `start_indices` that belong to them, in the same order.
+    /// The dimensions of `start_indices` that correspond to them, in the same order.
     pub start_indices_batching_dims: &'a [usize],
-    /// The operand dimension that each component of an index vector is for.
+    /// The operand dimension of each component of an index vector.
     pub start_index_map: &'a [usize],
-    /// The dimension of `start_indices` along which index vectors lie; its rank if each element is one.
+    /// The dimension of `start_indices` that contains the index vectors, or its rank if each element is one.
     pub index_vector_dim: usize,
     /// The window's size in each operand dimension.
     pub slice_sizes: &'a [usize],
 }
 
-/// Copies, for each index vector, the window that begins there to its place in `out`. A start is moved so that its
-/// window lies inside the operand, as StableHLO says.
+/// Copies the window at each index vector to its position in `out`. Starts are clamped so that windows lie
+/// inside the operand, as StableHLO specifies.
 pub fn gather(
     pool: &Pool,
     operand: Src<'_>,
@@ -59,8 +60,8 @@ pub fn gather(
             for (from, to) in from.iter().zip(to) {
                 let (source, target) =
                     (operand.as_ptr().wrapping_offset(*from), out.get().wrapping_offset(*to));
-                // SAFETY: `check` showed that windows at clamped starts lie in the operand and that places in `out`
-                // are different.
+                // SAFETY: `check` ensured that windows at clamped starts lie in the operand, and that
+                // positions in `out` are distinct.
                 unsafe { window.run(pool, source, SyncPtr::from_raw(target)) }
             }
         });
@@ -78,15 +79,15 @@ pub fn gather(
     });
 }
 
-/// A checked gather: where its windows are and what they look like.
+/// A checked gather: the positions and the shape of its windows.
 struct Windows {
-    /// How many.
+    /// The number of windows.
     count: usize,
-    /// Sizes and steps (operand, result; in bytes) of the dimensions that windows are numbered by.
+    /// The sizes and steps (operand, result; in bytes) of the dimensions that enumerate windows.
     batch: Few<(usize, isize, isize)>,
-    /// Largest start and step in bytes for each component of an index vector.
+    /// The largest start and the step in bytes for each component of an index vector.
     components: Few<(i64, isize)>,
-    /// One window.
+    /// A single window.
     window: Prepared,
 }
 
@@ -166,7 +167,7 @@ fn check(
 }
 
 impl Windows {
-    /// Calls `work` with the byte offsets of windows, in the operand and in the result, a block at a time.
+    /// Calls `work` with the byte offsets of windows in the operand and in the result, one block at a time.
     fn for_each_block(
         &self,
         vectors: &IndexVectors<'_>,
@@ -189,20 +190,21 @@ impl Windows {
     }
 }
 
-/// Copies one window from each offset in `from` to the offset in `to`.
+/// Copies a window from each offset in `from` to the corresponding offset in `to`.
 ///
 /// # Safety
-/// All the windows lie in their arrays, those in `out` are pairwise different, and the arrays do not overlap.
+/// All the windows must lie in their arrays, those in `out` must be pairwise different, and the arrays must
+/// not overlap.
 unsafe fn copy_windows(window: &Prepared, operand: *const u8, from: &[isize], out: *mut u8, to: &[isize]) {
     let (loops, bytes) = window.runs();
     if loops.is_empty() {
-        // SAFETY: the caller's contract: a window is one run.
+        // SAFETY: guaranteed by the caller: a window is a single run.
         unsafe { copy_runs(bytes, operand, from, out, to) };
     } else if from.len() >= MANY_WINDOWS && bytes <= SHORT_RUN {
         let mut inside = Odometer::new(loops.iter().map(|l| (l.count, l.src, l.dst)), 0);
         for _ in 0..window.bytes() / bytes {
             let (source, target) = inside.offsets;
-            // SAFETY: the caller's contract: the loops reach the runs of each window.
+            // SAFETY: guaranteed by the caller: the loops reach the runs of each window.
             unsafe {
                 copy_runs(bytes, operand.wrapping_offset(source), from, out.wrapping_offset(target), to);
             }
@@ -210,7 +212,7 @@ unsafe fn copy_windows(window: &Prepared, operand: *const u8, from: &[isize], ou
         }
     } else {
         for (f, t) in from.iter().zip(to) {
-            // SAFETY: the caller's contract.
+            // SAFETY: guaranteed by the caller.
             unsafe { window.run_inline(operand.wrapping_offset(*f), out.wrapping_offset(*t)) }
         }
     }

@@ -1,18 +1,19 @@
-//! Index arrays of any integer type, and the loops over the positions where index vectors stand.
+//! Index arrays of any integer type, and the loops over the positions of index vectors.
 
 use crate::few::Few;
 use crate::isa::{Isa, multiversion};
 use crate::view::Element;
 use crate::{DType, Src};
 
-/// True for the types that index arrays may have.
+/// Returns `true` for the types that index arrays can have.
 fn is_index_type(dtype: DType) -> bool {
     dtype.compute().is_signed_integer() || dtype.compute().is_unsigned_integer()
 }
 
 /// The index vectors of an array of any integer type.
 ///
-/// The index array is seen as `[high, vector, low]`, the middle one the dimension that holds a vector.
+/// The index array is interpreted as `[high, vector, low]`, where the middle dimension contains the
+/// components of a vector.
 pub(super) struct IndexVectors<'a> {
     indices: Src<'a>,
     vector: usize,
@@ -20,24 +21,28 @@ pub(super) struct IndexVectors<'a> {
 }
 
 impl<'a> IndexVectors<'a> {
-    /// Vectors along `index_vector_dim` of `indices`, which may be one beyond the last dimension: then each element is
-    /// a vector of its own.
+    /// Creates the vectors along `index_vector_dim` of `indices`. If that is the rank, each element is a
+    /// vector.
     pub(super) fn new(what: &str, indices: Src<'a>, index_vector_dim: usize) -> Self {
         let dims = indices.dims();
-        assert!(is_index_type(indices.dtype()), "{what}: indices of type {:?}", indices.dtype());
+        assert!(
+            is_index_type(indices.dtype()),
+            "{what}: indices must have an integer type, but have {:?}",
+            indices.dtype()
+        );
         assert!(index_vector_dim <= dims.len(), "{what}: index vectors along {index_vector_dim} of {dims:?}");
         let vector = dims.get(index_vector_dim).copied().unwrap_or(1);
         let low = dims.iter().skip(index_vector_dim + 1).product();
         Self { indices, vector, low }
     }
 
-    /// Components of one vector.
+    /// Returns the number of components of a vector.
     pub(super) fn vector_len(&self) -> usize {
         self.vector
     }
 
-    /// Adds to the offset of each vector from number `first` on what its component `k` moves it by: `step` for each of
-    /// the places `0..=largest`, of which starts outside take the nearest.
+    /// Adds the contribution of component `k` to the offset of each vector from number `first`: `step` times
+    /// the start, which is clamped to `0..=largest`.
     pub(super) fn add_clamped(
         &self,
         k: usize,
@@ -51,7 +56,7 @@ impl<'a> IndexVectors<'a> {
             fn visit<T: Index>(&mut self, done: usize, starts: &[T], every: usize) {
                 let Self(offsets, largest, step) = self;
                 let n = starts.len().div_ceil(every).min(offsets.len() - done);
-                // SAFETY: `starts` has a start for each of these `n` offsets, `every` places apart.
+                // SAFETY: `starts` has a start for each of these `n` offsets, `every` elements apart.
                 unsafe { clamped::<T>(starts.as_ptr(), every, &mut offsets[done..done + n], *largest, *step) }
             }
         }
@@ -59,8 +64,9 @@ impl<'a> IndexVectors<'a> {
         self.visit(k, first, n, &mut Clamped(offsets, largest, step));
     }
 
-    /// Adds to the offset of each vector from number `first` on what its component `k` moves it by, `step` for each
-    /// place, and clears `inside` for those with a start outside of `0..=largest`. True if there are none.
+    /// Adds the contribution of component `k` to the offset of each vector from number `first`, `step` times
+    /// the start, and clears `inside` for vectors whose start is outside of `0..=largest`. Returns `true` if
+    /// there are none.
     pub(super) fn add_checked(
         &self,
         k: usize,
@@ -87,7 +93,7 @@ impl<'a> IndexVectors<'a> {
         checked.4
     }
 
-    /// Gives component `k` of `n` vectors from number `first` on to `visit`, run by run.
+    /// Passes component `k` of `n` vectors from number `first` to `visit`, run by run.
     fn visit(&self, k: usize, first: usize, n: usize, visit: &mut impl Visit) {
         let signed = self.indices.dtype().compute().is_signed_integer();
         match self.indices.dtype().size() {
@@ -112,7 +118,7 @@ impl<'a> IndexVectors<'a> {
             visit.visit(0, &values[from..=from + (n - 1) * self.vector], self.vector);
             return;
         }
-        // Vectors next to each other in the low dimensions have their components next to each other.
+        // The components of vectors that are adjacent in the low dimensions are adjacent.
         let mut done = 0;
         while done < n {
             let (high, low) = ((first + done) / self.low, (first + done) % self.low);
@@ -126,7 +132,7 @@ impl<'a> IndexVectors<'a> {
 
 /// A type of indices.
 trait Index: Element {
-    /// The index; those that are too large for any array may be any such one.
+    /// Returns the index. Indices that are too large for any array may be replaced by another such index.
     fn wide(self) -> i64;
 }
 macro_rules! index {
@@ -147,23 +153,23 @@ impl Index for u64 {
     }
 }
 
-/// Something to be done with starts of any type.
+/// A function that is generic over the type of starts.
 trait Visit {
-    /// Does it with starts for the vectors from number `done` on: every `every`-th of `starts`, its first and its last
-    /// among them.
+    /// Calls the function with starts for the vectors from number `done`: every `every`-th element of
+    /// `starts`, including its first and its last one.
     fn visit<T: Index>(&mut self, done: usize, starts: &[T], every: usize);
 }
 
 multiversion! {
-    /// Adds `step` times a start, moved into `0..=largest`, to each offset.
+    /// Adds `step` times a start, clamped to `0..=largest`, to each offset.
     ///
     /// # Safety
-    /// There must be a readable start at `starts` for each offset, `every` places apart.
+    /// There must be a readable start at `starts` for each offset, `every` elements apart.
     unsafe fn clamped<T: Index>(starts: *const T, every: usize, offsets: &mut [isize], largest: i64, step: isize) = clamped_body
 }
 
 /// # Safety
-/// As for [`clamped`].
+/// See [`clamped`].
 #[inline(always)]
 unsafe fn clamped_body<I: Isa, T: Index>(
     starts: *const T,
@@ -175,33 +181,33 @@ unsafe fn clamped_body<I: Isa, T: Index>(
     let offset = |s: T| (s.wide().max(0).min(largest) as isize).wrapping_mul(step);
     if every == 1 {
         for (i, o) in offsets.iter_mut().enumerate() {
-            // SAFETY: the caller's contract.
+            // SAFETY: guaranteed by the caller.
             *o = o.wrapping_add(offset(unsafe { starts.add(i).read() }));
         }
     } else if every == 2 {
         for (i, o) in offsets.iter_mut().enumerate() {
-            // SAFETY: the caller's contract; with a distance that the compiler knows.
+            // SAFETY: guaranteed by the caller; the distance is a constant here.
             *o = o.wrapping_add(offset(unsafe { starts.add(2 * i).read() }));
         }
     } else {
         for (i, o) in offsets.iter_mut().enumerate() {
-            // SAFETY: the caller's contract.
+            // SAFETY: guaranteed by the caller.
             *o = o.wrapping_add(offset(unsafe { starts.add(i * every).read() }));
         }
     }
 }
 
 multiversion! {
-    /// Adds `step` times a start to each offset; where that is outside of `0..=largest`, `inside` becomes false. True if
-    /// it is nowhere.
+    /// Adds `step` times a start to each offset, and clears `inside` if the start is outside of
+    /// `0..=largest`. Returns `true` if no start is.
     ///
     /// # Safety
-    /// As for [`clamped`]; `inside` is as long as `offsets`.
+    /// See [`clamped`]; `inside` must be as long as `offsets`.
     unsafe fn checked<T: Index>(starts: *const T, every: usize, offsets: &mut [isize], inside: &mut [bool], largest: i64, step: isize) -> bool = checked_body
 }
 
 /// # Safety
-/// As for [`checked`].
+/// See [`checked`].
 #[inline(always)]
 unsafe fn checked_body<I: Isa, T: Index>(
     starts: *const T,
@@ -213,7 +219,7 @@ unsafe fn checked_body<I: Isa, T: Index>(
 ) -> bool {
     let mut outside = 0u64;
     for (i, o) in offsets.iter_mut().enumerate() {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         let s = unsafe { starts.add(if every == 1 { i } else { i * every }).read() }.wide();
         *o = o.wrapping_add((s as isize).wrapping_mul(step));
         outside |= u64::from(s < 0) | u64::from(s > largest);
@@ -222,7 +228,7 @@ unsafe fn checked_body<I: Isa, T: Index>(
         return true;
     }
     for (i, ok) in inside.iter_mut().enumerate() {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         let s = unsafe { starts.add(i * every).read() }.wide();
         *ok &= (0..=largest).contains(&s);
     }
@@ -230,15 +236,15 @@ unsafe fn checked_body<I: Isa, T: Index>(
 }
 
 multiversion! {
-    /// Writes `x`, `x + a`, `x + 2 a`, ... and the same of `y` and `b`.
+    /// Writes `x`, `x + a`, `x + 2 a`, ... to `first`, and the same of `y` and `b` to `second`.
     ///
     /// # Safety
-    /// `first` and `second` are equally long.
+    /// `first` and `second` must have equal lengths.
     unsafe fn ramps(first: &mut [isize], second: &mut [isize], start: (isize, isize), step: (isize, isize)) = ramps_body
 }
 
 /// # Safety
-/// As for [`ramps`].
+/// See [`ramps`].
 #[inline(always)]
 unsafe fn ramps_body<I: Isa>(
     first: &mut [isize],
@@ -254,8 +260,8 @@ unsafe fn ramps_body<I: Isa>(
     }
 }
 
-/// Dimensions given as size and two steps, outermost first, without those of size 1 and with those merged that continue
-/// each other in both steps.
+/// Removes dimensions of size 1, and merges those that are contiguous in both steps. Dimensions are given as
+/// size and two steps, outermost first.
 pub(super) fn merge(dims: impl Iterator<Item = (usize, isize, isize)>) -> Few<(usize, isize, isize)> {
     let mut merged: Few<(usize, isize, isize)> = Few::new();
     for (count, a, b) in dims {
@@ -272,17 +278,17 @@ pub(super) fn merge(dims: impl Iterator<Item = (usize, isize, isize)>) -> Few<(u
     merged
 }
 
-/// A position that moves through nested dimensions in row-major order, with up to two offsets that follow it.
+/// A position that traverses nested dimensions in row-major order, with up to two offsets.
 pub(super) struct Odometer {
     dims: Few<(usize, isize, isize)>,
     at: Few<usize>,
-    /// The offsets at the current position.
+    /// The offsets of the current position.
     pub(super) offsets: (isize, isize),
 }
 
 impl Odometer {
-    /// Dimensions given as size and the steps of both offsets; dimensions that continue each other are merged. Stands
-    /// at position `start` in row-major order.
+    /// Creates an odometer over dimensions with these sizes and steps of both offsets, at position `start` in
+    /// row-major order. Contiguous dimensions are merged.
     pub(super) fn new(dims: impl Iterator<Item = (usize, isize, isize)>, start: usize) -> Self {
         let merged = merge(dims);
         let mut at = Few::from_elem(0, merged.len());
@@ -298,12 +304,12 @@ impl Odometer {
         Self { dims: merged, at, offsets }
     }
 
-    /// Moves to the next position; after the last one comes the first.
+    /// Advances to the next position, and from the last position to the first.
     pub(super) fn advance(&mut self) {
         self.advance_by_run(1);
     }
 
-    /// Writes the offsets of the next positions, as many as there is room for, and moves behind them.
+    /// Writes the offsets of the next positions to the slices, and advances beyond them.
     pub(super) fn fill(&mut self, first: &mut [isize], second: &mut [isize]) {
         let mut at = 0;
         while at < first.len() {
@@ -330,7 +336,7 @@ impl Odometer {
         }
     }
 
-    /// Moves by `steps` positions, which do not go past the end of the last dimension.
+    /// Advances by `steps` positions, which must not exceed the end of the last dimension.
     fn advance_by_run(&mut self, steps: usize) {
         let mut steps = steps;
         for (i, (count, a, b)) in self.at.iter_mut().zip(&self.dims).rev() {

@@ -1,4 +1,4 @@
-//! Kernels that compute where to read or write: dynamic slices, gather and scatter.
+//! Kernels with computed positions: dynamic slices, gather and scatter.
 
 mod dynamic_slice;
 mod gather;

@@ -1,15 +1,15 @@
-//! Copying runs of bytes of one length between many places.
+//! Copies of many runs of bytes of equal lengths.
 
 use crate::isa::{Isa, multiversion};
 
-/// Longer runs are left to the system's copy.
+/// The maximum length of runs that are not copied with the system's function.
 const LONGEST: usize = 1024;
-/// Bytes of runs that are asked for ahead of the one that is copied: what hides the way to memory.
+/// The number of bytes of runs that are prefetched ahead of the current one, to hide the latency of memory.
 const AHEAD: usize = 4096;
-/// Bytes that a cache line has.
+/// The size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Asks for a place in memory that will be used soon.
+/// Prefetches an address.
 #[inline(always)]
 pub(super) fn prefetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -22,15 +22,16 @@ pub(super) fn prefetch<T>(place: *const T) {
 }
 
 multiversion! {
-    /// Copies `bytes` bytes from each offset in `from` to the offset in `to`.
+    /// Copies `bytes` bytes from each offset in `from` to the corresponding offset in `to`.
     ///
     /// # Safety
-    /// All the runs lie in their arrays, those in `target` are pairwise different, and the arrays do not overlap.
+    /// All the runs must lie in their arrays, those in `target` must be pairwise different, and the arrays
+    /// must not overlap.
     pub(super) unsafe fn copy_runs(bytes: usize, source: *const u8, from: &[isize], target: *mut u8, to: &[isize]) = copy_runs_body
 }
 
 /// # Safety
-/// As for [`copy_runs`].
+/// See [`copy_runs`].
 #[inline(always)]
 unsafe fn copy_runs_body<I: Isa>(
     bytes: usize,
@@ -39,7 +40,8 @@ unsafe fn copy_runs_body<I: Isa>(
     target: *mut u8,
     to: &[isize],
 ) {
-    // SAFETY: the caller's contract; `whole` is for runs of its length, `ends` for those from its length to twice that.
+    // SAFETY: guaranteed by the caller; `whole` is for runs of its length, `ends` for those of its length to
+    // twice that.
     unsafe {
         match bytes {
             0 => {}
@@ -61,22 +63,22 @@ unsafe fn copy_runs_body<I: Isa>(
     }
 }
 
-/// Runs of `N` bytes.
+/// Copies runs of `N` bytes.
 ///
 /// # Safety
-/// As for [`copy_runs`].
+/// See [`copy_runs`].
 #[inline(always)]
 unsafe fn whole<const N: usize>(source: *const u8, from: &[isize], target: *mut u8, to: &[isize]) {
     for (f, t) in from.iter().zip(to) {
-        // SAFETY: a run of the caller's contract.
+        // SAFETY: a run that the caller guarantees.
         unsafe { copy::<N>(source.wrapping_offset(*f), target.wrapping_offset(*t)) };
     }
 }
 
-/// Runs of `N` to `2 * N` bytes, by their first and their last `N`, which may share some.
+/// Copies runs of `N` to `2 * N` bytes as their first and their last `N` bytes, which may overlap.
 ///
 /// # Safety
-/// As for [`copy_runs`].
+/// See [`copy_runs`].
 #[inline(always)]
 unsafe fn ends<const N: usize>(
     bytes: usize,
@@ -88,7 +90,7 @@ unsafe fn ends<const N: usize>(
     let last = bytes - N;
     for (f, t) in from.iter().zip(to) {
         let (f, t) = (source.wrapping_offset(*f), target.wrapping_offset(*t));
-        // SAFETY: parts of a run of the caller's contract.
+        // SAFETY: parts of a run that the caller guarantees.
         unsafe {
             copy::<N>(f, t);
             copy::<N>(f.add(last), t.add(last));
@@ -96,10 +98,10 @@ unsafe fn ends<const N: usize>(
     }
 }
 
-/// Runs of more than two lines.
+/// Copies runs of more than two lines.
 ///
 /// # Safety
-/// As for [`copy_runs`].
+/// See [`copy_runs`].
 #[inline(always)]
 unsafe fn long(bytes: usize, source: *const u8, from: &[isize], target: *mut u8, to: &[isize]) {
     let ahead = (AHEAD / bytes).max(1);
@@ -110,7 +112,7 @@ unsafe fn long(bytes: usize, source: *const u8, from: &[isize], target: *mut u8,
             }
         }
         let (f, t) = (source.wrapping_offset(*f), target.wrapping_offset(*t));
-        // SAFETY: parts of a run of the caller's contract, the last of which may share some bytes with the one before.
+        // SAFETY: parts of a run that the caller guarantees; the last one may overlap the one before.
         unsafe {
             if bytes > LONGEST {
                 std::ptr::copy_nonoverlapping(f, t, bytes);
@@ -127,9 +129,9 @@ unsafe fn long(bytes: usize, source: *const u8, from: &[isize], target: *mut u8,
 /// Copies `N` bytes.
 ///
 /// # Safety
-/// They must be readable and writable, and not overlap.
+/// The bytes must be readable and writable, and must not overlap.
 #[inline(always)]
 unsafe fn copy<const N: usize>(from: *const u8, to: *mut u8) {
-    // SAFETY: the caller's contract; arrays of bytes lie anywhere.
+    // SAFETY: guaranteed by the caller; arrays of bytes need no alignment.
     unsafe { to.cast::<[u8; N]>().write(from.cast::<[u8; N]>().read()) }
 }

@@ -1,4 +1,4 @@
-//! StableHLO `scatter`: updates combined into windows of an array at places that an index array names.
+//! StableHLO `scatter`: combines updates with windows of an array at positions in an index array.
 
 use super::gather::BLOCK;
 use super::indices::{IndexVectors, Odometer, merge};
@@ -11,63 +11,64 @@ use crate::{DType, Dst, Pool, Src};
 use half::{bf16, f16};
 use std::ops::Range;
 
-/// Elements that are worth a chunk of their own.
+/// The number of elements of a chunk.
 const ELEMENTS_PER_CHUNK: usize = 32 << 10;
-/// Elements of a window that are combined at a time.
+/// The number of elements of a window that are combined at a time.
 const LANES: usize = 16;
-/// Bytes of an operand that is asked for before it is changed: smaller ones stay in the second-level cache.
+/// The size in bytes from which an operand is prefetched. Smaller ones stay in the second-level cache.
 const FAR: usize = 512 << 10;
-/// At most so many chunks look at all indices, each for its own rows,
+/// The maximum number of chunks that each examine all indices, for their own rows ...
 const OWNERS: usize = 4;
-/// where rows have at least this many elements.
+/// ... if rows have at least this many elements.
 const ROW_WORTH_SEARCHING: usize = 32;
-/// What finding the place of a row costs a chunk, and combining an element, in nanoseconds.
+/// The cost of finding the position of a row, and of combining an element, in nanoseconds.
 const ROW_NS: f64 = 1.0;
 const ELEMENT_NS: f64 = 0.1;
 
-/// What happens to an element that an update meets.
+/// The operation that combines an update with an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combiner {
-    /// The update's value, of the last one where several meet.
+    /// The value of the update; the last one if there are several.
     Replace,
-    /// The sum; on truth values, or.
+    /// The sum; for booleans, or.
     Add,
-    /// The product; on truth values, and.
+    /// The product; for booleans, and.
     Multiply,
-    /// The smaller one, NaN if either is.
+    /// The smaller value, or NaN if one is NaN.
     Minimum,
-    /// The larger one, NaN if either is.
+    /// The larger value, or NaN if one is NaN.
     Maximum,
-    /// Bitwise and of integers and truth values.
+    /// Bitwise and of integers and booleans.
     And,
-    /// Bitwise or of integers and truth values.
+    /// Bitwise or of integers and booleans.
     Or,
-    /// Bitwise exclusive or of integers and truth values.
+    /// Bitwise exclusive or of integers and booleans.
     Xor,
 }
 
 /// The dimension numbers of a scatter, named as in StableHLO.
 #[derive(Clone, Copy, Debug)]
 pub struct ScatterSpec<'a> {
-    /// Dimensions of the updates that walk through a window, ascending.
+    /// The dimensions of the updates that correspond to those of a window, ascending.
     pub update_window_dims: &'a [usize],
-    /// Operand dimensions of window size 1 that the updates leave out.
+    /// The operand dimensions of window size 1 that the updates do not have.
     pub inserted_window_dims: &'a [usize],
-    /// Operand dimensions whose index is that of a dimension of the indices.
+    /// The operand dimensions whose index is that of a dimension of the indices.
     pub input_batching_dims: &'a [usize],
-    /// The dimensions of the indices that belong to them, in the same order.
+    /// The dimensions of the indices that correspond to them, in the same order.
     pub scatter_indices_batching_dims: &'a [usize],
-    /// The operand dimension that each component of an index vector is for.
+    /// The operand dimension of each component of an index vector.
     pub scatter_dims_to_operand_dims: &'a [usize],
-    /// The dimension of the indices along which index vectors lie; its rank if each element is one.
+    /// The dimension of the indices that contains the index vectors, or their rank if each element is one.
     pub index_vector_dim: usize,
-    /// The caller's promise that index vectors ascend. Nothing depends on it.
+    /// The caller's promise that index vectors are sorted. Results do not depend on it.
     pub indices_are_sorted: bool,
-    /// The caller's promise that no two updates meet. Nothing depends on it: a broken promise does no harm.
+    /// The caller's promise that no two updates have the same position. Results do not depend on it, even if
+    /// it is broken.
     pub unique_indices: bool,
 }
 
-/// True if [`scatter`] has this combiner for this type; for others there is [`scatter_with`].
+/// Returns `true` if [`scatter`] supports this combiner for this type. [`scatter_with`] supports all others.
 pub fn scatter_supports(combiner: Combiner, dtype: DType) -> bool {
     use DType as D;
     match combiner {
@@ -80,13 +81,14 @@ pub fn scatter_supports(combiner: Combiner, dtype: DType) -> bool {
     }
 }
 
-/// Writes `operand` to `out` with `updates` combined into it. A window that does not lie in the operand as a whole is
-/// left out, as XLA does. Updates that meet are combined in the order of the indices, so results are reproducible.
+/// Writes `operand` to `out`, combined with `updates`. Windows that are not completely inside the operand are
+/// skipped, as in XLA. Updates of the same element are combined in the order of the indices, so results are
+/// reproducible.
 ///
-/// `operand` may be the same array as `out`: then only the windows are written.
+/// `operand` may be the same array as `out`; then only the windows are written.
 ///
 /// # Panics
-/// If the shapes do not fit, or the type is not supported ([`scatter_supports`]).
+/// Panics if the shapes do not match, or if the type is not supported ([`scatter_supports`]).
 pub fn scatter(
     pool: &Pool,
     combiner: Combiner,
@@ -186,12 +188,12 @@ pub fn scatter(
     }
 }
 
-/// Calls `combine` with the element numbers (row-major, of the operand and of the updates) of every pair that a scatter
-/// into an operand of `operand_dims` combines, in the order of the indices. For combiners that [`scatter`] does not
-/// know and for several operands at once.
+/// Calls `combine` with the element numbers (row-major, in the operand and in the updates) of every pair that
+/// a scatter to an operand of `operand_dims` combines, in the order of the indices. This is for combiners
+/// that [`scatter`] does not support, and for several operands at once.
 ///
 /// # Panics
-/// If the shapes do not fit.
+/// Panics if the shapes do not match.
 pub fn scatter_with(
     operand_dims: &[usize],
     indices: Src<'_>,
@@ -205,7 +207,7 @@ pub fn scatter_with(
 /// Combines `n` adjacent elements with as many updates.
 ///
 /// # Safety
-/// The elements must be readable, those at `to` writable, and nothing else access them.
+/// The elements must be readable, those at `to` also writable, and nothing else may access these.
 #[inline(always)]
 unsafe fn combine_row<T: Element>(to: *mut T, from: *const T, n: usize, combine: &impl Fn(T, T) -> T) {
     let mut i = 0;
@@ -233,14 +235,14 @@ unsafe fn combine_row<T: Element>(to: *mut T, from: *const T, n: usize, combine:
     }
 }
 
-/// Combines `N` adjacent elements with as many updates. All are read before any is written, so that the loop over them is
-/// one over vectors.
+/// Combines `N` adjacent elements with as many updates. All are read before any is written, so that the loop
+/// is vectorized.
 ///
 /// # Safety
-/// As for [`combine_row`].
+/// See [`combine_row`].
 #[inline(always)]
 unsafe fn combine_some<T: Element, const N: usize>(to: *mut T, from: *const T, combine: &impl Fn(T, T) -> T) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let place = to.cast::<[T; N]>();
         let mut sum = place.read();
@@ -252,10 +254,10 @@ unsafe fn combine_some<T: Element, const N: usize>(to: *mut T, from: *const T, c
     }
 }
 
-/// Combines elements with updates, one by one and in order.
+/// Combines elements with updates, one at a time and in order.
 ///
 /// # Safety
-/// The elements must be readable, those at `to` writable, and nothing else access them.
+/// The elements must be readable, those at `to` also writable, and nothing else may access these.
 #[inline(always)]
 unsafe fn combine_elements<T: Element>(
     to: *mut T,
@@ -265,7 +267,7 @@ unsafe fn combine_elements<T: Element>(
     combine: &impl Fn(T, T) -> T,
 ) {
     for (o, u) in o.iter().zip(u) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let place = to.offset(*o);
             place.write(combine(place.read(), from.offset(*u).read()));
@@ -274,15 +276,15 @@ unsafe fn combine_elements<T: Element>(
 }
 
 multiversion! {
-    /// Combines rows of `n` elements that begin at these places, one by one and in order.
+    /// Combines rows of `n` elements that begin at these positions, one at a time and in order.
     ///
     /// # Safety
-    /// As for [`combine_elements`].
+    /// See [`combine_elements`].
     unsafe fn combine_each_row<T: Element, F: Fn(T, T) -> T>(to: *mut T, from: *const T, o: &[isize], u: &[isize], n: usize, combine: &F) = combine_each_row_body
 }
 
 /// # Safety
-/// As for [`combine_each_row`].
+/// See [`combine_each_row`].
 #[inline(always)]
 unsafe fn combine_each_row_body<I: Isa, T: Element, F: Fn(T, T) -> T>(
     to: *mut T,
@@ -293,23 +295,23 @@ unsafe fn combine_each_row_body<I: Isa, T: Element, F: Fn(T, T) -> T>(
     combine: &F,
 ) {
     for (o, u) in o.iter().zip(u) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { combine_row(to.offset(*o), from.offset(*u), n, combine) };
     }
 }
 
-/// A checked scatter: where its windows go and what they look like.
+/// A checked scatter: the positions and the shape of its windows.
 struct Updates<'a> {
     vectors: IndexVectors<'a>,
-    /// Elements of the operand.
+    /// The number of elements of the operand.
     len: usize,
-    /// How many windows.
+    /// The number of windows.
     count: usize,
-    /// Sizes and steps (operand, updates) of the dimensions that windows are numbered by, in elements.
+    /// The sizes and steps (operand, updates) of the dimensions that enumerate windows, in elements.
     batch: Few<(usize, isize, isize)>,
-    /// Largest start and step for each component of an index vector.
+    /// The largest start and the step for each component of an index vector.
     components: Few<(i64, isize)>,
-    /// Sizes and steps (operand, updates) of the dimensions of a window, merged.
+    /// The merged sizes and steps (operand, updates) of the dimensions of a window.
     window: Few<(usize, isize, isize)>,
 }
 
@@ -359,10 +361,10 @@ impl<'a> Updates<'a> {
             .collect();
         let window =
             merge(kept.iter().zip(spec.update_window_dims).map(|(k, u)| (update_dims[*u], to[*k], from[*u])));
-        // An inserted dimension that no index component is for stands at 0, which an empty operand does not have.
+        // An inserted dimension without an index component has index 0, which an empty operand does not have.
         let reachable = !dims.contains(&0) && !update_dims.contains(&0);
         let count = if reachable { batch_dims.iter().map(|d| update_dims[*d]).product() } else { 0 };
-        // Sizes that do not fit belong to arrays that are empty.
+        // Overflowing sizes belong to empty arrays.
         let len = dims.iter().fold(1usize, |n, d| n.wrapping_mul(*d));
         Self { vectors, len, count, batch, components, window }
     }
@@ -370,8 +372,8 @@ impl<'a> Updates<'a> {
     /// Combines the updates of all windows whose first element lies in `owned`.
     ///
     /// # Safety
-    /// `to` and `from` are the arrays of the shapes that this was made for, and nothing else accesses the elements of
-    /// these windows.
+    /// `to` and `from` must be arrays of the shapes that this scatter was checked for, and nothing else may
+    /// access the elements of these windows.
     unsafe fn combine_owned<T: Element>(
         &self,
         to: *mut T,
@@ -384,8 +386,8 @@ impl<'a> Updates<'a> {
                 o.iter().for_each(|o| prefetch(to.wrapping_offset(*o)));
             }
         };
-        // Only windows inside the operand are given out, so all their elements lie in it; those of the updates are
-        // numbered by dimensions of the updates.
+        // Only windows inside the operand are returned, so all their elements lie in it. Those of the updates
+        // are indexed by dimensions of the updates.
         match self.window[..] {
             [] => self.for_each_block(None, &mut |o, u| {
                 ahead(o);
@@ -427,15 +429,15 @@ impl<'a> Updates<'a> {
         }
     }
 
-    /// Rows of a window.
+    /// Returns the number of rows of a window.
     fn window_rows(&self) -> usize {
         self.window[..self.window.len() - 1].iter().map(|(n, ..)| n).product()
     }
 
-    /// Combines some rows of `n` elements of one window, whose first elements are at `to` and `from`.
+    /// Combines some rows of `n` elements of a window, whose first elements are at `to` and `from`.
     ///
     /// # Safety
-    /// The window must lie in both arrays, and nothing else access its rows.
+    /// The window must lie in both arrays, and nothing else may access its rows.
     unsafe fn combine_rows<T: Element>(
         &self,
         to: *mut T,
@@ -447,7 +449,7 @@ impl<'a> Updates<'a> {
         let outer = self.window[..self.window.len() - 1].iter().copied();
         let mut at = Odometer::new(outer, rows.start);
         for _ in rows {
-            // SAFETY: the caller's contract; offsets are those of the window's rows.
+            // SAFETY: guaranteed by the caller; offsets are those of the window's rows.
             unsafe { combine_row(to.offset(at.offsets.0), from.offset(at.offsets.1), n, combine) };
             at.advance();
         }
@@ -464,21 +466,22 @@ impl<'a> Updates<'a> {
         debug_assert_eq!(self.len, out.as_mut_slice::<T>().len());
         let from = SyncPtr::from_raw(updates.as_slice::<T>().as_ptr().cast_mut().cast());
         let to = SyncPtr::new(out);
-        // SAFETY: for all uses: the views have these shapes (checked by `new`) and type, and their elements `T`'s size.
+        // SAFETY: in all cases, the views have these shapes (checked by `new`) and this type, and their
+        // elements have the size of `T`.
         let run = |owned: Option<Range<isize>>| unsafe {
             self.combine_owned::<T>(to.get().cast(), from.get().cast(), owned, combine)
         };
         if let (1, [.., (n, 1, 1)]) = (self.count, &self.window[..])
             && self.window.len() > 1
         {
-            // The rows of a single window are apart.
+            // The rows of a single window are disjoint.
             let rows = self.window_rows();
             let chunk = (ELEMENTS_PER_CHUNK / n).max(1);
             self.for_each_block(None, &mut |o, u| {
                 for (o, u) in o.iter().zip(u) {
                     pool.run(rows.div_ceil(chunk), &|c| {
                         let rows = c * chunk..rows.min((c + 1) * chunk);
-                        // SAFETY: as above; chunks have rows of their own.
+                        // SAFETY: as above; chunks have different rows.
                         unsafe {
                             let (to, from) =
                                 (to.get().cast::<T>().offset(*o), from.get().cast::<T>().offset(*u));
@@ -492,7 +495,8 @@ impl<'a> Updates<'a> {
         let cost = self.count.saturating_mul(self.window.first().map_or(1, |w| w.0));
         let parts = (cost / ELEMENTS_PER_CHUNK).clamp(1, OWNERS);
         if let Some(n) = self.rows().filter(|n| parts > 1 && *n >= ROW_WORTH_SEARCHING) {
-            // Windows are rows of the operand: each chunk looks at all indices and writes the rows that it owns.
+            // Windows are rows of the operand. Each chunk examines all indices, and writes the rows that it
+            // owns.
             let part = (self.len / n).div_ceil(parts) * n;
             let chunks = self.len.div_ceil(part);
             let ns = self.count as f64 * (ROW_NS + ELEMENT_NS * n as f64 / chunks as f64);
@@ -504,7 +508,8 @@ impl<'a> Updates<'a> {
         }
     }
 
-    /// The length of windows that are contiguous and either the same or apart.
+    /// Returns the length of windows, if they are contiguous and any two of them are either equal or
+    /// disjoint.
     fn rows(&self) -> Option<usize> {
         match self.window[..] {
             [(n, 1, 1)] => {
@@ -517,9 +522,9 @@ impl<'a> Updates<'a> {
         }
     }
 
-    /// Calls `work` with the element numbers of the first elements of windows, in the operand and in the updates, a
-    /// block at a time and in order. Windows that are out of bounds are left out, and those that do not begin in
-    /// `owned`.
+    /// Calls `work` with the numbers of the first elements of windows, in the operand and in the updates, one
+    /// block at a time and in order. Windows that are out of bounds or that do not begin in `owned` are
+    /// skipped.
     fn for_each_block(&self, owned: Option<Range<isize>>, work: &mut dyn FnMut(&[isize], &[isize])) {
         let mut odometer = Odometer::new(self.batch.iter().copied(), 0);
         let (mut to, mut from) = ([0isize; BLOCK], [0isize; BLOCK]);

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 const INDEX_TYPES: [DType; 8] =
     [DType::S8, DType::S16, DType::S32, DType::S64, DType::U8, DType::U16, DType::U32, DType::U64];
 
-/// An index array of any type; values that the type does not have are cut off.
+/// Returns an index array of any type; values that the type does not have are cut off.
 fn index_array(dtype: DType, dims: &[usize], values: &[i64]) -> Array {
     fn cast<T: Element>(dtype: DType, dims: &[usize], values: &[i64], f: fn(i64) -> T) -> Array {
         Array::of(dtype, dims, &values.iter().map(|v| f(*v)).collect::<Vec<T>>())
@@ -24,7 +24,7 @@ fn index_array(dtype: DType, dims: &[usize], values: &[i64]) -> Array {
     }
 }
 
-/// A value of an index array as it must be understood.
+/// Returns the value of an element of an index array.
 fn index_value(array: &Array, flat: usize) -> i128 {
     let size = array.dtype.size();
     let mut word = [0u8; 16];
@@ -38,7 +38,8 @@ fn index_value(array: &Array, flat: usize) -> i128 {
     }
 }
 
-/// Dimension numbers that fit each other, and shapes to go with them. `collapsed` and so on name operand dimensions.
+/// Dimension numbers that fit each other, and shapes to go with them. `collapsed` and so on name operand
+/// dimensions.
 #[derive(Debug, Clone)]
 struct Case {
     dims: Vec<usize>,
@@ -151,8 +152,8 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 impl Case {
-    /// The operand's place of an element of the result or of the updates: the start's components as they stand, and
-    /// the position relative to them.
+    /// Returns the position in the operand of an element of the result or of the updates: the start's
+    /// unclamped components, and the position relative to them.
     fn place(&self, indices: &Array, full: &[usize]) -> (Vec<i128>, Vec<usize>) {
         let batch: Vec<usize> =
             (0..full.len()).filter(|d| !self.offset_dims.contains(d)).map(|d| full[d]).collect();
@@ -302,7 +303,8 @@ fn updates_in_place_write_only_the_windows() {
     let mut array = Array::of(DType::S32, &[6], &[1, 2, 3, 4, 5, 6]);
     let dims = array.dims.clone();
     let pointer = std::ptr::NonNull::from(&mut array.words[..]).cast();
-    // SAFETY: both views are of `array`, which stays borrowed, and go to one kernel call each that works in place.
+    // SAFETY: both views are of `array`, which stays borrowed, and go to one kernel call each that works in
+    // place.
     let both =
         || unsafe { (Src::from_raw(pointer, DType::S32, &dims), Dst::from_raw(pointer, DType::S32, &dims)) };
     let update = Array::of(DType::S32, &[2], &[-1, -2]);

@@ -1,4 +1,4 @@
-//! Matrices to bidiagonal form, and bidiagonal ones to diagonal form.
+//! Reductions of matrices to bidiagonal form, and of bidiagonal matrices to diagonal form.
 
 use super::matrix::{Field, Real};
 use super::panel::{Panel, Update, row_products, update_and_sum};
@@ -20,8 +20,8 @@ pub(super) struct Bidiagonal<T: Field> {
     pub(super) right: Vec<T>,
 }
 
-/// Reduces the `m` by `n` matrix `a`, `m >= n`, and leaves the vectors of the reflectors from the left in its columns,
-/// from the diagonal on.
+/// Reduces the `m` by `n` matrix `a`, `m >= n`, and stores the vectors of the reflectors from the left in its
+/// columns, from the diagonal down.
 pub(super) fn bidiagonalise<T: Field>(a: &mut [T], m: usize, n: usize) -> Bidiagonal<T> {
     let inner = n.saturating_sub(1);
     let (mut d, mut e) = (vec![T::Real::ZERO; n], vec![T::Real::ZERO; inner]);
@@ -68,12 +68,12 @@ pub(super) fn bidiagonalise<T: Field>(a: &mut [T], m: usize, n: usize) -> Bidiag
     Bidiagonal { d, e, tau_q, tau_p, right }
 }
 
-/// Sweeps that each singular value may take. Two are usual.
+/// The maximum number of sweeps per singular value. Two are usual.
 const MAX_SWEEPS: usize = 60;
 /// Rotations that are collected before they are applied.
 const ROTATIONS: usize = 1 << 15;
 
-/// The vectors that take part in [`diagonalise`].
+/// The vectors that [`diagonalise`] transforms.
 pub(super) struct Vectors<'a, R> {
     /// Left vectors in rows.
     pub(super) left: &'a mut Rows<R>,
@@ -81,8 +81,9 @@ pub(super) struct Vectors<'a, R> {
     pub(super) right: &'a mut Rows<R>,
 }
 
-/// Brings a bidiagonal matrix to diagonal form by rotations from both sides (Golub and Kahan's iteration; without a shift,
-/// as Demmel and Kahan do it, where a shift would lose small singular values). None if that does not end.
+/// Reduces a bidiagonal matrix to diagonal form by rotations from both sides (Golub and Kahan's iteration;
+/// without a shift, as by Demmel and Kahan, if a shift would lose small singular values). Returns `None` if
+/// the iteration does not converge.
 pub(super) fn diagonalise<R: Real>(
     pool: &Pool,
     d: &mut [R],
@@ -146,8 +147,8 @@ impl<R: Real> Vectors<'_, R> {
     }
 }
 
-/// An unreduced bidiagonal matrix, read from its end if `turned`: what are rotations from the left are then ones from the
-/// right. Row `lo` is its first.
+/// An unreduced bidiagonal matrix whose first row is `lo`. If `turned`, it is read from its end, so that
+/// rotations from the left become rotations from the right.
 struct Chase<'a, R> {
     d: &'a mut [R],
     e: &'a mut [R],
@@ -170,7 +171,8 @@ impl<R: Real> Chase<'_, R> {
         &mut self.e[at]
     }
 
-    /// One implicit QR step, unless an element of the upper diagonal turns out to be negligible: that becomes zero.
+    /// Performs an implicit QR step, unless an element of the superdiagonal is negligible, which is then set
+    /// to zero.
     fn step(&mut self, tolerance: R, left: &mut Rotations<R>, right: &mut Rotations<R>) {
         let last = self.d.len() - 1;
         if self.e(last - 1).magnitude() <= tolerance * self.d(last).magnitude() {
@@ -261,7 +263,8 @@ impl<R: Real> Chase<'_, R> {
     }
 }
 
-/// The lesser singular value of an upper triangular matrix with this diagonal and this element above it.
+/// Returns the lesser singular value of an upper triangular matrix with this diagonal and this element above
+/// it.
 fn least_singular_value<R: Real>(first: R, above: R, second: R) -> R {
     let (a, b, off) = (first.magnitude(), second.magnitude(), above.magnitude());
     let (small, large) = (a.least(b), a.most(b));

@@ -8,12 +8,13 @@ use crate::copy::check_same_type;
 use crate::{Dst, Pool, Src};
 use std::cmp::Ordering;
 
-/// Factors each Hermitian positive definite matrix of `input` into `L * L^H` (`lower`) or `U^H * U` and writes the
-/// factor; the other triangle of the result is zero. Only the triangle that is named is read. A matrix that is not
-/// positive definite gives NaN everywhere. Takes memory for one matrix per thread.
+/// Factors each Hermitian positive definite matrix of `input` into `L * L^H` (`lower`) or `U^H * U` and
+/// writes the factor; the other triangle of the result is zero. Only the named triangle is read. If a matrix
+/// is not positive definite, its result is NaN everywhere. Allocates memory for one matrix per thread.
 ///
 /// # Panics
-/// If the matrices are not square, shapes or types differ, or the type has no linear algebra.
+/// Panics if the matrices are not square, if shapes or types differ, or if the type is not supported by
+/// linear algebra.
 pub fn cholesky(pool: &Pool, input: Src<'_>, out: Dst<'_>, lower: bool) {
     check_same_type("cholesky", &input, &out);
     assert_eq!(input.dims(), out.dims(), "cholesky");
@@ -24,7 +25,7 @@ pub fn cholesky(pool: &Pool, input: Src<'_>, out: Dst<'_>, lower: bool) {
 
 /// Matrices up to this size are factored row by row.
 const BASE: usize = 32;
-/// Columns of a trailing matrix that are updated at a time.
+/// The number of columns of a trailing matrix that are updated at a time.
 const TILE: usize = 64;
 
 fn run<S: Storage>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, n: usize, lower: bool) {
@@ -42,7 +43,7 @@ fn run<S: Storage>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, n: usize, lowe
             if !lower {
                 conjugate_transpose(&mut a, n);
             }
-            // SAFETY: the view is of `a`, which nobody else accesses.
+            // SAFETY: the view is of `a`, which nothing else accesses.
             if unsafe { factor(pool, View::dense(a.as_mut_ptr(), n), n, &mut spare) } {
                 for i in 0..n {
                     a[i * n + i + 1..(i + 1) * n].fill(S::Number::ZERO);
@@ -70,20 +71,22 @@ fn conjugate_transpose<T: Field>(a: &mut [T], n: usize) {
     }
 }
 
-/// Replaces the lower triangle by the factor; false if the matrix is not positive definite. Halves the matrix: factors
-/// the upper left part, solves for the part below it, and takes its product off the lower right part, which is then
-/// factored.
+/// Replaces the lower triangle with the factor. Returns `false` if the matrix is not positive definite. The
+/// algorithm is recursive: it factors the upper left part, solves for the part below, subtracts its product
+/// from the lower right part, and factors that.
 ///
 /// # Safety
-/// `a` is `n` by `n` with contiguous rows, and nobody else accesses it. `spare` has room for a quarter of it.
+/// `a` must be `n` by `n` with contiguous rows, and nothing else may access it. `spare` must have room for a
+/// quarter of it.
 unsafe fn factor<T: Field>(pool: &Pool, a: View<T>, n: usize, spare: &mut [T]) -> bool {
     if n <= BASE {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         return unsafe { factor_rows(a, n) };
     }
     let (upper, rest) = (n / 2, n - n / 2);
     let (below, corner) = (a.at(upper, 0), a.at(upper, upper));
-    // SAFETY: the parts lie in the matrix and do not overlap each other; `spare` has `upper * rest` elements and is ours.
+    // SAFETY: the parts lie in the matrix and do not overlap; `spare` has `upper * rest` elements, and
+    // nothing else accesses it.
     unsafe {
         if !factor(pool, a, upper, spare) {
             return false;
@@ -116,10 +119,10 @@ unsafe fn factor<T: Field>(pool: &Pool, a: View<T>, n: usize, spare: &mut [T]) -
     }
 }
 
-/// [`factor`] row by row.
+/// Performs [`factor`] row by row.
 ///
 /// # Safety
-/// As there.
+/// See `factor`.
 unsafe fn factor_rows<T: Field>(a: View<T>, n: usize) -> bool {
     for i in 0..n {
         // SAFETY: rows are contiguous and lie in the matrix; those before `i` are only read.

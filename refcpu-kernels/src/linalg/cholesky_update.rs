@@ -4,7 +4,8 @@ use super::matrix::{BatchIn, BatchOut, Field, Real, Storage, for_each_matrix};
 use super::rotation::rotation;
 use crate::{Dst, Pool, Src};
 
-/// The upper triangular factor of `R^T * R + w * w^T`, from the factor `R` and the vector `w`, both real.
+/// Computes the upper triangular factor of `R^T * R + w * w^T` from the factor `R` and the vector `w`, both
+/// real.
 pub(super) fn run<S: Storage<Number: Real>>(
     pool: &Pool,
     factor: Src<'_>,
@@ -19,14 +20,15 @@ pub(super) fn run<S: Storage<Number: Real>>(
     for_each_matrix(pool, count, 3 * n * n, &|range, _| {
         let (mut r, mut z) = (vec![S::Number::ZERO; n * n], vec![S::Number::ZERO; n]);
         for index in range {
-            // SAFETY: the operands live in the calling frame and are of the type of `S`; each index belongs to one chunk.
+            // SAFETY: the operands live in the calling frame and are of the type of `S`; each index belongs
+            // to one chunk.
             unsafe {
                 from.load(index, &mut r);
                 vector.load(index, &mut z);
             }
             for (k, row) in r.chunks_exact_mut(n.max(1)).enumerate() {
                 let (c, s, _) = rotation(row[k], z[k]);
-                // What changes gets a positive diagonal.
+                // The modified factor gets a positive diagonal.
                 let turn = if s != S::Number::ZERO && row[k] < S::Number::ZERO {
                     -S::Number::ONE
                 } else {

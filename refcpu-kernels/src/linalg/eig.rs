@@ -1,12 +1,12 @@
-//! Eigenvalues and eigenvectors of general matrices, by their Schur form.
+//! Eigenvalues and eigenvectors of general matrices, from their Schur form.
 
 use super::matrix::{BatchIn, BatchOut, Field, Real, Storage, View, for_each_matrix, set_product};
 use super::reflector::{norm, range_scale};
 use super::schur::{Schur, decompose};
 use crate::{Dst, Pool, Src};
 
-/// Eigenvalues, then left eigenvectors if wanted, then right ones if wanted, in columns of norm 1; NaN for matrices that
-/// are not finite. All are complex.
+/// Computes the eigenvalues, then left and right eigenvectors if requested, in columns of norm 1; NaN for
+/// matrices that are not finite. All are complex.
 pub(super) fn run<S: Storage<Number: Schur>>(
     pool: &Pool,
     input: Src<'_>,
@@ -55,7 +55,7 @@ struct Eig<T: Field> {
     right: Vec<T::Complex>,
 }
 
-/// None if the matrix is not finite or the iteration does not end.
+/// Returns `None` if the matrix is not finite, or if the iteration does not converge.
 fn eig<T: Schur>(pool: &Pool, a: &mut [T], n: usize, left: bool, right: bool) -> Option<Eig<T>> {
     let scale = range_scale(a).ok()?;
     if let Some(scale) = scale {
@@ -83,8 +83,8 @@ fn eig<T: Schur>(pool: &Pool, a: &mut [T], n: usize, left: bool, right: bool) ->
     Some(found)
 }
 
-/// Scales the matrix to `D^-1 * A * D`, such that each row is about as large as the column that it meets on the diagonal
-/// (as LAPACK's `gebal` does), and returns the diagonal of `D`: powers of two.
+/// Scales the matrix to `D^-1 * A * D`, such that each row is about as large as the column that it meets on
+/// the diagonal (as LAPACK's `gebal` does), and returns the diagonal of `D`: powers of two.
 fn balance<T: Field>(a: &mut [T], n: usize) -> Vec<T::Real> {
     let two = T::Real::ONE + T::Real::ONE;
     let four = two * two;
@@ -118,12 +118,13 @@ fn balance<T: Field>(a: &mut [T], n: usize) -> Vec<T::Real> {
     }
 }
 
-/// Whether row `i` and the next one are a block of a real Schur form.
+/// Returns `true` if row `i` and the next one form a block of a real Schur form.
 fn is_block<T: Field>(t: &[T], n: usize, i: usize) -> bool {
     !T::IS_COMPLEX && i + 1 < n && t[(i + 1) * n + i] != T::ZERO
 }
 
-/// The eigenvalues of a Schur form, in order; of a pair, the one with the positive imaginary part first.
+/// Returns the eigenvalues of a Schur form, in order; of a pair, the one with the positive imaginary part
+/// first.
 fn eigenvalues<T: Field>(t: &[T], n: usize) -> Vec<T::Complex> {
     let mut values: Vec<T::Complex> = (0..n).map(|i| t[i * n + i].to_complex()).collect();
     let mut i = 0;
@@ -139,7 +140,7 @@ fn eigenvalues<T: Field>(t: &[T], n: usize) -> Vec<T::Complex> {
     values
 }
 
-/// The eigenvectors of a Schur form, in columns, by substitution from below.
+/// Returns the eigenvectors of a Schur form, in columns, by substitution from below.
 fn triangular_eigenvectors<T: Field>(t: &[T], n: usize, values: &[T::Complex]) -> Vec<T::Complex> {
     let mut vectors = vec![<T::Complex as Field>::ZERO; n * n];
     let mut x = vec![<T::Complex as Field>::ZERO; n];
@@ -200,7 +201,8 @@ fn substitute<T: Field>(t: &[T], n: usize, known: usize, value: T::Complex, x: &
     }
 }
 
-/// Divides elements `start..end` by a number; makes all elements from `start` on smaller where they would overflow.
+/// Divides elements `start..end` by a number; makes all elements from `start` on smaller where they would
+/// overflow.
 fn divide<T: Field>(x: &mut [T::Complex], start: usize, end: usize, by: T::Complex) {
     let one = T::Real::ONE;
     let most = one / (T::Real::TINY / T::Real::EPSILON).root();
@@ -215,13 +217,14 @@ fn divide<T: Field>(x: &mut [T::Complex], start: usize, end: usize, by: T::Compl
     x[end..].iter_mut().for_each(|v| *v = v.scale(by.abs1() / size));
 }
 
-/// The number, or one of size `least` in its place if it is smaller.
+/// Returns the number, or one of size `least` in its place if it is smaller.
 fn at_least<T: Field>(v: T::Complex, least: T::Real) -> T::Complex {
     if v.abs1() < least { <T::Complex as Field>::from_real(least) } else { v }
 }
 
-/// Eigenvectors of the matrix from those of its Schur form: multiplied by the unitary factor (given transposed) and by
-/// `scale` of the row, of norm 1, and with a real greatest element.
+/// Computes eigenvectors of the matrix from those of its Schur form: multiplies them by the unitary factor
+/// (which is passed transposed) and by `scale` of the row, and normalizes them to norm 1 with a real greatest
+/// element.
 fn finish<T: Field>(
     z: &[T],
     x: &[T::Complex],
@@ -232,7 +235,7 @@ fn finish<T: Field>(
     let mut x = x.to_vec();
     let mut vectors = vec![<T::Complex as Field>::ZERO; n * n];
     let dense = |m: &mut Vec<T::Complex>| View::dense(m.as_mut_ptr(), n);
-    // SAFETY: the three matrices are `n` by `n`, and ours.
+    // SAFETY: the three matrices are `n` by `n`, and nothing else accesses them.
     unsafe { set_product(dense(&mut vectors), dense(&mut z).transposed(), dense(&mut x), (n, n, n)) };
     let mut column = vec![<T::Complex as Field>::ZERO; n];
     for j in 0..n {

@@ -1,4 +1,5 @@
-//! Eigenvalues and eigenvectors of Hermitian matrices: tridiagonal form, then QR iterations with Wilkinson's shift.
+//! Eigenvalues and eigenvectors of Hermitian matrices: a reduction to tridiagonal form, and QR iterations
+//! with Wilkinson's shift.
 
 use super::hessenberg::unitary_factor;
 use super::matrix::{BatchIn, BatchOut, Field, Real, Storage, for_each_matrix};
@@ -7,12 +8,13 @@ use super::rotation::{Rotations, Rows, rotation};
 use super::tridiagonal::{complete, tridiagonalise};
 use crate::{Dst, Pool, Src};
 
-/// Sweeps that each eigenvalue may take. Two are usual.
+/// The maximum number of sweeps per eigenvalue. Two are usual.
 const MAX_SWEEPS: usize = 30;
 /// Rotations that are collected before they are applied.
 const ROTATIONS: usize = 1 << 15;
 
-/// Eigenvectors, in columns, and eigenvalues, ascending, of each matrix; NaN for those that are not finite.
+/// Computes the eigenvectors, in columns, and the eigenvalues, in ascending order, of each matrix; NaN for
+/// matrices that are not finite.
 pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, w: &mut [Dst<'_>], lower: bool) {
     let n = input.dims()[input.dims().len() - 1];
     let count = input.len() / (n * n).max(1);
@@ -38,8 +40,8 @@ pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, w: &mut [Dst<'_>], lo
     });
 }
 
-/// Replaces the Hermitian `n` by `n` matrix by its eigenvectors and returns its eigenvalues; None if it is not finite or
-/// the iteration does not end.
+/// Replaces the Hermitian `n` by `n` matrix with its eigenvectors, and returns its eigenvalues, or `None` if
+/// the matrix is not finite or the iteration does not converge.
 fn eigh<T: Field>(pool: &Pool, a: &mut [T], n: usize) -> Option<Vec<T::Real>> {
     let scale = range_scale(a).ok()?;
     if let Some(scale) = scale {
@@ -60,7 +62,8 @@ fn eigh<T: Field>(pool: &Pool, a: &mut [T], n: usize) -> Option<Vec<T::Real>> {
     Some(order.iter().map(|i| t.d[*i] * undo).collect())
 }
 
-/// Brings a tridiagonal matrix to diagonal form by rotations, which are applied to `rows`. None if that does not end.
+/// Brings a tridiagonal matrix to diagonal form by rotations, which are applied to `rows`. None if that does
+/// not end.
 fn diagonalise<R: Real>(pool: &Pool, d: &mut [R], e: &mut [R], rows: &mut Rows<R>) -> Option<()> {
     let mut rotations = Rotations::new();
     let mut sweeps = 0;
@@ -96,7 +99,8 @@ fn diagonalise<R: Real>(pool: &Pool, d: &mut [R], e: &mut [R], rows: &mut Rows<R
     Some(())
 }
 
-/// One implicit QR step on an unreduced tridiagonal matrix, read from its end if `turned`. Row `lo` is its first.
+/// Performs an implicit QR step on an unreduced tridiagonal matrix whose first row is `lo`. If `turned`, the
+/// matrix is read from its end.
 fn sweep<R: Real>(d: &mut [R], e: &mut [R], turned: bool, lo: usize, rotations: &mut Rotations<R>) {
     let last = d.len() - 1;
     let row = |k: usize| if turned { last - k } else { k };
@@ -104,7 +108,8 @@ fn sweep<R: Real>(d: &mut [R], e: &mut [R], turned: bool, lo: usize, rotations: 
     let two = R::ONE + R::ONE;
     let (b, c) = (e[next(last - 1)], d[row(last)]);
     let delta = (d[row(last - 1)] - c) / two;
-    // The shift is so much less than `c`. Where all elements of the diagonal are alike, it would be lost in a sum with them.
+    // The shift is `c` minus this difference. If all diagonal elements are similar, the difference would be
+    // lost in the sum.
     let less = b * (b / (delta + delta.hypot(b).with_sign(delta)));
     let (mut x, mut z) = (d[row(0)] - c + less, e[next(0)]);
     rotations.sweep(lo + row(0), turned);
@@ -114,7 +119,7 @@ fn sweep<R: Real>(d: &mut [R], e: &mut [R], turned: bool, lo: usize, rotations: 
             e[next(k - 1)] = r;
         }
         let (p, q, off) = (d[row(k)], d[row(k + 1)], e[next(k)]);
-        // What the rotation moves from one diagonal element to the other.
+        // The amount by which the rotation changes the two diagonal elements.
         let moved = sin * (sin * (q - p) + two * cos * off);
         d[row(k)] = p + moved;
         d[row(k + 1)] = q - moved;

@@ -1,4 +1,4 @@
-//! Matrices to Hessenberg form.
+//! Reductions of matrices to Hessenberg form.
 
 use super::matrix::{BatchIn, BatchOut, Field, Storage, for_each_matrix};
 use super::panel::{Panel, Update, row_products, update_and_sum};
@@ -6,9 +6,9 @@ use super::qr::{Block, multiply_out};
 use super::reflector::make_reflector;
 use crate::{Dst, Pool, Src};
 
-/// Brings the `n` by `n` matrix `a` to the form `Q^H * A * Q` that is zero below the first diagonal below the main one
-/// (LAPACK's `gehrd`). The reflectors' vectors without their first element, 1, are left in the place of the zeros; their
-/// `n - 1` factors are returned.
+/// Brings the `n` by `n` matrix `a` to the form `Q^H * A * Q` that is zero below the first diagonal below the
+/// main one (LAPACK's `gehrd`). The reflectors' vectors without their first element, 1, are left in the place
+/// of the zeros; their `n - 1` factors are returned.
 pub(super) fn reduce<T: Field>(a: &mut [T], n: usize) -> Vec<T> {
     let mut tau = vec![T::ZERO; n.saturating_sub(1)];
     // The update `y * v^H + x * w` of the step before, x = conj(tau) * v.
@@ -55,8 +55,8 @@ pub(super) fn reduce<T: Field>(a: &mut [T], n: usize) -> Vec<T> {
     tau
 }
 
-/// The product of the `n - 1` reflectors whose vectors are in the columns of `a` from below the diagonal on, where
-/// [`reduce`] and [`super::tridiagonal::tridiagonalise`] leave them.
+/// Returns the product of the `n - 1` reflectors whose vectors are in the columns of `a` from below the
+/// diagonal down, where [`reduce`] and [`super::tridiagonal::tridiagonalise`] store them.
 pub(super) fn unitary_factor<T: Field>(pool: &Pool, a: &[T], n: usize, tau: &[T]) -> Vec<T> {
     let inner = n.saturating_sub(1);
     let mut vectors = vec![T::ZERO; inner * inner];
@@ -78,7 +78,7 @@ pub(super) fn unitary_factor<T: Field>(pool: &Pool, a: &[T], n: usize, tau: &[T]
     whole
 }
 
-/// LAPACK's `gehrd` of each matrix. Results: matrix, factors.
+/// Reduces each matrix as LAPACK's `gehrd`. The results are the matrix and the factors.
 pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, w: &mut [Dst<'_>]) {
     let n = input.dims()[input.dims().len() - 1];
     let [out, tau] = w else { panic!("hessenberg: two results, not {}", w.len()) };
@@ -88,7 +88,8 @@ pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, w: &mut [Dst<'_>]) {
     for_each_matrix(pool, count, 4 * n * n * n, &|range, _| {
         let mut a = vec![S::Number::ZERO; n * n];
         for index in range {
-            // SAFETY: the operands live in the calling frame and are of the type of `S`; each index belongs to one chunk.
+            // SAFETY: the operands live in the calling frame and are of the type of `S`; each index belongs
+            // to one chunk.
             unsafe {
                 from.load(index, &mut a);
                 let factors = reduce(&mut a, n);

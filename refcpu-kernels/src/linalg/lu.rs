@@ -1,19 +1,19 @@
-//! LU factors with partial pivoting.
+//! LU factorizations with partial pivoting.
 
 use super::matrix::{BatchIn, BatchOut, Field, Storage, View, for_each_matrix, subtract_product};
 use super::triangular::solve;
 use crate::view::SyncPtr;
 use crate::{Dst, Pool, Src};
 
-/// Columns that are factored one by one.
+/// The number of columns that are factored one at a time.
 const BASE: usize = 16;
-/// Columns that are updated at a time.
+/// The number of columns that are updated at a time.
 const STRIP: usize = 64;
 
-/// LAPACK's `getrf` of each matrix: both factors in one matrix, the rows that were swapped (from 0), and the permutation
-/// of rows that the swaps amount to.
+/// Factors each matrix as LAPACK's `getrf`: both factors in one matrix, the rows that were swapped (from 0),
+/// and the resulting permutation of rows.
 pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, w: &mut [Dst<'_>]) {
-    let &[.., m, n] = input.dims() else { panic!("lu: {:?} is no matrix", input.dims()) };
+    let &[.., m, n] = input.dims() else { panic!("lu: {:?} is not a matrix", input.dims()) };
     let k = m.min(n);
     let [out, pivots, permutation] = w else { panic!("lu: three results, not {}", w.len()) };
     let count = out.dims().iter().rev().skip(2).product();
@@ -22,7 +22,8 @@ pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, w: &mut [Dst<'_>]) {
     for_each_matrix(pool, count, m * n * k, &|range, pool| {
         let (mut a, mut swaps) = (vec![S::Number::ZERO; m * n], vec![0; k]);
         for index in range {
-            // SAFETY: the operands live in the calling frame and are of the type of `S`; each index belongs to one chunk.
+            // SAFETY: the operands live in the calling frame and are of the type of `S`; each index belongs
+            // to one chunk.
             unsafe {
                 from.load(index, &mut a);
                 factor(pool, View::dense(a.as_mut_ptr(), n), (m, n), &mut swaps);
@@ -34,7 +35,7 @@ pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, w: &mut [Dst<'_>]) {
     });
 }
 
-/// The permutations that rows of swaps amount to.
+/// Computes the permutations that result from rows of swaps.
 pub(super) fn run_permutation(pool: &Pool, pivots: Src<'_>, w: &mut [Dst<'_>]) {
     let [out] = w else { panic!("pivots_to_permutation: one result, not {}", w.len()) };
     let (k, m) = (pivots.dims()[pivots.dims().len() - 1], out.dims()[out.dims().len() - 1]);
@@ -49,7 +50,7 @@ pub(super) fn run_permutation(pool: &Pool, pivots: Src<'_>, w: &mut [Dst<'_>]) {
     });
 }
 
-/// Swaps the numbers from 0 on as rows were swapped. A swap with a row that is not there counts for nothing.
+/// Applies the swaps of rows to the numbers from 0. Swaps with rows that do not exist are ignored.
 fn permute(swaps: &[i32], out: &mut [i32]) {
     for (i, v) in out.iter_mut().enumerate() {
         *v = i as i32;
@@ -63,7 +64,7 @@ fn permute(swaps: &[i32], out: &mut [i32]) {
     }
 }
 
-/// Rows of 32-bit integers that threads write.
+/// Rows of 32-bit integers that several threads write.
 pub(super) struct IndexRows {
     ptr: SyncPtr,
     len: usize,
@@ -71,7 +72,7 @@ pub(super) struct IndexRows {
 }
 
 impl IndexRows {
-    /// Cuts `dst`, which must outlive the value, into `count` rows of `len`.
+    /// Divides `dst`, which must outlive the value, into `count` rows of `len`.
     pub(super) fn new(dst: &mut Dst<'_>, len: usize, count: usize) -> Self {
         assert_eq!(dst.as_mut_slice::<i32>().len(), len * count);
         Self { ptr: SyncPtr::new(dst), len, count }
@@ -80,35 +81,32 @@ impl IndexRows {
     /// A row.
     ///
     /// # Safety
-    /// The destination still lives, and nobody else has the same row.
-    #[allow(
-        clippy::mut_from_ref,
-        reason = "the rows are as many exclusive borrows, which the caller answers for"
-    )]
+    /// The destination must still exist, and there must be no other reference to the same row.
+    #[allow(clippy::mut_from_ref, reason = "each row is an exclusive borrow, which the caller guarantees")]
     pub(super) unsafe fn row(&self, index: usize) -> &mut [i32] {
         assert!(index < self.count);
-        // SAFETY: the rows lie in the destination (checked in `new`); the rest is the caller's contract.
+        // SAFETY: the rows lie in the destination (checked in `new`); the rest is guaranteed by the caller.
         unsafe {
             std::slice::from_raw_parts_mut(self.ptr.get().cast::<i32>().add(index * self.len), self.len)
         }
     }
 }
 
-/// Factors a matrix in place. Halves its columns: the left half is factored, its product with what it leaves of the right
-/// one is taken off, and the rest is factored.
+/// Factors a matrix in place. The algorithm is recursive: it factors the left half of the columns, subtracts
+/// its product with the upper right part from the lower right part, and factors the rest.
 ///
 /// # Safety
-/// `a` is `m` by `n` with contiguous rows, which nobody else accesses.
+/// `a` must be `m` by `n` with contiguous rows, which nothing else may access.
 unsafe fn factor<T: Field>(pool: &Pool, a: View<T>, (m, n): (usize, usize), swaps: &mut [i32]) {
     let k = swaps.len();
     if k <= BASE && n <= 2 * BASE {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         return unsafe { factor_columns(a, (m, n), swaps) };
     }
     let left = if n > m { m } else { k / 2 };
     let (first, second) = swaps.split_at_mut(left);
     let right = n - left;
-    // SAFETY: the parts lie in the matrix; strips are different columns.
+    // SAFETY: the parts lie in the matrix; strips consist of different columns.
     unsafe {
         factor(pool, a, (m, left), first);
         let strip = |strip: usize| {
@@ -126,26 +124,27 @@ unsafe fn factor<T: Field>(pool: &Pool, a: View<T>, (m, n): (usize, usize), swap
     }
 }
 
-/// Swaps row `i` with row `swaps[i]`, for each `i` in turn.
+/// Swaps row `i` with row `swaps[i]`, for each `i` in order.
 ///
 /// # Safety
-/// `a` has the rows, `width` contiguous elements of each, which nobody else accesses.
+/// `a` must have the rows with `width` contiguous elements each, which nothing else may access.
 unsafe fn swap_rows<T: Field>(a: View<T>, width: usize, swaps: &[i32]) {
     for (i, with) in swaps.iter().enumerate() {
         if *with as usize != i {
-            // SAFETY: the caller's contract; the rows are different.
+            // SAFETY: guaranteed by the caller; the rows are different.
             unsafe { std::ptr::swap_nonoverlapping(a.at(i, 0).ptr, a.at(*with as usize, 0).ptr, width) };
         }
     }
 }
 
-/// [`factor`] column by column.
+/// Performs [`factor`] column by column.
 ///
 /// # Safety
-/// As there.
+/// See `factor`.
 unsafe fn factor_columns<T: Field>(a: View<T>, (m, n): (usize, usize), swaps: &mut [i32]) {
     for (j, swap) in swaps.iter_mut().enumerate() {
-        // SAFETY: the caller's contract; all elements lie in the matrix, and rows below `j` are not row `j`.
+        // SAFETY: guaranteed by the caller; all elements lie in the matrix, and rows below `j` differ from
+        // row `j`.
         unsafe {
             let mut pivot = j;
             for i in j + 1..m {

@@ -1,4 +1,4 @@
-//! The number types of linear algebra, and batches of matrices of them.
+//! The number types of linear algebra, and batches of matrices of these types.
 
 use crate::view::SyncPtr;
 use crate::{DType, Dst, Pool, Src};
@@ -26,55 +26,55 @@ pub(super) trait Field:
     type Real: Real;
     /// The type of complex numbers with such parts.
     type Complex: Field<Real = Self::Real, Complex = Self::Complex>;
-    /// Whether there are imaginary parts.
+    /// `true` if the numbers have imaginary parts.
     const IS_COMPLEX: bool;
     /// 0.
     const ZERO: Self;
     /// 1.
     const ONE: Self;
-    /// Not a number, in every part.
+    /// NaN in every part.
     const NAN: Self;
-    /// The complex conjugate.
+    /// Returns the complex conjugate.
     fn conj(self) -> Self;
-    /// The real part.
+    /// Returns the real part.
     fn re(self) -> Self::Real;
-    /// The imaginary part.
+    /// Returns the imaginary part.
     fn im(self) -> Self::Real;
-    /// The real number as one of this type.
+    /// Returns the real number as one of this type.
     fn from_real(re: Self::Real) -> Self;
-    /// The imaginary number `im * i`; zero if there are no imaginary parts.
+    /// Returns the imaginary number `im * i`; zero if there are no imaginary parts.
     fn imaginary(im: Self::Real) -> Self;
-    /// The complex number of these parts.
+    /// Returns the complex number of these parts.
     fn complex(re: Self::Real, im: Self::Real) -> Self::Complex;
-    /// The square root of a real number.
+    /// Returns the square root of a real number.
     fn sqrt(re: Self::Real) -> Self::Real {
         re.root()
     }
-    /// The squared magnitude.
+    /// Returns the squared magnitude.
     fn norm_sqr(self) -> Self::Real {
         (self * self.conj()).re()
     }
-    /// The magnitude, without overflow on the way.
+    /// Returns the magnitude, without intermediate overflow.
     fn abs(self) -> Self::Real {
         if Self::IS_COMPLEX { self.re().hypot(self.im()) } else { self.re().magnitude() }
     }
-    /// The sum of the parts' magnitudes, which LAPACK compares pivots by.
+    /// Returns the sum of the parts' magnitudes, which LAPACK compares pivots by.
     fn abs1(self) -> Self::Real {
         self.re().magnitude() + self.im().magnitude()
     }
-    /// The product with a real number.
+    /// Returns the product with a real number.
     fn scale(self, by: Self::Real) -> Self {
         self * Self::from_real(by)
     }
-    /// The quotient, without overflow on the way.
+    /// Returns the quotient, without intermediate overflow.
     fn over(self, by: Self) -> Self {
         self / by
     }
-    /// The same number as a complex one.
+    /// Returns the same number as a complex one.
     fn to_complex(self) -> Self::Complex {
         Self::complex(self.re(), self.im())
     }
-    /// True unless a part is infinite or not a number.
+    /// Returns `true` unless a part is infinite or NaN.
     fn is_finite(self) -> bool {
         self.re().is_number() && self.im().is_number()
     }
@@ -86,27 +86,27 @@ pub(super) trait Real: Field<Real = Self> + PartialOrd {
     const EPSILON: Self;
     /// The least normal number.
     const TINY: Self;
-    /// The nearest number.
+    /// Returns the nearest number.
     fn from_f64(v: f64) -> Self;
-    /// The absolute value.
+    /// Returns the absolute value.
     fn magnitude(self) -> Self;
-    /// The square root.
+    /// Returns the square root.
     fn root(self) -> Self;
-    /// `sqrt(self^2 + other^2)` without overflow on the way.
+    /// Returns `sqrt(self^2 + other^2)`, without intermediate overflow.
     fn hypot(self, other: Self) -> Self;
-    /// The magnitude of this number with the sign of another.
+    /// Returns the magnitude of this number with the sign of another.
     fn with_sign(self, of: Self) -> Self;
-    /// The exponent of two: `2^exponent <= |self| < 2^(exponent + 1)`.
+    /// Returns the exponent of two: `2^exponent <= |self| < 2^(exponent + 1)`.
     fn exponent(self) -> i32;
-    /// Two to this power.
+    /// Returns two to this power.
     fn power_of_two(exponent: i32) -> Self;
-    /// True unless infinite or not a number.
+    /// Returns `true` unless the value is infinite or NaN.
     fn is_number(self) -> bool;
-    /// The lesser one.
+    /// Returns the lesser one.
     fn least(self, other: Self) -> Self {
         if other < self { other } else { self }
     }
-    /// The greater one.
+    /// Returns the greater one.
     fn most(self, other: Self) -> Self {
         if other > self { other } else { self }
     }
@@ -209,15 +209,15 @@ fields!(f32 f64);
 
 /// A way to read elements as numbers of a field and to write them back.
 pub(super) trait Storage: Copy + Send + Sync + 'static {
-    /// What arithmetic happens in.
+    /// The type in which arithmetic is performed.
     type Number: Field;
-    /// How real parts are stored.
+    /// The type in which real parts are stored.
     type Real: Storage<Number = <Self::Number as Field>::Real>;
-    /// How complex numbers of such parts are stored.
+    /// The type in which complex numbers with such parts are stored.
     type Complex: Storage<Number = <Self::Number as Field>::Complex>;
-    /// To a number.
+    /// Converts the value to a number.
     fn load(self) -> Self::Number;
-    /// Rounded back.
+    /// Rounds the number to this type.
     fn store(n: Self::Number) -> Self;
 }
 
@@ -270,7 +270,7 @@ macro_rules! by_storage {
             $crate::DType::F64 => $($f)::+::<f64>($($arg),*),
             $crate::DType::C64 => $($f)::+::<rustfft::num_complex::Complex<f32>>($($arg),*),
             $crate::DType::C128 => $($f)::+::<rustfft::num_complex::Complex<f64>>($($arg),*),
-            other => panic!(concat!($what, ": no {:?} matrices"), other),
+            other => panic!(concat!($what, ": matrices of {:?} are not supported"), other),
         }
     };
 }
@@ -298,7 +298,7 @@ impl<S: Storage> BatchIn<S> {
     /// Cuts `src` into arrays of `len` elements. `src` must outlive the value.
     ///
     /// # Panics
-    /// If `S` does not have the element's size.
+    /// Panics if `S` does not have the element's size.
     pub(super) fn new(src: &Src<'_>, len: usize) -> Self {
         assert_eq!(size_of::<S>(), src.dtype().size());
         let count = src.len().checked_div(len).unwrap_or(0);
@@ -313,10 +313,12 @@ impl<S: Storage> BatchIn<S> {
     /// Reads one array.
     ///
     /// # Safety
-    /// The source that this was made of still lives, and is of the type that `S` stands for.
+    /// The source that this value was created from must still exist, and must have the type that `S`
+    /// represents.
     pub(super) unsafe fn load(&self, index: usize, to: &mut [S::Number]) {
         assert!(to.len() == self.len && (index < self.count || self.len == 0));
-        // SAFETY: the array was cut off a live source (the caller's contract) within its bounds (checked above).
+        // SAFETY: the array was cut off a live source (the caller's contract) within its bounds (checked
+        // above).
         let from =
             unsafe { std::slice::from_raw_parts(self.ptr.get().cast::<S>().add(index * self.len), self.len) };
         for (t, f) in to.iter_mut().zip(from) {
@@ -329,7 +331,7 @@ impl<S: Storage> BatchOut<S> {
     /// Cuts `dst` into arrays of `len` elements. `dst` must outlive the value.
     ///
     /// # Panics
-    /// If `S` does not have the element's size.
+    /// Panics if `S` does not have the element's size.
     pub(super) fn new(dst: &mut Dst<'_>, len: usize) -> Self {
         assert_eq!(size_of::<S>(), dst.dtype().size());
         let count = dst.len().checked_div(len).unwrap_or(0);
@@ -339,11 +341,12 @@ impl<S: Storage> BatchOut<S> {
     /// Writes one array.
     ///
     /// # Safety
-    /// The destination that this was made of still lives, is of the type that `S` stands for, and no other thread is
-    /// writing the same array.
+    /// The destination that this value was created from must still exist, and must have the type that `S`
+    /// represents. No other thread may write the same matrix.
     pub(super) unsafe fn store(&self, index: usize, from: &[S::Number]) {
         assert!(from.len() == self.len && (index < self.count || self.len == 0));
-        // SAFETY: the array was cut off a live destination within its bounds and is ours alone (the caller's contract).
+        // SAFETY: the matrix lies within the bounds of a live destination, and nothing else accesses it, as
+        // the caller guarantees.
         let to = unsafe {
             std::slice::from_raw_parts_mut(self.ptr.get().cast::<S>().add(index * self.len), self.len)
         };
@@ -356,13 +359,13 @@ impl<S: Storage> BatchOut<S> {
 /// Splits dimensions into a batch and the rows and columns of its matrices.
 #[track_caller]
 pub(super) fn matrix_dims<'a>(what: &str, dtype: DType, dims: &'a [usize]) -> (&'a [usize], usize, usize) {
-    assert!(dims.len() >= 2, "{what}: {dtype:?}{dims:?} is no matrix");
+    assert!(dims.len() >= 2, "{what}: {dtype:?}{dims:?} is not a matrix");
     let (batch, matrix) = dims.split_at(dims.len() - 2);
     (batch, matrix[0], matrix[1])
 }
 
-/// Calls `work` for each of `count` matrices with the pool that it may use: large ones one after the other, each in
-/// parallel, small ones at the same time.
+/// Calls `work` for each of `count` matrices with the pool to use: large matrices are processed one at a
+/// time, each in parallel, and small ones concurrently.
 pub(super) fn for_each_matrix(
     pool: &Pool,
     count: usize,
@@ -385,84 +388,86 @@ pub(super) fn for_each_matrix(
 pub(super) struct View<T> {
     /// The element of row 0 and column 0.
     pub(super) ptr: *mut T,
-    /// Elements from one row to the next.
+    /// The distance between rows, in elements.
     pub(super) row: isize,
-    /// Elements from one column to the next.
+    /// The distance between columns, in elements.
     pub(super) column: isize,
-    /// Whether it stands for its complex conjugate. Only for matrices that are read.
+    /// `true` if the view represents the complex conjugate. Only for matrices that are read.
     pub(super) conjugated: bool,
 }
 
-// SAFETY: a view is dereferenced in unsafe code only, whose authors prove that threads do not write what others access.
+// SAFETY: a view is only dereferenced in unsafe code, which proves that no thread writes elements that others
+// access.
 unsafe impl<T: Send> Send for View<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for View<T> {}
 
 impl<T: Field> View<T> {
-    /// A dense row-major matrix.
+    /// Creates a view of a dense row-major matrix.
     pub(super) fn dense(ptr: *mut T, columns: usize) -> Self {
         Self { ptr, row: columns as isize, column: 1, conjugated: false }
     }
 
-    /// The part from row `i` and column `j` on.
+    /// Returns the part that begins at row `i` and column `j`.
     pub(super) fn at(self, i: usize, j: usize) -> Self {
         Self { ptr: self.ptr.wrapping_offset(i as isize * self.row + j as isize * self.column), ..self }
     }
 
-    /// The transposed matrix.
+    /// Returns the transposed matrix.
     pub(super) fn transposed(self) -> Self {
         Self { row: self.column, column: self.row, ..self }
     }
 
-    /// The conjugated matrix.
+    /// Returns the conjugated matrix.
     pub(super) fn conj(self) -> Self {
         Self { conjugated: !self.conjugated, ..self }
     }
 
-    /// An element.
+    /// Returns an element.
     ///
     /// # Safety
-    /// It lies in the matrix, and nobody writes it.
+    /// The element must lie in the matrix, and nothing may write it.
     #[inline(always)]
     pub(super) unsafe fn read(self, i: usize, j: usize) -> T {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         let value = unsafe { *self.at(i, j).ptr };
         if self.conjugated { value.conj() } else { value }
     }
 }
 
-/// `c -= a * b`, where `a` is `m` by `k` and `b` is `k` by `n`.
+/// Computes `c -= a * b`, where `a` is `m` by `k` and `b` is `k` by `n`.
 ///
 /// # Safety
-/// All elements of the three matrices can be accessed, those of `c` by nobody else; `c` does not overlap the others.
+/// All elements of the three matrices must be accessible, and nothing else may access those of `c`; `c` must
+/// not overlap the others.
 pub(super) unsafe fn subtract_product<T: Field>(
     c: View<T>,
     a: View<T>,
     b: View<T>,
     (m, k, n): (usize, usize, usize),
 ) {
-    // SAFETY: the caller's contract, which is the function's.
+    // SAFETY: guaranteed by the caller, which is the function's.
     unsafe { product(c, a, b, (m, k, n), T::ONE, -T::ONE) }
 }
 
-/// `c = a * b`, as [`subtract_product`].
+/// Computes `c = a * b`; see [`subtract_product`].
 ///
 /// # Safety
-/// As there.
+/// See [`subtract_product`].
 pub(super) unsafe fn set_product<T: Field>(
     c: View<T>,
     a: View<T>,
     b: View<T>,
     (m, k, n): (usize, usize, usize),
 ) {
-    // SAFETY: the caller's contract, which is the function's.
+    // SAFETY: guaranteed by the caller, which is the function's.
     unsafe { product(c, a, b, (m, k, n), T::ZERO, T::ONE) }
 }
 
-/// `c = old * c + new * a * b`; `c` is not read where `old` is zero.
+/// Computes `c = old * c + new * a * b`; `c` is not read if `old` is zero.
 ///
 /// # Safety
-/// As for [`subtract_product`].
+/// See [`subtract_product`].
 unsafe fn product<T: Field>(
     c: View<T>,
     a: View<T>,
@@ -471,7 +476,7 @@ unsafe fn product<T: Field>(
     old: T,
     new: T,
 ) {
-    // SAFETY: the caller's contract: `gemm` accesses exactly the elements that strides and sizes describe.
+    // SAFETY: guaranteed by the caller: `gemm` accesses exactly the elements that strides and sizes describe.
     unsafe {
         gemm::gemm(
             m,

@@ -1,7 +1,7 @@
-//! Factorisations and triangular solves of batches of matrices.
+//! Factorizations and triangular solves of batches of matrices.
 //!
-//! All take F32, F64, C64 and C128, and F16 and BF16, which are computed in F32 and rounded at the end. What StableHLO
-//! has no operation for is a [`LinalgOp`].
+//! All functions support F32, F64, C64 and C128, and also F16 and BF16, which are computed in F32 and rounded
+//! at the end. Operations that StableHLO does not have are [`LinalgOp`]s.
 
 mod bidiagonal;
 mod cholesky;

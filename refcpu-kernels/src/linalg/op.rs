@@ -1,4 +1,5 @@
-//! The operations of linear algebra that StableHLO does not have, as one table: what they take, give and run.
+//! The operations of linear algebra that StableHLO does not have, in one table: their operands, results and
+//! functions.
 
 use super::matrix::by_storage;
 use super::svd::SvdVectors;
@@ -8,15 +9,16 @@ use super::{
 use crate::{DType, Dst, Pool, Src};
 use half::{bf16, f16};
 
-/// An operation on batches of matrices, in the last two dimensions. Named as JAX's primitives are; conventions are
-/// LAPACK's.
+/// An operation on batches of matrices, in the last two dimensions. Named as JAX's primitives are;
+/// conventions are LAPACK's.
 ///
-/// Matrices that are not finite, and iterations that do not end, give NaN in all results of the matrix.
+/// If a matrix is not finite, or an iteration does not converge, all results of the matrix are NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinalgOp {
     /// The upper triangular factor of `R^T * R + w * w^T`; operands `R` and `w`, real.
     CholeskyUpdate,
-    /// Eigenvalues, then left eigenvectors if wanted, then right ones if wanted; all complex, vectors in columns.
+    /// Eigenvalues, then left eigenvectors if wanted, then right ones if wanted; all complex, vectors in
+    /// columns.
     Eig {
         /// Left eigenvectors are wanted.
         left: bool,
@@ -25,11 +27,11 @@ pub enum LinalgOp {
     },
     /// Eigenvectors of Hermitian matrices, in columns, and eigenvalues, ascending.
     Eigh {
-        /// Which triangle of the operand is read.
+        /// The triangle of the operand that is read.
         lower: bool,
     },
-    /// QR with column pivoting (`geqp3`): operands matrix and columns that come first; results matrix, permutation of
-    /// columns from 1, reflectors' factors.
+    /// QR with column pivoting (`geqp3`). The operands are the matrix and the columns that come first; the
+    /// results are the matrix, the permutation of columns from 1, and the reflectors' factors.
     Geqp3,
     /// Hessenberg form (`gehrd`): matrix and reflectors' factors.
     Hessenberg,
@@ -37,14 +39,14 @@ pub enum LinalgOp {
     Lu,
     /// The permutations of `size` numbers that swaps amount to.
     LuPivotsToPermutation {
-        /// How many are permuted.
+        /// The size of the permutation.
         size: usize,
     },
-    /// Products with the unitary factor of a QR factorisation: operands reflectors, their factors, matrix.
+    /// Products with the unitary factor of a QR factorization: operands reflectors, their factors, matrix.
     Ormqr {
-        /// The factor stands on the left.
+        /// `true` if the factor is the left operand of the product.
         left: bool,
-        /// The factor's adjoint is taken.
+        /// `true` to use the factor's adjoint.
         transpose: bool,
     },
     /// Schur form, then the unitary factor if wanted.
@@ -52,16 +54,18 @@ pub enum LinalgOp {
         /// The unitary factor is wanted.
         vectors: bool,
     },
-    /// Singular values, descending, then, if wanted, left vectors in columns and right ones, conjugated, in rows.
+    /// Singular values, descending, then, if wanted, left vectors in columns and right ones, conjugated, in
+    /// rows.
     Svd(SvdVectors),
-    /// Tridiagonal form of Hermitian matrices (`sytrd`): matrix, diagonal, diagonal next to it, reflectors' factors.
+    /// Tridiagonal form of Hermitian matrices (`sytrd`): matrix, diagonal, diagonal next to it, reflectors'
+    /// factors.
     Tridiagonal {
-        /// Which triangle of the operand is read.
+        /// The triangle of the operand that is read.
         lower: bool,
     },
     /// Tridiagonal systems: operands diagonal below, main diagonal, diagonal above, right sides.
     TridiagonalSolve {
-        /// Too small pivots are replaced; otherwise singular matrices give NaN.
+        /// `true` to replace pivots that are too small; otherwise, the results of singular matrices are NaN.
         perturb_singular: bool,
     },
 }
@@ -70,10 +74,10 @@ pub enum LinalgOp {
 pub type ArrayType<'a> = (DType, &'a [usize]);
 
 impl LinalgOp {
-    /// The types and sizes of the results.
+    /// Returns the types and sizes of the results.
     ///
     /// # Errors
-    /// If there is no such operation on operands of these types and sizes: what is wrong with them.
+    /// Returns an error that explains why the operation does not support operands of these types and sizes.
     pub fn results(&self, operands: &[ArrayType<'_>]) -> Result<Vec<(DType, Vec<usize>)>, String> {
         let count = match self {
             LinalgOp::CholeskyUpdate | LinalgOp::Geqp3 => 2,
@@ -188,7 +192,7 @@ impl LinalgOp {
     }
 }
 
-/// The types of real numbers, and of complex ones, that go with a type.
+/// Returns the real and the complex type that correspond to a type.
 fn parts_of(dtype: DType) -> Option<(DType, DType)> {
     Some(match dtype {
         DType::F16 | DType::BF16 | DType::F32 => (dtype, DType::C64),
@@ -199,16 +203,16 @@ fn parts_of(dtype: DType) -> Option<(DType, DType)> {
     })
 }
 
-/// Runs an operation. Takes memory for a few matrices per thread.
+/// Runs an operation. Allocates memory for a few matrices per thread.
 ///
 /// # Panics
-/// If the operation does not have such operands or results.
+/// Panics if the operation does not support these operands or results.
 pub fn linalg(pool: &Pool, op: LinalgOp, r: &[Src<'_>], w: &mut [Dst<'_>]) {
     let operands: Vec<ArrayType<'_>> = r.iter().map(|s| (s.dtype(), s.dims())).collect();
     let results = op.results(&operands).unwrap_or_else(|why| panic!("{op:?} of {operands:?}: {why}"));
     let fits = results.len() == w.len()
         && results.iter().zip(&*w).all(|((dtype, dims), d)| *dtype == d.dtype() && dims == d.dims());
-    assert!(fits, "{op:?} of {operands:?}: results are to be {results:?}");
+    assert!(fits, "{op:?} of {operands:?}: the results must be {results:?}");
     let dtype = r[r.len() - 1].dtype();
     match op {
         LinalgOp::CholeskyUpdate => match dtype {

@@ -1,15 +1,15 @@
-//! Products with the unitary factor of a QR factorisation, which is not multiplied out.
+//! Products with the unitary factor of a QR factorization, which is not computed explicitly.
 
 use super::matrix::{BatchIn, BatchOut, Field, Storage, View, for_each_matrix};
 use super::qr::{Block, apply_reflectors};
 use crate::{Dst, Pool, Src};
 
-/// Multiplies each matrix `c`, the third operand, by the product of the reflectors in the first (factors in the second),
-/// or by its adjoint, from the left or from the right (LAPACK's `ormqr` and `unmqr`).
+/// Multiplies each matrix `c`, the third operand, by the product of the reflectors in the first (factors in
+/// the second), or by its adjoint, from the left or from the right (LAPACK's `ormqr` and `unmqr`).
 pub(super) fn run<S: Storage>(pool: &Pool, r: &[Src<'_>], w: &mut [Dst<'_>], left: bool, adjoint: bool) {
     let ([vectors, tau, c], [out]) = (r, w) else { panic!("ormqr: three operands and a result") };
     let (&[.., m, n], &[.., rows, columns]) = (vectors.dims(), c.dims()) else {
-        panic!("ormqr: {:?} and {:?} are no matrices", vectors.dims(), c.dims())
+        panic!("ormqr: {:?} and {:?} are not matrices", vectors.dims(), c.dims())
     };
     let k = tau.dims()[tau.dims().len() - 1];
     let count = out.dims().iter().rev().skip(2).product();
@@ -29,7 +29,8 @@ pub(super) fn run<S: Storage>(pool: &Pool, r: &[Src<'_>], w: &mut [Dst<'_>], lef
             }
             if left {
                 let view = View::dense(x.as_mut_ptr(), columns);
-                // SAFETY: the matrix is ours, with as many rows as the reflectors (checked with the operands' shapes).
+                // SAFETY: nothing else accesses the matrix, which has as many rows as the reflectors (checked
+                // with the operands' shapes).
                 unsafe { apply_reflectors(pool, &v, n, &factors, &mut block, (view, columns), adjoint) };
             } else {
                 // (C * Q)^H = Q^H * C^H.

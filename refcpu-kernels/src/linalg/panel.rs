@@ -1,7 +1,8 @@
-//! The passes over a matrix that its reduction to a narrow form consists of.
+//! The passes over a matrix of which its reduction to a condensed form consists.
 //!
-//! Each step of a reduction takes a few outer products off the rest of the matrix, and needs the products of the new
-//! rest with a vector from the left and from the right. A pass does both for a row while it is in the cache.
+//! Each step of a reduction subtracts a few outer products from the rest of the matrix, and needs the
+//! products of the new rest with a vector from the left and from the right. A pass performs both for each row
+//! while it is in the cache.
 
 use super::matrix::Field;
 use crate::isa::{Isa, multiversion};
@@ -11,16 +12,16 @@ use crate::isa::{Isa, multiversion};
 pub(super) struct Panel<T> {
     /// Its first element.
     pub(super) ptr: *mut T,
-    /// Elements from one row to the next.
+    /// The distance between rows, in elements.
     pub(super) stride: usize,
-    /// Number of rows.
+    /// The number of rows.
     pub(super) rows: usize,
-    /// Number of columns.
+    /// The number of columns.
     pub(super) columns: usize,
 }
 
 impl<T> Panel<T> {
-    /// The part of a matrix with rows of `stride` elements from row `i` and column `j` on.
+    /// Returns the part of a matrix with rows of `stride` elements from row `i` and column `j` on.
     pub(super) fn new(matrix: &mut [T], stride: usize, i: usize, j: usize) -> Self {
         let rows = matrix.len() / stride.max(1);
         assert!(i <= rows && j <= stride);
@@ -33,16 +34,16 @@ impl<T> Panel<T> {
     }
 }
 
-/// `columns[0] * rows[0] + columns[1] * rows[1]`, which a pass takes off the matrix.
+/// The matrix `columns[0] * rows[0] + columns[1] * rows[1]`, which a pass subtracts from the matrix.
 #[derive(Clone, Copy)]
 pub(super) struct Update<'a, T> {
-    /// As long as the matrix has rows.
+    /// Two column vectors, as long as the matrix has rows.
     pub(super) columns: [&'a [T]; 2],
-    /// As long as the matrix has columns.
+    /// Two row vectors, as long as the matrix has columns.
     pub(super) rows: [&'a [T]; 2],
 }
 
-/// Takes the update off each row, then adds `weights[row]` times the row to `sums`.
+/// Subtracts the update from each row, then adds `weights[row]` times the row to `sums`.
 pub(super) fn update_and_sum<T: Field>(
     panel: Panel<T>,
     update: Update<'_, T>,
@@ -51,7 +52,7 @@ pub(super) fn update_and_sum<T: Field>(
 ) {
     assert!(update.columns.iter().all(|c| c.len() == panel.rows) && weights.len() == panel.rows);
     assert!(update.rows.iter().all(|r| r.len() == panel.columns) && sums.len() == panel.columns);
-    // SAFETY: `Panel::new` made the panel of a matrix that holds it; lengths are checked above.
+    // SAFETY: `Panel::new` created the panel from a matrix that contains it; lengths are checked above.
     unsafe { update_and_sum_rows(panel, update, weights, sums) }
 }
 
@@ -74,7 +75,7 @@ unsafe fn update_and_sum_body<I: Isa, T: Field>(
     let n = panel.columns;
     let (first, second, sums) = (&update.rows[0][..n], &update.rows[1][..n], &mut sums[..n]);
     for (i, w) in weights.iter().enumerate() {
-        // SAFETY: the caller's contract: row `i` has `n` elements.
+        // SAFETY: guaranteed by the caller: row `i` has `n` elements.
         let row = unsafe { std::slice::from_raw_parts_mut(panel.ptr.add(i * panel.stride), n) };
         let (x, y) = (update.columns[0][i], update.columns[1][i]);
         for j in 0..n {
@@ -88,7 +89,7 @@ unsafe fn update_and_sum_body<I: Isa, T: Field>(
 /// Writes the products of the rows with `vector` to `out`.
 pub(super) fn row_products<T: Field>(panel: Panel<T>, vector: &[T], out: &mut [T]) {
     assert!(vector.len() == panel.columns && out.len() == panel.rows);
-    // SAFETY: `Panel::new` made the panel of a matrix that holds it; lengths are checked above.
+    // SAFETY: `Panel::new` created the panel from a matrix that contains it; lengths are checked above.
     unsafe { row_products_of(panel, vector, out) }
 }
 
@@ -102,7 +103,7 @@ unsafe fn row_products_body<I: Isa, T: Field>(panel: Panel<T>, vector: &[T], out
     const LANES: usize = 16;
     let n = panel.columns;
     for (i, out) in out.iter_mut().enumerate() {
-        // SAFETY: the caller's contract: row `i` has `n` elements.
+        // SAFETY: guaranteed by the caller: row `i` has `n` elements.
         let row = unsafe { std::slice::from_raw_parts(panel.ptr.add(i * panel.stride).cast_const(), n) };
         let mut lanes = [T::ZERO; LANES];
         let (rows, vectors) = (row.chunks_exact(LANES), vector.chunks_exact(LANES));

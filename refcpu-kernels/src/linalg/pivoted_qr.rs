@@ -6,10 +6,10 @@ use super::panel::{Panel, Update, update_and_sum};
 use super::reflector::{make_reflector, norm};
 use crate::{Dst, Pool, Src};
 
-/// LAPACK's `geqp3` of each matrix. The second operand says which columns are to come first (not 0); the second result is
-/// the permutation of columns, counted from 1. Results: matrix, permutation, factors.
+/// Factors each matrix as LAPACK's `geqp3`. The second operand marks the columns that come first (nonzero).
+/// The results are the matrix, the permutation of columns, counted from 1, and the factors.
 pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, first: Src<'_>, w: &mut [Dst<'_>]) {
-    let &[.., m, n] = input.dims() else { panic!("pivoted_qr: {:?} is no matrix", input.dims()) };
+    let &[.., m, n] = input.dims() else { panic!("pivoted_qr: {:?} is not a matrix", input.dims()) };
     let k = m.min(n);
     let [out, pivots, tau] = w else { panic!("pivoted_qr: three results, not {}", w.len()) };
     let count = out.dims().iter().rev().skip(2).product();
@@ -19,7 +19,8 @@ pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, first: Src<'_>, w: &m
     for_each_matrix(pool, count, 4 * m * n * k, &|range, _| {
         let (mut a, mut factors) = (vec![S::Number::ZERO; m * n], vec![S::Number::ZERO; k]);
         for index in range {
-            // SAFETY: the operands live in the calling frame and are of the type of `S`; each index belongs to one chunk.
+            // SAFETY: the operands live in the calling frame and are of the type of `S`; each index belongs
+            // to one chunk.
             unsafe {
                 from.load(index, &mut a);
                 let order = pivots.row(index);
@@ -32,7 +33,8 @@ pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, first: Src<'_>, w: &m
     });
 }
 
-/// Factors a matrix in place; `order` goes from the columns that are to come first to the permutation.
+/// Factors a matrix in place. `order` initially marks the columns that come first, and finally is the
+/// permutation.
 fn factor<T: Field>(a: &mut [T], (m, n): (usize, usize), order: &mut [i32], tau: &mut [T]) {
     let mut fixed = 0;
     for j in 0..n {
@@ -50,7 +52,7 @@ fn factor<T: Field>(a: &mut [T], (m, n): (usize, usize), order: &mut [i32], tau:
         column[i..].iter_mut().zip(i..m).for_each(|(v, r)| *v = a[r * n + j]);
         norm(&column[i..])
     };
-    // The norms of what is left of the columns, and what they were when they were last computed afresh.
+    // The norms of the remaining parts of the columns, and their values when they were last computed exactly.
     let (mut norms, mut fresh) = (vec![T::Real::ZERO; n], vec![T::Real::ZERO; n]);
     let (mut weights, mut sums) = (vec![T::ZERO; m], vec![T::ZERO; n]);
     let zeros = vec![T::ZERO; m.max(n)];

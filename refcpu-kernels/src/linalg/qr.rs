@@ -1,4 +1,4 @@
-//! Householder QR: what JAX asks unknown platforms for in the custom calls `Qr` and
+//! Householder QR factorizations, which JAX requests from unknown platforms with the custom calls `Qr` and
 //! `ProductOfElementaryHouseholderReflectors`.
 
 use super::matrix::{
@@ -10,12 +10,12 @@ use crate::copy::check_same_type;
 use crate::{Dst, Pool, Src};
 use std::cmp::Ordering;
 
-/// Factors each `m` by `n` matrix of `input` as LAPACK's `geqrf`: `R` in the upper triangle of `out`, below it the
-/// reflectors' vectors (whose first element, 1, is left out), and their factors in `taus`, `min(m, n)` per matrix.
-/// Takes memory for one matrix per thread.
+/// Factors each `m` by `n` matrix of `input` as LAPACK's `geqrf`: `R` in the upper triangle of `out`, the
+/// reflectors' vectors below it (without their first element, which is 1), and their factors in `taus`,
+/// `min(m, n)` per matrix. Allocates memory for one matrix per thread.
 ///
 /// # Panics
-/// If shapes or types do not fit, or the type has no linear algebra.
+/// Panics if shapes or types do not match, or if the type is not supported by linear algebra.
 pub fn qr(pool: &Pool, input: Src<'_>, out: Dst<'_>, taus: Dst<'_>) {
     check_same_type("qr", &input, &out);
     check_same_type("qr", &input, &taus);
@@ -25,7 +25,7 @@ pub fn qr(pool: &Pool, input: Src<'_>, out: Dst<'_>, taus: Dst<'_>) {
     by_storage!("qr", input.dtype(), run_qr(pool, input, out, taus, m, n));
 }
 
-/// Columns whose reflectors are applied together.
+/// The number of columns whose reflectors are applied together.
 const BLOCK: usize = 32;
 
 fn run_qr<S: Storage>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, mut taus: Dst<'_>, m: usize, n: usize) {
@@ -51,7 +51,7 @@ fn run_qr<S: Storage>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, mut taus: D
     });
 }
 
-/// [`qr`] of one matrix with rows of `n`, in place.
+/// Performs [`qr`] on one matrix with rows of `n`, in place.
 pub(super) fn factor<T: Field>(pool: &Pool, a: &mut [T], n: usize, tau: &mut [T], block: &mut Block<T>) {
     let (m, k) = (a.len() / n.max(1), tau.len());
     let mut column = vec![T::ZERO; m];
@@ -68,16 +68,18 @@ pub(super) fn factor<T: Field>(pool: &Pool, a: &mut [T], n: usize, tau: &mut [T]
         if last < n {
             block.gather(a, n, first, &tau[first..last]);
             let rest = View::dense(a.as_mut_ptr(), n).at(first, last);
-            // SAFETY: the rest of the matrix lies right of the columns that were gathered, and is ours.
+            // SAFETY: the rest of the matrix is to the right of the columns that were gathered, and nothing
+            // else accesses it.
             unsafe { block.apply(pool, rest, n - last, true) };
         }
     }
 }
 
-/// Multiplies `c` from the left by the product of the reflectors in the columns of `a` (rows of `n`), or by its adjoint.
+/// Multiplies `c` from the left by the product of the reflectors in the columns of `a` (rows of `n`), or by
+/// its adjoint.
 ///
 /// # Safety
-/// `c` has as many rows as `a` and `width` columns, which nobody else accesses.
+/// `c` must have as many rows as `a` and `width` columns, which nothing else may access.
 pub(super) unsafe fn apply_reflectors<T: Field>(
     pool: &Pool,
     a: &[T],
@@ -89,15 +91,15 @@ pub(super) unsafe fn apply_reflectors<T: Field>(
 ) {
     let mut one = |first: usize| {
         block.gather(a, n, first, &tau[first..tau.len().min(first + BLOCK)]);
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { block.apply(pool, c.at(first, 0), width, adjoint) };
     };
     let firsts = (0..tau.len()).step_by(BLOCK);
     if adjoint { firsts.for_each(&mut one) } else { firsts.rev().for_each(&mut one) }
 }
 
-/// Writes the first columns of the product of the reflectors in the columns of `v` (rows of `width`) to `q`, whose rows
-/// have `n`.
+/// Writes the first columns of the product of the reflectors in the columns of `v` (rows of `width`) to `q`,
+/// whose rows have `n`.
 pub(super) fn multiply_out<T: Field>(
     pool: &Pool,
     (v, width): (&[T], usize),
@@ -109,9 +111,9 @@ pub(super) fn multiply_out<T: Field>(
     q.iter_mut().step_by(n + 1).take(n).for_each(|d| *d = T::ONE);
     for first in (0..tau.len()).step_by(BLOCK).rev() {
         block.gather(v, width, first, &tau[first..tau.len().min(first + BLOCK)]);
-        // Columns before `first` are still those of the identity, and the reflectors do not touch them.
+        // Columns before `first` are still those of the identity, and the reflectors do not change them.
         let rest = View::dense(q.as_mut_ptr(), n).at(first, first);
-        // SAFETY: the rest of the matrix is ours.
+        // SAFETY: nothing else accesses the rest of the matrix.
         unsafe { block.apply(pool, rest, n - first, false) };
     }
 }
@@ -144,11 +146,12 @@ fn apply_one<T: Field>(a: &mut [T], n: usize, j: usize, last: usize, m: usize, t
     }
 }
 
-/// Reflectors of neighbouring columns in the form `1 - V * T * V^H` (LAPACK's `larft`), and memory to apply them.
+/// Reflectors of neighboring columns in the form `1 - V * T * V^H` (LAPACK's `larft`), and memory to apply
+/// them.
 pub(super) struct Block<T> {
-    /// `rows` by `count`: a unit lower trapezoid.
+    /// A unit lower trapezoidal matrix of `rows` by `count`.
     v: Vec<T>,
-    /// `count` by `count`: an upper triangle.
+    /// An upper triangular matrix of `count` by `count`.
     t: Vec<T>,
     /// `V^H * C` and the triangle times that.
     products: [Vec<T>; 2],
@@ -158,7 +161,7 @@ pub(super) struct Block<T> {
 }
 
 impl<T: Field> Block<T> {
-    /// Memory for matrices of `height` by `width`.
+    /// Allocates memory for matrices of `height` by `width`.
     pub(super) fn new(height: usize, width: usize) -> Self {
         Self {
             v: vec![T::ZERO; height * BLOCK],
@@ -170,7 +173,7 @@ impl<T: Field> Block<T> {
         }
     }
 
-    /// Takes the reflectors of columns `first..first + taus.len()` of a matrix with rows of `n`.
+    /// Gathers the reflectors of columns `first..first + taus.len()` of a matrix with rows of `n`.
     fn gather(&mut self, a: &[T], n: usize, first: usize, taus: &[T]) {
         let count = taus.len();
         (self.rows, self.count) = (self.height - first, count);
@@ -200,11 +203,11 @@ impl<T: Field> Block<T> {
         }
     }
 
-    /// `c = (1 - V * T * V^H) * c`, or with the adjoint of `T`, for `rows` by `width` elements.
+    /// Computes `c = (1 - V * T * V^H) * c`, or with the adjoint of `T`, for `rows` by `width` elements.
     ///
     /// # Safety
-    /// `c` can be accessed, by nobody else, and is apart from this block's memory. `width` is no larger than that which
-    /// the memory is for.
+    /// `c` must be accessible, nothing else may access it, and it must not overlap this block's memory.
+    /// `width` must not exceed that which the memory was allocated for.
     unsafe fn apply(&mut self, pool: &Pool, c: View<T>, width: usize, adjoint: bool) {
         const STRIP: usize = 64;
         let (rows, count) = (self.rows, self.count);
@@ -217,8 +220,8 @@ impl<T: Field> Block<T> {
         pool.run(width.div_ceil(STRIP), &|strip| {
             let (at, n) = (strip * STRIP, STRIP.min(width - strip * STRIP));
             let (c, first, second) = (c.at(0, at), first.at(0, at), second.at(0, at));
-            // SAFETY: `v` has `rows * count` elements, `t` `count * count`, the products `count * width`, and `c` those of
-            // the caller's contract; strips are different columns.
+            // SAFETY: `v` has `rows * count` elements, `t` has `count * count`, and the products have `count
+            // * width`; the caller guarantees those of `c`. Strips consist of different columns.
             unsafe {
                 set_product(first, v.transposed().conj(), c, (count, rows, n));
                 set_product(second, t, first, (count, count, n));
@@ -228,12 +231,12 @@ impl<T: Field> Block<T> {
     }
 }
 
-/// Multiplies out the reflectors that [`qr`] leaves (LAPACK's `orgqr` and `ungqr`): for each `m` by `n` matrix of `a`,
-/// `m >= n`, with `k <= n` factors, the first `n` columns of the unitary matrix. Takes memory for two matrices per
-/// thread.
+/// Multiplies the reflectors that [`qr`] returned (LAPACK's `orgqr` and `ungqr`): for each `m` by `n` matrix
+/// of `a`, `m >= n`, with `k <= n` factors, computes the first `n` columns of the unitary matrix. Allocates
+/// memory for two matrices per thread.
 ///
 /// # Panics
-/// If shapes or types do not fit, or the type has no linear algebra.
+/// Panics if shapes or types do not match, or if the type is not supported by linear algebra.
 pub fn householder_product(pool: &Pool, a: Src<'_>, taus: Src<'_>, out: Dst<'_>) {
     check_same_type("householder_product", &a, &out);
     check_same_type("householder_product", &taus, &out);

@@ -1,9 +1,10 @@
-//! Elementary reflectors `H = 1 - tau * v * v^H`, as LAPACK has them.
+//! Elementary reflectors `H = 1 - tau * v * v^H`, as defined by LAPACK.
 
 use super::matrix::{Field, Real};
 
-/// Makes the reflector that maps `x` to a multiple of the first unit vector: `H^H * x = beta * e`, with a real `beta`
-/// (LAPACK's `larfg`). Replaces `x` by the vector `v`, whose first element is 1, and returns `beta` and `tau`.
+/// Makes the reflector that maps `x` to a multiple of the first unit vector: `H^H * x = beta * e`, with a
+/// real `beta` (LAPACK's `larfg`). Replaces `x` by the vector `v`, whose first element is 1, and returns
+/// `beta` and `tau`.
 pub(super) fn make_reflector<T: Field>(x: &mut [T]) -> (T::Real, T) {
     let Some((first, tail)) = x.split_first_mut() else { return (T::Real::ZERO, T::ZERO) };
     let alpha = *first;
@@ -28,7 +29,7 @@ pub(super) fn make_reflector<T: Field>(x: &mut [T]) -> (T::Real, T) {
     (beta, (T::from_real(beta) - alpha).over(T::from_real(beta)))
 }
 
-/// The Euclidean norm, without overflow on the way.
+/// Returns the Euclidean norm, without intermediate overflow.
 pub(super) fn norm<T: Field>(x: &[T]) -> T::Real {
     let sum = x.iter().fold(T::Real::ZERO, |s, v| s + v.norm_sqr());
     if sum > T::Real::TINY / T::Real::EPSILON && sum.is_number() {
@@ -42,8 +43,9 @@ pub(super) fn norm<T: Field>(x: &[T]) -> T::Real {
     scaled.root() * most
 }
 
-/// The factor, a power of two, that brings a matrix into the range where squares of its elements neither overflow nor
-/// vanish; None where it is there already. A matrix that is not finite has no such factor.
+/// Returns the power of two that scales a matrix to the range where squares of its elements neither overflow
+/// nor underflow, or `None` if the matrix is already in this range. Returns an error if the matrix is not
+/// finite.
 pub(super) fn range_scale<T: Field>(a: &[T]) -> Result<Option<T::Real>, NotFinite> {
     let mut most = T::Real::ZERO;
     for v in a {

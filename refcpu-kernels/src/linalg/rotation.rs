@@ -1,14 +1,15 @@
 //! Plane rotations of the rows of a matrix.
 //!
-//! Iterations on a few diagonals find rotations one by one; the matrix of vectors takes part in each. The rotations are
-//! collected, and then applied strip by strip of columns, with the row that two rotations share in registers.
+//! Iterations on a few diagonals compute rotations one at a time, which are also applied to the matrix of
+//! vectors. The rotations are collected, and then applied to one strip of columns at a time, with the row
+//! that two consecutive rotations share in registers.
 
 use super::matrix::{Field, Real};
 use crate::Pool;
 use crate::isa::{Isa, multiversion};
 use crate::view::SyncPtr;
 
-/// `c` and `s` with `c * x + s * y = r` and `c * y - s * x = 0`, and `r`.
+/// Returns `c` and `s` with `c * x + s * y = r` and `c * y - s * x = 0`, and `r`.
 pub(super) fn rotation<R: Real>(x: R, y: R) -> (R, R, R) {
     if y == R::ZERO {
         return (R::ONE, R::ZERO, x);
@@ -20,18 +21,18 @@ pub(super) fn rotation<R: Real>(x: R, y: R) -> (R, R, R) {
     (x / r, y / r, r)
 }
 
-/// Columns that are rotated at a time.
+/// The number of columns that are rotated at a time.
 const STRIP: usize = 16;
 
-/// A matrix of real numbers whose rows are rotated; complex ones count as two columns each.
+/// A matrix of real numbers whose rows are rotated. A complex column is stored as two real columns.
 pub(super) struct Rows<R> {
     values: Vec<R>,
-    /// Elements from one row to the next, a multiple of [`STRIP`].
+    /// The distance between rows in elements, a multiple of [`STRIP`].
     stride: usize,
 }
 
 impl<R: Real> Rows<R> {
-    /// Rows of `count` numbers of type `T`, from what `of` says is in row `i` and column `j`.
+    /// Creates rows of `count` numbers of type `T`; `of` returns the number in row `i` and column `j`.
     pub(super) fn from_fn<T: Field<Real = R>>(
         rows: usize,
         count: usize,
@@ -51,7 +52,7 @@ impl<R: Real> Rows<R> {
         Self { values, stride }
     }
 
-    /// The number of type `T` in row `i` and column `j`.
+    /// Returns the number of type `T` in row `i` and column `j`.
     pub(super) fn get<T: Field<Real = R>>(&self, i: usize, j: usize) -> T {
         let at = i * self.stride + j * parts::<T>();
         let value = T::from_real(self.values[at]);
@@ -65,31 +66,32 @@ impl<R: Real> Rows<R> {
         }
     }
 
-    /// Applies what was collected, in order.
+    /// Applies the collected rotations in order.
     pub(super) fn apply(&mut self, pool: &Pool, rotations: &mut Rotations<R>) {
         let rows = self.values.len().checked_div(self.stride).unwrap_or(0);
         assert!(rotations.end <= rows, "rotation of row {} of {rows}", rotations.end);
         let at = SyncPtr::from_raw(self.values.as_mut_ptr().cast());
         let cost = 5.0 * rotations.values.len() as f64;
         pool.run_costed(self.stride / STRIP, cost, &|strip| {
-            // SAFETY: the rows exist (checked above), have `stride` elements, and strips are different columns.
+            // SAFETY: the rows exist (checked above), have `stride` elements, and strips are different
+            // columns.
             unsafe { rotate_strip(at.get().cast::<R>().add(strip * STRIP), self.stride, rotations) };
         });
         rotations.clear();
     }
 }
 
-/// Real numbers in one of type `T`.
+/// Returns the number of real numbers that represent a number of type `T`.
 fn parts<T: Field>() -> usize {
     if T::IS_COMPLEX { 2 } else { 1 }
 }
 
-/// Rotations of neighbouring rows one after the other: of `first` and the next, of that and the next, and so on, upwards
-/// or downwards.
+/// Consecutive rotations of neighboring rows: of `first` and the next row, of that and the next, and so on,
+/// upwards or downwards.
 struct Sweep {
     first: usize,
     downwards: bool,
-    /// Number of rotations before this sweep.
+    /// The number of rotations before this sweep.
     start: usize,
 }
 
@@ -97,7 +99,7 @@ struct Sweep {
 pub(super) struct Rotations<R> {
     sweeps: Vec<Sweep>,
     values: Vec<[R; 2]>,
-    /// No row from this one on is rotated.
+    /// The end of the rows that are rotated.
     end: usize,
 }
 
@@ -112,7 +114,7 @@ impl<R: Real> Rotations<R> {
         self.end = 0;
     }
 
-    /// Number of rotations.
+    /// Returns the number of rotations.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
@@ -123,8 +125,8 @@ impl<R: Real> Rotations<R> {
         self.end = self.end.max(first + 1);
     }
 
-    /// The next rotation of the sweep: the row it has arrived at becomes `c` times itself plus `s` times the next, and
-    /// the next one `c` times itself minus `s` times what the row was.
+    /// Adds the next rotation of the sweep: the current row becomes `c` times itself plus `s` times the next
+    /// row, and the next row becomes `c` times itself minus `s` times the previous value of the current row.
     pub(super) fn push(&mut self, c: R, s: R) {
         self.values.push([c, s]);
         if let Some(sweep) = self.sweeps.last() {
@@ -149,7 +151,7 @@ unsafe fn rotate_strip_body<I: Isa, R: Real>(ptr: *mut R, stride: usize, rotatio
         let end = sweeps.get(index + 1).map_or(rotations.values.len(), |next| next.start);
         let step = if sweep.downwards { (stride as isize).wrapping_neg() } else { stride as isize };
         let mut at = ptr.wrapping_add(sweep.first * stride).cast::<[R; STRIP]>();
-        // SAFETY: the caller's contract: all rows of the sweep have `STRIP` elements from here on.
+        // SAFETY: guaranteed by the caller: all rows of the sweep have `STRIP` elements from here on.
         let mut carried = unsafe { *at };
         for [c, s] in &rotations.values[sweep.start..end] {
             let next = at.cast::<R>().wrapping_offset(step).cast::<[R; STRIP]>();

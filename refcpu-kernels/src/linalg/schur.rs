@@ -7,8 +7,8 @@ use crate::isa::{Isa, multiversion};
 use crate::{Dst, Pool, Src};
 use rustfft::num_complex::Complex;
 
-/// The Schur form of each matrix (of real ones, the real form with standardised blocks of two), and, if there is a second
-/// result, the unitary factor; NaN for matrices that are not finite.
+/// Computes the Schur form of each matrix (for real ones, the real form with standardized blocks of two),
+/// and, if there is a second result, the unitary factor; NaN for matrices that are not finite.
 pub(super) fn run<S: Storage<Number: Schur>>(pool: &Pool, input: Src<'_>, w: &mut [Dst<'_>]) {
     let n = input.dims()[input.dims().len() - 1];
     let count = input.len() / (n * n).max(1);
@@ -49,8 +49,9 @@ pub(super) fn run<S: Storage<Number: Schur>>(pool: &Pool, input: Src<'_>, w: &mu
     });
 }
 
-/// Replaces the `n` by `n` matrix `a` by its Schur form, or only its eigenvalues unless `whole`: what is above them is
-/// then not finished. Returns the unitary factor transposed, empty unless `vectors`. None if the iteration does not end.
+/// Replaces the `n` by `n` matrix `a` with its Schur form. Unless `whole`, only the eigenvalues are computed,
+/// and the elements above them are incomplete. Returns the transposed unitary factor, which is empty unless
+/// `vectors`, or `None` if the iteration does not converge.
 pub(super) fn decompose<T: Schur>(
     pool: &Pool,
     a: &mut [T],
@@ -87,7 +88,7 @@ pub(super) fn decompose<T: Schur>(
     Some(z)
 }
 
-/// Steps that one eigenvalue, or pair of them, may take. Three are usual.
+/// The maximum number of steps per eigenvalue or pair of eigenvalues. Three are usual.
 const MAX_TRIES: usize = 300;
 
 /// A matrix on its way from Hessenberg to Schur form.
@@ -99,11 +100,11 @@ pub(super) struct Hessenberg<'a, T> {
     whole: bool,
 }
 
-/// Numbers whose matrices have a Schur form over themselves.
+/// Numbers whose matrices have a Schur form over the same numbers.
 pub(super) trait Schur: Field {
-    /// Rows of the greatest block on the diagonal of a Schur form.
+    /// The number of rows of the largest block on the diagonal of a Schur form.
     const BLOCK: usize;
-    /// One QR step on the unreduced block of rows `lo..=hi`.
+    /// Performs a QR step on the unreduced block of rows `lo..=hi`.
     fn step(m: &mut Hessenberg<'_, Self>, lo: usize, hi: usize, tries: usize);
     /// Brings a block of at most [`Self::BLOCK`] rows to its standard form.
     fn finish(m: &mut Hessenberg<'_, Self>, lo: usize, hi: usize);
@@ -143,19 +144,19 @@ impl<T: Field> Hessenberg<'_, T> {
         self.h[i * self.n + j] = value;
     }
 
-    /// Rows above that take part in a step on the block that begins at `lo`.
+    /// Returns the first row that a step on the block at `lo` changes.
     fn first_row(&self, lo: usize) -> usize {
         if self.whole { 0 } else { lo }
     }
 
-    /// The end of the columns that take part in a step on the block that ends at `hi`.
+    /// Returns the end of the columns that a step on the block that ends at `hi` changes.
     fn end_column(&self, hi: usize) -> usize {
         if self.whole { self.n } else { hi + 1 }
     }
 
-    /// Where the unreduced block begins that ends before row `end`. What is negligible to its left becomes zero. An
-    /// element is, next to its neighbours on the diagonal, if dropping it changes eigenvalues by less than rounding does
-    /// (Ahues and Tisseur's criterion).
+    /// Returns the start of the unreduced block that ends before row `end`, and sets the negligible element
+    /// to its left to zero. An element is negligible, relative to its neighbors on the diagonal, if removing
+    /// it changes eigenvalues by less than rounding does (Ahues and Tisseur's criterion).
     fn start_of_block(&mut self, end: usize) -> usize {
         let epsilon = T::Real::EPSILON;
         let small = T::Real::TINY * (T::Real::from_f64(self.n as f64) / epsilon);
@@ -187,8 +188,8 @@ impl<T: Field> Hessenberg<'_, T> {
         0
     }
 
-    /// Replaces rows `k` and `k + 1` by `c * x + s * y` and `c * y - conj(s) * x`, in columns of `range`, and does the
-    /// same to the unitary factor and, adjointly, to the columns in rows of `rows`.
+    /// Replaces rows `k` and `k + 1` by `c * x + s * y` and `c * y - conj(s) * x`, in columns of `range`, and
+    /// does the same to the unitary factor and, adjointly, to the columns in rows of `rows`.
     fn rotate(
         &mut self,
         k: usize,
@@ -212,7 +213,7 @@ impl<T: Field> Hessenberg<'_, T> {
 }
 
 impl<R: Real> Hessenberg<'_, R> {
-    /// Francis's step with two shifts at once, so that it stays real where they are a complex pair.
+    /// Performs Francis's step with two shifts at once, which is real even if they are a complex pair.
     fn double_step(&mut self, lo: usize, hi: usize, tries: usize) {
         let (start, mut v) = self.start_of_double_step(lo, hi, self.shifts(lo, hi, tries));
         let (first_row, end) = (self.first_row(lo), self.end_column(hi));
@@ -248,8 +249,9 @@ impl<R: Real> Hessenberg<'_, R> {
         }
     }
 
-    /// Real and imaginary parts of two shifts: the eigenvalues of the last block of two, if they are real the nearer one
-    /// twice. Now and then others, for a matrix that those do nothing to.
+    /// Returns the real and imaginary parts of two shifts: the eigenvalues of the last block of two or, if
+    /// they are real, the nearer one twice. At intervals, returns exceptional shifts, for matrices on which
+    /// the usual ones have no effect.
     fn shifts(&self, lo: usize, hi: usize, tries: usize) -> [(R, R); 2] {
         let exceptional = |near: usize, size: R| {
             let h = R::from_f64(0.75) * size + self.at(near, near);
@@ -278,8 +280,8 @@ impl<R: Real> Hessenberg<'_, R> {
         [(nearer * size, R::ZERO); 2]
     }
 
-    /// Where a step may begin, because two neighbouring elements below the diagonal are small together, and the first
-    /// column of the product of the shifted matrices from there on.
+    /// Returns the row where a step can begin, because the product of two neighboring elements below the
+    /// diagonal is small, and the first column of the product of the shifted matrices from there on.
     fn start_of_double_step(&self, lo: usize, hi: usize, shifts: [(R, R); 2]) -> (usize, [R; 3]) {
         let [(r1, i1), (r2, i2)] = shifts;
         let mut m = hi - 2;
@@ -307,8 +309,8 @@ impl<R: Real> Hessenberg<'_, R> {
         }
     }
 
-    /// Brings the block of rows `k` and `k + 1` to standard form: upper triangular if its eigenvalues are real, else with
-    /// equal elements on the diagonal.
+    /// Brings the block of rows `k` and `k + 1` to standard form: upper triangular if its eigenvalues are
+    /// real, else with equal elements on the diagonal.
     fn standardise(&mut self, k: usize) {
         let n = self.n;
         let block = [self.at(k, k), self.at(k, k + 1), self.at(k + 1, k), self.at(k + 1, k + 1)];
@@ -320,7 +322,7 @@ impl<R: Real> Hessenberg<'_, R> {
     }
 }
 
-/// The standard form of a block `[a, b, c, d]`, and the rotation to it.
+/// Returns the standard form of a block `[a, b, c, d]`, and the rotation to it.
 fn standard_form<R: Real>([mut a, mut b, mut c, mut d]: [R; 4]) -> ([R; 4], R, R) {
     let half = R::ONE / (R::ONE + R::ONE);
     let same_sign = |x: R, y: R| (x >= R::ZERO) == (y >= R::ZERO);
@@ -374,7 +376,7 @@ impl<R: Real> Hessenberg<'_, Complex<R>>
 where
     Complex<R>: Field<Real = R, Complex = Complex<R>>,
 {
-    /// An implicit QR step with Wilkinson's shift.
+    /// Performs an implicit QR step with Wilkinson's shift.
     fn single_step(&mut self, lo: usize, hi: usize, tries: usize) {
         let shift = self.shift(lo, hi, tries);
         let (first_row, end) = (self.first_row(lo), self.end_column(hi));
@@ -392,8 +394,8 @@ where
         }
     }
 
-    /// The eigenvalue of the last block of two that is nearer to its last element. Now and then another shift, for a
-    /// matrix that this one does nothing to.
+    /// Returns the eigenvalue of the last block of two that is nearer to its last element. At intervals,
+    /// returns an exceptional shift, for a matrix on which the usual one has no effect.
     fn shift(&self, lo: usize, hi: usize, tries: usize) -> Complex<R> {
         let exceptional = |near: usize, size: Complex<R>| {
             self.at(near, near) + Complex::from_real(R::from_f64(0.75) * size.re().magnitude())
@@ -422,7 +424,8 @@ where
     }
 }
 
-/// The square root with a real part that is not negative; zero for numbers below the least normal one.
+/// Returns the square root with a real part that is not negative; zero for numbers below the least normal
+/// one.
 fn principal_root<R: Real>(z: Complex<R>) -> Complex<R>
 where
     Complex<R>: Field<Real = R>,
@@ -441,7 +444,7 @@ where
     }
 }
 
-/// A real `c` and an `s` with `c * x + s * y = r` and `c * y - conj(s) * x = 0`, and `r`.
+/// Returns a real `c` and an `s` with `c * x + s * y = r` and `c * y - conj(s) * x = 0`, and `r`.
 fn complex_rotation<T: Field>(x: T, y: T) -> (T::Real, T, T) {
     let (long, other) = (x.abs(), y.abs());
     if other == T::Real::ZERO {
@@ -455,7 +458,7 @@ fn complex_rotation<T: Field>(x: T, y: T) -> (T::Real, T, T) {
     (long / norm, phase * y.conj().over(T::from_real(norm)), phase.scale(norm))
 }
 
-/// `x = c * x + s * y` and `y = c * y - conj(s) * x`.
+/// Computes `x = c * x + s * y` and `y = c * y - conj(s) * x`.
 fn rotate_rows<T: Field>(x: &mut [T], y: &mut [T], c: T::Real, s: T) {
     // SAFETY: it has no contract.
     unsafe { rotate_rows_of(x, y, c, s) }
@@ -474,7 +477,7 @@ unsafe fn rotate_rows_body<I: Isa, T: Field>(x: &mut [T], y: &mut [T], c: T::Rea
     }
 }
 
-/// Applies a reflector to two or three neighbouring rows of `n` elements, in some columns.
+/// Applies a reflector to two or three neighboring rows of `n` elements, in some columns.
 fn reflect_rows<R: Real>(rows: &mut [R], n: usize, columns: std::ops::Range<usize>, v: [R; 3], tau: R) {
     let (x, rest) = rows.split_at_mut(n);
     let (y, z) = rest.split_at_mut(n);

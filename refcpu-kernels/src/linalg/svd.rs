@@ -7,21 +7,21 @@ use super::reflector::range_scale;
 use super::rotation::Rows;
 use crate::{Dst, Pool, Src};
 
-/// Which singular vectors are wanted.
+/// The singular vectors to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SvdVectors {
     /// None.
     Nothing,
-    /// As many as there are singular values.
+    /// As many vectors as there are singular values.
     Thin,
     /// All of both spaces.
     Full,
 }
 
-/// Singular values, descending, then left vectors in columns and right ones, conjugated, in rows; NaN for matrices that
-/// are not finite.
+/// Computes the singular values, descending, then left vectors in columns and conjugated right vectors in
+/// rows; NaN for matrices that are not finite.
 pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, w: &mut [Dst<'_>], wanted: SvdVectors) {
-    let &[.., m, n] = input.dims() else { panic!("svd: {:?} is no matrix", input.dims()) };
+    let &[.., m, n] = input.dims() else { panic!("svd: {:?} is not a matrix", input.dims()) };
     let k = m.min(n);
     let (rows, columns) = match wanted {
         SvdVectors::Nothing => (0, 0),
@@ -66,7 +66,7 @@ struct Svd<T: Field> {
     v: Vec<T>,
 }
 
-/// None if the matrix is not finite or the iteration does not end.
+/// Returns `None` if the matrix is not finite, or if the iteration does not converge.
 fn svd<T: Field>(pool: &Pool, a: &[T], (m, n): (usize, usize), wanted: SvdVectors) -> Option<Svd<T>> {
     let scale = range_scale(a).ok()?;
     let factor = scale.unwrap_or(T::Real::ONE);
@@ -94,14 +94,14 @@ fn adjoint<T: Field>(a: &[T], rows: usize, columns: usize) -> Vec<T> {
     (0..rows * columns).map(|at| a[at % rows * columns + at / rows].conj()).collect()
 }
 
-/// The decomposition of an `m` by `n` matrix, `m >= n`.
+/// Returns the decomposition of an `m` by `n` matrix, `m >= n`.
 fn tall_svd<T: Field>(
     pool: &Pool,
     mut a: Vec<T>,
     (m, n): (usize, usize),
     wanted: SvdVectors,
 ) -> Option<Svd<T>> {
-    // Where there are many more rows than columns, it is cheaper to factor them away first.
+    // If there are many more rows than columns, a QR factorization first is cheaper.
     if n > 0 && 5 * m >= 8 * n && m > n {
         let mut tau = vec![T::ZERO; n];
         let mut block = Block::new(m, n);
@@ -121,7 +121,7 @@ fn tall_svd<T: Field>(
             }
             let mut block = Block::new(m, columns);
             let view = View::dense(u.as_mut_ptr(), columns);
-            // SAFETY: the matrix is ours, with `m` rows of `columns`.
+            // SAFETY: nothing else accesses the matrix, which has `m` rows of `columns`.
             unsafe { apply_reflectors(pool, &a, n, &tau, &mut block, (view, columns), false) };
             found.u = u;
         }

@@ -92,7 +92,7 @@ fn close(a: &[C], b: &[C], tolerance: f64) {
     }
 }
 
-/// A well-conditioned Hermitian positive definite matrix.
+/// Returns a well-conditioned Hermitian positive definite matrix.
 fn definite(n: usize, seed: u64) -> Vec<C> {
     let a = random(n * n, seed);
     let mut m = product(&a, &adjoint(&a, n, n), n, n, n);
@@ -176,7 +176,7 @@ fn triangular_solves_satisfy_their_equation() {
                     let (i, j) = (at / n.max(1) % n.max(1), at % n.max(1));
                     *v = if i == j { *v + 2.0 } else { *v * (2.0 / n as f64) };
                 }
-                // What the solver may look at, and what it must not.
+                // The elements that the solver may read, and those that it must not.
                 let mut full = a.clone();
                 for at in 0..a.len() {
                     let (i, j) = (at / n % n, at % n);

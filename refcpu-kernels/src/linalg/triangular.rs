@@ -6,7 +6,7 @@ use super::matrix::{
 use crate::copy::check_same_type;
 use crate::{Dst, Pool, Src};
 
-/// What is done to the matrix before solving, named as in StableHLO.
+/// The transformation of the matrix before solving, named as in StableHLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TransposeA {
     /// Nothing.
@@ -17,24 +17,24 @@ pub enum TransposeA {
     Adjoint,
 }
 
-/// Which equation is solved, named as in StableHLO.
+/// The equation to solve, named as in StableHLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TriangularSolve {
     /// `op(a) * x = b` if true, `x * op(a) = b` if false.
     pub left_side: bool,
-    /// Which triangle of `a` is read.
+    /// `true` to read the lower triangle of `a`, `false` to read the upper one.
     pub lower: bool,
-    /// The diagonal counts as ones and is not read.
+    /// `true` if the diagonal consists of ones and is not read.
     pub unit_diagonal: bool,
-    /// What `op` is.
+    /// The definition of `op`.
     pub transpose_a: TransposeA,
 }
 
-/// Solves for `x`, written to `out`, for each matrix `a` and right side `b` of the batch. Takes memory for one system
-/// per thread.
+/// Solves for `x`, written to `out`, for each matrix `a` and right-hand side `b` of the batch. Allocates
+/// memory for one system per thread.
 ///
 /// # Panics
-/// If shapes or types do not fit, or the type has no linear algebra.
+/// Panics if shapes or types do not match, or if the type is not supported by linear algebra.
 pub fn triangular_solve(pool: &Pool, a: Src<'_>, b: Src<'_>, out: Dst<'_>, spec: TriangularSolve) {
     check_same_type("triangular_solve", &a, &out);
     check_same_type("triangular_solve", &b, &out);
@@ -50,7 +50,7 @@ pub fn triangular_solve(pool: &Pool, a: Src<'_>, b: Src<'_>, out: Dst<'_>, spec:
 
 /// Systems up to this size are solved by substitution.
 const BASE: usize = 16;
-/// Columns of right sides that are solved for at a time.
+/// The number of columns of right-hand sides that are solved for at a time.
 const STRIP: usize = 32;
 
 fn run<S: Storage>(pool: &Pool, a: Src<'_>, b: Src<'_>, mut out: Dst<'_>, spec: TriangularSolve) {
@@ -87,7 +87,7 @@ fn run<S: Storage>(pool: &Pool, a: Src<'_>, b: Src<'_>, mut out: Dst<'_>, spec: 
             pool.run(sides.div_ceil(STRIP), &|strip| {
                 let count = STRIP.min(sides - strip * STRIP);
                 let values = values.at(0, strip * STRIP);
-                // SAFETY: the views are of vectors of ours; strips are different columns.
+                // SAFETY: the views are of local vectors; strips consist of different columns.
                 unsafe { solve(matrix, values, n, count, spec.lower != transposed, spec.unit_diagonal) };
             });
             if !spec.left_side {
@@ -108,11 +108,12 @@ fn transpose<T: Copy>(from: &[T], to: &mut [T], rows: usize, columns: usize) {
     }
 }
 
-/// Solves `a * y = x` and leaves `y` in `x`, `n` rows of `sides` contiguous columns. Halves the system: what is solved
-/// first is taken off the other half as a product.
+/// Solves `a * y = x` and stores `y` in `x`, `n` rows of `sides` contiguous columns. The algorithm is
+/// recursive: it solves one half of the system, and subtracts the product with the result from the other
+/// half.
 ///
 /// # Safety
-/// All elements of both can be accessed, those of `x` by nobody else; they do not overlap.
+/// All elements of both must be accessible, and nothing else may access those of `x`; they must not overlap.
 pub(super) unsafe fn solve<T: Field>(
     a: View<T>,
     x: View<T>,
@@ -121,7 +122,7 @@ pub(super) unsafe fn solve<T: Field>(
     lower: bool,
     unit: bool,
 ) {
-    // SAFETY: the caller's contract; parts lie in their matrices, and rows of `x` are different.
+    // SAFETY: guaranteed by the caller; parts lie in their matrices, and rows of `x` are distinct.
     unsafe {
         if n > BASE {
             let (first, rest) = (n / 2, n - n / 2);

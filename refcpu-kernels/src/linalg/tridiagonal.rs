@@ -1,4 +1,4 @@
-//! Hermitian matrices to tridiagonal form.
+//! Reductions of Hermitian matrices to tridiagonal form.
 
 use super::matrix::{BatchIn, BatchOut, Field, Storage, for_each_matrix};
 use super::panel::{Panel, Update, update_and_sum};
@@ -15,8 +15,9 @@ pub(super) struct Tridiagonal<T: Field> {
     pub(super) tau: Vec<T>,
 }
 
-/// Reduces the `n` by `n` matrix `a`, both of whose triangles are given. Leaves the reflectors' vectors in the columns of
-/// the lower triangle, from below the diagonal on; their first element, 1, is in the place of that of `e`.
+/// Reduces the `n` by `n` matrix `a`, which has both triangles. Stores the reflectors' vectors in the columns
+/// of the lower triangle, from below the diagonal down; their first element, 1, takes the place of that of
+/// `e`.
 pub(super) fn tridiagonalise<T: Field>(a: &mut [T], n: usize) -> Tridiagonal<T> {
     let (mut d, mut e) = (vec![T::Real::ZERO; n], vec![T::Real::ZERO; n.saturating_sub(1)]);
     let mut tau = vec![T::ZERO; n.saturating_sub(1)];
@@ -61,7 +62,7 @@ pub(super) fn tridiagonalise<T: Field>(a: &mut [T], n: usize) -> Tridiagonal<T> 
     Tridiagonal { d, e, tau }
 }
 
-/// The whole Hermitian matrix of which `a` has one triangle. The diagonal's imaginary parts do not count.
+/// Completes the Hermitian matrix from one triangle in `a`. The imaginary parts of the diagonal are ignored.
 pub(super) fn complete<T: Field>(a: &mut [T], n: usize, lower: bool) {
     for i in 0..n {
         a[i * n + i] = T::from_real(a[i * n + i].re());
@@ -76,8 +77,9 @@ pub(super) fn complete<T: Field>(a: &mut [T], n: usize, lower: bool) {
     }
 }
 
-/// LAPACK's `sytrd` and `hetrd`: one triangle of each matrix to the diagonals and the reflectors, which are left in that
-/// triangle as LAPACK leaves them. Results: matrix, diagonal, diagonal next to it, factors.
+/// Reduces one triangle of each matrix to the diagonals and the reflectors, as LAPACK's `sytrd` and `hetrd`.
+/// The reflectors are stored in that triangle as by LAPACK. The results are the matrix, the diagonal, the
+/// adjacent diagonal and the factors.
 pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, w: &mut [Dst<'_>], lower: bool) {
     let n = input.dims()[input.dims().len() - 1];
     let count = input.len() / (n * n).max(1);
@@ -92,7 +94,7 @@ pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, w: &mut [Dst<'_>], lo
             unsafe { from.load(index, &mut given) };
             a.copy_from_slice(&given);
             complete(&mut a, n, lower);
-            // From the last row and column on, the upper triangle is a lower one.
+            // In reverse order of rows and columns, the upper triangle is a lower one.
             if !lower {
                 a.reverse();
             }

@@ -3,9 +3,10 @@
 use super::matrix::{BatchIn, BatchOut, Field, Real, Storage, for_each_matrix};
 use crate::{Dst, Pool, Src};
 
-/// Solves by elimination with partial pivoting (LAPACK's `gtsv`). Operands: the diagonal below (its first element does not
-/// count), the main diagonal, the one above (its last element does not count), right sides. NaN for singular matrices,
-/// unless `perturb`: pivots that are too small are then made as large as rounding errors are (LAPACK's `lagts`).
+/// Solves by elimination with partial pivoting (LAPACK's `gtsv`). The operands are the subdiagonal (whose
+/// first element is ignored), the main diagonal, the superdiagonal (whose last element is ignored), and the
+/// right-hand sides. The result is NaN for singular matrices. If `perturb`, pivots that are too small are
+/// replaced with numbers of the size of rounding errors (LAPACK's `lagts`).
 pub(super) fn run<S: Storage>(pool: &Pool, r: &[Src<'_>], w: &mut [Dst<'_>], perturb: bool) {
     let ([below, main, above, right], [out]) = (r, w) else {
         panic!("tridiagonal_solve: four operands and a result");
@@ -18,7 +19,8 @@ pub(super) fn run<S: Storage>(pool: &Pool, r: &[Src<'_>], w: &mut [Dst<'_>], per
         let [mut dl, mut d, mut du, mut du2] = [0; 4].map(|_| vec![S::Number::ZERO; n]);
         let mut x = vec![S::Number::ZERO; n * sides];
         for index in range {
-            // SAFETY: the operands live in the calling frame and are of the type of `S`; each index belongs to one chunk.
+            // SAFETY: the operands live in the calling frame and are of the type of `S`; each index belongs
+            // to one chunk.
             unsafe {
                 below.load(index, &mut dl);
                 main.load(index, &mut d);

@@ -1,4 +1,4 @@
-//! Making programs.
+//! The assembler, which creates programs.
 
 use super::instr::{Instr, Op, scalar_op};
 use super::{
@@ -11,23 +11,23 @@ use crate::tile::{self, Kernel, Shape};
 use crate::{ComputeType, DType};
 use std::collections::HashMap;
 
-/// A place in the program that jumps go to.
+/// A jump target in the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Label(usize);
 
-/// Makes a program, instruction by instruction.
+/// Creates a program, instruction by instruction.
 ///
-/// Values of the [`Builder`] belong to the block in which they were made; [`Self::place`] gives them a place that inner
-/// blocks may [read](Self::value). What a program is given is checked: no program touches memory that is not its own or
-/// its caller's to give.
+/// Values of the [`Builder`] belong to the block in which they were created. [`Self::place`] stores a value
+/// in cells, which inner blocks can [read](Self::value). All arguments are checked: no program can access
+/// memory other than its own and that of its operands and results.
 #[derive(Default)]
 pub struct Assembler {
     pub(super) instrs: Vec<Instr>,
     pub(super) labels: Vec<Option<usize>>,
     blocks: Vec<Block>,
-    /// Cells given out.
+    /// The number of allocated cells.
     cells: usize,
-    /// What cells hold at the start.
+    /// The initial contents of cells.
     initial: Vec<(Cell, Vec<u8>)>,
     constants: HashMap<Vec<u8>, Cell>,
     arrays: Vec<ArraySpec>,
@@ -42,7 +42,7 @@ pub struct Assembler {
     writes: usize,
 }
 
-/// Straight-line code: its values, and where those are that have a place.
+/// Straight-line code: its values, and the places of those that are stored.
 struct Block {
     builder: Builder,
     inputs: Vec<Place>,
@@ -54,7 +54,7 @@ fn fail<T>(message: impl Into<String>) -> Result<T, RegionError> {
     Err(RegionError(message.into()))
 }
 
-/// The element type whose memory form is a register type.
+/// Returns the element type whose representation in memory is a register type.
 fn dtype_of(ty: ComputeType) -> DType {
     match ty {
         ComputeType::Pred => DType::Pred,
@@ -74,7 +74,7 @@ fn dtype_of(ty: ComputeType) -> DType {
 }
 
 impl Assembler {
-    /// An empty program on so many operands and results.
+    /// Creates an empty program with this number of operands and results.
     pub fn new(reads: usize, writes: usize) -> Self {
         Self { reads, writes, ..Self::default() }
     }
@@ -89,15 +89,15 @@ impl Assembler {
         });
     }
 
-    /// Ends the innermost block; its values are gone.
+    /// Ends the innermost block and discards its values.
     pub fn leave(&mut self) {
         self.blocks.pop();
     }
 
-    /// Where the innermost block's arithmetic is put together.
+    /// Returns the builder of the innermost block's arithmetic.
     ///
     /// # Panics
-    /// Outside of any block.
+    /// Panics outside of any block.
     pub fn builder(&mut self) -> &mut Builder {
         &mut self.block().builder
     }
@@ -106,28 +106,28 @@ impl Assembler {
         self.blocks.last_mut().expect("inside of a block")
     }
 
-    /// New cells for so many elements.
+    /// Allocates cells for `len` elements.
     ///
     /// # Errors
-    /// If the program needs too many cells.
+    /// Returns an error if the program needs too many cells.
     pub fn cells(&mut self, dtype: DType, len: usize) -> Result<Place, RegionError> {
         if len == 0 || len > MAX_CELLS * 8 {
             return fail(format!("{len} elements in cells"));
         }
         let count = cells_of(dtype, len);
-        // Short arrays begin at a cache line.
+        // Short arrays are aligned to cache lines.
         let start = if count > 2 { self.cells.next_multiple_of(8) } else { self.cells };
         if start + count > MAX_CELLS {
-            return fail("a program of too many cells");
+            return fail("the program has too many cells");
         }
         self.cells = start + count;
         Ok(Place { cell: start as Cell, dtype, len })
     }
 
-    /// Cells that hold these elements.
+    /// Allocates cells that initially hold these elements.
     ///
     /// # Errors
-    /// As [`Self::cells`], or if the bytes are not whole elements.
+    /// See [`Self::cells`]. Also returns an error if the bytes are not whole elements.
     pub fn constant(&mut self, dtype: DType, bytes: &[u8]) -> Result<Place, RegionError> {
         if !bytes.len().is_multiple_of(dtype.size()) {
             return fail(format!("{} bytes of {dtype:?}", bytes.len()));
@@ -142,14 +142,15 @@ impl Assembler {
         Ok(place)
     }
 
-    /// What lies at a place, as a value of the innermost block. The place must not change while the block uses the value.
+    /// Returns the contents of a place as a value of the innermost block. They must not change while the
+    /// block uses the value.
     ///
     /// # Errors
-    /// If the block is too large.
+    /// Returns an error if the block is too large.
     pub fn value(&mut self, place: Place) -> Result<Val, RegionError> {
         let block = self.block();
         if let Some(i) = block.inputs.iter().position(|p| *p == place) {
-            // The same input again: found by its number.
+            // An input that was already added is found by its number.
             let raw = block
                 .builder
                 .push(Node::Input { index: i as u32, ty: crate::region::node::raw_type(place.dtype) })?;
@@ -160,13 +161,14 @@ impl Assembler {
         block.builder.input(place.dtype, Access::scalar(0))
     }
 
-    /// Number of elements of a value: one if all its elements are equal.
+    /// Returns the number of elements of a value, which is one if all elements are equal.
     pub fn len(&mut self, v: Val) -> usize {
         self.node_len(v.id)
     }
 
     fn node_len(&mut self, id: u32) -> usize {
-        // Operands have smaller numbers; lengths are few, so the search goes down until it finds a long input.
+        // Operands have smaller numbers. Few lengths occur, so the search descends until it finds a long
+        // input.
         let block = self.block();
         let mut stack = vec![id];
         let mut seen = std::collections::HashSet::new();
@@ -190,25 +192,25 @@ impl Assembler {
         1
     }
 
-    /// How many operations it takes to have a value at a place.
+    /// Returns the number of operations that storing a value takes.
     pub fn pending(&mut self, v: Val) -> usize {
         self.wanted(v.id).len()
     }
 
-    /// Where a value lies: as one element if all are equal. Computes it if that has not been done.
+    /// Returns the place of a value, which has one element if all are equal. Computes the value if necessary.
     ///
     /// # Errors
-    /// If the program needs too many cells, or operands differ in length.
+    /// Returns an error if the program needs too many cells, or operands differ in length.
     pub fn place(&mut self, v: Val) -> Result<Place, RegionError> {
         let node = self.builder().encoded(v)?;
         let place = self.computed(node)?;
         Ok(Place { dtype: v.dtype, ..place })
     }
 
-    /// Where a value lies, with all of its `len` elements.
+    /// Returns the place of a value with all of its `len` elements.
     ///
     /// # Errors
-    /// As [`Self::place`], or if it has another number of elements.
+    /// See [`Self::place`]. Also returns an error if the value has another number of elements.
     pub fn full(&mut self, v: Val, len: usize) -> Result<Place, RegionError> {
         let node = self.builder().encoded(v)?;
         let place = self.computed(node)?;
@@ -217,12 +219,12 @@ impl Assembler {
         } else if place.len == 1 {
             self.spread(node, len)?
         } else {
-            return fail(format!("{} elements where {len} are wanted", place.len));
+            return fail(format!("found {} elements; expected {len}", place.len));
         };
         Ok(Place { dtype: v.dtype, ..place })
     }
 
-    /// `len` copies of a single element.
+    /// Stores `len` copies of a single element.
     fn spread(&mut self, node: u32, len: usize) -> Result<Place, RegionError> {
         if let Some(place) = self.block().splats.get(&(node, len)) {
             return Ok(*place);
@@ -250,14 +252,14 @@ impl Assembler {
         Ok(())
     }
 
-    /// The place of a node's value in its register form.
+    /// Returns the place of a node's value in its register form.
     fn computed(&mut self, node: u32) -> Result<Place, RegionError> {
         let block = self.block();
         block.places.resize(block.builder.nodes.len(), None);
         if let Some(place) = block.places[node as usize] {
             return Ok(place);
         }
-        // Operands have smaller numbers than what is made of them.
+        // Operands have smaller numbers than the nodes that use them.
         let mut wanted = self.wanted(node);
         wanted.sort_unstable();
         for id in wanted {
@@ -267,7 +269,7 @@ impl Assembler {
         Ok(self.block().places[node as usize].expect("just computed"))
     }
 
-    /// What a node needs that has no place yet, itself included.
+    /// Returns the nodes that must be computed to store a node, including the node itself.
     fn wanted(&mut self, node: u32) -> Vec<u32> {
         let block = self.block();
         let mut wanted = vec![];
@@ -294,7 +296,7 @@ impl Assembler {
             Node::Const { bits, .. } => {
                 return self.constant(dtype, &bits.to_le_bytes()[..dtype.size()]);
             }
-            Node::Iota { .. } => return fail("coordinates in a block"),
+            Node::Iota { .. } => return fail("a block cannot contain coordinates"),
             Node::Op { code, ty, .. } => (*code, *ty, node.args()),
         };
         let mut places = [Place { cell: 0, dtype, len: 1 }; 3];
@@ -323,7 +325,7 @@ impl Assembler {
                 return Ok(dst);
             }
             let Some(kernel) = tile::kernel(code, ty, &types, Shape::Full) else {
-                return fail(format!("{code:?} of {types:?} to {ty:?} is not available"));
+                return fail(format!("{code:?} of {types:?} to {ty:?} is not implemented"));
             };
             let x = self.index(self.kernels.len())?;
             self.kernels.push(kernel);
@@ -345,7 +347,7 @@ impl Assembler {
             }
         }
         let Some(kernel) = masked.or_else(|| tile::kernel(code, ty, &types, Shape::Full)) else {
-            return fail(format!("{code:?} of {types:?} to {ty:?} is not available"));
+            return fail(format!("{code:?} of {types:?} to {ty:?} is not implemented"));
         };
         for k in args.len()..3 {
             places[k] = places[0];
@@ -361,35 +363,36 @@ impl Assembler {
     }
 
     fn index(&self, n: usize) -> Result<u16, RegionError> {
-        u16::try_from(n).map_err(|_| RegionError("a program of too many parts".into()))
+        u16::try_from(n).map_err(|_| RegionError("the program has too many parts".into()))
     }
 
-    /// Operand number `number`, an array of `len` elements.
+    /// Declares operand `number`, an array of `len` elements.
     ///
     /// # Errors
-    /// If there is no such operand.
+    /// Returns an error if there is no such operand.
     pub fn read(&mut self, number: usize, dtype: DType, len: usize) -> Result<Array, RegionError> {
         if number >= self.reads {
-            return fail(format!("operand {number} of {}", self.reads));
+            return fail(format!("there is no operand {number}; the program has {}", self.reads));
         }
         self.array(ArraySpec { base: Base::Read(number), dtype, len })
     }
 
-    /// Result number `number`, an array of `len` elements that has its initial value when the program begins.
+    /// Declares result `number`, an array of `len` elements, which has its initial value when the program
+    /// begins.
     ///
     /// # Errors
-    /// If there is no such result.
+    /// Returns an error if there is no such result.
     pub fn write(&mut self, number: usize, dtype: DType, len: usize) -> Result<Array, RegionError> {
         if number >= self.writes {
-            return fail(format!("result {number} of {}", self.writes));
+            return fail(format!("there is no result {number}; the program has {}", self.writes));
         }
         self.array(ArraySpec { base: Base::Write(number), dtype, len })
     }
 
-    /// Cells as an array.
+    /// Declares cells as an array.
     ///
     /// # Errors
-    /// If there are too many arrays.
+    /// Returns an error if there are too many arrays.
     pub fn array_of(&mut self, place: Place) -> Result<Array, RegionError> {
         self.array(ArraySpec { base: Base::Cells(place.cell), dtype: place.dtype, len: place.len })
     }
@@ -404,10 +407,12 @@ impl Assembler {
         Ok(Array(n))
     }
 
-    /// Reads a window: elements `runs[i]..runs[i] + run` for each `i`, moved by the indices of `starts`.
+    /// Reads a window: the elements `runs[i]..runs[i] + run` for each `i`, shifted by the indices of
+    /// `starts`.
     ///
     /// # Errors
-    /// If the window leaves the array for indices within their limits, or the number of elements is not that of `to`.
+    /// Returns an error if the window exceeds the array for indices within their limits, or if its number of
+    /// elements is not that of `to`.
     pub fn load(
         &mut self,
         array: Array,
@@ -424,7 +429,7 @@ impl Assembler {
     /// Writes a window; see [`Self::load`].
     ///
     /// # Errors
-    /// As [`Self::load`], or if the array is one that is only read.
+    /// See [`Self::load`]. Also returns an error if the array is read-only.
     pub fn store(
         &mut self,
         array: Array,
@@ -435,7 +440,7 @@ impl Assembler {
         from: Place,
     ) -> Result<(), RegionError> {
         if matches!(self.arrays[usize::from(array.0)].base, Base::Read(_)) {
-            return fail("an operand is not written");
+            return fail("an operand cannot be written");
         }
         let x = self.window(array, starts, runs, run, outside, from)?;
         self.push(Op::Store, from.cell, [from.cell; 3], x);
@@ -458,10 +463,10 @@ impl Assembler {
             .and_then(|m| m.checked_add(runs.iter().copied().max().unwrap_or(0)))
             .and_then(|m| m.checked_add(run));
         if end.is_none_or(|e| e > spec.len) || runs.len() * run != place.len || spec.dtype != place.dtype {
-            return fail("a window that leaves its array");
+            return fail("the window exceeds its array");
         }
         if starts.iter().any(|s| s.index.len != 1 || s.index.dtype.is_float() || s.index.dtype.is_complex()) {
-            return fail("an index is a single integer");
+            return fail("an index must be a single integer");
         }
         let window = Window {
             array,
@@ -478,13 +483,13 @@ impl Assembler {
         Ok(x)
     }
 
-    /// Copies a value to another place, repeating a single element.
+    /// Copies a value to another place; a single element is repeated.
     ///
     /// # Errors
-    /// If types or lengths differ.
+    /// Returns an error if types or lengths differ.
     pub fn copy(&mut self, from: Place, to: Place) -> Result<(), RegionError> {
         if from.dtype != to.dtype || (from.len != to.len && from.len != 1) {
-            return fail(format!("{from:?} does not fit {to:?}"));
+            return fail(format!("{from:?} cannot be copied to {to:?}"));
         }
         if from.cell == to.cell {
             return Ok(());
@@ -502,10 +507,10 @@ impl Assembler {
         Ok(())
     }
 
-    /// Copies values to other places, all at once: a place may be read and written.
+    /// Copies values to other places simultaneously: a place may be both read and written.
     ///
     /// # Errors
-    /// As [`Self::copy`].
+    /// See [`Self::copy`].
     pub fn copy_all(&mut self, moves: &[(Place, Place)]) -> Result<(), RegionError> {
         let mut rest: Vec<(Place, Place)> = moves.iter().filter(|(f, t)| f.cell != t.cell).copied().collect();
         while !rest.is_empty() {
@@ -518,7 +523,7 @@ impl Assembler {
                     self.copy(from, to)?;
                 }
                 None => {
-                    // A circle: one value waits elsewhere.
+                    // The remaining copies form cycles: one value is stored temporarily.
                     let from = rest[0].0;
                     let aside = self.cells(from.dtype, from.len)?;
                     self.copy(from, aside)?;
@@ -529,10 +534,10 @@ impl Assembler {
         Ok(())
     }
 
-    /// Has the caller do something: what it is asked is number `what`, with these arrays.
+    /// Calls the caller of the program: it receives the number `what` and these arrays.
     ///
     /// # Errors
-    /// If dimensions do not fit the arrays, or a result is an operand of the program.
+    /// Returns an error if dimensions do not match the arrays, or if a result is an operand of the program.
     pub fn call(
         &mut self,
         what: usize,
@@ -551,13 +556,13 @@ impl Assembler {
                 .collect::<Result<Vec<_>, _>>()
         };
         let (reads, writes) = (operands(reads)?, operands(writes)?);
-        // Results in cells that no operand lies in: the arrays of a call are apart.
+        // The results are in cells that contain no operand, so that the arrays of a call are disjoint.
         let range = |o: &Operand| match self.arrays[usize::from(o.array.0)] {
             ArraySpec { base: Base::Cells(cell), dtype, len } => Some(Place { cell, dtype, len }.cells()),
             _ => None,
         };
         for (i, w) in writes.iter().enumerate() {
-            let Some(mine) = range(w) else { return fail("a call writes to cells") };
+            let Some(mine) = range(w) else { return fail("a call can only write to cells") };
             let others = reads.iter().chain(&writes[..i]).filter_map(range);
             if others.into_iter().any(|o| o.start < mine.end && mine.start < o.end) {
                 return fail("the arrays of a call overlap");
@@ -569,53 +574,53 @@ impl Assembler {
         Ok(())
     }
 
-    /// A place in the program, to be [bound](Self::bind).
+    /// Creates a label, which must be [bound](Self::bind).
     pub fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
     }
 
-    /// Puts a label here.
+    /// Binds a label to the next instruction.
     pub fn bind(&mut self, label: Label) {
         self.labels[label.0] = Some(self.instrs.len());
     }
 
-    /// Goes elsewhere.
+    /// Jumps to a label.
     pub fn jump(&mut self, to: Label) {
         self.push(Op::Jump, 0, [0; 3], to.0 as u16);
     }
 
-    /// Goes back to the top of a loop if a truth value is true.
+    /// Jumps back to the start of a loop if a boolean is true.
     ///
     /// # Errors
-    /// If it is no single truth value.
+    /// Returns an error if the predicate is not a single boolean.
     pub fn jump_if(&mut self, predicate: Place, to: Label) -> Result<(), RegionError> {
         self.conditional(Op::JumpIf, predicate, to)
     }
 
-    /// Goes elsewhere if a truth value is false.
+    /// Jumps to a label if a boolean is false.
     ///
     /// # Errors
-    /// If it is no single truth value.
+    /// Returns an error if the predicate is not a single boolean.
     pub fn jump_if_not(&mut self, predicate: Place, to: Label) -> Result<(), RegionError> {
         self.conditional(Op::JumpIfNot, predicate, to)
     }
 
     fn conditional(&mut self, op: Op, predicate: Place, to: Label) -> Result<(), RegionError> {
         if predicate.dtype != DType::Pred || predicate.len != 1 {
-            return fail("a condition is a single truth value");
+            return fail("a condition must be a single boolean");
         }
         self.push(op, 0, [predicate.cell; 3], to.0 as u16);
         Ok(())
     }
 
-    /// Goes on at one of several places by an index (i32); at the last if it is out of range.
+    /// Jumps to one of several labels by an index (i32), or to the last label if the index is out of range.
     ///
     /// # Errors
-    /// If it is no such index, or there is no place to go on at.
+    /// Returns an error if the index is not a single i32, or if there are no labels.
     pub fn switch(&mut self, index: Place, to: &[Label]) -> Result<(), RegionError> {
         if index.dtype != DType::S32 || index.len != 1 || to.is_empty() {
-            return fail("an index is a single i32");
+            return fail("an index must be a single i32");
         }
         let x = self.index(self.switches.len())?;
         self.switches.push(to.to_vec());
@@ -623,19 +628,19 @@ impl Assembler {
         Ok(())
     }
 
-    /// The finished program.
+    /// Returns the finished program.
     ///
     /// # Errors
-    /// If it is too long, or a label is not bound.
+    /// Returns an error if the program is too long, or if a label is not bound.
     pub fn finish(mut self) -> Result<Code, RegionError> {
         self.push(Op::End, 0, [0; 3], 0);
         if self.instrs.len() > usize::from(u16::MAX) || self.labels.len() > usize::from(u16::MAX) {
-            return fail("a program of too many instructions");
+            return fail("the program has too many instructions");
         }
         let labels: Vec<usize> = self
             .labels
             .iter()
-            .map(|l| l.ok_or_else(|| RegionError("a label that is nowhere".into())))
+            .map(|l| l.ok_or_else(|| RegionError("a label is not bound".into())))
             .collect::<Result<_, _>>()?;
         let mut cells = vec![0u64; self.cells.max(1)];
         for (cell, bytes) in &self.initial {

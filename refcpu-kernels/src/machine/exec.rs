@@ -1,4 +1,4 @@
-//! Running programs.
+//! The interpreter of programs.
 
 use super::instr::{Instr, Op, with_ops};
 use super::{Base, Code, Outside, Place, Window};
@@ -7,19 +7,19 @@ use crate::tile::{Int, Num};
 use crate::{DType, Dst, Src};
 use std::ptr::NonNull;
 
-/// Steps of loops between two questions whether to stop.
+/// The number of loop iterations between two calls of `stop`.
 const STEPS: u32 = 1024;
 
 /// Runs a program. `reads` and `writes` are its operands and results; results hold their initial values.
 ///
-/// `call` does what the program asks of its caller, by number. `stop` is asked now and then; if it says true the run ends
-/// early, its results half done, and the answer is false.
+/// `call` performs an action that the program requests by number. `stop` is called at intervals; if it
+/// returns `true`, the run ends early with incomplete results, and this function returns `false`.
 ///
 /// # Errors
-/// What `call` fails with.
+/// Returns the error of `call`.
 ///
 /// # Panics
-/// If the arrays are not of the types and sizes that the program was made for.
+/// Panics if the arrays do not have the types and sizes that the program expects.
 pub fn run<E>(
     code: &Code,
     reads: &[Src<'_>],
@@ -29,7 +29,7 @@ pub fn run<E>(
 ) -> Result<bool, E> {
     assert!(
         reads.len() == code.reads && writes.len() == code.writes,
-        "a program of {} operands and {} results got {} and {}",
+        "the program has {} operands and {} results, but got {} and {}",
         code.reads,
         code.writes,
         reads.len(),
@@ -37,7 +37,7 @@ pub fn run<E>(
     );
     let mut scratch = Scratch::new::<u64>(code.cells.len());
     let cells = scratch.ptr::<u64>();
-    // SAFETY: the block has room for so many cells and is ours alone.
+    // SAFETY: the block has room for this number of cells, and nothing else uses it.
     unsafe { std::ptr::copy_nonoverlapping(code.cells.as_ptr(), cells, code.cells.len()) };
     let bases = code
         .arrays
@@ -46,12 +46,12 @@ pub fn run<E>(
             let (ptr, dtype, len) = match spec.base {
                 Base::Read(k) => (reads[k].as_ptr().cast_mut(), reads[k].dtype(), reads[k].len()),
                 Base::Write(k) => (writes[k].as_mut_ptr(), writes[k].dtype(), writes[k].len()),
-                // SAFETY: the assembler gave these cells out.
+                // SAFETY: the assembler allocated these cells.
                 Base::Cells(cell) => (unsafe { cells.add(usize::from(cell)).cast() }, spec.dtype, spec.len),
             };
             assert!(
                 dtype == spec.dtype && len == spec.len,
-                "{len} elements of {dtype:?} for a program that wants {} of {:?}",
+                "found {len} elements of {dtype:?}; the program expects {} of {:?}",
                 spec.len,
                 spec.dtype
             );
@@ -59,25 +59,26 @@ pub fn run<E>(
         })
         .collect();
     let machine = Machine { code, cells, bases };
-    // SAFETY: cells and arrays are as the program wants them (above), and nobody else uses them during the run.
+    // SAFETY: cells and arrays have the sizes and types that the program expects (checked above), and nothing
+    // else uses them during the run.
     unsafe { machine.run(call, stop) }
 }
 
-/// A program at work.
+/// The state of a run.
 struct Machine<'a> {
     code: &'a Code,
     cells: *mut u64,
-    /// The first byte of each array.
+    /// The address of the first byte of each array.
     bases: Vec<*mut u8>,
 }
 
-/// The index in a cell; too large ones saturate.
+/// Reads the index in a cell. Values that are too large saturate.
 ///
 /// # Safety
 /// The cell must hold an integer of that type.
 #[inline(always)]
 unsafe fn index(cell: *const u64, dtype: DType) -> i64 {
-    // SAFETY: a cell has eight bytes; the caller's contract.
+    // SAFETY: a cell has eight bytes; the rest is guaranteed by the caller.
     unsafe {
         match dtype {
             DType::S32 => i64::from(*cell.cast::<i32>()),
@@ -92,7 +93,7 @@ unsafe fn index(cell: *const u64, dtype: DType) -> i64 {
     }
 }
 
-/// Asks whether to stop.
+/// Calls `stop`.
 #[cold]
 #[inline(never)]
 fn asked(stop: &dyn Fn() -> bool) -> bool {
@@ -104,10 +105,10 @@ impl Machine<'_> {
         self.cells.wrapping_add(usize::from(place.cell)).cast()
     }
 
-    /// The first byte of a window, or None if it is outside and is not to be moved inside.
+    /// Returns the first byte of a window, or `None` if the window is out of bounds and must be skipped.
     ///
     /// # Safety
-    /// As [`Self::run`].
+    /// See [`Self::run`].
     #[inline(always)]
     unsafe fn window(&self, w: &Window) -> Option<*mut u8> {
         let mut at = 0;
@@ -120,17 +121,18 @@ impl Machine<'_> {
             }
             at += inside as usize * step;
         }
-        // SAFETY: indices within their limits keep the window inside of its array (checked when it was made).
+        // SAFETY: indices within their limits keep the window inside its array (checked when it was created).
         Some(unsafe { self.bases[usize::from(w.array.0)].add(at) })
     }
 
     /// # Safety
-    /// As [`Self::run`].
+    /// See [`Self::run`].
     #[inline(never)]
     unsafe fn load(&self, number: u16, to: *mut u8) {
         let w = &self.code.windows[usize::from(number)];
-        // SAFETY: runs lie inside of the array and the value's cells (checked when the window was made). The cells of a
-        // loaded value are apart from the array, also where that lies in cells: values get cells of their own.
+        // SAFETY: runs lie inside the array and inside the value's cells (checked when the window was
+        // created). The cells of a loaded value are disjoint from the array even if that is in cells, because
+        // each value has its own cells.
         unsafe {
             let Some(from) = self.window(w) else { return };
             match (w.run, &*w.runs) {
@@ -146,11 +148,11 @@ impl Machine<'_> {
     }
 
     /// # Safety
-    /// As [`Self::run`].
+    /// See [`Self::run`].
     #[inline(never)]
     unsafe fn store(&self, number: u16, from: *const u8) {
         let w = &self.code.windows[usize::from(number)];
-        // SAFETY: as in `load`; arrays that are only read have no stores.
+        // SAFETY: as in `load`; read-only arrays have no stores.
         unsafe {
             let Some(to) = self.window(w) else { return };
             match (w.run, &*w.runs) {
@@ -165,16 +167,16 @@ impl Machine<'_> {
         }
     }
 
-    /// What takes so long that finding out about it does not matter.
+    /// Executes an instruction that takes so long that another dispatch does not matter.
     ///
     /// # Safety
-    /// As [`Self::run`], for an instruction of the program.
+    /// See [`Self::run`]; the instruction is one of the program.
     #[inline(never)]
     unsafe fn array_op(&self, i: &Instr) {
         let code = self.code;
         let at = |c: u16| self.cells.wrapping_add(usize::from(c)).cast::<u8>();
         let x = usize::from(i.x);
-        // SAFETY: cells and entries of tables are those of the program (`Code::check`), which were chosen for each other.
+        // SAFETY: cells and table entries belong to the program (`Code::check`), and match each other.
         unsafe {
             match i.op {
                 Op::Kernel => code.kernels[x].call(at(i.dst), [at(i.a), at(i.b), at(i.c)], 1),
@@ -195,7 +197,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Where a switch goes on: its table's entry `k`, the last if there is none.
+    /// Returns the target of a switch: entry `k` of its table, or the last one if there is no such entry.
     #[inline(never)]
     fn switch(&self, table: u16, k: i32) -> u16 {
         let to = &self.code.switches[usize::from(table)];
@@ -204,7 +206,7 @@ impl Machine<'_> {
     }
 
     /// # Safety
-    /// As [`Self::run`].
+    /// See [`Self::run`].
     #[inline(never)]
     unsafe fn call<E>(
         &self,
@@ -213,10 +215,11 @@ impl Machine<'_> {
     ) -> Result<(), E> {
         let c = &self.code.calls[usize::from(number)];
         let base = |o: &super::Operand| {
-            NonNull::new(self.bases[usize::from(o.array.0)]).expect("arrays have an address")
+            NonNull::new(self.bases[usize::from(o.array.0)]).expect("the address of an array is not null")
         };
-        // SAFETY: arrays have the types and sizes of their operands (checked when the call was made); results lie in
-        // cells, apart from all other arrays of the call, and nothing else touches them meanwhile.
+        // SAFETY: arrays have the types and sizes of their operands (checked when the call was created).
+        // Results are in cells that are disjoint from all other arrays of the call, and nothing else accesses
+        // them during the call.
         let srcs: Vec<Src<'_>> =
             c.reads.iter().map(|o| unsafe { Src::from_raw(base(o), o.dtype, &o.dims) }).collect();
         // SAFETY: as above.
@@ -226,18 +229,19 @@ impl Machine<'_> {
     }
 
     /// # Safety
-    /// `cells` and `bases` must point at the cells and arrays that the program was made for, which are used by nobody else.
+    /// `cells` and `bases` must point to the cells and arrays that the program was created for, which nothing
+    /// else uses.
     #[allow(
         unstable_name_collisions,
-        reason = "`maximum` and `minimum` are those of `Num`, which are StableHLO's"
+        reason = "`maximum` and `minimum` are the methods of `Num`, which follow StableHLO"
     )]
     unsafe fn run<E>(
         &self,
         call: &mut dyn FnMut(usize, &[Src<'_>], &mut [Dst<'_>]) -> Result<(), E>,
         stop: &dyn Fn() -> bool,
     ) -> Result<bool, E> {
-        // What every instruction needs stays in registers: whatever else is done is done elsewhere, and instructions are read
-        // where they are.
+        // The state that every instruction needs stays in registers. Therefore rare operations are in other
+        // functions, and instructions are read in place.
         let (instrs, cells) = (self.code.instrs.as_ptr(), self.cells);
         let mut left = STEPS;
         let mut next = instrs;
@@ -271,12 +275,13 @@ impl Machine<'_> {
                 fused { $($fused:ident $fused_t:ident |$a:ident, $b:ident, $c:ident| $fused_e:expr;)* }
             ) => {
                 loop {
-                    // SAFETY: the last instruction ends the program and jumps stay inside (`Code::check`), so there is one.
+                    // SAFETY: the last instruction ends the program and jumps stay inside it (`Code::check`),
+                    // so there is a next instruction.
                     let i: &Instr = unsafe { &*next };
                     next = next.wrapping_add(1);
-                    // SAFETY: every cell that an instruction names is one of the program's (`Code::check`), has eight bytes
-                    // aligned to eight, and holds a value of the type that the instruction was chosen for. Entries of the
-                    // tables are inside of theirs.
+                    // SAFETY: every cell that an instruction names belongs to the program (`Code::check`),
+                    // has eight bytes aligned to eight, and holds a value of the type that the instruction
+                    // was chosen for. Indices of tables are in bounds.
                     unsafe {
                         match i.op {
                             $(Op::$bin => {

@@ -5,21 +5,22 @@ use crate::ComputeType;
 use crate::region::node::{Code as NodeCode, Direction, Order};
 use crate::tile::TileOp;
 
-/// One instruction. What the fields mean depends on the operation.
+/// An instruction. The meaning of the fields depends on the operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Instr {
     pub(super) op: Op,
-    /// The cell that is written.
+    /// The cell to write.
     pub(super) dst: Cell,
     pub(super) a: Cell,
     pub(super) b: Cell,
     pub(super) c: Cell,
-    /// A jump's target, or the index in one of the program's tables.
+    /// The target of a jump, or an index in one of the program's tables.
     pub(super) x: u16,
 }
 
-/// Calls a macro with the operations on cells: `binary` (name, type, method of `Num` or `Int`), `compare` (name, the jump
-/// it becomes, type, operator), `convert` (name, from, to) and `fused` (name, type, the value of `a`, `b`, `c`).
+/// Calls a macro with the operations on cells: `binary` (name, type, method of `Num` or `Int`), `compare`
+/// (name, the jump it becomes, type, operator), `convert` (name, from, to) and `fused` (name, type, the value
+/// of `a`, `b`, `c`).
 macro_rules! with_ops {
     ($callback:ident) => {
         $callback! {
@@ -66,53 +67,53 @@ macro_rules! define {
         convert { $($cvt:ident $from:ident $to:ident;)* }
         fused { $($fused:ident $fused_t:ident |$a:ident, $b:ident, $c:ident| $fused_e:expr;)* }
     ) => {
-        /// What an instruction does.
+        /// The operation of an instruction.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         pub(super) enum Op {
             $(#[doc = "dst = a op b"] $bin,)*
-            $(#[doc = "dst = a op b, a truth value"] $cmp,)*
+            $(#[doc = "dst = a op b, a boolean"] $cmp,)*
             $(#[doc = "jumps to `x` if a op b"] $jump,)*
             $(#[doc = "dst = a, converted"] $cvt,)*
             $(#[doc = "dst of a, b, c; both operations of floats round"] $fused,)*
-            /// dst = a, a whole cell.
+            /// dst = a (a whole cell).
             Mov,
-            /// dst = a is true ? b : c, whole cells.
+            /// dst = a ? b : c (whole cells).
             Select,
-            /// Kernel number `x` on single elements at a, b, c.
+            /// Applies kernel `x` to single elements at a, b, c.
             Kernel,
-            /// Entry `x` of the vector operations.
+            /// Performs entry `x` of the vector operations.
             Vector,
-            /// Entry `x` of the copies.
+            /// Performs entry `x` of the copies.
             Copy,
-            /// Entry `x` of the splats.
+            /// Performs entry `x` of the splats.
             Splat,
-            /// dst = window number `x`.
+            /// dst = window `x`.
             Load,
-            /// Window number `x` = a.
+            /// Window `x` = a.
             Store,
-            /// Calls entry `x` of the calls.
+            /// Performs entry `x` of the calls.
             Call,
-            /// Goes to `x`.
+            /// Jumps to `x`.
             Jump,
-            /// Goes to `x` if a is true: the end of a loop's step.
+            /// Jumps to `x` if a is true: the end of a loop's iteration.
             JumpIf,
-            /// Goes to `x` if a is false.
+            /// Jumps to `x` if a is false.
             JumpIfNot,
-            /// Goes on at entry a (i32) of table `x`; the last if there is none.
+            /// Jumps to entry a (i32) of table `x`, or to the last one if there is no such entry.
             Switch,
-            /// dst += a, then goes to `x` if dst < b (i32).
+            /// dst += a, then jumps to `x` if dst < b (i32).
             AddJumpLtS32,
-            /// dst += a, then goes to `x` if dst < b (i64).
+            /// dst += a, then jumps to `x` if dst < b (i64).
             AddJumpLtS64,
-            /// The end of the program.
+            /// Ends the program.
             End,
-            /// Nothing: what an optimisation leaves.
+            /// Does nothing; replaces instructions that an optimization removed.
             Nop,
         }
 
         impl Op {
-            /// The jump that does as this comparison followed by [`Op::JumpIf`].
+            /// Returns the jump that is equivalent to this comparison followed by [`Op::JumpIf`].
             pub(super) fn jump(self) -> Option<Op> {
                 match self {
                     $(Op::$cmp => Some(Op::$jump),)*
@@ -120,7 +121,8 @@ macro_rules! define {
                 }
             }
 
-            /// How many of a, b, c are cells that a scalar operation reads; None if it is none.
+            /// Returns how many of a, b, c are cells that a scalar operation reads, or `None` for other
+            /// operations.
             pub(super) fn scalar_reads(self) -> Option<usize> {
                 match self {
                     $(Op::$bin => Some(2),)*
@@ -133,7 +135,7 @@ macro_rules! define {
                 }
             }
 
-            /// True for a jump that compares a and b.
+            /// Returns `true` for a jump that compares a and b.
             pub(super) fn is_compare_jump(self) -> bool {
                 matches!(self, $(Op::$jump)|*)
             }
@@ -142,7 +144,8 @@ macro_rules! define {
 }
 with_ops!(define);
 
-/// The instruction for an operation of a region on single elements, and whether its first two operands change places.
+/// Returns the instruction for a region's operation on single elements, and whether its first two operands
+/// are swapped.
 pub(super) fn scalar_op(code: NodeCode, ty: ComputeType, args: &[ComputeType]) -> Option<(Op, bool)> {
     use ComputeType::{F32, F64, Pred, S32, S64, U32, U64};
     let a = *args.first()?;

@@ -1,12 +1,13 @@
-//! A small register machine, for loops whose steps do less than it takes to call a kernel.
+//! A small register machine for loops whose iterations take less time than the call of a kernel.
 //!
-//! A program works on numbered cells of eight bytes, and on arrays outside. A value is one element in a cell, or a short
-//! array in a row of cells; arithmetic on single elements is one instruction, and on short arrays one call of the loop
-//! that regions use too, so results are those of a [`crate::region::Region`], bit by bit. Windows of arrays are read and
-//! written in place. What the machine has no instruction for is done by the caller, who gets the arrays.
+//! A program operates on numbered cells of eight bytes, and on external arrays. A value is one element in a
+//! cell, or a short array in consecutive cells. Arithmetic on single elements is one instruction. Arithmetic
+//! on short arrays calls the loop that regions use too, so its results are those of a
+//! [`crate::region::Region`], bit by bit. Windows of arrays are read and written in place. The caller
+//! performs operations for which there is no instruction; it receives the arrays.
 //!
-//! An [`Assembler`] makes programs. Straight-line arithmetic goes through the `Builder` of regions, one for each block;
-//! an operation becomes an instruction when its result is first wanted in a cell.
+//! An [`Assembler`] creates programs. Straight-line arithmetic uses the `Builder` of regions, one for each
+//! block. An operation becomes an instruction when its result is first needed in a cell.
 
 mod assembler;
 mod exec;
@@ -23,13 +24,13 @@ use crate::region::node::raw_type;
 use crate::tile::Kernel;
 use instr::Instr;
 
-/// Number of a cell.
+/// The number of a cell.
 type Cell = u16;
 
-/// Most cells of a program: 256 KiB, what a second-level cache holds.
+/// The maximum number of cells of a program: 256 KiB, which fit into the second-level cache.
 const MAX_CELLS: usize = 1 << 15;
 
-/// Elements of a value in cells.
+/// The cells that hold the elements of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     cell: Cell,
@@ -38,12 +39,12 @@ pub struct Place {
 }
 
 impl Place {
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[allow(clippy::len_without_is_empty, reason = "a place has at least one element")]
     pub fn len(&self) -> usize {
         self.len
@@ -53,18 +54,18 @@ impl Place {
         self.len * self.dtype.size()
     }
 
-    /// The cells that the value takes.
+    /// Returns the cells that the value occupies.
     fn cells(&self) -> std::ops::Range<usize> {
         let start = usize::from(self.cell);
         start..start + self.bytes().div_ceil(8)
     }
 }
 
-/// An array that windows are cut from and calls work on.
+/// An array that windows and calls access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Array(u16);
 
-/// What an array is.
+/// The description of an array.
 #[derive(Clone, Copy, Debug)]
 struct ArraySpec {
     base: Base,
@@ -72,51 +73,52 @@ struct ArraySpec {
     len: usize,
 }
 
-/// Where an array lies.
+/// The memory of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Base {
-    /// Operand of this number.
+    /// The operand with this number.
     Read(usize),
-    /// Result of this number, which holds its initial value when the program begins.
+    /// The result with this number, which holds its initial value when the program begins.
     Write(usize),
-    /// Cells.
+    /// Cells, beginning with this one.
     Cells(Cell),
 }
 
-/// A dimension along which a window moves.
+/// A dimension along which a window is shifted.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
-    /// The index, a single integer.
+    /// The index, which is a single integer.
     pub index: Place,
-    /// The largest index at which the window is inside of the array.
+    /// The largest index for which the window lies inside the array.
     pub limit: usize,
-    /// Elements to advance per step of the index.
+    /// The number of elements by which the window is shifted per unit of the index.
     pub step: usize,
 }
 
-/// What happens to a window outside of its array.
+/// The treatment of a window that is out of bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outside {
-    /// It is moved inside, as `dynamic_slice` does.
+    /// The window is shifted inside, as by `dynamic_slice`.
     Clamp,
-    /// It is not written, as by `scatter`.
+    /// The window is not written, as by `scatter`.
     Skip,
 }
 
-/// Part of an array: `runs` of consecutive elements, all moved by the same indices.
+/// A part of an array: `runs` of consecutive elements, which are shifted by the same indices.
 #[derive(Clone, Debug)]
 struct Window {
     array: Array,
-    /// Per moving dimension: the cell of the index, its type, the largest index, bytes per step.
+    /// For each dimension along which the window is shifted: the cell of the index, its type, the largest
+    /// index, and the number of bytes per unit.
     starts: Vec<(Cell, DType, i64, usize)>,
-    /// First byte of each run.
+    /// The offset of each run in bytes.
     runs: Vec<usize>,
-    /// Bytes of a run.
+    /// The size of a run in bytes.
     run: usize,
     outside: Outside,
 }
 
-/// A loop over short arrays.
+/// A vector operation on short arrays.
 #[derive(Clone, Copy, Debug)]
 struct Vector {
     kernel: Kernel,
@@ -125,7 +127,7 @@ struct Vector {
     n: usize,
 }
 
-/// An array as a call gets it.
+/// An array of a call.
 #[derive(Clone, Debug)]
 struct Operand {
     array: Array,
@@ -133,7 +135,7 @@ struct Operand {
     dims: Box<[usize]>,
 }
 
-/// Something that the caller does.
+/// An action of the caller.
 #[derive(Clone, Debug)]
 struct Call {
     what: usize,
@@ -141,20 +143,20 @@ struct Call {
     writes: Vec<Operand>,
 }
 
-/// A finished program. Immutable plain data.
+/// A finished program, which is immutable.
 #[derive(Clone)]
 pub struct Code {
     instrs: Vec<Instr>,
-    /// What cells hold at the start.
+    /// The initial contents of the cells.
     cells: Vec<u64>,
     arrays: Vec<ArraySpec>,
     windows: Vec<Window>,
-    /// Kernels on single elements.
+    /// The kernels for single elements.
     kernels: Vec<Kernel>,
     vectors: Vec<Vector>,
-    /// To, from.
+    /// The copies: destination and source.
     copies: Vec<(Place, Place)>,
-    /// Array, element.
+    /// The splats: array and element.
     splats: Vec<(Place, Place)>,
     calls: Vec<Call>,
     switches: Vec<Vec<u16>>,
@@ -163,7 +165,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// Number of instructions.
+    /// Returns the number of instructions.
     pub fn instructions(&self) -> usize {
         self.instrs.len()
     }
@@ -179,7 +181,7 @@ impl std::fmt::Debug for Code {
     }
 }
 
-/// Cells for so many elements of a type in its memory form.
+/// Returns the number of cells for `len` elements of a type in its representation in memory.
 fn cells_of(dtype: DType, len: usize) -> usize {
     debug_assert_eq!(raw_type(dtype).size(), dtype.size());
     (len * dtype.size()).div_ceil(8)

@@ -1,12 +1,13 @@
-//! Fewer instructions for the same, and the check that what comes out stays inside of its cells.
+//! The peephole optimizer, and the check that the resulting instructions stay inside the cells.
 
 use super::instr::{Instr, Op};
 use super::{ArraySpec, Base, Cell, Code, Operand, Place};
 use std::ops::Range;
 
-/// Makes jumps go to instructions instead of labels, and joins instructions where that changes nothing.
+/// Replaces labels with instruction indices in jumps, and combines instructions where this does not change
+/// results.
 ///
-/// `labels` has the instruction that each label stands before.
+/// `labels` contains the index of the instruction that follows each label.
 pub(super) fn optimise(code: &mut Code, mut labels: Vec<usize>) {
     let mut reads = vec![0u32; code.cells.len()];
     for i in &code.instrs {
@@ -33,7 +34,7 @@ pub(super) fn optimise(code: &mut Code, mut labels: Vec<usize>) {
     }
 }
 
-/// For each instruction, whether control may come to it from elsewhere than the one before.
+/// Returns for each instruction whether control can reach it other than from the preceding instruction.
 fn block_starts(instrs: &[Instr], labels: &[usize]) -> Vec<bool> {
     let mut starts = vec![false; instrs.len() + 1];
     labels.iter().for_each(|l| starts[*l] = true);
@@ -49,7 +50,7 @@ fn is_jump(op: Op) -> bool {
     matches!(op, Op::Jump | Op::JumpIf | Op::JumpIfNot | Op::Switch | Op::End) || op.is_compare_jump()
 }
 
-/// Takes out what does nothing.
+/// Removes instructions that do nothing.
 fn compact(instrs: &mut Vec<Instr>, labels: &mut [usize]) {
     let mut place = Vec::with_capacity(instrs.len() + 1);
     let mut kept = 0;
@@ -62,14 +63,14 @@ fn compact(instrs: &mut Vec<Instr>, labels: &mut [usize]) {
     instrs.retain(|i| i.op != Op::Nop);
 }
 
-/// Joins a multiplication with the addition or subtraction that alone uses the product.
+/// Combines a multiplication with the addition or subtraction that is the only user of the product.
 fn multiply_add(instrs: &mut [Instr], reads: &mut [u32], starts: &[bool]) {
     for at in 0..instrs.len() {
         let product = instrs[at];
         let (add, sub, fused) = match product.op {
             Op::MulF32 => (Op::AddF32, Op::SubF32, [Op::MulAddF32, Op::MulSubF32, Op::NegMulAddF32]),
             Op::MulF64 => (Op::AddF64, Op::SubF64, [Op::MulAddF64, Op::MulSubF64, Op::NegMulAddF64]),
-            // Nothing subtracts by `Nop`.
+            // There is no instruction for this subtraction.
             Op::MulI32 => (Op::AddI32, Op::Nop, [Op::MulAddI32; 3]),
             Op::MulI64 => (Op::AddI64, Op::Nop, [Op::MulAddI64; 3]),
             _ => continue,
@@ -77,7 +78,7 @@ fn multiply_add(instrs: &mut [Instr], reads: &mut [u32], starts: &[bool]) {
         if reads[usize::from(product.dst)] != 1 {
             continue;
         }
-        // In the same block no cell of a value is written twice, so the factors are still there.
+        // Within a block, no cell of a value is written twice, so the factors are unchanged.
         let user = (at + 1..instrs.len())
             .take_while(|i| !starts[*i])
             .find(|i| instrs[*i].op.scalar_reads().is_some() && reads_scalar(&instrs[*i], product.dst));
@@ -102,7 +103,7 @@ fn reads_scalar(i: &Instr, cell: Cell) -> bool {
     [i.a, i.b, i.c][..count].contains(&cell)
 }
 
-/// Lets an instruction write to where its result is moved.
+/// Replaces the destination of an instruction whose result is then copied with that of the copy.
 fn write_where_wanted(code: &mut Code, reads: &[u32], starts: &[bool]) {
     for at in 0..code.instrs.len() {
         let mov = code.instrs[at];
@@ -115,7 +116,7 @@ fn write_where_wanted(code: &mut Code, reads: &[u32], starts: &[bool]) {
             continue;
         }
         let target = usize::from(mov.dst)..usize::from(mov.dst) + whole.len();
-        // The one that makes the value, with nothing in between that knows the target.
+        // Searches for the instruction that computes the value, with no access to the target in between.
         let mut found = None;
         for i in (0..at).rev() {
             if starts[i + 1] {
@@ -135,7 +136,7 @@ fn write_where_wanted(code: &mut Code, reads: &[u32], starts: &[bool]) {
         let Some(i) = found else { continue };
         let instr = code.instrs[i];
         match instr.op {
-            // Loops need their result apart from their operands.
+            // The destination of a vector operation must be disjoint from its operands.
             Op::Vector if !code.knows(&instr, &target) => {
                 let v = &mut code.vectors[usize::from(instr.x)];
                 v.dst.cell = mov.dst;
@@ -151,7 +152,7 @@ fn write_where_wanted(code: &mut Code, reads: &[u32], starts: &[bool]) {
     }
 }
 
-/// Joins comparisons with the jumps at the end of loops, and counting with both.
+/// Combines comparisons with the jumps at the end of loops, and increments with both.
 fn compare_and_jump(instrs: &mut [Instr], reads: &[u32], starts: &[bool]) {
     for at in 1..instrs.len() {
         let (compare, jump) = (instrs[at - 1], instrs[at]);
@@ -198,7 +199,7 @@ impl Code {
         }
     }
 
-    /// The cells that an instruction reads, or writes only in part.
+    /// Returns the cells that an instruction reads, or writes only partially.
     fn reads_of(&self, i: &Instr) -> Vec<Range<usize>> {
         let one = |c: Cell| usize::from(c)..usize::from(c) + 1;
         let x = usize::from(i.x);
@@ -226,7 +227,7 @@ impl Code {
         }
     }
 
-    /// The cells that an instruction writes.
+    /// Returns the cells that an instruction writes.
     fn writes_of(&self, i: &Instr) -> Option<Range<usize>> {
         let x = usize::from(i.x);
         match i.op {
@@ -239,23 +240,23 @@ impl Code {
         }
     }
 
-    /// The cells that a window is read to or written from.
+    /// Returns the cells that a window is loaded to or stored from.
     fn moved(&self, i: &Instr) -> Range<usize> {
         let w = &self.windows[usize::from(i.x)];
         let start = usize::from(i.dst);
         start..start + (w.runs.len() * w.run).div_ceil(8)
     }
 
-    /// Checks that instructions stay inside of the cells and the program.
+    /// Checks that instructions stay inside the cells and the program.
     ///
     /// # Panics
-    /// If one does not: a mistake of the assembler.
+    /// Panics if an instruction does not, which is a bug of the assembler.
     pub(super) fn check(&self) {
         for i in &self.instrs {
             let mut ranges = self.reads_of(i);
             ranges.extend(self.writes_of(i));
             ranges.extend([i.dst, i.a, i.b, i.c].map(|c| usize::from(c)..usize::from(c) + 1));
-            assert!(ranges.iter().all(|r| r.end <= self.cells.len()), "{i:?} leaves the cells");
+            assert!(ranges.iter().all(|r| r.end <= self.cells.len()), "{i:?} accesses cells out of bounds");
             let jumps = is_jump(i.op) || matches!(i.op, Op::AddJumpLtS32 | Op::AddJumpLtS64);
             let target = usize::from(i.x);
             assert!(!jumps || i.op == Op::Switch || target < self.instrs.len(), "{i:?} jumps out");

@@ -3,10 +3,10 @@ use crate::region::{self, Builder, RegionError, Val};
 use crate::tile::TileOp;
 use crate::{Dst, Pool, Src};
 
-/// Elements of the arrays: more than a vector's lanes, and not a multiple.
+/// The number of elements of the arrays: more than the lanes of a vector, and not a multiple of them.
 const N: usize = 21;
 
-/// Memory aligned for every element.
+/// Returns memory that is aligned for every element type.
 fn words(bytes: &[u8]) -> Vec<u128> {
     bytes
         .chunks(16)
@@ -28,7 +28,7 @@ fn with_src<R>(bytes: &[u8], dtype: DType, dims: &[usize], work: impl FnOnce(Src
     work(unsafe { Src::from_raw(std::ptr::NonNull::from(&*words).cast(), dtype, dims) })
 }
 
-/// Small numbers of any type, both signs, with zeros.
+/// Returns small numbers of any type, of both signs and zero.
 fn elements(dtype: DType, seed: usize, count: usize) -> Vec<u8> {
     let mut b = Builder::new(&[count]);
     let i = b.iota(DType::S32, 0).unwrap();
@@ -50,13 +50,13 @@ fn elements(dtype: DType, seed: usize, count: usize) -> Vec<u8> {
     b.output(v).unwrap();
     let mut out = vec![0u128; (count * dtype.size()).div_ceil(16)];
     let dims = [count];
-    // SAFETY: as in `with_src`; the view is the only use of the words meanwhile.
+    // SAFETY: as in `with_src`; nothing else uses the words while the view exists.
     let dst = unsafe { Dst::from_raw(std::ptr::NonNull::from(&mut *out).cast(), dtype, &dims) };
     region::run(&Pool::inline(), &b.finish().unwrap(), &[], &mut [dst]);
     bytes_of(&out, count * dtype.size())
 }
 
-/// What a function of three arrays gives as a region.
+/// Returns the result of a function of three arrays as a region.
 fn by_region(
     dtypes: [DType; 3],
     inputs: &[Vec<u8>; 3],
@@ -82,7 +82,7 @@ fn by_region(
     Some((dtype, bytes_of(&out, N * dtype.size())))
 }
 
-/// What it gives as a program: of whole arrays, or element by element in a loop.
+/// Returns the result of the function as a program: on whole arrays, or element by element in a loop.
 fn by_machine(
     dtypes: [DType; 3],
     inputs: &[Vec<u8>; 3],
@@ -153,7 +153,8 @@ fn by_machine(
     bytes_of(&words, N * result.size())
 }
 
-/// Checks that a function gives the same bits as a region and as both kinds of program. False if there is no such function.
+/// Checks that a function gives the same bits as a region and as both kinds of program. Returns `false` if
+/// the function does not exist.
 fn same(
     what: &str,
     dtypes: [DType; 3],

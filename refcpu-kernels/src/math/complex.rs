@@ -1,6 +1,8 @@
-//! Functions of one or two complex numbers, as pairs of f64, with the branch cuts of ISO C Annex G (those of StableHLO).
+//! Functions of one or two complex numbers, as pairs of f64, with the branch cuts of ISO C Annex G (those of
+//! StableHLO).
 //!
-//! Scalar code: numbers of two f32 come through here too, which costs time but spares them overflow and cancellation.
+//! This is scalar code. Complex numbers of two f32 are also computed in f64, which is slower, but avoids
+//! overflow and cancellation.
 
 use super::f64::asinh;
 use crate::number::Accumulator;
@@ -19,13 +21,14 @@ fn times_minus_i([x, y]: C) -> C {
     [y, -x]
 }
 
-/// The product by the textbook formula.
+/// Returns the product by the textbook formula.
 #[inline]
 pub(crate) fn mul(a: C, b: C) -> C {
     [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
 }
 
-/// The product of numbers that are large together: products of parts may overflow where their sum does not, or has a sign.
+/// Returns the product of numbers that are large together: products of parts may overflow where their sum
+/// does not, or has a sign.
 pub(crate) fn mul_large(a: C, b: C) -> C {
     let plain = mul(a, b);
     if ![a, b].iter().flatten().all(|part| part.is_finite()) {
@@ -33,15 +36,15 @@ pub(crate) fn mul_large(a: C, b: C) -> C {
     }
     let down = 2f64.powi(-520);
     let [a, b] = [a, b].map(|z| [z[0] * down, z[1] * down]);
-    // In steps, as the power of two as a whole is no f64.
+    // The scaling has two steps, because f64 does not represent the whole power of two.
     let scaled = mul(a, b).map(|v| v / down / down);
-    // Small parts are gone from the scaled numbers, and count in what does not overflow.
+    // Small parts are lost in the scaled numbers, and only matter if the result does not overflow.
     [0, 1].map(|part| if plain[part].is_finite() { plain[part] } else { scaled[part] })
 }
 
-/// The quotient; scaled against overflow, infinities and zeros as in Annex G.
+/// Returns the quotient; scaled against overflow, infinities and zeros as in Annex G.
 pub(crate) fn div(a: C, b: C) -> C {
-    // Powers of two near the sizes of the operands, 1 of what has none.
+    // Powers of two near the magnitudes of the operands, or 1 for operands without one.
     let size = |z: C| {
         let m = z[0].abs().max(z[1].abs());
         if m.is_finite() && m > 0.0 {
@@ -54,7 +57,7 @@ pub(crate) fn div(a: C, b: C) -> C {
     let [c, d] = [b[0] / scale, b[1] / scale];
     let [p, q] = [a[0] / top, a[1] / top];
     let norm = c * c + d * d;
-    // The larger of the two scales goes last where the quotient is large, first where it is small.
+    // The larger of the two scales is applied last if the quotient is large, and first if it is small.
     let scaled = |v: f64| if top > scale { v / scale * top } else { v * top / scale };
     let (x, y) = (scaled((p * c + q * d) / norm), scaled((q * c - p * d) / norm));
     if !(x.is_nan() && y.is_nan()) {
@@ -75,12 +78,12 @@ pub(crate) fn div(a: C, b: C) -> C {
     }
 }
 
-/// The modulus.
+/// Returns the modulus.
 pub(crate) fn abs(z: C) -> f64 {
     z[0].hypot(z[1])
 }
 
-/// z / |z|, zero of zero.
+/// Returns z / |z|, or zero if z is zero.
 pub(crate) fn sign(z: C) -> C {
     if z[0].is_nan() || z[1].is_nan() {
         return [f64::NAN, f64::NAN];
@@ -91,7 +94,7 @@ pub(crate) fn sign(z: C) -> C {
     if m == 0.0 { [0.0, 0.0] } else { [z[0] / m, z[1] / m] }
 }
 
-/// e^z.
+/// Returns e^z.
 pub(crate) fn exp([x, y]: C) -> C {
     if y == 0.0 {
         return [x.exp(), y];
@@ -101,12 +104,13 @@ pub(crate) fn exp([x, y]: C) -> C {
         let e = x.exp();
         return [c * e, s * e];
     }
-    // In two factors, so that e^x may overflow where its product with a small cosine does not.
+    // e^x is split into two factors, because it may overflow although its product with a small cosine does
+    // not.
     let half = (0.5 * x).exp();
     [c * half * half, s * half * half]
 }
 
-/// e^z - 1.
+/// Returns e^z - 1.
 pub(crate) fn exp_m1([x, y]: C) -> C {
     if y == 0.0 {
         return [x.exp_m1(), y];
@@ -116,7 +120,7 @@ pub(crate) fn exp_m1([x, y]: C) -> C {
     [real, exp([x, y])[1]]
 }
 
-/// The logarithm of the modulus.
+/// Returns the logarithm of the modulus.
 fn log_abs([x, y]: C) -> f64 {
     if x.is_infinite() || y.is_infinite() {
         return f64::INFINITY;
@@ -126,8 +130,8 @@ fn log_abs([x, y]: C) -> f64 {
     }
     let (a, b) = (x.abs().max(y.abs()), x.abs().min(y.abs()));
     if (0.5..=2.0).contains(&a) && b < 2.0 {
-        // (a - 1)(a + 1) + b^2 is the modulus squared less one. Both terms and their sum in two parts: near the unit circle
-        // only the second ones are left.
+        // (a - 1)(a + 1) + b^2 is the modulus squared less one. Both terms and their sum in two parts: near
+        // the unit circle only the second ones are left.
         let sum = a + 1.0;
         let (p, q) = ((a - 1.0) * sum, b * b);
         let p_low = (a - 1.0).mul_add(sum, -p) + (a - 1.0) * (a - (sum - 1.0));
@@ -143,12 +147,12 @@ fn log_abs([x, y]: C) -> f64 {
     0.5 * (a * a + b * b).ln()
 }
 
-/// The principal logarithm.
+/// Returns the principal logarithm.
 pub(crate) fn log(z: C) -> C {
     [log_abs(z), z[1].atan2(z[0])]
 }
 
-/// log(1 + z).
+/// Returns log(1 + z).
 pub(crate) fn log_1p([x, y]: C) -> C {
     let angle = y.atan2(1.0 + x);
     if x.abs() < 0.5 && y.abs() < 0.5 {
@@ -158,7 +162,7 @@ pub(crate) fn log_1p([x, y]: C) -> C {
     }
 }
 
-/// The principal square root.
+/// Returns the principal square root.
 pub(crate) fn sqrt([x, y]: C) -> C {
     if y.is_infinite() {
         return [f64::INFINITY, y];
@@ -185,7 +189,7 @@ pub(crate) fn sqrt([x, y]: C) -> C {
     if x >= 0.0 { [root, other.copysign(y)] } else { [other, root.copysign(y)] }
 }
 
-/// 1 / sqrt(z).
+/// Returns 1 / sqrt(z).
 pub(crate) fn rsqrt(z: C) -> C {
     if z == [0.0, 0.0] {
         return [f64::INFINITY, f64::NAN];
@@ -193,7 +197,7 @@ pub(crate) fn rsqrt(z: C) -> C {
     if z[0].is_infinite() || z[1].is_infinite() {
         return [0.0, 0.0];
     }
-    // By a power of two that keeps the modulus in range: sqrt(conj z) / |z|.
+    // The result is scaled by a power of two that keeps the modulus in range: sqrt(conj z) / |z|.
     let m = z[0].abs().max(z[1].abs());
     let (up, scale) = if m > 1e300 {
         (2f64.powi(-600), 2f64.powi(-300))
@@ -208,7 +212,7 @@ pub(crate) fn rsqrt(z: C) -> C {
     [x / m * scale, -y / m * scale]
 }
 
-/// The hyperbolic sine.
+/// Returns the hyperbolic sine.
 pub(crate) fn sinh([x, y]: C) -> C {
     if y == 0.0 {
         return [x.sinh(), y];
@@ -222,7 +226,7 @@ pub(crate) fn sinh([x, y]: C) -> C {
     [real, x.cosh() * s]
 }
 
-/// The hyperbolic cosine.
+/// Returns the hyperbolic cosine.
 pub(crate) fn cosh([x, y]: C) -> C {
     if y == 0.0 {
         return [x.cosh(), if x.is_sign_negative() { -y } else { y }];
@@ -235,7 +239,7 @@ pub(crate) fn cosh([x, y]: C) -> C {
     [x.cosh() * c, x.sinh() * s]
 }
 
-/// The hyperbolic tangent.
+/// Returns the hyperbolic tangent.
 pub(crate) fn tanh([x, y]: C) -> C {
     if y == 0.0 {
         return [x.tanh(), y];
@@ -248,7 +252,7 @@ pub(crate) fn tanh([x, y]: C) -> C {
         let imaginary = if y.is_finite() { 4.0 * y.sin() * y.cos() * (-2.0 * x.abs()).exp() } else { 0.0 };
         return [1f64.copysign(x), imaginary];
     }
-    // By the tangent of y, which keeps its digits near the poles.
+    // The tangent of y is used, which keeps its precision near the poles.
     let t = y.tan();
     let beta = 1.0 + t * t;
     let s = x.sinh();
@@ -260,26 +264,26 @@ pub(crate) fn tanh([x, y]: C) -> C {
     [beta * rho * s / d, t / d]
 }
 
-/// The sine.
+/// Returns the sine.
 pub(crate) fn sin(z: C) -> C {
     times_minus_i(sinh(times_i(z)))
 }
 
-/// The cosine.
+/// Returns the cosine.
 pub(crate) fn cos(z: C) -> C {
     cosh(times_i(z))
 }
 
-/// The tangent.
+/// Returns the tangent.
 pub(crate) fn tan(z: C) -> C {
     times_minus_i(tanh(times_i(z)))
 }
 
-/// 1 / (1 + e^-z).
+/// Returns 1 / (1 + e^-z).
 pub(crate) fn logistic(z: C) -> C {
     let [x, y] = z;
     if x == f64::INFINITY && !y.is_finite() {
-        // Whatever the angle is, e^-z is zero.
+        // e^-z is zero for every angle.
         return [1.0, 0.0];
     }
     let e = exp([-x, -y]);
@@ -289,7 +293,7 @@ pub(crate) fn logistic(z: C) -> C {
     div([1.0, 0.0], [real, e[1]])
 }
 
-/// a^b, the principal value; 0^0 is 1.
+/// Returns the principal value of a^b. 0^0 is 1.
 pub(crate) fn pow(a: C, b: C) -> C {
     if b == [0.0, 0.0] {
         return [1.0, 0.0];
@@ -309,20 +313,20 @@ pub(crate) fn pow(a: C, b: C) -> C {
     }
     let [x, y] = mul(b, log(a));
     if x.is_infinite() && !y.is_finite() {
-        // Whatever the angle is, the modulus is known.
+        // The modulus does not depend on the angle.
         return if x < 0.0 { [0.0, 0.0f64.copysign(y)] } else { [x, f64::NAN] };
     }
     exp([x, y])
 }
 
-/// From here on, 1 is nothing beside a number's square.
+/// The magnitude from which 1 is negligible compared with the square of a number.
 const LARGE: f64 = 1e15;
 
 fn is_large(z: C) -> bool {
     z[0].abs() >= LARGE || z[1].abs() >= LARGE
 }
 
-/// The principal cube root.
+/// Returns the principal cube root.
 pub(crate) fn cbrt(z: C) -> C {
     if z == [0.0, 0.0] {
         return z;
@@ -333,7 +337,7 @@ pub(crate) fn cbrt(z: C) -> C {
     [root * c, root * s]
 }
 
-/// The arc sine.
+/// Returns the arc sine.
 pub(crate) fn asin(z: C) -> C {
     if is_large(z) {
         return [z[0].atan2(z[1].abs()), (log_abs(z) + LN_2).copysign(z[1])];
@@ -343,7 +347,7 @@ pub(crate) fn asin(z: C) -> C {
     [z[0].atan2(p[0] * q[0] - p[1] * q[1]), asinh(p[0] * q[1] - p[1] * q[0])]
 }
 
-/// The arc cosine.
+/// Returns the arc cosine.
 pub(crate) fn acos(z: C) -> C {
     if is_large(z) {
         return [z[1].abs().atan2(z[0]), (log_abs(z) + LN_2).copysign(-z[1])];
@@ -353,17 +357,17 @@ pub(crate) fn acos(z: C) -> C {
     [2.0 * p[0].atan2(q[0]), asinh(q[0] * p[1] - q[1] * p[0])]
 }
 
-/// The arc tangent.
+/// Returns the arc tangent.
 pub(crate) fn atan(z: C) -> C {
     times_minus_i(atanh(times_i(z)))
 }
 
-/// The area hyperbolic sine.
+/// Returns the area hyperbolic sine.
 pub(crate) fn asinh_complex(z: C) -> C {
     times_minus_i(asin(times_i(z)))
 }
 
-/// The area hyperbolic cosine.
+/// Returns the area hyperbolic cosine.
 pub(crate) fn acosh(z: C) -> C {
     if is_large(z) {
         return [log_abs(z) + LN_2, z[1].atan2(z[0])];
@@ -373,7 +377,7 @@ pub(crate) fn acosh(z: C) -> C {
     [asinh(p[0] * q[0] + p[1] * q[1]), 2.0 * p[1].atan2(q[0])]
 }
 
-/// The area hyperbolic tangent.
+/// Returns the area hyperbolic tangent.
 pub(crate) fn atanh([x, y]: C) -> C {
     if is_large([x, y]) {
         let m = x.abs().max(y.abs());
@@ -387,7 +391,7 @@ pub(crate) fn atanh([x, y]: C) -> C {
     [real, 0.5 * (2.0 * y).atan2((1.0 - a) * (1.0 + a) - y * y)]
 }
 
-/// The angle of a complex point: -i log((x + i y) / sqrt(x^2 + y^2)).
+/// Returns the angle of a complex point: -i log((x + i y) / sqrt(x^2 + y^2)).
 pub(crate) fn atan2(y: C, x: C) -> C {
     let largest = |z: C| z[0].abs().max(z[1].abs());
     let (height, width) = (largest(y), largest(x));
@@ -397,8 +401,8 @@ pub(crate) fn atan2(y: C, x: C) -> C {
             sqrt([x[0] * x[0] - x[1] * x[1] + y[0] * y[0] - y[1] * y[1], 2.0 * (x[0] * x[1] + y[0] * y[1])]);
         return times_minus_i(log(div([x[0] + i_y[0], x[1] + i_y[1]], root)));
     }
-    // With the quotient z = y / x, x sqrt(1 + z^2) is the root or less the root; it is x + y z / (1 + sqrt(1 + z^2)), of which
-    // nothing underflows. The same with x and y exchanged.
+    // With the quotient z = y / x, x sqrt(1 + z^2) is the root or less the root; it is x + y z / (1 + sqrt(1
+    // + z^2)), of which nothing underflows. The same with x and y exchanged.
     let is_opposite = |divisor: C, dividend: C, quotient: C| {
         let [p, q] = mul(quotient, quotient);
         let root = sqrt([1.0 + p, q]);
@@ -408,8 +412,8 @@ pub(crate) fn atan2(y: C, x: C) -> C {
         let (x, y) = (divisor[0] + excess, divisor[1] + height);
         x < 0.0 || x == 0.0 && y < 0.0
     };
-    // What brings an angle back to between -pi and pi, by its sign, though it may be too small for a number: the sign of the real
-    // part of y times the conjugate of x.
+    // The correction that brings an angle back to the range from -pi to pi. Its sign is that of the real part
+    // of y times the conjugate of x, although this may be too small to be represented.
     let half_turn = || {
         let plain = y[0] * x[0] + y[1] * x[1];
         let scaled = y[0] / height * (x[0] / width) + y[1] / height * (x[1] / width);
@@ -430,8 +434,8 @@ pub(crate) fn atan2(y: C, x: C) -> C {
         let right_angle = if is_opposite(y, x, w) { -FRAC_PI_2 } else { FRAC_PI_2 };
         return [right_angle - angle, -depth];
     }
-    // Where they are of one size, so that they could be near a logarithm's pole: half the difference of the logarithms of
-    // x + i y and x - i y, at a size at which sums and squares are in range.
+    // If the operands have similar magnitudes, and so could be near a pole of the logarithm: half the
+    // difference of the logarithms of x + i y and x - i y, scaled so that sums and squares are in range.
     let scale = if width > 1e100 {
         2f64.powi(-600)
     } else if width < 1e-100 {
@@ -443,8 +447,8 @@ pub(crate) fn atan2(y: C, x: C) -> C {
     let (p, q) = ([x[0] - y[1], x[1] + y[0]], [x[0] + y[1], x[1] - y[0]]);
     let (p_angle, q_angle) = (p[1].atan2(p[0]), q[1].atan2(q[0]));
     let angle = 0.5 * (p_angle - q_angle);
-    // The sum of the angles is that of the square of the root, unless it is beyond pi: where that is close, the imaginary part
-    // of the square says on which side.
+    // The sum of the angles is the angle of the square of the root, unless it exceeds pi. Close to pi, the
+    // sign of the square's imaginary part determines the side.
     let sum = p_angle + q_angle;
     let is_below = y[0].mul_add(y[1], x[0] * x[1]).is_sign_negative();
     let is_opposite = sum.abs() > 2.0 && (sum > 0.0) == is_below;
@@ -456,7 +460,7 @@ pub(crate) fn atan2(y: C, x: C) -> C {
 mod tests {
     use super::*;
 
-    /// The modulus of the difference, in epsilons of the modulus.
+    /// Returns the modulus of the difference, in epsilons of the modulus.
     fn error(found: C, wanted: C) -> f64 {
         abs([found[0] - wanted[0], found[1] - wanted[1]]) / abs(wanted) / f64::EPSILON
     }
@@ -500,7 +504,7 @@ mod tests {
 
     #[test]
     fn complex_angles_keep_their_digits_at_any_size() {
-        // Of numbers on one ray, the angles of reals.
+        // For numbers on one ray, the angles are those of reals.
         for (y, x) in
             [([1e-100, 0.0], [1e100, 0.0]), ([3.0, 4.0], [-6.0, -8.0]), ([1e300, 0.0], [-1e300, 0.0])]
         {

@@ -11,7 +11,8 @@ const ROUND: f32 = 12_582_912.0;
 const LN_2_HI: f32 = 0.693_359_4;
 const LN_2_LO: f32 = -2.121_944_4e-4;
 
-/// Splits `x` into `n` and `r` with x = n ln 2 + r, |r| <= ln 2 / 2; `n` also as an integer. |x| must be below 2^21.
+/// Splits `x` into `n` and `r` with x = n ln 2 + r, |r| <= ln 2 / 2; `n` also as an integer. |x| must be
+/// below 2^21.
 #[inline(always)]
 fn split_ln2<I: Isa>(x: f32) -> (f32, i32, f32) {
     let t = fma::<I, _>(x, LOG2_E, ROUND);
@@ -20,54 +21,54 @@ fn split_ln2<I: Isa>(x: f32) -> (f32, i32, f32) {
     (n, t.to_bits().wrapping_sub(ROUND.to_bits()) as i32, r)
 }
 
-/// 2^n for -126 <= n <= 127.
+/// Returns 2^n for -126 <= n <= 127.
 #[inline(always)]
 fn exp2i(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
-/// Limits that keep NaN.
+/// Limits a value to a range; NaN remains NaN.
 #[inline(always)]
 fn limited(x: f32, low: f32, high: f32) -> f32 {
     let x = if x > high { high } else { x };
     if x < low { low } else { x }
 }
 
-/// e^x.
+/// Returns e^x.
 #[inline(always)]
 pub(crate) fn exp<I: Isa>(x: f32) -> f32 {
     let (_, n, r) = split_ln2::<I>(limited(x, -104.5, 89.0));
     let q = horner::<I, _, 5>(r, [0.5, 0.166_665_2, 0.041_666_204, 0.008_368_918, 0.001_395_058_7]);
     let p = fma::<I, _>(r * r, q, r) + 1.0;
-    // In two steps, so that subnormal results are rounded once.
+    // The scaling has two steps, so that subnormal results are rounded once.
     let half = n >> 1;
     p * exp2i(half) * exp2i(n - half)
 }
 
-/// e^x - 1.
+/// Returns e^x - 1.
 #[inline(always)]
 pub(crate) fn exp_m1<I: Isa>(x: f32) -> f32 {
     let x_limited = limited(x, -40.0, 89.0);
     let (n, index, r) = split_ln2::<I>(x_limited);
-    // What rounding r lost.
+    // The rounding error of r.
     let high = fma::<I, _>(n, -LN_2_HI, x_limited);
     let lost = fma::<I, _>(n, -LN_2_LO, high - r);
     let q = horner::<I, _, 6>(
         r,
         [0.5, 0.166_666_67, 0.041_666_354, 0.008_333_272, 0.001_394_104_1, 1.991_444_2e-4],
     );
-    // Half the scale, doubled at the end: 2^128 is no f32.
+    // The scale is halved, and doubled at the end, because f32 does not represent 2^128.
     let scale = exp2i(index - 1);
     // 2^n (1 + r) - 1 in two parts.
     let (whole, part) = (scale - 0.5, r * scale);
     let sum = whole + part;
     let rest = (whole - sum) + part;
     let value = 2.0 * (sum + fma::<I, _>(fma::<I, _>(r * r, q, lost), scale, rest));
-    // Where the series rounds to its first term, which half the scale would round if it is denormal.
+    // If the series rounds to its first term, halving the scale would round a subnormal number.
     if x.abs() < 1e-8 { x } else { value }
 }
 
-/// The exponent and mantissa of a positive number: x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2).
+/// Returns the exponent and mantissa of a positive number: x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2).
 #[inline(always)]
 fn split_float(x: f32) -> (i32, f32) {
     let small = x < f32::MIN_POSITIVE;
@@ -80,7 +81,7 @@ fn split_float(x: f32) -> (i32, f32) {
     (e, m - 1.0)
 }
 
-/// log(2^e (1 + f)) for f in the range of [`split_float`], where `lost` is still to be added to the result.
+/// Returns log(2^e (1 + f)) for f in the range of [`split_float`], where `lost` must be added to the result.
 #[inline(always)]
 fn log_of_split<I: Isa>(e: i32, f: f32, lost: f32) -> f32 {
     let e = e as f32;
@@ -103,7 +104,7 @@ fn log_of_split<I: Isa>(e: i32, f: f32, lost: f32) -> f32 {
     fma::<I, _>(e, LN_2_HI, f + tail)
 }
 
-/// The natural logarithm.
+/// Returns the natural logarithm.
 #[inline(always)]
 pub(crate) fn log<I: Isa>(x: f32) -> f32 {
     let (e, f) = split_float(x);
@@ -113,11 +114,11 @@ pub(crate) fn log<I: Isa>(x: f32) -> f32 {
     if x >= 0.0 { value } else { f32::NAN }
 }
 
-/// log(1 + x).
+/// Returns log(1 + x).
 #[inline(always)]
 pub(crate) fn log_1p<I: Isa>(x: f32) -> f32 {
     let u = 1.0 + x;
-    // What rounding u lost.
+    // The rounding error of u.
     let lost = if x.abs() > 1.0 { 1.0 - (u - x) } else { x - (u - 1.0) };
     let (e, f) = split_float(u);
     // 2^-e is a normal number except for huge x, where nothing relevant is lost.
@@ -131,7 +132,7 @@ pub(crate) fn log_1p<I: Isa>(x: f32) -> f32 {
     if x == 0.0 { x } else { value }
 }
 
-/// 1 / (1 + e^-x).
+/// Returns 1 / (1 + e^-x).
 #[inline(always)]
 pub(crate) fn logistic<I: Isa>(x: f32) -> f32 {
     // With z = e^-|x|: z / (1 + z) left of zero, 1 / (1 + z) right of it, each with one division.
@@ -140,14 +141,14 @@ pub(crate) fn logistic<I: Isa>(x: f32) -> f32 {
     let top = if x < 0.0 { z } else { 1.0 };
     let inverse = 1.0 / sum;
     let value = top * inverse;
-    // What the sum and the division lost.
+    // The rounding errors of the sum and of the division.
     let lost = (1.0 - sum) + z;
     let rest = fma::<I, _>(-value, lost, fma::<I, _>(-value, sum, top));
     let value = if I::FMA { fma::<I, _>(rest, inverse, value) } else { top / sum };
     if x.is_nan() { x } else { value }
 }
 
-/// The hyperbolic tangent.
+/// Returns the hyperbolic tangent.
 #[inline(always)]
 pub(crate) fn tanh<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
@@ -157,7 +158,7 @@ pub(crate) fn tanh<I: Isa>(x: f32) -> f32 {
         [-0.333_333_3, 0.133_331_58, -0.053_940_587, 0.021_666_45, -0.008_092_165, 0.002_064_803_6],
     );
     let small = fma::<I, _>(u * x, p, x);
-    // 1 - 2 / (e^2a + 1), which is 1 from a = 9.02 on. The sum e^2a + 1 is made of 2^n + 1 and the rest.
+    // 1 - 2 / (e^2a + 1), which is 1 for a >= 9.02. The sum e^2a + 1 consists of 2^n + 1 and the rest.
     let limit = if a > 9.1 { 9.1 } else { a };
     let (_, n, r) = split_ln2::<I>(2.0 * limit);
     let q = horner::<I, _, 5>(r, [0.5, 0.166_665_2, 0.041_666_204, 0.008_368_918, 0.001_395_058_7]);
@@ -166,14 +167,15 @@ pub(crate) fn tanh<I: Isa>(x: f32) -> f32 {
     let inverse = 1.0 / sum;
     let part = 2.0 * inverse;
     let high = 1.0 - part;
-    // What the division and the subtraction lost.
+    // The rounding errors of the division and of the subtraction.
     let lost = if I::FMA { fma::<I, _>(-inverse, sum, 1.0) * part } else { 0.0 };
     let large = (high + (((1.0 - high) - part) - lost)).copysign(x);
     let value = if a < 0.7 { small.copysign(x) } else { large };
     if x.is_nan() { x } else { value }
 }
 
-/// Above this, [`sin`], [`cos`] and [`tan`] need [`slow_trig`].
+/// The largest magnitude for which [`sin`], [`cos`] and [`tan`] are accurate; [`slow_trig`] handles larger
+/// ones.
 pub(crate) const TRIG_LIMIT: f32 = 1e5;
 
 /// Splits `x` into a multiple of pi/2 (its last bits as an integer) and a rest in [-pi/4, pi/4].
@@ -189,7 +191,7 @@ fn split_pi_2<I: Isa>(x: f32) -> (u32, f64) {
     ((t.to_bits() & 3) as u32, fma::<I, _>(n, -LO, fma::<I, _>(n, -HI, x)))
 }
 
-/// The sine of a number in [-pi/4, pi/4], with an error of 2^-34, enough to round to f32.
+/// Returns the sine of a number in [-pi/4, pi/4], with an error of 2^-34, enough to round to f32.
 #[inline(always)]
 fn sin_narrow<I: Isa>(r: f64) -> f64 {
     let u = r * r;
@@ -205,7 +207,7 @@ fn sin_narrow<I: Isa>(r: f64) -> f64 {
     fma::<I, _>(u * r, p, r)
 }
 
-/// The cosine of a number in [-pi/4, pi/4], with an error of 2^-30.
+/// Returns the cosine of a number in [-pi/4, pi/4], with an error of 2^-30.
 #[inline(always)]
 fn cos_narrow<I: Isa>(r: f64) -> f64 {
     let u = r * r;
@@ -213,17 +215,17 @@ fn cos_narrow<I: Isa>(r: f64) -> f64 {
     fma::<I, _>(u * u, p, fma::<I, _>(u, -0.5, 1.0))
 }
 
-/// The sine, for |x| up to [`TRIG_LIMIT`].
+/// Returns the sine, for |x| up to [`TRIG_LIMIT`].
 #[inline(always)]
 pub(crate) fn sin<I: Isa>(x: f32) -> f32 {
-    // In f64: near multiples of pi/2, f32 would need a second part of every step.
+    // This is computed in f64, because near multiples of pi/2, f32 would need two parts for every step.
     let (n, r) = split_pi_2::<I>(x);
     let v = (if n & 1 == 0 { sin_narrow::<I>(r) } else { cos_narrow::<I>(r) }) as f32;
     let v = f32::from_bits(v.to_bits() ^ (n & 2) << 30);
     if x == 0.0 { x } else { v }
 }
 
-/// The cosine, for |x| up to [`TRIG_LIMIT`].
+/// Returns the cosine, for |x| up to [`TRIG_LIMIT`].
 #[inline(always)]
 pub(crate) fn cos<I: Isa>(x: f32) -> f32 {
     let (n, r) = split_pi_2::<I>(x);
@@ -231,7 +233,7 @@ pub(crate) fn cos<I: Isa>(x: f32) -> f32 {
     f32::from_bits(v.to_bits() ^ (n.wrapping_add(1) & 2) << 30)
 }
 
-/// The tangent, for |x| up to [`TRIG_LIMIT`].
+/// Returns the tangent, for |x| up to [`TRIG_LIMIT`].
 #[inline(always)]
 pub(crate) fn tan<I: Isa>(x: f32) -> f32 {
     let (n, r) = split_pi_2::<I>(x);
@@ -240,18 +242,19 @@ pub(crate) fn tan<I: Isa>(x: f32) -> f32 {
     if x == 0.0 { x } else { v as f32 }
 }
 
-/// A trigonometric function of any number, by way of f64.
+/// Returns a trigonometric function of any number, computed in f64.
 pub(crate) fn slow_trig(x: f32, f: fn(f64) -> f64) -> f32 {
     f(f64::from(x)) as f32
 }
 
-/// What f32's pi/2 lacks.
+/// The difference between pi/2 and its f32 value.
 const PI_2_LO: f32 = -4.371_139e-8;
 
-/// 1 / x to 2 %, for x from 0 to 1e37; any number where x is denormal.
+/// Returns 1 / x with an error of at most 2 %, for x from 0 to 1e37. The result is unspecified for subnormal
+/// x.
 #[inline(always)]
 fn reciprocal_guess<I: Isa>(x: f32) -> f32 {
-    // By the exponent, and a step of Newton's.
+    // The initial value is derived from the exponent, followed by one step of Newton's method.
     let guess = f32::from_bits(0x7ef3_11c7_u32.wrapping_sub(x.to_bits()));
     guess * fma::<I, _>(-x, guess, 2.0)
 }
@@ -259,7 +262,8 @@ fn reciprocal_guess<I: Isa>(x: f32) -> f32 {
 /// The largest coefficient of [`atan_terms`].
 const ATAN_FIRST: f32 = -0.333_333_02;
 
-/// The cube of a number in [0, 1], and the arc tangent of the number less the number less [`ATAN_FIRST`] times the cube.
+/// Returns the cube of a number in [0, 1], and the arc tangent of the number less the number less
+/// [`ATAN_FIRST`] times the cube.
 #[inline(always)]
 fn atan_terms<I: Isa>(x: f32) -> (f32, f32) {
     let u = x * x;
@@ -281,13 +285,13 @@ fn atan_terms<I: Isa>(x: f32) -> (f32, f32) {
     (cube, fma::<I, _>(cube, u * p, lost * ATAN_FIRST))
 }
 
-/// The arc tangent.
+/// Returns the arc tangent.
 #[inline(always)]
 pub(crate) fn atan<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
     // The tangent of the angle less 0, pi/4 or pi/2, which is at most 1/2.
     let (middle, big) = (a >= 0.5, a > 2.0);
-    // From here on the result is pi/2; an infinity has no quotient with a rest.
+    // From this value on, the result is pi/2; the quotient of an infinity has no remainder.
     let far = if a > 1e20 { 1e20 } else { a };
     let sum = far + 1.0;
     let (top, bottom) = if middle { (far - 1.0, sum) } else { (far, 1.0) };
@@ -301,7 +305,7 @@ pub(crate) fn atan<I: Isa>(x: f32) -> f32 {
         u,
         [-0.333_333_28, 0.199_995_49, -0.142_728_64, 0.109_455_95, -0.079_963_736, 0.038_844_11],
     );
-    // What the sum and the division lost, by the slope of the arc tangent.
+    // The rounding errors of the sum and of the division, multiplied by the derivative of the arc tangent.
     let sum_lost = if middle && !big { far - (sum - 1.0) } else { 0.0 };
     let lost = (fma::<I, _>(-q, bottom, top) - q * sum_lost) * inverse;
     let lost = if I::FMA { lost * (1.0 - u) } else { 0.0 };
@@ -311,7 +315,7 @@ pub(crate) fn atan<I: Isa>(x: f32) -> f32 {
     if x.is_nan() { x } else { v.copysign(x) }
 }
 
-/// The angle of the point (x, y), in [-pi, pi].
+/// Returns the angle of the point (x, y), in [-pi, pi].
 #[inline(always)]
 pub(crate) fn atan2<I: Isa>(y: f32, x: f32) -> f32 {
     let (ay, ax) = (y.abs(), x.abs());
@@ -320,26 +324,27 @@ pub(crate) fn atan2<I: Isa>(y: f32, x: f32) -> f32 {
     let q = low / high;
     let q = if high == 0.0 { 0.0 } else { q };
     let q = if low == f32::INFINITY { 1.0 } else { q };
-    // What the division lost, by the slope of the arc tangent. The largest numbers have no guess.
+    // The rounding error of the division, multiplied by the derivative of the arc tangent. There is no
+    // estimate for the largest numbers.
     let lost = fma::<I, _>(-q, high, low) * reciprocal_guess::<I>(high);
     let lost = if I::FMA && high < 1e37 { lost } else { 0.0 };
     let slope = fma::<I, _>(q * q, -0.5, 0.97);
     let (cube, rest) = atan_terms::<I>(q);
-    // In f64, so that subtracting from pi/2 and pi costs nothing.
+    // This is computed in f64, so that the subtraction from pi/2 or pi loses no precision.
     let p = f64::from(q) + f64::from(fma::<I, _>(cube, ATAN_FIRST, fma::<I, _>(lost, slope, rest)));
     let p = if swap { std::f64::consts::FRAC_PI_2 - p } else { p };
     let p = if x.is_sign_negative() { std::f64::consts::PI - p } else { p };
     if x.is_nan() || y.is_nan() { f32::NAN } else { (p as f32).copysign(y) }
 }
 
-/// (asin(z) - z) / z of a number in [0, 1/2], by its square.
+/// Returns (asin(z) - z) / z of a number in [0, 1/2] from its square.
 #[inline(always)]
 fn asin_excess<I: Isa>(square: f32) -> f32 {
     square
         * horner::<I, _, 5>(square, [0.166_667_55, 0.074_951_96, 0.045_483_29, 0.024_114_666, 0.042_278_31])
 }
 
-/// What [`f32::sqrt`] lost, to a few digits, where `root` is that of `square`.
+/// Estimates the rounding error of [`f32::sqrt`] to a few digits, where `root` is the root of `square`.
 #[inline(always)]
 fn lost_by_sqrt<I: Isa>(square: f32, root: f32) -> f32 {
     if !I::FMA {
@@ -348,7 +353,7 @@ fn lost_by_sqrt<I: Isa>(square: f32, root: f32) -> f32 {
     0.5 * reciprocal_guess::<I>(root) * fma::<I, _>(-root, root, square)
 }
 
-/// The arc sine.
+/// Returns the arc sine.
 #[inline(always)]
 pub(crate) fn asin<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
@@ -364,7 +369,7 @@ pub(crate) fn asin<I: Isa>(x: f32) -> f32 {
     v.copysign(x)
 }
 
-/// The arc cosine.
+/// Returns the arc cosine.
 #[inline(always)]
 pub(crate) fn acos<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
@@ -383,7 +388,7 @@ pub(crate) fn acos<I: Isa>(x: f32) -> f32 {
     if big && x > 0.0 { 2.0 * root + 2.0 * rest } else { complement }
 }
 
-/// e^x in f64 with an error of 1e-11, enough to round to f32, for results in its range.
+/// Returns e^x in f64 with an error of 1e-11, enough to round to f32, for results in its range.
 #[inline(always)]
 fn exp_narrow<I: Isa>(x: f64) -> f64 {
     let (n, r) = wide::split_ln2::<I>(wide::limited(x, -125.0, 125.0));
@@ -402,7 +407,7 @@ fn exp_narrow<I: Isa>(x: f64) -> f64 {
     (fma::<I, _>(r * r, q, r) + 1.0) * wide::exp2i(n)
 }
 
-/// log(2^e (1 + f)) in f64 with an error of 1e-12, enough to round to f32.
+/// Returns log(2^e (1 + f)) in f64 with an error of 1e-12, enough to round to f32.
 #[inline(always)]
 fn log_narrow_of_split<I: Isa>(e: f64, f: f64) -> f64 {
     let p = horner::<I, _, 14>(
@@ -427,7 +432,7 @@ fn log_narrow_of_split<I: Isa>(e: f64, f: f64) -> f64 {
     fma::<I, _>(e, std::f64::consts::LN_2, fma::<I, _>(f * f, p, f))
 }
 
-/// The logarithm of a number that is zero, infinite or positive and in the range of f32.
+/// Returns the logarithm of a number that is zero, infinite or positive and in the range of f32.
 #[inline(always)]
 fn log_narrow<I: Isa>(x: f64) -> f64 {
     let (e, f) = wide::split_float(x);
@@ -436,7 +441,7 @@ fn log_narrow<I: Isa>(x: f64) -> f64 {
     if x == 0.0 { f64::NEG_INFINITY } else { v }
 }
 
-/// log(1 + x) for x of at least zero.
+/// Returns log(1 + x) for x of at least zero.
 #[inline(always)]
 fn log_1p_narrow<I: Isa>(x: f64) -> f64 {
     let (e, f) = wide::split_float(1.0 + x);
@@ -445,10 +450,11 @@ fn log_1p_narrow<I: Isa>(x: f64) -> f64 {
     if x == f64::INFINITY { x } else { v }
 }
 
-/// The hyperbolic sine.
+/// Returns the hyperbolic sine.
 #[inline(always)]
 pub(crate) fn sinh<I: Isa>(x: f32) -> f32 {
-    // With e = e^|x| - 1: sinh |x| = (e + e / (e + 1)) / 2, which does not cancel. Halved first against overflow.
+    // With e = e^|x| - 1: sinh |x| = (e + e / (e + 1)) / 2, which does not cancel. e is halved first to avoid
+    // overflow.
     let a = f64::from(x.abs());
     let e = wide::exp_m1::<I>(a);
     let v = 0.5 * (e + e / (e + 1.0));
@@ -456,24 +462,24 @@ pub(crate) fn sinh<I: Isa>(x: f32) -> f32 {
     if x.is_nan() { x } else { (v as f32).copysign(x) }
 }
 
-/// The hyperbolic cosine.
+/// Returns the hyperbolic cosine.
 #[inline(always)]
 pub(crate) fn cosh<I: Isa>(x: f32) -> f32 {
     let e = wide::exp::<I>(f64::from(x.abs()));
     (0.5 * (e + 1.0 / e)) as f32
 }
 
-/// The area hyperbolic sine.
+/// Returns the area hyperbolic sine.
 #[inline(always)]
 pub(crate) fn asinh<I: Isa>(x: f32) -> f32 {
     let a = f64::from(x.abs());
     let v = log_1p_narrow::<I>(a + a * a / (1.0 + (a * a + 1.0).sqrt()));
-    // Of an infinity the argument is NaN.
+    // The argument is NaN for an infinity.
     let v = if a.is_finite() { v } else { a };
     (v as f32).copysign(x)
 }
 
-/// The area hyperbolic cosine.
+/// Returns the area hyperbolic cosine.
 #[inline(always)]
 pub(crate) fn acosh<I: Isa>(x: f32) -> f32 {
     let t = f64::from(x) - 1.0;
@@ -481,7 +487,7 @@ pub(crate) fn acosh<I: Isa>(x: f32) -> f32 {
     if x >= 1.0 { v as f32 } else { f32::NAN }
 }
 
-/// The area hyperbolic tangent.
+/// Returns the area hyperbolic tangent.
 #[inline(always)]
 pub(crate) fn atanh<I: Isa>(x: f32) -> f32 {
     let a = f64::from(x.abs());
@@ -490,11 +496,11 @@ pub(crate) fn atanh<I: Isa>(x: f32) -> f32 {
     (v as f32).copysign(x)
 }
 
-/// The cube root.
+/// Returns the cube root.
 #[inline(always)]
 pub(crate) fn cbrt(x: f32) -> f32 {
     let a = x.abs();
-    // Moved by a power of eight to where neither subnormals nor infinity are near.
+    // The number is scaled by a power of eight, away from subnormal numbers and infinity.
     let small = a < 1e-30;
     let large = a > 1e30;
     let a = a * if small {
@@ -504,8 +510,8 @@ pub(crate) fn cbrt(x: f32) -> f32 {
     } else {
         1.0
     };
-    // A guess by a third of the exponent, good to 5 %; Halley's iteration triples the correct digits, once in f32 and
-    // once in f64.
+    // The estimate from a third of the exponent has an error of 5 %; Halley's iteration triples the correct
+    // digits, once in f32 and once in f64.
     let third = ((u64::from(a.to_bits()) * 0x5555_5556) >> 32) as u32;
     let y = f32::from_bits(third.wrapping_add(0x2a51_19f2));
     let y3 = y * y * y;
@@ -524,7 +530,7 @@ pub(crate) fn cbrt(x: f32) -> f32 {
     if plain { x } else { (y as f32).copysign(x) }
 }
 
-/// 1 / sqrt(x).
+/// Returns 1 / sqrt(x).
 #[inline(always)]
 pub(crate) fn rsqrt<I: Isa>(x: f32) -> f32 {
     let root = x.sqrt();
@@ -532,17 +538,18 @@ pub(crate) fn rsqrt<I: Isa>(x: f32) -> f32 {
     if !I::FMA {
         return y;
     }
-    // What the root and the division lost; nothing that is a number at zero and infinity.
+    // The rounding errors of the root and of the division. They are not numbers at zero and infinity.
     let root_lost = fma::<I, _>(-root, root, x) * y * (0.5 * y);
     let rest = fma::<I, _>(-root, y, 1.0) - root_lost;
     let value = fma::<I, _>(y, rest, y);
     if x > 0.0 && x < f32::INFINITY { value } else { y }
 }
 
-/// x^y.
+/// Returns x^y.
 #[inline(always)]
 pub(crate) fn pow<I: Isa>(x: f32, y: f32) -> f32 {
-    // log and exp in f64 leave more than enough bits, also where the exponent magnifies the logarithm's error.
+    // log and exp in f64 are precise enough even if the exponent magnifies the logarithm's
+    // error.
     let a = f64::from(x.abs());
     let yd = f64::from(y);
     let v = exp_narrow::<I>(yd * log_narrow::<I>(a)) as f32;
@@ -557,10 +564,10 @@ pub(crate) fn pow<I: Isa>(x: f32, y: f32) -> f32 {
     if y == 0.0 || x == 1.0 { 1.0 } else { v }
 }
 
-/// The remainder of the truncated quotient, where the quotient is below [`REMAINDER_LIMIT`].
+/// Returns the remainder of the truncated quotient, where the quotient is below [`REMAINDER_LIMIT`].
 #[inline(always)]
 pub(crate) fn rem(a: f32, b: f32) -> f32 {
-    // In f64 the quotient's integral part is right, and its product with `b` exact.
+    // In f64, the integral part of the quotient is correct, and its product with `b` is exact.
     let (x, y) = (f64::from(a), f64::from(b));
     let r = (x - (x / y).trunc() * y) as f32;
     let r = if b.is_infinite() && a.is_finite() { a } else { r };
@@ -570,7 +577,7 @@ pub(crate) fn rem(a: f32, b: f32) -> f32 {
 /// See [`rem`].
 pub(crate) const REMAINDER_LIMIT: f32 = 1e8;
 
-/// The error function.
+/// Returns the error function.
 #[inline(always)]
 pub(crate) fn erf<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
@@ -608,10 +615,10 @@ pub(crate) fn erf<I: Isa>(x: f32) -> f32 {
     if x.is_nan() { x } else { value }
 }
 
-/// The complementary error function.
+/// Returns the complementary error function.
 #[inline(always)]
 pub(crate) fn erfc<I: Isa>(x: f32) -> f32 {
-    // In f64: e^(-x^2) would else lose bits where x^2 is large.
+    // This is computed in f64, because e^(-x^2) would lose precision if x^2 is large.
     let a = f64::from(x.abs());
     let a = if a > 11.0 { 11.0 } else { a };
     let t = (a - 2.0) / (a + 2.0);
@@ -638,7 +645,7 @@ pub(crate) fn erfc<I: Isa>(x: f32) -> f32 {
     if x.is_nan() { x } else { v as f32 }
 }
 
-/// The inverse of the error function.
+/// Returns the inverse of the error function.
 #[inline(always)]
 pub(crate) fn erf_inv<I: Isa>(x: f32) -> f32 {
     // A function of w = -log(1 - x^2) times x, in two pieces.

@@ -1,4 +1,4 @@
-//! Functions of one f64. Those that are not here come from the standard library, element by element.
+//! Functions of one f64. All other functions use the standard library, element by element.
 
 use super::{fma, horner};
 use crate::isa::Isa;
@@ -25,7 +25,8 @@ const EXP: [f64; 11] = [
     2.092_449_323_658_574e-9,
 ];
 
-/// Splits `x` into `n` and `r` with x = n ln 2 + r, |r| <= ln 2 / 2; `n` also as an integer. |x| must be below 2^20.
+/// Splits `x` into `n` and `r` with x = n ln 2 + r, |r| <= ln 2 / 2; `n` also as an integer. |x| must be
+/// below 2^20.
 #[inline(always)]
 pub(super) fn split_ln2<I: Isa>(x: f64) -> (i64, f64) {
     let t = fma::<I, _>(x, LOG2_E, ROUND);
@@ -34,30 +35,31 @@ pub(super) fn split_ln2<I: Isa>(x: f64) -> (i64, f64) {
     (t.to_bits().wrapping_sub(ROUND.to_bits()) as i64, r)
 }
 
-/// 2^n for -1022 <= n <= 1023.
+/// Returns 2^n for -1022 <= n <= 1023.
 #[inline(always)]
 pub(super) fn exp2i(n: i64) -> f64 {
     f64::from_bits((n.wrapping_add(1023) as u64) << 52)
 }
 
-/// Limits that keep NaN.
+/// Limits a value to a range; NaN remains NaN.
 #[inline(always)]
 pub(super) fn limited(x: f64, low: f64, high: f64) -> f64 {
     let x = if x > high { high } else { x };
     if x < low { low } else { x }
 }
 
-/// e^x.
+/// Returns e^x.
 #[inline(always)]
 pub(crate) fn exp<I: Isa>(x: f64) -> f64 {
     let (n, r) = split_ln2::<I>(limited(x, -746.0, 710.0));
     let p = fma::<I, _>(r * r, horner::<I, _, 11>(r, EXP), r) + 1.0;
-    // In two steps, so that subnormal results are rounded once. (n + 2048) / 2 - 1024: a shift without sign.
+    // The scaling has two steps, so that subnormal results are rounded once. (n + 2048) / 2 - 1024 is a shift
+    // without sign.
     let half = ((n.wrapping_add(2048) as u64 >> 1) as i64).wrapping_sub(1024);
     p * exp2i(half) * exp2i(n.wrapping_sub(half))
 }
 
-/// e^x - 1.
+/// Returns e^x - 1.
 #[inline(always)]
 pub(crate) fn exp_m1<I: Isa>(x: f64) -> f64 {
     let (n, r) = split_ln2::<I>(limited(x, -100.0, 710.0));
@@ -67,7 +69,7 @@ pub(crate) fn exp_m1<I: Isa>(x: f64) -> f64 {
     if n == 0 { if x == 0.0 { x } else { p } } else { value }
 }
 
-/// The exponent and mantissa of a positive number: x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2).
+/// Returns the exponent and mantissa of a positive number: x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2).
 #[inline(always)]
 pub(super) fn split_float(x: f64) -> (f64, f64) {
     const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
@@ -75,20 +77,21 @@ pub(super) fn split_float(x: f64) -> (f64, f64) {
     let bits = if small { x * 4_503_599_627_370_496.0 } else { x }.to_bits();
     let bias = if small { 1023 + 52 } else { 1023 };
     let shifted = bits.wrapping_add(0x3ff0_0000_0000_0000 - SQRT_HALF);
-    // The exponent by way of the mantissa of a float: integer to float conversion is not in every instruction set.
+    // The exponent by way of the mantissa of a float: integer to float conversion is not in every instruction
+    // set.
     let e =
         f64::from_bits(0x4330_0000_0000_0000 | shifted >> 52) - (4_503_599_627_370_496.0 + f64::from(bias));
     let m = f64::from_bits((shifted & 0xf_ffff_ffff_ffff).wrapping_add(SQRT_HALF));
     (e, m - 1.0)
 }
 
-/// log(2^e (1 + f)) for f in the range of [`split_float`], where `lost` is still to be added to f.
+/// Returns log(2^e (1 + f)) for f in the range of [`split_float`], where `lost` must be added to f.
 #[inline(always)]
 fn log_of_split<I: Isa>(e: f64, f: f64, lost: f64) -> f64 {
     let bottom = 2.0 + f;
     let inverse = 1.0 / bottom;
     let s = f * inverse;
-    // What the sum and the quotient lost.
+    // The rounding errors of the sum and of the quotient.
     let bottom_lost = f - (bottom - 2.0);
     let s_lost = if I::FMA { (fma::<I, _>(-s, bottom, f) - s * bottom_lost) * inverse } else { 0.0 };
     let z = s * s;
@@ -124,7 +127,7 @@ fn log_of_split<I: Isa>(e: f64, f: f64, lost: f64) -> f64 {
     high + (fma::<I, _>(e, LN_2_LO, high_low + sum_low) + (near_low + (product_low + lost)))
 }
 
-/// The natural logarithm.
+/// Returns the natural logarithm.
 #[inline(always)]
 pub(crate) fn log<I: Isa>(x: f64) -> f64 {
     let (e, f) = split_float(x);
@@ -134,7 +137,7 @@ pub(crate) fn log<I: Isa>(x: f64) -> f64 {
     if x >= 0.0 { value } else { f64::NAN }
 }
 
-/// log(1 + x).
+/// Returns log(1 + x).
 #[inline(always)]
 pub(crate) fn log_1p<I: Isa>(x: f64) -> f64 {
     let u = 1.0 + x;
@@ -143,7 +146,7 @@ pub(crate) fn log_1p<I: Isa>(x: f64) -> f64 {
     // d log u = du / u.
     let lost = if x < 1e300 { lost / u } else { 0.0 };
     let value = log_of_split::<I>(e, f, lost);
-    // Where 1 + x is 1 to half the digits, the series is exact and rounds once.
+    // If 1 + x is 1 to half the digits, the series is exact and rounds once.
     let value = if x.abs() < 1e-9 { fma::<I, _>(x * -0.5, x, x) } else { value };
     let value = if x == f64::INFINITY { x } else { value };
     let value = if x == -1.0 { f64::NEG_INFINITY } else { value };
@@ -151,7 +154,7 @@ pub(crate) fn log_1p<I: Isa>(x: f64) -> f64 {
     if x == 0.0 { x } else { value }
 }
 
-/// 1 / sqrt(x).
+/// Returns 1 / sqrt(x).
 #[inline(always)]
 pub(crate) fn rsqrt<I: Isa>(x: f64) -> f64 {
     let root = x.sqrt();
@@ -159,14 +162,14 @@ pub(crate) fn rsqrt<I: Isa>(x: f64) -> f64 {
     if !I::FMA {
         return y;
     }
-    // What the root and the division lost; nothing that is a number at zero and infinity.
+    // The rounding errors of the root and of the division. They are not numbers at zero and infinity.
     let root_lost = fma::<I, _>(-root, root, x) * y * (0.5 * y);
     let rest = fma::<I, _>(-root, y, 1.0) - root_lost;
     let value = fma::<I, _>(y, rest, y);
     if x > 0.0 && x < f64::INFINITY { value } else { y }
 }
 
-/// 1 / (1 + e^-x).
+/// Returns 1 / (1 + e^-x).
 #[inline(always)]
 pub(crate) fn logistic<I: Isa>(x: f64) -> f64 {
     // With z = e^-|x|: z / (1 + z) left of zero, 1 / (1 + z) right of it, each with one division.
@@ -175,14 +178,14 @@ pub(crate) fn logistic<I: Isa>(x: f64) -> f64 {
     let top = if x < 0.0 { z } else { 1.0 };
     let inverse = 1.0 / sum;
     let value = top * inverse;
-    // What the sum and the division lost.
+    // The rounding errors of the sum and of the division.
     let lost = (1.0 - sum) + z;
     let rest = fma::<I, _>(-value, lost, fma::<I, _>(-value, sum, top));
     let value = if I::FMA { fma::<I, _>(rest, inverse, value) } else { top / sum };
     if x.is_nan() { x } else { value }
 }
 
-/// The hyperbolic tangent.
+/// Returns the hyperbolic tangent.
 #[inline(always)]
 pub(crate) fn tanh<I: Isa>(x: f64) -> f64 {
     let a = x.abs();
@@ -206,7 +209,7 @@ fn split_pi_2(x: f64) -> (u64, f64, f64) {
     let a = x - n * P1;
     let b = n * P2;
     let r = a - b;
-    // What the subtraction rounded away.
+    // The rounding error of the subtraction.
     let bb = a - r;
     let e = (a - (r + bb)) + (bb - b);
     let low = e - n * P3;
@@ -237,13 +240,13 @@ const COS: [f64; 7] = [
 ];
 const COS_0_LO: f64 = 2.312_964_634_635_743e-18;
 
-/// What `r * r` lost when it was rounded to `square`.
+/// Returns the rounding error of `square`, which is `r * r` rounded.
 #[inline(always)]
 fn lost_by_square<I: Isa>(r: f64, square: f64) -> f64 {
     if I::FMA { fma::<I, _>(r, r, -square) } else { 0.0 }
 }
 
-/// The sine of r + low in two parts, for r in [-pi/4, pi/4].
+/// Returns the sine of r + low in two parts, for r in [-pi/4, pi/4].
 #[inline(always)]
 fn sin_parts<I: Isa>(r: f64, low: f64) -> (f64, f64) {
     let u = r * r;
@@ -260,7 +263,7 @@ fn sin_parts<I: Isa>(r: f64, low: f64) -> (f64, f64) {
     (high, (near - high) + s)
 }
 
-/// The cosine of r + low in two parts, for r in [-pi/4, pi/4].
+/// Returns the cosine of r + low in two parts, for r in [-pi/4, pi/4].
 #[inline(always)]
 fn cos_parts<I: Isa>(r: f64, low: f64) -> (f64, f64) {
     let u = r * r;
@@ -282,7 +285,7 @@ fn cos_parts<I: Isa>(r: f64, low: f64) -> (f64, f64) {
     (high, (near - high) + s)
 }
 
-/// The sine of a number in [-pi/4, pi/4].
+/// Returns the sine of a number in [-pi/4, pi/4].
 #[inline(always)]
 pub(crate) fn sin_poly<I: Isa>(r: f64) -> f64 {
     let [_, higher @ ..] = SIN;
@@ -290,14 +293,14 @@ pub(crate) fn sin_poly<I: Isa>(r: f64) -> f64 {
     fma::<I, _>(u * r, fma::<I, _>(u, horner::<I, _, 6>(u, higher), SIN[0]), r)
 }
 
-/// The cosine of a number in [-pi/4, pi/4].
+/// Returns the cosine of a number in [-pi/4, pi/4].
 #[inline(always)]
 pub(crate) fn cos_poly<I: Isa>(r: f64) -> f64 {
     let u = r * r;
     fma::<I, _>(u * u, horner::<I, _, 7>(u, COS), fma::<I, _>(u, -0.5, 1.0))
 }
 
-/// The sine, for |x| up to [`TRIG_LIMIT`].
+/// Returns the sine, for |x| up to [`TRIG_LIMIT`].
 #[inline(always)]
 pub(crate) fn sin<I: Isa>(x: f64) -> f64 {
     let (n, r, low) = split_pi_2(x);
@@ -306,7 +309,7 @@ pub(crate) fn sin<I: Isa>(x: f64) -> f64 {
     if x == 0.0 { x } else { v }
 }
 
-/// The cosine, for |x| up to [`TRIG_LIMIT`].
+/// Returns the cosine, for |x| up to [`TRIG_LIMIT`].
 #[inline(always)]
 pub(crate) fn cos<I: Isa>(x: f64) -> f64 {
     let (n, r, low) = split_pi_2(x);
@@ -357,7 +360,7 @@ const ERFCX: [f64; 23] = [
     -1.2986446873415306e-07,
 ];
 
-/// erfc of a number of at least 0.5.
+/// Returns erfc of a number of at least 0.5.
 #[inline(always)]
 fn erfc_positive<I: Isa>(a: f64) -> f64 {
     let a = if a > 28.0 { 28.0 } else { a };
@@ -370,7 +373,7 @@ fn erfc_positive<I: Isa>(a: f64) -> f64 {
     exp::<I>(-z * z) * p
 }
 
-/// The error function.
+/// Returns the error function.
 #[inline(always)]
 pub(crate) fn erf<I: Isa>(x: f64) -> f64 {
     let a = x.abs();
@@ -380,7 +383,7 @@ pub(crate) fn erf<I: Isa>(x: f64) -> f64 {
     if x.is_nan() { x } else { v }
 }
 
-/// The complementary error function.
+/// Returns the complementary error function.
 #[inline(always)]
 pub(crate) fn erfc<I: Isa>(x: f64) -> f64 {
     let a = x.abs();
@@ -391,7 +394,7 @@ pub(crate) fn erfc<I: Isa>(x: f64) -> f64 {
     if x.is_nan() { x } else { v }
 }
 
-/// The inverse of the error function.
+/// Returns the inverse of the error function.
 #[inline(always)]
 pub(crate) fn erf_inv<I: Isa>(x: f64) -> f64 {
     let a = x.abs();
@@ -414,7 +417,7 @@ pub(crate) fn erf_inv<I: Isa>(x: f64) -> f64 {
     if a <= 1.0 { v } else { f64::NAN }
 }
 
-/// The tangent, for |x| up to [`TRIG_LIMIT`].
+/// Returns the tangent, for |x| up to [`TRIG_LIMIT`].
 #[inline(always)]
 pub(crate) fn tan<I: Isa>(x: f64) -> f64 {
     let (n, r, low) = split_pi_2(x);
@@ -422,20 +425,20 @@ pub(crate) fn tan<I: Isa>(x: f64) -> f64 {
     let (top, bottom) = if n & 1 == 0 { (s, c) } else { ((-c.0, -c.1), s) };
     let inverse = 1.0 / bottom.0;
     let q = top.0 * inverse;
-    // What is left of the dividend; the parts that follow it.
+    // The rest of the dividend, and the parts that follow it.
     let rest = fma::<I, _>(-q, bottom.0, top.0) + fma::<I, _>(-q, bottom.1, top.1);
     let v = if I::FMA { fma::<I, _>(rest, inverse, q) } else { top.0 / bottom.0 };
     if x == 0.0 { x } else { v }
 }
 
-/// The area hyperbolic sine.
+/// Returns the area hyperbolic sine.
 pub(crate) fn asinh(x: f64) -> f64 {
     let a = x.abs();
     let v = if a > 1e9 { a.ln() + LN_2 } else { (a + a * a / (1.0 + (a * a + 1.0).sqrt())).ln_1p() };
     v.copysign(x)
 }
 
-/// The area hyperbolic cosine.
+/// Returns the area hyperbolic cosine.
 pub(crate) fn acosh(x: f64) -> f64 {
     if x < 1.0 {
         f64::NAN
@@ -447,7 +450,7 @@ pub(crate) fn acosh(x: f64) -> f64 {
     }
 }
 
-/// The area hyperbolic tangent.
+/// Returns the area hyperbolic tangent.
 pub(crate) fn atanh(x: f64) -> f64 {
     let a = x.abs();
     (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(x)

@@ -1,8 +1,9 @@
-//! Elementary functions, written so that a loop over them vectorises: straight-line code with selects, no tables, no
-//! calls. [`f32`](mod@self::f32) and [`f64`](mod@self::f64) hold the functions of one real, `complex` those of complex
-//! numbers (scalar code).
+//! Elementary functions, written so that a loop over them is vectorized: straight-line code with selects,
+//! without tables and calls. [`f32`](mod@self::f32) and [`f64`](mod@self::f64) contain the functions of one
+//! real number, and `complex` those of complex numbers (scalar code).
 //!
-//! Polynomials are minimax fits (Remez exchange in 40-digit arithmetic); the errors given are measured by the tests.
+//! Polynomials are minimax fits (Remez exchange in 40-digit arithmetic); the stated errors are measured by
+//! the tests.
 
 pub(crate) mod complex;
 pub(crate) mod f32;
@@ -12,9 +13,10 @@ mod tests;
 
 use crate::isa::Isa;
 
-/// `a * b + c`: with one rounding where the instruction set has it, else with two.
+/// Computes `a * b + c`, with one rounding if the instruction set has such an instruction, otherwise with
+/// two.
 pub(crate) trait MulAdd: Copy {
-    /// `a * b + c`.
+    /// Returns `a * b + c`.
     fn mul_add_on<I: Isa>(self, b: Self, c: Self) -> Self;
 }
 
@@ -32,13 +34,13 @@ impl MulAdd for core::primitive::f64 {
     }
 }
 
-/// `a * b + c` on an instruction set.
+/// Returns `a * b + c`, computed with an instruction set.
 #[inline(always)]
 pub(crate) fn fma<I: Isa, T: MulAdd>(a: T, b: T, c: T) -> T {
     a.mul_add_on::<I>(b, c)
 }
 
-/// The polynomial with these coefficients, lowest first, by Horner's rule.
+/// Returns the polynomial with these coefficients, lowest first, by Horner's rule.
 #[inline(always)]
 pub(crate) fn horner<I: Isa, T: MulAdd, const N: usize>(x: T, coefficients: [T; N]) -> T {
     let mut r = coefficients[N - 1];

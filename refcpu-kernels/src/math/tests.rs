@@ -1,4 +1,4 @@
-//! Largest errors, in units of the last place, over dense sweeps, through the compiled loops.
+//! Tests of the largest errors, in units in the last place, over dense sweeps through the compiled loops.
 
 use crate::ComputeType::{F32, F64};
 use crate::isa::{Baseline, Isa as _};
@@ -9,7 +9,7 @@ fn run_f32(op: TileOp, x: &[f32]) -> Vec<f32> {
     let k = kernel(Code::Tile(op), F32, &[F32], Shape::Full).unwrap();
     let mut out = vec![0f32; x.len()];
     let src = x.as_ptr().cast_mut().cast();
-    // SAFETY: both arrays have that many elements and do not overlap.
+    // SAFETY: both arrays have this many elements and do not overlap.
     unsafe { k.call(out.as_mut_ptr().cast(), [src, src, src], x.len()) };
     out
 }
@@ -18,12 +18,12 @@ fn run_f64(op: TileOp, x: &[f64]) -> Vec<f64> {
     let k = kernel(Code::Tile(op), F64, &[F64], Shape::Full).unwrap();
     let mut out = vec![0f64; x.len()];
     let src = x.as_ptr().cast_mut().cast();
-    // SAFETY: both arrays have that many elements and do not overlap.
+    // SAFETY: both arrays have this many elements and do not overlap.
     unsafe { k.call(out.as_mut_ptr().cast(), [src, src, src], x.len()) };
     out
 }
 
-/// Distance of `got` from `want` in units of the last place of an f32 near `want`.
+/// Returns the distance of `got` from `want` in units in the last place of an f32 near `want`.
 fn ulps_f32(got: f32, want: f64) -> f64 {
     let rounded = want as f32;
     if got.to_bits() == rounded.to_bits() || (got.is_nan() && want.is_nan()) {
@@ -56,7 +56,7 @@ fn ulps_f64(got: f64, want: f64) -> f64 {
     key(got).abs_diff(key(want)) as f64
 }
 
-/// Every f32 but for a stride, and special values.
+/// Returns f32 values at a constant stride of their bits, and special values.
 fn sweep_f32() -> Vec<f32> {
     let mut x: Vec<f32> = (0..=u32::MAX).step_by(4099).map(f32::from_bits).collect();
     for i in -200_000..200_000 {
@@ -119,7 +119,7 @@ fn wide(op: TileOp) -> impl Fn(&[f32]) -> Vec<f64> {
     move |x| run_f64(op, &x.iter().map(|v| f64::from(*v)).collect::<Vec<_>>())
 }
 
-/// A limit on this machine: where products cannot be added with one rounding, some errors are not made up for.
+/// Returns the limit for this machine: without fused multiply-add, some rounding errors are not compensated.
 fn here(limit: f64) -> f64 {
     if crate::isa::level() == crate::isa::Level::Baseline && !Baseline::FMA { limit + 1.2 } else { limit }
 }
@@ -222,7 +222,8 @@ fn functions_of_f64_are_within_their_error_bounds() {
     assert!(report.is_empty(), "{report:#?}");
 }
 
-/// Values that are nearly half way between two numbers, correctly rounded: an error of a few hundredths of a unit shows.
+/// Values that are nearly half way between two numbers, correctly rounded: an error of a few hundredths of a
+/// unit shows.
 const NEARLY_HALF_WAY: &[(TileOp, f64, f64)] = &[
     (TileOp::Log, 0.7071067811865467, -0.34657359027997386),
     (TileOp::Log, 0.7063806261752379, -0.34760105620773446),
@@ -430,7 +431,7 @@ fn powers_and_angles_of_f32_are_within_a_unit() {
         let k = kernel(Code::Tile(op), F32, &[F32, F32], Shape::Full).unwrap();
         let mut out = vec![0f32; x.len()];
         let (px, py) = (x.as_ptr().cast_mut().cast(), y.as_ptr().cast_mut().cast());
-        // SAFETY: the arrays have that many elements and do not overlap.
+        // SAFETY: the arrays have this many elements and do not overlap.
         unsafe { k.call(out.as_mut_ptr().cast(), [px, py, py], x.len()) };
         let mut worst = 0f64;
         for i in 0..x.len() {

@@ -1,4 +1,4 @@
-//! Conversions between element types on the way in and out of the reducing kernels.
+//! Conversions of element types for the inputs and outputs of the reducing kernels.
 
 use super::Accumulator;
 use super::Number;
@@ -7,11 +7,11 @@ use crate::scratch::Scratch;
 use crate::{DType, Src};
 use half::{bf16, f16};
 
-/// An element type that can be read as another when a block is packed.
+/// An element type that is converted to another when a block is packed.
 pub(crate) trait Load<U>: Copy + Send + Sync + 'static {
-    /// True if the two types are one.
+    /// `true` if both types are the same.
     const SAME: bool = false;
-    /// The value converted.
+    /// Returns the converted value.
     fn load(self) -> U;
 }
 
@@ -72,13 +72,13 @@ impl Load<[f64; 2]> for [f64; 2] {
     }
 }
 
-/// A type that whole arrays can be converted to, for operands of mixed types.
+/// A type that whole arrays are converted to, for operands of mixed types.
 pub(crate) trait Target: Accumulator {
-    /// The elements of `src`, which must not be complex if this type is not.
+    /// Returns the elements of `src`, which must not be complex if this type is not.
     fn array_of(src: Src<'_>) -> Scratch;
 
-    /// How values are stored as elements of a type of the same kind (float, integer, complex) that is not wider; `None`
-    /// if its elements are values of this type.
+    /// Returns the function that stores values as elements of a type of the same kind (float, integer,
+    /// complex) that is not wider, or `None` if the elements are values of this type.
     fn store(dtype: DType) -> Option<Store<Self>>;
 }
 
@@ -87,7 +87,8 @@ macro_rules! targets {
         impl Target for $u {
             fn array_of(src: Src<'_>) -> Scratch {
                 let mut scratch = Scratch::new::<$u>(src.len());
-                // SAFETY: the scratch memory was made for as many elements, and zero bits are a value of the type.
+                // SAFETY: the scratch memory has room for this number of elements, and zero bits are a value
+                // of the type.
                 let out = unsafe {
                     std::ptr::write_bytes(scratch.ptr::<$u>(), 0, src.len());
                     std::slice::from_raw_parts_mut(scratch.ptr::<$u>(), src.len())
@@ -162,20 +163,20 @@ targets! {
     [f64; 2]: x => [x as f64, 0.0], z => [z[0] as f64, z[1] as f64], d => (d == DType::C64).then_some(c128_as_c64);
 }
 
-/// The values of all 256 bytes as elements of a 4-, 6- or 8-bit float type.
+/// Returns the values of all 256 bytes as elements of a 4-, 6- or 8-bit float type.
 pub(crate) fn small_float_values(dtype: DType) -> [f32; 256] {
     std::array::from_fn(|i| convert::narrow_to_f32(dtype, i as u16).expect("a small float type"))
 }
 
-/// Rounds and stores that many accumulators at the address; unsafe for its raw pointers.
+/// Rounds and stores a number of accumulators. The function is unsafe because it takes raw pointers.
 pub(crate) type RowStore<U> = unsafe fn(*const U, *mut u8, usize);
 
 /// Rounds results to the array's element type.
 #[derive(Clone, Copy)]
 pub(crate) struct Store<U> {
-    /// Stores that many results at the address.
+    /// Stores a number of results at an address.
     pub row: RowStore<U>,
-    /// Bytes of an element of the array.
+    /// The size of an element of the array in bytes.
     pub size: usize,
 }
 
@@ -185,23 +186,24 @@ pub(crate) struct Store<U> {
 /// `n` elements must be readable at `src` and writable at `dst`.
 unsafe fn narrow_row<T: Number>(src: *const T::Acc, dst: *mut u8, n: usize) {
     for i in 0..n {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { *dst.cast::<T>().add(i) = T::narrow(*src.add(i)) };
     }
 }
 
-/// As [`narrow_row`], for the floats of one byte.
+/// The same as [`narrow_row`], for the floats of one byte.
 ///
 /// # Safety
-/// As for [`narrow_row`].
+/// See [`narrow_row`].
 unsafe fn encode_row<N: Narrow>(src: *const f32, dst: *mut u8, n: usize) {
     for i in 0..n {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { *dst.add(i) = N::encode(*src.add(i)) as u8 };
     }
 }
 
-/// How f32 accumulators are stored as elements of a float type that they hold exactly; `None` for f32 itself.
+/// Returns the function that stores f32 accumulators as elements of a float type whose values f32 represents
+/// exactly, or `None` for f32 itself.
 pub(crate) fn store_f32(dtype: DType) -> Option<RowStore<f32>> {
     macro_rules! row {
         ($n:ty, $b:ty) => {
@@ -224,7 +226,7 @@ macro_rules! stores {
         /// `n` elements must be readable at `src` and writable at `dst`.
         unsafe fn $name(src: *const $u, dst: *mut u8, n: usize) {
             for i in 0..n {
-                // SAFETY: the caller's contract.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     let $x = *src.add(i);
                     *dst.cast::<$t>().add(i) = $e;
@@ -245,8 +247,8 @@ stores! {
     i32_as_u2: i32 as u8, x => x as u8 & 3;
     i32_as_pred: i32 as u8, x => u8::from(x != 0);
 }
-/// Rounds accumulators from f64 by way of f32 for types that f32 holds with room to spare.
-///
+/// Returns the function that rounds accumulators from f64 to f32 and then to types that are much narrower
+/// than f32.
 fn f64_by_f32(dtype: DType) -> unsafe fn(*const f64, *mut u8, usize) {
     macro_rules! via {
         ($n:ty, $b:ty) => {{
@@ -256,7 +258,7 @@ fn f64_by_f32(dtype: DType) -> unsafe fn(*const f64, *mut u8, usize) {
             /// `n` elements must be readable at `src` and writable at `dst`.
             unsafe fn row(src: *const f64, dst: *mut u8, n: usize) {
                 for i in 0..n {
-                    // SAFETY: the caller's contract.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { *dst.cast::<$b>().add(i) = <$n>::encode(*src.add(i) as f32) as $b };
                 }
             }

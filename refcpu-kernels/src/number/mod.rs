@@ -1,5 +1,6 @@
-//! What the reducing kernels (reduce, dot, convolution, windows) know about element types: how an element is widened
-//! to the type that it is accumulated in, how the result is rounded back, and the operations that accumulate.
+//! The properties of element types that the reducing kernels (reduce, dot, convolution, windows) use: the
+//! type in which elements are accumulated, the conversions to and from it, and the operations that
+//! accumulate.
 
 mod cast;
 
@@ -9,56 +10,59 @@ use half::{bf16, f16};
 
 pub(crate) use cast::{Load, Store, Target, small_float_values};
 
-/// An element as it lies in memory, with the type that many of them are accumulated in.
+/// An element type, with the type in which many elements are accumulated.
 pub(crate) trait Number: Element {
-    /// The type of accumulators: f32 for the 16-bit floats, the type itself for all others.
+    /// The type of accumulators: f32 for the 16-bit floats, and the type itself for all others.
     type Acc: Accumulator;
 
-    /// The exact value.
+    /// Returns the exact value.
     fn widen(self) -> Self::Acc;
 
-    /// The nearest value, ties to even.
+    /// Returns the nearest value, with ties to even.
     fn narrow(acc: Self::Acc) -> Self;
 }
 
-/// A type that accumulation happens in: wrapping integers, floats, complex numbers.
+/// A type of accumulators: wrapping integers, floats, complex numbers.
 pub(crate) trait Accumulator: Number<Acc = Self> + PartialEq + Load<Self> {
     /// Zero; for floats, positive zero.
     const ZERO: Self;
-    /// Adding this changes nothing, not even the sign of a zero.
+    /// The identity of addition, which does not even change the sign of a zero.
     const ADD_IDENTITY: Self;
-    /// Multiplying by this changes nothing.
+    /// The identity of multiplication.
     const ONE: Self;
-    /// No value is greater.
+    /// A value that no value exceeds.
     const GREATEST: Self;
-    /// No value is less.
+    /// A value that exceeds no value.
     const LEAST: Self;
     /// All bits set; zero for types without bitwise operations.
     const ALL_ONES: Self;
 
-    /// The sum, wrapping.
+    /// Returns the sum, which wraps.
     fn plus(self, other: Self) -> Self;
-    /// The product, wrapping.
+    /// Returns the product, which wraps.
     fn times(self, other: Self) -> Self;
-    /// What rounding `self + other` to `sum` lost: zero where the sum is not finite, and of types that do not round.
+    /// Returns the rounding error of `sum`, the rounded value of `self + other`: zero if the sum is not
+    /// finite, and for types that do not round.
     #[inline(always)]
     fn lost_by_plus(self, _other: Self, _sum: Self) -> Self {
         Self::ZERO
     }
-    /// `self + a * b`, rounded once for floats: only where that is one instruction.
+    /// Returns `self + a * b`, with a single rounding for floats if there is an instruction for this.
     #[inline(always)]
     fn plus_product(self, a: Self, b: Self) -> Self {
         self.plus(a.times(b))
     }
-    /// The smaller; a NaN wins. Complex numbers compare by real part, then imaginary part.
+    /// Returns the smaller value, or NaN if one of them is NaN. Complex numbers are ordered by real part,
+    /// then imaginary part.
     fn least(self, other: Self) -> Self;
-    /// The greater; a NaN wins. Complex numbers compare by real part, then imaginary part.
+    /// Returns the greater value, or NaN if one of them is NaN. Complex numbers are ordered by real part,
+    /// then imaginary part.
     fn greatest(self, other: Self) -> Self;
-    /// Bitwise and. Callers check that the type is an integer or a truth value.
+    /// Returns the bitwise and. Callers check that the type is an integer or a boolean.
     fn bit_and(self, other: Self) -> Self;
-    /// Bitwise or; as above.
+    /// Returns the bitwise or; see `bit_and`.
     fn bit_or(self, other: Self) -> Self;
-    /// Bitwise exclusive or; as above.
+    /// Returns the bitwise exclusive or; see `bit_and`.
     fn bit_xor(self, other: Self) -> Self;
 }
 
@@ -125,7 +129,8 @@ macro_rules! floats {
             }
             #[inline(always)]
             fn plus_product(self, a: Self, b: Self) -> Self { a.mul_add(b, self) }
-            // A select on one comparison with the first operand, then on whether it is a NaN: if only `other` is a NaN, both tests fail.
+            // Selects by a comparison with the first operand, then by whether that is a NaN. If only `other`
+            // is a NaN, both tests fail.
             #[inline(always)]
             fn least(self, other: Self) -> Self { if (self <= other) | (self != self) { self } else { other } }
             #[inline(always)]
@@ -210,11 +215,11 @@ impl Number for f16 {
     }
 }
 
-/// An associative operation with a neutral element.
+/// An associative operation with an identity.
 pub(crate) trait Monoid<A: Accumulator>: Copy + Send + Sync + 'static {
-    /// Combining with this changes nothing.
+    /// The identity of the operation.
     const IDENTITY: A;
-    /// Combines two values, the one that comes first in the array on the left.
+    /// Combines two values. The left one comes first in the array.
     fn combine(a: A, b: A) -> A;
 }
 
@@ -247,7 +252,7 @@ monoids! {
     BitXor ZERO bit_xor;
 }
 
-/// Brings the elements of a type narrower than a byte back into its range, after arithmetic in whole bytes.
+/// Wraps the elements of a type narrower than a byte to its range, after arithmetic in whole bytes.
 pub(crate) fn wrap_sub_byte(dtype: DType, bytes: &mut [u8]) {
     let spare = 8usize.saturating_sub(dtype.bits());
     match dtype {

@@ -1,4 +1,4 @@
-//! Where the extreme of each row or column is.
+//! The index of the minimum or maximum of each row or column.
 
 use super::ArgReduceOp;
 use super::kernel::rows;
@@ -8,16 +8,16 @@ use crate::view::SyncPtr;
 use crate::{DType, Dst, Pool, Src};
 use half::{bf16, f16};
 
-/// Elements of a chunk: some microseconds of reading.
+/// The number of elements of a chunk, which take some microseconds to read.
 const CHUNK: usize = 1 << 16;
-/// Columns that are searched at once.
+/// The number of columns that are searched at once.
 const TILE: usize = 256;
-/// Rows that indices of 32 bits are counted over at a time.
+/// The number of rows that are counted in 32-bit indices at a time.
 const ROWS: usize = 1 << 31;
 
-/// An extreme, with the comparison that goes with it.
+/// A minimum or maximum, with its comparison.
 trait Extreme<A: Accumulator>: Monoid<A> {
-    /// True if `b` is strictly better than `a`; NaN is better than any number.
+    /// Returns `true` if `b` is strictly better than `a`. NaN is better than any number.
     fn is_better(b: A, a: A) -> bool;
 }
 impl<A: Accumulator + PartialOrd> Extreme<A> for Greatest {
@@ -39,7 +39,7 @@ fn is_nan<A: Accumulator>(a: A) -> bool {
     a != a
 }
 
-/// Runs `arg_reduce` on shapes that it has checked; `dim` is not empty.
+/// Runs `arg_reduce` on shapes that were checked; `dim` is not empty.
 pub(super) fn run(
     pool: &Pool,
     op: ArgReduceOp,
@@ -92,7 +92,7 @@ struct Task<'a> {
     indices: Dst<'a>,
 }
 
-/// Where results go: the element that was found is copied from the input.
+/// The destination of results. The element that was found is copied from the input.
 struct Found {
     input: SyncPtr,
     values: SyncPtr,
@@ -105,11 +105,12 @@ impl Found {
     /// Stores result `at`: element `element` of the input, which has index `index` along the dimension.
     ///
     /// # Safety
-    /// Both must be in range, and the result the caller's to write.
+    /// Both must be in range, and nothing else may access the result.
     #[inline(always)]
     unsafe fn store(&self, at: usize, element: usize, index: usize) {
         let bytes = (index as u64).to_le_bytes();
-        // SAFETY: the caller's contract; elements have `size`, indices `index_size` (at most 8) bytes.
+        // SAFETY: guaranteed by the caller; elements have `size` bytes, and indices have `index_size` (at
+        // most 8) bytes.
         unsafe {
             let from = self.input.get().add(element * self.size);
             std::ptr::copy_nonoverlapping(from, self.values.get().add(at * self.size), self.size);
@@ -189,7 +190,8 @@ impl Task<'_> {
 }
 
 multiversion! {
-    /// The index of the first of `n` elements that equals `value`, or is NaN if `value` is; `n - 1` if there is none.
+    /// Returns the index of the first of `n` elements that equals `value`, or is NaN if `value` is; `n - 1`
+    /// if there is none.
     ///
     /// # Safety
     /// `n` elements at `row` must be readable.
@@ -197,7 +199,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`first_equal`].
+/// See [`first_equal`].
 #[inline(always)]
 unsafe fn first_equal_body<I: Isa, A: Accumulator, T: Load<A>>(row: *const T, n: usize, value: A) -> usize {
     const BLOCK: usize = 64;
@@ -224,7 +226,8 @@ unsafe fn first_equal_body<I: Isa, A: Accumulator, T: Load<A>>(row: *const T, n:
 }
 
 multiversion! {
-    /// Searches `width` columns of `count` rows, `stride` apart: where an element is better than `best`, it replaces it and its row is noted in `at`.
+    /// Searches `width` columns of `count` rows, `stride` apart. An element that is better than `best`
+    /// replaces it, and its row is stored in `at`.
     ///
     /// # Safety
     /// The rows must be readable; `width` is at most [`TILE`].
@@ -232,7 +235,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`column_extremes`].
+/// See [`column_extremes`].
 #[inline(always)]
 unsafe fn column_extremes_body<I: Isa, A: Accumulator, T: Load<A>, E: Extreme<A>>(
     src: *const T,
@@ -245,7 +248,7 @@ unsafe fn column_extremes_body<I: Isa, A: Accumulator, T: Load<A>, E: Extreme<A>
     for i in 0..count {
         let row = src.wrapping_add(i * stride);
         for (j, (best, at)) in best.iter_mut().zip(at.iter_mut()).enumerate().take(width) {
-            // SAFETY: the caller vouches for `width` elements of each row.
+            // SAFETY: the caller guarantees `width` elements of each row.
             let x: A = unsafe { *row.add(j) }.load();
             let better = E::is_better(x, *best);
             *best = if better { x } else { *best };

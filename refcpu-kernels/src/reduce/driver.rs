@@ -1,4 +1,4 @@
-//! Cuts a reduction into chunks and each chunk into runs of the inner loops.
+//! Divides a reduction into chunks, and each chunk into runs of the inner loops.
 
 use super::kernel::{TILE, columns, rows};
 use crate::Pool;
@@ -8,18 +8,20 @@ use crate::scratch::Scratch;
 use crate::view::SyncPtr;
 use std::ops::Range;
 
-/// Elements of a chunk: some microseconds of reading.
+/// The number of elements of a chunk, which take some microseconds to read.
 const CHUNK: usize = 1 << 16;
-/// Elements below which the calling thread does everything.
+/// The number of elements below which the calling thread computes everything.
 const INLINE: usize = 1 << 14;
-/// Chunks that are enough to balance the threads; from there on no sum is shared out.
+/// The number of chunks that suffice to balance the threads, so that sums are not divided further.
 const CHUNKS: usize = 32;
-/// Rows that are combined in one go; more are halved, so that sums are pairwise.
+/// The maximum number of rows that are combined sequentially. Larger numbers are halved, so that sums are
+/// pairwise.
 const LEAF: usize = 512;
-/// Results per chunk at most, where whole rows are reduced.
+/// The maximum number of results per chunk if whole rows are reduced.
 const RESULTS: usize = 256;
 
-/// Dimensions of the input, each with its stride: adjacent ones merged, those of size 1 left out.
+/// The dimensions of the input with their strides. Contiguous ones are merged, and those of size 1 are
+/// removed.
 #[derive(Clone, Debug, Default)]
 struct Dims(Few<(usize, usize)>);
 
@@ -28,7 +30,7 @@ impl Dims {
         self.0.iter().map(|d| d.0).product()
     }
 
-    /// The offset of a flat index.
+    /// Returns the offset of a flat index.
     fn offset(&self, mut i: usize) -> usize {
         let mut offset = 0;
         for (size, stride) in self.0.iter().rev() {
@@ -38,7 +40,8 @@ impl Dims {
         offset
     }
 
-    /// Calls `run` with offset, stride and count of each part of `range` that lies along the innermost dimension.
+    /// Calls `run` with offset, stride and count of each part of `range` that lies along the innermost
+    /// dimension.
     fn runs(&self, range: Range<usize>, mut run: impl FnMut(usize, usize, usize)) {
         let (size, stride) = self.0.last().copied().unwrap_or((1, 0));
         let mut i = range.start;
@@ -50,19 +53,21 @@ impl Dims {
     }
 }
 
-/// A reduction of `kept` outer dimensions by `reduced` outer dimensions by an innermost dimension of adjacent elements.
+/// A reduction over `kept` outer dimensions, `reduced` outer dimensions and an innermost dimension of
+/// adjacent elements.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     kept: Dims,
     reduced: Dims,
-    /// Size of the innermost dimension.
+    /// The size of the innermost dimension.
     inner: usize,
-    /// Whether the innermost dimension is reduced.
+    /// `true` if the innermost dimension is reduced.
     inner_reduced: bool,
 }
 
 impl Layout {
-    /// The layout of an array that is reduced where `reduced` says so.
+    /// Creates the layout of an array that is reduced along the dimensions for which `reduced` returns
+    /// `true`.
     pub(super) fn new(dims: &[usize], reduced: impl Fn(usize) -> bool) -> Self {
         let mut merged: Few<(usize, usize, bool)> = Few::new();
         let mut stride = 1;
@@ -80,23 +85,24 @@ impl Layout {
     }
 }
 
-/// What is done with the results.
+/// The destination of the results.
 pub(super) struct Results<A> {
     /// The first element of the output.
     pub ptr: SyncPtr,
-    /// How results are stored, if the output does not hold elements of type `A`.
+    /// The function that stores results, if the elements of the output are not of type `A`.
     pub store: Option<Store<A>>,
-    /// Combined with every result.
+    /// The initial value, which is combined with every result.
     pub init: A,
 }
 
 impl<A: Accumulator> Results<A> {
-    /// Combines `init` with the values and stores them from element `at` on.
+    /// Combines `init` with the values, and stores the results at element `at`.
     ///
     /// # Safety
-    /// `n` values at `values` must be readable and writable; the elements of the output must be the caller's to write.
+    /// `n` values at `values` must be readable and writable, and nothing else may access the elements of the
+    /// output.
     unsafe fn finish<M: Monoid<A>>(&self, values: *mut A, at: usize, n: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             for i in 0..n {
                 *values.add(i) = M::combine(self.init, *values.add(i));
@@ -112,7 +118,8 @@ impl<A: Accumulator> Results<A> {
 /// Reduces the array at `src`.
 ///
 /// # Safety
-/// `src` must be readable as the layout says, and the output writable by us alone.
+/// `src` must be readable according to the layout. The output must be writable, and nothing else may access
+/// it.
 pub(super) unsafe fn run<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     pool: &Pool,
     layout: &Layout,
@@ -123,7 +130,7 @@ pub(super) unsafe fn run<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     let kept = layout.kept.count() * if layout.inner_reduced { 1 } else { layout.inner };
     let inline = Pool::inline();
     let pool = if reduced.saturating_mul(kept) < INLINE { &inline } else { pool };
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if layout.inner_reduced {
             reduce_rows::<A, T, M>(pool, layout, src, results);
@@ -133,7 +140,8 @@ pub(super) unsafe fn run<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     }
 }
 
-/// How many equal parts each sum is cut into, given how many chunks there are without.
+/// Returns the number of equal parts into which each sum is divided, given the number of chunks without
+/// division.
 fn segments(chunks: usize, elements: usize, units: usize) -> usize {
     if chunks >= CHUNKS {
         1
@@ -142,11 +150,12 @@ fn segments(chunks: usize, elements: usize, units: usize) -> usize {
     }
 }
 
-/// Runs `part(segment, chunk, target)` for all, with `target` the place for that segment's values of all `kept` results, and
-/// combines the segments; with one segment, `part` is given no target and finishes results itself.
+/// Runs `part(segment, chunk, target)` for all segments and chunks, where `target` holds the segment's values
+/// of all `kept` results, and combines the segments. If there is only one segment, `part` has no target and
+/// stores the results.
 ///
 /// # Safety
-/// `part` must write the values of every result of its chunk to the target, and nothing else.
+/// `part` must write the values of every result of its chunk to the target, and no other values.
 unsafe fn in_segments<A: Accumulator, M: Monoid<A>>(
     pool: &Pool,
     chunks: usize,
@@ -170,7 +179,7 @@ unsafe fn in_segments<A: Accumulator, M: Monoid<A>>(
     while gap < segments {
         for s in (0..segments - gap).step_by(2 * gap) {
             for j in 0..kept {
-                // SAFETY: both places lie in the scratch memory, which the calls above have filled.
+                // SAFETY: both addresses lie in the scratch memory, which the calls above have filled.
                 unsafe {
                     let to = values.add(s * kept + j);
                     *to = M::combine(*to, *values.add((s + gap) * kept + j));
@@ -183,10 +192,10 @@ unsafe fn in_segments<A: Accumulator, M: Monoid<A>>(
     unsafe { results.finish::<M>(values, 0, kept) };
 }
 
-/// The innermost dimension is reduced: each result combines rows of adjacent elements.
+/// Reduces arrays whose innermost dimension is reduced: each result combines rows of adjacent elements.
 ///
 /// # Safety
-/// As for [`run`].
+/// See [`run`].
 unsafe fn reduce_rows<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     pool: &Pool,
     layout: &Layout,
@@ -195,7 +204,7 @@ unsafe fn reduce_rows<A: Accumulator, T: Load<A>, M: Monoid<A>>(
 ) {
     let Layout { kept, reduced, inner, .. } = layout;
     let (inner, count) = (*inner, kept.count());
-    // A row is cut into pieces; a unit is one piece of one row.
+    // A row is divided into pieces; a unit is a piece of a row.
     let pieces = inner.div_ceil(CHUNK).max(1);
     let units = reduced.count() * pieces;
     let unit_size = inner.clamp(1, CHUNK);
@@ -212,7 +221,7 @@ unsafe fn reduce_rows<A: Accumulator, T: Load<A>, M: Monoid<A>>(
         if units == 1 {
             let mut done = 0;
             kept.runs(from..to, |offset, stride, n| {
-                // SAFETY: the rows of `n` results from `offset` on are part of the input.
+                // SAFETY: the rows of `n` results at `offset` are part of the input.
                 unsafe { rows::<A, T, M>(src.add(offset), stride, n, inner, values[done..].as_mut_ptr()) };
                 done += n;
             });
@@ -230,7 +239,7 @@ unsafe fn reduce_rows<A: Accumulator, T: Load<A>, M: Monoid<A>>(
                 };
             }
         }
-        // SAFETY: these results are ours; the target has room for all of them.
+        // SAFETY: only this chunk writes these results; the target has room for all of them.
         unsafe {
             match target {
                 Some(target) => {
@@ -244,10 +253,10 @@ unsafe fn reduce_rows<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     unsafe { in_segments::<A, M>(pool, chunks, segments, count, results, &part) };
 }
 
-/// Combines some units of one result pairwise.
+/// Combines some units of a result pairwise.
 ///
 /// # Safety
-/// The units must be part of the input, `src` the first element of the result's.
+/// The units must be part of the input, and `src` must point to the first element of the result's.
 unsafe fn unit_range<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     src: *const T,
     reduced: &Dims,
@@ -268,7 +277,7 @@ unsafe fn unit_range<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     let mut done = 0;
     if pieces == 1 {
         reduced.runs(units, |offset, stride, n| {
-            // SAFETY: the rows are part of the input by the caller's contract.
+            // SAFETY: the rows are part of the input, as the caller guarantees.
             unsafe { rows::<A, T, M>(src.add(offset), stride, n, inner, values[done..].as_mut_ptr()) };
             done += n;
         });
@@ -294,10 +303,10 @@ unsafe fn unit_range<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     values[0]
 }
 
-/// The innermost dimension is kept: rows are combined element by element.
+/// Reduces arrays whose innermost dimension is kept: rows are combined element by element.
 ///
 /// # Safety
-/// As for [`run`].
+/// See [`run`].
 unsafe fn reduce_columns<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     pool: &Pool,
     layout: &Layout,
@@ -307,7 +316,8 @@ unsafe fn reduce_columns<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     let Layout { kept, reduced, inner, .. } = layout;
     let (inner, outer) = (*inner, kept.count());
     let all_rows = reduced.count();
-    // Rows that are short and adjacent are read several at a time, as one longer row that is folded in the end.
+    // Rows that are short and adjacent are read several at a time as one longer row, which is folded at the
+    // end.
     let fold = match reduced.0[..] {
         [(_, stride)] if stride == inner && inner < TILE / 2 => (TILE / inner).min(all_rows / 8).max(1),
         _ => 1,
@@ -326,7 +336,7 @@ unsafe fn reduce_columns<A: Accumulator, T: Load<A>, M: Monoid<A>>(
         let n = (inner - first).min(TILE);
         let range = units * segment / segments..units * (segment + 1) / segments;
         acc[..n * fold].fill(M::IDENTITY);
-        // SAFETY: tile and rows lie in the input; the results of this tile are ours.
+        // SAFETY: tile and rows lie in the input; only this chunk writes the results of this tile.
         unsafe {
             let src = src.get().cast::<T>().cast_const().add(kept.offset(o) + first);
             if fold > 1 {
@@ -364,7 +374,7 @@ unsafe fn reduce_columns<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     unsafe { in_segments::<A, M>(pool, chunks.div_ceil(per_chunk), segments, outer * inner, results, &part) };
 }
 
-/// Combines some rows of `n` elements pairwise into `acc`.
+/// Combines some rows of `n` elements pairwise to `acc`.
 ///
 /// # Safety
 /// The rows must be part of the input, and `n` at most [`TILE`].
@@ -389,7 +399,7 @@ unsafe fn row_range<A: Accumulator, T: Load<A>, M: Monoid<A>>(
         return;
     }
     reduced.runs(range, |offset, stride, count| {
-        // SAFETY: the rows are part of the input by the caller's contract.
+        // SAFETY: the rows are part of the input, as the caller guarantees.
         unsafe { columns::<A, T, M>(src.add(offset), stride, count, n, acc.as_mut_ptr()) };
     });
 }

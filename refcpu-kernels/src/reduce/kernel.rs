@@ -1,13 +1,13 @@
-//! The inner loops of reductions: rows of adjacent elements, and sums of rows element by element.
+//! The inner loops of reductions: reductions of rows of adjacent elements, and of rows element by element.
 
 use crate::isa::{Isa, multiversion};
 use crate::number::{Accumulator, Load, Monoid};
 
-/// Accumulators of a row: four vectors of f32 in flight.
+/// The number of accumulators of a row: four vectors of f32.
 const LANES: usize = 64;
-/// Elements that are combined before a row's partial result goes to the pairwise stage.
+/// The number of elements that are combined to a partial result, before these are combined pairwise.
 const BLOCK: usize = LANES * 128;
-/// The widest tile that [`columns`] accumulates.
+/// The width of the widest tile that [`columns`] accumulates.
 pub(super) const TILE: usize = 512;
 
 multiversion! {
@@ -19,7 +19,7 @@ multiversion! {
 }
 
 /// # Safety
-/// As for [`rows`].
+/// See [`rows`].
 #[inline(always)]
 unsafe fn rows_body<I: Isa, A: Accumulator, T: Load<A>, M: Monoid<A>>(
     src: *const T,
@@ -30,7 +30,7 @@ unsafe fn rows_body<I: Isa, A: Accumulator, T: Load<A>, M: Monoid<A>>(
 ) {
     for i in 0..count {
         let row = src.wrapping_add(i * stride);
-        // SAFETY: the caller vouches for `n` elements of each row and for `out`.
+        // SAFETY: the caller guarantees `n` elements of each row, and `out`.
         unsafe {
             *out.add(i) = match n {
                 0..8 => (0..n).fold(M::IDENTITY, |acc, j| M::combine(acc, (*row.add(j)).load())),
@@ -45,7 +45,8 @@ unsafe fn rows_body<I: Isa, A: Accumulator, T: Load<A>, M: Monoid<A>>(
 /// `n` elements at `row` must be readable.
 #[inline(always)]
 unsafe fn row_of<A: Accumulator, T: Load<A>, M: Monoid<A>, const L: usize>(row: *const T, n: usize) -> A {
-    // Results of blocks, combined pairwise as the carries of a binary counter are; 48 levels are more than memory has.
+    // The results of blocks are combined pairwise, like the carries of a binary counter. Memory cannot hold
+    // enough elements for more than 48 levels.
     let mut levels = [M::IDENTITY; 48];
     let mut blocks = 0usize;
     let mut from = 0;
@@ -78,7 +79,7 @@ unsafe fn row_of<A: Accumulator, T: Load<A>, M: Monoid<A>, const L: usize>(row: 
 }
 
 /// # Safety
-/// As for [`row_of`].
+/// See [`row_of`].
 #[inline(always)]
 unsafe fn block<A: Accumulator, T: Load<A>, M: Monoid<A>, const L: usize>(row: *const T, n: usize) -> A {
     let mut acc = [M::IDENTITY; L];
@@ -108,12 +109,13 @@ multiversion! {
     /// Combines `count` rows of `n` adjacent elements, `stride` apart, element by element into `acc`.
     ///
     /// # Safety
-    /// The rows must be readable, and `n` values at `acc`, which no row overlaps, readable and writable; `n` is at most [`TILE`].
+    /// The rows must be readable. `n` values at `acc`, which must not overlap the rows, must be readable and
+    /// writable; `n` must be at most [`TILE`].
     pub(super) unsafe fn columns<A: Accumulator, T: Load<A>, M: Monoid<A>>(src: *const T, stride: usize, count: usize, n: usize, acc: *mut A) = columns_body
 }
 
 /// # Safety
-/// As for [`columns`].
+/// See [`columns`].
 #[inline(always)]
 unsafe fn columns_body<I: Isa, A: Accumulator, T: Load<A>, M: Monoid<A>>(
     src: *const T,
@@ -122,7 +124,7 @@ unsafe fn columns_body<I: Isa, A: Accumulator, T: Load<A>, M: Monoid<A>>(
     n: usize,
     acc: *mut A,
 ) {
-    // SAFETY: the caller vouches for `n` elements of each row and for `acc`, which nothing else refers to.
+    // SAFETY: the caller guarantees `n` elements of each row, and `acc`, which nothing else refers to.
     unsafe {
         let acc = std::slice::from_raw_parts_mut(acc, n);
         let mut i = 0;

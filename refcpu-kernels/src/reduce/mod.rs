@@ -1,4 +1,4 @@
-//! Reductions: combining the elements along some dimensions into one.
+//! Reductions, which combine the elements along some dimensions.
 
 mod arg;
 mod driver;
@@ -13,27 +13,30 @@ use crate::{DType, Dst, Pool, Src};
 
 /// The operation of a reduction.
 ///
-/// On truth values `Add`, `Maximum` and `Or` are logical or, `Multiply`, `Minimum` and `And` logical and.
+/// For booleans, `Add`, `Maximum` and `Or` are logical or, and `Multiply`, `Minimum` and `And` are logical
+/// and.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReduceOp {
     /// The sum; integers wrap.
     Add,
     /// The product; integers wrap.
     Multiply,
-    /// The smallest value, or NaN if there is one. Complex numbers compare by real part, then imaginary part.
+    /// The smallest value, or NaN if there is one. Complex numbers are ordered by real part, then imaginary
+    /// part.
     Minimum,
-    /// The greatest value, or NaN if there is one. Complex numbers compare by real part, then imaginary part.
+    /// The greatest value, or NaN if there is one. Complex numbers are ordered by real part, then imaginary
+    /// part.
     Maximum,
-    /// Bitwise and; only integers and truth values.
+    /// Bitwise and; only for integers and booleans.
     And,
-    /// Bitwise or; only integers and truth values.
+    /// Bitwise or; only for integers and booleans.
     Or,
-    /// Bitwise exclusive or; only integers and truth values.
+    /// Bitwise exclusive or; only for integers and booleans.
     Xor,
 }
 
 impl ReduceOp {
-    /// True if the operation is defined on elements of the type.
+    /// Returns `true` if the operation is defined on elements of the type.
     pub const fn supports(self, dtype: DType) -> bool {
         match self {
             Self::And | Self::Or | Self::Xor => !dtype.is_float() && !dtype.is_complex(),
@@ -41,7 +44,7 @@ impl ReduceOp {
         }
     }
 
-    /// The operation on bytes that does the same to truth values; for other types, itself.
+    /// Returns the operation on bytes that is equivalent for booleans; for other types, the operation itself.
     pub(crate) fn for_storage(self, dtype: DType) -> Self {
         match (dtype, self) {
             (DType::Pred, Self::Add | Self::Maximum) => Self::Or,
@@ -53,20 +56,22 @@ impl ReduceOp {
 
 /// Reduces `input` along `dims` (StableHLO's `reduce` with a body of one operation).
 ///
-/// `init` has rank 0 and the type of `out`, and is combined once into every result. `out` has the dimensions of `input`
-/// without `dims`, in the same order. Elements are converted to the type of `out` before they are combined, so that a
-/// convert that feeds a reduction need not be materialised. 16-bit and smaller floats accumulate in f32 and are rounded once.
+/// `init` has rank 0 and the type of `out`, and is combined with every result once. `out` has the dimensions
+/// of `input` without `dims`, in the same order. Elements are converted to the type of `out` before they are
+/// combined, so that a convert before a reduction needs no memory. 16-bit and smaller floats are accumulated
+/// in f32, and rounded once.
 ///
-/// Floating-point sums are taken pairwise over blocks whose size depends on the shape alone: results are the same for
-/// any number of threads. A reduction over no elements gives `init`.
+/// Floating-point sums are pairwise over blocks whose size depends only on the shape, so results do not
+/// depend on the number of threads. A reduction over no elements returns `init`.
 ///
 /// # Panics
-/// If a shape or type does not fit, a dimension is out of range or repeated, or the operation is not defined on the type of `out`.
+/// Panics if a shape or type does not match, if a dimension is out of range or repeated, or if the operation
+/// is not defined on the type of `out`.
 pub fn reduce(pool: &Pool, op: ReduceOp, input: Src<'_>, init: Src<'_>, mut out: Dst<'_>, dims: &[usize]) {
     let mut reduced = vec![false; input.dims().len()];
     for d in dims {
         let seen = reduced.get_mut(*d).map(|r| std::mem::replace(r, true));
-        assert_eq!(seen, Some(false), "reduce of {:?} along {dims:?}", input.dims());
+        assert_eq!(seen, Some(false), "cannot reduce {:?} along {dims:?}", input.dims());
     }
     let kept = (0..reduced.len()).filter(|d| !reduced[*d]).map(|d| input.dims()[d]);
     assert!(
@@ -78,7 +83,7 @@ pub fn reduce(pool: &Pool, op: ReduceOp, input: Src<'_>, init: Src<'_>, mut out:
         out.dtype(),
         out.dims(),
     );
-    assert!(op.supports(out.dtype()), "{op:?} of {:?}", out.dtype());
+    assert!(op.supports(out.dtype()), "{op:?} is not defined for {:?}", out.dtype());
     if input.is_empty() {
         let size = out.dtype().size();
         out.bytes_mut().chunks_exact_mut(size).for_each(|element| element.copy_from_slice(init.bytes()));
@@ -89,7 +94,7 @@ pub fn reduce(pool: &Pool, op: ReduceOp, input: Src<'_>, init: Src<'_>, mut out:
     wrap_sub_byte(out.dtype(), out.bytes_mut());
 }
 
-/// Which extreme [`arg_reduce`] looks for.
+/// The extreme that [`arg_reduce`] finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArgReduceOp {
     /// The smallest value.
@@ -98,14 +103,15 @@ pub enum ArgReduceOp {
     Maximum,
 }
 
-/// Finds the extreme of `input` along `dim` and its index, as JAX's argmax and argmin do.
+/// Finds the minimum or maximum of `input` along `dim` and its index, as JAX's argmin and argmax do.
 ///
-/// The first NaN wins over everything; among equal values the lowest index wins. `values` has the type of `input`,
-/// `indices` any integer type (the index wraps where it does not fit); both have the dimensions of `input` without `dim`.
+/// The first NaN takes precedence over all other values; among equal values, the lowest index does. `values`
+/// has the type of `input`, and `indices` any integer type (the index wraps if it does not fit). Both have
+/// the dimensions of `input` without `dim`.
 ///
 /// # Panics
-/// If a shape or type does not fit, `input` is complex, or there is nothing to choose from: `dim` has size zero while
-/// `values` is not empty.
+/// Panics if a shape or type does not match, if `input` is complex, or if `dim` has size zero and `values` is
+/// not empty.
 pub fn arg_reduce(
     pool: &Pool,
     op: ArgReduceOp,
@@ -132,17 +138,17 @@ pub fn arg_reduce(
     if values.is_empty() {
         return;
     }
-    assert!(n > 0, "arg_reduce of {:?} along {dim}: nothing to choose from", input.dims());
+    assert!(n > 0, "arg_reduce of {:?} along {dim}: the dimension is empty", input.dims());
     arg::run(pool, op, input, values, indices, dim);
 }
 
-/// The combination of `n` adjacent values.
+/// Combines `n` adjacent values.
 ///
 /// # Safety
-/// They must be readable.
+/// The values must be readable.
 pub(crate) unsafe fn total<A: Accumulator, M: Monoid<A>>(values: *const A, n: usize) -> A {
     let mut result = M::IDENTITY;
-    // SAFETY: the caller's contract; the result has a place.
+    // SAFETY: guaranteed by the caller; the result is a local variable.
     unsafe { kernel::rows::<A, A, M>(values, n, 1, n, &mut result) };
     result
 }

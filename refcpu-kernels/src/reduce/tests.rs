@@ -24,7 +24,8 @@ fn apply(op: ReduceOp, a: i64, b: i64) -> i64 {
     }
 }
 
-/// Compares with the definition in i64. Products are of ones, twos and zeros, few of them twos, so that floats stay exact.
+/// Compares with the definition in i64. Products are of ones, twos and zeros, few of them twos, so that
+/// floats stay exact.
 fn check(op: ReduceOp, from: DType, to: DType, dims: &[usize], along: &[usize]) {
     let signed = to.is_float() || to.compute().is_signed_integer();
     let value = |i: usize| match (op, from) {

@@ -1,4 +1,4 @@
-//! Which types a reduction reads and accumulates in.
+//! The types that a reduction reads and accumulates.
 
 use super::ReduceOp;
 use super::driver::{Layout, Results, run};
@@ -20,10 +20,11 @@ struct Call<'a, A> {
 }
 
 impl<A: Accumulator> Call<'_, A> {
-    /// Addition, multiplication, minimum and maximum of elements of type `T`.
+    /// Runs the addition, multiplication, minimum or maximum of elements of type `T`.
     fn arithmetic<T: Load<A>>(&self) {
         let src = self.src.cast::<T>();
-        // SAFETY: `dispatch` takes the pointers from a `Src` and a `Dst` of these types and of the layout's sizes.
+        // SAFETY: `dispatch` takes the pointers from a `Src` and a `Dst` of these types and of the layout's
+        // sizes.
         unsafe {
             match self.op {
                 ReduceOp::Multiply => run::<A, T, Product>(self.pool, self.layout, src, &self.results),
@@ -34,7 +35,7 @@ impl<A: Accumulator> Call<'_, A> {
         }
     }
 
-    /// Operations whose bits do not depend on the sign: all but minimum and maximum.
+    /// Runs operations whose bits do not depend on the sign: all but minimum and maximum.
     fn bits<T: Load<A>>(&self) {
         let src = self.src.cast::<T>();
         // SAFETY: as above.
@@ -49,7 +50,7 @@ impl<A: Accumulator> Call<'_, A> {
         }
     }
 
-    /// Minimum and maximum.
+    /// Runs minimum and maximum.
     fn extremes<T: Load<A>>(&self) {
         let src = self.src.cast::<T>();
         // SAFETY: as above.
@@ -61,7 +62,7 @@ impl<A: Accumulator> Call<'_, A> {
         }
     }
 
-    /// Operations on truth values.
+    /// Runs operations on booleans.
     fn logic(&self)
     where
         u8: Load<A>,
@@ -77,7 +78,7 @@ impl<A: Accumulator> Call<'_, A> {
         }
     }
 
-    /// A sum of elements of a narrower type.
+    /// Runs a sum of elements of a narrower type.
     fn sum<T: Load<A>>(&self) {
         // SAFETY: as above.
         unsafe { run::<A, T, Sum>(self.pool, self.layout, self.src.cast::<T>(), &self.results) }
@@ -87,7 +88,7 @@ impl<A: Accumulator> Call<'_, A> {
 /// Reduces `input`, which is not empty, into `out`.
 ///
 /// # Panics
-/// If the two types are an unsupported mixture.
+/// Panics if the combination of types is not supported.
 pub(super) fn dispatch(
     pool: &Pool,
     op: ReduceOp,
@@ -106,10 +107,11 @@ pub(super) fn dispatch(
             Call::<$A> { pool, op, src: $src, layout, results: Results { ptr, store: $store, init: $init } }
         };
     }
-    // An accumulator with the very bits of an element of `out`.
+    // An accumulator with the same bits as an element of `out`.
     macro_rules! same {
         ($A:ty) => {{
-            // SAFETY: `init` has one element, of the size of the accumulator; it may be unaligned for complex types.
+            // SAFETY: `init` has one element, of the size of the accumulator; it may be unaligned for complex
+            // types.
             let init = unsafe { init.as_ptr().cast::<$A>().read_unaligned() };
             call!($A, src, init, None)
         }};
@@ -135,7 +137,7 @@ pub(super) fn dispatch(
         (D::S2 | D::S4 | D::S8, D::S32 | D::U32) if op == ReduceOp::Add => same!(i32).sum::<i8>(),
         _ => {
             let fits = !from.is_complex() || to.is_complex();
-            // The whole array, converted; it must live until the call is over.
+            // The whole array is converted; the copy must live until the call has returned.
             macro_rules! converted {
                 ($A:ty, $init:expr, $store:expr, $method:ident) => {{
                     let mut array = <$A>::array_of(input);
@@ -148,7 +150,8 @@ pub(super) fn dispatch(
                 D::C64 => converted!([f32; 2], init.as_slice::<[f32; 2]>()[0], None, arithmetic),
                 D::C128 => converted!([f64; 2], init.as_slice::<[f64; 2]>()[0], None, arithmetic),
                 float if fits && float.is_float() => converted!(f32, narrow_init(), store(float), arithmetic),
-                // All values of smaller integers, and of unsigned ones compared, fit the next wider signed type.
+                // All values of smaller integers, and of unsigned ones that are compared, fit into the next
+                // wider signed type.
                 D::U64 | D::S64 if fits && !extreme => converted!(i64, int(), None, bits),
                 D::S64 | D::U32 if fits && extreme => converted!(i64, int(), i64::store(to), extremes),
                 int32 if fits && int32 != D::U64 && extreme => {
@@ -161,7 +164,7 @@ pub(super) fn dispatch(
     }
 }
 
-/// The value of one element of an integer type.
+/// Returns the value of one element of an integer type.
 fn wide_init(dtype: DType, bytes: &[u8]) -> i64 {
     let mut wide = [0; 8];
     wide[..bytes.len()].copy_from_slice(bytes);
@@ -174,7 +177,7 @@ fn store(dtype: DType) -> Option<Store<f32>> {
     f32::store(dtype)
 }
 
-/// The value of one element of a 16-bit or smaller float type.
+/// Returns the value of one element of a 16-bit or smaller float type.
 fn narrow(dtype: DType, bytes: &[u8]) -> f32 {
     match bytes {
         [byte] => small_float_values(dtype)[usize::from(*byte)],

@@ -1,4 +1,4 @@
-//! Building a region: the typed front end.
+//! The typed front end that builds regions.
 
 use super::node::{Code, Direction, Node, Order, ReduceOp, raw_type};
 use super::{Access, InputSpec, OutputSpec, Region, RegionError, lower};
@@ -14,7 +14,7 @@ pub struct Val {
 }
 
 impl Val {
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(self) -> DType {
         self.dtype
     }
@@ -22,9 +22,9 @@ impl Val {
 
 /// Builds a [`Region`] value by value.
 ///
-/// Arithmetic on f16, bf16 and the smaller floats happens in f32 and is rounded to the type after every operation;
-/// integers narrower than a byte wrap to their width. Equal values are computed once, values of constants are computed
-/// while building.
+/// Arithmetic on f16, bf16 and smaller floats is performed in f32, and rounded to the type after every
+/// operation. Integers narrower than a byte wrap to their width. Equal values are computed once, and values
+/// that depend only on constants are computed while the region is built.
 #[derive(Debug)]
 pub struct Builder {
     pub(crate) dims: Vec<usize>,
@@ -35,7 +35,7 @@ pub struct Builder {
     known: HashMap<Node, u32>,
 }
 
-/// Most values that one region may have; larger programs are to be split.
+/// The maximum number of values of a region. Larger programs must be split.
 pub const MAX_NODES: usize = 4096;
 
 fn fail<T>(message: String) -> Result<T, RegionError> {
@@ -43,7 +43,7 @@ fn fail<T>(message: String) -> Result<T, RegionError> {
 }
 
 impl Builder {
-    /// A region over an iteration space of these dimensions, outermost first.
+    /// Creates a builder for an iteration space of these dimensions, outermost first.
     pub fn new(dims: &[usize]) -> Self {
         Self {
             dims: dims.to_vec(),
@@ -55,15 +55,17 @@ impl Builder {
         }
     }
 
-    /// The dimensions of the iteration space.
+    /// Returns the dimensions of the iteration space.
     pub fn dims(&self) -> &[usize] {
         &self.dims
     }
 
-    /// The next input: an array of `dtype` elements, of which each point of the space reads the one that `access` says.
+    /// Adds an input: an array of `dtype` elements, of which each point of the iteration space reads the one
+    /// that `access` specifies.
     ///
     /// # Errors
-    /// If the access has not one stride for each dimension, or reaches before the first element.
+    /// Returns an error if the access does not have one stride for each dimension, or if it reads before the
+    /// first element.
     pub fn input(&mut self, dtype: DType, access: Access) -> Result<Val, RegionError> {
         if access.strides.len() != self.dims.len() {
             return fail(format!(
@@ -73,7 +75,7 @@ impl Builder {
             ));
         }
         if access.bounds(&self.dims).is_none() {
-            return fail(format!("access {access:?} over {:?} reaches outside of every array", self.dims));
+            return fail(format!("access {access:?} over {:?} is out of bounds for every array", self.dims));
         }
         let index = self.inputs.len() as u32;
         self.inputs.push(InputSpec { dtype, access });
@@ -82,29 +84,32 @@ impl Builder {
         Ok(Val { id, dtype })
     }
 
-    /// An input that has the region's own shape and lies in its order.
+    /// Adds an input that has the shape of the iteration space, in row-major order.
     ///
     /// # Errors
-    /// As [`Self::input`].
+    /// See [`Self::input`].
     pub fn linear_input(&mut self, dtype: DType) -> Result<Val, RegionError> {
         self.input(dtype, Access::linear(&self.dims))
     }
 
-    /// An input of one element, the same at every point.
+    /// Adds an input of one element, which every point reads.
     ///
     /// # Errors
-    /// As [`Self::input`].
+    /// See [`Self::input`].
     pub fn scalar_input(&mut self, dtype: DType) -> Result<Val, RegionError> {
         self.input(dtype, Access::scalar(self.dims.len()))
     }
 
-    /// The coordinate along dimension `dim`, converted to `dtype`.
+    /// Returns the coordinate along dimension `dim`, converted to `dtype`.
     ///
     /// # Errors
-    /// If there is no such dimension, or `dtype` is the truth value.
+    /// Returns an error if there is no such dimension, or if `dtype` is `Pred`.
     pub fn iota(&mut self, dtype: DType, dim: usize) -> Result<Val, RegionError> {
         if dim >= self.dims.len() || dtype == DType::Pred {
-            return fail(format!("iota of {dtype:?} along dimension {dim} of {:?}", self.dims));
+            return fail(format!(
+                "cannot create an iota of {dtype:?} along dimension {dim} of {:?}",
+                self.dims
+            ));
         }
         let ty = match dtype.compute() {
             ComputeType::C64 => ComputeType::F32,
@@ -118,45 +123,46 @@ impl Builder {
         Ok(Val { id, dtype })
     }
 
-    /// A constant, by the bytes of its element in memory order.
+    /// Returns a constant with the bytes of its element in memory order.
     ///
     /// # Errors
-    /// If the number of bytes is not the element's size.
+    /// Returns an error if the number of bytes is not the element's size.
     pub fn constant_bytes(&mut self, dtype: DType, bytes: &[u8]) -> Result<Val, RegionError> {
         if bytes.len() != dtype.size() {
-            return fail(format!("{} bytes for a constant of {dtype:?}", bytes.len()));
+            return fail(format!("a constant of {dtype:?} cannot have {} bytes", bytes.len()));
         }
         let mut all = [0u8; 16];
         all[..bytes.len()].copy_from_slice(bytes);
         self.constant(dtype, u128::from_le_bytes(all))
     }
 
-    /// A constant, by the bits of its element (little-endian, in the low end).
+    /// Returns a constant with the bits of its element (little-endian, in the low bits).
     ///
     /// # Errors
-    /// If the region is too large.
+    /// Returns an error if the region is too large.
     pub fn constant(&mut self, dtype: DType, bits: u128) -> Result<Val, RegionError> {
         let raw = self.const_node(raw_type(dtype), bits)?;
         let id = self.decoded(raw, dtype)?;
         Ok(Val { id, dtype })
     }
 
-    /// The constant nearest to `value` in `dtype` (integers truncate and saturate).
+    /// Returns the constant nearest to `value` in `dtype` (for integers, truncated and saturated).
     ///
     /// # Errors
-    /// If the region is too large.
+    /// Returns an error if the region is too large.
     pub fn constant_f64(&mut self, dtype: DType, value: f64) -> Result<Val, RegionError> {
         let id = self.const_node(ComputeType::F64, u128::from(value.to_bits()))?;
         self.convert(Val { id, dtype: DType::F64 }, dtype)
     }
 
-    /// An elementwise operation on operands of one type.
+    /// Returns the result of an elementwise operation on operands of one type.
     ///
     /// # Errors
-    /// If the number of operands is wrong, their types differ, or the operation is not defined for the type.
+    /// Returns an error if the number of operands is wrong, their types differ, or the operation is not
+    /// defined for the type.
     pub fn op(&mut self, op: TileOp, args: &[Val]) -> Result<Val, RegionError> {
         let Some(&first) = args.first().filter(|_| args.len() == op.arity()) else {
-            return fail(format!("{} operands for {op:?}", args.len()));
+            return fail(format!("{op:?} cannot have {} operands", args.len()));
         };
         let dtype = first.dtype;
         if args.iter().any(|a| a.dtype != dtype) {
@@ -204,11 +210,11 @@ impl Builder {
         Ok(Val { id, dtype: out })
     }
 
-    /// `v` converted to another type: floats to integers truncate and saturate (NaN to 0), integers wrap, complex to
-    /// real takes the real part, anything but zero is true.
+    /// Returns `v` converted to another type. Conversions from floats to integers truncate and saturate (NaN
+    /// becomes 0), integers wrap, complex to real takes the real part, and nonzero values become true.
     ///
     /// # Errors
-    /// If the region is too large.
+    /// Returns an error if the region is too large.
     pub fn convert(&mut self, v: Val, dtype: DType) -> Result<Val, RegionError> {
         self.check(v)?;
         if v.dtype == dtype {
@@ -219,7 +225,8 @@ impl Builder {
         let sub_byte = !dtype.is_computed_directly() && !dtype.is_float();
         let mut id = v.id;
         if sub_byte && (from.is_float() || from.is_complex()) {
-            // Saturate to the narrow range first: the conversion alone saturates to eight bits.
+            // The value is saturated to the narrow range first, because the conversion alone saturates to
+            // eight bits.
             let wide = self.op_node(Code::Convert, to, &[id])?;
             let (low, high) = match dtype {
                 DType::S2 => (-2i8, 1),
@@ -239,17 +246,17 @@ impl Builder {
         Ok(Val { id, dtype })
     }
 
-    /// The bits of `v` seen as another type of the same width in memory.
+    /// Returns the bits of `v` as a value of another type of the same size in memory.
     ///
     /// # Errors
-    /// If the sizes differ.
+    /// Returns an error if the sizes differ.
     pub fn bitcast(&mut self, v: Val, dtype: DType) -> Result<Val, RegionError> {
         self.check(v)?;
         if v.dtype == dtype {
             return Ok(v);
         }
         if v.dtype.bits() != dtype.bits() || v.dtype.size() != dtype.size() {
-            return fail(format!("bitcast of {} to {}", v.dtype.mlir_name(), dtype.mlir_name()));
+            return fail(format!("cannot bitcast {} to {}", v.dtype.mlir_name(), dtype.mlir_name()));
         }
         let raw = self.encoded(v)?;
         let mut id = raw;
@@ -265,10 +272,11 @@ impl Builder {
         Ok(Val { id, dtype })
     }
 
-    /// The truth value of a comparison. Integers and truth values ignore `order`; complex numbers have only `Eq`, `Ne`.
+    /// Returns the boolean result of a comparison. Integers and booleans ignore `order`; complex numbers only
+    /// support `Eq` and `Ne`.
     ///
     /// # Errors
-    /// If the types differ or have no such order.
+    /// Returns an error if the types differ, or do not support the comparison.
     pub fn compare(
         &mut self,
         direction: Direction,
@@ -280,48 +288,61 @@ impl Builder {
         self.check(b)?;
         let ct = a.dtype.compute();
         if a.dtype != b.dtype || (ct.is_complex() && !matches!(direction, Direction::Eq | Direction::Ne)) {
-            return fail(format!("{direction:?} of {} and {}", a.dtype.mlir_name(), b.dtype.mlir_name()));
+            return fail(format!(
+                "{direction:?} is not defined for {} and {}",
+                a.dtype.mlir_name(),
+                b.dtype.mlir_name()
+            ));
         }
         let order = if ct.is_float() { order } else { Order::Partial };
         let id = self.op_node(Code::Compare(direction, order), ComputeType::Pred, &[a.id, b.id])?;
         Ok(Val { id, dtype: DType::Pred })
     }
 
-    /// `a` where `p` is true, else `b`.
+    /// Returns `a` where `p` is true, and `b` elsewhere.
     ///
     /// # Errors
-    /// If `p` is no truth value or the types of `a` and `b` differ.
+    /// Returns an error if `p` is not a boolean, or if the types of `a` and `b` differ.
     pub fn select(&mut self, p: Val, a: Val, b: Val) -> Result<Val, RegionError> {
         for v in [p, a, b] {
             self.check(v)?;
         }
         if p.dtype != DType::Pred || a.dtype != b.dtype {
-            return fail(format!("select of {:?} by {:?}", (a.dtype, b.dtype), p.dtype));
+            return fail(format!(
+                "select is not defined for {:?} with a predicate of type {:?}",
+                (a.dtype, b.dtype),
+                p.dtype
+            ));
         }
         let id = self.op_node(Code::Select, a.dtype.compute(), &[p.id, a.id, b.id])?;
         Ok(Val { id, dtype: a.dtype })
     }
 
-    /// `min(max(x, low), high)`, NaN if any is NaN.
+    /// Returns `min(max(x, low), high)`, or NaN if any operand is NaN.
     ///
     /// # Errors
-    /// If the types differ or are complex.
+    /// Returns an error if the types differ or are complex.
     pub fn clamp(&mut self, low: Val, x: Val, high: Val) -> Result<Val, RegionError> {
         for v in [low, x, high] {
             self.check(v)?;
         }
         if low.dtype != x.dtype || high.dtype != x.dtype || x.dtype.is_complex() {
-            return fail(format!("clamp of {:?} to {:?}", x.dtype, (low.dtype, high.dtype)));
+            return fail(format!(
+                "clamp is not defined for {:?} with bounds of types {:?}",
+                x.dtype,
+                (low.dtype, high.dtype)
+            ));
         }
         let id = self.op_node(Code::Clamp, x.dtype.compute(), &[low.id, x.id, high.id])?;
         Ok(Val { id, dtype: x.dtype })
     }
 
-    /// `v` rounded to a float with that many exponent and mantissa bits, in the type of `v`: as many as that has, or more,
-    /// leave what they stand for as it is.
+    /// Returns `v` rounded to a float format with this number of exponent and mantissa bits, in the type of
+    /// `v`. If the format has at least as many bits of either as the type, this aspect of the value does not
+    /// change.
     ///
     /// # Errors
-    /// If `v` is no float, or there are no exponent bits.
+    /// Returns an error if `v` is not a float, or if there are no exponent bits.
     pub fn reduce_precision(
         &mut self,
         v: Val,
@@ -331,18 +352,20 @@ impl Builder {
         self.check(v)?;
         if !v.dtype.is_float() || exponent_bits == 0 {
             return fail(format!(
-                "reduce_precision of {} to e{exponent_bits}m{mantissa_bits}",
+                "reduce_precision is not defined for {} and e{exponent_bits}m{mantissa_bits}",
                 v.dtype.mlir_name()
             ));
         }
         let (mut exponent, mut mantissa, mut gradual) = (exponent_bits.min(255), mantissa_bits.min(255), 0);
         if let Some(own) = convert::format(v.dtype) {
-            // Registers have more than the type, in which its denormal numbers are no longer any.
+            // Registers have a larger exponent range than the type, so that its subnormal numbers are normal
+            // in them.
             if mantissa >= own.mantissa_bits() {
                 mantissa = 255;
             }
             if exponent >= own.exponent_bits() {
-                // With more exponents than the type, its denormal numbers are normal ones; f16 keeps theirs, as XLA does.
+                // If the format has more exponent bits than the type, the type's subnormal numbers are normal
+                // in it. f16 keeps its subnormal numbers, as in XLA.
                 let deeper = exponent > own.exponent_bits() && v.dtype.bits() < 16;
                 gradual = if deeper { 0 } else { own.smallest_normal().to_bits() >> 23 };
                 exponent = 255;
@@ -358,10 +381,10 @@ impl Builder {
         Ok(Val { id, dtype: v.dtype })
     }
 
-    /// Declares `v` the next output, of the region's shape, and returns its index.
+    /// Adds an output with value `v` and the shape of the region, and returns its index.
     ///
     /// # Errors
-    /// If the region is too large.
+    /// Returns an error if the region is too large.
     pub fn output(&mut self, v: Val) -> Result<usize, RegionError> {
         self.check(v)?;
         let node = self.encoded(v)?;
@@ -369,30 +392,34 @@ impl Builder {
         Ok(self.outputs.len() - 1)
     }
 
-    /// Declares the reduction of `v` over the innermost `trailing` dimensions the next output, and returns its index.
-    /// Its shape is that of the remaining dimensions. An empty reduction gives the operation's identity.
+    /// Adds an output that is the reduction of `v` over the innermost `trailing` dimensions, and returns its
+    /// index. Its shape consists of the remaining dimensions. An empty reduction returns the operation's
+    /// identity.
     ///
-    /// Narrow floats are accumulated in f32 and rounded once. All reductions of a region run over the same dimensions.
+    /// Narrow floats are accumulated in f32 and rounded once. All reductions of a region are over the same
+    /// dimensions.
     ///
     /// # Errors
-    /// If there are not so many dimensions, or not the same as in an earlier reduction, or `op` is not defined.
+    /// Returns an error if there are fewer dimensions, if an earlier reduction was over other dimensions, or
+    /// if `op` is not defined for the type.
     pub fn reduce_output(&mut self, v: Val, op: ReduceOp, trailing: usize) -> Result<usize, RegionError> {
         self.check(v)?;
         if trailing > self.dims.len() || self.trailing.is_some_and(|t| t != trailing) {
             return fail(format!(
-                "reduction over {trailing} of the dimensions {:?}, others over {:?}",
+                "cannot reduce over {trailing} of the dimensions {:?}; other reductions are over {:?}",
                 self.dims, self.trailing
             ));
         }
         let ct = v.dtype.compute();
         let ordered = matches!(op, ReduceOp::Max | ReduceOp::Min);
         if op.tile_op().result(ct).is_none() || (ordered && ct.is_complex()) {
-            return fail(format!("reduction {op:?} of {}", v.dtype.mlir_name()));
+            return fail(format!("the reduction {op:?} is not defined for {}", v.dtype.mlir_name()));
         }
         let rank = self.dims.len();
         let reduced: usize = self.dims[rank - trailing..].iter().product();
         if reduced == 1 && !ct.is_float() && !ct.is_complex() {
-            // One element is its own reduction. (Not of floats: a sum from zero on changes -0.)
+            // The reduction of one element is the element, except for floats: a sum that starts from zero
+            // changes -0.
             return self.output(v);
         }
         self.trailing = Some(trailing);
@@ -400,10 +427,10 @@ impl Builder {
         Ok(self.outputs.len() - 1)
     }
 
-    /// The finished region: dead values removed, instructions selected and given registers.
+    /// Returns the finished region, with dead values removed, instructions selected and registers assigned.
     ///
     /// # Errors
-    /// If the region has no output, or an operation is not available for its type.
+    /// Returns an error if the region has no output, or if an operation is not implemented for its type.
     pub fn finish(self) -> Result<Region, RegionError> {
         lower::lower(self)
     }
@@ -415,13 +442,13 @@ impl Builder {
         }
     }
 
-    /// Adds a node, or finds the equal one that is there.
+    /// Adds a node, or returns an existing equal one.
     pub(crate) fn push(&mut self, node: Node) -> Result<u32, RegionError> {
         if let Some(id) = self.known.get(&node) {
             return Ok(*id);
         }
         if self.nodes.len() >= MAX_NODES {
-            return fail(format!("a region of more than {MAX_NODES} values"));
+            return fail(format!("the region has more than {MAX_NODES} values"));
         }
         let id = self.nodes.len() as u32;
         self.known.insert(node.clone(), id);
@@ -441,7 +468,8 @@ impl Builder {
         }
     }
 
-    /// Adds an operation on nodes: simplified, folded if all operands are constants, checked to have a kernel.
+    /// Adds an operation on nodes. The operation is simplified, or folded if all operands are constants, and
+    /// checked to have a kernel.
     pub(crate) fn op_node(&mut self, code: Code, ty: ComputeType, args: &[u32]) -> Result<u32, RegionError> {
         let types: Vec<ComputeType> = args.iter().map(|a| self.nodes[*a as usize].ty()).collect();
         if let Some(id) = self.simplified(code, ty, args) {
@@ -451,7 +479,7 @@ impl Builder {
             return self.op_node(code, ty, &args);
         }
         let Some(kernel) = tile::kernel(code, ty, &types, tile::Shape::Full) else {
-            return fail(format!("{code:?} of {types:?} to {ty:?} is not available"));
+            return fail(format!("{code:?} of {types:?} to {ty:?} is not implemented"));
         };
         let constants: Option<Vec<u128>> = args.iter().map(|a| self.constant_of(*a)).collect();
         if let Some(constants) = constants {
@@ -463,7 +491,7 @@ impl Builder {
         self.push(Node::Op { code, ty, args: all, arity: args.len() as u8 })
     }
 
-    /// An existing node with the same value, if there plainly is one.
+    /// Returns an existing node with the same value, if a simplification rule finds one.
     fn simplified(&self, code: Code, ty: ComputeType, args: &[u32]) -> Option<u32> {
         let inner = |id: u32| match self.nodes[id as usize] {
             Node::Op { code, args, .. } => Some((code, args[0])),
@@ -484,7 +512,7 @@ impl Builder {
                 _ => None,
             },
             Code::FromBits(d) => match inner(args[0]) {
-                // Only of a rounded value: ToBits rounds.
+                // This applies only to rounded values, because ToBits rounds.
                 Some((Code::ToBits(e), value)) if e == d => match inner(value) {
                     Some((Code::Round(r), _)) if r == d => Some(value),
                     _ => None,
@@ -494,7 +522,7 @@ impl Builder {
             Code::Compare(Direction::Ne | Direction::Eq, _)
                 if self.nodes[args[0] as usize].ty() == ComputeType::Pred =>
             {
-                // What a truth value is compared with to be itself.
+                // A comparison of a boolean with this value returns the boolean.
                 let neutral = u128::from(matches!(code, Code::Compare(Direction::Eq, _)));
                 match [self.constant_of(args[0]), self.constant_of(args[1])] {
                     [_, Some(c)] if c == neutral => Some(args[0]),
@@ -503,7 +531,7 @@ impl Builder {
                 }
             }
             Code::Tile(TileOp::And | TileOp::Or) if args[0] == args[1] => Some(args[0]),
-            // Less than zero, and so not zero.
+            // A negative number is not zero.
             Code::Tile(TileOp::And) if self.is_negative_and_not_zero(args[0], args[1]) => Some(args[0]),
             Code::Tile(TileOp::And) if self.is_negative_and_not_zero(args[1], args[0]) => Some(args[1]),
             Code::Select if args[1] == args[2] => Some(args[1]),
@@ -527,7 +555,7 @@ impl Builder {
         }
     }
 
-    /// The operation and operands of a node, if it is one.
+    /// Returns the operation and the operands of a node, if it is an operation.
     fn op_of(&self, id: u32) -> Option<(Code, [u32; 3])> {
         match self.nodes[id as usize] {
             Node::Op { code, args, .. } => Some((code, args)),
@@ -535,7 +563,7 @@ impl Builder {
         }
     }
 
-    /// True if `less` is `v < 0` and `other` is `v != 0`, of an integer.
+    /// Returns `true` if `less` is `v < 0` and `other` is `v != 0` for an integer `v`.
     fn is_negative_and_not_zero(&self, less: u32, other: u32) -> bool {
         let (
             Some((Code::Compare(Direction::Lt, _), [a, zero, _])),
@@ -549,7 +577,8 @@ impl Builder {
             && (ne[..2] == [a, zero] || ne[..2] == [zero, a])
     }
 
-    /// `v` and the exponent, if a node is the quotient or the remainder of the signed integer `v` by a positive power of two.
+    /// Returns `v` and the exponent if a node is the quotient or the remainder of the signed integer `v` by a
+    /// positive power of two.
     fn by_power_of_two(&self, id: u32, op: TileOp) -> Option<(u32, u32)> {
         let (code, [v, by, _]) = self.op_of(id)?;
         let ty = self.nodes[v as usize].ty();
@@ -558,8 +587,8 @@ impl Builder {
         positive.then(|| (v, by.trailing_zeros()))
     }
 
-    /// A selection that spells out the remainder or the quotient of a division that rounds down, by a power of two, as
-    /// JAX does: one operation on bits.
+    /// Replaces a selection that expresses the remainder or the quotient of a floor division by a power of
+    /// two, as JAX writes it, with one bitwise operation.
     fn floored(
         &mut self,
         ty: ComputeType,
@@ -600,7 +629,7 @@ impl Builder {
         Ok(None)
     }
 
-    /// The same value by a cheaper operation of the same result type.
+    /// Returns a cheaper operation with the same value and type.
     fn rewritten(
         &mut self,
         code: Code,
@@ -616,7 +645,7 @@ impl Builder {
         if code == Code::Select {
             return self.floored(ty, [args[0], args[1], args[2]]);
         }
-        // Powers that a multiplication or division gives with the same, single rounding.
+        // Powers for which a multiplication or division has the same single rounding.
         if code == Code::Tile(TileOp::Power)
             && let Some(bits) = self.constant_of(args[1])
         {
@@ -638,7 +667,7 @@ impl Builder {
                 return Ok(Some((Code::Tile(TileOp::Divide), vec![one, args[0]])));
             }
         }
-        // Division by a power of two is multiplication by its exact reciprocal.
+        // Division by a power of two is multiplication by the exact reciprocal.
         if code == Code::Tile(TileOp::Divide)
             && let Some(bits) = self.constant_of(args[1])
         {
@@ -664,7 +693,7 @@ impl Builder {
         Ok(None)
     }
 
-    /// The register value of memory bits.
+    /// Converts the bits in memory to the register value.
     pub(crate) fn decoded(&mut self, raw: u32, dtype: DType) -> Result<u32, RegionError> {
         if raw_type(dtype) == dtype.compute() {
             Ok(raw)
@@ -673,13 +702,13 @@ impl Builder {
         }
     }
 
-    /// The memory bits of a register value.
+    /// Converts a register value to the bits in memory.
     pub(crate) fn encoded(&mut self, v: Val) -> Result<u32, RegionError> {
         let raw = raw_type(v.dtype);
         if raw == v.dtype.compute() { Ok(v.id) } else { self.op_node(Code::ToBits(v.dtype), raw, &[v.id]) }
     }
 
-    /// A register value brought into the range of its narrow type.
+    /// Wraps or rounds a register value to its narrow type.
     fn fitted(&mut self, id: u32, dtype: DType) -> Result<u32, RegionError> {
         if dtype.is_computed_directly() {
             Ok(id)
@@ -706,7 +735,7 @@ impl Builder {
         Ok(Val { id, dtype: DType::Pred })
     }
 
-    /// An operation on integers narrower than a byte, which registers hold extended to eight bits.
+    /// Adds an operation on integers narrower than a byte, which registers hold extended to eight bits.
     fn sub_byte(&mut self, op: TileOp, dtype: DType, ids: &[u32]) -> Result<u32, RegionError> {
         use ComputeType::{S8, U8};
         let ct = dtype.compute();

@@ -1,5 +1,6 @@
-//! The serial form of a region: its nodes. Reading replays them through the builder's checks, so that bytes from
-//! anywhere give either a region that is safe to run or an error.
+//! The serialized form of a region, which consists of its nodes. Deserialization passes the nodes through the
+//! checks of the builder, so that arbitrary bytes result either in a region that is safe to run or in an
+//! error.
 
 use super::builder::Builder;
 use super::node::{Code, Direction, Node, Order, ReduceOp, raw_type};
@@ -7,7 +8,7 @@ use super::{Access, InputSpec, OutputSpec, Region, RegionError, lower};
 use crate::tile::{self, TileOp};
 use crate::{ComputeType, DType};
 
-/// First bytes, and the version of what follows.
+/// The first bytes, which include the version of the format.
 const MAGIC: &[u8; 4] = b"RGN1";
 
 const COMPUTE_TYPES: [ComputeType; 13] = [
@@ -55,7 +56,8 @@ impl Reader<'_> {
         usize::try_from(u64::from_le_bytes(self.bytes()?)).map_err(|_| bad("size"))
     }
 
-    /// A count of things that take at least `bytes` bytes each, so that it is bounded by the input.
+    /// Reads a number of objects that occupy at least `bytes` bytes each, so that it is bounded by the size
+    /// of the input.
     fn count(&mut self, bytes: usize) -> Result<usize, RegionError> {
         let n = self.u32()? as usize;
         if n.saturating_mul(bytes) > self.0.len() { Err(bad("count")) } else { Ok(n) }
@@ -67,7 +69,7 @@ impl Reader<'_> {
 }
 
 impl Region {
-    /// The region as bytes, for [`Self::from_bytes`].
+    /// Serializes the region for [`Self::from_bytes`].
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         let size = |out: &mut Vec<u8>, n: usize| out.extend((n as u64).to_le_bytes());
@@ -117,15 +119,15 @@ impl Region {
         out
     }
 
-    /// Reads what [`Self::to_bytes`] wrote.
+    /// Deserializes the bytes that [`Self::to_bytes`] returned.
     ///
     /// # Errors
-    /// If the bytes are not a well-formed region: every operation is checked against its operands' types, every index
-    /// against what it refers to.
+    /// Returns an error if the bytes are not a valid region: every operation is checked against the types of
+    /// its operands, and every index against its range.
     pub fn from_bytes(bytes: &[u8]) -> Result<Region, RegionError> {
         let mut r = Reader(bytes);
         if r.bytes::<4>()? != *MAGIC {
-            return Err(bad("not a region, or of another version"));
+            return Err(bad("not a region, or a region of another version"));
         }
         let rank = r.count(8)?;
         if rank > 64 {
@@ -186,7 +188,7 @@ impl Region {
             return Err(bad("reduced dimensions"));
         }
         if !r.0.is_empty() {
-            return Err(bad("bytes left over"));
+            return Err(bad("trailing bytes"));
         }
         lower::lower(b)
     }
@@ -232,7 +234,7 @@ fn read_node(r: &mut Reader<'_>, b: &Builder) -> Result<Node, RegionError> {
             if tile::kernel(code, ty, &types[..usize::from(arity)], tile::Shape::Full).is_none() {
                 return Err(bad("operation"));
             }
-            // The format of reduce_precision is read as a scalar that the loop trusts.
+            // The format operand of reduce_precision is a scalar that the loop does not check.
             if code == Code::ReducePrecision
                 && !matches!(b.nodes[args[1] as usize], Node::Const { bits, .. } if bits & 0xff != 0 && bits < 1 << 24)
             {

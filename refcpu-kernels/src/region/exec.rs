@@ -1,4 +1,4 @@
-//! Running a region.
+//! The interpreter of regions.
 
 use super::Region;
 use super::gather::{gather, iota, splat};
@@ -7,11 +7,12 @@ use crate::{Dst, Pool, Src};
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Work for one chunk: long enough to be worth handing to another thread, short enough to balance.
+/// The work of a chunk: enough to be worth sharing with another thread, and little enough to balance the
+/// load.
 const CHUNK_NS: f64 = 8000.0;
-/// Below this all work is one chunk.
+/// The maximum work for which there is only one chunk.
 const SMALL_NS: f64 = 3000.0;
-/// Most chunks of one run.
+/// The maximum number of chunks of a run.
 const MAX_CHUNKS: usize = 256;
 
 /// A cache line of scratch memory.
@@ -20,14 +21,14 @@ const MAX_CHUNKS: usize = 256;
 struct Line([u8; 64]);
 
 thread_local! {
-    /// Register tiles of this thread, kept between runs; taken out while in use.
+    /// The register tiles of this thread, which are kept between runs and taken out while they are in use.
     static SCRATCH: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
 }
 
-/// Largest scratch that a thread keeps between runs.
+/// The largest size of scratch memory that a thread keeps between runs.
 const KEPT_SCRATCH: usize = 1 << 20;
 
-/// Runs `work` with at least `bytes` of initialised scratch memory, aligned to a cache line.
+/// Calls `work` with at least `bytes` of initialized scratch memory, aligned to a cache line.
 fn with_scratch<R>(bytes: usize, work: impl FnOnce(*mut u8) -> R) -> R {
     let mut lines = SCRATCH.take();
     let needed = bytes.div_ceil(64);
@@ -41,31 +42,33 @@ fn with_scratch<R>(bytes: usize, work: impl FnOnce(*mut u8) -> R) -> R {
     result
 }
 
-/// One run: the region and where its arrays lie.
+/// A run: the region and the addresses of its arrays.
 struct Frame<'a> {
     program: &'a Program,
     inputs: &'a [Src<'a>],
     outputs: &'a [*mut u8],
-    /// By store: true if the tile goes to a stand-in first, because an input that is read later has the same address.
+    /// For each store, `true` if the tile is first written to a stand-in, because an input that is read later
+    /// has the same address.
     bounced: &'a [bool],
 }
 
-// SAFETY: the outputs' pointers are used to write disjoint tiles only: each tile, and each row's results, belongs to one
-// chunk, and `run` holds the `Dst`s meanwhile.
+// SAFETY: the pointers of the outputs are only used to write disjoint tiles: each tile and the results of
+// each row belong to one chunk, and `run` holds the `Dst`s during this time.
 unsafe impl Sync for Frame<'_> {}
 
-/// Outputs that fit the pointer list on the stack.
+/// The number of outputs whose pointers fit into the list on the stack.
 const FEW: usize = 16;
 
 /// Executes `region` on arrays.
 ///
-/// Inputs and outputs come in the region's order. Only their element types and number of elements count, not their
-/// dimensions. An input array may be one of the outputs (exactly the same address) where [`Region::may_alias`] says so.
+/// Inputs and outputs are in the order of the region. Their element types and numbers of elements must match,
+/// but their dimensions are ignored. An input array can be one of the outputs (exactly the same address) if
+/// [`Region::may_alias`] returns `true`.
 ///
 /// Results do not depend on the number of threads.
 ///
 /// # Panics
-/// If the number, type or size of the arrays is not what the region wants.
+/// Panics if the number, types or sizes of the arrays are not those of the region.
 pub fn run(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &mut [Dst<'_>]) {
     check(region, inputs, outputs);
     let mut pointers = [std::ptr::null_mut(); FEW];
@@ -82,10 +85,11 @@ pub fn run(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &mut [Dst<
     }
 }
 
-/// As [`run`], on the calling thread: for small regions in inner loops, such as comparators and update bodies.
+/// The same as [`run`] on the calling thread, for small regions in inner loops, such as comparators and
+/// update bodies.
 ///
 /// # Panics
-/// As [`run`].
+/// See [`run`].
 pub fn run_scalar(region: &Region, inputs: &[Src<'_>], outputs: &mut [Dst<'_>]) {
     run(&Pool::inline(), region, inputs, outputs);
 }
@@ -93,7 +97,7 @@ pub fn run_scalar(region: &Region, inputs: &[Src<'_>], outputs: &mut [Dst<'_>]) 
 fn check(region: &Region, inputs: &[Src<'_>], outputs: &[Dst<'_>]) {
     assert!(
         inputs.len() == region.inputs.len() && outputs.len() == region.outputs.len(),
-        "a region of {} inputs and {} outputs got {} and {}",
+        "the region has {} inputs and {} outputs, but got {} and {}",
         region.inputs.len(),
         region.outputs.len(),
         inputs.len(),
@@ -102,7 +106,7 @@ fn check(region: &Region, inputs: &[Src<'_>], outputs: &[Dst<'_>]) {
     for (i, (s, (spec, len))) in inputs.iter().zip(region.inputs.iter().zip(&region.input_lens)).enumerate() {
         assert!(
             s.dtype() == spec.dtype && s.len() >= *len,
-            "region input {i} wants at least {len} elements of {:?}, got {:?}{:?}",
+            "region input {i} must have at least {len} elements of {:?}, but is {:?}{:?}",
             spec.dtype,
             s.dtype(),
             s.dims()
@@ -135,7 +139,7 @@ fn run_at(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &[*mut u8],
             if s.as_ptr() == o.cast_const() && !s.is_empty() {
                 assert!(
                     region.may_alias(i, k) || !is_loaded(program, i),
-                    "input {i} of a region lies where output {k} does, but is read in another order"
+                    "input {i} of the region has the address of output {k}, but is read in another order"
                 );
             }
         }
@@ -164,36 +168,37 @@ fn is_loaded(program: &Program, input: usize) -> bool {
     program.loads.iter().any(|l| l.input as usize == input)
 }
 
-/// Bytes of scratch before the register tiles: the pointer table, the cells and the running results of reductions.
+/// Returns the number of bytes of scratch memory before the register tiles: the pointer table, the cells and
+/// the running results of reductions.
 fn head(program: &Program) -> usize {
     let cells = program.cells as usize + program.reductions.len();
     (program.slots.len() * 8).next_multiple_of(64) + (cells * 16).next_multiple_of(64)
 }
 
 impl Frame<'_> {
-    /// Runs a range of tiles. Reductions run over whole rows, whose results are written, or, given `partial`, over part
-    /// of a row, from and to the running results there.
+    /// Executes a range of tiles. Without `partial`, reductions are over whole rows, whose results are
+    /// written. With `partial`, they are over a part of a row, and update the running results in it.
     fn tiles(&self, range: Range<usize>, partial: Option<&mut [u128]>) {
         let p = self.program;
         let bytes = head(p) + p.tile_bytes as usize * p.geometry.capacity;
         with_scratch(bytes, |scratch| {
-            // SAFETY: `scratch` has the bytes that `head` and the register tiles take, and is ours alone.
+            // SAFETY: `scratch` has the size of `head` and the register tiles, and nothing else uses it.
             unsafe { self.tiles_in(scratch, range, partial) }
         });
     }
 
     /// # Safety
-    /// `scratch` must be aligned to 64 and writable for what [`head`] and the register tiles take.
+    /// `scratch` must be aligned to 64, and writable for the size of [`head`] and the register tiles.
     unsafe fn tiles_in(&self, scratch: *mut u8, range: Range<usize>, partial: Option<&mut [u128]>) {
         let p = self.program;
         let g = &p.geometry;
         let table = scratch.cast::<*mut u8>();
-        // SAFETY: within the head and the register area of the scratch memory.
+        // SAFETY: the addresses are within the head and the register area of the scratch memory.
         let (cells, tiles) =
             unsafe { (scratch.add((p.slots.len() * 8).next_multiple_of(64)), scratch.add(head(p))) };
         for (i, slot) in p.slots.iter().enumerate() {
-            // SAFETY: the table has one entry a slot; offsets lie within cells and register tiles by construction, and
-            // constants are only ever read.
+            // SAFETY: the table has one entry per slot. By construction, offsets lie within the cells and the
+            // register tiles, and constants are only read.
             unsafe {
                 *table.add(i) = match *slot {
                     Slot::Tile(at) => tiles.add(at as usize * g.capacity),
@@ -215,14 +220,14 @@ impl Frame<'_> {
                 };
             }
         }
-        // SAFETY: once-code reads constants and single elements of inputs (which `check` found to exist) and writes cells
-        // and splat tiles.
+        // SAFETY: once-code reads constants and single elements of inputs (which `check` found to exist), and
+        // writes cells and splat tiles.
         unsafe { self.steps(&p.once_code, table, 1, 0, 0) };
 
         let whole_rows = partial.is_none();
         let running: &mut [u128] = match partial {
             Some(running) => running,
-            // SAFETY: behind the cells lies room for one running result a reduction, aligned to 16.
+            // SAFETY: after the cells there is room for one running result per reduction, aligned to 16.
             None => unsafe {
                 let at = cells.add(p.cells as usize * 16).cast::<u128>();
                 std::slice::from_raw_parts_mut(at, p.reductions.len())
@@ -238,7 +243,8 @@ impl Frame<'_> {
             for load in &p.loads {
                 if load.kind == LoadKind::InPlace || (load.kind == LoadKind::PerRow && row_changed) {
                     let along = if load.kind == LoadKind::InPlace { start as isize } else { 0 };
-                    // SAFETY: the access stays within the array for every point of the space (`Access::bounds`, `check`).
+                    // SAFETY: the access stays within the array for every point of the space
+                    // (`Access::bounds`, `check`).
                     unsafe {
                         *table.add(usize::from(load.slot)) =
                             self.row_base(load, r).offset(along * load.size as isize).cast_mut()
@@ -254,9 +260,10 @@ impl Frame<'_> {
                     }
                 }
             }
-            // SAFETY: all pointers stand at this tile: inputs and outputs have `n` elements from there, register tiles
-            // have room for `tile >= n`; a kernel's destination differs from its sources (registers are released after
-            // the step that reads them last, aliased outputs go through a stand-in).
+            // SAFETY: all pointers refer to this tile: inputs and outputs have `n` more elements, and
+            // register tiles have room for `tile >= n`. The destination of a kernel differs from its sources,
+            // because registers are released after the step that reads them last, and aliased outputs use a
+            // stand-in.
             unsafe {
                 if row_changed {
                     self.steps(&p.row_code, table, 1, r, 0);
@@ -278,7 +285,7 @@ impl Frame<'_> {
             }
             for (store, bounced) in p.stores.iter().zip(self.bounced) {
                 if *bounced {
-                    // SAFETY: a tile from the stand-in to its place in the output.
+                    // SAFETY: copies a tile from the stand-in to its place in the output.
                     unsafe {
                         let from = tiles.add(store.stand_in as usize * g.capacity);
                         let to =
@@ -290,16 +297,16 @@ impl Frame<'_> {
         }
     }
 
-    /// Reduces the runs of a tile, of which there is a whole number, and writes their results.
+    /// Reduces the whole number of runs in a tile, and writes their results.
     ///
     /// # Safety
-    /// The reductions' slots must hold the tile of `n` elements from `start`.
+    /// The slots of the reductions must hold the tile of `n` elements from `start`.
     unsafe fn segments(&self, table: *const *mut u8, start: usize, n: usize) {
         let length = self.program.geometry.segment;
         let (first, count) = (start / length, n / length);
         for r in &self.program.reductions {
-            // SAFETY: the caller's contract; results `first..first + count` are elements of the output, written by this
-            // tile alone; the register tile has room for them.
+            // SAFETY: guaranteed by the caller. The results `first..first + count` are elements of the output
+            // that only this tile writes; the register tile has room for them.
             unsafe {
                 let out = self.outputs[r.output as usize].add(first * r.size);
                 let src = *table.add(usize::from(r.src));
@@ -315,7 +322,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Where the elements of row `row` of a load start.
+    /// Returns the address of the first element of row `row` of a load.
     fn row_base(&self, load: &super::lower::Load, row: usize) -> *const u8 {
         let mut offset = load.offset as isize;
         let mut rest = row;
@@ -327,12 +334,12 @@ impl Frame<'_> {
     }
 
     /// # Safety
-    /// Every slot that the steps name must point at what they read and write: see [`Self::tiles_in`].
+    /// Every slot that the steps name must point to the data that they read or write; see [`Self::tiles_in`].
     #[inline(always)]
     unsafe fn steps(&self, steps: &[Step], table: *const *mut u8, n: usize, row: usize, start: usize) {
         let g = &self.program.geometry;
         for step in steps {
-            // SAFETY: the caller's contract.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let at = |slot: u16| *table.add(usize::from(slot));
                 match *step {
@@ -354,7 +361,8 @@ impl Frame<'_> {
                     Step::Iota { dst, dim, ty } => iota(at(dst), ty, &g.inner, usize::from(dim), start, n),
                     Step::RowIota { dst, dim, ty } => iota(at(dst), ty, &g.outer, usize::from(dim), row, 1),
                     Step::Splat { dst, src, size } => {
-                        // In once- and row-code (n = 1) the whole register is filled, for tiles of any length.
+                        // In once-code and row-code (n = 1), the whole register is filled, for tiles of any
+                        // length.
                         let whole = matches!(self.program.slots[usize::from(dst)], Slot::Tile(_));
                         splat(at(dst), at(src), usize::from(size), if whole { g.capacity } else { n });
                     }
@@ -366,7 +374,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Runs a region with reductions: whole rows, or, where few long rows would leave threads idle, segments of them.
+    /// Runs a region with reductions over whole rows, or over segments of rows if a few long rows would leave
+    /// threads idle.
     fn reduce_rows(&self, pool: &Pool, total_ns: f64) {
         let p = self.program;
         let g = &p.geometry;
@@ -396,7 +405,7 @@ impl Frame<'_> {
         let mut partial: Vec<u128> = (0..g.rows * segments).flat_map(|_| fresh()).collect();
         let base = Partials(partial.as_mut_ptr());
         pool.run_costed(g.rows * segments, per_segment as f64 * p.ns_per_tile, &|c| {
-            // SAFETY: chunk `c` alone touches the `count` results from `c * count`, all within `partial`.
+            // SAFETY: only chunk `c` accesses the `count` results at `c * count`, which are within `partial`.
             let mine = unsafe { std::slice::from_raw_parts_mut(base.at(c * count), count) };
             let (row, segment) = (c / segments, c % segments);
             let first = row * g.tiles_per_row;
@@ -406,7 +415,7 @@ impl Frame<'_> {
         });
         for row in 0..g.rows {
             let of_row = &mut partial[row * segments * count..(row + 1) * segments * count];
-            // Pairwise, in an order that depends on the sizes alone.
+            // The results are combined pairwise, in an order that depends only on the sizes.
             let mut width = 1;
             while width < segments {
                 for left in (0..segments - width).step_by(2 * width) {
@@ -421,12 +430,13 @@ impl Frame<'_> {
         }
     }
 
-    /// Writes a row's results.
+    /// Writes the results of a row.
     fn finish_row(&self, row: usize, running: &[u128]) {
         for (r, running) in self.program.reductions.iter().zip(running) {
             let value = r.reducer.value(*running);
             let bytes = r.encode.map_or(value, |e| e.on_scalars(&[value])).to_le_bytes();
-            // SAFETY: row `row` is one of the output's elements (`check` compared their number), each written once.
+            // SAFETY: row `row` is one of the output's elements (`check` compared their number), and is
+            // written once.
             unsafe {
                 let to = self.outputs[r.output as usize].add(row * r.size);
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, r.size);
@@ -435,11 +445,11 @@ impl Frame<'_> {
     }
 }
 
-/// The running results of all segments, to be shared out among chunks.
+/// The running results of all segments, which chunks access in parallel.
 #[derive(Clone, Copy)]
 struct Partials(*mut u128);
 
-// SAFETY: every chunk uses its own results only.
+// SAFETY: every chunk accesses only its own results.
 unsafe impl Send for Partials {}
 // SAFETY: as above.
 unsafe impl Sync for Partials {}

@@ -1,16 +1,16 @@
-//! Reading elements that do not lie next to each other, and writing coordinates.
+//! Gathering of elements that are not contiguous, and computation of coordinates.
 
 use crate::ComputeType;
 
-/// Bytes of short runs of one element that are written at once.
+/// The number of bytes that are written at once for short runs of one element.
 const SPLAT: usize = 32;
 
-/// Copies `n` elements of `size` bytes into a tile: those numbered `start..start + n` in row-major order of `dims`,
-/// of which number 0 lies at `base` and whose neighbours lie `strides` elements apart.
+/// Copies `n` elements of `size` bytes to a tile: the elements `start..start + n` in row-major order of
+/// `dims`. Element 0 is at `base`, and `strides` are in elements.
 ///
 /// # Safety
-/// Every element that is named must be readable, and `dst` must be writable for `n` elements; both aligned for the
-/// element. The areas must not overlap.
+/// Each of these elements must be readable, and `dst` must be writable for `n` elements; both must be aligned
+/// for the element. The areas must not overlap.
 pub(super) unsafe fn gather(
     dst: *mut u8,
     base: *const u8,
@@ -21,13 +21,14 @@ pub(super) unsafe fn gather(
     n: usize,
 ) {
     match size {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         1 => unsafe { gather_as::<u8>(dst, base, dims, strides, start, n) },
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         2 => unsafe { gather_as::<u16>(dst, base, dims, strides, start, n) },
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         4 => unsafe { gather_as::<u32>(dst, base, dims, strides, start, n) },
-        // SAFETY: the caller's contract; complex pairs need only the alignment of a part, so pairs of u32.
+        // SAFETY: guaranteed by the caller; complex numbers only need the alignment of a part, so they are
+        // pairs of u32.
         8 => unsafe { gather_as::<[u32; 2]>(dst, base, dims, strides, start, n) },
         // SAFETY: as above.
         _ => unsafe { gather_as::<[u64; 2]>(dst, base, dims, strides, start, n) },
@@ -35,7 +36,7 @@ pub(super) unsafe fn gather(
 }
 
 /// # Safety
-/// As [`gather`].
+/// See [`gather`].
 unsafe fn gather_as<T: Copy>(
     dst: *mut u8,
     base: *const u8,
@@ -47,18 +48,19 @@ unsafe fn gather_as<T: Copy>(
     let mut dst = dst.cast::<T>();
     let base = base.cast::<T>();
     let (Some(&last), Some(&step)) = (dims.last(), strides.last()) else {
-        // SAFETY: an array without dimensions has the one element.
+        // SAFETY: an array without dimensions has one element.
         unsafe { dst.write(base.read()) };
         return;
     };
     let outer = &strides[..strides.len() - 1];
     if step == 1 && outer.iter().all(|s| *s == 0) {
-        // The same run again and again: written once, then doubled.
+        // The same run is repeated: it is written once, and then copied repeatedly with doubled length.
         let phase = start % last;
         let first = n.min(last - phase);
         let rest = (n - first).min(phase);
         let mut done = first + rest;
-        // SAFETY: elements of the one run; `done <= n`, and the copied area lies before the one written.
+        // SAFETY: these are elements of the run; `done <= n`, and the source of the copy ends before its
+        // destination.
         unsafe {
             std::ptr::copy_nonoverlapping(base.add(phase), dst, first);
             std::ptr::copy_nonoverlapping(base, dst.add(first), rest);
@@ -70,7 +72,7 @@ unsafe fn gather_as<T: Copy>(
         }
         return;
     }
-    // Coordinates of the current run; those of further dimensions are found by division.
+    // The coordinates of the current run. Coordinates of further dimensions are computed by division.
     const KNOWN: usize = 6;
     let rank = dims.len();
     let mut coordinates = [0usize; KNOWN];
@@ -89,13 +91,13 @@ unsafe fn gather_as<T: Copy>(
     let mut at = start;
     while left > 0 {
         let run = left.min(last - column);
-        // SAFETY: the run's elements are among those that the caller vouches for.
+        // SAFETY: the elements of the run are among those that the caller guarantees.
         unsafe {
             let from = base.offset(offset + column as isize * step);
             if step == 1 && run >= 16 {
                 std::ptr::copy_nonoverlapping(from, dst, run);
             } else if step == 0 && run * size_of::<T>() <= SPLAT && left * size_of::<T>() >= SPLAT {
-                // All at once; what is behind the run is written again by the runs that belong there.
+                // A fixed number of bytes is written; later runs overwrite the excess.
                 let value = *from;
                 for i in 0..SPLAT / size_of::<T>() {
                     *dst.add(i) = value;
@@ -136,15 +138,16 @@ unsafe fn gather_as<T: Copy>(
 /// Repeats the element at `src` `n` times.
 ///
 /// # Safety
-/// `src` must be readable for one element of `size` bytes, `dst` writable for `n`, both aligned for the element.
+/// `src` must be readable for one element of `size` bytes, `dst` writable for `n`, both aligned for the
+/// element.
 pub(crate) unsafe fn splat(dst: *mut u8, src: *const u8, size: usize, n: usize) {
     /// # Safety
-    /// As `splat`.
+    /// See `splat`.
     unsafe fn fill<T: Copy>(dst: *mut u8, src: *const u8, n: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::slice::from_raw_parts_mut(dst.cast::<T>(), n).fill(src.cast::<T>().read()) }
     }
-    // SAFETY: the caller's contract, with a type of that size and no stricter alignment.
+    // SAFETY: guaranteed by the caller; the type has this size and no stricter alignment.
     unsafe {
         match size {
             1 => fill::<u8>(dst, src, n),
@@ -156,7 +159,8 @@ pub(crate) unsafe fn splat(dst: *mut u8, src: *const u8, size: usize, n: usize) 
     }
 }
 
-/// Writes the coordinates along dimension `dim` of the elements `start..start + n` of an array of shape `dims`.
+/// Writes the coordinates along dimension `dim` of the elements `start..start + n` of an array of shape
+/// `dims`.
 ///
 /// # Safety
 /// `dst` must be writable for `n` elements of type `ty`.
@@ -164,7 +168,7 @@ pub(super) unsafe fn iota(dst: *mut u8, ty: ComputeType, dims: &[usize], dim: us
     let repeat: usize = dims[dim + 1..].iter().product();
     macro_rules! fill {
         ($t:ty) => {{
-            // SAFETY: the caller's contract: `n` elements of `ty`, which `$t` is.
+            // SAFETY: guaranteed by the caller: `n` elements of `ty`, which is `$t`.
             let out = unsafe { std::slice::from_raw_parts_mut(dst.cast::<$t>(), n) };
             if dim == 0 && repeat == 1 {
                 for (i, o) in out.iter_mut().enumerate() {

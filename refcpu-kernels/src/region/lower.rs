@@ -1,4 +1,4 @@
-//! From nodes to instructions: geometry of the loops, levels, registers.
+//! Lowers nodes to instructions: the geometry of the loops, levels, registers.
 
 use super::builder::Builder;
 use super::node::{Code, Node};
@@ -8,29 +8,32 @@ use crate::tile::reduce::Reducer;
 use crate::tile::{self, Kernel, TileOp};
 use std::collections::HashMap;
 
-/// Elements that go through all operations at a time.
+/// The number of elements that pass through all operations at a time.
 const TILE: usize = 512;
-/// Rows shorter than this are not worth a kernel call each: tiles then span several.
+/// The minimum length of rows for which kernels are called per row. If rows are shorter, tiles span several
+/// rows.
 const SHORT_ROW: usize = 64;
 
-/// Reductions over fewer elements than this run over many rows at a time.
+/// The minimum number of elements of a reduction for which rows are reduced one at a time. If there are
+/// fewer, several rows are reduced together.
 const SHORT_REDUCTION: usize = 64;
 
-/// The loops: rows of `row_len` elements, each cut into tiles.
+/// The loops: rows of `row_len` elements, each of which is divided into tiles.
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
-    /// Sizes of the dimensions that count rows.
+    /// The sizes of the dimensions that count rows.
     pub(super) outer: Vec<usize>,
-    /// Sizes of the dimensions within a row.
+    /// The sizes of the dimensions within a row.
     pub(super) inner: Vec<usize>,
     pub(super) rows: usize,
     pub(super) row_len: usize,
-    /// Elements of a full tile.
+    /// The number of elements of a full tile.
     pub(super) tile: usize,
     pub(super) tiles_per_row: usize,
-    /// Elements that a register tile has room for: a multiple of 64, which keeps every register aligned.
+    /// The capacity of a register tile in elements: a multiple of 64, so that all registers are aligned.
     pub(super) capacity: usize,
-    /// Where reductions are over short runs, of which a tile holds many: their length; else zero.
+    /// The length of the runs if reductions are over short runs, of which a tile contains many; otherwise
+    /// zero.
     pub(super) segment: usize,
 }
 
@@ -40,114 +43,115 @@ impl Geometry {
     }
 }
 
-/// How an input reaches the registers.
+/// The loading of an input to registers.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     pub(super) input: u32,
     pub(super) size: usize,
     pub(super) offset: usize,
-    /// Strides along the outer dimensions.
+    /// The strides along the outer dimensions.
     pub(super) outer: Vec<isize>,
-    /// Strides along the inner dimensions.
+    /// The strides along the inner dimensions.
     pub(super) inner: Vec<isize>,
     pub(super) kind: LoadKind,
-    /// The slot that holds the pointer to the elements.
+    /// The slot with the pointer to the elements.
     pub(super) slot: u16,
 }
 
-/// Where a load's elements are read.
+/// The way in which a load's elements are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LoadKind {
-    /// One element for the whole space, read in memory.
+    /// One element for the whole iteration space, read in memory.
     Once,
     /// One element for each row, read in memory.
     PerRow,
     /// Consecutive elements, read in memory.
     InPlace,
-    /// Copied into a register tile first.
+    /// Elements that are copied to a register tile first.
     Gather,
 }
 
-/// What a slot of the pointer table points at.
+/// The memory that a slot of the pointer table points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// A register tile, at this many bytes per element of tile from the start.
+    /// A register tile. Its offset is this number of bytes per element of a tile.
     Tile(u32),
-    /// A 16-byte cell for a value that does not vary within a row or at all.
+    /// A 16-byte cell for a value that does not vary within a row, or at all.
     Cell(u32),
     /// A constant.
     Const(u32),
-    /// Memory of an input (index in `loads`).
+    /// The memory of an input (index in `loads`).
     Memory(u32),
-    /// Memory of an output, or its stand-in.
+    /// The memory of an output, or of its stand-in.
     Output(u32),
 }
 
-/// One step of a tile.
+/// A step of a tile.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// A kernel over slots.
+    /// Calls a kernel on slots.
     Kernel { kernel: Kernel, dst: u16, src: [u16; 3] },
-    /// Load number `load` into its register tile.
+    /// Copies load `load` to its register tile.
     Gather { load: u16 },
-    /// Coordinates along an inner dimension.
+    /// Computes the coordinates along an inner dimension.
     Iota { dst: u16, dim: u16, ty: ComputeType },
-    /// The coordinate along an outer dimension.
+    /// Computes the coordinate along an outer dimension.
     RowIota { dst: u16, dim: u16, ty: ComputeType },
-    /// One element repeated over a whole tile.
+    /// Repeats one element over a whole tile.
     Splat { dst: u16, src: u16, size: u8 },
-    /// A tile copied (an output that is a plain copy).
+    /// Copies a tile (for an output that is a plain copy).
     Copy { dst: u16, src: u16, size: u8 },
 }
 
-/// A reduction of a tile slot into one value a row.
+/// A reduction of a tile slot to one value per row.
 #[derive(Clone, Debug)]
 pub(super) struct Reduction {
     pub(super) reducer: Reducer,
-    /// Bytes of a result in memory.
+    /// The size of a result in memory, in bytes.
     pub(super) size: usize,
     pub(super) src: u16,
-    /// A register for results of short runs that are to be encoded.
+    /// A register for results of short runs that must be encoded.
     pub(super) tile: u16,
     pub(super) output: u32,
-    /// Turns the register value into the memory form.
+    /// The kernel that converts the register value to the representation in memory.
     pub(super) encode: Option<Kernel>,
 }
 
-/// A store to an array of the region's shape.
+/// A store to an array with the shape of the region.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     pub(super) output: u32,
     pub(super) size: usize,
     pub(super) slot: u16,
-    /// Loads that may not have this output's address, because they are read when or after it is written.
+    /// The loads that must not have the address of this output, because they are read when or after it is
+    /// written.
     pub(super) late_loads: Vec<u16>,
-    /// Where its stand-in lies, in bytes per element of tile.
+    /// The offset of the stand-in, in bytes per element of a tile.
     pub(super) stand_in: u32,
 }
 
-/// The executable form.
+/// The executable form of a region.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) geometry: Geometry,
     pub(super) loads: Vec<Load>,
     pub(super) slots: Vec<Slot>,
     pub(super) constants: Vec<u128>,
-    /// Runs once.
+    /// The code that runs once.
     pub(super) once_code: Vec<Step>,
-    /// Runs at the start of each row.
+    /// The code that runs at the start of each row.
     pub(super) row_code: Vec<Step>,
-    /// Runs for each tile.
+    /// The code that runs for each tile.
     pub(super) tile_code: Vec<Step>,
     pub(super) stores: Vec<Store>,
     pub(super) reductions: Vec<Reduction>,
     pub(super) cells: u32,
-    /// Register bytes per element of tile.
+    /// The number of register bytes per element of a tile.
     pub(super) tile_bytes: u32,
     pub(super) ns_per_tile: f64,
 }
 
-/// How often a value changes.
+/// The frequency with which a value changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rate {
     Once,
@@ -161,7 +165,7 @@ fn geometry(
     inputs: &[InputSpec],
     iotas: &[usize],
 ) -> (Geometry, Vec<Vec<isize>>, Vec<Option<usize>>) {
-    // Dimensions of size 1 vanish; neighbours merge where every input walks them as one.
+    // Dimensions of size 1 are removed. Adjacent dimensions are merged if every input traverses them as one.
     let boundary = dims.len() - trailing.unwrap_or(0);
     let reduced: usize = dims[boundary..].iter().product();
     let segment = if trailing.is_some() && reduced <= SHORT_REDUCTION { reduced } else { 0 };
@@ -218,7 +222,7 @@ fn geometry(
     let tile = match TILE.checked_div(segment) {
         Some(segments) => (segments * segment).min(row_len),
         None => {
-            // Tiles of a row are of equal size, in whole cache lines.
+            // The tiles of a row have equal sizes, in whole cache lines.
             let tiles = row_len.div_ceil(TILE).max(1);
             row_len.div_ceil(tiles).next_multiple_of(64).min(TILE)
         }
@@ -237,7 +241,7 @@ fn geometry(
     (geometry, strides, place)
 }
 
-/// Live nodes in an order that keeps few values alive: depth first from the outputs.
+/// Returns the live nodes in an order that keeps few values alive: depth first from the outputs.
 fn schedule(nodes: &[Node], roots: &[u32]) -> Vec<u32> {
     let mut done = vec![false; nodes.len()];
     let mut order = vec![];
@@ -260,7 +264,8 @@ fn schedule(nodes: &[Node], roots: &[u32]) -> Vec<u32> {
     order
 }
 
-/// Merges a multiplication into the addition or subtraction that alone uses it. Both still round.
+/// Merges a multiplication into the addition or subtraction that is its only user. Both operations still
+/// round.
 fn fuse(nodes: &mut [Node], outputs: &[OutputSpec]) {
     let mut uses = vec![0u32; nodes.len()];
     for o in outputs {
@@ -299,7 +304,7 @@ fn fuse(nodes: &mut [Node], outputs: &[OutputSpec]) {
     }
 }
 
-/// Register tiles by size class, handed out first fit.
+/// The register tiles by size class, which are assigned first fit.
 #[derive(Default)]
 struct Registers {
     free: HashMap<usize, Vec<u32>>,
@@ -314,7 +319,7 @@ impl Registers {
         self.take_for_good(size)
     }
 
-    /// A register tile that nothing else has used or will: for values that are made once and read by every tile.
+    /// Takes a register tile that is never reused, for values that are computed once and read by every tile.
     fn take_for_good(&mut self, size: usize) -> u32 {
         let at = self.end.next_multiple_of(size as u32);
         self.end = at + size as u32;
@@ -336,8 +341,8 @@ struct Lowering {
 
 impl Lowering {
     fn slot(&mut self, slot: Slot) -> Result<u16, RegionError> {
-        let n =
-            u16::try_from(self.slots.len()).map_err(|_| RegionError("a region of too many values".into()))?;
+        let n = u16::try_from(self.slots.len())
+            .map_err(|_| RegionError("the region has too many values".into()))?;
         self.slots.push(slot);
         Ok(n)
     }
@@ -352,7 +357,7 @@ impl Lowering {
         self.slot(Slot::Tile(at))
     }
 
-    /// A tile that code outside of the tile loop fills.
+    /// Takes a tile that is filled outside the tile loop.
     fn lasting_tile(&mut self, size: usize) -> Result<u16, RegionError> {
         let at = self.registers.take_for_good(size);
         self.slot(Slot::Tile(at))
@@ -360,17 +365,17 @@ impl Lowering {
 
     fn of(&self, node: u32) -> Result<u16, RegionError> {
         self.slot_of[node as usize]
-            .ok_or_else(|| RegionError("internal: value used before it is made".into()))
+            .ok_or_else(|| RegionError("internal error: a value is used before it is computed".into()))
     }
 }
 
 pub(super) fn lower(builder: Builder) -> Result<Region, RegionError> {
     let Builder { dims, inputs, nodes, outputs, trailing, .. } = builder;
     if outputs.is_empty() {
-        return Err(RegionError("a region without outputs".into()));
+        return Err(RegionError("the region has no outputs".into()));
     }
     if dims.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).is_none() {
-        return Err(RegionError(format!("an iteration space of {dims:?} is beyond counting")));
+        return Err(RegionError(format!("the size of the iteration space {dims:?} overflows")));
     }
     let (nodes, outputs) = compacted(nodes, outputs);
     let program = compile(&dims, trailing, &inputs, nodes.clone(), &outputs)?;
@@ -384,7 +389,7 @@ pub(super) fn lower(builder: Builder) -> Result<Region, RegionError> {
     Ok(Region { dims, inputs, outputs, trailing, nodes, program, input_lens })
 }
 
-/// The nodes that outputs need, renumbered in an order in which operands come first.
+/// Returns the nodes that outputs need, renumbered so that operands precede their users.
 fn compacted(nodes: Vec<Node>, mut outputs: Vec<OutputSpec>) -> (Vec<Node>, Vec<OutputSpec>) {
     let order = schedule(&nodes, &outputs.iter().map(|o| o.node).collect::<Vec<_>>());
     let mut number = vec![0u32; nodes.len()];
@@ -441,7 +446,7 @@ fn compile(
     let (mut once_code, mut row_code, mut tile_code) = (vec![], vec![], vec![]);
     let mut hundredths = 0u64;
 
-    // Last use of each value in tile code, by position in `order`.
+    // The last use of each value in the tile code, as a position in `order`.
     let mut last_use = vec![0usize; nodes.len()];
     for (at, id) in order.iter().enumerate() {
         for a in nodes[*id as usize].args() {
@@ -453,14 +458,14 @@ fn compile(
     }
 
     let mut stores: Vec<Store> = vec![];
-    // The first output that a node is, if it is one of the region's shape.
+    // The first output with the region's shape that each node is the value of.
     let mut direct: HashMap<u32, u32> = HashMap::new();
     for (k, o) in outputs.iter().enumerate().rev() {
         if o.reduce.is_none() {
             direct.insert(o.node, k as u32);
         }
     }
-    // Position in tile_code of the write to each output, and of the last read of each load.
+    // The position in tile_code of the write to each output, and of the last read of each load.
     let mut written_at: HashMap<u32, usize> = HashMap::new();
     let mut load_read_at: HashMap<u16, usize> = HashMap::new();
 
@@ -519,7 +524,7 @@ fn compile(
             Node::Iota { dim, ty } => {
                 let slot = match place[dim as usize] {
                     None => {
-                        // A dimension of size 1: zero everywhere.
+                        // A dimension of size 1 has the coordinate zero everywhere.
                         constants.push(0);
                         low.slot(Slot::Const(constants.len() as u32 - 1))?
                     }
@@ -546,7 +551,7 @@ fn compile(
                     && is_scalar(args[0])
                     && !is_scalar(args[1])
                 {
-                    // The loops exist with the second factor a scalar.
+                    // There are only loops in which the second factor is a scalar.
                     args.swap(0, 1);
                 }
                 let args = &args[..usize::from(arity)];
@@ -554,7 +559,8 @@ fn compile(
                 let r = args.iter().map(|a| rate[*a as usize]).max().unwrap_or(Rate::Once);
                 rate[id as usize] = r;
                 if code == Code::Reinterpret {
-                    // The same slot under another type. Neither may give it away while the other has users.
+                    // The value uses the same slot with another type. Neither may release it while the other
+                    // has users.
                     let from = args[0];
                     let same_slot = low.of(from)?;
                     low.slot_of[id as usize] = Some(same_slot);
@@ -596,7 +602,7 @@ fn compile(
                     src[k] = src[0];
                 }
                 let Some(kernel) = masked.or(full) else {
-                    return Err(RegionError(format!("{code:?} of {types:?} to {ty:?} is not available")));
+                    return Err(RegionError(format!("{code:?} of {types:?} to {ty:?} is not implemented")));
                 };
                 let dst = match r {
                     Rate::Element => match direct.get(&id) {
@@ -625,7 +631,7 @@ fn compile(
                         tile_code.push(step);
                     }
                 }
-                // Registers whose value is not needed any more.
+                // The registers whose values are no longer needed.
                 let mut dead: Vec<u32> = args
                     .iter()
                     .copied()
@@ -656,9 +662,9 @@ fn compile(
             };
             hundredths += 3;
             let Some(reducer) = tile::reduce::reducer(op, ty) else {
-                return Err(RegionError(format!("reduction {op:?} of {ty:?} is not available")));
+                return Err(RegionError(format!("the reduction {op:?} of {ty:?} is not implemented")));
             };
-            // A value that does not vary is spread over a tile, to be reduced as often as it counts.
+            // A value that does not vary is repeated over a tile, and reduced as often as it occurs.
             let src = if src_is_scalar {
                 let dst = low.lasting_tile(ty.size())?;
                 let code = if rate[o.node as usize] == Rate::Row { &mut row_code } else { &mut once_code };
@@ -688,7 +694,7 @@ fn compile(
         hundredths += 3;
         stores.push(Store { output: k as u32, size, slot, late_loads: vec![], stand_in: 0 });
     }
-    // Reductions read at the end of a tile.
+    // Reductions read their operands at the end of a tile.
     for r in &reductions {
         if let Slot::Memory(l) = low.slots[usize::from(r.src)] {
             load_read_at.insert(l as u16, tile_code.len());
@@ -697,7 +703,7 @@ fn compile(
     for s in &mut stores {
         let at = written_at.get(&s.output).copied().unwrap_or(0);
         s.late_loads = load_read_at.iter().filter(|(_, read)| **read >= at).map(|(l, _)| *l).collect();
-        // Of its own: it is live from the write to the end of the tile, while other registers come and go.
+        // The stand-in has its own register, because it is live from the write to the end of the tile.
         s.stand_in = low.registers.take_for_good(s.size);
     }
     let ns_per_tile = 4.0 + hundredths as f64 * 0.01 * geometry.tile as f64 + 3.0 * tile_code.len() as f64;

@@ -1,9 +1,9 @@
 //! Fused elementwise code: a small program that runs tile by tile over an iteration space.
 //!
-//! A [`Builder`] takes operations on whole arrays of one shape (the iteration space); [`Builder::finish`] removes what
-//! is dead, moves what does not vary out of the loops, and gives the rest registers. A [`Region`] is immutable plain
-//! data. [`run`] executes it: each tile of up to 512 elements goes through all operations while it is in the first-level
-//! cache, one precompiled loop per operation.
+//! A [`Builder`] takes operations on whole arrays of one shape (the iteration space). [`Builder::finish`]
+//! removes dead code, moves invariant values out of the loops, and assigns registers. A [`Region`] is
+//! immutable plain data. [`run`] executes it: each tile of up to 512 elements passes through all operations
+//! while it is in the first-level cache, with one precompiled loop per operation.
 //!
 //! ```
 //! use refcpu_kernels::region::{Builder, run};
@@ -21,7 +21,7 @@
 //! let x: Vec<u8> = (1..=6u8).flat_map(|v| f32::from(v).to_le_bytes()).collect();
 //! let two = 2f32.to_le_bytes();
 //! let mut y = vec![0u8; 24];
-//! # // Arrays must be aligned for their elements, which these are not bound to be.
+//! # // Arrays must be aligned for their elements, which is not guaranteed for these.
 //! # if x.as_ptr().addr() % 4 + two.as_ptr().addr() % 4 + y.as_ptr().addr() % 4 != 0 { return Ok(()); }
 //! run(
 //!     &Pool::inline(),
@@ -51,7 +51,7 @@ pub use node::{Direction, Order, ReduceOp};
 use crate::DType;
 use node::Node;
 
-/// Why a region could not be built or read.
+/// The reason why a region could not be built or deserialized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionError(pub(crate) String);
 
@@ -63,20 +63,22 @@ impl std::fmt::Display for RegionError {
 
 impl std::error::Error for RegionError {}
 
-/// Which element of an input each point of the iteration space reads: an affine function of the coordinates.
+/// The element of an input that each point of the iteration space reads: an affine function of the
+/// coordinates.
 ///
-/// Element number `offset + sum(coordinate[i] * strides[i])` of the input, whose elements are numbered in memory order.
-/// Broadcasting is stride 0, a transpose permutes strides, a slice has an offset, a reversal a negative stride.
+/// The point reads element `offset + sum(coordinate[i] * strides[i])` of the input, whose elements are
+/// numbered in memory order. A broadcast has stride 0, a transpose permuted strides, a slice an offset, and a
+/// reversal a negative stride.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Access {
     /// The element at the origin.
     pub offset: usize,
-    /// Elements to advance per step along each dimension of the iteration space.
+    /// The distance between elements along each dimension of the iteration space, in elements.
     pub strides: Vec<isize>,
 }
 
 impl Access {
-    /// The access to a dense array of the iteration space's own shape.
+    /// Returns the access to a dense array with the shape of the iteration space.
     pub fn linear(dims: &[usize]) -> Self {
         let mut strides = vec![0isize; dims.len()];
         let mut step = 1usize;
@@ -87,13 +89,14 @@ impl Access {
         Self { offset: 0, strides }
     }
 
-    /// The access to one element from everywhere.
+    /// Returns the access to the same element from every point.
     pub fn scalar(rank: usize) -> Self {
         Self { offset: 0, strides: vec![0; rank] }
     }
 
-    /// The access to a dense array of shape `input_dims` that is broadcast: its dimension `i` runs along dimension
-    /// `dimensions[i]` of the iteration space (StableHLO `broadcast_in_dim`; size 1 is stretched).
+    /// Returns the access to a dense array of shape `input_dims` that is broadcast: its dimension `i`
+    /// corresponds to dimension `dimensions[i]` of the iteration space (StableHLO `broadcast_in_dim`; size 1
+    /// is expanded).
     pub fn broadcast(rank: usize, input_dims: &[usize], dimensions: &[usize]) -> Self {
         let mut strides = vec![0isize; rank];
         let mut step = 1usize;
@@ -106,8 +109,8 @@ impl Access {
         Self { offset: 0, strides }
     }
 
-    /// The smallest and largest element number that is read, or `None` if one is negative or beyond counting. (0, 0) of
-    /// an empty space.
+    /// Returns the smallest and the largest element number that is read, or `None` if one is negative or
+    /// overflows. For an empty iteration space, returns (0, 0).
     fn bounds(&self, dims: &[usize]) -> Option<(usize, usize)> {
         if dims.contains(&0) {
             return Some((0, 0));
@@ -124,21 +127,21 @@ impl Access {
     }
 }
 
-/// One input of a region.
+/// An input of a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputSpec {
     /// The element type.
     pub dtype: DType,
-    /// Which element each point reads.
+    /// The element that each point reads.
     pub access: Access,
 }
 
-/// One output of a region.
+/// An output of a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputSpec {
     /// The element type.
     pub dtype: DType,
-    /// The reduction over the trailing dimensions, if it is one.
+    /// The reduction over the trailing dimensions, if the output is one.
     pub reduce: Option<ReduceOp>,
     pub(crate) node: u32,
 }
@@ -149,34 +152,34 @@ pub struct Region {
     dims: Vec<usize>,
     inputs: Vec<InputSpec>,
     outputs: Vec<OutputSpec>,
-    /// How many trailing dimensions reductions run over.
+    /// The number of trailing dimensions that reductions are over.
     trailing: Option<usize>,
     nodes: Vec<Node>,
     program: lower::Program,
-    /// Highest element number that each input is asked for, plus one.
+    /// The largest element number that is read from each input, plus one.
     input_lens: Vec<usize>,
 }
 
 impl Region {
-    /// The dimensions of the iteration space.
+    /// Returns the dimensions of the iteration space.
     pub fn dims(&self) -> &[usize] {
         &self.dims
     }
 
-    /// The inputs, in the order in which they were declared.
+    /// Returns the inputs, in the order of their declarations.
     pub fn inputs(&self) -> &[InputSpec] {
         &self.inputs
     }
 
-    /// The outputs, in the order in which they were declared.
+    /// Returns the outputs, in the order of their declarations.
     pub fn outputs(&self) -> &[OutputSpec] {
         &self.outputs
     }
 
-    /// The dimensions of output `index`.
+    /// Returns the dimensions of output `index`.
     ///
     /// # Panics
-    /// If there is no such output.
+    /// Panics if there is no such output.
     pub fn output_dims(&self, index: usize) -> &[usize] {
         match self.outputs[index].reduce {
             Some(_) => &self.dims[..self.dims.len() - self.trailing.unwrap_or(0)],
@@ -184,25 +187,25 @@ impl Region {
         }
     }
 
-    /// Number of operations that run for every element, after simplification.
+    /// Returns the number of operations that run for every element, after simplification.
     pub fn ops(&self) -> usize {
         self.program.tile_code.len()
     }
 
-    /// Estimated time of a run on one thread, in nanoseconds, with all arrays in cache.
+    /// Returns the estimated time of a run on one thread with all arrays in cache, in nanoseconds.
     pub fn estimated_ns(&self) -> f64 {
         self.program.ns_per_tile * self.program.geometry.tiles() as f64
     }
 
-    /// True if the array of input `input` may also be that of output `output` (same address): each element is read
-    /// before it is written.
+    /// Returns `true` if the array of input `input` can have the address of output `output`, because each
+    /// element is read before it is written.
     pub fn may_alias(&self, input: usize, output: usize) -> bool {
         let (Some(i), Some(o)) = (self.inputs.get(input), self.outputs.get(output)) else { return false };
         o.reduce.is_none() && i.dtype.size() == o.dtype.size() && is_identity(&i.access, &self.dims)
     }
 }
 
-/// True if the access visits a dense array of shape `dims` in order.
+/// Returns `true` if the access visits a dense array of shape `dims` in order.
 fn is_identity(access: &Access, dims: &[usize]) -> bool {
     let linear = Access::linear(dims);
     access.offset == 0

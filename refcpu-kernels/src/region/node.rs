@@ -3,7 +3,7 @@
 use crate::tile::TileOp;
 use crate::{ComputeType, DType};
 
-/// How `compare` orders floats.
+/// The order of floats in `compare`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// NaN is unordered: every comparison with it is false, except `Ne`.
@@ -33,16 +33,16 @@ impl Direction {
     pub(crate) const ALL: [Direction; 6] = [Self::Eq, Self::Ne, Self::Ge, Self::Gt, Self::Le, Self::Lt];
 }
 
-/// How a reduction combines elements.
+/// The operation of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReduceOp {
-    /// Sum; logical or of truth values.
+    /// Sum; for booleans, logical or.
     Sum,
-    /// Product; logical and of truth values.
+    /// Product; for booleans, logical and.
     Product,
-    /// Maximum, NaN if any element is.
+    /// Maximum, or NaN if any element is NaN.
     Max,
-    /// Minimum, NaN if any element is.
+    /// Minimum, or NaN if any element is NaN.
     Min,
     /// Bitwise or logical and.
     And,
@@ -56,7 +56,7 @@ impl ReduceOp {
     pub(crate) const ALL: [ReduceOp; 7] =
         [Self::Sum, Self::Product, Self::Max, Self::Min, Self::And, Self::Or, Self::Xor];
 
-    /// The elementwise operation that combines two elements.
+    /// Returns the elementwise operation that combines two elements.
     pub fn tile_op(self) -> TileOp {
         match self {
             Self::Sum => TileOp::Add,
@@ -70,50 +70,51 @@ impl ReduceOp {
     }
 }
 
-/// What a node computes of its operands.
+/// The operation of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Code {
     /// An operation on operands of one type.
     Tile(TileOp),
-    /// A truth value.
+    /// A comparison, whose result is a boolean.
     Compare(Direction, Order),
-    /// Second operand where the first is true, else the third.
+    /// The second operand where the first is true, and the third elsewhere.
     Select,
-    /// Second operand, not below the first, not above the third.
+    /// The second operand, limited to the range from the first to the third.
     Clamp,
-    /// Value conversion to the node's type.
+    /// A conversion of the value to the node's type.
     Convert,
-    /// The same bits seen as the node's type (of the same size).
+    /// The same bits as a value of the node's type, which has the same size.
     Reinterpret,
-    /// F32 rounded to what a narrow float type represents.
+    /// F32 rounded to a value that a narrow float type represents.
     Round(DType),
     /// The bits of a narrow float (as U8 or U16) whose value is the F32 operand, rounded.
     ToBits(DType),
     /// The F32 value of a narrow float's bits (U8 or U16).
     FromBits(DType),
-    /// An S8 or U8 wrapped to the range of a sub-byte integer.
+    /// An S8 or U8, wrapped to the range of a sub-byte integer.
     Wrap(DType),
-    /// First operand rounded to a float format; second is U32: exponent bits + 2^8 * mantissa bits + 2^16 * the biased
-    /// exponent of the number below which all numbers have the last place of those above it (0: there is none).
+    /// The first operand rounded to a float format. The second one is U32: exponent bits + 2^8 * mantissa
+    /// bits + 2^16 * the biased exponent below which all numbers have the same unit in the last place (0 if
+    /// there is none).
     ReducePrecision,
-    /// a * b, rounded, + c.
+    /// a * b + c, where the product is rounded.
     MulAdd,
-    /// c - a * b, product rounded first.
+    /// c - a * b, where the product is rounded.
     NegMulAdd,
-    /// a * b, rounded, - c.
+    /// a * b - c, where the product is rounded.
     MulSub,
 }
 
-/// One value of a region.
+/// A value of a region.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Node {
     /// The elements of an input.
     Input { index: u32, ty: ComputeType },
     /// The coordinate along a dimension of the iteration space.
     Iota { dim: u32, ty: ComputeType },
-    /// The same element everywhere; its bytes in the low end.
+    /// The same element everywhere, with its bytes in the low bits.
     Const { bits: u128, ty: ComputeType },
-    /// An operation; unused operands repeat the first.
+    /// An operation. Unused operands repeat the first one.
     Op { code: Code, ty: ComputeType, args: [u32; 3], arity: u8 },
 }
 
@@ -134,7 +135,7 @@ impl Node {
     }
 }
 
-/// The register type that holds the bits of `dtype` as they lie in memory.
+/// Returns the register type that holds the bits of `dtype` in memory.
 pub(crate) fn raw_type(dtype: DType) -> ComputeType {
     if dtype.is_computed_directly() || !dtype.is_float() {
         dtype.compute()

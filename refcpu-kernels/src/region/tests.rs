@@ -28,7 +28,7 @@ fn strided_inputs_are_read_where_their_access_says() {
         let scale: Vec<f32> = (0..rows).map(|i| 1.0 + i as f32).collect();
         let dims = [rows, cols];
         let mut b = Builder::new(&dims);
-        // x is stored transposed, and its columns are walked backwards.
+        // x is stored transposed, and its columns are read backwards.
         let t = b
             .input(
                 DType::F32,
@@ -84,7 +84,7 @@ fn an_input_may_be_an_output() {
         let (px, py) =
             (std::ptr::NonNull::from(&mut x[..]).cast(), std::ptr::NonNull::from(&mut y[..]).cast());
         assert!(region.may_alias(0, 0) && region.may_alias(1, 1));
-        // SAFETY: the arrays live on, and regions document that they work in place.
+        // SAFETY: the arrays outlive the views, and regions are documented to work in place.
         let (inputs, mut outputs) = unsafe {
             (
                 [Src::from_raw(px, DType::F32, &dims), Src::from_raw(py, DType::F32, &dims)],
@@ -110,7 +110,7 @@ fn an_output_over_an_input_that_is_still_read_keeps_its_values() {
     let y = b.linear_input(DType::F32).unwrap();
     let sum = b.op(TileOp::Add, &[x, y]).unwrap();
     b.output(sum).unwrap();
-    // Written after `sum`, reading `x` to the end, through several registers.
+    // This output is written after `sum`, and reads `x` until the end, through several registers.
     let mut chain = b.op(TileOp::Maximum, &[x, y]).unwrap();
     for _ in 0..3 {
         let product = b.op(TileOp::Minimum, &[chain, x]).unwrap();
@@ -134,7 +134,7 @@ fn an_output_over_an_input_that_is_still_read_keeps_its_values() {
     );
     let (mut over, mut second) = (x.clone(), vec![0f32; n]);
     let at = std::ptr::NonNull::from(&mut over[..]).cast();
-    // SAFETY: the array lives on, and regions document that they work in place.
+    // SAFETY: the array outlives the views, and regions are documented to work in place.
     let (src, dst) = unsafe { (Src::from_raw(at, DType::F32, &dims), Dst::from_raw(at, DType::F32, &dims)) };
     run(
         &Pool::inline(),
@@ -261,7 +261,7 @@ fn constants_are_folded_and_equal_values_computed_once() {
 
 #[test]
 fn divisions_by_powers_of_two_that_round_down_are_one_operation() {
-    // As JAX spells `x // c` and `x % c` for a positive constant.
+    // JAX expresses `x // c` and `x % c` for a positive constant in this way.
     let spelled = |b: &mut Builder, x: Val, by: i8, quotient: bool| {
         let mut constant = |v: i8| b.constant(DType::S8, u128::from(v.cast_unsigned())).unwrap();
         let (c, zero, one) = (constant(by), constant(0), constant(1));
@@ -358,7 +358,7 @@ fn mistakes_are_errors() {
     assert!(b.finish().is_err());
 }
 
-/// What becomes of all bit patterns of a narrow float type.
+/// Returns the results of reduce_precision for all bit patterns of a narrow float type.
 fn reduced(dtype: DType, exponent: u32, mantissa: u32) -> Vec<u16> {
     let patterns: Vec<u16> = (0..1u32 << dtype.bits()).map(|p| p as u16).collect();
     let mut b = Builder::new(&[patterns.len()]);
@@ -416,7 +416,7 @@ fn a_mantissa_of_fewer_bits_is_rounded_in_the_types_own_bits() {
                 let code = pattern ^ sign;
                 let rounded = (code + (last / 2 - 1) + u32::from(code & last != 0)) / last * last;
                 let unrounded = !value(pattern).is_finite();
-                // Beyond the largest number lies whatever the type has there, and zero has no sign in all of them.
+                // Values beyond the largest number depend on the type, and zero has no sign in some types.
                 if !unrounded
                     && value(rounded).is_finite()
                     && rounded < 1 << (exponent + mantissa)
@@ -431,7 +431,7 @@ fn a_mantissa_of_fewer_bits_is_rounded_in_the_types_own_bits() {
 
 #[test]
 fn fewer_exponent_bits_have_no_denormal_numbers() {
-    // Of 4 bits the smallest normal number is 2^-6; f16's have exponents down to -14.
+    // With 4 exponent bits, the smallest normal number is 2^-6; f16's exponents extend to -14.
     let found = reduced(DType::F16, 4, 10);
     assert_eq!(found[(9 << 10) - 1], 0);
     assert_eq!(found[9 << 10], 9 << 10);
@@ -448,7 +448,7 @@ fn the_nan_with_the_bits_of_negative_zero_comes_first_in_total_order() {
         let mut b = Builder::new(&[256]);
         let v = b.linear_input(dtype).unwrap();
         let nan = b.constant(dtype, 0x80).unwrap();
-        // Arithmetic may make NaNs of the other sign, which the type does not have.
+        // Arithmetic may produce NaNs of the other sign, which the type does not have.
         let other = b.op(TileOp::Abs, &[nan]).unwrap();
         for nan in [nan, other] {
             let less = b.compare(Direction::Lt, Order::Total, nan, v).unwrap();
@@ -470,7 +470,7 @@ fn the_nan_with_the_bits_of_negative_zero_comes_first_in_total_order() {
     }
 }
 
-/// A region that uses every kind of value.
+/// Returns a region that uses every kind of value.
 fn varied() -> Region {
     let mut b = Builder::new(&[6, 70]);
     let x = b.linear_input(DType::F32).unwrap();
@@ -511,7 +511,7 @@ fn bad_bytes_are_errors() {
         for flip in [1u8, 0x80, 0xff] {
             let mut b = bytes.clone();
             b[at] ^= flip;
-            // Either an error or another region; never a panic.
+            // The result is either an error or another region; never a panic.
             if let Ok(region) = Region::from_bytes(&b) {
                 assert!(region.estimated_ns() >= 0.0);
             }
@@ -577,7 +577,7 @@ fn a_value_that_is_also_seen_as_bits_stays_until_its_last_use() {
     let zero = b.constant(DType::S32, 0).unwrap();
     let is_negative = b.compare(Direction::Lt, Order::Partial, bits, zero).unwrap();
     let [minus_one, one] = [-1.0, 1.0].map(|v| b.constant_f64(DType::F32, v).unwrap());
-    // Made when the bits have no users left, before the last use of the number.
+    // This value is created when the bits have no users left, before the last use of the number.
     let sign = b.select(is_negative, minus_one, one).unwrap();
     let product = b.op(TileOp::Multiply, &[sign, double]).unwrap();
     b.output(product).unwrap();
@@ -588,7 +588,7 @@ fn a_value_that_is_also_seen_as_bits_stays_until_its_last_use() {
 }
 
 proptest::proptest! {
-    /// Any affine access over any small space reads the element that it names.
+    /// Every affine access over every small space reads the element that it specifies.
     #[test]
     fn affine_accesses_read_what_they_say(
         dims in proptest::collection::vec(0usize..7, 0..4),
@@ -609,7 +609,7 @@ proptest::proptest! {
         let mut b = Builder::new(&dims);
         let access = Access { offset, strides: strides.to_vec() };
         let v = b.input(DType::U32, access).unwrap();
-        // A second input keeps the dimensions from merging as this one would allow.
+        // The second input prevents the merging of the dimensions.
         let w = b.linear_input(DType::U32).unwrap();
         let v = if wide { b.op(TileOp::Add, &[v, w]).unwrap() } else { v };
         b.output(v).unwrap();
@@ -631,7 +631,7 @@ proptest::proptest! {
 
 #[test]
 fn short_runs_of_broadcast_and_narrow_values_are_reduced() {
-    // Pairwise distances: (x[i] - x[j])^2 summed over the last dimension, and the same in bf16.
+    // Pairwise distances: (x[i] - x[j])^2 summed over the last dimension, in f32 and in bf16.
     let (n, k) = (37usize, 3usize);
     let x: Vec<f32> = (0..n * k).map(|i| ((i * 29) % 17) as f32).collect();
     let xb: Vec<u16> = x.iter().map(|v| half::bf16::from_f32(*v).to_bits()).collect();

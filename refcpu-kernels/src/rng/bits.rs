@@ -13,12 +13,12 @@ const WORDS: usize = 1024;
 pub enum RngAlgorithm {
     /// Threefry-2x32, 20 rounds. State: key, counter.
     ThreeFry,
-    /// Philox-4x32, 10 rounds. State: key and a 128-bit counter, low word first; in a state of two words, the counter's
-    /// high word is the key again.
+    /// Philox-4x32, 10 rounds. State: key and a 128-bit counter, low word first; in a state of two words, the
+    /// counter's high word is the key again.
     Philox,
 }
 
-/// Where random bits go.
+/// The destination of random bits.
 #[derive(Clone, Copy)]
 struct Output {
     start: SyncPtr,
@@ -44,11 +44,12 @@ impl Output {
     /// Writes the low bits to an element.
     ///
     /// # Safety
-    /// No other thread accesses the element, and the array still lives.
+    /// No other thread may access the element, and the array must still exist.
     #[inline(always)]
     unsafe fn write(&self, element: usize, bits: u64) {
         debug_assert!(element < self.len);
-        // SAFETY: the callers below count elements by the array's shape; the rest is the contract.
+        // SAFETY: the callers below count elements by the array's shape; the rest is guaranteed by the
+        // caller.
         unsafe {
             let target = self.start.get().add(element * self.size);
             match self.size {
@@ -64,13 +65,18 @@ impl Output {
 
 /// Fills `out` with random bits and returns the state for the next call: `state[0]` is the key and stays.
 ///
-/// Types of 32 bits take one word of the generator each, 64 bits two, narrower ones the low bits of one.
+/// An element of 32 bits consists of one word of the generator, an element of 64 bits of two, and a narrower
+/// one of the low bits of one.
 ///
 /// # Panics
-/// If the state does not have 2 words (3 are allowed for Philox), or the type is `Pred` or complex.
+/// Panics if the state does not have 2 words (3 are permitted for Philox), or if the type is `Pred` or
+/// complex.
 pub fn rng_bit_generator(pool: &Pool, algorithm: RngAlgorithm, state: &[u64], mut out: Dst<'_>) -> Vec<u64> {
     let dtype = out.dtype();
-    assert!(!dtype.is_complex() && dtype != DType::Pred, "rng_bit_generator: output of type {dtype:?}");
+    assert!(
+        !dtype.is_complex() && dtype != DType::Pred,
+        "rng_bit_generator: output of type {dtype:?} is not supported"
+    );
     let dims = out.dims();
     let output = Output::new(&mut out);
     match algorithm {
@@ -105,7 +111,8 @@ fn three_fry(pool: &Pool, key: [u32; 2], start: u64, output: Output, dims: &[usi
         });
         return n;
     }
-    // Both words of a counter go to neighbours along one dimension: the first of even size, or else the largest.
+    // Both words of a counter are written to neighbors along one dimension: the first one of even size, or
+    // otherwise the largest.
     let even = (0..dims.len()).find(|d| dims[*d].is_multiple_of(2));
     let split = even.or_else(|| (0..dims.len()).rev().max_by_key(|d| dims[*d]));
     let (along, inner) = split.map_or((1, 1), |d| (dims[d], dims[d + 1..].iter().product()));

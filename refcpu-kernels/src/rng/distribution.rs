@@ -1,21 +1,21 @@
-//! StableHLO `rng`: numbers of a distribution from an implementation-defined generator, here Philox.
+//! StableHLO `rng`: numbers of a distribution from an implementation-defined generator, which is Philox here.
 
 use super::philox::philox_blocks;
 use crate::view::SyncPtr;
 use crate::{DType, Dst, Pool, Src};
 use half::{bf16, f16};
 
-/// Elements in a chunk of parallel work, whole blocks.
+/// The number of elements in a chunk, a multiple of that of a block.
 const CHUNK: usize = 16 << 10;
-/// Elements that bits are generated for at a time.
+/// The number of elements for which bits are generated at a time.
 const BLOCK: usize = 512;
 
-/// Fills `out` with numbers evenly distributed over `low <= x < high`, which are arrays of one element of its type.
-/// The same seed gives the same numbers.
+/// Fills `out` with numbers uniformly distributed over `low <= x < high`, which are arrays of one element of
+/// its type. The same seed generates the same numbers.
 ///
 /// # Panics
-/// If types differ, bounds have another number of elements, or the type is complex or narrower than 8 bits (and not
-/// `Pred`, which gives either value with the same probability).
+/// Panics if types differ, if bounds have another number of elements, or if the type is complex or narrower
+/// than 8 bits (except `Pred`, for which both values have the same probability).
 pub fn rng_uniform(pool: &Pool, seed: u64, low: Src<'_>, high: Src<'_>, mut out: Dst<'_>) {
     let dtype = out.dtype();
     check("rng_uniform", &low, &high, &out);
@@ -54,15 +54,16 @@ pub fn rng_uniform(pool: &Pool, seed: u64, low: Src<'_>, high: Src<'_>, mut out:
         DType::BF16 => float!(bf16, f32, 8, bf16::to_f32, bf16::from_f32),
         DType::F32 => float!(f32, f32, 24, std::convert::identity::<f32>, std::convert::identity::<f32>),
         DType::F64 => float!(f64, f64, 53, std::convert::identity::<f64>, std::convert::identity::<f64>),
-        other => panic!("rng_uniform: output of type {other:?}"),
+        other => panic!("rng_uniform: output of type {other:?} is not supported"),
     }
 }
 
-/// Fills `out` with normally distributed numbers; `mean` and `deviation` are arrays of one element of its type. The
-/// same seed gives the same numbers.
+/// Fills `out` with normally distributed numbers; `mean` and `deviation` are arrays of one element of its
+/// type. The same seed generates the same numbers.
 ///
 /// # Panics
-/// If types differ, a parameter has another number of elements, or the type is not f16, bf16, f32 or f64.
+/// Panics if types differ, if a parameter has another number of elements, or if the type is not f16, bf16,
+/// f32 or f64.
 pub fn rng_normal(pool: &Pool, seed: u64, mean: Src<'_>, deviation: Src<'_>, mut out: Dst<'_>) {
     check("rng_normal", &mean, &deviation, &out);
     macro_rules! float {
@@ -77,7 +78,7 @@ pub fn rng_normal(pool: &Pool, seed: u64, mean: Src<'_>, deviation: Src<'_>, mut
         DType::BF16 => float!(bf16, bf16::to_f64, bf16::from_f64),
         DType::F32 => float!(f32, f64::from, |v: f64| v as f32),
         DType::F64 => float!(f64, std::convert::identity::<f64>, std::convert::identity::<f64>),
-        other => panic!("rng_normal: output of type {other:?}"),
+        other => panic!("rng_normal: output of type {other:?} is not supported"),
     }
 }
 
@@ -87,7 +88,7 @@ fn check(what: &str, a: &Src<'_>, b: &Src<'_>, out: &Dst<'_>) {
     assert!(fits, "{what}: {:?} and {:?} for {:?}{:?}", a.dtype(), b.dtype(), out.dtype(), out.dims());
 }
 
-/// One normal number from 64 bits: Box and Muller's transform of two 32-bit halves.
+/// Returns a normally distributed number from 64 bits: Box and Muller's transform of two 32-bit halves.
 fn normal(bits: u64) -> f64 {
     let unit = |half: u64| (half as f64 + 0.5) / 4_294_967_296.0;
     let (radius, angle) = (unit(bits >> 32), unit(bits & 0xffff_ffff));

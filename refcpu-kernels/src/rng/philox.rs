@@ -2,7 +2,7 @@
 
 use crate::isa::{Isa, multiversion};
 
-/// The block function on a counter of four words, lowest first. Written for one; loops around it become vectors.
+/// Computes the block function for one counter of four words, lowest first; loops around it are vectorized.
 #[inline(always)]
 fn philox(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
     let (mut x, mut k) = (counter, key);
@@ -24,17 +24,17 @@ unsafe fn run_body<I: Isa>(key: [u32; 2], start: [u32; 4], out: *mut u32, count:
     for i in 0..count {
         let x = philox(key, [start[0].wrapping_add(i as u32), start[1], start[2], start[3]]);
         for (word, v) in x.into_iter().enumerate() {
-            // SAFETY: the caller's contract.
+            // SAFETY: guaranteed by the caller.
             unsafe { out.add(4 * i + word).write(v) };
         }
     }
 }
 
 multiversion! {
-    /// The results for the counters `start`, `start + [1, 0, 0, 0]`, ..., one after the other.
+    /// Writes the results for the counters `start`, `start + [1, 0, 0, 0]`, ... consecutively.
     ///
     /// # Safety
-    /// `4 * count` words can be written to `out`.
+    /// `out` must be writable for `4 * count` words.
     unsafe fn run(key: [u32; 2], start: [u32; 4], out: *mut u32, count: usize) = run_body
 }
 

@@ -10,7 +10,7 @@ fn generate(algorithm: RngAlgorithm, dtype: DType, dims: &[usize]) -> (Vec<u64>,
     (state, out)
 }
 
-/// Numbers that jaxlib 0.10.2 gives for this key and the last counter, for arrays of 3 by 5 by 2.
+/// The numbers that jaxlib 0.10.2 returns for this key and the last counter, for arrays of 3 by 5 by 2.
 const THREE_FRY: [u32; 30] = [
     0xb3d7494, 0xacf8c4dc, 0xaaa4d889, 0x6b35c4f4, 0x75a52907, 0xd3dd8613, 0x35d0e5f1, 0x8ed17fe4,
     0x7c2f19d8, 0x284dbe3, 0xde79bbbd, 0x1713fd18, 0xb09d029e, 0x7d84f441, 0x6ca3e732, 0xa43b6b39,

@@ -10,7 +10,7 @@ const LANES: usize = 64;
 /// Counters in a chunk of parallel work.
 pub(super) const CHUNK: usize = 16 << 10;
 
-/// The block function. Written for one counter; loops around it become vectors.
+/// Computes the block function for one counter; loops around it are vectorized.
 #[inline(always)]
 fn threefry(key: [u32; 2], x0: u32, x1: u32) -> (u32, u32) {
     const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
@@ -40,7 +40,7 @@ unsafe fn arrays_body<I: Isa>(
         let n = LANES.min(count - first);
         let (mut a, mut b) = ([0u32; LANES], [0u32; LANES]);
         let (mut c, mut d) = ([0u32; LANES], [0u32; LANES]);
-        // SAFETY: the caller's contract; a block is read whole before any of it is written.
+        // SAFETY: guaranteed by the caller; a block is read whole before any of it is written.
         unsafe {
             a.as_mut_ptr().copy_from(x0.add(first), n);
             b.as_mut_ptr().copy_from(x1.add(first), n);
@@ -48,7 +48,7 @@ unsafe fn arrays_body<I: Isa>(
         for i in 0..LANES {
             (c[i], d[i]) = threefry(key, a[i], b[i]);
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             y0.add(first).copy_from(c.as_ptr(), n);
             y1.add(first).copy_from(d.as_ptr(), n);
@@ -57,11 +57,11 @@ unsafe fn arrays_body<I: Isa>(
 }
 
 multiversion! {
-    /// `(y0, y1) = threefry(key, x0, x1)` for `count` elements.
+    /// Computes `(y0, y1) = threefry(key, x0, x1)` for `count` elements.
     ///
     /// # Safety
-    /// The inputs can be read and the outputs written; an output may start where an input starts, and does not overlap
-    /// one otherwise.
+    /// The inputs can be read and the outputs written; an output may start where an input starts, and does
+    /// not overlap one otherwise.
     unsafe fn arrays(key: [u32; 2], x0: *const u32, x1: *const u32, y0: *mut u32, y1: *mut u32, count: usize)
         = arrays_body
 }
@@ -78,7 +78,7 @@ unsafe fn words_body<I: Isa>(
     for i in 0..count {
         let at = |word: usize| start[word].wrapping_add(step[word].wrapping_mul(i as u32));
         let (a, b) = threefry(key, at(0), at(1));
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             y0.add(i).write(a);
             y1.add(i).write(b);
@@ -87,10 +87,10 @@ unsafe fn words_body<I: Isa>(
 }
 
 multiversion! {
-    /// Both words for the counters `start`, `start + step`, ... (word by word).
+    /// Computes both words for the counters `start`, `start + step`, ... (word by word).
     ///
     /// # Safety
-    /// `count` elements can be written to either output; they do not overlap.
+    /// `count` elements must be writable at either output, and the outputs must not overlap.
     unsafe fn words(key: [u32; 2], start: [u32; 2], step: [u32; 2], y0: *mut u32, y1: *mut u32, count: usize)
         = words_body
 }
@@ -99,20 +99,21 @@ multiversion! {
 unsafe fn mixed_body<I: Isa>(key: [u32; 2], start: [u32; 2], out: *mut u32, count: usize) {
     for i in 0..count {
         let (a, b) = threefry(key, start[0], start[1].wrapping_add(i as u32));
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { out.add(i).write(a ^ b) };
     }
 }
 
 multiversion! {
-    /// Both words xored, for the counters `start`, `start + [0, 1]`, ...
+    /// Computes the exclusive or of both words, for the counters `start`, `start + [0, 1]`, ...
     ///
     /// # Safety
-    /// `count` elements can be written to `out`.
+    /// `count` elements must be writable at `out`.
     unsafe fn mixed(key: [u32; 2], start: [u32; 2], out: *mut u32, count: usize) = mixed_body
 }
 
-/// Cuts counters `first + range` into runs whose high word is the same: calls `work(position, high, low, count)`.
+/// Divides the counters `first + range` into runs with the same high word, and calls `work(position, high,
+/// low, count)`.
 fn for_each_run(first: u64, range: Range<usize>, work: &mut dyn FnMut(usize, u32, u32, usize)) {
     let mut at = range.start;
     while at < range.end {
@@ -124,11 +125,11 @@ fn for_each_run(first: u64, range: Range<usize>, work: &mut dyn FnMut(usize, u32
     }
 }
 
-/// `(y0, y1) = threefry2x32(key, (x0, x1))` element by element, over U32 arrays of one size. `y0` may be the same array
-/// as `x0`, and `y1` as `x1`.
+/// Computes `(y0, y1) = threefry2x32(key, (x0, x1))` element by element, over U32 arrays of the same size.
+/// `y0` may be the same array as `x0`, and `y1` the same as `x1`.
 ///
 /// # Panics
-/// If types or sizes differ.
+/// Panics if types or sizes differ.
 pub fn threefry2x32(pool: &Pool, key: [u32; 2], x0: Src<'_>, x1: Src<'_>, mut y0: Dst<'_>, mut y1: Dst<'_>) {
     let n = x0.len();
     assert!(
@@ -146,17 +147,17 @@ pub fn threefry2x32(pool: &Pool, key: [u32; 2], x0: Src<'_>, x1: Src<'_>, mut y0
         let first = chunk * CHUNK;
         let count = CHUNK.min(n - first);
         let at = |p: SyncPtr| p.get().cast::<u32>().wrapping_add(first);
-        // SAFETY: the elements lie in all four arrays of `n`; chunks are disjoint; an output is an input with the same
-        // start or apart from it.
+        // SAFETY: the elements lie in all four arrays of `n`; chunks are disjoint; an output either is an
+        // input with the same start, or does not overlap it.
         unsafe { arrays(key, at(inputs[0]), at(inputs[1]), at(outputs[0]), at(outputs[1]), count) };
     });
 }
 
-/// [`threefry2x32`] of the counters `first`, `first + 1`, ... (high words in `x0`, low words in `x1`), which is what
-/// JAX computes for partitionable keys.
+/// Computes [`threefry2x32`] of the counters `first`, `first + 1`, ... (high words in `x0`, low words in
+/// `x1`), as JAX does for partitionable keys.
 ///
 /// # Panics
-/// If the outputs are not U32 arrays of one size.
+/// Panics if the outputs are not U32 arrays of the same size.
 pub fn threefry2x32_iota(pool: &Pool, key: [u32; 2], first: u64, mut y0: Dst<'_>, mut y1: Dst<'_>) {
     let n = y0.len();
     assert!(
@@ -175,10 +176,11 @@ pub fn threefry2x32_iota(pool: &Pool, key: [u32; 2], first: u64, mut y0: Dst<'_>
     });
 }
 
-/// JAX's 32 random bits per element of a partitionable key: both words of [`threefry2x32_iota`] from `first` on, xored.
+/// Computes JAX's 32 random bits per element for a partitionable key: the exclusive or of both words of
+/// [`threefry2x32_iota`] from `first`.
 ///
 /// # Panics
-/// If `out` is not U32.
+/// Panics if `out` is not U32.
 pub fn threefry_random_bits(pool: &Pool, key: [u32; 2], first: u64, mut out: Dst<'_>) {
     assert_eq!(out.dtype(), DType::U32, "threefry_random_bits");
     let n = out.len();
@@ -191,8 +193,8 @@ pub fn threefry_random_bits(pool: &Pool, key: [u32; 2], first: u64, mut out: Dst
     });
 }
 
-/// Gives `work` both words for counters `first + range`, whose low word comes first as in XLA's `rng_bit_generator`,
-/// block by block with the block's position.
+/// Passes both words for the counters `first + range` to `work`, block by block with the block's position.
+/// The low word of a counter comes first, as in XLA's `rng_bit_generator`.
 pub(super) fn counters(
     key: [u32; 2],
     first: u64,

@@ -6,14 +6,15 @@ use crate::{Dst, Pool, Src};
 /// Runs that insertion sort makes before merging begins.
 const RUN: usize = 8;
 
-/// Sorts all `operands` along `dimension` together, stably, by `less`, which is given two element numbers (row-major, of
-/// the operands) and says whether the first must come before the second. Elements are never moved while comparing.
+/// Sorts all `operands` along `dimension` together, stably, by `less`. It receives two element numbers
+/// (row-major, of the operands), and returns whether the first element must precede the second. Elements are
+/// not moved before all comparisons are complete.
 ///
-/// A comparator that contradicts itself gives some order, never a panic. Takes memory for one row of indices. Runs on the
-/// calling thread, since the comparator is not shared.
+/// An inconsistent comparator results in an unspecified order, but never in a panic. Allocates memory for one
+/// row of indices. Runs on the calling thread, because the comparator is not shared among threads.
 ///
 /// # Panics
-/// If shapes or types differ, or the dimension does not exist.
+/// Panics if shapes or types differ, or if the dimension does not exist.
 pub fn sort_by(
     _pool: &Pool,
     operands: &[Src<'_>],

@@ -1,16 +1,17 @@
-//! Sort keys: elements mapped to unsigned integers that compare as the elements should.
+//! Sort keys: unsigned integers that have the same order as the elements.
 
 use crate::DType;
 use crate::isa::{Isa, multiversion};
 
-/// How elements compare.
+/// The order of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyOrder {
-    /// By value: -0 equals 0, and all NaNs are equal and the greatest. What JAX's comparators compute by replacing -0
-    /// and NaN before a TOTALORDER comparison. The only NaN of the FNUZ types is the least, as in [`Self::Total`].
+    /// By value: -0 equals 0, and all NaNs are equal and the greatest. JAX's comparators compute this order
+    /// by replacing -0 and NaN before a TOTALORDER comparison. The only NaN of the FNUZ types is the least,
+    /// as in [`Self::Total`].
     Numeric,
-    /// IEEE totalOrder: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN (StableHLO's TOTALORDER). The only NaN of the FNUZ
-    /// types has its sign bit set.
+    /// IEEE totalOrder: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN (StableHLO's TOTALORDER). The only NaN
+    /// of the FNUZ types has its sign bit set.
     Total,
 }
 
@@ -28,24 +29,24 @@ pub enum KeyPart {
 /// One criterion of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SortKey {
-    /// Which operand it looks at.
+    /// The index of the operand.
     pub operand: usize,
-    /// Which part of its elements.
+    /// The part of the operand's elements.
     pub part: KeyPart,
-    /// How those compare. Integers and truth values have only one order.
+    /// The order of these parts. Integers and booleans have only one order.
     pub order: KeyOrder,
-    /// True to have the greatest first; equal elements stay in their order all the same.
+    /// `true` for descending order. The sort is stable nevertheless.
     pub descending: bool,
 }
 
 impl SortKey {
-    /// Ascending by the whole elements of `operand`.
+    /// Creates a key for ascending order of the whole elements of `operand`.
     pub fn ascending(operand: usize, order: KeyOrder) -> Self {
         Self { operand, part: KeyPart::Whole, order, descending: false }
     }
 }
 
-/// How bits become a key.
+/// The conversion of bits to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     Unsigned,
@@ -57,7 +58,7 @@ enum Encoding {
     },
 }
 
-/// Which bit patterns of a float are NaN.
+/// The bit patterns of a float type that are NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nan {
     /// None.
@@ -74,18 +75,18 @@ pub(super) struct KeyCodec {
     encoding: Encoding,
     order: KeyOrder,
     descending: bool,
-    /// Bytes of the compared part.
+    /// The size of the compared part, in bytes.
     pub(super) size: usize,
-    /// Where it lies in the element.
+    /// The offset of the compared part in the element.
     pub(super) offset: usize,
     mask: u64,
 }
 
 impl KeyCodec {
-    /// The codec of a key over elements of `dtype`.
+    /// Creates the codec of a key for elements of `dtype`.
     ///
     /// # Panics
-    /// If the part does not suit the type.
+    /// Panics if the type does not have the part.
     pub(super) fn new(dtype: DType, key: &SortKey) -> Self {
         let (part, offset) = match (dtype, key.part) {
             (DType::C64, KeyPart::Real) => (DType::F32, 0),
@@ -93,7 +94,7 @@ impl KeyCodec {
             (DType::C128, KeyPart::Real) => (DType::F64, 0),
             (DType::C128, KeyPart::Imaginary) => (DType::F64, 8),
             (other, KeyPart::Whole) if !other.is_complex() => (other, 0),
-            (other, part) => panic!("sort: {part:?} of {other:?}"),
+            (other, part) => panic!("sort: elements of {other:?} do not have the part {part:?}"),
         };
         let size = part.size();
         let mask = u64::MAX >> (64 - 8 * size);
@@ -121,7 +122,7 @@ impl KeyCodec {
         Self { encoding, order: key.order, descending: key.descending, size, offset, mask }
     }
 
-    /// The key of an element whose compared part has these bits. Keys have as many bits as the part.
+    /// Returns the key of an element whose compared part has these bits. Keys have as many bits as the part.
     #[inline(always)]
     pub(super) fn encode(&self, bits: u64) -> u64 {
         let top = (self.mask >> 1) + 1;
@@ -137,7 +138,8 @@ impl KeyCodec {
                 };
                 let negative = bits & sign != 0;
                 match (nan, self.order) {
-                    // No pattern stands for -0 here, so its place is free to make room for NaN at the start.
+                    // No bit pattern represents -0 in these types, so its key is free, and NaN can be placed
+                    // at the start.
                     (Nan::Only(_), _) if is_nan => 0,
                     (Nan::Only(_), _) if negative => sign - magnitude,
                     (_, KeyOrder::Numeric) if is_nan => self.mask,
@@ -150,7 +152,7 @@ impl KeyCodec {
         key ^ self.flip()
     }
 
-    /// The bits that a key was made of, if [`encode_narrow`] or [`encode_wide`] said that keys determine them.
+    /// Returns the bits of a key, if [`encode_narrow`] or [`encode_wide`] reported that keys determine them.
     #[inline(always)]
     pub(super) fn decode(&self, key: u64) -> u64 {
         let key = key ^ self.flip();
@@ -164,7 +166,7 @@ impl KeyCodec {
         }
     }
 
-    /// True for keys that elements of different bits have.
+    /// Returns `true` for keys that elements with different bits share.
     pub(super) fn is_shared(&self, key: u64) -> bool {
         match self.encoding {
             Encoding::Float { nan: Nan::Only(_), .. } => false,
@@ -176,13 +178,13 @@ impl KeyCodec {
         }
     }
 
-    /// What descending keys are xored with.
+    /// Returns the value with which the exclusive or of descending keys is computed.
     #[inline(always)]
     fn flip(&self) -> u64 {
         if self.descending { self.mask } else { 0 }
     }
 
-    /// Whether the compared part fits the keys of [`encode_narrow`].
+    /// Returns `true` if the compared part fits the keys of [`encode_narrow`].
     pub(super) fn is_narrow(&self) -> bool {
         self.size <= 4
     }
@@ -202,18 +204,18 @@ macro_rules! encoder {
                         // Two loops, so that contiguous elements are loaded as vectors.
                         if step == size_of::<$t>() {
                             for i in 0..count {
-                                // SAFETY: the caller's contract.
+                                // SAFETY: guaranteed by the caller.
                                 let bits = <$word>::from(unsafe { from.cast::<$t>().add(i).read_unaligned() });
                                 lost |= is_lost(bits);
-                                // SAFETY: the caller's contract.
+                                // SAFETY: guaranteed by the caller.
                                 unsafe { out.add(i).write(key(bits) ^ flip) };
                             }
                         } else {
                             for i in 0..count {
-                                // SAFETY: the caller's contract.
+                                // SAFETY: guaranteed by the caller.
                                 let bits = <$word>::from(unsafe { from.add(i * step).cast::<$t>().read_unaligned() });
                                 lost |= is_lost(bits);
-                                // SAFETY: the caller's contract.
+                                // SAFETY: guaranteed by the caller.
                                 unsafe { out.add(i).write(key(bits) ^ flip) };
                             }
                         }
@@ -250,25 +252,26 @@ encoder!(encode_narrow_body, u32, u8, u16, u32);
 encoder!(encode_wide_body, u64, u64);
 
 multiversion! {
-    /// Writes the keys of `count` elements whose compared parts lie `step` bytes apart from `from` on, for parts of up
-    /// to 4 bytes. True if some element cannot be had back by [`KeyCodec::decode`].
+    /// Writes the keys of `count` elements whose compared parts are `step` bytes apart, starting at `from`,
+    /// for parts of up to 4 bytes. Returns `true` if [`KeyCodec::decode`] cannot restore some element.
     ///
     /// # Safety
-    /// All those parts can be read (alignment does not matter), and `count` keys can be written to `out`.
+    /// All these parts must be readable (alignment is not required), and `out` must be writable for `count`
+    /// keys.
     pub(super) unsafe fn encode_narrow(codec: &KeyCodec, from: *const u8, step: usize, out: *mut u32, count: usize) -> bool
         = encode_narrow_body
 }
 
 multiversion! {
-    /// [`encode_narrow`] for parts of 8 bytes.
+    /// Performs [`encode_narrow`] for parts of 8 bytes.
     ///
     /// # Safety
-    /// As there.
+    /// See [`encode_narrow`].
     pub(super) unsafe fn encode_wide(codec: &KeyCodec, from: *const u8, step: usize, out: *mut u64, count: usize) -> bool
         = encode_wide_body
 }
 
-/// The bits of the `size` bytes at the start of `bytes`, little-endian.
+/// Returns the bits of the `size` bytes at the start of `bytes`, little-endian.
 #[inline(always)]
 pub(super) fn read_bits(bytes: &[u8], size: usize) -> u64 {
     let mut word = [0u8; 8];

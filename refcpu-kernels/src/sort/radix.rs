@@ -1,15 +1,15 @@
-//! Stable sorting of integers, and of integers with something attached, by least significant digit first.
+//! Stable radix sorts of integers, optionally with attached positions, from the least significant digit.
 
 /// Below this many items insertion sort is faster.
 const INSERTION: usize = 40;
-/// From this many items on, digits of 11 bits pay for their larger tables.
+/// The minimum number of items for which digits of 11 bits justify their larger tables.
 const WIDE_DIGITS: usize = 8192;
 
 /// Something that is sorted by an integer of up to 64 bits.
 pub(super) trait Item: Copy {
-    /// The integer.
+    /// Returns the integer.
     fn key(self) -> u64;
-    /// How many bits of the integer matter.
+    /// The number of significant bits of the integer.
     const BITS: u32;
 }
 
@@ -31,14 +31,14 @@ pub(super) struct Wide(pub(super) u64);
 /// A wide key with a position.
 #[derive(Clone, Copy)]
 pub(super) struct WidePacked {
-    /// What is sorted by.
+    /// The sort key.
     pub(super) key: u64,
-    /// What is attached.
+    /// The attached position.
     pub(super) position: u32,
 }
 
 impl Packed {
-    /// A key with something attached.
+    /// Creates an item from a key and an attached number.
     #[inline(always)]
     pub(super) fn new(key: u32, attached: u32) -> Self {
         Self(u64::from(key) << 32 | u64::from(attached))
@@ -77,8 +77,8 @@ impl Item for WidePacked {
     const BITS: u32 = 64;
 }
 
-/// Sorts `items` stably by the low `bits` bits of their keys, the others being zero. `spare` has room for as many, and
-/// `counts` is kept between calls to save allocations.
+/// Sorts `items` stably by the low `bits` bits of their keys; the other bits must be zero. `spare` has room
+/// for as many items, and `counts` is reused between calls to avoid allocations.
 ///
 /// # Safety
 /// `len` items can be read and written at `items`, and written at `spare`; they do not overlap.
@@ -90,7 +90,7 @@ pub(super) unsafe fn radix_sort<T: Item>(
     counts: &mut Vec<u32>,
 ) {
     debug_assert!(bits <= T::BITS);
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if len < INSERTION {
             insertion_sort(std::slice::from_raw_parts_mut(items, len));
@@ -117,7 +117,7 @@ fn insertion_sort<T: Item>(items: &mut [T]) {
 /// Sorts by one digit of `DIGIT` bits after the other.
 ///
 /// # Safety
-/// As for [`radix_sort`].
+/// See [`radix_sort`].
 unsafe fn passes<T: Item, const DIGIT: u32>(
     items: *mut T,
     spare: *mut T,
@@ -130,7 +130,7 @@ unsafe fn passes<T: Item, const DIGIT: u32>(
     counts.clear();
     counts.resize(passes * size, 0);
     // All digits are counted in one reading.
-    // SAFETY: the caller's contract: the items can be read, and nothing writes them meanwhile.
+    // SAFETY: guaranteed by the caller: the items can be read, and nothing writes them meanwhile.
     let all = unsafe { std::slice::from_raw_parts(items, len) };
     match passes {
         1 => count::<T, DIGIT, 1>(all, counts),
@@ -153,9 +153,10 @@ unsafe fn passes<T: Item, const DIGIT: u32>(
         for c in counts.iter_mut() {
             sum += std::mem::replace(c, sum);
         }
-        // SAFETY: each digit's place starts at the number of items with smaller digits and grows once for each item
-        // that has the digit, counted above over the same items: places are different and below `len`. `digit` is
-        // below `size`, the length of `counts`. `from` was written whole by the pass before.
+        // SAFETY: the position of each digit starts at the number of items with smaller digits, and is
+        // incremented for each item with the digit. These were counted above over the same items, so
+        // positions are distinct and below `len`. `digit` is below `size`, the length of `counts`. The
+        // previous pass wrote all of `from`.
         unsafe {
             for i in 0..len {
                 let item = *from.add(i);

@@ -8,23 +8,23 @@ use crate::view::SyncPtr;
 use crate::{DType, Dst, Pool, Src};
 use std::ptr::NonNull;
 
-/// Elements that are worth a chunk of their own.
+/// The number of elements of a chunk.
 const CHUNK: usize = 8192;
 /// Keys that are encoded at a time.
 const BLOCK: usize = 512;
 
 /// The rows along one dimension of an array.
 pub(super) struct Rows {
-    /// How many.
+    /// The number of rows.
     pub(super) count: usize,
-    /// Elements in each.
+    /// The number of elements of each row.
     pub(super) len: usize,
-    /// Elements between neighbours of one row.
+    /// The distance between neighbors of a row, in elements.
     pub(super) inner: usize,
 }
 
 impl Rows {
-    /// The number of a row's first element, and the distance to the next.
+    /// Returns the number of a row's first element, and the distance to the next.
     pub(super) fn place(&self, row: usize) -> (usize, usize) {
         ((row / self.inner) * self.len * self.inner + row % self.inner, self.inner)
     }
@@ -40,7 +40,7 @@ pub(super) fn check(what: &str, operands: &[Src<'_>], outs: &[Dst<'_>], dimensio
         outs.len()
     );
     let dims = operands[0].dims();
-    assert!(dimension < dims.len(), "{what}: along {dimension} of {dims:?}");
+    assert!(dimension < dims.len(), "{what}: there is no dimension {dimension} in {dims:?}");
     for (operand, out) in operands.iter().zip(outs) {
         let fits = operand.dims() == dims && out.dims() == dims && operand.dtype() == out.dtype();
         assert!(
@@ -59,7 +59,7 @@ pub(super) fn check(what: &str, operands: &[Src<'_>], outs: &[Dst<'_>], dimensio
     Rows { count, len, inner }
 }
 
-/// Writes one row of `operand` in the given order.
+/// Writes a row of `operand` in the given order.
 pub(super) fn apply(operand: &Src<'_>, out: &mut Dst<'_>, rows: &Rows, row: usize, order: &[u32]) {
     let size = operand.dtype().size();
     let (first, step) = rows.place(row);
@@ -71,12 +71,13 @@ pub(super) fn apply(operand: &Src<'_>, out: &mut Dst<'_>, rows: &Rows, row: usiz
     }
 }
 
-/// Sorts all `operands` along `dimension` together by `keys`, the first key deciding first. Elements whose keys are all
-/// equal stay in their order. Takes memory for a few copies of a row per thread, and where `dimension` is not the last
-/// one, for a copy of all arrays.
+/// Sorts all `operands` along `dimension` together by `keys`, of which the first one takes precedence. The
+/// sort is stable. Allocates memory for a few copies of a row per thread, and for a copy of all arrays if
+/// `dimension` is not the last one.
 ///
 /// # Panics
-/// If shapes or types differ, the dimension or a key's operand does not exist, or a key's part does not suit its type.
+/// Panics if shapes or types differ, if the dimension or a key's operand does not exist, or if the type does
+/// not have a key's part.
 pub fn sort(pool: &Pool, keys: &[SortKey], operands: &[Src<'_>], outs: &mut [Dst<'_>], dimension: usize) {
     let rows = check("sort", operands, outs, dimension);
     let codecs: Vec<(usize, KeyCodec)> =
@@ -105,7 +106,7 @@ pub fn sort(pool: &Pool, keys: &[SortKey], operands: &[Src<'_>], outs: &mut [Dst
 /// Sorts `input` along `dimension`.
 ///
 /// # Panics
-/// As [`sort`]; complex types have no order of their own.
+/// See [`sort`]. Also panics for complex types, which have no order.
 pub fn sort_keys(
     pool: &Pool,
     input: Src<'_>,
@@ -132,7 +133,8 @@ impl Owned {
     }
 
     fn src(&self) -> Src<'_> {
-        // SAFETY: the vector holds the array's bytes, initialised and aligned for every type, and stays borrowed.
+        // SAFETY: the vector holds the array's bytes, which are initialized and aligned for every type, and
+        // stays borrowed.
         unsafe { Src::from_raw(NonNull::from(&self.words[..]).cast(), self.dtype, &self.dims) }
     }
 
@@ -142,7 +144,7 @@ impl Owned {
     }
 }
 
-/// Some rows of an operand and of its result, one after the other.
+/// Consecutive rows of an operand and of its result.
 #[derive(Clone, Copy)]
 struct Column {
     from: SyncPtr,
@@ -151,7 +153,7 @@ struct Column {
 }
 
 impl Column {
-    /// The column from element `first` on.
+    /// Returns the part of the column that begins at element `first`.
     fn skip(self, first: usize) -> Self {
         let bytes = first * self.size;
         Self {
@@ -183,8 +185,8 @@ fn sort_rows(
         let first = chunk * part;
         let columns: Vec<Column> = columns.iter().map(|c| c.skip(first * rows.len)).collect();
         let sorter = Sorter { keys, columns: &columns, rows: part.min(rows.count - first), len: rows.len };
-        // SAFETY: the columns are rows of operands and results, which stay borrowed and are aligned for their types;
-        // chunks have different rows.
+        // SAFETY: the columns are rows of operands and results, which stay borrowed and are aligned for their
+        // types; chunks have different rows.
         unsafe { sorter.sort() };
     });
 }
@@ -192,8 +194,9 @@ fn sort_rows(
 /// Sorts some rows.
 ///
 /// # Safety
-/// Every column's `from` can be read and `to` written for `rows * len` elements of `size` bytes; nothing overlaps, and
-/// nothing else writes them. The keys' parts lie in their columns' elements. All unsafe methods below demand this.
+/// For every column, `from` must be readable and `to` writable for `rows * len` elements of `size` bytes.
+/// Nothing may overlap, and nothing else may write these elements. The keys' parts must lie in their columns'
+/// elements. All unsafe methods below require this.
 struct Sorter<'a> {
     keys: &'a [(usize, KeyCodec)],
     columns: &'a [Column],
@@ -207,7 +210,7 @@ impl Sorter<'_> {
     /// # Safety
     /// The type's.
     unsafe fn sort(&self) {
-        // SAFETY: the caller's contract, in all arms; the sizes are those that the arms' methods expect.
+        // SAFETY: guaranteed by the caller, in all arms; the sizes are those that the arms' methods expect.
         unsafe {
             match (self.keys, self.columns) {
                 ([(0, codec)], [column]) if codec.size == column.size => match column.size {
@@ -235,11 +238,11 @@ impl Sorter<'_> {
     /// Sorts each row of items.
     ///
     /// # Safety
-    /// There are `rows * len` items, and as much room at `spare`.
+    /// There must be `rows * len` items, and room for as many at `spare`.
     unsafe fn sort_items<T: Item>(&self, items: *mut T, spare: *mut T, bits: u32) {
         let mut counts = Vec::new();
         for row in 0..self.rows {
-            // SAFETY: the caller's contract.
+            // SAFETY: guaranteed by the caller.
             unsafe { radix_sort(items.add(row * self.len), spare, self.len, bits, &mut counts) };
         }
     }
@@ -252,8 +255,8 @@ impl Sorter<'_> {
         let total = self.rows * self.len;
         let (mut items, mut spare) = (Scratch::new::<T>(total), Scratch::new::<T>(self.len));
         let items = items.ptr::<T>();
-        // SAFETY: the rows can be read, and there is room for as many items; then all of them are initialised. The
-        // rows of the result can be written.
+        // SAFETY: the rows are readable, and there is room for as many items, all of which are then
+        // initialized. The rows of the result are writable.
         unsafe {
             let lost = T::encode(codec, column.from.get(), column.size, items, total);
             self.sort_items(items, spare.ptr::<T>(), 8 * codec.size as u32);
@@ -268,14 +271,15 @@ impl Sorter<'_> {
         }
     }
 
-    /// Writes the elements of a row that share a key with different ones (zeros, NaNs) again, in the order of the
-    /// input: after decoding, the result holds one of them in each of their places.
+    /// Rewrites the elements of a row that share a key with different elements (zeros, NaNs), in the order of
+    /// the input. After decoding, the result contains the same one of them in each of their positions.
     ///
     /// # Safety
-    /// The type's; the column is a row of the key's, and its result holds decoded keys in order.
+    /// See the type. In addition, the column must be a row of the key's, and its result must contain decoded
+    /// keys in order.
     unsafe fn restore_lost(&self, codec: &KeyCodec, column: Column) {
         let size = column.size;
-        // SAFETY: the caller's contract: `len` elements on both sides, which do not overlap.
+        // SAFETY: guaranteed by the caller: `len` elements on both sides, which do not overlap.
         let (from, to) = unsafe {
             (
                 std::slice::from_raw_parts(column.from.get().cast_const(), self.len * size),
@@ -283,7 +287,7 @@ impl Sorter<'_> {
             )
         };
         let key = |bytes: &[u8], i: usize| codec.encode(read_bits(&bytes[i * size..], size));
-        // For each shared key that occurs, where its next element goes.
+        // For each shared key that occurs, the position of its next element.
         let mut next: Vec<(u64, usize)> = Vec::new();
         for i in 0..self.len {
             let k = key(from, i);
@@ -293,7 +297,7 @@ impl Sorter<'_> {
             let at = match next.iter().position(|(known, _)| *known == k) {
                 Some(at) => at,
                 None => {
-                    // Decoding and encoding again gives the same key, so the result is in order of keys.
+                    // Decoding and encoding returns the same key, so the result is sorted by keys.
                     let (mut low, mut high) = (0, self.len);
                     while low < high {
                         let middle = (low + high) / 2;
@@ -313,8 +317,8 @@ impl Sorter<'_> {
         }
     }
 
-    /// Sorts keys of type `E`, up to 4 bytes, together with a payload of 4 bytes; false, with nothing written, if keys
-    /// do not determine their elements.
+    /// Sorts keys of type `E`, up to 4 bytes, together with a payload of 4 bytes; false, with nothing
+    /// written, if keys do not determine their elements.
     ///
     /// # Safety
     /// The type's; the columns are the key's and the payload's.
@@ -323,7 +327,8 @@ impl Sorter<'_> {
         let (mut items, mut spare) = (Scratch::new::<Packed>(total), Scratch::new::<Packed>(self.len));
         let items = items.ptr::<Packed>();
         let mut block = [0u32; BLOCK];
-        // SAFETY: element numbers are below `total` throughout, and all items are initialised before they are read.
+        // SAFETY: element numbers are below `total` throughout, and all items are initialized before they are
+        // read.
         unsafe {
             let (payload_from, payload_to) =
                 (payload.from.get().cast::<u32>(), payload.to.get().cast::<u32>());
@@ -361,8 +366,9 @@ impl Sorter<'_> {
             order.extend(0..len as u32);
             for (operand, codec) in self.keys.iter().rev() {
                 let column = self.columns[*operand].skip(row * len);
-                // SAFETY: the parts lie in the row's elements; the blocks have room for `len` of the items each, which
-                // are initialised from the order's numbers, all below `len`, before they are sorted and read.
+                // SAFETY: the parts lie in the row's elements. The blocks have room for `len` of the items
+                // each, which are initialized from the numbers of the order, all below `len`, before they are
+                // sorted and read.
                 unsafe {
                     let from = column.from.get().add(codec.offset);
                     if codec.is_narrow() {
@@ -392,7 +398,7 @@ impl Sorter<'_> {
             }
             for column in self.columns {
                 let column = column.skip(row * len);
-                // SAFETY: the order holds numbers of elements of the row.
+                // SAFETY: the order contains numbers of elements of the row.
                 unsafe {
                     match column.size {
                         1 => permute::<u8>(column, &order),
@@ -412,27 +418,27 @@ trait KeyItem: Item {
     /// Writes the keys of elements, as [`encode_narrow`] does.
     ///
     /// # Safety
-    /// As there.
+    /// See `encode_narrow`.
     unsafe fn encode(codec: &KeyCodec, from: *const u8, step: usize, out: *mut Self, count: usize) -> bool;
 }
 
 impl KeyItem for Narrow {
     unsafe fn encode(codec: &KeyCodec, from: *const u8, step: usize, out: *mut Self, count: usize) -> bool {
-        // SAFETY: the caller's contract; the type is a transparent `u32`.
+        // SAFETY: guaranteed by the caller; the type is a transparent `u32`.
         unsafe { encode_narrow(codec, from, step, out.cast(), count) }
     }
 }
 
 impl KeyItem for Wide {
     unsafe fn encode(codec: &KeyCodec, from: *const u8, step: usize, out: *mut Self, count: usize) -> bool {
-        // SAFETY: the caller's contract; the type is a transparent `u64`.
+        // SAFETY: guaranteed by the caller; the type is a transparent `u64`.
         unsafe { encode_wide(codec, from, step, out.cast(), count) }
     }
 }
 
 /// Integers that are the low bits of a `u64`.
 trait Narrowed {
-    /// The low bits.
+    /// Returns the low bits.
     fn narrowed(bits: u64) -> Self;
 }
 
@@ -454,7 +460,7 @@ narrowed!(u8 u16 u32 u64);
 /// The column's elements have the size of `T`, and the order's numbers are those of elements.
 unsafe fn permute<T: Copy>(column: Column, order: &[u32]) {
     for (i, o) in order.iter().enumerate() {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let value = column.from.get().cast::<T>().add(*o as usize).read_unaligned();
             column.to.get().cast::<T>().add(i).write_unaligned(value);

@@ -5,7 +5,7 @@ use crate::{DType, Dst, Pool, Src};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 
-/// What JAX's comparator makes of a float before comparing.
+/// Returns the value that JAX's comparator compares in place of a float.
 fn canonical(v: f32) -> f32 {
     if v.is_nan() {
         f32::NAN
@@ -44,7 +44,7 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|v| v.to_bits()).collect()
 }
 
-/// Row lengths on both sides of every algorithm's threshold.
+/// Returns row lengths on both sides of every algorithm's threshold.
 fn lengths() -> impl Strategy<Value = std::ops::Range<usize>> {
     prop::sample::select(vec![0..4usize, 4..40, 40..400, 400..5000])
 }

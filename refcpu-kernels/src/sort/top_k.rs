@@ -7,15 +7,16 @@ use crate::{DType, Dst, Pool, Src};
 
 /// Keys that are compared with the threshold at a time.
 const BLOCK: usize = 128;
-/// Elements that are worth a chunk of their own.
+/// The number of elements of a chunk.
 const CHUNK: usize = 32 << 10;
 
-/// Writes the `k` largest (or smallest) elements along the last dimension of `input` to `values`, best first, and their
-/// positions to `indices` (S32). Elements compare in IEEE total order, as XLA's `TopK` does; of equal ones the first
-/// comes first. Takes memory for about `2 * k` elements per thread.
+/// Writes the `k` largest (or smallest) elements along the last dimension of `input` to `values`, the best
+/// one first, and their positions to `indices` (S32). Elements are compared in IEEE total order, as in XLA's
+/// `TopK`; among equal elements, the first one comes first. Allocates memory for about `2 * k` elements per
+/// thread.
 ///
 /// # Panics
-/// If the shapes do not fit, `k` exceeds the last dimension, or the type is complex.
+/// Panics if the shapes do not match, if `k` exceeds the last dimension, or if the type is complex.
 pub fn top_k(
     pool: &Pool,
     input: Src<'_>,
@@ -76,7 +77,8 @@ pub fn top_k(
             };
             for (slot, index) in best.enumerate() {
                 let source = &from[index * size..][..size];
-                // SAFETY: both results have `rows` rows of `k` elements, and `best` has `k`; chunks have different rows.
+                // SAFETY: both results have `rows` rows of `k` elements, and `best` has `k`; chunks have
+                // different rows.
                 unsafe {
                     indices.get().cast::<i32>().add(row * k + slot).write(index as i32);
                     values.get().add((row * k + slot) * size).copy_from(source.as_ptr(), size);
@@ -86,9 +88,9 @@ pub fn top_k(
     });
 }
 
-/// Leaves the `k` smallest items in `best`, in order. An item is a key and then the element's number.
-/// `scan(first, count, worst, found)` appends those of elements `first..first + count` whose key is below that of the
-/// item `worst`, if there is one yet.
+/// Writes the `k` smallest items to `best`, in order. An item is a key with the element's number.
+/// `scan(first, count, worst, found)` appends the items of elements `first..first + count` whose key is below
+/// that of the item `worst`, if there is one yet.
 fn select<T: Ord + Copy>(
     best: &mut Vec<T>,
     k: usize,

@@ -14,13 +14,14 @@ pub(crate) trait Num: Copy + PartialOrd {
     fn add(self, b: Self) -> Self;
     fn sub(self, b: Self) -> Self;
     fn mul(self, b: Self) -> Self;
-    /// Integers: -1 (all ones) where the divisor is zero; the quotient of MIN by -1 is MIN.
+    /// Returns the quotient. For integers, it is -1 (all ones) if the divisor is zero, and the quotient of
+    /// MIN by -1 is MIN.
     fn div(self, b: Self) -> Self;
-    /// Integers: the dividend where the divisor is zero.
+    /// Returns the remainder. For integers, it is the dividend if the divisor is zero.
     fn rem(self, b: Self) -> Self;
-    /// NaN if either is; +0 is larger than -0.
+    /// Returns the larger value, or NaN if one is NaN. +0 is larger than -0.
     fn maximum(self, b: Self) -> Self;
-    /// NaN if either is; -0 is smaller than +0.
+    /// Returns the smaller value, or NaN if one is NaN. -0 is smaller than +0.
     fn minimum(self, b: Self) -> Self;
     fn neg(self) -> Self;
     fn abs(self) -> Self;
@@ -44,8 +45,9 @@ pub(crate) trait Int: Num {
 
 /// The truncated quotient by a divisor other than zero and minus one.
 ///
-/// There is no vector instruction that divides integers. The quotient of two integers of at most half the bits of a
-/// float's mantissa, rounded, is less than the next integer whenever the exact one is, so division of floats gives it.
+/// There is no vector instruction that divides integers. If two integers have at most half the bits of a
+/// float's mantissa, their rounded quotient is less than the next integer whenever the exact quotient is, so
+/// the float division can be used.
 macro_rules! quotient {
     ($a:expr, $b:expr, $t:ty, exact) => {
         $a.wrapping_div($b)
@@ -406,7 +408,7 @@ ternary_ops! {
     NegMulAdd, |a, b, c| c.sub(a.mul(b));
 }
 
-/// Chooses by type among all register types of real numbers; signed and unsigned integers apart.
+/// Selects by type among all register types of real numbers, with signed and unsigned integers distinguished.
 macro_rules! by_type {
     ($ty:expr, $with:ident, $op:ident $(, $arg:expr)?; floats) => {
         match $ty {
@@ -440,7 +442,7 @@ macro_rules! by_type {
     };
 }
 
-/// The loop of an operation with one operand of type `ty`.
+/// Returns the loop of an operation with one operand of type `ty`.
 pub(super) fn unary(op: TileOp, ty: ComputeType) -> Option<Kernel> {
     match op {
         TileOp::Abs => by_type!(ty, unary_loop, Abs; floats).or(by_type!(ty, unary_loop, Abs; ints)),
@@ -460,7 +462,7 @@ pub(super) fn unary(op: TileOp, ty: ComputeType) -> Option<Kernel> {
     }
 }
 
-/// The loop of an operation with two operands of type `ty`, those in `mask` scalars.
+/// Returns the loop of an operation with two operands of type `ty`, of which those in `mask` are scalars.
 pub(super) fn binary(op: TileOp, ty: ComputeType, mask: u8) -> Option<Kernel> {
     match op {
         TileOp::Add => {
@@ -494,7 +496,7 @@ pub(super) fn binary(op: TileOp, ty: ComputeType, mask: u8) -> Option<Kernel> {
     .flatten()
 }
 
-/// The loop of a multiplication followed by an addition, operands in `mask` scalars.
+/// Returns the loop of a multiplication followed by an addition, where the operands in `mask` are scalars.
 pub(super) fn multiply_add(code: Code, ty: ComputeType, mask: u8) -> Option<Kernel> {
     fn of<O: Ternary>(mask: u8) -> Option<Kernel> {
         match mask {
@@ -533,7 +535,7 @@ mod tests {
         };
     }
 
-    /// Numbers around every power of two and its multiples, and a scatter of others.
+    /// Returns numbers around every power of two and its multiples, and scattered others.
     fn numbers() -> Vec<u64> {
         let near = (0..64).flat_map(|bit| (-2..=2).map(move |d: i64| (1u64 << bit).wrapping_add_signed(d)));
         let odd = (0..200u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15));

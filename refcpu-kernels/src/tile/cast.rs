@@ -13,7 +13,7 @@ trait Cast<T>: Copy {
     fn cast(self) -> T;
 }
 
-/// A truth value, to be told from a `u8`.
+/// A boolean, which is distinguished from `u8`.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Truth(u8);
@@ -44,7 +44,8 @@ casts! {
 macro_rules! saturating {
     ($($float:ty => $($to:ty as $via:ty),*;)*) => {$($(
         impl Cast<$to> for $float {
-            /// Truncates and saturates; NaN gives 0. Spelt out, because `as` does not vectorise.
+            /// Truncates and saturates; NaN becomes 0. This is written explicitly, because `as` is not
+            /// vectorized.
             #[inline(always)]
             fn cast(self) -> $to {
                 // The smallest value is a power of two or zero, and so is the limit: both are exact.
@@ -157,7 +158,7 @@ impl<T: Copy> Unary for Copied<T> {
     }
 }
 
-/// The loop of a plain copy.
+/// Returns the loop of a plain copy.
 pub(super) fn copy(ty: ComputeType) -> Option<Kernel> {
     Some(match ty.size() {
         1 => unary::<Copied<u8>>(),
@@ -168,7 +169,7 @@ pub(super) fn copy(ty: ComputeType) -> Option<Kernel> {
     })
 }
 
-/// The loop that converts values from one type to another.
+/// Returns the loop that converts values from one type to another.
 pub(super) fn convert(from: ComputeType, to: ComputeType) -> Option<Kernel> {
     use ComputeType as C;
     // Integers wrap, whatever their sign: the target's sign does not matter.
@@ -291,7 +292,7 @@ impl<N: Narrow> Unary for Round<N> {
     }
 }
 
-/// The loop of a narrow float's rounding, encoding or decoding.
+/// Returns the loop of a narrow float's rounding, encoding or decoding.
 pub(super) fn narrow_float(code: Code, dtype: DType, from: ComputeType, to: ComputeType) -> Option<Kernel> {
     let raw = crate::region::node::raw_type(dtype);
     macro_rules! round {
@@ -347,7 +348,7 @@ impl<const BITS: u32> Unary for Mask<BITS> {
     }
 }
 
-/// The loop that wraps to a sub-byte integer.
+/// Returns the loop that wraps to a sub-byte integer.
 pub(super) fn wrap(dtype: DType, ty: ComputeType) -> Option<Kernel> {
     match (dtype, ty) {
         (DType::S2, ComputeType::S8) => Some(unary::<SignExtend<2>>()),
@@ -366,8 +367,9 @@ macro_rules! reduce_precision {
             type A = $t;
             type B = u32;
             type R = $t;
-            /// Rounds the mantissa to even; what then lies beyond the exponent range is infinity, what lies below the
-            /// smallest normal number is zero (XLA's rule: the reduced format has no subnormals).
+            /// Rounds the mantissa to even. Results above the exponent range become infinity, and results
+            /// below the smallest normal number become zero (XLA's rule: the reduced format has no subnormal
+            /// numbers).
             #[inline(always)]
             fn apply<I: Isa>(x: $t, format: u32) -> $t {
                 let (e, m, gradual) = (format & 0xff, format >> 8 & 0xff, <$u>::from(format >> 16));
@@ -398,7 +400,7 @@ macro_rules! reduce_precision {
                 if m < $mantissa && x.abs() < <$t>::from_bits(gradual << $mantissa) {
                     bits = small;
                 }
-                // Without a mantissa there is no NaN beside infinity.
+                // A format without mantissa bits has no NaN in addition to infinity.
                 let nan = if m == 0 { <$t>::INFINITY.copysign(x) } else { x };
                 if x.is_nan() { nan } else { <$t>::from_bits(bits) }
             }
@@ -408,7 +410,7 @@ macro_rules! reduce_precision {
 reduce_precision!(f32, u32, 23, 127);
 reduce_precision!(f64, u64, 52, 1023);
 
-/// The loop of `reduce_precision`; the format is a scalar operand.
+/// Returns the loop of `reduce_precision`; the format is a scalar operand.
 pub(super) fn reduce_precision(ty: ComputeType) -> Option<Kernel> {
     match ty {
         ComputeType::F32 => binary::<Reduce<f32>>(0),

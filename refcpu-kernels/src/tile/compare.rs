@@ -63,7 +63,7 @@ impl<T: TotalKey, R: Binary<A = T::Key, B = T::Key, R = u8>> Binary for Total<T,
     }
 }
 
-/// The loop of a comparison.
+/// Returns the loop of a comparison.
 pub(super) fn kernel(direction: Direction, order: Order, ty: ComputeType, mask: u8) -> Option<Kernel> {
     use ComputeType as C;
     macro_rules! all {

@@ -13,7 +13,7 @@ trait Part: Copy {
     fn narrow(z: [f64; 2]) -> [Self; 2];
     fn of(x: f64) -> Self;
     fn product(a: [Self; 2], b: [Self; 2]) -> [Self; 2];
-    /// Whether products of parts of these may not be numbers of the type.
+    /// Returns `true` if products of these parts may not be representable in the type.
     fn overflows(a: [Self; 2], b: [Self; 2]) -> bool;
     fn add(self, b: Self) -> Self;
     fn sub(self, b: Self) -> Self;
@@ -202,7 +202,7 @@ impl<T: Part> Binary for Join<T> {
     }
 }
 
-/// The loop of an operation on one complex operand.
+/// Returns the loop of an operation on one complex operand.
 pub(super) fn unary(op: TileOp, ty: ComputeType) -> Option<Kernel> {
     fn of<T: Part>(op: TileOp) -> Option<Kernel> {
         match op {
@@ -242,7 +242,7 @@ pub(super) fn unary(op: TileOp, ty: ComputeType) -> Option<Kernel> {
     }
 }
 
-/// The loop of an operation on two complex operands, or that makes a complex number of two reals.
+/// Returns the loop of an operation on two complex operands, or that makes a complex number of two reals.
 pub(super) fn binary(op: TileOp, ty: ComputeType, mask: u8) -> Option<Kernel> {
     fn of<T: Part>(op: TileOp, mask: u8) -> Option<Kernel> {
         match op {

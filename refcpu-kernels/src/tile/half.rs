@@ -1,4 +1,5 @@
-//! f16 by the processor's own conversion instructions (F16C), which are several times faster than bit arithmetic.
+//! f16 by the processor's own conversion instructions (F16C), which are several times faster than bit
+//! arithmetic.
 
 use crate::convert::{F16, Narrow};
 use std::arch::x86_64::{
@@ -6,7 +7,7 @@ use std::arch::x86_64::{
     _mm_storeu_si128, _mm256_cvtph_ps, _mm256_cvtps_ph, _mm256_loadu_ps, _mm256_storeu_ps,
 };
 
-/// The values of f16 bits.
+/// Computes the values of f16 bits.
 ///
 /// # Safety
 /// See [`super::Kernel::call`]; the machine must have F16C and AVX2.
@@ -14,19 +15,19 @@ use std::arch::x86_64::{
 pub(super) unsafe fn decode(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
     let (dst, a) = (dst.cast::<f32>(), a.cast::<u16>());
     let whole = n & !7;
-    // SAFETY: the caller's contract: `n` elements, eight or one at a time.
+    // SAFETY: guaranteed by the caller: `n` elements, eight or one at a time.
     unsafe {
         for i in (0..whole).step_by(8) {
             _mm256_storeu_ps(dst.add(i), _mm256_cvtph_ps(_mm_loadu_si128(a.add(i).cast::<__m128i>())));
         }
         for i in whole..n {
-            // Not by `F16`, which leaves NaNs signalling that the instruction makes quiet.
+            // `F16` is not used, because it leaves NaNs signaling, whereas the instruction makes them quiet.
             *dst.add(i) = _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(i32::from(*a.add(i)))));
         }
     }
 }
 
-/// The bits of the nearest f16.
+/// Computes the bits of the nearest f16.
 ///
 /// # Safety
 /// See [`super::Kernel::call`]; the machine must have F16C and AVX2.
@@ -46,7 +47,7 @@ pub(super) unsafe fn encode(dst: *mut u8, a: *const u8, _: *const u8, _: *const 
     }
 }
 
-/// The nearest number that f16 represents.
+/// Computes the nearest number that f16 represents.
 ///
 /// # Safety
 /// See [`super::Kernel::call`]; the machine must have F16C and AVX2.

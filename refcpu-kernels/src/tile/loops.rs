@@ -9,16 +9,16 @@ pub(super) trait Unary {
     type A: Copy;
     /// The result.
     type R: Copy;
-    /// The function.
+    /// Computes the function.
     fn apply<I: Isa>(a: Self::A) -> Self::R;
-    /// True if `apply` is wrong for some operands, which [`Self::is_slow`] names.
+    /// `true` if `apply` is incorrect for some operands, for which [`Self::is_slow`] returns `true`.
     const HAS_SLOW: bool = false;
-    /// True if the operand needs [`Self::slow`].
+    /// Returns `true` if the operand requires [`Self::slow`].
     #[inline(always)]
     fn is_slow(_: Self::A) -> bool {
         false
     }
-    /// The function where [`Self::is_slow`].
+    /// Computes the function for operands for which [`Self::is_slow`] returns `true`.
     fn slow(a: Self::A) -> Self::R {
         Self::apply::<isa::Baseline>(a)
     }
@@ -32,16 +32,16 @@ pub(super) trait Binary {
     type B: Copy;
     /// The result.
     type R: Copy;
-    /// The function.
+    /// Computes the function.
     fn apply<I: Isa>(a: Self::A, b: Self::B) -> Self::R;
-    /// True if `apply` is wrong for some operands, which [`Self::is_slow`] names.
+    /// `true` if `apply` is incorrect for some operands, for which [`Self::is_slow`] returns `true`.
     const HAS_SLOW: bool = false;
-    /// True if the operands need [`Self::slow`].
+    /// Returns `true` if the operands require [`Self::slow`].
     #[inline(always)]
     fn is_slow(_: Self::A, _: Self::B) -> bool {
         false
     }
-    /// The function where [`Self::is_slow`].
+    /// Computes the function for operands for which [`Self::is_slow`] returns `true`.
     fn slow(a: Self::A, b: Self::B) -> Self::R {
         Self::apply::<isa::Baseline>(a, b)
     }
@@ -57,17 +57,17 @@ pub(super) trait Ternary {
     type C: Copy;
     /// The result.
     type R: Copy;
-    /// The function.
+    /// Computes the function.
     fn apply<I: Isa>(a: Self::A, b: Self::B, c: Self::C) -> Self::R;
 }
 
-/// The operands of a loop: `n` elements, or one for all if its bit in the mask `M` is set.
+/// Returns the operands of a loop: `n` elements, or one for all if its bit in the mask `M` is set.
 ///
 /// # Safety
 /// See [`Kernel::call`].
 #[inline(always)]
 unsafe fn operand<'a, T: Copy>(p: *const u8, n: usize, scalar: bool) -> &'a [T] {
-    // SAFETY: the caller's contract: that many elements are readable.
+    // SAFETY: guaranteed by the caller: this many elements are readable.
     unsafe { std::slice::from_raw_parts(p.cast(), if scalar { 1 } else { n }) }
 }
 
@@ -75,7 +75,7 @@ unsafe fn operand<'a, T: Copy>(p: *const u8, n: usize, scalar: bool) -> &'a [T] 
 /// See [`Kernel::call`].
 #[inline(always)]
 unsafe fn result<'a, T: Copy>(p: *mut u8, n: usize) -> &'a mut [T] {
-    // SAFETY: the caller's contract: that many elements are writable, initialised, and overlap no source.
+    // SAFETY: guaranteed by the caller: this many elements are writable, initialized, and overlap no source.
     unsafe { std::slice::from_raw_parts_mut(p.cast(), n) }
 }
 
@@ -83,7 +83,7 @@ unsafe fn result<'a, T: Copy>(p: *mut u8, n: usize) -> &'a mut [T] {
 /// See [`Kernel::call`].
 #[inline(always)]
 unsafe fn unary_body<I: Isa, O: Unary>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     let (dst, a) = unsafe { (result::<O::R>(dst, n), operand::<O::A>(a, n, false)) };
     for (d, a) in dst.iter_mut().zip(a) {
         *d = O::apply::<I>(*a);
@@ -107,7 +107,7 @@ unsafe fn binary_body<I: Isa, O: Binary, const M: u8>(
     _: *const u8,
     n: usize,
 ) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     let (dst, a, b) = unsafe {
         (result::<O::R>(dst, n), operand::<O::A>(a, n, M & 1 != 0), operand::<O::B>(b, n, M & 2 != 0))
     };
@@ -158,7 +158,7 @@ unsafe fn ternary_body<I: Isa, O: Ternary, const M: u8>(
     c: *const u8,
     n: usize,
 ) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     let (dst, a, b, c) = unsafe {
         (
             result::<O::R>(dst, n),
@@ -209,7 +209,7 @@ macro_rules! instantiate {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
             unsafe fn avx512<O: $bound $(, const $m: u8)?>(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
-                // SAFETY: the caller's contract.
+                // SAFETY: guaranteed by the caller.
                 unsafe { $body::<isa::Avx512, O $(, $m)?>(d, a, b, c, n) }
             }
             /// # Safety
@@ -217,13 +217,13 @@ macro_rules! instantiate {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
             unsafe fn avx2<O: $bound $(, const $m: u8)?>(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
-                // SAFETY: the caller's contract.
+                // SAFETY: guaranteed by the caller.
                 unsafe { $body::<isa::Avx2, O $(, $m)?>(d, a, b, c, n) }
             }
             /// # Safety
             /// See [`Kernel::call`].
             unsafe fn baseline<O: $bound $(, const $m: u8)?>(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
-                // SAFETY: the caller's contract.
+                // SAFETY: guaranteed by the caller.
                 unsafe { $body::<isa::Baseline, O $(, $m)?>(d, a, b, c, n) }
             }
             match isa::level() {
@@ -250,7 +250,7 @@ instantiate!(
     ternary_masked, ternary_body, Ternary, M
 );
 
-/// The loop of a function of two operands, those in `mask` scalars.
+/// Returns the loop of a function of two operands, of which those in `mask` are scalars.
 pub(super) fn binary<O: Binary>(mask: u8) -> Option<Kernel> {
     match mask {
         0 => Some(binary_masked::<O, 0>()),
@@ -263,11 +263,11 @@ pub(super) fn binary<O: Binary>(mask: u8) -> Option<Kernel> {
 /// # Safety
 /// See [`Kernel::call`].
 unsafe fn plain_unary_body<O: Unary>(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe { unary_body::<isa::Baseline, O>(d, a, b, c, n) }
 }
 
-/// The loop of a function of one operand that does not vectorise, for every instruction set.
+/// Returns the loop of a function of one operand that does not vectorize, for every instruction set.
 pub(super) fn plain_unary<O: Unary>() -> Option<Kernel> {
     Some(Kernel(plain_unary_body::<O>))
 }
@@ -275,11 +275,11 @@ pub(super) fn plain_unary<O: Unary>() -> Option<Kernel> {
 /// # Safety
 /// See [`Kernel::call`].
 unsafe fn plain_binary_body<O: Binary>(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe { binary_body::<isa::Baseline, O, 0>(d, a, b, c, n) }
 }
 
-/// The loop of a function of two operands that does not vectorise, for every instruction set.
+/// Returns the loop of a function of two operands that does not vectorize, for every instruction set.
 pub(super) fn plain_binary<O: Binary>(mask: u8) -> Option<Kernel> {
     (mask == 0).then_some(Kernel(plain_binary_body::<O>))
 }

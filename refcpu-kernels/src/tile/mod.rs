@@ -1,6 +1,6 @@
-//! Loops over tiles: one compiled loop for each elementwise operation, type and instruction set.
+//! Loops over tiles, with one compiled loop for each elementwise operation, type and instruction set.
 //!
-//! The loops are reached by table look-up when a region is built (`kernel`), never while it runs.
+//! The loops are looked up in tables when a region is built (`kernel`), never while it runs.
 
 mod arithmetic;
 mod cast;
@@ -33,16 +33,16 @@ impl Kernel {
     /// Runs the loop.
     ///
     /// # Safety
-    /// `dst` must be writable and the sources that the operation has readable, for `n` elements of the types that the
-    /// kernel was chosen for (one element where it was chosen for a scalar), aligned and initialised. `dst` must not
-    /// overlap a source.
+    /// `dst` must be writable and the sources that the operation has readable, for `n` elements of the types
+    /// that the kernel was chosen for (one element where it was chosen for a scalar), aligned and
+    /// initialized. `dst` must not overlap a source.
     #[inline(always)]
     pub(crate) unsafe fn call(self, dst: *mut u8, src: [*mut u8; 3], n: usize) {
-        // SAFETY: the caller's contract; `loops` chose a loop for the instruction set of this machine.
+        // SAFETY: guaranteed by the caller; `loops` chose a loop for the instruction set of this machine.
         unsafe { (self.0)(dst, src[0], src[1], src[2], n) }
     }
 
-    /// Applies the operation to single elements, given and returned as bits in the low end.
+    /// Applies the operation to single elements, which are passed and returned as bits in the low end.
     pub(crate) fn on_scalars(self, args: &[u128]) -> u128 {
         let mut result = 0u128;
         let mut at = [std::ptr::null_mut(); 3];
@@ -55,7 +55,7 @@ impl Kernel {
     }
 }
 
-/// Which operands of a loop are one element for the whole tile.
+/// The operands of a loop that are a single element for the whole tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// None.
@@ -73,7 +73,7 @@ impl Shape {
     }
 }
 
-/// The loop for an operation on operands of these types with a result of type `ty`, if there is one.
+/// Returns the loop for an operation on operands of these types with a result of type `ty`, if there is one.
 pub(crate) fn kernel(code: Code, ty: ComputeType, args: &[ComputeType], shape: Shape) -> Option<Kernel> {
     let mask = shape.mask();
     let arg = |i: usize| args.get(i).copied();
@@ -149,7 +149,7 @@ pub(crate) fn kernel(code: Code, ty: ComputeType, args: &[ComputeType], shape: S
     }
 }
 
-/// Rough cost of one element, in hundredths of a nanosecond.
+/// Returns the approximate cost of one element, in hundredths of a nanosecond.
 pub(crate) fn cost(code: Code, ty: ComputeType, args: &[ComputeType]) -> u32 {
     let size = args.iter().map(|a| a.size()).max().unwrap_or(0).max(ty.size()) as u32;
     let base = match code {

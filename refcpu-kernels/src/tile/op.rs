@@ -1,4 +1,4 @@
-//! The names of elementwise operations, and the types that each is defined for.
+//! The elementwise operations, and the types that each is defined for.
 
 use crate::ComputeType;
 
@@ -6,8 +6,8 @@ macro_rules! tile_ops {
     ($($(#[doc = $doc:literal])* $name:ident $arity:literal $cost:literal;)*) => {
         /// An elementwise operation whose operands all have one type.
         ///
-        /// Semantics are those of the StableHLO operation of the same name, for every type that the operation is
-        /// defined on; see [`crate::region::Builder::op`] for the rounding of narrow types.
+        /// Semantics are those of the StableHLO operation of the same name, for every type that the operation
+        /// is defined on; see [`crate::region::Builder::op`] for the rounding of narrow types.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum TileOp {
@@ -18,12 +18,12 @@ macro_rules! tile_ops {
             /// Every operation, in the order of their numbers.
             pub const ALL: &'static [TileOp] = &[$(TileOp::$name,)*];
 
-            /// How many operands it takes.
+            /// Returns the number of operands.
             pub const fn arity(self) -> usize {
                 match self { $(Self::$name => $arity,)* }
             }
 
-            /// Rough cost of one 4-byte element, in units of a hundredth of a nanosecond.
+            /// Returns the approximate cost of one 4-byte element, in hundredths of a nanosecond.
             pub(crate) const fn cost(self) -> u32 {
                 match self { $(Self::$name => $cost,)* }
             }
@@ -32,11 +32,11 @@ macro_rules! tile_ops {
 }
 
 tile_ops! {
-    /// Sum; logical or of truth values.
+    /// Sum; for booleans, logical or.
     Add 2 3;
     /// Difference.
     Subtract 2 3;
-    /// Product; logical and of truth values.
+    /// Product; for booleans, logical and.
     Multiply 2 3;
     /// Quotient; integers truncate.
     Divide 2 10;
@@ -77,9 +77,9 @@ tile_ops! {
     Negate 1 3;
     /// -1, 0 or 1 by sign; NaN of NaN, -0 of -0; of a complex number the unit vector.
     Sign 1 5;
-    /// Number of one bits.
+    /// The number of one bits.
     Popcnt 1 6;
-    /// Number of leading zero bits.
+    /// The number of leading zero bits.
     CountLeadingZeros 1 6;
     /// Smallest integral value not below.
     Ceil 1 3;
@@ -135,20 +135,21 @@ tile_ops! {
     Erfc 1 30;
     /// Inverse error function.
     ErfInv 1 40;
-    /// True unless infinite or NaN (a truth value).
+    /// `true` unless infinite or NaN (a boolean).
     IsFinite 1 3;
-    /// True if NaN (a truth value).
+    /// `true` if NaN (a boolean).
     IsNan 1 3;
-    /// Real part (a real result); a real operand is its own.
+    /// Real part (a real result). The real part of a real operand is the operand.
     Real 1 4;
     /// Imaginary part (a real result); zero of a real operand.
     Imag 1 4;
-    /// Complex conjugate; a real operand is its own.
+    /// Complex conjugate. The conjugate of a real operand is the operand.
     Conj 1 4;
 }
 
 impl TileOp {
-    /// The type of the result for operands of type `t`, or `None` if the operation is not defined there.
+    /// Returns the type of the result for operands of type `t`, or `None` if the operation is not defined
+    /// there.
     pub(crate) fn result(self, t: ComputeType) -> Option<ComputeType> {
         use ComputeType as C;
         use TileOp::*;
@@ -193,7 +194,7 @@ impl TileOp {
         }
     }
 
-    /// True if, given operands that a narrow float represents, the result is one that it represents too.
+    /// Returns `true` if the result is representable in a narrow float type whenever its operands are.
     pub(crate) fn is_exact(self) -> bool {
         use TileOp::*;
         matches!(

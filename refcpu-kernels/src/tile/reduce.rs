@@ -5,10 +5,10 @@ use crate::ComputeType;
 use crate::isa::{self, Level};
 use crate::region::ReduceOp;
 
-/// A reduction's loops, chosen when a region is built.
+/// The loops of a reduction, which are selected when a region is built.
 ///
-/// The running result is 16 bytes. Sums of f32 are kept in f64 between tiles, so that their error does not grow with the
-/// number of tiles.
+/// The running result has 16 bytes. Sums of f32 are accumulated in f64 between tiles, so that their error
+/// does not grow with the number of tiles.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reducer {
     accumulate: unsafe fn(&mut u128, *const u8, usize),
@@ -19,43 +19,43 @@ pub(crate) struct Reducer {
 }
 
 impl Reducer {
-    /// The running result over no elements.
+    /// Returns the running result over no elements.
     pub(crate) fn identity(&self) -> u128 {
         self.identity
     }
 
-    /// Takes `n` elements into the running result, in an order that depends on `n` alone.
+    /// Combines `n` elements with the running result, in an order that depends only on `n`.
     ///
     /// # Safety
     /// `src` must be aligned and readable for `n` elements of the type that the reducer was chosen for.
     #[inline(always)]
     pub(crate) unsafe fn accumulate(&self, running: &mut u128, src: *const u8, n: usize) {
-        // SAFETY: the caller's contract; `of` chose a loop for the instruction set of this machine.
+        // SAFETY: guaranteed by the caller; `of` selected a loop for the instruction set of this machine.
         unsafe { (self.accumulate)(running, src, n) }
     }
 
     /// Reduces each of `count` runs of `length` elements to one element.
     ///
     /// # Safety
-    /// `src` must be aligned and readable for `count * length` elements of the type that the reducer was chosen for,
-    /// `dst` writable for `count`. They must not overlap.
+    /// `src` must be aligned and readable for `count * length` elements of the type that the reducer was
+    /// chosen for, `dst` writable for `count`. They must not overlap.
     pub(crate) unsafe fn segments(&self, dst: *mut u8, src: *const u8, count: usize, length: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { (self.segments)(dst, src, count, length) }
     }
 
-    /// Takes in the running result over further elements.
+    /// Combines the running result with that of further elements.
     pub(crate) fn merge(&self, running: &mut u128, further: u128) {
         (self.merge)(running, further);
     }
 
-    /// The result, as bits of the type that was reduced.
+    /// Returns the result, as bits of the type that was reduced.
     pub(crate) fn value(&self, running: u128) -> u128 {
         (self.value)(running)
     }
 }
 
-/// Plain values as bits in the low end, and back.
+/// Conversions between values and bits in the low end.
 trait Bits: Copy {
     fn of(bits: u128) -> Self;
     fn bits(self) -> u128;
@@ -100,13 +100,13 @@ impl Bits for [f64; 2] {
     }
 }
 
-/// How elements combine, and in which type results of tiles do.
+/// The operation on elements, and the type of the results of tiles.
 trait Monoid {
-    /// The elements.
+    /// The type of the elements.
     type T: Copy;
-    /// The running result.
+    /// The type of the running result.
     type W: Bits;
-    /// Combining with this changes nothing.
+    /// The identity of the operation.
     const IDENTITY: Self::T;
     fn fold(a: Self::T, b: Self::T) -> Self::T;
     fn widen(a: Self::T) -> Self::W;
@@ -213,7 +213,7 @@ impl Monoid for Sum<[f32; 2]> {
     }
 }
 
-/// The combination of all elements: in `N` lanes that are then combined pairwise.
+/// Combines all elements: in `N` lanes, which are then combined pairwise.
 #[inline(always)]
 fn in_lanes<M: Monoid, const N: usize>(src: &[M::T]) -> M::T {
     let (blocks, rest) = src.as_chunks::<N>();
@@ -240,14 +240,15 @@ fn in_lanes<M: Monoid, const N: usize>(src: &[M::T]) -> M::T {
 /// `src` must be aligned and readable for `n` elements.
 #[inline(always)]
 unsafe fn accumulate_body<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     let src = unsafe { std::slice::from_raw_parts(src.cast::<M::T>(), n) };
     let result = if n >= 64 { in_lanes::<M, 64>(src) } else { in_lanes::<M, 8>(src) };
     *running = M::merge(M::W::of(*running), M::widen(result)).bits();
 }
 
 /// # Safety
-/// `src` must be aligned and readable for `count * length` elements, `dst` writable for `count`; they must not overlap.
+/// `src` must be aligned and readable for `count * length` elements, `dst` writable for `count`; they must
+/// not overlap.
 #[inline(always)]
 unsafe fn segments_body<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
     #[inline(always)]
@@ -260,7 +261,7 @@ unsafe fn segments_body<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, l
             *d = r;
         }
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     let (dst, src) = unsafe {
         (
             std::slice::from_raw_parts_mut(dst.cast::<M::T>(), count),
@@ -293,7 +294,7 @@ fn of_monoid<M: Monoid>() -> Reducer {
         enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c"
     )]
     unsafe fn avx512<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { accumulate_body::<M>(running, src, n) }
     }
     /// # Safety
@@ -301,13 +302,13 @@ fn of_monoid<M: Monoid>() -> Reducer {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
     unsafe fn avx2<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { accumulate_body::<M>(running, src, n) }
     }
     /// # Safety
     /// `src` must be aligned and readable for `n` elements.
     unsafe fn baseline<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { accumulate_body::<M>(running, src, n) }
     }
     /// # Safety
@@ -317,13 +318,13 @@ fn of_monoid<M: Monoid>() -> Reducer {
         enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c"
     )]
     unsafe fn avx512_segments<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { segments_body::<M>(dst, src, count, length) }
     }
     /// # Safety
     /// See [`segments_body`].
     unsafe fn baseline_segments<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
-        // SAFETY: the caller's contract.
+        // SAFETY: guaranteed by the caller.
         unsafe { segments_body::<M>(dst, src, count, length) }
     }
     Reducer {
@@ -345,7 +346,7 @@ fn of_monoid<M: Monoid>() -> Reducer {
     }
 }
 
-/// The loops of a reduction of elements of this type, if there is one.
+/// Returns the loops of a reduction of elements of this type, if it is supported.
 pub(crate) fn reducer(op: ReduceOp, ty: ComputeType) -> Option<Reducer> {
     use ComputeType as C;
     macro_rules! integer {
@@ -385,7 +386,7 @@ pub(crate) fn reducer(op: ReduceOp, ty: ComputeType) -> Option<Reducer> {
         C::Pred => match op {
             ReduceOp::Sum | ReduceOp::Max | ReduceOp::Or => of_monoid::<Or<u8>>(),
             ReduceOp::Xor => of_monoid::<Xor<u8>>(),
-            // The identity is a truth value, not all ones.
+            // The identity is a boolean, not all ones.
             _ => Reducer { identity: 1, ..of_monoid::<And<u8>>() },
         },
         C::U8 => integer!(u8),

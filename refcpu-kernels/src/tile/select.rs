@@ -31,7 +31,7 @@ impl<T: Num> Ternary for Clamp<T> {
     }
 }
 
-/// The loop of `select` for elements of this type: only the size matters.
+/// Returns the loop of `select` for elements of this type: only the size matters.
 pub(super) fn select(ty: ComputeType, mask: u8) -> Option<Kernel> {
     fn of<T: Copy>(mask: u8) -> Option<Kernel> {
         match mask {
@@ -54,7 +54,7 @@ pub(super) fn select(ty: ComputeType, mask: u8) -> Option<Kernel> {
     }
 }
 
-/// The loop of `clamp`.
+/// Returns the loop of `clamp`.
 pub(super) fn clamp(ty: ComputeType, mask: u8) -> Option<Kernel> {
     fn of<T: Num>(mask: u8) -> Option<Kernel> {
         match mask {

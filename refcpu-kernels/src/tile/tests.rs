@@ -63,7 +63,7 @@ fn value(ty: C, seed: u64) -> u128 {
     }
 }
 
-/// Equal bits, or both NaN (of either part).
+/// Returns `true` if the bits are equal, or if both are NaN (in either part).
 fn same(ty: C, a: u128, b: u128) -> bool {
     match ty {
         C::F32 => a == b || (f32::from_bits(a as u32).is_nan() && f32::from_bits(b as u32).is_nan()),
@@ -76,7 +76,7 @@ fn same(ty: C, a: u128, b: u128) -> bool {
     }
 }
 
-/// Every operation on every type that it has a loop for.
+/// Returns every operation on every type for which there is a loop.
 fn all_codes() -> Vec<(Code, C, Vec<C>)> {
     let mut all = vec![];
     for t in TYPES {

@@ -212,7 +212,7 @@ impl Binary for Atan264 {
     }
 }
 
-/// The loop of a function of one real.
+/// Returns the loop of a function of one real.
 pub(super) fn unary(op: TileOp, ty: ComputeType) -> Option<Kernel> {
     let single = match op {
         TileOp::Exponential => unary_loop::<Exp32>,
@@ -270,7 +270,7 @@ pub(super) fn unary(op: TileOp, ty: ComputeType) -> Option<Kernel> {
     }
 }
 
-/// The loop of a function of two reals.
+/// Returns the loop of a function of two reals.
 pub(super) fn binary(op: TileOp, ty: ComputeType, mask: u8) -> Option<Kernel> {
     match (op, ty) {
         (TileOp::Remainder, ComputeType::F32) => binary_loop::<Rem32>(mask),

@@ -1,4 +1,4 @@
-//! Cumulative sums, products, minima and maxima: windows over everything up to each position.
+//! Cumulative sums, products, minima and maxima: windows over all elements up to each position.
 
 use super::kernel::{BLOCK, CHAINS, TILE, accumulate_chains, accumulate_rows};
 use super::spec::Axis;
@@ -8,23 +8,25 @@ use crate::reduce::total;
 use crate::scratch::Scratch;
 use crate::view::SyncPtr;
 
-/// Elements of one chain: short, so that sums are taken in blocks, long enough to amortise finding its start.
+/// The number of elements of a chain: few enough for sums in blocks, and enough to amortize the computation
+/// of its start.
 const CHAIN: usize = 1 << 10;
-/// Elements of a chunk.
+/// The number of elements of a chunk.
 const CHUNK: usize = CHAIN * CHAINS;
 
-/// A cumulative operation along the middle one of three dimensions.
+/// A cumulative operation along the middle of three dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cumulative {
     outer: usize,
     n: usize,
     inner: usize,
-    /// From the end towards the start.
+    /// `true` if the operation runs from the end to the start.
     reverse: bool,
 }
 
 impl Cumulative {
-    /// Recognises windows that cover everything before (or after) each position along one dimension, and one element along all others.
+    /// Recognizes windows that cover all elements before (or after) each position along one dimension, and
+    /// one element along all others.
     pub(super) fn of(axes: &[Axis]) -> Option<Self> {
         let is_single = |a: &Axis| {
             a.size == 1 && a.stride == 1 && a.base_dilation == 1 && a.low == 0 && a.outputs == a.input
@@ -33,7 +35,8 @@ impl Cumulative {
         let (Some(d), None) = (others.next(), others.next()) else { return None };
         let a = &axes[d];
         let fits = a.is_plain() && a.outputs == a.input && a.size >= a.input && a.input > 1;
-        // The last window starts at or before the first element (forward), or the first window at it and all reach the end (reverse).
+        // The last window starts at or before the first element (forward), or the first window starts there
+        // and all windows reach the end (reverse).
         let forward = a.low == a.size as i64 - 1;
         let reverse = a.low == 0;
         (fits && (forward || reverse)).then(|| Self {
@@ -44,10 +47,10 @@ impl Cumulative {
         })
     }
 
-    /// Runs the operation; each result is also combined with `init`.
+    /// Runs the operation. Each result is also combined with `init`.
     ///
     /// # Safety
-    /// `src` must be readable and `dst` writable by us alone, for all elements.
+    /// For all elements, `src` must be readable and `dst` writable; nothing else may access `dst`.
     pub(super) unsafe fn run<A: Accumulator, M: Monoid<A>>(
         self,
         pool: &Pool,
@@ -74,16 +77,16 @@ impl Cumulative {
                     let row = if reverse { n - 1 } else { 0 };
                     let step = if reverse { -(inner as isize) } else { inner as isize };
                     let (src, dst) = place((o * n + row) * inner + first);
-                    // SAFETY: the rows are those of this chunk's tile, from the first or last one on.
+                    // SAFETY: the rows are those of this chunk's tile, from the first or last one.
                     unsafe { accumulate_rows::<A, M>(src, dst, step, n, TILE.min(inner - first), init) };
                 }
             });
             return;
         }
-        // Chains are pieces of rows; each starts from the combination of all pieces before it.
+        // Chains are pieces of rows. Each starts from the combination of all preceding pieces.
         let pieces = n.div_ceil(CHAIN);
         let chains = outer * pieces;
-        // Where chain `c` starts (in the order of the operation) and how long it is.
+        // The start (in the order of the operation) and the length of chain `c`.
         let chain = |c: usize| {
             let (row, piece) = (c / pieces, c % pieces);
             let from = piece * CHAIN;
@@ -96,7 +99,7 @@ impl Cumulative {
                 for c in chunk * CHAINS..chains.min((chunk + 1) * CHAINS) {
                     let (at, len) = chain(c);
                     let low = if reverse { at + 1 - len } else { at };
-                    // SAFETY: the piece is part of the input, and each chain has a place of its own.
+                    // SAFETY: the piece is part of the input, and each chain has its own total.
                     unsafe { *starts_at.get().cast::<A>().add(c) = total::<A, M>(place(low).0, len) };
                 }
             });
@@ -119,7 +122,7 @@ impl Cumulative {
             // SAFETY: the starts of all chains were written above.
             if pieces > 1 { unsafe { *starts_at.get().cast::<A>().add(c) } } else { init }
         };
-        // Short rows: more than one group of chains per chunk.
+        // Rows are short, so a chunk has more than one group of chains.
         let per_chunk = (CHUNK / n.min(CHAIN)).next_multiple_of(CHAINS);
         pool.run(chains.div_ceil(per_chunk), &|chunk| {
             let mut c = chunk * per_chunk;
@@ -127,7 +130,8 @@ impl Cumulative {
             while c < end {
                 let len = chain(c).1;
                 let alike = c + CHAINS <= end && (c..c + CHAINS).all(|c| chain(c).1 == len);
-                // SAFETY: each chain is a piece of a row of the input and of the output, which belongs to this chunk.
+                // SAFETY: each chain is a piece of a row of the input and of the output, which belongs to
+                // this chunk.
                 unsafe {
                     if alike {
                         let places: [_; CHAINS] = std::array::from_fn(|i| place(chain(c + i).0));

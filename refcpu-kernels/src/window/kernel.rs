@@ -3,33 +3,33 @@
 use crate::isa::{Isa, multiversion};
 use crate::number::{Accumulator, Monoid};
 
-/// Values that are combined in registers or the nearest cache at a time.
+/// The number of values that are combined in registers or the first-level cache at a time.
 const LANES: usize = 64;
-/// Chains of a cumulative operation that run side by side to hide the latency of one.
+/// The number of chains of a cumulative operation that run concurrently, to hide the latency of each.
 pub(super) const CHAINS: usize = 8;
-/// Cumulative operations combine blocks of this many values, and blocks of such blocks, before what comes before them, so that
-/// errors of sums grow with the logarithm of their length.
+/// The number of values in a block of a cumulative operation. Blocks, and blocks of blocks, are combined
+/// before the values that precede them, so that the errors of sums grow with the logarithm of their length.
 pub(super) const BLOCK: usize = 32;
-/// The widest tile that [`accumulate_rows`] carries.
+/// The width of the widest tile that [`accumulate_rows`] supports.
 pub(super) const TILE: usize = 128;
 
 multiversion! {
-    /// `dst[i]` becomes the combination of `rows[0][i]`, `rows[1][i]`, ..., from the neutral element on.
+    /// Sets `dst[i]` to the combination of the identity and `rows[0][i]`, `rows[1][i]`, ....
     ///
     /// # Safety
-    /// `n` values of each row must be readable, and `n` at `dst`, which overlaps none, writable.
+    /// `n` values of each row must be readable, and `n` values at `dst`, which overlaps no row, writable.
     pub(super) unsafe fn combine_rows<A: Accumulator, M: Monoid<A>>(rows: &[*const A], n: usize, dst: *mut A) = combine_rows_body
 }
 
 /// # Safety
-/// As for [`combine_rows`].
+/// See [`combine_rows`].
 #[inline(always)]
 unsafe fn combine_rows_body<I: Isa, A: Accumulator, M: Monoid<A>>(rows: &[*const A], n: usize, dst: *mut A) {
     let mut i = 0;
     while i < n {
         let mut acc = [M::IDENTITY; LANES];
         let len = LANES.min(n - i);
-        // SAFETY: the caller vouches for `n` values of each row and at `dst`.
+        // SAFETY: the caller guarantees `n` values of each row and at `dst`.
         unsafe {
             for row in rows {
                 let row = row.add(i);
@@ -50,16 +50,17 @@ unsafe fn combine_rows_body<I: Isa, A: Accumulator, M: Monoid<A>>(rows: &[*const
 }
 
 multiversion! {
-    /// Windows of `size` adjacent values, one starting at each of `n` adjacent places: `dst[o]` becomes `init` combined with
-    /// `src[o]`, ..., `src[o + size - 1]`.
+    /// Combines windows of `size` adjacent values, one at each of `n` adjacent positions: sets `dst[o]` to
+    /// `init` combined with `src[o]`, ..., `src[o + size - 1]`.
     ///
     /// # Safety
-    /// `n + size - 1` values at `src` must be readable and `n` at `dst`, which does not overlap them, writable.
+    /// `n + size - 1` values at `src` must be readable and `n` values at `dst`, which does not overlap them,
+    /// writable.
     pub(super) unsafe fn adjacent_windows<A: Accumulator, M: Monoid<A>>(src: *const A, size: usize, n: usize, init: A, dst: *mut A) = adjacent_windows_body
 }
 
 /// # Safety
-/// As for [`adjacent_windows`].
+/// See [`adjacent_windows`].
 #[inline(always)]
 unsafe fn adjacent_windows_body<I: Isa, A: Accumulator, M: Monoid<A>>(
     src: *const A,
@@ -88,16 +89,16 @@ unsafe fn adjacent_windows_body<I: Isa, A: Accumulator, M: Monoid<A>>(
 }
 
 multiversion! {
-    /// Cumulative combinations of [`CHAINS`] rows of `n` values side by side, each from its own start on. Values of a row
-    /// are `step` apart in both arrays.
+    /// Computes the cumulative combinations of [`CHAINS`] rows of `n` values concurrently, each from its own
+    /// start. Values of a row are `step` apart in both arrays.
     ///
     /// # Safety
-    /// The values must be readable and the places in `dst`, which overlap no source, writable.
+    /// The values must be readable, and their positions in `dst`, which overlap no source, writable.
     pub(super) unsafe fn accumulate_chains<A: Accumulator, M: Monoid<A>>(src: &[*const A; CHAINS], dst: &[*mut A; CHAINS], step: isize, n: usize, start: [A; CHAINS]) = accumulate_chains_body
 }
 
 /// # Safety
-/// As for [`accumulate_chains`].
+/// See [`accumulate_chains`].
 #[inline(always)]
 unsafe fn accumulate_chains_body<I: Isa, A: Accumulator, M: Monoid<A>>(
     src: &[*const A; CHAINS],
@@ -113,7 +114,7 @@ unsafe fn accumulate_chains_body<I: Isa, A: Accumulator, M: Monoid<A>>(
         let mut carry = [M::IDENTITY; CHAINS];
         for i in block as isize..n.min(block + BLOCK) as isize {
             for c in 0..CHAINS {
-                // SAFETY: the caller vouches for `n` values of each chain.
+                // SAFETY: the caller guarantees `n` values of each chain.
                 unsafe {
                     carry[c] = M::combine(carry[c], *src[c].offset(i * step));
                     *dst[c].offset(i * step) = M::combine(before[c], carry[c]);
@@ -127,16 +128,18 @@ unsafe fn accumulate_chains_body<I: Isa, A: Accumulator, M: Monoid<A>>(
 }
 
 multiversion! {
-    /// Cumulative combinations of rows, element by element: row `i` of `dst` becomes `init` combined with the first `i + 1` rows
-    /// of `src`. Rows have `width` values and are `step` apart in both arrays.
+    /// Computes the cumulative combinations of rows, element by element: sets row `i` of `dst` to `init`
+    /// combined with the first `i + 1` rows of `src`. Rows have `width` values and are `step` apart in both
+    /// arrays.
     ///
     /// # Safety
-    /// The rows must be readable, those of `dst`, which overlap no source, writable; `width` is at most [`TILE`].
+    /// The rows must be readable, and those of `dst`, which overlap no source, writable; `width` must be at
+    /// most [`TILE`].
     pub(super) unsafe fn accumulate_rows<A: Accumulator, M: Monoid<A>>(src: *const A, dst: *mut A, step: isize, rows: usize, width: usize, init: A) = accumulate_rows_body
 }
 
 /// # Safety
-/// As for [`accumulate_rows`].
+/// See [`accumulate_rows`].
 #[inline(always)]
 unsafe fn accumulate_rows_body<I: Isa, A: Accumulator, M: Monoid<A>>(
     src: *const A,
@@ -146,7 +149,8 @@ unsafe fn accumulate_rows_body<I: Isa, A: Accumulator, M: Monoid<A>>(
     width: usize,
     init: A,
 ) {
-    // What comes before the present block of blocks, what comes before the present block, and the block.
+    // The combinations of the values before the current block of blocks, before the current block, and of the
+    // block.
     let (mut far, mut before, mut done) = ([init; TILE], [init; TILE], [M::IDENTITY; TILE]);
     let mut carry = [M::IDENTITY; TILE];
     for i in 0..rows {
@@ -161,7 +165,7 @@ unsafe fn accumulate_rows_body<I: Isa, A: Accumulator, M: Monoid<A>>(
                 done[..width].fill(M::IDENTITY);
             }
         }
-        // SAFETY: the caller vouches for `width` values of each row.
+        // SAFETY: the caller guarantees `width` values of each row.
         unsafe {
             let (src, dst) = (src.offset(i as isize * step), dst.offset(i as isize * step));
             for j in 0..width {
@@ -176,9 +180,9 @@ unsafe fn accumulate_rows_body<I: Isa, A: Accumulator, M: Monoid<A>>(
 pub(super) trait Ordered: Accumulator + PartialOrd {}
 impl<A: Accumulator + PartialOrd> Ordered for A {}
 
-/// The comparison of `select_and_scatter` as a type.
+/// The comparison of `select_and_scatter` as a Rust type.
 pub(super) trait Select: Copy + Send + Sync + 'static {
-    /// True if the element selected so far is kept.
+    /// Returns `true` if the element selected so far is kept.
     fn keeps<A: PartialOrd>(selected: A, element: A) -> bool;
 }
 
@@ -203,16 +207,18 @@ selects! {
 }
 
 multiversion! {
-    /// One window of `select_and_scatter` over `width` neighbouring values: `taps` are the window's elements in `operand` and
-    /// `out` (offsets of the first value). Adds each value of `source` to `out` at the tap that is selected for it.
+    /// Processes a window of `select_and_scatter` for `width` neighboring values. `taps` are the offsets of
+    /// the window's elements in `operand` and `out` (for the first value). Adds each value of `source` to
+    /// `out` at the tap that is selected for it.
     ///
     /// # Safety
-    /// At each tap, and at `source`, `width` values must be readable, in `out` also writable; `width` is at most [`TILE`].
+    /// `width` values must be readable at each tap and at `source`, and those in `out` also writable; `width`
+    /// must be at most [`TILE`].
     pub(super) unsafe fn select_window<A: Ordered, S: Select>(operand: *const A, taps: &[usize], source: *const A, out: *mut A, width: usize) = select_window_body
 }
 
 /// # Safety
-/// As for [`select_window`].
+/// See [`select_window`].
 #[inline(always)]
 unsafe fn select_window_body<I: Isa, A: Ordered, S: Select>(
     operand: *const A,
@@ -227,7 +233,8 @@ unsafe fn select_window_body<I: Isa, A: Ordered, S: Select>(
     while from < width {
         let len = PART.min(width - from);
         let (mut best, mut at, mut add) = ([A::ZERO; PART], [0u32; PART], [A::ZERO; PART]);
-        // SAFETY: the caller vouches for `width` values at every tap and at `source`; `from + len` is at most that.
+        // SAFETY: the caller guarantees `width` values at every tap and at `source`; `from + len` is at most
+        // that.
         unsafe {
             std::ptr::copy_nonoverlapping(operand.add(first + from), best.as_mut_ptr(), len);
             std::ptr::copy_nonoverlapping(source.add(from), add.as_mut_ptr(), len);

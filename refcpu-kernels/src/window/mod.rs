@@ -19,15 +19,17 @@ use crate::scratch::Scratch;
 use crate::view::SyncPtr;
 use crate::{ComputeType, DType, Dst, Pool, Src};
 
-/// Reduces every window of `input` (StableHLO's `reduce_window` with one operand and a body of one operation).
+/// Reduces every window of `input` (StableHLO's `reduce_window` with one operand and a body of one
+/// operation).
 ///
-/// `init` has rank 0; `input`, `init` and `out` have one type. Padding and the holes of base dilation count as `init`,
-/// which is also combined once into every result. 16-bit and smaller floats accumulate in f32 and are rounded once.
-/// Windows that cover everything before (or after) each position, as cumulative sums are written, take time linear in
-/// the size of the input.
+/// `init` has rank 0; `input`, `init` and `out` have the same type. Padding and the holes of base dilation
+/// have the value `init`, which is also combined with every result once. 16-bit and smaller floats are
+/// accumulated in f32, and rounded once. Windows that cover all elements before (or after) each position, as
+/// in cumulative sums, take time linear in the size of the input.
 ///
 /// # Panics
-/// If a shape or type does not fit, `spec` is not valid for the input, or the operation is not defined on the type.
+/// Panics if a shape or type does not match, if `spec` is not valid for the input, or if the operation is not
+/// defined on the type.
 pub fn reduce_window(
     pool: &Pool,
     op: ReduceOp,
@@ -37,7 +39,7 @@ pub fn reduce_window(
     spec: &WindowSpec,
 ) {
     let axes = check(input.dims(), out.dims(), spec);
-    assert!(op.supports(out.dtype()), "{op:?} of {:?}", out.dtype());
+    assert!(op.supports(out.dtype()), "{op:?} is not defined for {:?}", out.dtype());
     assert!(
         input.dtype() == out.dtype() && init.dtype() == out.dtype() && init.dims().is_empty(),
         "reduce_window of {:?} from {:?}{:?} into {:?}",
@@ -49,7 +51,7 @@ pub fn reduce_window(
     let op = op.for_storage(out.dtype());
     let extreme = matches!(op, ReduceOp::Minimum | ReduceOp::Maximum);
     if out.dtype() == DType::U64 && extreme {
-        // Compared as unsigned; nothing to convert.
+        // These are compared as unsigned integers, so no conversion is needed.
         let (src, to) = (input.as_ptr().cast::<u64>(), SyncPtr::new(&mut out).get().cast::<u64>());
         // SAFETY: the pointers are those of the arrays, whose shapes were checked.
         unsafe { extremes(pool, op, &axes, src, init.as_slice::<u64>()[0], to) };
@@ -76,15 +78,15 @@ pub fn reduce_window(
     wrap_sub_byte(out.dtype(), out.bytes_mut());
 }
 
-/// The axes of windows, after checking the shapes.
+/// Checks the shapes, and returns the axes of the windows.
 fn check(input: &[usize], windows: &[usize], spec: &WindowSpec) -> Vec<Axis> {
     let expected = spec.output_dims(input).unwrap_or_else(|message| panic!("{message}"));
     assert_eq!(windows, expected, "windows {spec:?} over {input:?}");
     spec.axes(input)
 }
 
-/// The type that windows over elements of a type are computed in: one of `F32`, `F64`, `S32`, `S64`, `C64`, `C128`, which
-/// holds all its values (or, for `U64`, all its bits).
+/// Returns the type in which windows over elements of a type are computed: one of `F32`, `F64`, `S32`, `S64`,
+/// `C64`, `C128`, which represents all its values (or, for `U64`, all its bits).
 fn compute_type(dtype: DType) -> ComputeType {
     match dtype.compute() {
         ComputeType::Pred | ComputeType::S8 | ComputeType::S16 | ComputeType::U8 | ComputeType::U16 => {
@@ -95,7 +97,7 @@ fn compute_type(dtype: DType) -> ComputeType {
     }
 }
 
-/// The elements of an array as values of another type, in place if they are.
+/// The elements of an array as values of another type, in place if possible.
 enum Values<'a, A> {
     InPlace(Src<'a>),
     Converted(Scratch, std::marker::PhantomData<A>),
@@ -117,7 +119,7 @@ impl<'a, A: Target> Values<'a, A> {
     }
 }
 
-/// Calls `run` with input, initial value and output as values of type `A`, and stores what it writes.
+/// Calls `run` with input, initial value and output as values of type `A`, and stores the output.
 fn converted<A: Target>(
     input: Src<'_>,
     init: Src<'_>,
@@ -133,7 +135,7 @@ fn converted<A: Target>(
     stored(out, |to| run(values.ptr(), init, to));
 }
 
-/// Calls `run` with a place for the elements of `out` as values of type `A`, and stores them.
+/// Calls `run` with memory for the elements of `out` as values of type `A`, and stores them.
 fn stored<A: Target>(out: &mut Dst<'_>, run: impl FnOnce(*mut A)) {
     let Some(Store { row, .. }) = A::store(out.dtype()) else {
         run(out.as_mut_ptr().cast());
@@ -142,14 +144,16 @@ fn stored<A: Target>(out: &mut Dst<'_>, run: impl FnOnce(*mut A)) {
     let n = out.len();
     let mut scratch = Scratch::new::<A>(n);
     run(scratch.ptr());
-    // SAFETY: `run` has written all `n` values, and `out` has as many elements, of the type that the store is for.
+    // SAFETY: `run` has written all `n` values, and `out` has as many elements, of the type that `store`
+    // expects.
     unsafe { row(scratch.ptr(), out.as_mut_ptr(), n) };
 }
 
 /// Reduces windows by one operation.
 ///
 /// # Safety
-/// `src` must be readable and `dst` writable by us alone, for as many elements as the axes say.
+/// For as many elements as the axes specify, `src` must be readable and `dst` writable; nothing else may
+/// access `dst`.
 unsafe fn reduce_windows<A: Accumulator, M: Monoid<A>>(
     pool: &Pool,
     axes: &[Axis],
@@ -158,7 +162,7 @@ unsafe fn reduce_windows<A: Accumulator, M: Monoid<A>>(
     dst: *mut A,
 ) {
     let harmless = M::combine(init, init) == init || axes.iter().all(Axis::is_unpadded);
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if !harmless {
             slide::slide_with_padding::<A, M>(pool, axes, src, init, dst);
@@ -170,10 +174,10 @@ unsafe fn reduce_windows<A: Accumulator, M: Monoid<A>>(
     }
 }
 
-/// [`reduce_windows`] by addition, multiplication, minimum or maximum.
+/// Runs [`reduce_windows`] with addition, multiplication, minimum or maximum.
 ///
 /// # Safety
-/// As for [`reduce_windows`].
+/// See [`reduce_windows`].
 unsafe fn arithmetic<A: Accumulator>(
     pool: &Pool,
     op: ReduceOp,
@@ -182,7 +186,7 @@ unsafe fn arithmetic<A: Accumulator>(
     init: A,
     dst: *mut A,
 ) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match op {
             ReduceOp::Multiply => reduce_windows::<A, Product>(pool, axes, src, init, dst),
@@ -193,10 +197,10 @@ unsafe fn arithmetic<A: Accumulator>(
     }
 }
 
-/// [`reduce_windows`] by minimum or maximum.
+/// Runs [`reduce_windows`] with minimum or maximum.
 ///
 /// # Safety
-/// As for [`reduce_windows`].
+/// See [`reduce_windows`].
 unsafe fn extremes<A: Accumulator>(
     pool: &Pool,
     op: ReduceOp,
@@ -205,7 +209,7 @@ unsafe fn extremes<A: Accumulator>(
     init: A,
     dst: *mut A,
 ) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match op {
             ReduceOp::Minimum => reduce_windows::<A, Least>(pool, axes, src, init, dst),
@@ -214,10 +218,10 @@ unsafe fn extremes<A: Accumulator>(
     }
 }
 
-/// [`reduce_windows`] by an operation on integers whose bits do not depend on the sign.
+/// Runs [`reduce_windows`] with an operation on integers whose bits do not depend on the sign.
 ///
 /// # Safety
-/// As for [`reduce_windows`].
+/// See [`reduce_windows`].
 unsafe fn bits<A: Accumulator>(
     pool: &Pool,
     op: ReduceOp,
@@ -226,7 +230,7 @@ unsafe fn bits<A: Accumulator>(
     init: A,
     dst: *mut A,
 ) {
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match op {
             ReduceOp::Multiply => reduce_windows::<A, Product>(pool, axes, src, init, dst),
@@ -238,11 +242,11 @@ unsafe fn bits<A: Accumulator>(
     }
 }
 
-/// The comparison by which [`select_and_scatter`] keeps the element selected so far: it moves to the next element of the
-/// window when `selected OP element` is false. A comparison with NaN is false.
+/// The comparison by which [`select_and_scatter`] keeps the element that is selected so far. If `selected OP
+/// element` is false, the next element of the window is selected. A comparison with NaN is false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SelectOp {
-    /// Selects the first greatest element: what the gradient of max pooling does.
+    /// Selects the first greatest element, as the gradient of max pooling does.
     Ge,
     /// Selects the last greatest element.
     Gt,
@@ -252,16 +256,17 @@ pub enum SelectOp {
     Lt,
 }
 
-/// Scatters each element of `source` to the element of its window of `operand` that `select` picks (StableHLO's
-/// `select_and_scatter`), combining with `scatter`.
+/// Scatters each element of `source` to the element that `select` selects in its window of `operand`, and
+/// combines with `scatter` (StableHLO's `select_and_scatter`).
 ///
-/// `operand`, `source`, `init` and `out` have one type; `init` has rank 0, `out` the dimensions of `operand`, `source`
-/// one element per window. Each result is `init` combined with the sources that were scattered to it, in the order of
-/// the windows. Padding is never selected; a window that lies wholly in the padding scatters nothing. `spec` must have no dilations.
+/// `operand`, `source`, `init` and `out` have the same type; `init` has rank 0, `out` has the dimensions of
+/// `operand`, and `source` has one element per window. Each result is `init`, combined with the sources that
+/// are scattered to it in the order of the windows. Padding is never selected; a window that lies completely
+/// in the padding scatters nothing. `spec` must have no dilations.
 ///
 /// # Panics
-/// If a shape or type does not fit, `spec` is not valid for the operand or has dilations, the type is complex, or
-/// `scatter` is not defined on the type.
+/// Panics if a shape or type does not match, if `spec` is not valid for the operand or has dilations, if the
+/// type is complex, or if `scatter` is not defined on the type.
 #[allow(
     clippy::too_many_arguments,
     reason = "the operands of a leaf loop; a struct would be made at every call"
@@ -292,7 +297,7 @@ pub fn select_and_scatter(
         out.dtype(),
         out.dims(),
     );
-    assert!(scatter.supports(dtype) && !dtype.is_complex(), "{scatter:?} of {dtype:?}");
+    assert!(scatter.supports(dtype) && !dtype.is_complex(), "{scatter:?} is not defined for {dtype:?}");
     assert!(
         axes.iter().all(|a| a.base_dilation == 1 && a.window_dilation == 1),
         "select_and_scatter by {spec:?}"
@@ -302,7 +307,8 @@ pub fn select_and_scatter(
     if dtype == DType::U64 {
         out.bytes_mut().chunks_exact_mut(size).for_each(|element| element.copy_from_slice(init.bytes()));
         let to = out.as_mut_ptr().cast::<u64>();
-        // SAFETY: the pointers are those of the arrays, whose shapes were checked, and `out` holds the initial value.
+        // SAFETY: the pointers are those of the arrays, whose shapes were checked, and `out` holds the
+        // initial value.
         unsafe {
             scatter_windows(pool, select, scatter, &axes, operand.as_ptr().cast(), source.as_ptr().cast(), to)
         };
@@ -332,10 +338,10 @@ pub fn select_and_scatter(
     wrap_sub_byte(dtype, out.bytes_mut());
 }
 
-/// Scatters into `out`, which holds the initial value everywhere.
+/// Scatters to `out`, which contains the initial value everywhere.
 ///
 /// # Safety
-/// As for [`select::run`].
+/// See [`select::run`].
 unsafe fn scatter_windows<A: kernel::Ordered>(
     pool: &Pool,
     select: SelectOp,
@@ -354,7 +360,7 @@ unsafe fn scatter_windows<A: kernel::Ordered>(
         ReduceOp::Or => Some(A::bit_or),
         ReduceOp::Xor => Some(A::bit_xor),
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match select {
             SelectOp::Ge => select::run::<A, kernel::Ge>(pool, axes, operand, source, out, combine),

@@ -1,18 +1,19 @@
-//! `select_and_scatter`: windows select an element each, and the sources are combined where they were selected.
+//! `select_and_scatter`: each window selects an element, with which the source is combined.
 
 use super::kernel::{Ordered, Select, TILE, select_window};
 use super::spec::Axis;
 use crate::Pool;
 use crate::view::SyncPtr;
 
-/// Elements of a chunk's operand: some microseconds of work.
+/// The number of elements of a chunk's operand, which take some microseconds.
 const CHUNK: usize = 1 << 14;
 
-/// Runs the operation over undilated windows; `out` holds the initial value everywhere. Sources are added, or combined by
-/// another function.
+/// Runs the operation over undilated windows. `out` contains the initial value everywhere. Sources are added,
+/// or combined by another function.
 ///
 /// # Safety
-/// `operand` and `source` must be readable and `out` readable and writable by us alone, for as many elements as the axes say.
+/// For as many elements as the axes specify, `operand` and `source` must be readable, and `out` readable and
+/// writable; nothing else may access `out`.
 pub(super) unsafe fn run<A: Ordered, S: Select>(
     pool: &Pool,
     axes: &[Axis],
@@ -29,7 +30,8 @@ pub(super) unsafe fn run<A: Ordered, S: Select>(
     if windows == 0 || inner == 0 {
         return;
     }
-    // Dimensions before the first whose windows overlap may be shared out: no two of their windows meet in an element.
+    // The dimensions before the first one whose windows overlap can be divided among threads: their windows
+    // are disjoint.
     let apart = axes.iter().position(|a| a.size > a.stride).unwrap_or(axes.len());
     let shared: usize = axes[..apart].iter().map(|a| a.outputs).product();
     let together = windows / shared;
@@ -49,8 +51,9 @@ pub(super) unsafe fn run<A: Ordered, S: Select>(
             let width = TILE.min(inner - first);
             for window in part * together..(part + 1) * together {
                 tap_offsets(axes, window, inner, first, &mut offsets);
-                // SAFETY: the offsets are elements of the operand and the output, from which `width` neighbours are in the
-                // innermost dimensions. Other chunks have other tiles of these, or windows that lie apart.
+                // SAFETY: the offsets are elements of the operand and the output, after which `width`
+                // neighbors are in the innermost dimensions. Other chunks have other tiles of these, or
+                // disjoint windows.
                 unsafe {
                     let source = source.get().cast::<A>().cast_const().add(window * inner + first);
                     let (operand, out) = (operand.get().cast::<A>().cast_const(), out.get().cast::<A>());
@@ -66,12 +69,12 @@ pub(super) unsafe fn run<A: Ordered, S: Select>(
     if chunks == 1 { body(0) } else { pool.run(chunks, &body) }
 }
 
-/// The offsets of the elements of a window that lie in the operand, in row-major order.
+/// Returns the offsets of the elements of a window that lie in the operand, in row-major order.
 fn tap_offsets(axes: &[Axis], mut window: usize, unit: usize, first: usize, offsets: &mut Vec<usize>) {
     offsets.clear();
     offsets.push(first);
     let mut stride = unit;
-    // From the innermost dimension outwards, so that outer positions end up varying slowest.
+    // The innermost dimension comes first, so that outer positions vary slowest.
     for axis in axes.iter().rev() {
         let o = window % axis.outputs;
         window /= axis.outputs;
@@ -87,10 +90,10 @@ fn tap_offsets(axes: &[Axis], mut window: usize, unit: usize, first: usize, offs
     }
 }
 
-/// [`select_window`] with any way of combining.
+/// The same as [`select_window`], with any function that combines.
 ///
 /// # Safety
-/// As for [`select_window`].
+/// See [`select_window`].
 unsafe fn select_by<A: Ordered, S: Select>(
     operand: *const A,
     taps: &[usize],
@@ -99,7 +102,7 @@ unsafe fn select_by<A: Ordered, S: Select>(
     width: usize,
     combine: fn(A, A) -> A,
 ) {
-    // SAFETY: the caller vouches for `width` values at every tap and at `source`.
+    // SAFETY: the caller guarantees `width` values at every tap and at `source`.
     unsafe {
         for i in 0..width {
             let better = |best: usize, tap: usize| {

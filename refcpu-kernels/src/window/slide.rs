@@ -1,5 +1,5 @@
-//! Windows over some dimensions, one dimension at a time: the operations are associative and commutative, so a window over
-//! several dimensions is a window over the last one of the combined elements of the others.
+//! Windows over some dimensions, one dimension at a time. The operations are associative and commutative, so
+//! a window over several dimensions is a window over the last one, of the combined elements of the others.
 
 use super::kernel::{adjacent_windows, combine_rows};
 use super::spec::Axis;
@@ -8,15 +8,18 @@ use crate::number::{Accumulator, Monoid};
 use crate::scratch::Scratch;
 use crate::view::SyncPtr;
 
-/// Elements of a chunk's input: some microseconds of work.
+/// The number of elements of a chunk's input, which take some microseconds.
 const CHUNK: usize = 1 << 15;
-/// Elements of a chunk's scratch memory, if inner dimensions allow: within the second-level cache.
+/// The maximum number of elements of a chunk's scratch memory, if inner dimensions permit: within the
+/// second-level cache.
 const SLAB: usize = 1 << 14;
 
-/// Reduces the windows of an array; `init` stands for padding only in that it may be combined any number of times.
+/// Reduces the windows of an array. `init` represents padding, but may be combined any number of times, not
+/// once per position of padding.
 ///
 /// # Safety
-/// `src` must be readable and `dst` writable by us alone, for as many elements as the axes say.
+/// For as many elements as the axes specify, `src` must be readable and `dst` writable; nothing else may
+/// access `dst`.
 pub(super) unsafe fn slide<A: Accumulator, M: Monoid<A>>(
     pool: &Pool,
     axes: &[Axis],
@@ -25,7 +28,7 @@ pub(super) unsafe fn slide<A: Accumulator, M: Monoid<A>>(
     dst: *mut A,
 ) {
     let is_trivial = |a: &Axis| *a == Axis::new(a.input, 1, 1, 1, 1, (0, 0)).expect("a trivial window");
-    // Without any window, a window of one element along a dimension of size one does the same.
+    // If there are no windows, a window of one element along a dimension of size one is equivalent.
     let one = Axis::new(1, 1, 1, 1, 1, (0, 0)).expect("a trivial window");
     let (leading, axis, inner) = match axes.iter().rposition(|a| !is_trivial(a)) {
         Some(last) => (&axes[..last], axes[last], axes[last + 1..].iter().map(|a| a.input).product()),
@@ -51,8 +54,8 @@ pub(super) unsafe fn slide<A: Accumulator, M: Monoid<A>>(
             let (row, first) = (i / tiles, i % tiles * width);
             let width = width.min(inner - first);
             leading_offsets(leading, row, n * inner, &mut offsets);
-            // SAFETY: the offsets are of rows of the input's leading dimensions; this chunk owns columns `first` to `first +
-            // width` of the output row `row`.
+            // SAFETY: the offsets are those of rows of the input's leading dimensions; only this chunk writes
+            // the columns `first` to `first + width` of the output row `row`.
             unsafe {
                 let to = dst.add(row * outputs * inner + first);
                 match &mut slab {
@@ -75,7 +78,8 @@ pub(super) unsafe fn slide<A: Accumulator, M: Monoid<A>>(
     if chunks == 1 { body(0) } else { pool.run(chunks, &body) }
 }
 
-/// The offsets of the input rows that output row `row` of the leading dimensions combines; `unit` elements make one.
+/// Computes the offsets of the input rows that output row `row` of the leading dimensions combines. A row has
+/// `unit` elements.
 fn leading_offsets(leading: &[Axis], mut row: usize, unit: usize, offsets: &mut Vec<usize>) {
     offsets.clear();
     offsets.push(0);
@@ -96,10 +100,11 @@ fn leading_offsets(leading: &[Axis], mut row: usize, unit: usize, offsets: &mut 
     }
 }
 
-/// Windows along one dimension of rows of `width` adjacent values.
+/// Combines windows along one dimension of rows of `width` adjacent values.
 ///
 /// # Safety
-/// `axis.input` rows `src_row` apart must be readable, `axis.outputs` rows `dst_row` apart writable.
+/// `axis.input` rows that are `src_row` apart must be readable, and `axis.outputs` rows that are `dst_row`
+/// apart writable.
 unsafe fn line<A: Accumulator, M: Monoid<A>>(
     axis: &Axis,
     src: *const A,
@@ -112,11 +117,11 @@ unsafe fn line<A: Accumulator, M: Monoid<A>>(
     let mut o = 0;
     let mut rows = Vec::with_capacity(axis.size + 1);
     let adjacent = width == 1 && src_row == 1 && dst_row == 1 && axis.is_plain();
-    // Windows that lie wholly inside the input, if windows are adjacent.
+    // The windows that lie completely inside the input, if windows are adjacent.
     let inside = if adjacent { axis.inside() } else { 0..0 };
     while o < axis.outputs {
-        // SAFETY: positions are rows of the input, and `o` is a row of the output; the windows inside the input start
-        // one after the other and end before the input does.
+        // SAFETY: positions are rows of the input, and `o` is a row of the output. The windows inside the
+        // input start at consecutive positions, and end before the input does.
         unsafe {
             if o == inside.start && !inside.is_empty() {
                 let start = src.offset(o as isize - axis.low as isize);
@@ -146,10 +151,10 @@ unsafe fn line<A: Accumulator, M: Monoid<A>>(
     }
 }
 
-/// Reduces windows whose padding counts: each place of padding or hole combines `init` once more.
+/// Reduces windows whose padding matters: each position of padding or holes combines `init` once more.
 ///
 /// # Safety
-/// As for [`slide`].
+/// See [`slide`].
 pub(super) unsafe fn slide_with_padding<A: Accumulator, M: Monoid<A>>(
     pool: &Pool,
     axes: &[Axis],
@@ -169,7 +174,7 @@ pub(super) unsafe fn slide_with_padding<A: Accumulator, M: Monoid<A>>(
             for _ in offsets.len()..taps {
                 acc = M::combine(acc, init);
             }
-            // SAFETY: the offsets are elements of the input, and this chunk owns output `o`.
+            // SAFETY: the offsets are elements of the input, and only this chunk writes output `o`.
             unsafe {
                 for offset in &offsets {
                     acc = M::combine(acc, *shared.0.get().cast::<A>().add(*offset));

@@ -1,22 +1,23 @@
-//! The geometry of windows: sizes, strides, dilations, padding, and where the elements of a window lie.
+//! The geometry of windows: sizes, strides, dilations, padding, and the positions of the elements of a
+//! window.
 
-/// The window of `reduce_window` and `select_and_scatter`: one entry per dimension of the input.
+/// The window of `reduce_window` and `select_and_scatter`, with one entry per dimension of the input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WindowSpec {
-    /// Elements of the window.
+    /// The number of elements of the window.
     pub size: Vec<usize>,
-    /// Distance between windows, at least 1.
+    /// The distance between windows, at least 1.
     pub strides: Vec<usize>,
-    /// Distance that the input's elements are spread to, at least 1; the holes between are padding.
+    /// The distance between elements of the dilated input, at least 1. The holes between them are padding.
     pub base_dilations: Vec<usize>,
-    /// Distance between the elements of a window, at least 1.
+    /// The distance between the elements of a window, at least 1.
     pub window_dilations: Vec<usize>,
-    /// Padding before and after the (dilated) input; negative crops.
+    /// The padding before and after the (dilated) input. Negative padding crops.
     pub padding: Vec<(i64, i64)>,
 }
 
 impl WindowSpec {
-    /// A window of this size with strides and dilations 1 and no padding.
+    /// Creates a window of this size with strides and dilations 1 and no padding.
     pub fn new(size: Vec<usize>) -> Self {
         let rank = size.len();
         Self {
@@ -28,10 +29,11 @@ impl WindowSpec {
         }
     }
 
-    /// The number of windows along each dimension of an input, or a message that says what does not fit.
+    /// Returns the number of windows along each dimension of an input.
     ///
     /// # Errors
-    /// The lists do not have one entry per dimension, a size, stride or dilation is zero, or a sum overflows.
+    /// Returns an error if a list does not have one entry per dimension, if a size, stride or dilation is
+    /// zero, or if a sum overflows.
     pub fn output_dims(&self, input: &[usize]) -> Result<Vec<usize>, String> {
         let rank = input.len();
         let lens = [
@@ -60,7 +62,7 @@ impl WindowSpec {
             .collect()
     }
 
-    /// The sizes of an input after base dilation and padding.
+    /// Returns the sizes of an input after base dilation and padding.
     pub fn padded_dims(&self, input: &[usize]) -> Vec<usize> {
         (0..input.len())
             .map(|d| {
@@ -71,10 +73,10 @@ impl WindowSpec {
             .collect()
     }
 
-    /// The axes of the windows over an input.
+    /// Returns the axes of the windows over an input.
     ///
     /// # Panics
-    /// If [`Self::output_dims`] fails.
+    /// Panics if [`Self::output_dims`] returns an error.
     pub(crate) fn axes(&self, input: &[usize]) -> Vec<Axis> {
         if let Err(message) = self.output_dims(input) {
             panic!("{message}");
@@ -94,11 +96,12 @@ impl WindowSpec {
             .collect()
     }
 
-    /// Calls `visit` for each element of the window at `window` (an index into [`Self::output_dims`]), in row-major
-    /// order, with its flat row-major position in the input, or `None` where it is padding or a hole of base dilation.
+    /// Calls `visit` for each element of the window at `window` (an index into [`Self::output_dims`]), in
+    /// row-major order, with its flat row-major position in the input, or `None` if it is padding or a hole
+    /// of base dilation.
     ///
     /// # Panics
-    /// If the window is not valid for the input, or `window` has another rank.
+    /// Panics if the window is not valid for the input, or if `window` has another rank.
     pub fn for_each_position(&self, input: &[usize], window: &[usize], mut visit: impl FnMut(Option<usize>)) {
         let axes = self.axes(input);
         assert_eq!(window.len(), axes.len(), "a window index of another rank than the input {input:?}");
@@ -124,24 +127,25 @@ impl WindowSpec {
 /// Windows along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Axis {
-    /// Size of the input.
+    /// The size of the input.
     pub input: usize,
-    /// Number of windows.
+    /// The number of windows.
     pub outputs: usize,
-    /// Elements of a window.
+    /// The number of elements of a window.
     pub size: usize,
-    /// Distance between windows.
+    /// The distance between windows.
     pub stride: usize,
-    /// Distance that the input's elements are spread to.
+    /// The distance between elements of the dilated input.
     pub base_dilation: usize,
-    /// Distance between the elements of a window.
+    /// The distance between the elements of a window.
     pub window_dilation: usize,
-    /// Padding before the input; negative crops.
+    /// The padding before the input. Negative padding crops.
     pub low: i64,
 }
 
 impl Axis {
-    /// The windows of one dimension, or `None` if a stride or dilation is zero, or a position would overflow.
+    /// Creates the windows of a dimension. Returns `None` if a stride or dilation is zero, or if a position
+    /// would overflow.
     pub(crate) fn new(
         input: usize,
         size: usize,
@@ -153,7 +157,8 @@ impl Axis {
         if size == 0 || stride == 0 || base_dilation == 0 || window_dilation == 0 {
             return None;
         }
-        // Every position is below the padded size plus one window, which this bounds well inside i64.
+        // Every position is below the padded size plus one window, which this bounds to well below the
+        // maximum of i64.
         let bounded = |n: i64| (n.unsigned_abs() < 1 << 60).then_some(n);
         let dilated = |n: usize, by: usize| {
             let spread = n.saturating_sub(1).checked_mul(by)?.checked_add(usize::from(n > 0))?;
@@ -167,7 +172,8 @@ impl Axis {
         Some(Self { input, outputs, size, stride, base_dilation, window_dilation, low: padding.0 })
     }
 
-    /// Where element `k` of window `o` lies in the input; `None` if it is padding or a hole of base dilation.
+    /// Returns the position of element `k` of window `o` in the input, or `None` if it is padding or a hole
+    /// of base dilation.
     #[inline(always)]
     pub(crate) fn position(&self, o: usize, k: usize) -> Option<usize> {
         let at = (o * self.stride + k * self.window_dilation) as i64 - self.low;
@@ -178,19 +184,19 @@ impl Axis {
         (i < self.input).then_some(i)
     }
 
-    /// True if windows are one element apart and nothing is dilated.
+    /// Returns `true` if windows are one element apart and nothing is dilated.
     pub(crate) fn is_plain(&self) -> bool {
         self.stride == 1 && self.base_dilation == 1 && self.window_dilation == 1
     }
 
-    /// True if no window reaches into padding or holes.
+    /// Returns `true` if no window contains padding or holes.
     pub(crate) fn is_unpadded(&self) -> bool {
         let last =
             (self.outputs.saturating_sub(1) * self.stride + (self.size - 1) * self.window_dilation) as i64;
         self.outputs == 0 || self.base_dilation == 1 && self.low <= 0 && last - self.low < self.input as i64
     }
 
-    /// The windows that lie wholly inside the input, if the axis is plain.
+    /// Returns the windows that lie completely inside the input, if the axis is plain.
     pub(crate) fn inside(&self) -> std::ops::Range<usize> {
         debug_assert!(self.is_plain());
         let first = self.low.max(0);
@@ -198,7 +204,7 @@ impl Axis {
         if first < end { first as usize..end as usize } else { 0..0 }
     }
 
-    /// The elements of window `o` that lie in the input, as a range, when neither side is dilated.
+    /// Returns the elements of window `o` that lie in the input, as a range, if neither side is dilated.
     #[inline(always)]
     pub(crate) fn undilated_range(&self, o: usize) -> std::ops::Range<usize> {
         debug_assert!(self.base_dilation == 1 && self.window_dilation == 1);

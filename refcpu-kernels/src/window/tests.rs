@@ -52,7 +52,7 @@ fn check(op: ReduceOp, dtype: DType, dims: &[usize], spec: &WindowSpec, init_val
     }
 }
 
-/// The value that an operation starts from, where an integer can be it.
+/// Returns the value that an operation starts from, if it is an integer.
 fn neutral(op: ReduceOp, dtype: DType) -> i64 {
     match op {
         ReduceOp::Multiply => 1,

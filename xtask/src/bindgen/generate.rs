@@ -1,4 +1,4 @@
-//! From headers to the generated files of `pjrt-sys`.
+//! Generates the files of `pjrt-sys` from the headers.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,8 @@ pub(super) fn run(check_only: bool) -> Result<()> {
     let mut clang_arguments = Vec::new();
     if let Some(path) = std::env::var_os("PJRT_C_API_HEADER") {
         headers[0] = PathBuf::from(path);
-        // The include guard of our main header, which our extensions include and which this header replaces.
+        // This is the include guard of our main header, which our extensions include. It is replaced with the
+        // given header.
         clang_arguments.push("-DPJRT_C_API_H_".to_owned());
     }
     let (bindings, header) = bind(&headers, &clang_arguments)?;
@@ -56,18 +57,18 @@ pub(super) fn run(check_only: bool) -> Result<()> {
         }
     }
     if !differing.is_empty() {
-        bail!("not what the headers say: {}. Run `cargo xtask bindgen`", differing.join(", "));
+        bail!("these files do not match the headers: {}. Run `cargo xtask bindgen`", differing.join(", "));
     }
     Ok(())
 }
 
-/// The main header and that of the extensions.
+/// Returns the paths of the main header and of the header of the extensions.
 pub(super) fn our_headers() -> [PathBuf; 2] {
     ["pjrt_c_api.h", "pjrt_c_api_extensions.h"]
         .map(|name| workspace::root().join("pjrt-sys/include").join(name))
 }
 
-/// Runs bindgen over headers, and gives the bindings and the data about them.
+/// Runs bindgen on headers, and returns the bindings and the data about them.
 pub(super) fn bind(headers: &[PathBuf], clang_arguments: &[String]) -> Result<(syn::File, Header)> {
     let mut builder = bindgen::Builder::default()
         .clang_args(["-isystem", &compiler_headers()?])
@@ -93,17 +94,17 @@ pub(super) fn bind(headers: &[PathBuf], clang_arguments: &[String]) -> Result<(s
     Ok((file, header))
 }
 
-/// The folder of `stddef.h` and its like, which the libclang wheel lacks.
+/// Returns the folder of the compiler's headers, such as `stddef.h`, which the libclang wheel lacks.
 fn compiler_headers() -> Result<String> {
     let folder = output(Command::new("gcc").arg("-print-file-name=include"))?;
     let folder = folder.trim();
     if !Path::new(folder).is_absolute() {
-        bail!("gcc does not know its own include folder");
+        bail!("gcc does not report its include folder");
     }
     Ok(folder.to_owned())
 }
 
-/// Writes the comments that follow from a name or a type, and that the headers therefore do not repeat.
+/// Adds the comments that follow from a name or a type, which the headers therefore do not contain.
 fn document_common_items(file: &mut syn::File, header: &Header) {
     let is_documented =
         |attributes: &[syn::Attribute]| attributes.iter().any(|attribute| attribute.path().is_ident("doc"));
@@ -159,7 +160,7 @@ fn document_common_items(file: &mut syn::File, header: &Header) {
     }
 }
 
-/// Turns C comments into Rust's: without the mark of a trailing comment, one attribute per line.
+/// Converts C comments to Rust's: removes the mark of trailing comments, and creates one attribute per line.
 fn tidy_comments(attributes: &mut Vec<syn::Attribute>) {
     let mut tidy = Vec::with_capacity(attributes.len());
     for attribute in attributes.drain(..) {
@@ -185,7 +186,7 @@ fn tidy_comments(attributes: &mut Vec<syn::Attribute>) {
     *attributes = tidy;
 }
 
-/// The table from which `pjrt-sys` derives field ends, layout data and layout assertions.
+/// Returns the table from which `pjrt-sys` derives field ends, layout data and layout assertions.
 fn struct_table(header: &Header) -> String {
     let mut text = String::from("use crate::bindings::*;\n\ncrate::layout::struct_table! {\n");
     for item in &header.structs {
@@ -205,7 +206,7 @@ fn struct_table(header: &Header) -> String {
     text
 }
 
-/// The list of the function table's slots.
+/// Returns the list of the function table's slots.
 fn slot_table(header: &Header) -> Result<String> {
     let table =
         header.structs.iter().find(|item| item.name == "PJRT_Api").context("the header has no PJRT_Api")?;
@@ -225,10 +226,10 @@ fn slot_table(header: &Header) -> Result<String> {
     Ok(text)
 }
 
-/// Where the first function pointer of `PJRT_Api` is: after size, extensions and version.
+/// The offset of the first function pointer in `PJRT_Api`, after size, extensions and version.
 const FIRST_SLOT: usize = 40;
 
-/// Everything of `slot_table.rs` that does not depend on the header.
+/// The part of `slot_table.rs` that does not depend on the header.
 const SLOT_TABLE_HEAD: &str = r"/// Hands the list of all slots of [`PJRT_Api`](crate::PJRT_Api), in the table's order, to another macro.
 ///
 /// `for_each_slot!(my_macro)` becomes `my_macro! { ... }` around one line per slot:
@@ -237,9 +238,10 @@ const SLOT_TABLE_HEAD: &str = r"/// Hands the list of all slots of [`PJRT_Api`](
 /// 20 PJRT_Client_Compile PJRT_Client_Compile_Args client_compile error;
 /// ```
 ///
-/// that is: its index, the field of `PJRT_Api` (and name of the function type), its Args struct, its name in snake case
-/// without the prefix, and what it returns: `error` (a `*mut PJRT_Error`) or `nothing`. Tokens after the macro's name
-/// come first inside the braces: `for_each_slot!(my_macro, a b c)` becomes `my_macro! { a b c 0 PJRT_... }`.
+/// that is: its index, the field of `PJRT_Api` (and name of the function type), its Args struct, its name in
+/// snake case without the prefix, and what it returns: `error` (a `*mut PJRT_Error`) or `nothing`. Tokens
+/// after the macro's name come first inside the braces: `for_each_slot!(my_macro, a b c)` becomes `my_macro!
+/// { a b c 0 PJRT_... }`.
 #[macro_export]
 macro_rules! for_each_slot {
     ($callback:path $(, $($head:tt)*)?) => {
@@ -247,7 +249,7 @@ macro_rules! for_each_slot {
             $($($head)*)?
 ";
 
-/// `LoadedExecutable_IsDeleted` as `loaded_executable_is_deleted`.
+/// Converts a name such as `LoadedExecutable_IsDeleted` to `loaded_executable_is_deleted`.
 fn snake_case(name: &str) -> String {
     let mut snake = String::new();
     for character in name.chars() {

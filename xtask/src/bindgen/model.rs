@@ -1,4 +1,4 @@
-//! What bindgen's output says, as data: structs with field types and offsets, enums, sizes.
+//! A model of bindgen's output: structs with field types and offsets, enums, sizes.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use quote::ToTokens;
 use serde::Serialize;
 use syn::{Expr, Item, Lit};
 
-/// How bindgen names the enums without a name, which here are the `X_STRUCT_SIZE` constants.
+/// The prefix of bindgen's names for unnamed enums, which are the `X_STRUCT_SIZE` constants in these headers.
 const ANONYMOUS_ENUM: &str = "_bindgen_ty_";
 
-/// One header, as bindgen understands it.
+/// The declarations of one header.
 #[derive(Default, Serialize)]
 pub(super) struct Header {
-    /// Structs and unions in the order of the header.
+    /// The structs and unions, in the order of the header.
     pub(super) structs: Vec<Struct>,
-    /// Enum constants: name and value.
+    /// The enum constants: name and value.
     pub(super) constants: BTreeMap<String, i64>,
-    /// Aliases of function types: name and Rust type.
+    /// The aliases of function types: name and Rust type.
     pub(super) aliases: BTreeMap<String, String>,
 }
 
@@ -27,10 +27,10 @@ pub(super) struct Header {
 pub(super) struct Struct {
     pub(super) name: String,
     pub(super) is_union: bool,
-    /// Its size, as clang computes it.
+    /// The size that clang computed.
     pub(super) size: usize,
     pub(super) align: usize,
-    /// The value of the header's `X_STRUCT_SIZE`, where it has one.
+    /// The value of the header's `X_STRUCT_SIZE`, if there is one.
     pub(super) struct_size: Option<usize>,
     pub(super) fields: Vec<Field>,
 }
@@ -39,14 +39,14 @@ pub(super) struct Struct {
 #[derive(Serialize)]
 pub(super) struct Field {
     pub(super) name: String,
-    /// Its Rust type, as text without line breaks.
+    /// The Rust type, as text without line breaks.
     pub(super) ty: String,
-    /// Its offset, as clang computes it.
+    /// The offset that clang computed.
     pub(super) offset: usize,
 }
 
 impl Struct {
-    /// Whether the struct starts with its own size, directly or through an extension's base.
+    /// Returns `true` if the struct starts with its own size, directly or through an extension's base.
     pub(super) fn is_sized(&self) -> bool {
         !self.is_union
             && self
@@ -56,7 +56,7 @@ impl Struct {
     }
 }
 
-/// Splits bindgen's output into what becomes `bindings.rs` and what is data about it.
+/// Splits bindgen's output into the content of `bindings.rs` and the data about it.
 pub(super) fn read(file: &mut syn::File) -> Result<Header> {
     let mut sizes = BTreeMap::new();
     let mut header = Header::default();
@@ -88,7 +88,7 @@ pub(super) fn read(file: &mut syn::File) -> Result<Header> {
         }
         let at = |what: &str| {
             let key = format!("{what} of {name}");
-            sizes.get(&key).copied().with_context(|| format!("bindgen gave no {key}"))
+            sizes.get(&key).copied().with_context(|| format!("bindgen's output has no {key}"))
         };
         let fields: Vec<_> = fields.named.iter().collect();
         let offset_of = |field: &syn::Field| {
@@ -99,12 +99,13 @@ pub(super) fn read(file: &mut syn::File) -> Result<Header> {
         for (index, field) in fields.iter().enumerate() {
             let field_name = field.ident.as_ref().context("a field without a name")?.to_string();
             let ty = text(field.ty.to_token_stream());
-            // bindgen states no offset for an anonymous union; it ends where the next field starts.
+            // bindgen states no offset for an anonymous union, which ends where the next field starts.
             let offset = offset_of(field).or_else(|| {
                 let next = offset_of(fields.get(index + 1)?)?;
                 next.checked_sub(*sizes.get(&format!("Size of {ty}"))?)
             });
-            let offset = offset.with_context(|| format!("bindgen gave no offset of {name}::{field_name}"))?;
+            let offset =
+                offset.with_context(|| format!("bindgen's output has no offset of {name}::{field_name}"))?;
             read.push(Field { name: field_name, ty, offset });
         }
         let struct_size = header.constants.get(&format!("{name}_STRUCT_SIZE")).map(|&value| value as usize);
@@ -122,10 +123,11 @@ pub(super) fn read(file: &mut syn::File) -> Result<Header> {
     Ok(header)
 }
 
-/// Reads a block of bindgen's layout tests, whose statements look like `["Size of X"][size_of::<X>() - 24usize];`.
+/// Reads a block of bindgen's layout tests, whose statements look like `["Size of X"][size_of::<X>() -
+/// 24usize];`.
 fn read_layout_test(item: &syn::ItemConst, sizes: &mut BTreeMap<String, usize>) -> Result<()> {
     let Expr::Block(block) = &*item.expr else {
-        bail!("an unnamed constant that is no layout test: {}", item.to_token_stream());
+        bail!("an unnamed constant that is not a layout test: {}", item.to_token_stream());
     };
     for statement in &block.block.stmts {
         let parsed = (|| {
@@ -144,7 +146,7 @@ fn read_layout_test(item: &syn::ItemConst, sizes: &mut BTreeMap<String, usize>) 
     Ok(())
 }
 
-/// The integer in `7`, `-7` or `Name(7)`.
+/// Returns the integer in `7`, `-7` or `Name(7)`.
 fn integer(expression: &Expr) -> Option<i64> {
     match expression {
         Expr::Lit(syn::ExprLit { lit: Lit::Int(value), .. }) => value.base10_parse().ok(),
@@ -154,7 +156,7 @@ fn integer(expression: &Expr) -> Option<i64> {
     }
 }
 
-/// Tokens as text, with the blanks that a reader expects.
+/// Formats tokens as text with the usual spaces.
 pub(super) fn text(tokens: TokenStream) -> String {
     let file = syn::parse2::<syn::File>(quote::quote!(type T = #tokens;));
     match file {

@@ -1,4 +1,4 @@
-//! Upstream's headers, out of public packages, to compare ours with.
+//! The headers of upstream, from public packages, which are compared with those of this repository.
 
 use std::path::{Path, PathBuf};
 
@@ -11,22 +11,22 @@ use crate::run::{output, run};
 use crate::venv::Venv;
 use crate::workspace;
 
-/// A version of the interface and the package that has its headers.
+/// A version of the interface, and the package that contains its headers.
 struct Upstream {
     /// The version of the interface.
     version: &'static str,
     package: Package,
 }
 
-/// Where headers are.
+/// A package that contains headers.
 enum Package {
-    /// A Python wheel, with the headers of the extensions.
+    /// A Python wheel, which contains the headers of the extensions.
     Wheel(&'static str),
-    /// A crate, with the main header only.
+    /// A crate, which contains only the main header.
     Crate { name: &'static str, version: &'static str },
 }
 
-/// What is compared, oldest first. The last is the version that `pjrt-sys` declares.
+/// The versions to compare, oldest first. The last one is the version that `pjrt-sys` declares.
 const UPSTREAM: [Upstream; 3] = [
     Upstream { version: "0.54", package: Package::Crate { name: "pjrt-sys", version: "0.2.0" } },
     Upstream { version: "0.90", package: Package::Wheel("tensorflow-cpu==2.21.0") },
@@ -34,25 +34,26 @@ const UPSTREAM: [Upstream; 3] = [
 ];
 
 impl Upstream {
-    /// The include folder into which the headers are extracted.
+    /// Returns the include folder to which the headers are extracted.
     fn include(&self) -> PathBuf {
         work_folder().join("upstream").join(self.version).join("include")
     }
 }
 
-/// Where the layouts are written, a file per version, for the test that compares them.
+/// Returns the folder of the layouts, one file per version, which the test compares.
 fn layouts() -> PathBuf {
     work_folder().join("upstream/layouts")
 }
 
-/// Fetches the headers that are not there yet.
+/// Downloads the headers that are missing.
 fn fetch() -> Result<()> {
     for upstream in &UPSTREAM {
         let include = upstream.include();
         if include.exists() {
             continue;
         }
-        // Extracted beside its place and moved there when complete, so that an interrupted run leaves nothing half.
+        // The headers are extracted to a temporary folder, which is renamed when it is complete, so that an
+        // interrupted run leaves no incomplete folder.
         let partial = include.with_extension("partial");
         if partial.exists() {
             std::fs::remove_dir_all(&partial)?;
@@ -63,7 +64,7 @@ fn fetch() -> Result<()> {
             Package::Crate { name, version } => from_crate(name, version, &partial),
         };
         fetched.map_err(|error| {
-            error.context(format!("cannot get upstream's headers of version {}", upstream.version))
+            error.context(format!("cannot download upstream's headers of version {}", upstream.version))
         })?;
         std::fs::rename(partial, include)?;
     }
@@ -86,7 +87,7 @@ fn from_wheel(requirement: &str, include: &Path) -> Result<()> {
     std::fs::remove_dir_all(&download).context("cannot remove the downloaded wheel")
 }
 
-/// Extracts the headers from the one wheel in the first folder into the second.
+/// Extracts the headers from the only wheel in the first folder to the second folder.
 const EXTRACT: &str = "
 import pathlib, sys, zipfile
 root = 'tensorflow/include/'
@@ -101,7 +102,7 @@ for name in archive.namelist():
         target.write_bytes(archive.read(name))
 ";
 
-/// Has cargo fetch a crate and copies the main header from it.
+/// Downloads a crate with cargo, and copies its main header.
 fn from_crate(name: &str, version: &str, include: &Path) -> Result<()> {
     let probe = include.with_extension("crate");
     std::fs::create_dir_all(probe.join("src"))?;
@@ -124,7 +125,7 @@ fn from_crate(name: &str, version: &str, include: &Path) -> Result<()> {
         .flatten()
         .find(|package| package["name"] == name)
         .and_then(|package| package["manifest_path"].as_str())
-        .context("cargo does not say where the crate is")?;
+        .context("cargo does not report the path of the crate")?;
     let header = PathBuf::from(manifest).with_file_name("include").join(MAIN_HEADER);
     let target = include.join(MAIN_HEADER);
     std::fs::create_dir_all(target.parent().context("the header lies in a folder")?)?;
@@ -132,10 +133,10 @@ fn from_crate(name: &str, version: &str, include: &Path) -> Result<()> {
     std::fs::remove_dir_all(&probe).context("cannot remove the probe")
 }
 
-/// The interface's main header in upstream's source tree.
+/// The path of the interface's main header in upstream's source tree.
 const MAIN_HEADER: &str = "xla/pjrt/c/pjrt_c_api.h";
 
-/// Fetches the headers, writes what they declare, and runs the test that compares it.
+/// Downloads the headers, writes their declarations, and runs the test that compares them.
 pub(super) fn compare() -> Result<()> {
     fetch()?;
     write_layouts()?;
@@ -144,7 +145,8 @@ pub(super) fn compare() -> Result<()> {
         .env("PJRT_UPSTREAM_LAYOUTS", layouts()))
 }
 
-/// Runs bindgen over upstream's headers and ours, and writes what it finds as JSON, a file per version.
+/// Runs bindgen on upstream's headers and those of this repository, and writes the declarations as JSON, one
+/// file per version.
 fn write_layouts() -> Result<()> {
     let folder = layouts();
     std::fs::create_dir_all(&folder)?;
@@ -171,7 +173,8 @@ fn write_layouts() -> Result<()> {
     write_layout(&folder.join("ours.json"), &header)
 }
 
-/// Stands for upstream's C++ client library, of which the headers of some extensions name a few types.
+/// A replacement for the header of upstream's C++ client library. The headers of some extensions use a few of
+/// its types.
 const CLIENT_STUB: &str = "#pragma once
 #include <cstdint>
 namespace xla {
@@ -183,7 +186,7 @@ struct PjRtBuffer { struct RemoteSendCallback; };
 }
 ";
 
-/// The headers of extensions in a folder and its subfolders.
+/// Returns the headers of extensions in a folder and its subfolders.
 fn extension_headers(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut headers = Vec::new();
     if !folder.exists() {
@@ -203,7 +206,7 @@ fn extension_headers(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(headers)
 }
 
-/// Writes what one version declares.
+/// Writes the declarations of one version.
 fn write_layout(path: &Path, header: &Header) -> Result<()> {
     Ok(std::fs::write(path, serde_json::to_string_pretty(header)?)?)
 }

@@ -1,4 +1,4 @@
-//! The generator.
+//! Generates the Rust structs with prost-build.
 
 use std::fs;
 
@@ -6,11 +6,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace;
 
-/// A `.proto` file and what is made of it.
+/// A `.proto` file and the Rust file that is generated from it.
 struct Source {
     proto: &'static str,
     rust: &'static str,
-    /// Fields of the type `bytes` that are windows of the input in place of copies.
+    /// The fields of type `bytes` that are slices of the input instead of copies.
     windows: &'static [&'static str],
 }
 
@@ -30,7 +30,7 @@ const SOURCES: &[Source] = &[
     },
 ];
 
-/// Writes the Rust file of each source, or compares it.
+/// Writes the Rust file of each source, or compares with it.
 pub(super) fn run(check_only: bool) -> Result<()> {
     for source in SOURCES {
         let generated = generate(source).with_context(|| source.proto.to_owned())?;
@@ -38,13 +38,13 @@ pub(super) fn run(check_only: bool) -> Result<()> {
         if !check_only {
             fs::write(&path, generated).with_context(|| path.display().to_string())?;
         } else if fs::read_to_string(&path).ok().as_deref() != Some(&*generated) {
-            bail!("{} is not what {} says; run cargo xtask protos", source.rust, source.proto);
+            bail!("{} does not match {}; run cargo xtask protos", source.rust, source.proto);
         }
     }
     Ok(())
 }
 
-/// The Rust structs of a `.proto` file.
+/// Returns the Rust structs of a `.proto` file.
 fn generate(source: &Source) -> Result<String> {
     let path = workspace::root().join(source.proto);
     let folder = path.parent().context("the file lies in a folder")?;

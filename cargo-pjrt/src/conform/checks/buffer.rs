@@ -1,4 +1,4 @@
-//! Arrays on a device.
+//! Checks of arrays on devices.
 
 use super::{ALL, Entry, check};
 use crate::conform::{
@@ -10,7 +10,7 @@ use crate::profile::Profile;
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "buffer/element_type",
-        "An array says the type that it was made with.",
+        "An array reports the element type that it was created with.",
         element_type,
         "PJRT_Buffer_ElementType set type_=5",
     )
@@ -27,14 +27,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "buffer/dims_are_of_each_array",
-        "The dimensions of an array are where they were, and as they were, after another array was asked for its own.",
+        "The dimensions of an array, and their address, do not change when another array is queried for its dimensions.",
         dims_of_each,
         "PJRT_Buffer_Dimensions shared dims num_dims",
     )
     .needed_by(ALL),
     check(
         "buffer/dims_after_delete",
-        "The dimensions of an array can be asked for after its data was deleted.",
+        "The dimensions of an array can be queried after its data was deleted.",
         dims_after_delete,
         "PJRT_Buffer_Dimensions after PJRT_Buffer_Delete fail INVALID_ARGUMENT",
     )
@@ -54,13 +54,13 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "buffer/memory_layout",
-        "A row-major array says that its last dimension is the fastest: jaxlib up to 0.4.30 and R ask for it.",
+        "A row-major array reports its last dimension as the most minor one: jaxlib up to 0.4.30 and R query it.",
         layout,
         "PJRT_Buffer_GetMemoryLayout fail INTERNAL",
     ),
     check(
         "buffer/on_device_size",
-        "An array takes at least as many bytes on the device as its elements have.",
+        "The size of an array on the device is at least the size of its elements.",
         on_device_size,
         "PJRT_Buffer_OnDeviceSizeInBytes set on_device_size_in_bytes=1",
     ).also(&["buffer/held_data_can_be_read", "buffer/held_data_outlives_delete"]),
@@ -69,7 +69,7 @@ pub(super) const CHECKS: &[Entry] = &[
         .also(&["execute/*", "buffer/*"]),
     check(
         "buffer/memory",
-        "An array is in its device's default memory where nobody named another: JAX refuses arrays elsewhere.",
+        "An array is in its device's default memory if the host named no other: JAX refuses arrays in other memories.",
         memory,
         "PJRT_Buffer_Memory set memory=null",
     )
@@ -77,7 +77,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "buffer/is_not_deleted",
-        "An array is not deleted before somebody does so.",
+        "An array reports that it is not deleted before the host deletes it.",
         not_deleted,
         "PJRT_Buffer_IsDeleted set is_deleted=1",
     )
@@ -85,7 +85,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["execute/*", "buffer/*"]),
     check(
         "buffer/delete",
-        "An array that was deleted says so.",
+        "An array that was deleted reports that it was.",
         delete,
         "PJRT_Buffer_Delete skip",
     )
@@ -105,27 +105,27 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "buffer/is_on_cpu_stays",
-        "Whether the host can read an array in place stays.",
+        "The answer to whether the host can read an array in place does not change.",
         on_cpu,
         "PJRT_Buffer_IsOnCpu call 2 toggle is_on_cpu",
     )
     .needed_by(&[Profile::Jax]),
     check(
         "buffer/unsafe_pointer",
-        "An array has an address, the same each time.",
+        "An array has an address, which is the same each time.",
         pointer,
         "PJRT_Buffer_UnsafePointer set buffer_pointer=0",
     ),
     check(
         "buffer/hold_and_release",
-        "Holding an array's data and letting it go succeed.",
+        "Holding an array's data and releasing it succeed.",
         hold,
         "PJRT_Buffer_DecreaseExternalReferenceCount fail INTERNAL",
     )
     .also(&["buffer/release_without_hold", "buffer/held_*"]),
     check(
         "buffer/release_without_hold",
-        "Letting data go that is not held is refused with INVALID_ARGUMENT.",
+        "Releasing data that is not held is refused with INVALID_ARGUMENT.",
         release,
         "PJRT_Buffer_DecreaseExternalReferenceCount accept",
     ),
@@ -138,19 +138,19 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(&[Profile::Zml]).also(&["buffer/held_data_can_be_read", "buffer/held_data_outlives_delete"]),
     check(
         "buffer/held_data_can_be_read",
-        "Where the plugin says that an array is on the CPU, its bytes are at the address: JAX makes NumPy arrays of them.",
+        "If the plugin reports that an array is on the CPU, the array's bytes are at its address: JAX creates NumPy arrays from them.",
         in_place,
         "PJRT_Buffer_OpaqueDeviceMemoryDataPointer set device_memory_ptr+4",
     ).also(&["buffer/held_data_outlives_delete"]),
     check(
         "buffer/held_data_outlives_delete",
-        "Data that is held stays readable after the array was deleted.",
+        "Data that is held can be read after the array was deleted.",
         held_delete,
         "PJRT_Buffer_Delete scribble_held",
     ),
     check(
         "buffer/copy_to_each_memory",
-        "An array can be copied into every memory of its device, and the copy says where it is.",
+        "An array can be copied to every memory of its device, and the copy reports its memory.",
         copy_memory,
         "PJRT_Buffer_CopyToMemory fail INTERNAL",
     )
@@ -158,7 +158,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["buffer/copies_are_copies"]),
     check(
         "buffer/copies_are_copies",
-        "A copy lives on when its source is deleted.",
+        "A copy remains valid after its source is deleted.",
         copy_independent,
         "PJRT_Buffer_CopyToMemory delete_source",
     )
@@ -172,7 +172,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "buffer/bitcast",
-        "PJRT_Buffer_Bitcast gives the same bytes as another type.",
+        "PJRT_Buffer_Bitcast returns an array of another type with the same bytes.",
         bitcast,
         "PJRT_Buffer_Bitcast fail INTERNAL",
     )
@@ -187,7 +187,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(98),
     check(
         "buffer/donate_with_dependency",
-        "PJRT_Buffer_DonateWithControlDependency takes the data away, and the new array is ready once the host says so.",
+        "PJRT_Buffer_DonateWithControlDependency moves the data to a new array, which is ready once the host completes the dependency.",
         donate,
         "PJRT_Buffer_DonateWithControlDependency fail INTERNAL",
     )
@@ -195,7 +195,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["buffer/donate_with_failed_dependency"]),
     check(
         "buffer/donate_with_failed_dependency",
-        "Where the dependency fails, so does the new array, with the host's error.",
+        "If the dependency fails, the new array has the host's error.",
         donate_failed,
         "PJRT_Buffer_DonateWithControlDependency swallow_error",
     )
@@ -222,7 +222,7 @@ fn dims_stay(context: &Context) -> Verdict {
     let buffer = two_by_three(&client)?;
     ensure!(
         buffer.dims_address()? == buffer.dims_address()?,
-        "the dimensions are elsewhere at the second call"
+        "the address of the dimensions differs at the second call"
     );
     Ok(())
 }
@@ -231,8 +231,8 @@ fn dims_of_each(context: &Context) -> Verdict {
     let client = context.client()?;
     let (array, other) = (two_by_three(&client)?, upload_four(&client, &[1.0; 4])?);
     let (before, after) = array.dims_before_and_after(&other)?;
-    equal("the array's dimensions, where the plugin said that they are", before, vec![2, 3])?;
-    equal("what is there after another array was asked for its dimensions", after, vec![2, 3])
+    equal("the array's dimensions", before, vec![2, 3])?;
+    equal("the array's dimensions after a query for another array's dimensions", after, vec![2, 3])
 }
 
 fn dims_after_delete(context: &Context) -> Verdict {
@@ -263,14 +263,14 @@ fn layout(context: &Context) -> Verdict {
 fn on_device_size(context: &Context) -> Verdict {
     let client = context.client()?;
     let size = upload_four(&client, &[1.0; 4])?.on_device_size()?;
-    ensure!(size >= 16, "four f32 take {size} bytes");
+    ensure!(size >= 16, "the size of four f32 is {size} bytes; expected at least 16");
     Ok(())
 }
 
 fn device(context: &Context) -> Verdict {
     let client = context.client()?;
     let buffer = upload_four(&client, &[1.0; 4])?;
-    ensure!(buffer.device()? == client.device()?, "the array says that it is on another device");
+    ensure!(buffer.device()? == client.device()?, "the array reports another device");
     Ok(())
 }
 
@@ -334,7 +334,7 @@ fn hold(context: &Context) -> Verdict {
 fn release(context: &Context) -> Verdict {
     let client = context.client()?;
     let buffer = upload_four(&client, &[1.0; 4])?;
-    refused_with("letting go what is not held", buffer.release(), &[Code::INVALID_ARGUMENT], &[])
+    refused_with("releasing data that is not held", buffer.release(), &[Code::INVALID_ARGUMENT], &[])
 }
 
 fn opaque(context: &Context) -> Verdict {
@@ -369,9 +369,9 @@ fn held_delete(context: &Context) -> Verdict {
     }
     let held = buffer.held_bytes()?;
     buffer.delete()?;
-    // Something that would take the memory if it were free.
+    // This allocation would reuse the memory if it had been freed.
     let _other = upload_four(&client, &[9.0; 4])?;
-    equal("the held bytes after deleting", held.read(), f32_bytes(&[1.0, 2.0, 3.0, 4.0]))?;
+    equal("the held bytes after the deletion", held.read(), f32_bytes(&[1.0, 2.0, 3.0, 4.0]))?;
     Ok(buffer.release()?)
 }
 
@@ -381,7 +381,7 @@ fn copy_memory(context: &Context) -> Verdict {
     for memory in client.device()?.memories()? {
         let copy = buffer.copy_to_memory(memory)?;
         equal("the copy", numbers(&copy)?, vec![1.0, 2.0, 3.0, 4.0])?;
-        ensure!(copy.memory()? == memory, "a copy in the memory {} says another one", memory.kind()?);
+        ensure!(copy.memory()? == memory, "a copy to the memory {} reports another memory", memory.kind()?);
     }
     Ok(())
 }
@@ -390,7 +390,7 @@ fn copy_independent(context: &Context) -> Verdict {
     let client = context.client()?;
     let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
     let copy = buffer.copy_to_memory(client.device()?.default_memory()?)?;
-    equal("whether the source is deleted", buffer.is_deleted()?, false)?;
+    equal("PJRT_Buffer_IsDeleted of the source", buffer.is_deleted()?, false)?;
     drop(buffer);
     equal("the copy", numbers(&copy)?, vec![1.0, 2.0, 3.0, 4.0])
 }
@@ -399,12 +399,12 @@ fn copy_device(context: &Context) -> Verdict {
     let client = context.client()?;
     let devices = client.addressable_devices()?;
     if devices.len() < 2 {
-        return Err(Finding::NotApplicable("there is one device".to_owned()));
+        return Err(Finding::NotApplicable("there is only one device".to_owned()));
     }
     let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
     for device in &devices[1..] {
         let copy = buffer.copy_to_device(*device)?;
-        ensure!(copy.device()? == *device, "the copy says that it is on another device");
+        ensure!(copy.device()? == *device, "the copy reports another device");
         equal("the copy", numbers(&copy)?, vec![1.0, 2.0, 3.0, 4.0])?;
     }
     Ok(())
@@ -433,8 +433,12 @@ fn donate(context: &Context) -> Verdict {
     let client = context.client()?;
     let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
     let (new, dependency) = buffer.donate()?;
-    equal("whether the old array is deleted", buffer.is_deleted()?, true)?;
-    equal("whether the new one is ready too early", new.ready()?.is_ready()?, false)?;
+    equal("PJRT_Buffer_IsDeleted of the old array", buffer.is_deleted()?, true)?;
+    equal(
+        "PJRT_Event_IsReady of the new array before the dependency is complete",
+        new.ready()?.is_ready()?,
+        false,
+    )?;
     dependency.finish(Ok(()));
     equal("the new array", numbers(&new)?, vec![1.0, 2.0, 3.0, 4.0])
 }

@@ -1,4 +1,4 @@
-//! Clients, devices, topologies.
+//! Checks of clients, devices and topologies.
 
 use std::collections::HashSet;
 
@@ -10,14 +10,14 @@ use crate::profile::Profile;
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "client/can_be_made",
-        "A client can be made, where the hardware is there and the options are right.",
+        "A client can be created if the hardware is present and the options are valid.",
         create,
         "PJRT_Client_Create fail INTERNAL",
     )
     .needed_by(ALL),
     check(
         "client/wild_callbacks_are_not_called",
-        "PJRT_Client_Create does not touch the callbacks of the key-value store unless an option says that there are several processes: hosts leave garbage there.",
+        "PJRT_Client_Create does not use the callbacks of the key-value store unless an option says that there are several processes: hosts leave these fields uninitialized.",
         create,
         "PJRT_Client_Create touch kv_get_user_arg",
     )
@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "client/two_at_once",
-        "A process may have two clients.",
+        "A process can have two clients.",
         two_clients,
         "PJRT_Client_Create clients 1 fail ALREADY_EXISTS",
     ),
@@ -37,7 +37,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "client/platform_name",
-        "The name of the platform is not empty, in lower case, and stays: hosts choose lowering rules by it.",
+        "The name of the platform is not empty, is in lower case, and does not change: hosts select lowering rules by it.",
         platform_name,
         "PJRT_Client_PlatformName set platform_name=text:Fault platform_name_size=5",
     )
@@ -52,7 +52,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Gomlx]),
     check(
         "client/process_index",
-        "The index of the process is written, and 0 where there is one process.",
+        "The index of the process is written, and is 0 if there is only one process.",
         process_index,
         "PJRT_Client_ProcessIndex set process_index=1",
     )
@@ -87,7 +87,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(&[Profile::Jax]),
     check(
         "client/lookup_of_an_unknown_id",
-        "An id that no device has is refused with INVALID_ARGUMENT, and the message names it.",
+        "An id of no device is refused with INVALID_ARGUMENT, and the message names it.",
         lookup_unknown,
         "PJRT_Client_LookupDevice when id=12345 code NOT_FOUND",
     ),
@@ -118,7 +118,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "client/default_assignment_of_too_many",
-        "More replicas than there are devices are refused, and not with a crash.",
+        "More replicas than devices are refused, without a crash.",
         assignment_many,
         "PJRT_Client_DefaultDeviceAssignment accept",
     )
@@ -132,21 +132,21 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(73),
     check(
         "client/memory_lists_agree",
-        "The client's memories are those of its devices, each one once.",
+        "The client's memories are those of its devices, and each occurs once.",
         memory_lists,
         "PJRT_Client_AddressableMemories set num_addressable_memories-1",
     )
     .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml]),
     check(
         "device/ids_differ",
-        "Ids of devices are not negative, and differ.",
+        "The ids of devices are not negative, and are unique.",
         ids,
         "PJRT_DeviceDescription_Id set id=-3",
     )
     .needed_by(ALL).also(&["client/default_assignment", "client/lookup_device"]),
     check(
         "device/process_index",
-        "A device of this process says the process's index.",
+        "A device of this process reports the index of the process.",
         device_process,
         "PJRT_DeviceDescription_ProcessIndex set process_index=3",
     ),
@@ -159,48 +159,48 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(&[Profile::Jax, Profile::Zml]),
     check(
         "device/to_string",
-        "A device has a short text.",
+        "The short description of a device is not empty.",
         to_text,
         "PJRT_DeviceDescription_ToString set to_string_size=0",
     )
     .needed_by(&[Profile::Jax, Profile::Zml]),
     check(
         "device/debug_string",
-        "A device has a text for debugging.",
+        "The debug string of a device is not empty.",
         debug_string,
         "PJRT_DeviceDescription_DebugString set debug_string_size=0",
     )
     .needed_by(&[Profile::Jax, Profile::Gomlx, Profile::Zml]),
     check(
         "device/description_attributes",
-        "Attributes of a description are strings, numbers or lists of numbers, each name once: JAX aborts at others.",
+        "The attributes of a description are strings, integers or lists of integers, and each name occurs once: JAX aborts if there are others.",
         attributes,
         "PJRT_DeviceDescription_Attributes add_float",
     )
     .needed_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "device/attributes_can_be_deleted",
-        "PJRT_Device_GetAttributes gives a function to delete them with, even if there are none: hosts call it without looking.",
+        "PJRT_Device_GetAttributes returns a deleter, even if there are no attributes: hosts call it without a check for null.",
         device_attributes,
         "PJRT_Device_GetAttributes set attributes_deleter=null",
     )
     .since(92),
     check(
         "device/is_addressable",
-        "An addressable device says that it is one.",
+        "An addressable device reports that it is addressable.",
         is_addressable,
         "PJRT_Device_IsAddressable set is_addressable=0",
     )
     .needed_by(ALL),
     check(
         "device/local_hardware_ids_differ",
-        "Local hardware ids of addressable devices differ, or are all -1.",
+        "The local hardware ids of addressable devices are unique, or all are -1.",
         hardware_ids,
         "PJRT_Device_LocalHardwareId set local_hardware_id=-5",
     ),
     check(
         "device/tracking_event",
-        "PJRT_Device_CreateAsyncTrackingEvent succeeds: an error ends JAX's process. No event is fine.",
+        "PJRT_Device_CreateAsyncTrackingEvent succeeds, with or without an event: an error ends JAX's process.",
         tracking,
         "PJRT_Device_CreateAsyncTrackingEvent fail INTERNAL",
     )
@@ -225,52 +225,52 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "topology/attributes",
-        "Attributes of a topology have known types, each name once.",
+        "The attributes of a topology have known types, and each name occurs once.",
         topology_attributes,
         "PJRT_TopologyDescription_Attributes fail INTERNAL",
     ),
     check(
         "topology/fingerprint",
-        "The fingerprint of a topology stays.",
+        "The fingerprint of a topology does not change.",
         topology_fingerprint,
         "PJRT_TopologyDescription_Fingerprint call 2 set fingerprint=77",
     )
     .since(101),
     check(
         "topology/serialized_has_a_deleter",
-        "PJRT_TopologyDescription_Serialize gives a function to delete the bytes with.",
+        "PJRT_TopologyDescription_Serialize returns a deleter for the bytes.",
         topology_deleter,
         "PJRT_TopologyDescription_Serialize set serialized_topology_deleter=null",
     ),
     check(
         "topology/round_trip",
-        "A topology that was serialized is the same again.",
+        "A topology is the same after it was serialized and deserialized.",
         topology_round_trip,
         "PJRT_TopologyDescription_Deserialize fail INVALID_ARGUMENT",
     )
     .since(75),
     check(
         "topology/garbage",
-        "Bytes that are no topology are refused with INVALID_ARGUMENT.",
+        "Bytes that do not represent a topology are refused with INVALID_ARGUMENT.",
         topology_garbage,
         "PJRT_TopologyDescription_Deserialize when serialized_topology_size=5 code INTERNAL",
     )
     .since(75),
     check(
         "topology/by_an_unknown_name",
-        "A topology by a name that the plugin does not know is refused with INVALID_ARGUMENT or NOT_FOUND; or with FAILED_PRECONDITION, where the machine lacks the device.",
+        "A topology with an unknown name is refused with INVALID_ARGUMENT or NOT_FOUND, or with FAILED_PRECONDITION if the machine lacks the device.",
         topology_unknown,
         "PJRT_TopologyDescription_Create code INTERNAL",
     ),
     check(
         "topology/memory_kind_ids",
-        "PJRT_TopologyDescription_GetMemorySpaceKindIds lists the kinds of the devices' memories, each once.",
+        "PJRT_TopologyDescription_GetMemorySpaceKindIds lists the kinds of the devices' memories, and each occurs once.",
         topology_kinds,
         "PJRT_TopologyDescription_GetMemorySpaceKindIds set num_memory_space_kind_ids=0",
     ),
     check(
         "topology/canonical_shape",
-        "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace gives a ShapeProto with the element type, and a function to delete it.",
+        "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace returns a ShapeProto with the element type, and a deleter.",
         topology_shape,
         "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace set serialized_shape_size=0",
     ),
@@ -290,7 +290,7 @@ fn create(context: &Context) -> Verdict {
 fn two_clients(context: &Context) -> Verdict {
     let (first, second) = (context.client()?, context.client()?);
     drop(first);
-    ensure!(!second.devices()?.is_empty(), "the second client has no devices once the first is destroyed");
+    ensure!(!second.devices()?.is_empty(), "the second client has no devices after the first was destroyed");
     Ok(())
 }
 
@@ -306,7 +306,7 @@ fn platform_name(context: &Context) -> Verdict {
     let client = context.client()?;
     let name = client.platform_name()?;
     ensure!(!name.is_empty(), "the name is empty");
-    ensure!(name == name.to_lowercase(), "the name is {name:?}; it must be in lower case");
+    ensure!(name == name.to_lowercase(), "the name is {name:?}; expected a name in lower case");
     equal("the name at the second call", client.platform_name()?, name)
 }
 
@@ -329,7 +329,7 @@ fn devices_exist(context: &Context) -> Verdict {
 fn devices_stay(context: &Context) -> Verdict {
     let client = context.client()?;
     let (first, second) = (client.devices()?, client.devices()?);
-    ensure!(first == second, "the devices are other pointers, or in another order, at the second call");
+    ensure!(first == second, "the pointers of the devices, or their order, differ at the second call");
     Ok(())
 }
 
@@ -349,7 +349,7 @@ fn lookup(context: &Context) -> Verdict {
         let id = device.description()?.id()?;
         ensure!(
             client.lookup_device(id)? == device,
-            "looking up the device with id {id} gives another pointer"
+            "PJRT_Client_LookupDevice returns another pointer for the id {id}"
         );
     }
     Ok(())
@@ -371,7 +371,10 @@ fn lookup_addressable(context: &Context) -> Verdict {
         let id = device.local_hardware_id()?;
         if id >= 0 {
             let same = client.lookup_addressable_device(id)? == device;
-            ensure!(same, "looking up the local hardware id {id} gives another pointer");
+            ensure!(
+                same,
+                "PJRT_Client_LookupAddressableDevice returns another pointer for the local hardware id {id}"
+            );
         }
     }
     refused("a local hardware id", client.lookup_addressable_device(12345), Code::INVALID_ARGUMENT, &[])
@@ -382,7 +385,11 @@ fn assignment(context: &Context) -> Verdict {
     let ids =
         client.devices()?.iter().map(|device| device.description()?.id()).collect::<Result<Vec<_>, _>>()?;
     let assigned = client.default_assignment(1, 1, 1)?;
-    ensure!(ids.contains(&assigned[0]), "the assignment names device {}, and there are {ids:?}", assigned[0]);
+    ensure!(
+        ids.contains(&assigned[0]),
+        "the assignment contains device {}; expected one of {ids:?}",
+        assigned[0]
+    );
     Ok(())
 }
 
@@ -415,7 +422,7 @@ fn memory_lists(context: &Context) -> Verdict {
     for device in client.addressable_devices()? {
         for memory in device.memories()? {
             let count = of_client.iter().filter(|other| **other == memory).count();
-            ensure!(count == 1, "a device's memory is {count} times among the client's");
+            ensure!(count == 1, "a device's memory occurs {count} times among the client's; expected once");
         }
     }
     Ok(())
@@ -447,12 +454,12 @@ fn kind(context: &Context) -> Verdict {
 }
 
 fn to_text(context: &Context) -> Verdict {
-    ensure!(!context.client()?.device()?.description()?.to_text()?.is_empty(), "the text is empty");
+    ensure!(!context.client()?.device()?.description()?.to_text()?.is_empty(), "the string is empty");
     Ok(())
 }
 
 fn debug_string(context: &Context) -> Verdict {
-    ensure!(!context.client()?.device()?.description()?.debug_string()?.is_empty(), "the text is empty");
+    ensure!(!context.client()?.device()?.description()?.debug_string()?.is_empty(), "the string is empty");
     Ok(())
 }
 
@@ -461,7 +468,7 @@ fn plain_attributes(attributes: &[NamedValue]) -> Verdict {
     for attribute in attributes {
         let plain = matches!(attribute.value, Value::String(_) | Value::Int64(_) | Value::Int64List(_));
         ensure!(plain, "the attribute {} is {}", attribute.name, attribute.value);
-        ensure!(seen.insert(&attribute.name), "the attribute {} is there twice", attribute.name);
+        ensure!(seen.insert(&attribute.name), "the attribute {} occurs twice", attribute.name);
     }
     Ok(())
 }
@@ -472,7 +479,7 @@ fn attributes(context: &Context) -> Verdict {
 
 fn device_attributes(context: &Context) -> Verdict {
     let (_, has_deleter) = context.client()?.device()?.attributes()?;
-    ensure!(has_deleter, "there is no function to delete the attributes with");
+    ensure!(has_deleter, "there is no deleter for the attributes with");
     Ok(())
 }
 
@@ -525,7 +532,7 @@ fn topology_attributes(context: &Context) -> Verdict {
     let mut seen = HashSet::new();
     for attribute in &attributes {
         ensure!(!matches!(attribute.value, Value::Unknown(_)), "{} is {}", attribute.name, attribute.value);
-        ensure!(seen.insert(&attribute.name), "the attribute {} is there twice", attribute.name);
+        ensure!(seen.insert(&attribute.name), "the attribute {} occurs twice", attribute.name);
     }
     Ok(())
 }
@@ -533,13 +540,13 @@ fn topology_attributes(context: &Context) -> Verdict {
 fn topology_fingerprint(context: &Context) -> Verdict {
     let client = context.client()?;
     let topology = client.topology()?;
-    equal("the fingerprint at the first call", topology.fingerprint()?, topology.fingerprint()?)
+    equal("the fingerprint at the second call", topology.fingerprint()?, topology.fingerprint()?)
 }
 
 fn topology_deleter(context: &Context) -> Verdict {
     let client = context.client()?;
     let (_, has_deleter) = client.topology()?.serialize()?;
-    ensure!(has_deleter, "there is no function to delete the bytes with");
+    ensure!(has_deleter, "there is no deleter for the bytes with");
     Ok(())
 }
 
@@ -562,7 +569,7 @@ fn topology_garbage(context: &Context) -> Verdict {
 
 fn topology_unknown(context: &Context) -> Verdict {
     refused_with(
-        "a name that no topology has",
+        "an unknown name of a topology",
         Topology::create(context.plugin, "no such topology 2b"),
         &[Code::INVALID_ARGUMENT, Code::NOT_FOUND, Code::FAILED_PRECONDITION],
         &[],
@@ -573,12 +580,12 @@ fn topology_kinds(context: &Context) -> Verdict {
     let client = context.client()?;
     let kinds = client.topology()?.memory_kind_ids()?;
     let distinct: HashSet<_> = kinds.iter().collect();
-    ensure!(distinct.len() == kinds.len(), "the kinds are {kinds:?}, one of them more than once");
+    ensure!(distinct.len() == kinds.len(), "the kinds are {kinds:?}; expected each kind once");
     for memory in client.memories()? {
         let (kind, id) = (memory.kind()?, memory.kind_id()?);
         ensure!(
             kinds.contains(&id),
-            "the kinds are {kinds:?}; {id}, of the client's memory {kind}, is not among them"
+            "the kinds are {kinds:?}; expected {id}, the kind of the client's memory {kind}, among them"
         );
     }
     Ok(())
@@ -588,9 +595,12 @@ fn topology_shape(context: &Context) -> Verdict {
     let client = context.client()?;
     let kind = client.device()?.default_memory()?.kind_id()?;
     let (shape, has_deleter) = client.topology()?.canonical_shape(kind, ElementType::F32, &[2, 3])?;
-    ensure!(has_deleter, "there is no function to delete the shape with");
-    // Field 2, a number: F32 of XLA's PrimitiveType.
-    ensure!(shape.windows(2).any(|bytes| bytes == [0x10, 11]), "the bytes {shape:?} are no shape of f32");
+    ensure!(has_deleter, "there is no deleter for the shape with");
+    // Field 2, an integer, is the element type: F32 of XLA's PrimitiveType.
+    ensure!(
+        shape.windows(2).any(|bytes| bytes == [0x10, 11]),
+        "the bytes {shape:?} do not represent a shape of f32"
+    );
     Ok(())
 }
 

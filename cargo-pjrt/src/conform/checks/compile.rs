@@ -1,4 +1,4 @@
-//! Programs, compiled.
+//! Checks of compilation and of compiled programs.
 
 use super::{ALL, Entry, check};
 use crate::compile_options::{CompileOptions, hlo_add};
@@ -12,7 +12,7 @@ use crate::profile::Profile;
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "compile/stablehlo",
-        "A program in StableHLO compiles.",
+        "A StableHLO program compiles.",
         stablehlo,
         "PJRT_Client_Compile when program>format_size=4 fail INTERNAL",
     )
@@ -20,7 +20,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "compile/hlo",
-        "A program as HloModuleProto compiles, and does the same: what PyTorch/XLA sends.",
+        "An HloModuleProto, the format that PyTorch/XLA sends, compiles and computes the same results.",
         hlo,
         "PJRT_Client_Compile when program>format_size=3 fail INTERNAL",
     )
@@ -34,14 +34,14 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "compile/garbage",
-        "Bytes that are no program are refused with INVALID_ARGUMENT.",
+        "Bytes that do not represent a program are refused with INVALID_ARGUMENT.",
         garbage,
         "PJRT_Client_Compile when program>code_size=17 code INTERNAL",
     )
     .needed_by(ALL),
     check(
         "compile/cut_off_bytecode",
-        "Bytecode that is cut off is refused with INVALID_ARGUMENT.",
+        "Truncated bytecode is refused with INVALID_ARGUMENT.",
         cut_off,
         "PJRT_Client_Compile when program>code_size=24 code INTERNAL",
     ),
@@ -53,27 +53,27 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "compile/wrong_types",
-        "A program whose types contradict each other is refused with INVALID_ARGUMENT.",
+        "A program with inconsistent types is refused with INVALID_ARGUMENT.",
         wrong_types,
         "PJRT_Client_Compile code UNKNOWN",
     )
     .also(&["compile/*"]),
     check(
         "compile/unknown_operation",
-        "A program with an operation that the plugin does not know is refused, and the message names the operation.",
+        "A program with an unknown operation is refused, and the message names the operation.",
         unknown_op,
         "PJRT_Client_Compile message nothing",
     )
     .also(&["compile/*"]),
     check(
         "compile/garbage_options",
-        "Bytes that are no compile options are refused with INVALID_ARGUMENT.",
+        "Bytes that do not represent compile options are refused with INVALID_ARGUMENT.",
         garbage_options,
         "PJRT_Client_Compile when compile_options_size=5 code INTERNAL",
     ),
     check(
         "compile/too_many_replicas",
-        "More replicas than there are devices are refused with INVALID_ARGUMENT.",
+        "More replicas than devices are refused with INVALID_ARGUMENT.",
         replicas,
         "PJRT_Client_Compile when compile_options_size=19 code INTERNAL",
     ),
@@ -104,7 +104,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "compile/num_outputs",
-        "A program says how many outputs it has; a root tuple counts as its elements.",
+        "A program reports the number of its outputs; a root tuple counts as its elements.",
         num_outputs,
         "PJRT_Executable_NumOutputs set num_outputs=0",
     )
@@ -112,59 +112,59 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "compile/output_types",
-        "A program says the types of its outputs.",
+        "A program reports the types of its outputs.",
         output_types,
         "PJRT_Executable_OutputElementTypes set num_output_types=0",
     )
     .since(29),
     check(
         "compile/output_dims",
-        "A program says the dimensions of its outputs.",
+        "A program reports the dimensions of its outputs.",
         output_dims,
         "PJRT_Executable_OutputDimensions set num_outputs=0",
     )
     .since(29),
     check(
         "compile/output_memory_kinds",
-        "A program says a kind of memory for each output, or is UNIMPLEMENTED: JAX compares the number.",
+        "A program reports a memory kind for each output, or the function returns UNIMPLEMENTED: JAX compares the number.",
         output_kinds,
         "PJRT_Executable_OutputMemoryKinds set num_outputs=0",
     ),
     check(
         "compile/parameter_memory_kinds",
-        "A program says a kind of memory for each parameter, or is UNIMPLEMENTED.",
+        "A program reports a memory kind for each parameter, or the function returns UNIMPLEMENTED.",
         parameter_kinds,
         "PJRT_Executable_ParameterMemoryKinds set num_parameters=0",
     )
     .since(102),
     check(
         "compile/fingerprint",
-        "Equal programs have equal fingerprints, different ones different ones.",
+        "Equal programs have equal fingerprints, and different programs have different fingerprints.",
         fingerprint,
         "PJRT_Executable_Fingerprint set executable_fingerprint=text:same executable_fingerprint_size=4",
     )
     .since(35),
     check(
         "compile/fingerprint_of_a_loaded_program",
-        "PJRT_LoadedExecutable_Fingerprint, which older hosts ask, gives the same each time.",
+        "PJRT_LoadedExecutable_Fingerprint, which older hosts call, returns the same fingerprint each time.",
         loaded_fingerprint,
         "PJRT_LoadedExecutable_Fingerprint call 2 set executable_fingerprint_size=1",
     ),
     check(
         "compile/code_size",
-        "The size of the code is known, or -1.",
+        "The size of the code is not negative, or is -1 if it is unknown.",
         code_size,
         "PJRT_Executable_SizeOfGeneratedCodeInBytes set size_in_bytes=-9",
     ),
     check(
         "compile/cost_analysis",
-        "A cost analysis has numbers, such as flops and bytes, and is the same at the second call.",
+        "The cost analysis contains numbers, such as flops and bytes, and is the same at the second call.",
         cost,
         "PJRT_Executable_GetCostAnalysis call 2 set num_properties=0",
     ),
     check(
         "compile/memory_stats",
-        "The size of the arguments is what they take.",
+        "The reported size of the arguments is at least the size of their elements.",
         memory_stats,
         "PJRT_Executable_GetCompiledMemoryStats set argument_size_in_bytes=-1",
     )
@@ -172,7 +172,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(&[Profile::Gomlx]),
     check(
         "compile/optimized_program",
-        "PJRT_Executable_OptimizedProgram says the size first and then fills it in, as mlir or hlo_with_config.",
+        "PJRT_Executable_OptimizedProgram returns the size at the first call and the program, as mlir or hlo_with_config, at the second.",
         optimized,
         "PJRT_Executable_OptimizedProgram set program>format_size=2",
     )
@@ -180,7 +180,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["compile/optimized_program_of_hlo"]),
     check(
         "compile/optimized_program_of_hlo",
-        "A program that came as hlo is given back as hlo_with_config or mlir: PyTorch/XLA reads no other.",
+        "A program that was compiled from hlo is returned as hlo_with_config or mlir: PyTorch/XLA reads no other format.",
         optimized_of_hlo,
         "PJRT_Executable_OptimizedProgram set program>format_size=3",
     )
@@ -188,14 +188,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["compile/optimized_program"]),
     check(
         "compile/serialized_has_a_deleter",
-        "PJRT_Executable_Serialize gives bytes, and a function to delete them with.",
+        "PJRT_Executable_Serialize returns bytes and a deleter.",
         serialize,
         "PJRT_Executable_Serialize set serialized_executable_deleter=null",
     )
     .needed_by(&[Profile::Zml]),
     check(
         "compile/round_trip",
-        "A program that was serialized and loaded again does the same.",
+        "A program computes the same results after it was serialized and loaded again.",
         round_trip,
         "PJRT_Executable_DeserializeAndLoad fail INTERNAL",
     )
@@ -203,20 +203,20 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["compile/garbage_executable"]),
     check(
         "compile/garbage_executable",
-        "Bytes that are no executable are refused, and not with a crash.",
+        "Bytes that do not represent an executable are refused, without a crash.",
         garbage_executable,
         "PJRT_Executable_DeserializeAndLoad when serialized_executable_size=6 crash",
     ),
     check(
         "compile/compile_options",
-        "PJRT_Executable_GetCompileOptions gives options, and a function to delete them with.",
+        "PJRT_Executable_GetCompileOptions returns options and a deleter.",
         compile_options,
         "PJRT_Executable_GetCompileOptions set serialized_compile_options_deleter=null",
     )
     .since(87),
     check(
         "compile/devices",
-        "A loaded program says its devices, with the client's pointers.",
+        "A loaded program reports its devices with the same pointers as the client.",
         devices,
         "PJRT_LoadedExecutable_AddressableDevices set num_addressable_devices=0",
     )
@@ -224,7 +224,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["compile/logical_ids"]),
     check(
         "compile/device_assignment",
-        "A loaded program says its device assignment, with a function to delete it with: an error ends JAX's process.",
+        "A loaded program reports its device assignment, with a deleter: an error ends JAX's process.",
         device_assignment,
         "PJRT_LoadedExecutable_GetDeviceAssignment set serialized_device_assignment_deleter=null",
     )
@@ -233,20 +233,20 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_since(79),
     check(
         "compile/logical_ids",
-        "A loaded program says replica and partition of each of its devices; an error ends JAX's process.",
+        "A loaded program reports the replica and the partition of each of its devices: an error ends JAX's process.",
         logical_ids,
         "PJRT_LoadedExecutable_AddressableDeviceLogicalIds set num_addressable_device_logical_ids=0",
     )
     .since(96),
     check(
         "compile/delete",
-        "A loaded program that was deleted says so.",
+        "A loaded program that was deleted reports that it was.",
         delete,
         "PJRT_LoadedExecutable_IsDeleted set is_deleted=0",
     ),
     check(
         "compile/executable_outlives_the_loaded_one",
-        "What PJRT_LoadedExecutable_GetExecutable gave can be used after the loaded program was destroyed.",
+        "The executable that PJRT_LoadedExecutable_GetExecutable returned can be used after the loaded program was destroyed.",
         outlives,
         "PJRT_Executable_NumOutputs since PJRT_LoadedExecutable_Destroy fail INTERNAL",
     )
@@ -261,14 +261,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "compile/ahead_and_load",
-        "PJRT_Compile against the client's topology and PJRT_Client_Load give a program that runs.",
+        "A program that PJRT_Compile compiles for the client's topology and that PJRT_Client_Load loads can be executed.",
         ahead,
         "PJRT_Client_Load fail INTERNAL",
     )
     .since(95),
     check(
         "compile/by_many_threads",
-        "Threads may compile at the same time: JAX has a pool of 8.",
+        "Several threads can compile at the same time, as the 8 threads of JAX's pool do.",
         storm,
         "PJRT_Client_Compile call 20 fail INTERNAL",
     )
@@ -291,7 +291,7 @@ fn hlo(context: &Context) -> Verdict {
     equal("the sum", numbers(&launched.outputs[0][0])?, vec![3.0; 4])
 }
 
-/// A program that adds, as HLO; unsupported if the plugin reads none.
+/// Compiles a program that adds from HLO. Unsupported if the plugin does not read HLO.
 fn compile_hlo(client: &Client) -> Result<LoadedExecutable, Finding> {
     let program = hlo_add(&[4]);
     match client.compile(&Program { code: &program, format: "hlo" }, &options()) {
@@ -400,7 +400,7 @@ fn output_kinds(context: &Context) -> Verdict {
     let default = client.device()?.default_memory()?.kind()?;
     ensure!(
         kinds[0].is_empty() || kinds[0] == default,
-        "the kind is {:?}, the default {default:?}",
+        "the kind is {:?}; expected the default kind {default:?}",
         kinds[0]
     );
     Ok(())
@@ -424,7 +424,7 @@ fn fingerprint(context: &Context) -> Verdict {
 fn loaded_fingerprint(context: &Context) -> Verdict {
     let client = context.client()?;
     let program = compile_add(&client)?;
-    equal("the fingerprint at the first call", program.fingerprint()?, program.fingerprint()?)
+    equal("the fingerprint at the second call", program.fingerprint()?, program.fingerprint()?)
 }
 
 fn code_size(context: &Context) -> Verdict {
@@ -447,8 +447,16 @@ fn cost(context: &Context) -> Verdict {
 fn memory_stats(context: &Context) -> Verdict {
     let client = context.client()?;
     let stats = executable(&client)?.memory_stats()?;
-    ensure!(stats.arguments >= 32, "two arguments of 16 bytes take {}", stats.arguments);
-    ensure!(stats.outputs >= 16, "an output of 16 bytes takes {}", stats.outputs);
+    ensure!(
+        stats.arguments >= 32,
+        "the size of two arguments of 16 bytes is {}; expected at least 32",
+        stats.arguments
+    );
+    ensure!(
+        stats.outputs >= 16,
+        "the size of an output of 16 bytes is {}; expected at least 16",
+        stats.outputs
+    );
     Ok(())
 }
 
@@ -469,7 +477,7 @@ fn optimized_of_hlo(context: &Context) -> Verdict {
 fn is_read_by_hosts(format: &str) -> Verdict {
     ensure!(
         ["mlir", "hlo_with_config"].contains(&format),
-        "the format is {format:?}; hosts read mlir and hlo_with_config, and PyTorch/XLA stops at another"
+        "the format is {format:?}; expected mlir or hlo_with_config, because PyTorch/XLA aborts for other formats"
     );
     Ok(())
 }
@@ -477,8 +485,8 @@ fn is_read_by_hosts(format: &str) -> Verdict {
 fn serialize(context: &Context) -> Verdict {
     let client = context.client()?;
     let serialized = executable(&client)?.serialize()?;
-    ensure!(!serialized.bytes.is_empty(), "there are no bytes: a cache would keep them");
-    ensure!(serialized.has_deleter, "there is no function to delete the bytes with");
+    ensure!(!serialized.bytes.is_empty(), "there are no bytes, which a cache would store");
+    ensure!(serialized.has_deleter, "there is no deleter for the bytes with");
     Ok(())
 }
 
@@ -502,7 +510,7 @@ fn garbage_executable(context: &Context) -> Verdict {
 fn compile_options(context: &Context) -> Verdict {
     let client = context.client()?;
     let given = executable(&client)?.compile_options()?;
-    ensure!(given.has_deleter, "there is no function to delete the options with");
+    ensure!(given.has_deleter, "there is no deleter for the options with");
     ensure!(!given.bytes.is_empty(), "there are no options");
     Ok(())
 }
@@ -513,7 +521,7 @@ fn devices(context: &Context) -> Verdict {
     let devices = executable.devices()?;
     ensure!(
         devices == [client.device()?],
-        "the program runs on {} devices, or on another one",
+        "the program runs on {} devices, or on another device than expected",
         devices.len()
     );
     Ok(())
@@ -522,7 +530,7 @@ fn devices(context: &Context) -> Verdict {
 fn device_assignment(context: &Context) -> Verdict {
     let client = context.client()?;
     let assignment = compile_add(&client)?.device_assignment()?;
-    ensure!(assignment.has_deleter, "there is no function to delete the assignment with");
+    ensure!(assignment.has_deleter, "there is no deleter for the assignment with");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Events and errors.
+//! Checks of events and errors.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::profile::Profile;
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "event/wait_for_data",
-        "PJRT_Event_Await returns once the data is there, without an error.",
+        "PJRT_Event_Await returns without an error once the data is ready.",
         wait,
         "PJRT_Event_Await fail INTERNAL",
     )
@@ -20,7 +20,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "event/is_ready_after_waiting",
-        "A completed event says that it is ready.",
+        "A completed event reports that it is ready.",
         ready_after,
         "PJRT_Event_IsReady after PJRT_Event_Await set is_ready=0",
     )
@@ -32,7 +32,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ]),
     check(
         "event/callback_of_a_completed_one",
-        "PJRT_Event_OnReady of a completed event calls back, without an error.",
+        "PJRT_Event_OnReady of a completed event calls the callback without an error.",
         callback,
         "PJRT_Event_OnReady after PJRT_Event_Await callback never",
     )
@@ -51,7 +51,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ).also(&["event/completing_races_with_callbacks"]),
     check(
         "event/destroyed_before_its_callback",
-        "Destroying an event right after a callback was registered does not keep it from being called: XLA's client does that.",
+        "A callback is called even if its event is destroyed right after the registration, as XLA's client does.",
         destroyed_early,
         "PJRT_Event_Destroy forget_callbacks",
     )
@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_since(89),
     check(
         "event/destroyed_in_its_callback",
-        "An event may be destroyed inside of its own callback.",
+        "An event can be destroyed within its own callback.",
         destroyed_inside,
         "PJRT_Event_Destroy inside_callback crash",
     )
@@ -68,14 +68,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["event/api_calls_in_a_callback"]),
     check(
         "event/callback_registers_a_callback",
-        "A callback may register another callback: no lock is held while callbacks run.",
+        "A callback can register another callback: no lock is held while callbacks run.",
         nested,
         "PJRT_Event_OnReady inside_callback hang",
     )
     .since(89),
     check(
         "event/api_calls_in_a_callback",
-        "A callback may call the plugin: destroy buffers, and upload others.",
+        "A callback can call the plugin, for example to destroy and to upload buffers.",
         api_in_callback,
         "PJRT_Buffer_Destroy inside_callback hang",
     )
@@ -89,14 +89,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(89),
     check(
         "event/set_ok",
-        "Completing an event without an error makes it ready, and wakes who waits.",
+        "Completing an event without an error makes it ready, and wakes the waiting threads.",
         set_ok,
         "PJRT_Event_Set when error_code=0 skip",
     )
     .since(89).also(&["event/api_calls_in_a_callback", "event/callback_registers_a_callback", "event/completing_races_with_callbacks", "event/error_of_a_good_one", "event/many_threads_wait", "event/set_twice"]),
     check(
         "event/set_an_error",
-        "Completing an event with an error gives that code and message to who waits.",
+        "Completing an event with an error returns this code and message to the waiting threads.",
         set_error,
         "PJRT_Event_Set when error_code=15 give error_code=13",
     )
@@ -110,35 +110,35 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(89),
     check(
         "event/set_twice",
-        "Completing an event again is refused, and changes nothing.",
+        "Completing an event a second time is refused, and has no effect.",
         set_twice,
         "PJRT_Event_Set accept",
     )
     .since(89),
     check(
         "event/each_asking_gives_a_new_error",
-        "PJRT_Event_Error gives an object of its own each time: who asks destroys it.",
+        "PJRT_Event_Error returns a new object each time, which its caller destroys.",
         distinct_errors,
         "PJRT_Event_Error call 2 stale",
     )
     .since(89),
     check(
         "event/error_of_a_good_one",
-        "PJRT_Event_Error of an event without an error gives null.",
+        "PJRT_Event_Error of an event without an error returns null.",
         no_error,
         "PJRT_Event_Error since PJRT_Event_Set fail INTERNAL",
     )
     .since(89),
     check(
         "event/callback_gets_the_error",
-        "A callback gets the event's error, with code and message.",
+        "A callback receives the event's error, with code and message.",
         callback_error,
         "PJRT_Event_OnReady callback no_error",
     )
     .since(89),
     check(
         "event/many_threads_wait",
-        "Many threads may wait for an event, and all of them wake up.",
+        "Many threads can wait for an event, and all of them wake up.",
         many_wait,
         "PJRT_Event_Await after PJRT_Event_Await hang",
     )
@@ -152,7 +152,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(89),
     check(
         "event/data_events_are_destroyed_one_by_one",
-        "PJRT_Buffer_ReadyEvent gives the host something to destroy each time: the others stay usable.",
+        "PJRT_Buffer_ReadyEvent returns an event that the host destroys each time; the other events remain usable.",
         own_events,
         "PJRT_Buffer_ReadyEvent after PJRT_Buffer_ReadyEvent stale event",
     ).also(&["buffer/ready_event_of_a_deleted_one"]),
@@ -174,28 +174,28 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "error/messages_are_as_long_as_they_say",
-        "PJRT_Error_Message gives as many bytes as it says: no size without a pointer, and none that no message has.",
+        "PJRT_Error_Message returns a pointer to as many bytes as it says, and a credible size.",
         message_is_sane,
         "PJRT_Error_Message set message_size=1099511627776",
     )
     .also(&["*"]),
     check(
         "error/payloads_can_be_asked_for",
-        "PJRT_Error_ForEachPayload succeeds for every error: an error from it recurses until JAX's stack is full.",
+        "PJRT_Error_ForEachPayload succeeds for every error: if it fails, JAX recurses until its stack overflows.",
         payloads,
         "PJRT_Error_ForEachPayload fail UNIMPLEMENTED",
     )
     .since(100),
     check(
         "error/own_functions_agree",
-        "The functions in the first word of an error say the same as those of the table.",
+        "The functions that the first word of an error points to return the same values as those of the table.",
         own_table,
         "PJRT_Error_Message set message_size-1",
     )
     .since(112).also(&["buffer/donate_with_failed_dependency", "event/callback_gets_the_error", "event/set_an_error", "readback/raw_never", "special/alias_fails", "special/error_cannot_be_read", "special/error_is_ready", "special/error_spreads", "transfer/error"]),
 ];
 
-/// Something that fails for sure: a lookup of a device that does not exist.
+/// Returns the error of a call that always fails: a lookup of a device that does not exist.
 fn failure(client: &Client) -> Result<Error, Finding> {
     client.lookup_device(-2).err().ok_or_else(|| Finding::Wrong("the device -2 was found".to_owned()))
 }
@@ -228,7 +228,7 @@ fn once(context: &Context) -> Verdict {
     let outcome = event.on_ready()?;
     ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called");
     std::thread::sleep(Duration::from_millis(50));
-    equal("how often the callback was called", outcome.calls(), 1)
+    equal("the number of calls of the callback", outcome.calls(), 1)
 }
 
 fn many(context: &Context) -> Verdict {
@@ -240,27 +240,27 @@ fn many(context: &Context) -> Verdict {
     }
     std::thread::sleep(Duration::from_millis(20));
     for outcome in outcomes {
-        equal("how often a callback was called", outcome.calls(), 1)?;
+        equal("the number of calls of a callback", outcome.calls(), 1)?;
     }
     Ok(())
 }
 
 fn destroyed_early(context: &Context) -> Verdict {
-    // A buffer that becomes ready later, so that its event is destroyed before.
+    // The buffer becomes ready after its event is destroyed.
     let client = context.client()?;
     let memory = client.device()?.default_memory()?;
     let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
     let event = alias.ready()?;
     let outcome = event.on_ready()?;
     drop(event);
-    equal("how often the callback was called too early", outcome.calls(), 0)?;
+    equal("the number of calls of the callback before the event is complete", outcome.calls(), 0)?;
     client.fulfil(handle, Ok(&upload_four(&client, &[1.0; 4])?))?;
     ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called, because its event was destroyed");
     Ok(())
 }
 
 fn destroyed_inside(context: &Context) -> Verdict {
-    // The event of a buffer that becomes ready later, so that nothing else uses it when it is destroyed.
+    // The buffer becomes ready later, so that nothing else uses its event when the callback destroys it.
     let client = context.client()?;
     let memory = client.device()?.default_memory()?;
     let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
@@ -270,8 +270,8 @@ fn destroyed_inside(context: &Context) -> Verdict {
     let outcome = event.on_ready_then(move || drop(lock(&inner).take()))?;
     *lock(&owner) = Some(event);
     client.fulfil(handle, Ok(&upload_four(&client, &[1.0; 4])?))?;
-    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called, or did not come back");
-    ensure!(lock(&owner).is_none(), "the event was not destroyed in its callback");
+    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called, or did not return");
+    ensure!(lock(&owner).is_none(), "the event was not destroyed within its callback");
     equal("the buffer afterwards", numbers(&alias)?, vec![1.0; 4])
 }
 
@@ -286,13 +286,13 @@ fn nested(context: &Context) -> Verdict {
     let (inner, inner_reached) = (Arc::clone(&event), Arc::clone(&reached));
     let outcome = event.on_ready_then(move || {
         let then = Arc::clone(&inner_reached);
-        // The registration's own failure is seen by what it does not do.
+        // A failed registration is detected because the callback is not called.
         let _ = inner.on_ready_then(move || then.store(true, Ordering::SeqCst));
     })?;
     event.set(Code::OK, "")?;
     ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called");
     let done = crate::host::eventually(PATIENCE, || reached.load(Ordering::SeqCst));
-    ensure!(done, "a callback that was registered in a callback was not called");
+    ensure!(done, "a callback that was registered within a callback was not called");
     Ok(())
 }
 
@@ -307,8 +307,8 @@ fn api_in_callback(context: &Context) -> Verdict {
         inner_uploaded.store(upload_four(&inner_client, &[2.0; 4]).is_ok(), Ordering::SeqCst);
     })?;
     event.set(Code::OK, "")?;
-    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called, or did not come back");
-    equal("whether an upload in a callback worked", uploaded.load(Ordering::SeqCst), true)
+    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called, or did not return");
+    equal("the success of an upload within a callback", uploaded.load(Ordering::SeqCst), true)
 }
 
 fn created(context: &Context) -> Verdict {
@@ -321,7 +321,10 @@ fn set_ok(context: &Context) -> Verdict {
     let outcome = event.on_ready()?;
     event.set(Code::OK, "")?;
     equal("is_ready", event.is_ready()?, true)?;
-    ensure!(outcome.wait(PATIENCE) == Some(Ok(())), "the callback was not called, or with an error");
+    ensure!(
+        outcome.wait(PATIENCE) == Some(Ok(())),
+        "the callback was not called, or was called with an error"
+    );
     Ok(event.wait()?)
 }
 
@@ -350,10 +353,10 @@ fn distinct_errors(context: &Context) -> Verdict {
     let (first, second, distinct) = event.error_twice()?;
     ensure!(
         first.is_some() && second.is_some(),
-        "PJRT_Event_Error gave a null pointer, which is no error, of an event that was completed with CANCELLED"
+        "PJRT_Event_Error returned null, which means success, for an event that was completed with CANCELLED"
     );
-    ensure!(distinct, "both calls gave the same object, which its two owners would destroy twice");
-    ensure!(first == second, "the errors are {first:?} and {second:?}");
+    ensure!(distinct, "both calls returned the same object, which its two owners would destroy twice");
+    ensure!(first == second, "the two calls returned different errors: {first:?} and {second:?}");
     Ok(())
 }
 
@@ -368,7 +371,9 @@ fn callback_error(context: &Context) -> Verdict {
     let outcome = event.on_ready()?;
     event.set(Code::UNAVAILABLE, "not today")?;
     match outcome.wait(PATIENCE) {
-        Some(outcome) => refused("what the callback got", outcome, Code::UNAVAILABLE, &["not today"]),
+        Some(outcome) => {
+            refused("the error that the callback received", outcome, Code::UNAVAILABLE, &["not today"])
+        }
         None => Err(Finding::Wrong("the callback was not called".to_owned())),
     }
 }
@@ -389,7 +394,7 @@ fn many_wait(context: &Context) -> Verdict {
     std::thread::sleep(Duration::from_millis(20));
     event.set(Code::OK, "")?;
     let all = crate::host::eventually(PATIENCE, || woken.load(Ordering::SeqCst) == 4);
-    ensure!(all, "{} of 4 threads that waited woke up", woken.load(Ordering::SeqCst));
+    ensure!(all, "only {} of 4 waiting threads woke up", woken.load(Ordering::SeqCst));
     Ok(())
 }
 
@@ -402,8 +407,8 @@ fn race(context: &Context) -> Verdict {
         let outcome = event.on_ready()?;
         let set = thread.join().map_err(|_| Finding::Wrong("a thread panicked".to_owned()))?;
         set?;
-        ensure!(outcome.wait(PATIENCE).is_some(), "in round {round} the callback was not called");
-        equal("how often the callback was called", outcome.calls(), 1)?;
+        ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called in round {round}");
+        equal("the number of calls of the callback", outcome.calls(), 1)?;
     }
     Ok(())
 }
@@ -413,19 +418,21 @@ fn own_events(context: &Context) -> Verdict {
     let buffer = upload_four(&client, &[1.0; 4])?;
     let (first, second) = (buffer.ready()?, buffer.ready()?);
     first.wait()?;
-    // Whether the plugin can say it at all.
+    // This fails if the plugin does not support the query at all.
     first.is_ready()?;
-    // A plugin may lend out one object that is never freed, so the pointers say nothing.
+    // Equal pointers are not an error, because a plugin may return one object that is never freed.
     drop(first);
     let used = second.wait().and_then(|()| second.is_ready());
     match used {
-        Ok(ready) => ensure!(ready, "after another event of the array was destroyed, this one is not ready"),
+        Ok(ready) => ensure!(ready, "the event is not ready after another event of the array was destroyed"),
         Err(error) => {
-            return Err(Finding::Wrong(format!("after another event of the array was destroyed: {error}")));
+            return Err(Finding::Wrong(format!(
+                "the event failed after another event of the array was destroyed: {error}"
+            )));
         }
     }
     drop(second);
-    // What was freed twice shows when memory is taken again, if not before.
+    // A double free is detected when memory is allocated again, if not before.
     Ok(buffer.ready()?.wait()?)
 }
 
@@ -462,8 +469,8 @@ fn own_table(context: &Context) -> Verdict {
     event.set(Code::INTERNAL, "for its table")?;
     match event.error_through_own_table()? {
         Some(((code, message), error)) => {
-            equal("the code by the error's own function", code, error.code)?;
-            equal("the message by the error's own function", message, error.message)
+            equal("the code that the error's own function returns", code, error.code)?;
+            equal("the message that the error's own function returns", message, error.message)
         }
         None => Err(Finding::Unsupported("errors have no functions of their own".to_owned())),
     }

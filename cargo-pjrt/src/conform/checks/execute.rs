@@ -1,4 +1,4 @@
-//! Programs that run.
+//! Checks of execution.
 
 use super::{ALL, Entry, check};
 use crate::compile_options::CompileOptions;
@@ -12,7 +12,7 @@ use crate::profile::Profile;
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "execute/adds",
-        "A program gives the right results.",
+        "A program computes the correct results.",
         adds,
         "PJRT_LoadedExecutable_Execute when execute_device=0 give_other_argument",
     )
@@ -20,21 +20,21 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "execute/without_events",
-        "A host that asks for no events gets none: ZML does not.",
+        "A host that requests no events, such as ZML, receives none.",
         no_events,
         "PJRT_LoadedExecutable_Execute when device_complete_events=0 fail INVALID_ARGUMENT",
     )
     .needed_by(&[Profile::Zml]),
     check(
         "execute/event_comes",
-        "The event of a device completes, without an error.",
+        "The event of a device completes without an error.",
         event_comes,
         "PJRT_LoadedExecutable_Execute when options>launch_id=901 lose_events",
     )
     .needed_by(&[Profile::Jax]),
     check(
         "execute/on_a_named_device",
-        "A portable program runs on the device that the host names, with one list of arguments.",
+        "A portable program runs on the device that the host names, with one argument list.",
         named_device,
         "PJRT_LoadedExecutable_Execute when execute_device!=0 fail INTERNAL",
     )
@@ -62,28 +62,28 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "execute/the_same_argument_twice",
-        "An array may be an argument twice.",
+        "An array can be passed as two arguments.",
         same_argument,
         "PJRT_LoadedExecutable_Execute when options>launch_id=914 fail INVALID_ARGUMENT",
     )
     .also(&["special/view_is_not_written"]),
     check(
         "execute/arguments_stay",
-        "Arguments that are not donated stay as they were.",
+        "Arguments that are not donated do not change.",
         arguments_stay,
         "PJRT_LoadedExecutable_Execute when options>launch_id=903 delete_argument 0",
     )
     .needed_by(ALL),
     check(
         "execute/outputs_are_independent",
-        "Outputs live on when arguments and program are destroyed.",
+        "Outputs remain valid after the arguments and the program are destroyed.",
         independent,
         "PJRT_Buffer_ToHostBuffer since PJRT_LoadedExecutable_Destroy fail INTERNAL",
     )
     .also(&["compile/*", "execute/*", "special/*", "lifetime/*"]),
     check(
         "execute/results_of_results",
-        "Outputs can be arguments at once, ready or not.",
+        "Outputs can be passed as arguments immediately, even if they are not ready.",
         chained,
         "PJRT_LoadedExecutable_Execute when options>launch_id=913 call 5 fail FAILED_PRECONDITION",
     )
@@ -125,20 +125,20 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "execute/of_a_deleted_argument",
-        "A deleted argument is refused, or its error is the outputs'.",
+        "A deleted argument is refused, or the outputs have its error.",
         deleted_argument,
         "PJRT_LoadedExecutable_Execute when options>launch_id=907 code INTERNAL",
     ),
     check(
         "execute/refusing_leaves_nothing",
-        "An execution that is refused leaves neither outputs nor events: no host would free them.",
+        "An execution that is refused creates neither outputs nor events, because no host would free them.",
         leaves_nothing,
         "PJRT_LoadedExecutable_Execute when options>launch_id=908 leave_behind",
     )
     .needed_by(ALL),
     check(
         "execute/after_delete",
-        "A program that was deleted is refused, and not run.",
+        "A program that was deleted is refused, and is not executed.",
         after_delete,
         "PJRT_LoadedExecutable_Delete skip",
     )
@@ -160,33 +160,33 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(&[Profile::Jax]),
     check(
         "execute/donation",
-        "An argument that the program donates and the host allows to is deleted afterwards.",
+        "An argument that the program donates is deleted afterwards, if the host permits the donation.",
         donation,
         "PJRT_LoadedExecutable_Execute when options>launch_id=912 delete_argument 1",
     ),
     check(
         "execute/donation_that_the_host_forbids",
-        "An argument in non_donatable_input_indices is not donated, whatever the program says.",
+        "An argument in non_donatable_input_indices is not donated, even if the program donates it.",
         no_donation,
         "PJRT_LoadedExecutable_Execute when options>num_non_donatable_input_indices=1 delete_argument 0",
     )
     .needed_by(&[Profile::Gomlx]),
     check(
         "execute/donating_an_argument_twice",
-        "An array that is donated and an argument elsewhere in the same call is refused, or copied.",
+        "An array that is donated and also passed as another argument of the same call is refused, or copied.",
         double_donation,
         "PJRT_LoadedExecutable_Execute when options>launch_id=910 fail INTERNAL",
     ),
     check(
         "execute/by_many_threads",
-        "Threads may run the same program at the same time.",
+        "Several threads can execute the same program at the same time.",
         storm,
         "PJRT_LoadedExecutable_Execute call 60 fail INTERNAL",
     )
     .needed_by(ALL),
     check(
         "execute/destroyed_while_it_runs",
-        "A program may be destroyed while an execution of it waits for an argument.",
+        "A program can be destroyed while one of its executions waits for an argument.",
         destroyed_running,
         "PJRT_LoadedExecutable_Destroy since PJRT_Client_CreateAliasBuffer crash",
     )
@@ -194,42 +194,42 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(77),
     check(
         "execute/options_of_0_54",
-        "A host of 0.54 passes options of 72 bytes; nothing beyond is read.",
+        "A host of 0.54 passes options of 72 bytes, and the plugin reads nothing beyond them.",
         options_72,
         "PJRT_LoadedExecutable_Execute when options>struct_size=72 read_past",
     )
     .needed_by(&[Profile::Jax]),
     check(
         "execute/options_of_0_75",
-        "A host of 0.64 to 0.75, such as PyTorch/XLA 2.9, passes options of 80 bytes; nothing beyond is read.",
+        "A host of 0.64 to 0.75, such as PyTorch/XLA 2.9, passes options of 80 bytes, and the plugin reads nothing beyond them.",
         options_80,
         "PJRT_LoadedExecutable_Execute when options>struct_size=80 fail INVALID_ARGUMENT",
     )
     .needed_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "execute/options_of_0_76",
-        "A host of 0.76 passes options of 88 bytes; nothing beyond is read.",
+        "A host of 0.76 passes options of 88 bytes, and the plugin reads nothing beyond them.",
         options_88,
         "PJRT_LoadedExecutable_Execute when options>struct_size=88 read_past",
     )
     .needed_by(&[Profile::Jax]),
     check(
         "execute/options_of_0_90",
-        "A host of 0.78 to 0.96 passes options of 112 bytes; nothing beyond is read.",
+        "A host of 0.78 to 0.96 passes options of 112 bytes, and the plugin reads nothing beyond them.",
         options_112,
         "PJRT_LoadedExecutable_Execute when options>struct_size=112 read_past",
     )
     .needed_by(&[Profile::Jax]),
     check(
         "execute/options_of_0_104",
-        "A host of 0.97 to 0.104 passes options of 120 bytes; nothing beyond is read.",
+        "A host of 0.97 to 0.104 passes options of 120 bytes, and the plugin reads nothing beyond them.",
         options_120,
         "PJRT_LoadedExecutable_Execute when options>struct_size=120 read_past",
     )
     .needed_by(&[Profile::Jax, Profile::Gomlx]),
     check(
         "execute/options_of_0_112",
-        "A host of 0.112 passes options of 144 bytes; nothing beyond is read.",
+        "A host of 0.112 passes options of 144 bytes, and the plugin reads nothing beyond them.",
         options_144,
         "PJRT_LoadedExecutable_Execute when options>struct_size=144 read_past",
     )
@@ -253,7 +253,7 @@ fn adds(context: &Context) -> Verdict {
     equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())
 }
 
-/// Runs with options, and compares.
+/// Executes the program with options, and compares the result.
 fn runs_with(context: &Context, options: &ExecuteOptions, with_events: bool) -> Verdict {
     let client = context.client()?;
     let (x, y) = pair(&client)?;
@@ -274,7 +274,7 @@ fn event_comes(context: &Context) -> Verdict {
         .launch(&[vec![&x, &y]], &with_id(901), None, true)
         .map_err(|refused| refused.error)?;
     let outcome = launched.done[0].on_ready()?.wait(PATIENCE);
-    ensure!(outcome == Some(Ok(())), "the event brought {outcome:?}");
+    ensure!(outcome == Some(Ok(())), "the event completed with {outcome:?}");
     Ok(())
 }
 
@@ -290,7 +290,7 @@ fn named_device(context: &Context) -> Verdict {
             .map_err(|refused| refused.error)?;
         let sum = &launched.outputs[0][0];
         equal("the sum", numbers(sum)?, vec![2.0; 4])?;
-        ensure!(sum.device()? == device, "the output is on another device than the one that was named");
+        ensure!(sum.device()? == device, "the output is not on the device that the host named");
     }
     Ok(())
 }
@@ -306,7 +306,10 @@ fn output_types(context: &Context) -> Verdict {
     let output = &launched.outputs[0][0];
     equal("the dimensions", output.dims()?, vec![2, 3])?;
     equal("the type", output.element_type()?, ElementType::F32)?;
-    ensure!(!output.is_same(&x), "the output is the argument, which would be destroyed twice");
+    ensure!(
+        !output.is_same(&x),
+        "the output is the same object as the argument, which would be destroyed twice"
+    );
     Ok(())
 }
 
@@ -329,7 +332,7 @@ fn outputs_ready(context: &Context) -> Verdict {
     let (x, y) = pair(&client)?;
     let launched = compile_add(&client)?.run(&[&x, &y])?;
     let outcome = launched.outputs[0][0].ready()?.on_ready()?.wait(PATIENCE);
-    ensure!(outcome == Some(Ok(())), "the event brought {outcome:?}");
+    ensure!(outcome == Some(Ok(())), "the event completed with {outcome:?}");
     Ok(())
 }
 
@@ -348,7 +351,7 @@ fn arguments_stay(context: &Context) -> Verdict {
         .launch(&[vec![&x, &y]], &with_id(903), None, true)
         .map_err(|refused| refused.error)?;
     launched.done[0].wait()?;
-    equal("whether the argument is deleted", x.is_deleted()?, false)?;
+    equal("PJRT_Buffer_IsDeleted of the argument", x.is_deleted()?, false)?;
     equal("the argument", numbers(&x)?, vec![1.0, 2.0, 3.0, 4.0])
 }
 
@@ -372,7 +375,7 @@ fn chained(context: &Context) -> Verdict {
     equal("ten doublings of 1", numbers(&x)?, vec![1024.0; 4])
 }
 
-/// Runs with something that is to be refused, at once or through the output.
+/// Executes the program with arguments that must be refused, by the call or through the output.
 fn refused_run(
     context: &Context,
     what: &str,
@@ -434,7 +437,9 @@ fn leaves_nothing(context: &Context) -> Verdict {
     let (x, _) = pair(&client)?;
     match compile_add(&client)?.launch(&[vec![&x]], &with_id(908), None, true) {
         Ok(_) => Err(Finding::Wrong("one argument for two parameters was accepted".to_owned())),
-        Err(refused) => equal("how much was left behind", refused.left_behind, 0),
+        Err(refused) => {
+            equal("the number of outputs and events of the refused execution", refused.left_behind, 0)
+        }
     }
 }
 
@@ -467,7 +472,7 @@ fn no_elements(context: &Context) -> Verdict {
     equal("the sum", numbers(&launched.outputs[0][0])?, Vec::new())
 }
 
-/// A program that lets its first argument be overwritten with the output.
+/// Returns a program whose output may overwrite its first argument.
 fn donating(client: &Client) -> Result<crate::host::LoadedExecutable, crate::host::Error> {
     let text = add_program("4x").replacen(
         "%x: tensor<4xf32>",
@@ -487,7 +492,7 @@ fn donation(context: &Context) -> Verdict {
     if !x.is_deleted()? {
         return Err(Finding::Unsupported("the plugin does not donate arguments".to_owned()));
     }
-    equal("whether the other argument is deleted", y.is_deleted()?, false)
+    equal("PJRT_Buffer_IsDeleted of the other argument", y.is_deleted()?, false)
 }
 
 fn no_donation(context: &Context) -> Verdict {
@@ -497,7 +502,7 @@ fn no_donation(context: &Context) -> Verdict {
     let launched =
         donating(&client)?.launch(&[vec![&x, &y]], &options, None, true).map_err(|refused| refused.error)?;
     equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())?;
-    equal("whether the argument is deleted", x.is_deleted()?, false)?;
+    equal("PJRT_Buffer_IsDeleted of the argument", x.is_deleted()?, false)?;
     equal("the argument", numbers(&x)?, vec![1.0, 2.0, 3.0, 4.0])
 }
 
@@ -507,7 +512,7 @@ fn double_donation(context: &Context) -> Verdict {
     match donating(&client)?.launch(&[vec![&x, &x]], &with_id(910), None, true) {
         Ok(launched) => equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0, 4.0, 6.0, 8.0]),
         Err(refused) => refused_with::<()>(
-            "an array that is donated and used",
+            "an array that is both donated and used",
             Err(refused.error),
             &[Code::INVALID_ARGUMENT],
             &[],

@@ -1,4 +1,4 @@
-//! Extensions: what the plugin has beyond the table.
+//! Checks of extensions.
 
 use pjrt_sys::STRUCTS;
 
@@ -11,56 +11,56 @@ use crate::host::{EXTENSION_FUNCTIONS, ElementType, HostArray};
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "extension/default_layout",
-        "An array for which nobody asks for a layout has the layout that Layouts names as the default.",
+        "An array whose layout was not specified has the layout that Layouts reports as the default.",
         default_layout,
         "PJRT_Layouts_PJRT_Client_GetDefaultLayout give num_dims=1",
     ),
     check(
         "extension/output_layouts",
-        "Layouts has a layout for each output of a program, and none of them is empty.",
+        "Layouts reports a layout for each output of a program, and none of them is empty.",
         output_layouts,
         "PJRT_Layouts_PJRT_Executable_GetOutputLayouts set num_outputs=0",
     ),
     check(
         "extension/memory_descriptions",
-        "MemoryDescriptions names the kinds of the device's memories.",
+        "MemoryDescriptions reports the kinds of the device's memories.",
         memory_descriptions,
         "PJRT_DeviceDescription_MemoryDescriptions set num_memory_descriptions=0",
     )
     .also(&["extension/default_memory"]),
     check(
         "extension/default_memory",
-        "The default memory that MemoryDescriptions names is of the kind of the device's default memory.",
+        "The default memory that MemoryDescriptions reports has the kind of the device's default memory.",
         default_memory,
         "PJRT_DeviceDescription_MemoryDescriptions set default_memory_index=77",
     ),
     check(
         "extension/output_shardings",
-        "Shardings says nothing, or has a sharding for each output.",
+        "Shardings reports no shardings, or one for each output.",
         output_shardings,
         "PJRT_Shardings_PJRT_Executable_OutputShardings set shardings=zeros num_outputs=0",
     ),
     check(
         "extension/types_of_values",
-        "FFI gives each type of values a number of its own.",
+        "FFI assigns a unique id to each type of values.",
         types_of_values,
         "PJRT_FFI_Type_Register set type_id=7",
     ),
     check(
         "extension/raw_buffer_size",
-        "A raw buffer of an array is as large as the array, or larger.",
+        "A raw buffer of an array is at least as large as the array.",
         raw_size,
         "PJRT_RawBuffer_GetOnDeviceSizeInBytes set on_device_size_in_bytes=1",
     ),
     check(
         "extension/raw_buffer_reads",
-        "A raw buffer of an array has the array's bytes, from any offset on.",
+        "A raw buffer of an array has the array's bytes, at every offset.",
         raw_reads,
         "PJRT_RawBuffer_CopyRawDeviceToHost give offset=0",
     ),
     check(
         "extension/host_memory",
-        "HostMemoryAllocator gives memory that the host can write to, and a function that frees it.",
+        "HostMemoryAllocator returns memory that the host can write to, and a function that frees it.",
         host_memory,
         "PJRT_HostMemoryAllocator_Allocate set deleter=null",
     ),
@@ -72,13 +72,13 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "extension/fatal_error",
-        "A function that was registered to be told of a fatal error is called once.",
+        "A callback that was registered for fatal errors is called once.",
         fatal_error,
         "PJRT_Callback_InvokeCallback when struct_size=32 skip",
     ),
 ];
 
-/// The extensions that hosts use with any plugin, as in the names of their structs.
+/// The extensions that hosts use with any plugin, named as in the names of their structs.
 const EXTENSIONS: &[&str] = &[
     "Layouts",
     "MemoryDescriptions",
@@ -93,13 +93,13 @@ const EXTENSIONS: &[&str] = &[
     "Profiler",
 ];
 
-/// The number of an extension's type.
+/// Returns the type of an extension.
 fn type_of(context: &Context, extension: &str) -> Option<u32> {
     let found = context.plugin.extensions()?.into_iter().find(|found| found.name() == Some(extension));
     found.map(|found| found.type_)
 }
 
-/// Checks for every extension.
+/// Returns the checks for all extensions.
 pub(super) fn by_extension() -> Vec<Check> {
     EXTENSIONS
         .iter()
@@ -112,12 +112,12 @@ fn functions_of(extension: &'static str) -> Option<Check> {
     let name = format!("PJRT_{extension}_Extension");
     let layout = STRUCTS.iter().find(|layout| layout.name == name)?;
     let first = layout.fields.iter().find(|field| field.name != "base")?;
-    // What comes after the functions of the profiler is a number.
+    // The field after the profiler's functions is an integer.
     let last = if extension == "Profiler" { first.end } else { layout.struct_size };
     Some(Check {
         name: format!("extension/functions_of_{extension}"),
         rule: format!(
-            "The extension {extension} says a size that holds its first function, and has no null pointer within it: hosts call without looking."
+            "The extension {extension} reports a size that includes its first function, and contains no null pointer within this size: hosts do not check for null."
         ),
         is_of_the_table: false,
         since: 0,
@@ -129,9 +129,15 @@ fn functions_of(extension: &'static str) -> Option<Check> {
             let Some((size, null)) =
                 type_of(context, extension).and_then(|ty| context.plugin.null_fields_of(ty, layout))
             else {
-                return Err(Finding::Unsupported(format!("there is no extension {extension}")));
+                return Err(Finding::Unsupported(format!(
+                    "the plugin does not have the extension {extension}"
+                )));
             };
-            ensure!(size >= first.end, "it says {size} bytes, and its first function ends at {}", first.end);
+            ensure!(
+                size >= first.end,
+                "the extension reports {size} bytes, but its first function ends at {}",
+                first.end
+            );
             let null: Vec<&str> = null
                 .into_iter()
                 .filter(|name| layout.field(name).is_some_and(|field| field.end <= last))
@@ -143,14 +149,15 @@ fn functions_of(extension: &'static str) -> Option<Check> {
 }
 
 fn small_structs_of(extension: &'static str) -> Option<Check> {
-    // Those of a plugin tell which type it is; before, the structs' names do.
+    // The functions of the plugin's extension say which type it is; without them, the names of the structs
+    // do.
     let number = extension_number(extension)?;
     let functions = move || EXTENSION_FUNCTIONS.iter().filter(move |function| function.extension == number);
     let first = functions().find(|function| function.has_inputs)?;
     Some(Check {
         name: format!("extension/small_structs_of_{extension}"),
         rule: format!(
-            "Functions of {extension} refuse a struct that ends before their inputs, and touch nothing past its end."
+            "The functions of {extension} refuse a struct that ends before their inputs, and access nothing past its end."
         ),
         is_of_the_table: false,
         since: 0,
@@ -177,13 +184,13 @@ fn small_structs_of(extension: &'static str) -> Option<Check> {
             if offered {
                 Ok(())
             } else {
-                Err(Finding::Unsupported(format!("there is no extension {extension}")))
+                Err(Finding::Unsupported(format!("the plugin does not have the extension {extension}")))
             }
         }),
     })
 }
 
-/// The number of an extension's type, as its functions have it.
+/// Returns the type of an extension, as its functions state it.
 fn extension_number(extension: &str) -> Option<u32> {
     let of = |start: &str| {
         EXTENSION_FUNCTIONS.iter().find(|function| function.name.starts_with(start)).map(|f| f.extension)
@@ -201,15 +208,15 @@ fn default_layout(context: &Context) -> Verdict {
     let array = HostArray::new(&bytes, ElementType::F32, &[2, 3]);
     let buffer = client.upload(&array, Some(client.device()?), None)?.buffer;
     let default = client.default_layout(ElementType::F32, &[2, 3])?;
-    ensure!(!default.is_empty(), "the default layout has no text");
+    ensure!(!default.is_empty(), "the default layout is empty");
     equal("the layout of the array", buffer.layout_text()?, default)
 }
 
 fn output_layouts(context: &Context) -> Verdict {
     let executable = compile_add(&context.client()?)?.executable()?;
     let layouts = executable.output_layouts()?;
-    equal("how many layouts there are", layouts.len(), 1)?;
-    ensure!(layouts.iter().all(|layout| !layout.is_empty()), "a layout has no text: {layouts:?}");
+    equal("the number of layouts", layouts.len(), 1)?;
+    ensure!(layouts.iter().all(|layout| !layout.is_empty()), "a layout is empty: {layouts:?}");
     Ok(())
 }
 
@@ -229,7 +236,7 @@ fn default_memory(context: &Context) -> Verdict {
     let (kinds, default) = device.description()?.memory_kinds()?;
     let Some(kind) = kinds.get(default) else {
         return Err(Finding::Wrong(format!(
-            "the default memory has the number {default} of {}",
+            "the default memory has the index {default}, but there are {} memories",
             kinds.len()
         )));
     };
@@ -240,21 +247,21 @@ fn output_shardings(context: &Context) -> Verdict {
     let executable = compile_add(&context.client()?)?.executable()?;
     match executable.output_shardings()? {
         None => Ok(()),
-        Some(shardings) => equal("how many shardings there are", shardings.len(), 1),
+        Some(shardings) => equal("the number of shardings", shardings.len(), 1),
     }
 }
 
 fn types_of_values(context: &Context) -> Verdict {
     let first = context.plugin.register_type("conform::first")?;
     let second = context.plugin.register_type("conform::second")?;
-    ensure!(first != second, "two types have the number {first}");
+    ensure!(first != second, "two types have the id {first}");
     Ok(())
 }
 
 fn raw_size(context: &Context) -> Verdict {
     let client = context.client()?;
     let (size, _) = upload_four(&client, &[1.0; 4])?.read_as_raw_buffer(0, 16)?;
-    ensure!(size >= 16, "an array of 16 bytes has a raw buffer of {size}");
+    ensure!(size >= 16, "an array of 16 bytes has a raw buffer of {size} bytes");
     Ok(())
 }
 
@@ -262,18 +269,18 @@ fn raw_reads(context: &Context) -> Verdict {
     let client = context.client()?;
     let buffer = upload_to(&client, &[1.0, 2.0, 3.0, 4.0], client.device()?)?.buffer;
     let (_, read) = buffer.read_as_raw_buffer(4, 8)?;
-    equal("8 bytes from the fourth on", read, f32_bytes(&[2.0, 3.0]))
+    equal("8 bytes from offset 4", read, f32_bytes(&[2.0, 3.0]))
 }
 
 fn host_memory(context: &Context) -> Verdict {
     let (memory, freed) = context.client()?.use_host_memory(1000)?;
-    ensure!(memory, "it gave a null pointer for 1000 bytes");
-    ensure!(freed, "it gave no function that frees the memory");
+    ensure!(memory, "the allocation of 1000 bytes returned a null pointer");
+    ensure!(freed, "the allocation returned no function that frees the memory");
     Ok(())
 }
 
 fn compile_phases(context: &Context) -> Verdict {
-    // Some plugins compile only once there is a client.
+    // Some plugins compile only after a client was created.
     let _client = context.client()?;
     let phases = context.plugin.compile_phases()?;
     ensure!(!phases.is_empty() && phases.iter().all(|phase| !phase.is_empty()), "the phases are {phases:?}");
@@ -281,5 +288,5 @@ fn compile_phases(context: &Context) -> Verdict {
 }
 
 fn fatal_error(context: &Context) -> Verdict {
-    equal("how often it was told", context.client()?.tell_of_fatal_error()?, 1)
+    equal("the number of calls of the callback", context.client()?.tell_of_fatal_error()?, 1)
 }

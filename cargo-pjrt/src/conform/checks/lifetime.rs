@@ -1,4 +1,4 @@
-//! Orders of destruction, and what is left afterwards.
+//! Checks of orders of destruction, and of leaks.
 
 use super::{ALL, Entry, check};
 use crate::conform::{Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, numbers, upload_four};
@@ -7,7 +7,7 @@ use crate::profile::Profile;
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "lifetime/buffer_after_its_client",
-        "A buffer may be destroyed after its client: go-xla's finalizers do that.",
+        "A buffer can be destroyed after its client, as go-xla's finalizers do.",
         buffer_after_client,
         "PJRT_Buffer_Destroy when buffer!=0 since PJRT_Client_Destroy crash",
     )
@@ -15,20 +15,20 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["lifetime/*"]),
     check(
         "lifetime/executable_after_its_client",
-        "A loaded program may be destroyed after its client.",
+        "A loaded program can be destroyed after its client.",
         executable_after_client,
         "PJRT_LoadedExecutable_Destroy when executable!=0 since PJRT_Client_Destroy crash",
     )
     .needed_by(&[Profile::Gomlx]),
     check(
         "lifetime/event_after_its_client",
-        "An event may be used and destroyed after its client.",
+        "An event can be used and destroyed after its client.",
         event_after_client,
         "PJRT_Event_IsReady since PJRT_Client_Destroy fail INTERNAL",
     ),
     check(
         "lifetime/event_after_its_buffer",
-        "An event may be used after its buffer was destroyed.",
+        "An event can be used after its buffer was destroyed.",
         event_after_buffer,
         "PJRT_Event_IsReady since PJRT_Buffer_Destroy fail INTERNAL",
     )
@@ -41,7 +41,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "lifetime/deleted_while_in_use",
-        "A buffer may be destroyed while a program reads it.",
+        "A buffer can be destroyed while a program reads it.",
         destroyed_argument,
         "PJRT_Buffer_Destroy since PJRT_Client_CreateAliasBuffer crash",
     )
@@ -58,19 +58,19 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_since(77),
     check(
         "lifetime/many_clients",
-        "Clients can be made and destroyed again and again.",
+        "Clients can be created and destroyed repeatedly.",
         many_clients,
         "PJRT_Client_Create call 10 fail RESOURCE_EXHAUSTED",
     ),
     check(
         "lifetime/clients_leave_no_threads",
-        "The threads of a client end with it, or are those of the next one.",
+        "The threads of a client end with it, or are reused by the next client.",
         threads,
         "PJRT_Client_Destroy leak_thread",
     ),
     check(
         "lifetime/buffers_do_not_leak",
-        "Buffers that were destroyed take no memory.",
+        "Buffers that were destroyed use no memory.",
         buffers_leak,
         "PJRT_Buffer_Destroy skip",
     )
@@ -82,7 +82,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ]),
     check(
         "lifetime/executions_do_not_leak",
-        "Running a program again and again takes no more memory.",
+        "Repeated executions of a program do not increase the memory in use.",
         executions_leak,
         "PJRT_Buffer_Destroy skip",
     )
@@ -99,7 +99,7 @@ fn buffer_after_client(context: &Context) -> Verdict {
     let buffer = upload_four(&client, &[1.0; 4])?;
     buffer.ready()?.wait()?;
     drop(client);
-    // Whether it can still be read is the plugin's choice; asking must not crash.
+    // The plugin may refuse to read the buffer, but must not crash.
     let _ = numbers(&buffer);
     drop(buffer);
     drop(context.client()?);
@@ -166,20 +166,20 @@ fn threads(context: &Context) -> Verdict {
     work()?;
     std::thread::sleep(std::time::Duration::from_millis(50));
     let Some(before) = num_threads() else {
-        return Err(Finding::NotApplicable("this system does not count threads".to_owned()));
+        return Err(Finding::NotApplicable("this system does not report the number of threads".to_owned()));
     };
     const ROUNDS: usize = 10;
     for _ in 0..ROUNDS {
         work()?;
     }
-    // One more thread for each client is a leak; a few more in all are not.
+    // One additional thread per client is a leak; a few additional threads in total are not.
     let settled =
         crate::host::eventually(PATIENCE, || num_threads().is_some_and(|now| now < before + ROUNDS));
     ensure!(settled, "there were {before} threads, and {:?} after {ROUNDS} more clients", num_threads());
     Ok(())
 }
 
-/// Does something, and compares how much memory is in use before and after.
+/// Runs `work`, and compares the memory in use before and after.
 fn no_growth(context: &Context, work: impl Fn(&crate::host::Client) -> Verdict) -> Verdict {
     let client = context.client()?;
     let device = client.device()?;

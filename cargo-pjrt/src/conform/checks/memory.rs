@@ -1,4 +1,4 @@
-//! Memories, and how full they are.
+//! Checks of memories and memory statistics.
 
 use std::collections::HashSet;
 
@@ -40,7 +40,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ]),
     check(
         "memory/one_of_a_kind",
-        "A device has one memory of a kind: hosts select by kind.",
+        "A device has at most one memory of each kind, because hosts select memories by kind.",
         one_of_a_kind,
         "PJRT_Memory_Kind set kind=text:same kind_size=4",
     )
@@ -53,7 +53,7 @@ pub(super) const CHECKS: &[Entry] = &[
     check("memory/ids_differ", "Ids differ between memories of a kind.", ids, "PJRT_Memory_Id fail INTERNAL"),
     check(
         "memory/kind_ids_tell_kinds_apart",
-        "Memories of a kind have the same kind id, those of others another one.",
+        "Memories have the same kind id if and only if they have the same kind.",
         kind_ids,
         "PJRT_Memory_Kind_Id set kind_id=7",
     )
@@ -61,26 +61,26 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(48),
     check(
         "memory/knows_its_devices",
-        "A device is among those that can use its memories.",
+        "A device is among the devices that can use its memories.",
         devices,
         "PJRT_Memory_AddressableByDevices set num_devices=0",
     )
     .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml]),
     check(
         "memory/debug_string",
-        "A memory has a text for debugging.",
+        "The debug string of a memory is not empty.",
         debug_string,
         "PJRT_Memory_DebugString set debug_string_size=0",
     ),
     check(
         "memory/to_string",
-        "A memory has a short text.",
+        "The short description of a memory is not empty.",
         to_text,
         "PJRT_Memory_ToString set to_string_size=0",
     ),
     check(
         "memory/keeps_data_under_two_keys",
-        "A memory keeps data of the host under different keys: JAX attaches two.",
+        "A memory stores user data of the host under several keys: JAX uses two.",
         two_keys,
         "PJRT_Device_DefaultMemory user_data forget",
     )
@@ -88,7 +88,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["memory/gives_data_back_at_the_end", "memory/gives_data_back_when_it_is_replaced"]),
     check(
         "memory/gives_data_back_when_it_is_replaced",
-        "Data under a key is destroyed once other data takes its place.",
+        "User data is destroyed when other data replaces it under its key.",
         replaced,
         "PJRT_Device_DefaultMemory user_data leak",
     )
@@ -96,21 +96,21 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["memory/gives_data_back_at_the_end"]),
     check(
         "memory/gives_data_back_at_the_end",
-        "Data is destroyed once, at the latest with the client.",
+        "User data is destroyed once, at the latest with the client.",
         at_the_end,
         "PJRT_Client_Destroy skip",
     )
     .since(105),
     check(
         "memory/stats_count_buffers",
-        "bytes_in_use grows by the size of a program's output, and shrinks again when that is destroyed.",
+        "bytes_in_use grows by the size of a program's output, and shrinks when the output is destroyed.",
         stats,
         "PJRT_Device_MemoryStats set bytes_in_use=1000",
     )
     .also(&["memory/peak_is_not_below_use"]),
     check(
         "memory/stats_say_a_limit",
-        "bytes_limit is set: PyTorch/XLA reads it without asking whether it is.",
+        "bytes_limit is set: PyTorch/XLA reads it without checking that it is.",
         limit,
         "PJRT_Device_MemoryStats set bytes_limit_is_set=0",
     ),
@@ -154,7 +154,7 @@ fn one_of_a_kind(context: &Context) -> Verdict {
         ensure!(seen.insert(kind.clone()), "a device has two memories of kind {kind}");
     }
     if memories.len() < 2 {
-        return Err(Finding::NotApplicable("the device has one memory".to_owned()));
+        return Err(Finding::NotApplicable("the device has only one memory".to_owned()));
     }
     Ok(())
 }
@@ -186,7 +186,7 @@ fn kind_ids(context: &Context) -> Verdict {
         }
     }
     if memories.len() < 2 {
-        return Err(Finding::NotApplicable("there is one memory".to_owned()));
+        return Err(Finding::NotApplicable("there is only one memory".to_owned()));
     }
     Ok(())
 }
@@ -202,12 +202,12 @@ fn devices(context: &Context) -> Verdict {
 }
 
 fn debug_string(context: &Context) -> Verdict {
-    ensure!(!context.client()?.device()?.default_memory()?.debug_string()?.is_empty(), "the text is empty");
+    ensure!(!context.client()?.device()?.default_memory()?.debug_string()?.is_empty(), "the string is empty");
     Ok(())
 }
 
 fn to_text(context: &Context) -> Verdict {
-    ensure!(!context.client()?.device()?.default_memory()?.to_text()?.is_empty(), "the text is empty");
+    ensure!(!context.client()?.device()?.default_memory()?.to_text()?.is_empty(), "the string is empty");
     Ok(())
 }
 
@@ -226,7 +226,7 @@ fn two_keys(context: &Context) -> Verdict {
     let kept = memory.has_user_data(&KEYS[0], &first) == Some(true);
     ensure!(
         kept && memory.has_user_data(&KEYS[1], &second) == Some(true),
-        "data under one of two keys is gone"
+        "the data under one of two keys is missing"
     );
     Ok(())
 }
@@ -237,8 +237,8 @@ fn replaced(context: &Context) -> Verdict {
     let (first, second) = (UserData::default(), UserData::default());
     memory.set_user_data(&KEYS[0], &first).ok_or_else(no_table)?;
     memory.set_user_data(&KEYS[0], &second).ok_or_else(no_table)?;
-    equal("how often replaced data was destroyed", first.dropped(), 1)?;
-    equal("how often data in place was destroyed", second.dropped(), 0)
+    equal("the number of times that replaced data was destroyed", first.dropped(), 1)?;
+    equal("the number of times that current data was destroyed", second.dropped(), 0)
 }
 
 fn at_the_end(context: &Context) -> Verdict {
@@ -248,11 +248,11 @@ fn at_the_end(context: &Context) -> Verdict {
     drop(client);
     let once = crate::host::eventually(PATIENCE, || data.dropped() > 0);
     ensure!(once, "the data was not destroyed although the client was");
-    equal("how often the data was destroyed", data.dropped(), 1)
+    equal("the number of times that the data was destroyed", data.dropped(), 1)
 }
 
 fn stats(context: &Context) -> Verdict {
-    // An output, since an upload may stay in memory of the host.
+    // This is an output, because an uploaded array may use the host's memory.
     const COUNT: i64 = 1 << 18;
     const SIZE: i64 = 4 * COUNT;
     let client = context.client()?;
@@ -275,7 +275,7 @@ fn stats(context: &Context) -> Verdict {
     let shrunk = crate::host::eventually(PATIENCE, || {
         device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= with - SIZE)
     });
-    ensure!(shrunk, "bytes_in_use stayed at {with} or so although the output is destroyed");
+    ensure!(shrunk, "bytes_in_use did not shrink from {with} after the output was destroyed");
     Ok(())
 }
 
@@ -290,7 +290,11 @@ fn peak(context: &Context) -> Verdict {
     let _buffer = upload_four(&client, &[1.0; 4])?;
     let stats = client.device()?.memory_stats()?;
     if let Some(peak) = stats.peak_bytes_in_use {
-        ensure!(peak >= stats.bytes_in_use, "the peak is {peak}, and {} are in use", stats.bytes_in_use);
+        ensure!(
+            peak >= stats.bytes_in_use,
+            "peak_bytes_in_use is {peak}; expected at least bytes_in_use, which is {}",
+            stats.bytes_in_use
+        );
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! The checks, by area.
+//! The checks, in one module per area.
 
-/// What the language of the fault plugin knows.
+/// The functions that the language of the fault plugin can name.
 #[cfg(test)]
 mod functions {
     pub(super) use crate::host::EXTENSION_FUNCTIONS;
@@ -9,7 +9,7 @@ mod functions {
 /// The language of the fault plugin.
 #[cfg(test)]
 #[path = "../../../examples/fault_proxy/fault.rs"]
-#[allow(dead_code, reason = "tests only read faults; the proxy plants them")]
+#[allow(dead_code, reason = "tests only parse faults; the proxy injects them")]
 mod fault;
 
 mod buffer;
@@ -33,7 +33,7 @@ mod view;
 use super::{Check, Context, Finding, Verdict};
 use crate::profile::Profile;
 
-/// A check as the tables of the areas have it.
+/// A check in the table of an area.
 struct Entry {
     name: &'static str,
     rule: &'static str,
@@ -46,10 +46,10 @@ struct Entry {
     also: &'static [&'static str],
 }
 
-/// Every host.
+/// All hosts.
 const ALL: &[Profile] = &Profile::ALL;
 
-/// A row of a table: name, rule, check, and the fault that it notices.
+/// Creates a row of a table: the name, the rule, the check, and the fault that it detects.
 const fn check(
     name: &'static str,
     rule: &'static str,
@@ -70,28 +70,28 @@ const fn check(
 }
 
 impl Entry {
-    /// It calls no function of the table, so that the plugin need not be initialized.
+    /// Marks a check that calls no function of the table, so that the plugin need not be initialized.
     const fn of_the_table(self) -> Self {
         Self { is_of_the_table: true, ..self }
     }
 
-    /// The rule holds from this minor version on.
+    /// Sets the minor version from which the rule applies.
     const fn since(self, minor: i32) -> Self {
         Self { since: minor, ..self }
     }
 
-    /// These hosts cannot do without.
+    /// Sets the hosts that require the rule.
     const fn needed_by(self, profiles: &'static [Profile]) -> Self {
         Self { needed_by: profiles, ..self }
     }
 
-    /// Those hosts put up with older plugins than of this minor version, or the kit has no means to see whether such plugins keep
-    /// the rule.
+    /// Sets the minor version from which these hosts require the rule. They accept older plugins that break
+    /// it, or the kit cannot check the rule for older plugins.
     const fn needed_since(self, minor: i32) -> Self {
         Self { needed_since: minor, ..self }
     }
 
-    /// These checks notice the fault too.
+    /// Sets the other checks that detect the fault.
     const fn also(self, checks: &'static [&'static str]) -> Self {
         Self { also: checks, ..self }
     }
@@ -113,7 +113,7 @@ impl From<&Entry> for Check {
     }
 }
 
-/// Does the same on several threads, each of which is given its number; the first finding counts.
+/// Runs `work` on several threads, with the number of each thread, and returns the first finding.
 fn on_threads(threads: u8, work: impl Fn(u8) -> Verdict + Sync) -> Verdict {
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads)

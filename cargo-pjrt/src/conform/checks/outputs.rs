@@ -1,4 +1,4 @@
-//! Functions write all of their outputs: hosts do not clear the structs that they pass.
+//! Checks that functions write all of their outputs, because hosts do not clear the structs that they pass.
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use crate::conform::{Check, Context, Finding, Verdict, ensure};
 use crate::host::{Code, Error, prefilled};
 use pjrt_sys::{PJRT_API_MINOR, SLOTS, STRUCTS};
 
-/// An output of a function: where in its struct, and whether it always counts.
+/// An output of a function, and the condition under which it has a meaning.
 #[derive(Debug, Clone, Copy)]
 struct Output {
-    /// The field's name; `layout.type_` is a field of the struct that `layout` is.
+    /// The field's name. `layout.type_` denotes a field of the nested struct `layout`.
     name: &'static str,
-    /// The field that must be other than zero for this one to mean something: how many elements there are, or whether it is
-    /// set.
+    /// The field that must be other than zero for this one to mean something: how many elements there are, or
+    /// whether it is set.
     when: Option<&'static str>,
 }
 
 impl Output {
-    /// As [`OUTPUTS`] has it: `name`, or `name if other`.
+    /// Parses an entry of [`OUTPUTS`]: `name`, or `name if other`.
     fn parse(text: &'static str) -> Self {
         match text.split_once(" if ") {
             Some((name, when)) => Self { name, when: Some(when) },
@@ -26,13 +26,13 @@ impl Output {
         }
     }
 
-    /// Where it lies in the struct of the function, from its first byte to after its last one.
+    /// Returns the range of the output's bytes in the struct of the function.
     fn range(self, function: &str) -> Option<Range<usize>> {
         range(function, self.name)
     }
 }
 
-/// Where a field lies in the struct of a function.
+/// Returns the range of a field's bytes in the struct of a function.
 fn range(function: &str, name: &str) -> Option<Range<usize>> {
     let args = SLOTS.iter().find(|slot| slot.name == function)?.args;
     let (name, inner) = name.split_once('.').map_or((name, None), |(name, inner)| (name, Some(inner)));
@@ -46,8 +46,8 @@ fn range(function: &str, name: &str) -> Option<Range<usize>> {
     }
 }
 
-/// The outputs of the functions that have some, but for handles that only the plugin's own deleters and callbacks see.
-/// The fault of a function's check leaves the first one as it was.
+/// The outputs of functions, without handles that only the plugin's own deleters and callbacks use.
+/// The fault of a function's check leaves the first output unwritten.
 const OUTPUTS: &[(&str, &[&str])] = &[
     ("PJRT_Error_Message", &["message_size", "message if message_size"]),
     ("PJRT_Error_GetCode", &["code"]),
@@ -266,19 +266,21 @@ const OUTPUTS: &[(&str, &[&str])] = &[
     ("PJRT_Compile", &["executable"]),
 ];
 
-/// A check for every function with outputs.
+/// Returns a check for each function that has outputs.
 pub(super) fn by_function() -> Vec<Check> {
     let of_function = |(function, outputs): &(&'static str, &'static [&'static str])| {
         let (function, outputs) = (*function, *outputs);
-        let (_, scene, older) =
-            SCENES.iter().find(|(name, ..)| *name == function).expect("a call of each function with outputs");
+        let (_, scene, older) = SCENES
+            .iter()
+            .find(|(name, ..)| *name == function)
+            .expect("there is a scene for each function with outputs");
         let (scene, smallest) = (*scene, older.first().copied());
         let names: Vec<&str> = outputs.iter().map(|output| Output::parse(output).name).collect();
         let first = names[0].split('.').next().unwrap_or_default();
         Check {
             name: format!("outputs/{function}"),
             rule: format!(
-                "Whoever calls {function} may leave garbage where the answers go: {} {} written, also if the answer is zero, false or null.",
+                "The caller of {function} does not clear its outputs: {} {} written, even if the value is zero, false or null.",
                 names.join(", "),
                 if names.len() == 1 { "is" } else { "are" }
             ),
@@ -286,7 +288,7 @@ pub(super) fn by_function() -> Vec<Check> {
             since: 0,
             needed_by: &[],
             needed_since: 0,
-            // In a struct that was cleared, what a host finds is zero: the other checks' business, and as good as right.
+            // Other checks cover the outputs in a struct that was cleared.
             fault: match names[0].contains('.') {
                 true => format!("{function} unwritten {first}"),
                 false => format!("{function} when {first}!=0 unwritten {first}"),
@@ -298,7 +300,8 @@ pub(super) fn by_function() -> Vec<Check> {
     OUTPUTS.iter().map(of_function).collect()
 }
 
-/// The bytes that stand where outputs go. One pattern may be by chance what a function writes, all of them never.
+/// The patterns that outputs are filled with. A function may write the bytes of one pattern by chance, but
+/// not those of all.
 const PATTERNS: [u8; 4] = [0xA5, 0x5A, 0x3C, 0xC3];
 
 fn written(
@@ -313,10 +316,10 @@ fn written(
     if let Err(error) = scene(&scenery) {
         return Err(match error.code {
             Code::UNIMPLEMENTED => error.into(),
-            _ => Finding::NotApplicable(format!("it fails also with a cleared struct: {error}")),
+            _ => Finding::NotApplicable(format!("the function fails even with a cleared struct: {error}")),
         });
     }
-    // A plugin of an older version does not know the fields that came later.
+    // A plugin of an older version does not know the fields that were added later.
     let smallest = smallest.filter(|_| context.minor() < PJRT_API_MINOR);
     let known = |range: &Range<usize>| smallest.is_none_or(|smallest| range.end <= smallest);
     let mut left: Vec<(Output, Range<usize>)> = outputs
@@ -350,11 +353,10 @@ fn written(
     let names: Vec<&str> = left.iter().map(|(output, _)| output.name).collect();
     ensure!(
         names.is_empty(),
-        "{function} left what was there before the call, or a part of it, in {}: a host whose struct holds garbage there takes that for the answer",
+        "{function} did not write all of {}: a host that does not clear its struct reads garbage there",
         names.join(", ")
     );
-    outcome
-        .map_err(|error| Finding::Wrong(format!("where its outputs hold garbage before the call: {error}")))
+    outcome.map_err(|error| Finding::Wrong(format!("the call fails if its outputs hold garbage: {error}")))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a plugin is before there is a client.
+//! Checks of the plugin itself, most of which need no client.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .of_the_table(),
     check(
         "plugin/table_holds_what_its_version_has",
-        "The table is large enough for every function that the reported version has, and no larger than a table can be: hosts call by version, not by size.",
+        "The table is large enough for every function of the reported version, and of a credible size: hosts decide by version, not by size, which functions they call.",
         table_size,
         "GetPjrtApi set struct_size=1000",
     )
@@ -29,7 +29,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["device/tracking_event", "plugin/needed_slots_are_not_null", "struct_size/PJRT_Error_ForEachPayload"]),
     check(
         "plugin/needed_slots_are_not_null",
-        "No function that a host calls without looking is a null pointer; one that is not there answers UNIMPLEMENTED.",
+        "No function that hosts call without a check for null is a null pointer; a function that is not implemented returns UNIMPLEMENTED.",
         null_slots,
         "GetPjrtApi null PJRT_Event_IsReady",
     )
@@ -37,14 +37,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "plugin/the_table_stays_the_same",
-        "GetPjrtApi gives the same table each time, also after the library was closed and opened again.",
+        "GetPjrtApi returns the same table each time, even after the library was closed and opened again.",
         same_table,
         "GetPjrtApi fresh",
     )
     .of_the_table(),
     check(
         "plugin/extensions_end",
-        "The chain of extensions ends, and each says a size that holds its base.",
+        "The chain of extensions ends, and each extension reports a size of at least its base.",
         extensions_end,
         "GetPjrtApi extension small",
     )
@@ -52,22 +52,22 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["plugin/extensions_are_unique"]),
     check(
         "plugin/extensions_are_unique",
-        "No type of extension is there twice: hosts take the first or the last.",
+        "No type of extension occurs twice: hosts use the first or the last one.",
         extensions_unique,
         "GetPjrtApi extension twice",
     )
     .of_the_table(),
     check(
         INITIALIZES,
-        "PJRT_Plugin_Initialize succeeds: hosts call it before anything else, and give up where it fails.",
+        "PJRT_Plugin_Initialize succeeds: hosts call it before all other functions, and do not use the plugin if it fails.",
         |_| Ok(()),
         "PJRT_Plugin_Initialize fail INTERNAL",
     ),
     check(
         PROCESS_ENDS,
-        "After a client was made and destroyed, a process ends when its main function returns, with the status that this gives: the plugin's exit handlers and static destructors neither crash nor hang.",
+        "After a client was created and destroyed, a process ends when its main function returns, with the status that main returned: the plugin's exit handlers and static destructors neither crash nor hang.",
         |context| {
-            // Without the hardware, there is none.
+            // Without the hardware, no client can be created.
             drop(context.client());
             Ok(())
         },
@@ -75,13 +75,13 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "plugin/initialize_twice",
-        "PJRT_Plugin_Initialize may be called again: several hosts in a process do.",
+        "PJRT_Plugin_Initialize can be called again, as several hosts in one process do.",
         initialize_twice,
         "PJRT_Plugin_Initialize after PJRT_Plugin_Initialize fail FAILED_PRECONDITION",
     ),
     check(
         "plugin/attributes_have_unique_names",
-        "No attribute is there twice.",
+        "No attribute occurs twice.",
         unique_attributes,
         "PJRT_Plugin_Attributes repeat attributes num_attributes 56",
     ),
@@ -93,31 +93,31 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "plugin/stablehlo_minimum_version",
-        "The attribute stablehlo_minimum_version is a list of three numbers, not above the current version.",
+        "The attribute stablehlo_minimum_version is a list of three numbers, which is not above the current version.",
         minimum_version,
         "PJRT_Plugin_Attributes attribute stablehlo_minimum_version 9999",
     ),
     check(
         "plugin/attributes_have_known_types",
-        "Attributes are strings, numbers, lists of numbers, floats or truth values: JAX throws at other types.",
+        "Attributes are strings, integers, lists of integers, floats or booleans: JAX throws an exception for other types.",
         attribute_types,
         "PJRT_Plugin_Attributes set attributes>type_=9",
     ),
     check(
         "plugin/attributes_stay_where_they_are",
-        "PJRT_Plugin_Attributes gives the same array each time; it lives as long as the process.",
+        "PJRT_Plugin_Attributes returns the same array each time, which lives as long as the process.",
         stable_attributes,
         "PJRT_Plugin_Attributes fresh attributes num_attributes 56",
     ),
     check(
         "plugin/attributes_of_hosts_up_to_0_70",
-        "PJRT_Plugin_Attributes writes num_attributes also for a struct_size of 24, which hosts up to 0.70 say although their struct has 32 bytes.",
+        "PJRT_Plugin_Attributes writes num_attributes even if struct_size is 24, as in hosts up to 0.70, whose struct has 32 bytes.",
         old_attributes,
         "PJRT_Plugin_Attributes when struct_size=24 fail INVALID_ARGUMENT",
     ),
     check(
         "plugin/destroying_nothing",
-        "Every function that destroys takes a null pointer, and does nothing.",
+        "Every function that destroys objects accepts a null pointer, and does nothing.",
         destroy_null,
         "PJRT_Buffer_Destroy when buffer=0 fail INVALID_ARGUMENT",
     ),
@@ -151,7 +151,7 @@ fn null_slots(context: &Context) -> Verdict {
 
 fn same_table(context: &Context) -> Verdict {
     let same = context.plugin.reload(&context.path).map_err(|error| Finding::Wrong(error.to_string()))?;
-    ensure!(same, "GetPjrtApi gave another table when it was called again");
+    ensure!(same, "GetPjrtApi returned another table at the second call");
     Ok(())
 }
 
@@ -163,7 +163,7 @@ fn extensions_unique(context: &Context) -> Verdict {
     let mut seen = HashSet::new();
     for extension in context.plugin.extensions().unwrap_or_default() {
         let name = extension.name().unwrap_or("unknown");
-        ensure!(seen.insert(extension.type_), "the extension {name} ({}) is there twice", extension.type_);
+        ensure!(seen.insert(extension.type_), "the extension {name} ({}) occurs twice", extension.type_);
     }
     Ok(())
 }
@@ -175,7 +175,7 @@ fn initialize_twice(context: &Context) -> Verdict {
 fn unique_attributes(context: &Context) -> Verdict {
     let mut seen = HashSet::new();
     for attribute in context.plugin.attributes()? {
-        ensure!(seen.insert(attribute.name.clone()), "the attribute {} is there twice", attribute.name);
+        ensure!(seen.insert(attribute.name.clone()), "the attribute {} occurs twice", attribute.name);
     }
     Ok(())
 }
@@ -192,7 +192,7 @@ fn version_attribute(context: &Context, name: &str) -> Result<Vec<i64>, Finding>
     match attributes.into_iter().find(|attribute| attribute.name == name).map(|attribute| attribute.value) {
         Some(Value::Int64List(list)) if list.len() == 3 => Ok(list),
         Some(other) => {
-            Err(Finding::Wrong(format!("the attribute {name} is {other}; it must be a list of 3 numbers")))
+            Err(Finding::Wrong(format!("the attribute {name} is {other}; expected a list of 3 integers")))
         }
         None => Err(Finding::Unsupported(format!("there is no attribute {name}"))),
     }
@@ -215,12 +215,16 @@ fn attribute_types(context: &Context) -> Verdict {
 
 fn stable_attributes(context: &Context) -> Verdict {
     let addresses = [context.plugin.attributes_address()?, context.plugin.attributes_address()?];
-    ensure!(addresses[0] == addresses[1], "the array of attributes is elsewhere at the second call");
+    ensure!(
+        addresses[0] == addresses[1],
+        "the address of the array of attributes differs at the second call"
+    );
     Ok(())
 }
 
 fn old_attributes(context: &Context) -> Verdict {
-    // Fewer than a newer host is told may be right: such a host may not know a version of StableHLO.
+    // The number may be smaller than for a newer host, because old hosts may not know the attributes about
+    // StableHLO.
     let Some(attributes) = context.plugin.attributes_of_old_struct()? else {
         return Err(Finding::Wrong("num_attributes was not written".to_owned()));
     };

@@ -1,4 +1,4 @@
-//! Arrays on their way back.
+//! Checks of transfers from devices to the host.
 
 use super::{ALL, Entry, check};
 use crate::conform::{
@@ -10,7 +10,7 @@ use crate::profile::Profile;
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "readback/size",
-        "PJRT_Buffer_ToHostBuffer without a destination says how many bytes it needs.",
+        "PJRT_Buffer_ToHostBuffer without a destination returns the number of bytes that it needs.",
         size,
         "PJRT_Buffer_ToHostBuffer when dst=0 set dst_size=7",
     )
@@ -18,40 +18,40 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "readback/twice",
-        "An array can be read as often as the host likes.",
+        "An array can be read any number of times.",
         twice,
         "PJRT_Buffer_ToHostBuffer when dst_size=44 call 2 fail FAILED_PRECONDITION",
     )
     .needed_by(ALL),
     check(
         "readback/too_little_room",
-        "A destination that is too small is refused with INVALID_ARGUMENT, and not written past.",
+        "A destination that is too small is refused with INVALID_ARGUMENT, and nothing is written past its end.",
         no_room,
         "PJRT_Buffer_ToHostBuffer when dst_size=3 code INTERNAL",
     ),
     check(
         "readback/column_major",
-        "A layout with minor_to_major is honoured: the destination is then transposed.",
+        "A layout with minor_to_major is respected, so that the destination is transposed.",
         column_major,
         "PJRT_Buffer_ToHostBuffer when host_layout>type_=0 dst_size=24 give host_layout=null",
     )
     .needed_by(&[Profile::Jax]),
     check(
         "readback/row_major_by_layout",
-        "The row-major layout, which JAX always gives, is honoured.",
+        "The row-major layout, which JAX always passes, is respected.",
         row_major,
         "PJRT_Buffer_ToHostBuffer when host_layout>type_=0 dst_size=48 fail INTERNAL",
     )
     .needed_by(&[Profile::Jax]),
     check(
         "readback/by_strides",
-        "A layout with strides is honoured.",
+        "A layout with strides is respected.",
         strides,
         "PJRT_Buffer_ToHostBuffer when host_layout>type_=1 give host_layout=null",
     ),
     check(
         "readback/no_elements",
-        "Reading an array without elements gives an event, which completes.",
+        "Reading an array without elements returns an event, which completes.",
         no_elements,
         "PJRT_Buffer_ToHostBuffer when dst_size=0 dst!=0 set event=null",
     )
@@ -59,41 +59,41 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["upload/no_elements", "upload/no_elements_and_no_data", "execute/no_elements"]),
     check(
         "readback/event_comes",
-        "The event of a readback completes when the bytes are there.",
+        "The event of a readback completes after the bytes are written.",
         event_comes,
         "PJRT_Buffer_ToHostBuffer when dst_size=52 give dst=scratch",
     )
     .needed_by(ALL),
     check(
         "readback/nothing_else_is_written",
-        "A readback fills exactly the array's bytes.",
+        "A readback writes exactly the array's bytes.",
         exact,
         "PJRT_Buffer_ToHostBuffer when dst_size=60 overrun",
     )
     .needed_by(ALL),
     check(
         "readback/of_a_deleted_array",
-        "Reading an array that was deleted is an error, at once or by its event.",
+        "Reading an array that was deleted fails, in the call or through its event.",
         deleted,
         "PJRT_Buffer_ToHostBuffer when dst_size=68 accept set event=complete",
     ),
     check(
         "readback/by_many_threads",
-        "Threads may read the same array at the same time.",
+        "Several threads can read the same array at the same time.",
         storm,
         "PJRT_Buffer_ToHostBuffer when dst_size=256 call 40 fail INTERNAL",
     )
     .needed_by(ALL),
     check(
         "readback/raw_whole",
-        "PJRT_Buffer_CopyRawToHost gives the bytes as they lie on the device.",
+        "PJRT_Buffer_CopyRawToHost copies the bytes as they are stored on the device.",
         raw,
         "PJRT_Buffer_CopyRawToHost when offset=0 transfer_size=16 give offset=4 transfer_size=12",
     )
     .since(57),
     check(
         "readback/raw_part",
-        "PJRT_Buffer_CopyRawToHost gives a part of the bytes.",
+        "PJRT_Buffer_CopyRawToHost can copy a part of the bytes.",
         raw_part,
         "PJRT_Buffer_CopyRawToHost when offset=4 transfer_size=8 give offset=0",
     )
@@ -107,14 +107,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(57),
     check(
         "readback/raw_past_the_end",
-        "A raw copy past the end is an error with INVALID_ARGUMENT, in the event as in XLA.",
+        "A raw copy past the end fails with INVALID_ARGUMENT, through the event as in XLA.",
         raw_past,
         "PJRT_Buffer_CopyRawToHost when offset=8 transfer_size=16 give offset=0",
     )
     .since(57),
     check(
         "readback/raw_of_a_negative_offset",
-        "A raw copy from before the start is an error with INVALID_ARGUMENT, in the event as in XLA.",
+        "A raw copy from before the start fails with INVALID_ARGUMENT, through the event as in XLA.",
         raw_negative,
         "PJRT_Buffer_CopyRawToHost when offset=-4 give offset=0",
     )
@@ -128,7 +128,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(84),
     check(
         "readback/raw_never",
-        "PJRT_Buffer_CopyRawToHostFuture completes with the host's error where there will be no destination.",
+        "PJRT_Buffer_CopyRawToHostFuture completes with the host's error if the host provides no destination.",
         future_error,
         "PJRT_Buffer_CopyRawToHostFuture when transfer_size=12 set event=complete",
     )
@@ -141,7 +141,7 @@ fn six(client: &Client) -> Result<Buffer, crate::host::Error> {
     client.upload(&array, Some(client.device()?), None).map(|uploaded| uploaded.buffer)
 }
 
-/// Bytes, so that a number of them tells a check from others.
+/// Uploads an array of `len` bytes. Each check uses another length, by which faults recognize its array.
 fn of_len(client: &Client, len: i64) -> Result<Buffer, crate::host::Error> {
     let bytes: Vec<u8> = (1..=len).map(|byte| byte as u8).collect();
     let dims = [len];
@@ -197,7 +197,7 @@ fn no_elements(context: &Context) -> Verdict {
     let (_, event) = buffer.start_read(0, &CopyLayout::Unsaid)?;
     ensure!(
         event.on_ready()?.wait(PATIENCE) == Some(Ok(())),
-        "the event does not complete, or with an error"
+        "the event does not complete, or completes with an error"
     );
     Ok(())
 }
@@ -208,9 +208,9 @@ fn event_comes(context: &Context) -> Verdict {
     let (bytes, event) = buffer.start_read(52, &CopyLayout::Unsaid)?;
     ensure!(
         event.on_ready()?.wait(PATIENCE) == Some(Ok(())),
-        "the event does not complete, or with an error"
+        "the event does not complete, or completes with an error"
     );
-    equal("the bytes when the event came", bytes.bytes(), (1..=52).collect())
+    equal("the bytes when the event was complete", bytes.bytes(), (1..=52).collect())
 }
 
 fn exact(context: &Context) -> Verdict {
@@ -241,7 +241,11 @@ fn storm(context: &Context) -> Verdict {
     let buffer = client.upload(&array, Some(client.device()?), None)?.buffer;
     super::on_threads(8, |_| {
         for _ in 0..10 {
-            equal("what a thread read", buffer.read_into(256, &CopyLayout::Unsaid)?, bytes.clone())?;
+            equal(
+                "the bytes that a thread read",
+                buffer.read_into(256, &CopyLayout::Unsaid)?,
+                bytes.clone(),
+            )?;
         }
         Ok(())
     })

@@ -1,4 +1,4 @@
-//! A valid call of each function, for rules that hold for all of them.
+//! A valid call of each function, for rules that apply to all functions.
 
 use crate::compile_options::CompileOptions;
 use crate::conform::{Context, add_program, compile_add, upload_four};
@@ -7,10 +7,10 @@ use crate::host::{
     TransferManager, ViewMemory,
 };
 
-/// Calls functions of a plugin: all that a call of the one in question needs.
+/// Calls one function of a plugin, and the functions that this call depends on.
 pub(super) type Scene = fn(&Scenery<'_>) -> Result<(), Error>;
 
-/// What scenes need.
+/// The objects that scenes use.
 pub(super) struct Scenery<'a> {
     pub(super) plugin: Plugin,
     pub(super) client: &'a Client,
@@ -26,7 +26,7 @@ macro_rules! scene {
     };
 }
 
-/// The functions, what calls them, and the sizes that their structs had in older versions.
+/// The functions, the scenes that call them, and the sizes of their structs in older versions.
 pub(super) const SCENES: &[(&str, Scene, &[usize])] = &[
     ("PJRT_Error_Message", scene!(|s| s.client.lookup_device(-9).err()), &[]),
     ("PJRT_Error_GetCode", scene!(|s| s.client.lookup_device(-9).err()), &[]),

@@ -1,4 +1,4 @@
-//! Arrays that no upload made.
+//! Checks of arrays that were not uploaded.
 
 use super::{Entry, check};
 use crate::conform::{
@@ -32,21 +32,21 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(82),
     check(
         "special/error_has_dims",
-        "An array that is an error has type and dimensions all the same.",
+        "An array that is an error has a type and dimensions nevertheless.",
         error_dims,
         "PJRT_Client_CreateErrorBuffer when error_code=2 give shape_num_dims=0",
     )
     .since(82),
     check(
         "special/error_spreads",
-        "The outputs of an execution with an argument that is an error are that error.",
+        "The outputs of an execution have the error of an argument that is an error.",
         error_spreads,
         "PJRT_Client_CreateErrorBuffer when error_code=14 give error_code=13",
     )
     .since(82),
     check(
         "special/alias_waits",
-        "An alias is not ready before the host says what it is.",
+        "An alias is not ready before the host fulfils it.",
         alias_waits,
         "PJRT_Buffer_ReadyEvent since PJRT_Client_CreateAliasBuffer set event=complete",
     )
@@ -54,7 +54,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "special/alias_is_fulfilled",
-        "An alias becomes the array that the host names.",
+        "An alias becomes the array that the host fulfils it with.",
         alias_fulfilled,
         "PJRT_Client_FulfillAliasBuffer when status_code=0 fail INTERNAL",
     )
@@ -62,14 +62,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "special/alias_fails",
-        "An alias becomes the host's error.",
+        "An alias becomes the error that the host fulfils it with.",
         alias_fails,
         "PJRT_Client_FulfillAliasBuffer when status_code=10 give status_code=13",
     )
     .since(77),
     check(
         "special/alias_as_an_argument",
-        "A program can be started with an alias; its outputs are ready once the alias is.",
+        "A program can be started with an alias as an argument; its outputs are ready once the alias is.",
         alias_argument,
         "PJRT_LoadedExecutable_Execute fail_pending",
     )
@@ -77,7 +77,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["execute/*", "lifetime/deleted_while_in_use"]),
     check(
         "special/view_reads",
-        "A view of the host's memory is an array of what is there.",
+        "A view of the host's memory is an array with the contents of this memory.",
         view_reads,
         "PJRT_Client_CreateViewOfDeviceBuffer when num_dims=1 dims.0=4 give device_buffer_ptr=zeros",
     )
@@ -85,7 +85,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["special/view_is_not_written", "view/*"]),
     check(
         "special/view_lets_go",
-        "A view's callback is called once, after the array was destroyed, and not before.",
+        "A view's callback is called once after the array was destroyed, and not before.",
         view_deleter,
         "PJRT_Client_CreateViewOfDeviceBuffer give on_delete_callback=null",
     )
@@ -93,7 +93,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["view/of_no_elements", "view/is_needed_by_executions"]),
     check(
         "special/view_is_not_written",
-        "A view's memory is not written by a program that reads it.",
+        "A program that reads a view does not write to its memory.",
         view_not_written,
         "PJRT_Client_CreateViewOfDeviceBuffer when dims.0=4 scribble device_buffer_ptr",
     )
@@ -107,7 +107,7 @@ fn uninitialized(context: &Context) -> Verdict {
     let buffer = client.uninitialized(ElementType::F32, &[2, 3], memory)?;
     equal("the dimensions", buffer.dims()?, vec![2, 3])?;
     equal("the type", buffer.element_type()?, ElementType::F32)?;
-    equal("how many bytes were read", buffer.read()?.len(), 24)
+    equal("the number of bytes that were read", buffer.read()?.len(), 24)
 }
 
 fn error_ready(context: &Context) -> Verdict {
@@ -147,7 +147,7 @@ fn alias_waits(context: &Context) -> Verdict {
     let client = context.client()?;
     let memory = client.device()?.default_memory()?;
     let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
-    equal("whether it is ready", alias.ready()?.is_ready()?, false)?;
+    equal("PJRT_Event_IsReady", alias.ready()?.is_ready()?, false)?;
     Ok(client.fulfil(handle, Ok(&upload_four(&client, &[1.0; 4])?))?)
 }
 
@@ -192,7 +192,7 @@ fn view_deleter(context: &Context) -> Verdict {
     drop(view);
     let called = crate::host::eventually(PATIENCE, || memory.deleted() > 0);
     ensure!(called, "the callback was not called although the array is destroyed");
-    equal("how often the callback was called", memory.deleted(), 1)
+    equal("the number of calls of the callback", memory.deleted(), 1)
 }
 
 fn view_not_written(context: &Context) -> Verdict {

@@ -1,11 +1,12 @@
-//! No function touches what lies past the struct that its caller has.
+//! Checks that no function accesses memory past its caller's struct.
 
 use super::scenes::{SCENES, Scene, Scenery};
 use crate::conform::{Check, Context, Finding, Verdict, ensure};
 use crate::host::{Code, Fence, fenced};
 use pjrt_sys::SLOTS;
 
-/// A check for every function: with each size that its struct had, with a larger one, and with a wild `extension_start`.
+/// Returns a check for each function: with each size that its struct had, with a larger one, and with an
+/// invalid `extension_start`.
 pub(super) fn by_function() -> Vec<Check> {
     let of_function = |(function, scene, older): &(&'static str, Scene, &'static [usize])| {
         let (function, scene, older) = (*function, *scene, *older);
@@ -18,7 +19,7 @@ pub(super) fn by_function() -> Vec<Check> {
         Check {
             name: format!("struct_size/{function}"),
             rule: format!(
-                "{function} touches nothing past the struct_size that its caller says{sizes}, also if that is larger than it knows, and does not follow extension_start."
+                "{function} accesses nothing past the struct_size of its caller{sizes}, even if that is larger than the size that it knows, and does not dereference extension_start."
             ),
             is_of_the_table: false,
             since: 0,
@@ -37,18 +38,18 @@ fn watched(context: &Context, function: &'static str, scene: Scene, older: &[usi
     let scenery = Scenery { plugin: context.plugin, client: &client, context };
     let newest = SLOTS.iter().find(|slot| slot.name == function).map_or(0, |slot| slot.args.struct_size);
     let sizes = older.iter().copied().chain([newest]).map(Fence::Guarded);
-    // What fails anyway is no matter of sizes.
+    // A failure that does not depend on the size is not a failure of this check.
     if let Err(error) = scene(&scenery) {
         return Err(match error.code {
             Code::UNIMPLEMENTED => error.into(),
-            _ => Finding::NotApplicable(format!("it fails with any struct_size: {error}")),
+            _ => Finding::NotApplicable(format!("the function fails with any struct_size: {error}")),
         });
     }
     for fence in [Fence::Enlarged, Fence::WildExtension].into_iter().chain(sizes) {
         let (outcome, touched, used) = fenced(function, fence, || scene(&scenery));
         if let Some(at) = touched {
             return Err(Finding::Wrong(format!(
-                "with {fence} it wrote past the end of the struct: byte {} after the end changed",
+                "with {fence}, the function wrote past the end of the struct: byte {} after the end changed",
                 at + 1
             )));
         }

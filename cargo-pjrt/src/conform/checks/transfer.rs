@@ -1,4 +1,4 @@
-//! Arrays that are put on a device piece by piece.
+//! Checks of arrays that are transferred to a device in pieces.
 
 use super::{Entry, check};
 use crate::conform::{Context, Verdict, ensure, equal, f32_bytes, numbers, refused, refused_with};
@@ -10,28 +10,28 @@ const CREATE: &str = "PJRT_Client_CreateBuffersForAsyncHostToDevice fail INTERNA
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "transfer/buffer_count",
-        "A transfer manager says how many arrays it fills.",
+        "A transfer manager reports the number of arrays that it fills.",
         count,
         "PJRT_AsyncHostToDeviceTransferManager_BufferCount set buffer_count=5",
     )
     .since(62),
     check(
         "transfer/buffer_size",
-        "A transfer manager says how large an array is.",
+        "A transfer manager reports the size of an array.",
         size,
         "PJRT_AsyncHostToDeviceTransferManager_BufferSize set buffer_size=5",
     )
     .since(62),
     check(
         "transfer/device",
-        "A transfer manager says the device of its memory.",
+        "A transfer manager reports the device of its memory.",
         device,
         "PJRT_AsyncHostToDeviceTransferManager_Device set device_out=null",
     )
     .since(62),
     check(
         "transfer/in_one_piece",
-        "An array that is written whole reads back as it was.",
+        "An array that is written in one piece reads back unchanged.",
         one_piece,
         CREATE,
     )
@@ -40,7 +40,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["transfer/*"]),
     check(
         "transfer/in_pieces",
-        "Pieces of an array may come in any order; it is ready after the last one.",
+        "The pieces of an array can be written in any order; the array is ready after the last one.",
         pieces,
         "PJRT_AsyncHostToDeviceTransferManager_TransferData when offset=8 give offset=0",
     )
@@ -54,42 +54,42 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(62),
     check(
         "transfer/whole_array",
-        "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral fills an array at once.",
+        "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral writes a whole array.",
         literal,
         "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral give data=zeros",
     )
     .since(83),
     check(
         "transfer/error",
-        "An array that the host declares an error is that error.",
+        "An array that the host sets to an error has that error.",
         error,
         "PJRT_AsyncHostToDeviceTransferManager_SetBufferError give error_code=13",
     )
     .since(62),
     check(
         "transfer/past_the_end",
-        "A piece past the end of the array is refused with INVALID_ARGUMENT, at once or by its event.",
+        "A piece past the end of the array is refused with INVALID_ARGUMENT, in the call or through its event.",
         past_end,
         "PJRT_AsyncHostToDeviceTransferManager_TransferData when offset=12 transfer_size=16 give offset=0",
     )
     .since(62),
     check(
         "transfer/no_such_buffer",
-        "An index that no array has is refused with INVALID_ARGUMENT.",
+        "An index of no array is refused with INVALID_ARGUMENT.",
         no_buffer,
         "PJRT_AsyncHostToDeviceTransferManager_BufferSize when buffer_index=9 code INTERNAL",
     )
     .since(62),
     check(
         "transfer/metadata",
-        "PJRT_AsyncHostToDeviceTransferManager_AddMetadata succeeds; it may be ignored.",
+        "PJRT_AsyncHostToDeviceTransferManager_AddMetadata succeeds, even if the plugin ignores the metadata.",
         metadata,
         "PJRT_AsyncHostToDeviceTransferManager_AddMetadata fail INTERNAL",
     )
     .since(62),
     check(
         "transfer/manager_destroyed_early",
-        "Arrays live on when their transfer manager is destroyed.",
+        "Arrays remain valid after their transfer manager is destroyed.",
         early,
         "PJRT_AsyncHostToDeviceTransferManager_Destroy crash",
     )
@@ -110,14 +110,14 @@ fn count(context: &Context) -> Verdict {
 fn size(context: &Context) -> Verdict {
     let client = context.client()?;
     let size = manager(&client)?.buffer_size(1)?;
-    ensure!(size >= 24, "six f32 take {size} bytes");
+    ensure!(size >= 24, "the size of six f32 is {size} bytes; expected at least 24");
     Ok(())
 }
 
 fn device(context: &Context) -> Verdict {
     let client = context.client()?;
     let manager = manager(&client)?;
-    ensure!(manager.device()? == client.device()?, "the manager says another device");
+    ensure!(manager.device()? == client.device()?, "the manager reports another device");
     Ok(())
 }
 
@@ -145,7 +145,7 @@ fn waits(context: &Context) -> Verdict {
     let manager = manager(&client)?;
     let buffer = manager.retrieve(0)?;
     manager.write(0, &f32_bytes(&VALUES[..1]), 0, false)?.wait()?;
-    equal("whether it is ready", buffer.ready()?.is_ready()?, false)?;
+    equal("PJRT_Event_IsReady", buffer.ready()?.is_ready()?, false)?;
     manager.write(0, &f32_bytes(&VALUES[1..]), 4, true)?.wait()?;
     equal("the array", numbers(&buffer)?, VALUES.to_vec())
 }

@@ -1,4 +1,4 @@
-//! Arrays on their way to a device.
+//! Checks of transfers from the host to devices.
 
 use super::{ALL, Check, Entry, check};
 use crate::conform::{Context, Finding, PATIENCE, Verdict, ensure, equal, f32_bytes, refused_with};
@@ -8,7 +8,7 @@ use crate::profile::Profile;
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "upload/numbers_arrive",
-        "An array that was uploaded reads back as it was.",
+        "An array that was uploaded reads back unchanged.",
         arrive,
         "PJRT_Client_BufferFromHostBuffer when num_dims=1 dims.0=5 give data=zeros",
     )
@@ -22,14 +22,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL).also(&["execute/scalars"]),
     check(
         "upload/of_rank_6",
-        "Arrays have more than a few dimensions.",
+        "Arrays can have many dimensions.",
         rank_6,
         "PJRT_Client_BufferFromHostBuffer when num_dims=6 fail INVALID_ARGUMENT",
     )
     .needed_by(ALL),
     check(
         "upload/no_elements",
-        "An array with a dimension of 0 is an array like others.",
+        "An array with a dimension of 0 can be uploaded and read.",
         no_elements,
         "PJRT_Client_BufferFromHostBuffer when num_dims=2 dims.1=0 fail INVALID_ARGUMENT",
     )
@@ -37,13 +37,13 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["upload/no_elements_and_no_data"]),
     check(
         "upload/no_elements_and_no_data",
-        "An array without elements may come with a null pointer.",
+        "An array without elements can be passed as a null pointer.",
         no_elements_null,
         "PJRT_Client_BufferFromHostBuffer when data=0 dims.1=0 fail INVALID_ARGUMENT",
     ),
     check(
         "upload/megabytes",
-        "An array of 8 MB arrives whole.",
+        "An array of 8 MB reads back unchanged.",
         megabytes,
         "PJRT_Client_BufferFromHostBuffer when dims.0=2097152 give data=zeros",
     )
@@ -51,49 +51,49 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "upload/sizes_around_pages",
-        "Arrays of sizes around those of pages and blocks, from 4 KiB to 1 MiB, read back as they were, byte by byte.",
+        "Arrays whose sizes are close to those of pages and blocks, from 4 KiB to 1 MiB, read back unchanged.",
         around_pages,
         "PJRT_Buffer_ToHostBuffer last_byte 4095 1048577",
     )
     .needed_by(ALL),
     check(
         "upload/at_any_address",
-        "Host memory may have any alignment.",
+        "Host memory can have any alignment.",
         misaligned,
         "PJRT_Client_BufferFromHostBuffer when data%64=1 give data=zeros",
     )
     .needed_by(ALL),
     check(
         "upload/with_row_major_strides",
-        "Strides that say what is so anyway are fine: JAX and PyTorch/XLA always give some.",
+        "Strides of a dense row-major array are accepted: JAX and PyTorch/XLA always pass strides.",
         row_major,
         "PJRT_Client_BufferFromHostBuffer when num_byte_strides=2 byte_strides.0=12 fail INTERNAL",
     )
     .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml]),
     check(
         "upload/with_column_major_strides",
-        "Strides may say that the first dimension is the fastest.",
+        "Strides can describe a column-major array.",
         column_major,
         "PJRT_Client_BufferFromHostBuffer when num_byte_strides=2 byte_strides.1=8 give byte_strides=null num_byte_strides=0",
     )
     .needed_by(&[Profile::Jax]),
     check(
         "upload/with_permuted_strides",
-        "Strides may come in any order.",
+        "Strides can describe any order of dimensions.",
         permuted,
         "PJRT_Client_BufferFromHostBuffer when num_byte_strides=3 give byte_strides=null num_byte_strides=0",
     )
     .needed_by(&[Profile::Jax]),
     check(
         "upload/with_negative_strides",
-        "Strides may be negative: the first element is then the last in memory.",
+        "Strides can be negative, so that the first element is the last one in memory.",
         negative,
         "PJRT_Client_BufferFromHostBuffer when num_byte_strides=1 byte_strides.0=-4 fail INVALID_ARGUMENT",
     )
     .needed_by(&[Profile::Jax]),
     check(
         "upload/with_gaps",
-        "Strides may leave gaps.",
+        "Strides can leave gaps between elements.",
         gaps,
         "PJRT_Client_BufferFromHostBuffer when num_dims=1 num_byte_strides=1 byte_strides.0=12 give byte_strides=null num_byte_strides=0",
     )
@@ -106,61 +106,61 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "upload/with_too_few_strides",
-        "As many strides as dimensions, or none; else INVALID_ARGUMENT.",
+        "If the number of strides is neither zero nor that of the dimensions, the array is refused with INVALID_ARGUMENT.",
         few_strides,
         "PJRT_Client_BufferFromHostBuffer when num_dims=2 num_byte_strides=1 give num_byte_strides=0",
     ),
     check(
         "upload/with_a_layout",
-        "A host may ask for the layout that is the default anyway, and leave the layout's struct_size uninitialised.",
+        "A host can request the default layout explicitly, and leave the layout's struct_size uninitialized.",
         device_layout,
         "PJRT_Client_BufferFromHostBuffer when device_layout>struct_size=2 fail INVALID_ARGUMENT",
     )
     .needed_by(&[Profile::Zml]),
     check(
         "upload/lent_without_a_copy",
-        "With kImmutableZeroCopy the array is what the memory says, and the event comes at the latest with the buffer's end.",
+        "With kImmutableZeroCopy, the array has the contents of the memory, and the event completes at the latest when the buffer is destroyed.",
         zero_copy,
         "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=2 set done_with_host_buffer=never",
     )
     .needed_by(&[Profile::Jax]),
     check(
         "upload/lent_memory_is_not_written",
-        "A plugin never writes into memory that it was lent as immutable, also not when the array is donated.",
+        "A plugin never writes to immutable host memory, even if the array is donated.",
         not_written,
         "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=2 dims.0=1002 scribble data",
     ),
     check(
         "upload/not_read_after_the_call",
-        "With kImmutableOnlyDuringCall the host may change its memory when the call has returned: the array stays as it was.",
+        "With kImmutableOnlyDuringCall, the array does not change if the host changes its memory after the call.",
         not_read_after_call,
         "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=0 type_=6 read_later",
     )
     .needed_by(ALL),
     check(
         "upload/not_read_after_its_event",
-        "With kImmutableUntilTransferCompletes the host may change its memory when the event has come: the array stays as it was.",
+        "With kImmutableUntilTransferCompletes, the array does not change if the host changes its memory after the event is complete.",
         not_read_after_event,
         "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=1 type_=6 read_later",
     )
     .needed_by(ALL),
     check(
         "upload/event_comes",
-        "The event for the host's memory completes, without an error.",
+        "The event for the host's memory completes without an error.",
         event_comes,
         "PJRT_Client_BufferFromHostBuffer when dims.0=1003 set done_with_host_buffer=never",
     )
     .needed_by(ALL),
     check(
         "upload/event_destroyed_at_once",
-        "Destroying the event at once, as ZML does, does no harm.",
+        "The event can be destroyed immediately, as ZML does.",
         event_ignored,
         "PJRT_Client_BufferFromHostBuffer when dims.0=1004 give data=zeros",
     )
     .needed_by(&[Profile::Zml]),
     check(
         "upload/into_each_memory",
-        "An array goes into the memory that the host names, and says so.",
+        "An array is stored in the memory that the host names, and reports this memory.",
         each_memory,
         "PJRT_Buffer_Memory set memory+8",
     )
@@ -168,7 +168,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["buffer/memory", "buffer/copy_to_each_memory", "execute/outputs_are_on_their_device"]),
     check(
         "upload/of_mapped_memory",
-        "Memory of the host can be mapped for transfers, with PJRT_Client_DmaMap, and unmapped.",
+        "Host memory can be mapped for transfers with PJRT_Client_DmaMap, and unmapped.",
         mapped,
         "PJRT_Client_DmaUnmap fail INTERNAL",
     ),
@@ -180,7 +180,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "upload/of_too_many_elements",
-        "An array whose size overflows is refused, and not with a crash.",
+        "An array whose size overflows is refused, without a crash.",
         overflow,
         "PJRT_Client_BufferFromHostBuffer when dims.0=4611686018427387904 crash",
     ),
@@ -198,14 +198,14 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "upload/by_many_threads",
-        "Threads may upload at the same time.",
+        "Several threads can upload arrays at the same time.",
         storm,
         "PJRT_Client_BufferFromHostBuffer when dims.0=64 call 50 fail INTERNAL",
     )
     .needed_by(ALL),
 ];
 
-/// A check for every element type: what goes up comes back.
+/// Returns a check for each element type, which uploads an array and reads it back.
 pub(super) fn by_type() -> Vec<Check> {
     const TOKEN: u32 = 23;
     const BASIC: &[u32] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
@@ -214,7 +214,7 @@ pub(super) fn by_type() -> Vec<Check> {
         Check {
             name: format!("upload/type_{}", element_type.name()),
             rule: format!(
-                "Arrays of {element_type} read back as they were; types of less than a byte take one for each element on the host."
+                "Arrays of {element_type} read back unchanged; on the host, elements of less than a byte occupy one byte each."
             ),
             is_of_the_table: false,
             since: element_type.since(),
@@ -228,7 +228,7 @@ pub(super) fn by_type() -> Vec<Check> {
     (1..=33).filter(|number| *number != TOKEN).map(of_type).collect()
 }
 
-/// Bytes that are elements of a type, different ones, and none of them zero.
+/// Returns elements of a type as bytes. The elements are different, and none is zero.
 pub(super) fn pattern(element_type: ElementType, len: usize) -> Vec<u8> {
     let size = element_type.byte_size();
     let of_byte = |index: usize| match element_type.name() {
@@ -238,7 +238,7 @@ pub(super) fn pattern(element_type: ElementType, len: usize) -> Vec<u8> {
         "i4" => [1, 7, 0xf8, 0xff][index % 4],
         "ui4" | "f4E2M1FN" => 1 + (index % 15) as u8,
         "f6E2M3FN" | "f6E3M2FN" => 1 + (index % 63) as u8,
-        // Numbers of any exponent, none of them special.
+        // The numbers have various exponents, and are neither NaN nor infinite.
         _ => 0x31 + (index % 9) as u8,
     };
     (0..len * size).map(of_byte).collect()
@@ -250,15 +250,15 @@ fn round_trip(context: &Context, element_type: ElementType) -> Verdict {
     let uploaded =
         client.upload(&HostArray::new(&bytes, element_type, &[7]), Some(client.device()?), None)?;
     equal("the type", uploaded.buffer.element_type()?, element_type)?;
-    equal("what was read back", uploaded.buffer.read()?, bytes)
+    equal("the array that was read back", uploaded.buffer.read()?, bytes)
 }
 
-/// Uploads an array and compares what comes back with numbers.
+/// Uploads an array, reads it back, and compares it with numbers.
 fn comes_back(context: &Context, array: &HostArray<'_>, expected: &[f32]) -> Verdict {
     let client = context.client()?;
     let uploaded = client.upload(array, Some(client.device()?), None)?;
     equal("the dimensions", uploaded.buffer.dims()?, array.dims.to_vec())?;
-    equal("what was read back", uploaded.buffer.read()?, f32_bytes(expected))
+    equal("the array that was read back", uploaded.buffer.read()?, f32_bytes(expected))
 }
 
 fn arrive(context: &Context) -> Verdict {
@@ -284,7 +284,7 @@ fn no_elements_null(context: &Context) -> Verdict {
     comes_back(context, &array, &[])
 }
 
-/// So many bytes, of a period that no part of a copy has.
+/// Returns `size` bytes with a period of 251, so that a misplaced block of a copy is detected.
 fn many_bytes(size: usize) -> Vec<u8> {
     let block: Vec<u8> = (0..=250).collect();
     let mut bytes = block.repeat(size.div_ceil(block.len()));
@@ -292,7 +292,8 @@ fn many_bytes(size: usize) -> Vec<u8> {
     bytes
 }
 
-/// Whether what was read back is what is expected; the message says where not, as both may be long.
+/// Compares the bytes that were read back with the expected ones. The message contains only the first
+/// difference, because both may be long.
 pub(super) fn same_bytes(read: &[u8], sent: &[u8]) -> Verdict {
     if read == sent {
         return Ok(());
@@ -300,7 +301,7 @@ pub(super) fn same_bytes(read: &[u8], sent: &[u8]) -> Verdict {
     let first = read.iter().zip(sent).position(|(read, sent)| read != sent);
     let (first, len, size) = (first.unwrap_or(read.len().min(sent.len())), read.len(), sent.len());
     Err(Finding::Wrong(format!(
-        "{len} bytes were read back, of {size}; the first that differs is byte {first}"
+        "{len} bytes were read back; expected {size}; the first different byte is at offset {first}"
     )))
 }
 
@@ -334,7 +335,7 @@ fn misaligned(context: &Context) -> Verdict {
     comes_back(context, &HostArray { bytes: &f32_bytes(&values), ..array }, &values)
 }
 
-/// Numbers from 0 in memory, with strides.
+/// Uploads the numbers from 0 with strides, and compares the array that is read back.
 fn strided(
     context: &Context,
     in_memory: usize,
@@ -407,10 +408,13 @@ fn zero_copy(context: &Context) -> Verdict {
         ..HostArray::new(&bytes, ElementType::F32, &[100])
     };
     let uploaded = client.upload(&array, Some(client.device()?), None)?;
-    equal("what was read back", uploaded.buffer.read()?, bytes)?;
+    equal("the array that was read back", uploaded.buffer.read()?, bytes)?;
     let outcome = uploaded.done.on_ready()?;
     drop(uploaded.buffer);
-    ensure!(outcome.wait(PATIENCE).is_some(), "the buffer is destroyed, and the host's memory still in use");
+    ensure!(
+        outcome.wait(PATIENCE).is_some(),
+        "the event for the host's memory did not complete, although the buffer is destroyed"
+    );
     Ok(())
 }
 
@@ -426,13 +430,13 @@ fn not_written(context: &Context) -> Verdict {
     let read = uploaded.buffer.read()?;
     drop(uploaded.buffer);
     ensure!(uploaded.memory.bytes() == bytes, "the host's memory was overwritten");
-    equal("what was read back", read, bytes)
+    equal("the array that was read back", read, bytes)
 }
 
-/// Overwrites the host's memory as soon as the host may, and reads the array back.
+/// Overwrites the host's memory as soon as this is permitted, and reads the array back.
 fn changed_afterwards(context: &Context, semantics: Semantics) -> Verdict {
     let client = context.client()?;
-    // Those that are copied at once, and those that may be left to others.
+    // Small arrays may be copied during the call, and large ones later by other threads.
     for size in [16, 3000, 2 << 20] {
         let bytes = many_bytes(size);
         let dims = [size as i64];
@@ -461,7 +465,7 @@ fn event_comes(context: &Context) -> Verdict {
     let uploaded =
         client.upload(&HostArray::new(&bytes, ElementType::F32, &[1003]), Some(client.device()?), None)?;
     let outcome = uploaded.done.on_ready()?.wait(PATIENCE);
-    ensure!(outcome == Some(Ok(())), "the event brought {outcome:?}");
+    ensure!(outcome == Some(Ok(())), "the event completed with {outcome:?}");
     Ok(())
 }
 
@@ -474,7 +478,7 @@ fn event_ignored(context: &Context) -> Verdict {
     };
     let uploaded = client.upload(&array, Some(client.device()?), None)?;
     drop(uploaded.done);
-    equal("what was read back", uploaded.buffer.read()?, bytes)
+    equal("the array that was read back", uploaded.buffer.read()?, bytes)
 }
 
 fn each_memory(context: &Context) -> Verdict {
@@ -484,10 +488,10 @@ fn each_memory(context: &Context) -> Verdict {
         let uploaded = client.upload(&HostArray::new(&bytes, ElementType::F32, &[2]), None, Some(memory))?;
         ensure!(
             uploaded.buffer.memory()? == memory,
-            "an array for the memory {} says another one",
+            "an array in the memory {} reports another memory",
             memory.kind()?
         );
-        equal("what was read back", uploaded.buffer.read()?, bytes)?;
+        equal("the array that was read back", uploaded.buffer.read()?, bytes)?;
     }
     Ok(())
 }
@@ -528,7 +532,7 @@ fn storm(context: &Context) -> Verdict {
             let bytes = vec![thread.wrapping_mul(31).wrapping_add(round); 64];
             let array = HostArray::new(&bytes, ElementType::U8, &[64]);
             let uploaded = client.upload(&array, Some(client.device()?), None)?;
-            equal("what was read back", uploaded.buffer.read()?, bytes)?;
+            equal("the array that was read back", uploaded.buffer.read()?, bytes)?;
         }
         Ok(())
     };

@@ -1,4 +1,4 @@
-//! Views: buffers over memory that the host goes on writing to.
+//! Checks of views: buffers over memory that the host continues to write to.
 
 use super::upload::{pattern, same_bytes};
 use super::{Check, Entry, check};
@@ -14,56 +14,56 @@ use crate::host::{
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "view/seen_by_executions",
-        "What the host writes after a view was made is seen by every execution that starts afterwards.",
+        "Every execution that starts after a write of the host to a view's memory sees the written values.",
         seen_by_executions,
         "PJRT_Client_CreateViewOfDeviceBuffer when num_dims=2 dims.0=1 dims.1=4 copy_memory",
     )
     .since(33),
     check(
         "view/output_is_no_view",
-        "An output is no view of an argument's memory: it stays as it is when the host writes to the view.",
+        "An output does not share the memory of an argument that is a view: it does not change when the host writes to that memory.",
         output_stays,
         "PJRT_LoadedExecutable_Execute when options>launch_id=921 view_of_argument",
     )
     .since(33),
     check(
         "view/copies_stay",
-        "A copy of a view is what was there when it was made: it stays as it is when the host writes to the view.",
+        "A copy of a view has the contents at the time of the copy: it does not change when the host writes to the view's memory.",
         copies_stay,
         "PJRT_Buffer_CopyToMemory since PJRT_Client_CreateViewOfDeviceBuffer view_of_source",
     )
     .since(33),
     check(
         "view/address",
-        "The address of a view is the host's own.",
+        "The address of a view is that of the host's memory.",
         address,
         "PJRT_Buffer_UnsafePointer since PJRT_Client_CreateViewOfDeviceBuffer set buffer_pointer+64",
     )
     .since(33),
     check(
         "view/of_no_elements",
-        "A view of an array without elements needs no memory: the pointer may be null.",
+        "The pointer of a view without elements can be null.",
         no_elements,
         "PJRT_Client_CreateViewOfDeviceBuffer when device_buffer_ptr=0 dims.1=0 fail INVALID_ARGUMENT",
     )
     .since(33),
     check(
         "view/unaligned",
-        "A view of memory that is not aligned for its elements is refused with INVALID_ARGUMENT, and its memory is not given back.",
+        "A view of memory that is not aligned for its elements is refused with INVALID_ARGUMENT, and its callback is not called.",
         unaligned,
         "PJRT_Client_CreateViewOfDeviceBuffer when device_buffer_ptr%8=4 element_type=12 code INTERNAL",
     )
     .since(33),
     check(
         "view/is_needed_by_executions",
-        "A view's callback is called once after the array was destroyed and all executions that read it have ended.",
+        "A view's callback is called once, after the array was destroyed and all executions that read it have ended.",
         needed_by_executions,
         "PJRT_Client_CreateViewOfDeviceBuffer when num_dims=1 dims.0=4 device_buffer_ptr%64=16 give on_delete_callback=null",
     )
     .since(33),
 ];
 
-/// A check for every element type: what the host writes is seen.
+/// Returns a check for each element type, which writes to a view's memory and reads the view.
 pub(super) fn by_type() -> Vec<Check> {
     const TOKEN: u32 = 23;
     let of_type = |number: u32| {
@@ -71,7 +71,7 @@ pub(super) fn by_type() -> Vec<Check> {
         Check {
             name: format!("view/writes_are_seen_{}", element_type.name()),
             rule: format!(
-                "What the host writes after a view of {element_type} was made is read back, and is the argument of programs."
+                "Values that the host writes to the memory of a view of {element_type} are read back, and are seen by programs."
             ),
             is_of_the_table: false,
             since: element_type.since().max(33),
@@ -87,10 +87,12 @@ pub(super) fn by_type() -> Vec<Check> {
     (1..=33).filter(|number| *number != TOKEN).map(of_type).collect()
 }
 
-/// Arrays of one element, of few, of no power of two, and of more than plugins may find worth copying.
+/// The dimensions of the arrays: one element, few elements, a number that is not a power of two, and more
+/// elements than a plugin is likely to copy.
 const SHAPES: &[&[i64]] = &[&[], &[7], &[3, 5], &[40_000]];
 
-/// A program that returns its argument; nothing if the plugin cannot compile that for such arrays.
+/// Compiles a program that returns its argument. Returns `None` if the plugin cannot compile it for such
+/// arrays.
 fn identity(client: &Client, element_type: ElementType, dims: &[i64]) -> Result<Option<LoadedExecutable>> {
     let dims: String = dims.iter().map(|dim| format!("{dim}x")).collect();
     let ty = format!("tensor<{dims}{}>", element_type.name());
@@ -103,7 +105,8 @@ fn identity(client: &Client, element_type: ElementType, dims: &[i64]) -> Result<
     }
 }
 
-/// How far from an alignment of 64 arrays may lie that have an alignment: each power of two, and the last place of all.
+/// Returns the offsets of arrays from a multiple of 64 bytes, for an alignment of arrays: each power of two,
+/// and the largest offset.
 fn skews(alignment: usize) -> Vec<usize> {
     let powers = (0..6).map(|power| 1 << power).filter(|skew| *skew >= alignment);
     std::iter::once(0).chain(powers).chain([64 - alignment]).collect()
@@ -117,7 +120,7 @@ fn writes_are_seen(context: &Context, element_type: ElementType) -> Verdict {
             let elements = dims.iter().product::<i64>() as usize;
             let memory = ViewMemory::skewed(&vec![0; elements * element_type.byte_size()], skew);
             let view = match client.view(&memory, element_type, dims, client.device()?) {
-                // Some engines want more than the alignment of an element.
+                // Some engines require more than the alignment of an element.
                 Err(error) if skew > 0 && error.code == Code::INVALID_ARGUMENT => continue,
                 view => view?,
             };
@@ -135,7 +138,7 @@ fn writes_are_seen(context: &Context, element_type: ElementType) -> Verdict {
     Ok(())
 }
 
-/// A view of four numbers.
+/// Creates a view of four numbers.
 fn view_of(client: &Client, memory: &ViewMemory) -> Result<Buffer> {
     client.view(memory, ElementType::F32, &[4], client.device()?)
 }
@@ -157,7 +160,9 @@ fn seen_by_executions(context: &Context) -> Verdict {
 fn output_stays(context: &Context) -> Verdict {
     let client = context.client()?;
     let Some(program) = identity(&client, ElementType::F32, &[4])? else {
-        return Err(Finding::Unsupported("a program that returns its argument is not compiled".to_owned()));
+        return Err(Finding::Unsupported(
+            "the plugin cannot compile a program that returns its argument".to_owned(),
+        ));
     };
     let memory = ViewMemory::new(&f32_bytes(&[1.0, 2.0, 3.0, 4.0]));
     let view = view_of(&client, &memory)?;
@@ -201,7 +206,7 @@ fn no_elements(context: &Context) -> Verdict {
     let client = context.client()?;
     let memory = ViewMemory::null();
     let view = client.view(&memory, ElementType::F32, &[3, 0], client.device()?)?;
-    equal("what is read back", view.read()?, Vec::new())?;
+    equal("the array that was read back", view.read()?, Vec::new())?;
     drop(view);
     ensure!(
         eventually(PATIENCE, || memory.deleted() > 0),
@@ -215,7 +220,7 @@ fn unaligned(context: &Context) -> Verdict {
     let memory = ViewMemory::skewed(&[0; 32], 4);
     let outcome = client.view(&memory, ElementType::F64, &[4], client.device()?);
     refused("a view of f64 at a multiple of 4 bytes", outcome, Code::INVALID_ARGUMENT, &[])?;
-    equal("how often the callback of a view that was not made was called", memory.deleted(), 0)
+    equal("the number of calls of the callback of a view that was refused", memory.deleted(), 0)
 }
 
 fn needed_by_executions(context: &Context) -> Verdict {
@@ -232,5 +237,5 @@ fn needed_by_executions(context: &Context) -> Verdict {
         called,
         "the callback was not called although the array is destroyed and the execution has ended"
     );
-    equal("how often the callback was called", memory.deleted(), 1)
+    equal("the number of calls of the callback", memory.deleted(), 1)
 }

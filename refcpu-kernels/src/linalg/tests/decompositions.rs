@@ -1,4 +1,4 @@
-//! Decompositions by their defining equations, over all types, shapes and batches.
+//! Tests of decompositions by their defining equations, for all types, shapes and batches.
 
 use super::*;
 use crate::linalg::{LinalgOp, SvdVectors, linalg};
@@ -24,7 +24,7 @@ const EXACT_KINDS: [Kind; 4] = [
 ];
 
 impl Kind {
-    /// A matrix of numbers around zero; imaginary parts as the kind has them.
+    /// Returns a matrix of numbers around zero; imaginary parts as the kind has them.
     fn matrix(&self, rows: usize, columns: usize, seed: u64) -> Vec<C> {
         let mut a = random(rows * columns, seed);
         if !self.is_complex {
@@ -81,7 +81,7 @@ fn special(n: usize) -> Vec<(&'static str, Vec<C>)> {
     ]
 }
 
-/// Every matrix of a size and a kind, with a name for messages.
+/// Returns all matrices of a size and a kind, with names for messages.
 fn cases(kind: &Kind, n: usize) -> Vec<(String, Vec<C>)> {
     let random = (0..2).map(|seed| (format!("random {seed}"), kind.matrix(n, n, 17 + seed)));
     let special = special(n).into_iter().map(|(name, a)| (name.to_string(), a));
@@ -224,7 +224,7 @@ fn eigenvectors_of_general_matrices_satisfy_their_equation() {
     }
 }
 
-/// The unitary matrix of reflectors below the first `skip` diagonals of `packed`.
+/// Returns the unitary matrix of reflectors below the first `skip` diagonals of `packed`.
 fn reflected(packed: &[C], taus: &[C], n: usize) -> Vec<C> {
     let mut q = identity(n);
     for (j, tau) in taus.iter().enumerate() {
