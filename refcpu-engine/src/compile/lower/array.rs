@@ -28,6 +28,18 @@ fn padding(pairs: &[[i64; 2]], rank: usize) -> Vec<(i64, i64)> {
 impl<'m> Scope<'m> {
     /// Lowers what this file has; None for other operations.
     pub(super) fn array_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
+        let families =
+            [Self::movement_op, Self::reduction_op, Self::product_op, Self::order_op, Self::solver_op];
+        for family in families {
+            if let Some(values) = family(self, id, op)? {
+                return Ok(Some(values));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Operations that show elements in other places.
+    fn movement_op(&mut self, _id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
         let one = |v: ValueId| Ok(Some(vec![v]));
         match &op.kind {
             Op::Reshape(_) => {
@@ -82,6 +94,14 @@ impl<'m> Scope<'m> {
                     shape,
                 ))
             }
+            _ => Ok(None),
+        }
+    }
+
+    /// Reductions of dimensions and of windows.
+    fn reduction_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
+        let one = |v: ValueId| Ok(Some(vec![v]));
+        match &op.kind {
             Op::Reduce(o) => {
                 let shapes = self.result_shapes(op)?;
                 let operands = self.flat(&op.operands)?;
@@ -142,6 +162,14 @@ impl<'m> Scope<'m> {
                     vec![shape],
                 )[0])
             }
+            _ => Ok(None),
+        }
+    }
+
+    /// Products, convolutions and Fourier transforms.
+    fn product_op(&mut self, _id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
+        let one = |v: ValueId| Ok(Some(vec![v]));
+        match &op.kind {
             Op::DotGeneral(o) => {
                 let (l, r, shape) = (self.operand(op, 0)?, self.operand(op, 1)?, self.result_shape(op)?);
                 let n = &o.dot_dimension_numbers;
@@ -165,6 +193,28 @@ impl<'m> Scope<'m> {
                 )?;
                 one(self.convolution(l, r, spec, shape)?)
             }
+            Op::Fft(o) => {
+                let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
+                let kind = match o.fft_type {
+                    FftType::Fft => FftKind::Fft,
+                    FftType::Ifft => FftKind::Ifft,
+                    FftType::Rfft => FftKind::Rfft,
+                    FftType::Irfft => FftKind::Irfft,
+                    other => return Err(CompileError::unimplemented(format!("FFT type {other}"))),
+                };
+                one(self.b.add(
+                    Core::Fft(core_ops::Fft { kind, lengths: usizes(&o.fft_length)? }),
+                    &[x],
+                    shape,
+                ))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Operations that order and map elements.
+    fn order_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
+        match &op.kind {
             Op::Sort(o) => {
                 let operands = self.flat(&op.operands)?;
                 let shapes = self.result_shapes(op)?;
@@ -187,21 +237,14 @@ impl<'m> Scope<'m> {
                 let body = self.scalar_body(self.region(id, 0)?, &scalars)?;
                 Ok(Some(self.b.node(Core::Map(Body::new(body)), operands, shapes)))
             }
-            Op::Fft(o) => {
-                let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
-                let kind = match o.fft_type {
-                    FftType::Fft => FftKind::Fft,
-                    FftType::Ifft => FftKind::Ifft,
-                    FftType::Rfft => FftKind::Rfft,
-                    FftType::Irfft => FftKind::Irfft,
-                    other => return Err(CompileError::unimplemented(format!("FFT type {other}"))),
-                };
-                one(self.b.add(
-                    Core::Fft(core_ops::Fft { kind, lengths: usizes(&o.fft_length)? }),
-                    &[x],
-                    shape,
-                ))
-            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Factorisations, solutions and random numbers.
+    fn solver_op(&mut self, _id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
+        let one = |v: ValueId| Ok(Some(vec![v]));
+        match &op.kind {
             Op::Cholesky(o) => {
                 let (x, shape) = (self.operand(op, 0)?, self.result_shape(op)?);
                 one(self.decomposition(Core::Cholesky(core_ops::Cholesky { lower: o.lower }), &[x], shape))
