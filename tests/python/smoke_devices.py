@@ -30,11 +30,8 @@ else:
 OLDER = not getattr(jax.config, "jax_use_shardy_partitioner", False)
 if OLDER and hasattr(jax, "shard_map"):
     jax.config.update("jax_use_shardy_partitioner", True)
-# What platforms may lack under releases before that, by what errors say.
-LACKING_IN_OLDER = {
-    'custom call target "SPMD': "shard_map in the form that is for XLA's older partitioner",
-    "'UnspecifiedValue' object": "shardings of results in the optimised program, where early releases look for them",
-}
+# What plugins may lack under releases before that, as their error has it, and its name.
+OLDER_SHARD_MAP = 'custom call target "SPMD', "shard_map in the form that is for XLA's older partitioner"
 PARAMETERS = inspect.signature(shard_map).parameters
 # The first checks of replication lack rules for most collectives.
 CHECK = {"check_rep": False} if "check_rep" in PARAMETERS else {}
@@ -54,17 +51,17 @@ AXES = {1: ["x"], 2: ["x", "y", ("x", "y"), ("y", "x")], 3: ["y", ("x", "z"), ("
 GROUPS = ([[0, 2, 4, 6], [1, 3, 5, 7]], [[0, 1], [5, 2], [3, 7], [6, 4]])
 
 
-def named_gaps(check):
-    """The check, which is lacking where it fails because of what a platform may lack."""
+def with_older_releases(check):
+    """The check, which is lacking where it fails because of what plugins may lack under older releases."""
 
     @functools.wraps(check)
     def checked():
         try:
             check()
         except Exception as error:
-            gaps = [gap for text, gap in LACKING_IN_OLDER.items() if text in str(error) and OLDER]
-            if gaps:
-                raise Lacking(gaps[0]) from error
+            text, gap = OLDER_SHARD_MAP
+            if OLDER and text in str(error):
+                raise Lacking(gap) from error
             raise
 
     return checked
@@ -452,4 +449,4 @@ CHECKS = (
 
 
 if __name__ == "__main__":
-    run([named_gaps(check) for check in CHECKS])
+    run([with_older_releases(check) for check in CHECKS])
