@@ -11,7 +11,6 @@ use refcpu_kernels::DType;
 
 use c_host::{Client, Result, api, call, compile, destroy, download, extension, finish};
 // The plugin itself.
-use refcpu as _;
 
 mod c_host;
 

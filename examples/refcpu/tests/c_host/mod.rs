@@ -6,6 +6,8 @@ use std::slice;
 
 use pjrt_plugin::CompileOptions;
 use pjrt_sys::*;
+// Links the plugin, whose only symbol for hosts is the one below.
+use refcpu as _;
 
 unsafe extern "C" {
     fn GetPjrtApi() -> *const PJRT_Api;
