@@ -28,8 +28,8 @@ use proc_macro::TokenStream;
 /// All arguments are optional:
 ///
 /// * `api_minor = N`: the minor version of the C API that the plugin reports, at least 29, the oldest that hosts
-/// accept. The default is the newest version that the SDK supports. Hosts treat the plugin as one built with
-/// that version, and do not see functions that were added later.
+///   accept. The default is the newest version that the SDK supports. Hosts treat the plugin as one built with
+///   that version, and do not see functions that were added later.
 /// * `extensions(...)`: the optional extension traits that the plugin implements, such as `Shardings` and
 ///   `Profiler`: the public traits of `pjrt_plugin::ext`.
 ///

@@ -36,7 +36,11 @@ USED = """
 x = jnp.arange(1024.0)
 big = jnp.ones((512, 512))
 jitted = jax.jit(lambda x: x * 2 + 1)
-jax.block_until_ready((jitted(x), big @ big))
+# JAX verifies programs of several functions on threads of its own.
+nested = jax.jit(lambda x: jax.nn.relu(jnp.where(x > 0, x, 2)))
+from jax.experimental import serialize_executable
+serialized = serialize_executable.serialize(jitted.lower(x).compile())
+jax.block_until_ready((jitted(x), nested(x), big @ big))
 """
 
 
@@ -55,6 +59,10 @@ def run(code: str) -> str:
         "x.block_until_ready()",
         "jax.device_get(big)",
         "jax.device_put(x, jax.devices()[0]) + 1",
+        "nested(np.ones(9, np.float32))",
+        "nested.lower(np.ones(9, np.float32))",
+        "jax.random.normal(jax.random.key(0), 7)",
+        "serialize_executable.deserialize_and_load(*serialized)",
     ],
 )
 def test_work_in_a_forked_child_is_an_error_that_says_what_to_do(use):
@@ -136,3 +144,19 @@ print(child.stdout.decode())
 """
     )
     assert output.split() == ["3.0", "2.0"], output
+
+
+def test_a_trace_in_a_forked_child_is_no_crash(tmp_path):
+    output = run(USED + f"print(fork(lambda: outcome(lambda: jax.profiler.start_trace({str(tmp_path)!r}))))")
+    assert output.splitlines()[-1] == "0", output
+
+
+def test_a_child_of_a_process_without_refcpu_is_left_alone():
+    code = """
+with jax.default_device(jax.devices("cpu")[0]):
+    (jnp.ones(3) + 1).block_until_ready()
+from jax._src.interpreters import mlir
+print(fork(lambda: print(mlir.lower_jaxpr_to_module.__name__)))
+"""
+    output = plugins.run_python(START + code, JAX_PLATFORMS="cpu", PJRT_NAMES_AND_LIBRARY_PATHS=None)
+    assert "lower_jaxpr_to_module" in output, output

@@ -6,6 +6,7 @@ package `jax_plugins` and through the entry point, so everything here may run mo
 
 import os
 import pathlib
+import warnings
 
 from jax_plugins.refcpu import _private, linalg
 
@@ -34,12 +35,16 @@ def initialize() -> None:
     global _registered
     if _registered:
         return
-    _private.survive_forks()
+    _private.survive_forks(NAME)
     _private.allow_donation(NAME)
     _private.allow_compilation_cache(NAME)
     _private.allow_dlpack(NAME)
     _private.when_registered(NAME, _add_lowerings)
     if _named_in_environment():
+        return
+    if _private.num_processes() > 1 and not _private.is_named_as_platform(NAME):
+        # JAX would fail on all platforms, because the plugin refuses to create a client.
+        warnings.warn("refcpu does not support several processes; JAX uses another platform", RuntimeWarning, stacklevel=2)
         return
     if not LIBRARY.exists():
         raise FileNotFoundError(f"{LIBRARY} is missing: install the wheel that `cargo xtask wheel` builds")

@@ -23,6 +23,7 @@ from jax._src import (
     compilation_cache,
     compiler,
     debugging,
+    distributed,
     dlpack,
     op_shardings,
     xla_bridge,
@@ -103,29 +104,47 @@ def register_plugin(name: str, *, priority: int, library_path: str, options: dic
     xla_bridge.register_plugin(name, priority=priority, library_path=library_path, options=options)
 
 
+def is_named_as_platform(name: str) -> bool:
+    """Whether the user asks for a platform by name, as with `JAX_PLATFORMS`."""
+    return name in (jax.config.jax_platforms or "").split(",")
+
+
+def num_processes() -> int:
+    """The number of processes that `jax.distributed.initialize` was called for."""
+    return distributed.global_state.num_processes or 1
+
+
 def backends_are_initialized() -> bool:
     """Whether JAX has created its clients; from then on their options are fixed."""
     return xla_bridge.backends_are_initialized()
 
 
 @functools.cache
-def survive_forks() -> None:
-    """Keeps forked processes from waiting for JAX's own threads, which are not there.
+def survive_forks(platform: str) -> None:
+    """Keeps processes that are forked from one with a client of a platform from waiting for JAX's own threads.
 
-    JAX compiles on one of them, and waits for them where it destroys a client.
+    The child has none of the threads. JAX lowers, compiles and loads programs on them, and waits for them where it destroys a
+    client.
     """
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise jax.errors.JaxRuntimeError(
-            "FAILED_PRECONDITION: this process was forked from one that had used JAX with refcpu, and cannot compile a program:"
-            " start processes with multiprocessing's start method 'spawn' or 'forkserver', or fork before JAX is first used"
+            f"FAILED_PRECONDITION: this process was forked from one that had used JAX with {platform}, and cannot compile or load a"
+            " program: start processes with multiprocessing's start method 'spawn' or 'forkserver', or fork before JAX is first used"
         )
 
     def in_child() -> None:
+        if platform not in xla_bridge._backends:
+            return
         for client in xla_bridge._backends.values():
-            # One reference too many, so that the client is never destroyed.
+            # The additional reference keeps the client from being destroyed.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
-        if xla_bridge._backends and hasattr(compiler, "backend_compile_and_load"):
+        mlir.lower_jaxpr_to_module = refuse
+        for name in ("compile", "compile_and_load", "deserialize_executable"):
+            for kind in {type(client) for client in xla_bridge._backends.values()}:
+                if hasattr(kind, name):
+                    setattr(kind, name, refuse)
+        if hasattr(compiler, "backend_compile_and_load"):
             compiler.backend_compile_and_load = refuse
 
     if hasattr(os, "register_at_fork"):
