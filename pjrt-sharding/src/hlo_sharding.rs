@@ -53,21 +53,10 @@ pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
     } else {
         scanner.numbers().ok_or_else(form)?
     };
-    let mut copied = 0;
-    loop {
-        match scanner.word() {
-            "" | "metadata" => break,
-            "last_tile_dim_replicate" => copied = 1,
-            "last_tile_dims" => {
-                let kinds = scanner.words("={", "}").ok_or_else(form)?;
-                if let Some(kind) = kinds.iter().find(|kind| **kind != "replicated") {
-                    return Err(unsupported(kind));
-                }
-                copied = kinds.len();
-            }
-            other => return Err(unsupported(other)),
-        }
-    }
+    let copied = match copies(&mut scanner).ok_or_else(form)? {
+        Ok(copied) => copied,
+        Err(kind) => return Err(unsupported(kind)),
+    };
     if devices.len() != partitions {
         return Err(wrong("the numbers of tiles are others"));
     }
@@ -79,6 +68,25 @@ pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
     }
     let is_whole = sharding.parts.iter().all(|parts| *parts == 1);
     Ok(if is_whole { HloSharding::Replicated } else { HloSharding::Tiled(sharding) })
+}
+
+/// How many of the last dimensions of the tiles are of copies; an error with what else they are, or none if the form is unknown.
+fn copies<'a>(scanner: &mut Scanner<'a>) -> Option<Result<usize, &'a str>> {
+    let mut copied = 0;
+    loop {
+        match scanner.word() {
+            "" | "metadata" => return Some(Ok(copied)),
+            "last_tile_dim_replicate" => copied = 1,
+            "last_tile_dims" => {
+                let kinds = scanner.words("={", "}")?;
+                if let Some(kind) = kinds.iter().find(|kind| **kind != "replicated") {
+                    return Some(Err(kind));
+                }
+                copied = kinds.len();
+            }
+            other => return Some(Err(other)),
+        }
+    }
 }
 
 /// The error of a dimension that cannot be cut into so many equal parts.

@@ -1,6 +1,6 @@
 //! Programs through the whole engine: read, compile, run.
 
-use refcpu_engine::compile::{CompileErrorKind, CompileOptions, compile};
+use refcpu_engine::compile::{CompileErrorKind, CompileOptions, Parts, compile};
 use refcpu_engine::exec::{Input, RunErrorKind, RunOptions, Runtime, run};
 use refcpu_engine::plan::Plan;
 use refcpu_engine::storage::{Allocator, AllocatorOptions, Array};
@@ -12,7 +12,8 @@ fn runtime() -> Runtime {
 
 fn plan_for(text: &str, options: &CompileOptions) -> Plan {
     let module = pjrt_stablehlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    compile(&module, options).unwrap_or_else(|e| panic!("{e}\n{text}")).plan
+    let options = CompileOptions { parts: Parts::Never, ..options.clone() };
+    compile(&module, &options).unwrap_or_else(|e| panic!("{e}\n{text}")).plan
 }
 
 fn plan(text: &str) -> Plan {

@@ -270,6 +270,13 @@ impl<'m> Partitioner<'m> {
             Op::Constant(o) => self.constant(op, o),
             Op::Rng(_) => self.random(op),
             Op::CustomCall(o) => self.custom_call(op, o),
+            Op::FuncCall(o) => {
+                let why = format!(
+                    "a call of {}: calls are to be inlined before a program is partitioned",
+                    o.callee
+                );
+                Err(Error::unsupported(why))
+            }
             _ => self.by_rule(op),
         }
     }

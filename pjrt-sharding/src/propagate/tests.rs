@@ -148,3 +148,42 @@ fn arrays_that_do_not_divide_stay_whole() {
     );
     assert_eq!(results(&program), [along(&[None, Some(1)])]);
 }
+
+#[test]
+fn a_constraint_in_a_loop_decides_how_the_loops_result_is_split() {
+    let program = "(%n: tensor<i32>, %a: tensor<8x2xf32>) -> tensor<8x2xf32> {
+        %r:2 = stablehlo.while(%i = %n, %x = %a) : tensor<i32>, tensor<8x2xf32>
+        cond {
+          %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+          stablehlo.return %p : tensor<i1>
+        } do {
+          %c = sdy.sharding_constraint %x <@mesh, [{\"x\"}, {\"y\"}]> : tensor<8x2xf32>
+          stablehlo.return %i, %c : tensor<i32>, tensor<8x2xf32>
+        }
+        return %r#1 : tensor<8x2xf32> }";
+    assert_eq!(results(program), [along(&[Some(0), Some(1)])]);
+}
+
+#[test]
+fn a_factor_that_needs_replication_is_one_that_shardings_are_spread_along() {
+    let program = format!(
+        "(%a: tensor<8x2xf32> {XY}, %b: tensor<4x2xf32>, %i: tensor<i32>) -> tensor<8x2xf32> {{
+           %r = stablehlo.dynamic_update_slice %a, %b, %i, %i
+             : (tensor<8x2xf32>, tensor<4x2xf32>, tensor<i32>, tensor<i32>) -> tensor<8x2xf32>
+           return %r : tensor<8x2xf32> }}"
+    );
+    assert_eq!(results(&program), [along(&[Some(0), Some(1)])]);
+}
+
+#[test]
+fn calls_are_refused_with_their_place() {
+    let text = "module { sdy.mesh @mesh = <[\"x\"=2]>
+        func.func public @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+          %r = func.call @f(%a) : (tensor<8xf32>) -> tensor<8xf32>
+          return %r : tensor<8xf32> }
+        func.func private @f(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> } }";
+    let options = Options { num_partitions: 2, ..Options::default() };
+    let error = propagate(&pjrt_stablehlo::parse(text).unwrap(), &options).unwrap_err();
+    assert_eq!((error.kind, &*error.op), (crate::ErrorKind::Unsupported, "func.call"), "{error}");
+    assert!(error.message.contains('f') && error.message.contains("inlined"), "{error}");
+}

@@ -233,7 +233,7 @@ impl<'a> RuleBuilder<'a> {
                 let known = &tensors(&mut self.rule)[tensor][dim];
                 let known =
                     known.clone().iter().map(|factor| self.rule.factors[*factor].size).product::<usize>();
-                let left = if known == 0 { 1 } else { size / known };
+                let left = size.checked_div(known).unwrap_or(1);
                 if left != 1 || tensors(&mut self.rule)[tensor][dim].is_empty() {
                     let number = self.rule.factors.len();
                     let kind = FactorKind::NeedReplication;
