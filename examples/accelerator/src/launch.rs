@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use pjrt_plugin::{ByDevice, Event, Input, PjrtExecutable, ReadyExecution, Result};
 
-use crate::Accelerator;
 use crate::array::Array;
 use crate::buffer::Buffer;
 use crate::chip::{Allocation, Chip};
@@ -74,11 +73,7 @@ impl Prepared {
 }
 
 /// Puts a program into the queues of its devices. Its inputs have memory; their data may be on its way.
-pub(crate) fn launch(
-    executable: &Arc<Executable>,
-    chips: &[Arc<Chip>],
-    mut ready: ReadyExecution<Accelerator>,
-) {
+pub(crate) fn launch(executable: &Arc<Executable>, chips: &[Arc<Chip>], mut ready: ReadyExecution<Buffer>) {
     let arrivals = ready.ready_events();
     let inputs = ready.take_inputs();
     let prepared: Result<Vec<Prepared>> =

@@ -90,7 +90,7 @@ impl PjrtClient for Hello {
         Ok(Arc::clone(executable))
     }
 
-    fn execute(&self, loaded: &Arc<Arc<Executable>>, execution: Execution<Self>) -> Result<()> {
+    fn execute(&self, loaded: &Arc<Executable>, execution: Execution<Storage>) -> Result<()> {
         let executable = Arc::clone(loaded);
         // The inputs may still be on their way. The closure runs when they are there, here or on another thread.
         execution.when_ready(move |mut ready| {
