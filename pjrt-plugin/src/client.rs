@@ -3,12 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::abi::client_state::ClientState;
-use crate::abi::guard;
-use crate::abi::upload::Place;
 use crate::attributes::PluginAttributes;
 use crate::buffer::PjrtBuffer;
 use crate::compile_options::CompileOptions;
+use crate::core::panic_guard;
+use crate::core::promise::{Pending, promise};
 use crate::device::PjrtDevice;
 use crate::device_assignment::DeviceAssignment;
 use crate::element_type::ElementType;
@@ -16,13 +15,12 @@ use crate::error::{Error, Result};
 use crate::executable::PjrtExecutable;
 use crate::execution::Execution;
 use crate::host_buffer::{CopyToHost, HostBuffer};
-use crate::host_view::HostView;
+use crate::host_view::{HostView, ReadsViews, sealed};
 use crate::kv_store::KeyValueStore;
 use crate::layout::Layout;
 use crate::memory::Memory;
 use crate::options::{OptionSpec, Options};
 use crate::program::{Program, ProgramFormat};
-use crate::promise::{Pending, promise};
 use crate::shape::Shape;
 use crate::topology::Topology;
 
@@ -37,7 +35,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     type Buffer: PjrtBuffer;
     /// A compiled program.
     type Executable: PjrtExecutable;
-    /// A program bound to devices: whatever [`execute`](Self::execute) needs.
+    /// A program bound to devices: the data that [`execute`](Self::execute) needs. It is an `Arc` if executions keep a share of it.
     type Loaded: Send + Sync + 'static;
 
     /// The name by which hosts know the platform, in lower case; JAX chooses lowering rules by it.
@@ -186,7 +184,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// # Errors
     ///
     /// An error here is the host's error at once. The execution must then not have been moved elsewhere.
-    fn execute(&self, loaded: &Arc<Self::Loaded>, execution: Execution<Self>) -> Result<()>;
+    fn execute(&self, loaded: &Self::Loaded, execution: Execution<Self::Buffer>) -> Result<()>;
 
     /// Puts an array of the host on a device (`PJRT_Client_BufferFromHostBuffer`).
     ///
@@ -326,8 +324,23 @@ pub struct Placement<'a, C: PjrtClient> {
     pub memory: &'a Memory,
     /// The layout that the host asks for; `None` is dense and row-major. A plugin without a use for layouts ignores it.
     pub layout: Option<&'a Layout>,
-    pub(crate) client: &'a ClientState<C>,
-    pub(crate) place: Place,
+    pub(crate) uploader: &'a dyn Uploader<C>,
+    pub(crate) place: Location,
+}
+
+/// Indices of a device and a memory among the client's.
+#[derive(Clone, Copy)]
+pub(crate) struct Location {
+    pub(crate) device: usize,
+    pub(crate) memory: usize,
+}
+
+/// Uploads an array.
+pub(crate) type Upload<C> = Box<dyn FnOnce(HostBuffer) -> Result<Pending<<C as PjrtClient>::Buffer>> + Send>;
+
+/// A client that can upload arrays after the call that it was passed to has returned.
+pub(crate) trait Uploader<C: PjrtClient> {
+    fn upload_later(&self, place: Location, layout: Option<&Layout>) -> Result<Upload<C>>;
 }
 
 /// An array on a device.
@@ -355,6 +368,9 @@ macro_rules! copy_and_debug {
         impl<C: PjrtClient> Copy for $name<'_, C> {}
     )*};
 }
+impl<C: PjrtClient> sealed::Sealed for BufferRef<'_, C> {}
+impl<C: PjrtClient> ReadsViews for BufferRef<'_, C> {}
+
 copy_and_debug!(CompileRequest DeserializeRequest Placement BufferRef);
 
 impl<C: PjrtClient> fmt::Debug for CompileRequest<'_, C> {
@@ -413,14 +429,11 @@ fn through_host<C: PjrtClient>(
     element_type: ElementType,
     dims: Vec<i64>,
 ) -> Result<Pending<C::Buffer>> {
-    let (client, place, layout) = (to.client.share()?, to.place, to.layout.cloned());
+    let upload = to.uploader.upload_later(to.place, to.layout)?;
     let (promise, pending) = promise();
     let copy = CopyToHost::collected(Shape::new(from.element_type, from.dims)?, move |bytes| {
-        let upload = |bytes| {
-            let data = HostBuffer::from_vec(element_type, dims, bytes)?;
-            client.client.buffer_from_host(data, place.placement(&client, layout.as_ref())?)
-        };
-        match bytes.and_then(|bytes| guard::catch(|| upload(bytes))) {
+        let upload = |bytes| upload(HostBuffer::from_vec(element_type, dims, bytes)?);
+        match bytes.and_then(|bytes| panic_guard::catch(|| upload(bytes))) {
             Ok(uploaded) => uploaded.receive(move |value| promise.deliver(value)),
             Err(error) => promise.fail(error),
         }

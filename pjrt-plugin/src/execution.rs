@@ -3,23 +3,23 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::abi::words::{in_words, with_room};
-use crate::by_device::ByDevice;
-use crate::client::PjrtClient;
+use crate::core::by_device::ByDevice;
+use crate::core::event::{Event, EventSource, after};
+use crate::core::launch::{EXECUTE, Launch, Launched, fail, finish, launch};
+use crate::core::storage::{BufferState, Held, Share};
+use crate::core::vec_move::{move_by_words, with_capacity};
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
-use crate::event::{Event, EventSource, after};
-use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
-use crate::launch::{EXECUTE, Launch, Launched, fail, finish, launch};
-use crate::storage::{BufferState, Claim, Held};
+use crate::host_view::{ReadsViews, sealed};
+use crate::user_data::UserData;
 
 /// One launch of a program on all of its devices (`PJRT_LoadedExecutable_Execute`).
 ///
 /// It owns the promise of the outputs: completing it makes them ready, failing it puts the error into them, dropping it
-/// unfinished fails it with an INTERNAL error. It can be finished inside of [`PjrtClient::execute`], or moved to a thread
+/// unfinished fails it with an INTERNAL error. It can be finished inside of [`PjrtClient::execute`](crate::PjrtClient::execute), or moved to a thread
 /// or a queue. An input that is in error fails it without the author's doing.
-pub struct Execution<C: PjrtClient>(Launched<Job<C::Buffer>, C::Buffer>);
+pub struct Execution<B>(Launched<Job<B>, B>);
 
 /// What an execution does.
 pub(crate) struct Job<B> {
@@ -92,7 +92,7 @@ impl<B> Inputs<B> {
     /// As they are held where some wait.
     pub(crate) fn into_held(self) -> Vec<Held<B>> {
         let held = |Input { storage, donated }| Held {
-            claim: Claim::Storage(storage),
+            share: Share::Storage(storage),
             allocated: Event::ready(),
             ready: Event::ready(),
             donated,
@@ -106,7 +106,8 @@ impl<B> Inputs<B> {
     /// Those that have storage. By the time that this is called, all have.
     #[inline(always)]
     fn into_inputs(self) -> Vec<Input<B>> {
-        let input = |held: Held<B>| Some(Input { storage: held.claim.redeem().ok()?, donated: held.donated });
+        let input =
+            |held: Held<B>| Some(Input { storage: held.share.into_storage().ok()?, donated: held.donated });
         match self {
             Self::Ready(inputs) => inputs,
             Self::Held(inputs) => inputs.into_iter().filter_map(input).collect(),
@@ -130,6 +131,9 @@ impl<B> Inputs<B> {
     }
 }
 
+impl<B> sealed::Sealed for ReadyExecution<B> {}
+impl<B> ReadsViews for ReadyExecution<B> {}
+
 impl<B> Job<B> {
     #[cold]
     fn take_inputs(&mut self) -> ByDevice<Vec<Input<B>>> {
@@ -138,7 +142,7 @@ impl<B> Job<B> {
 }
 
 /// An [`Execution`] whose inputs have storage: it can be run.
-pub struct ReadyExecution<C: PjrtClient>(Execution<C>);
+pub struct ReadyExecution<B>(Execution<B>);
 
 /// An input of an execution: storage to be read, or to be consumed.
 pub struct Input<B> {
@@ -201,18 +205,18 @@ pub struct Completion {
     inputs: Vec<Event>,
 }
 
-impl<C: PjrtClient> Execution<C> {
+impl<B: Send + Sync + 'static> Execution<B> {
     #[inline(always)]
     pub(crate) fn new(
         num_inputs: usize,
         num_devices: usize,
         num_outputs: usize,
-    ) -> (Self, Launch<Job<C::Buffer>, C::Buffer>) {
+    ) -> (Self, Launch<Job<B>, B>) {
         // Empty at first, and filled where it is.
         let job =
             || Job { inputs: Inputs::Ready(Vec::new()), devices: ByDevice::none(), launch_id: 0, rare: None };
         let (mut launched, launch) = launch(job, num_devices, num_outputs);
-        launched.job.inputs = Inputs::Ready(with_room(num_inputs));
+        launched.job.inputs = Inputs::Ready(with_capacity(num_inputs));
         (Self(launched), launch)
     }
 
@@ -230,7 +234,7 @@ impl<C: PjrtClient> Execution<C> {
     }
 
     /// Where its inputs are put before an author gets it.
-    pub(crate) fn inputs(&mut self) -> &mut Inputs<C::Buffer> {
+    pub(crate) fn inputs(&mut self) -> &mut Inputs<B> {
         &mut self.0.job.inputs
     }
 
@@ -261,21 +265,21 @@ impl<C: PjrtClient> Execution<C> {
     }
 
     /// Runs a closure once the data of all inputs is there: now, or on the thread that makes the last of them ready.
-    pub fn when_ready(self, run: impl FnOnce(ReadyExecution<C>) + Send + 'static) {
+    pub fn when_ready(self, run: impl FnOnce(ReadyExecution<B>) + Send + 'static) {
         self.when(|held| [held.allocated.clone(), held.ready.clone()], run);
     }
 
     /// Runs a closure once all inputs have storage, whether or not their data is there: for a device that orders its work
     /// itself. [`ReadyExecution::ready_events`] says which data is there.
-    pub fn when_allocated(self, run: impl FnOnce(ReadyExecution<C>) + Send + 'static) {
+    pub fn when_allocated(self, run: impl FnOnce(ReadyExecution<B>) + Send + 'static) {
         self.when(|held| [held.allocated.clone(), Event::ready()], run);
     }
 
     #[inline]
     fn when(
         self,
-        events: impl Fn(&Held<C::Buffer>) -> [Event; 2],
-        run: impl FnOnce(ReadyExecution<C>) + Send + 'static,
+        events: impl Fn(&Held<B>) -> [Event; 2],
+        run: impl FnOnce(ReadyExecution<B>) + Send + 'static,
     ) {
         if let Inputs::Ready(_) = self.0.job.inputs {
             return run(ReadyExecution(self));
@@ -298,7 +302,7 @@ impl<C: PjrtClient> Execution<C> {
     /// # Errors
     ///
     /// The execution itself, if some input is not ready or is in error.
-    pub fn try_ready(self) -> Result<ReadyExecution<C>, Self> {
+    pub fn try_ready(self) -> Result<ReadyExecution<B>, Self> {
         if self.0.job.inputs.held().iter().all(|held| matches!(held.outcome(), Some(Ok(())))) {
             Ok(ReadyExecution::new(self))
         } else {
@@ -337,8 +341,8 @@ fn deal<T>(elements: Vec<T>, num_devices: usize) -> ByDevice<Vec<T>> {
     (0..num_devices).map(|_| elements.by_ref().take(each).collect()).collect()
 }
 
-impl<C: PjrtClient> ReadyExecution<C> {
-    fn new(mut execution: Execution<C>) -> Self {
+impl<B: Send + Sync + 'static> ReadyExecution<B> {
+    fn new(mut execution: Execution<B>) -> Self {
         let job = &mut execution.0.job;
         let pending = job.inputs.held().iter().filter(|held| !held.ready.is_ready());
         let pending: Vec<Event> = pending.map(|held| held.ready.clone()).collect();
@@ -393,12 +397,12 @@ impl<C: PjrtClient> ReadyExecution<C> {
     /// The inputs, by device and argument; a second call gives none.
     #[must_use]
     #[inline(always)]
-    pub fn take_inputs(&mut self) -> ByDevice<Vec<Input<C::Buffer>>> {
+    pub fn take_inputs(&mut self) -> ByDevice<Vec<Input<B>>> {
         let job = &mut self.0.0.job;
         if let Inputs::Ready(inputs) = &mut job.inputs
             && job.devices.len() == 1
         {
-            return ByDevice::one(in_words(std::mem::take(inputs)));
+            return ByDevice::one(move_by_words(std::mem::take(inputs)));
         }
         job.take_inputs()
     }
@@ -407,7 +411,7 @@ impl<C: PjrtClient> ReadyExecution<C> {
     ///
     /// If their number is wrong, all outputs get an INTERNAL error.
     #[inline(always)]
-    pub fn complete(mut self, outputs: ByDevice<Vec<C::Buffer>>) {
+    pub fn complete(mut self, outputs: ByDevice<Vec<B>>) {
         // The inputs of a device that orders its work itself can turn out to be in error only now.
         let ready =
             if self.0.0.job.rare.is_none() { Event::ready() } else { Event::all(self.take_pending()) };
@@ -418,7 +422,7 @@ impl<C: PjrtClient> ReadyExecution<C> {
     ///
     /// `enqueue` takes the completion to where the work is done. It runs before anyone learns of the outputs, so that a
     /// device that works in order gets this program before those that read what it makes.
-    pub fn allocated(mut self, outputs: ByDevice<Vec<C::Buffer>>, enqueue: impl FnOnce(Completion)) {
+    pub fn allocated(mut self, outputs: ByDevice<Vec<B>>, enqueue: impl FnOnce(Completion)) {
         let (source, ready) = Event::pending();
         let inputs = self.take_pending();
         enqueue(Completion { source, inputs });
@@ -444,13 +448,13 @@ impl Completion {
     }
 }
 
-impl<C: PjrtClient> fmt::Debug for Execution<C> {
+impl<B: Send + Sync + 'static> fmt::Debug for Execution<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Execution(launch {} on {:?})", self.launch_id(), self.devices())
     }
 }
 
-impl<C: PjrtClient> fmt::Debug for ReadyExecution<C> {
+impl<B: Send + Sync + 'static> fmt::Debug for ReadyExecution<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Ready{:?}", self.0)
     }

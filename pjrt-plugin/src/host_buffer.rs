@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use crate::abi::host_memory::{HostBytes, HostBytesMut};
-use crate::abi::{allocate, guard};
+use crate::core::event::EventSource;
+use crate::core::host_memory::{HostBytes, HostBytesMut};
+use crate::core::strided::Strided;
+use crate::core::{allocate, panic_guard};
 use crate::element_type::ElementType;
 use crate::error::{Error, Result};
-use crate::event::EventSource;
-use crate::host_view::HostView;
+use crate::host_view::{HostView, ReadsViews, sealed};
 use crate::shape::Shape;
-use crate::strided::Strided;
 
 /// Host memory to read, for an upload (`PJRT_Client_BufferFromHostBuffer`): an array with an element type, dimensions
 /// and byte strides.
@@ -204,6 +204,9 @@ enum Target {
 /// Who takes the bytes of a copy that does not go to the host.
 type Receiver = Box<dyn FnOnce(Result<Vec<u8>>) + Send>;
 
+impl sealed::Sealed for CopyToHost {}
+impl ReadsViews for CopyToHost {}
+
 impl CopyToHost {
     /// `bytes` spans exactly the array: `strided`'s extent, or the dense size.
     pub(crate) fn lent(
@@ -322,7 +325,7 @@ impl CopyToHost {
 impl Drop for CopyToHost {
     fn drop(&mut self) {
         if !matches!(self.target, Target::Ended) {
-            self.end(Err(guard::lost("a copy to the host was dropped before it was finished")));
+            self.end(Err(panic_guard::lost("a copy to the host was dropped before it was finished")));
         }
     }
 }

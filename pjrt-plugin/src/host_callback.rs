@@ -5,10 +5,9 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::abi::host_callback::Callbacks;
+use crate::core::event::{Event, EventSource};
+use crate::core::sync::lock;
 use crate::error::{Error, Result};
-use crate::event::{Event, EventSource};
-use crate::sync::lock;
 
 /// The host's functions for the send and receive operations of one execution (`send_callbacks` and `recv_callbacks` of
 /// `PJRT_ExecuteOptions`), by device and channel.
@@ -37,7 +36,26 @@ use crate::sync::lock;
 /// assert!(ask(&HostCallbacks::default(), b"how many?", 4).is_err());
 /// ```
 #[derive(Clone, Default)]
-pub struct HostCallbacks(pub(crate) Option<Arc<Callbacks>>);
+pub struct HostCallbacks(pub(crate) Option<Arc<dyn CallHost>>);
+
+/// Calls the host's functions of one launch.
+pub(crate) trait CallHost: Send + Sync {
+    /// Sends a chunk, which belongs to the host from then on, whatever the outcome.
+    fn send(
+        &self,
+        device: usize,
+        channel_id: i64,
+        data: Vec<u8>,
+        total_bytes: usize,
+        last: bool,
+    ) -> Result<()>;
+
+    /// Passes the host its end of a stream, which it fills now or later.
+    fn receive(&self, device: usize, channel_id: i64, stream: Arc<Stream>) -> Result<()>;
+
+    /// Refuses further calls. The event completes when no call is under way.
+    fn close(&self) -> Event;
+}
 
 impl HostCallbacks {
     /// Whether the host gave no function at all.
@@ -46,7 +64,7 @@ impl HostCallbacks {
         self.0.is_none()
     }
 
-    fn get(&self) -> Result<&Callbacks> {
+    fn get(&self) -> Result<&dyn CallHost> {
         self.0.as_deref().ok_or_else(|| {
             Error::failed_precondition(
                 "the program communicates with the host, but the host gave no functions for it",

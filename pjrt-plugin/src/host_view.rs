@@ -3,12 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::abi::host_memory::ViewedBytes;
-use crate::client::{BufferRef, PjrtClient};
+use crate::core::event::EventSource;
+use crate::core::host_memory::ViewedBytes;
 use crate::element_type::ElementType;
-use crate::event::EventSource;
-use crate::execution::ReadyExecution;
-use crate::host_buffer::CopyToHost;
 use crate::shape::Shape;
 
 /// The right to read an array in memory of the host for as long as a buffer lives, while the host writes to it between
@@ -41,21 +38,15 @@ impl Drop for Viewed {
     }
 }
 
-/// An operation in the course of which the host leaves the memory of its views alone: [`ReadyExecution`], [`CopyToHost`],
-/// and the copies of [`PjrtClient::copy_buffer`] and [`PjrtClient::bitcast_buffer`] ([`BufferRef`]).
+/// An operation during which the host does not write to the memory of its views: a [`ReadyExecution`](crate::ReadyExecution), a
+/// [`CopyToHost`](crate::CopyToHost), or a copy by [`PjrtClient::copy_buffer`](crate::PjrtClient::copy_buffer) or
+/// [`PjrtClient::bitcast_buffer`](crate::PjrtClient::bitcast_buffer) ([`BufferRef`](crate::BufferRef)).
 pub trait ReadsViews: sealed::Sealed {}
 
-mod sealed {
+pub(crate) mod sealed {
     /// Keeps [`super::ReadsViews`] to operations of this crate.
     pub trait Sealed {}
 }
-
-impl<C: PjrtClient> sealed::Sealed for ReadyExecution<C> {}
-impl<C: PjrtClient> ReadsViews for ReadyExecution<C> {}
-impl sealed::Sealed for CopyToHost {}
-impl ReadsViews for CopyToHost {}
-impl<C: PjrtClient> sealed::Sealed for BufferRef<'_, C> {}
-impl<C: PjrtClient> ReadsViews for BufferRef<'_, C> {}
 
 impl HostView {
     /// `bytes` is exactly the array, dense and row-major.

@@ -77,7 +77,7 @@
 //!         Ok(())
 //!     }
 //!
-//!     fn execute(&self, _: &Arc<()>, execution: Execution<Self>) -> Result<()> {
+//!     fn execute(&self, _: &(), execution: Execution<Storage>) -> Result<()> {
 //!         // Runs now if the inputs are there, otherwise as soon as they are.
 //!         execution.when_ready(|mut ready| {
 //!             let double = |bytes: &[u8; 4]| (2.0 * f32::from_le_bytes(*bytes)).to_le_bytes();
@@ -140,7 +140,7 @@
 //! # Beyond the smallest
 //!
 //! * **A device with its own thread or queue**: move the [`Execution`] there; see [`Execution::when_allocated`] for queues
-//!   that order work themselves, and [`promise`](promise::promise()) for uploads that take time.
+//!   that order work themselves, and [`promise`](promise()) for uploads that take time.
 //! * **Memory that the host can read**: [`Memory::host_accessible`] and [`PjrtBuffer::host_bytes`]; uploads then need not
 //!   copy either ([`HostBuffer::may_alias`]), and the host can make buffers over memory that it goes on writing to
 //!   ([`PjrtClient::view_host_memory`]).
@@ -178,54 +178,49 @@ compile_error!(
 mod abi;
 pub mod attributes;
 pub mod buffer;
-mod by_device;
-mod callbacks;
 pub mod client;
 pub mod compile_options;
+mod core;
 pub mod device;
 pub mod device_assignment;
 pub mod element_type;
 pub mod error;
-pub mod event;
 pub mod executable;
 pub mod execution;
 pub mod ext;
-mod fingerprint;
 pub mod host_buffer;
 pub mod host_callback;
 pub mod host_view;
 pub mod kv_store;
-mod launch;
 pub mod layout;
 pub mod memory;
 pub mod options;
 pub mod program;
-pub mod promise;
 mod proto;
 mod serialized;
 mod shape;
+mod sharding;
 pub mod stats;
-mod storage;
-mod strided;
-mod sync;
 pub mod topology;
+mod user_data;
 
-pub use crate::abi::table::{api_table, api_table_with};
 pub use crate::attributes::{AttributeValue, PluginAttributes};
 pub use crate::buffer::PjrtBuffer;
-pub use crate::by_device::ByDevice;
 pub use crate::client::{
     BufferRef, ClientConfig, CompileRequest, DeserializeRequest, PjrtClient, Placement, ProcessInfo,
     ProcessState,
 };
 pub use crate::compile_options::{CompileOptions, OverrideValue};
+pub use crate::core::by_device::ByDevice;
+pub use crate::core::event::{Event, EventSource};
+pub use crate::core::promise::{Pending, Promise, promise};
 pub use crate::device::{DeviceDescription, DeviceId, PjrtDevice};
 pub use crate::device_assignment::DeviceAssignment;
 pub use crate::element_type::ElementType;
 pub use crate::error::{Error, ErrorCode, Result};
-pub use crate::event::{Event, EventSource};
 pub use crate::executable::{ArraySpec, PjrtExecutable};
 pub use crate::execution::{Completion, Execution, Input, ReadyExecution};
+pub use crate::ext::export::{api_table, api_table_with};
 pub use crate::host_buffer::{CopyToHost, HostBuffer};
 pub use crate::host_callback::{HostCallbacks, HostStream};
 pub use crate::host_view::{HostView, HostViewLease, ReadsViews};
@@ -234,7 +229,6 @@ pub use crate::layout::Layout;
 pub use crate::memory::Memory;
 pub use crate::options::{OptionSpec, OptionValue, Options};
 pub use crate::program::{Program, ProgramFormat};
-pub use crate::promise::{Pending, Promise, promise};
 pub use crate::stats::{CompiledMemoryStats, MemoryStats};
 pub use crate::topology::Topology;
 pub use pjrt_plugin_macros::pjrt_plugin;
@@ -244,5 +238,5 @@ pub use pjrt_plugin_macros::pjrt_plugin;
 pub mod __private {
     pub use pjrt_sys::PJRT_Api;
 
-    pub use crate::abi::table::Export;
+    pub use crate::ext::export::Export;
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use prost::Message;
 
-use crate::abi::allocate;
+use crate::core::allocate;
 use crate::error::Result;
-use crate::ext::Sharding;
 use crate::proto::{HloModule, HloModuleConfig, HloModuleWithConfig, OpSharding, ProgramShape, Shape};
+use crate::sharding::Sharding;
 
 /// How the bytes of a program are to be read (`PJRT_Program`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -106,7 +106,7 @@ impl Program {
         let shape = HloModule::decode(self.code()).map(|module| module.host_program_shape);
         let config = shape.ok().map(|entry_computation_layout| HloModuleConfig { entry_computation_layout });
         let with_config = HloModuleWithConfig { hlo_module: allocate::copy(&self.code)?, config };
-        let mut code = allocate::with_room(with_config.encoded_len())?;
+        let mut code = allocate::with_capacity(with_config.encoded_len())?;
         with_config.encode(&mut code).expect("a vector grows");
         Ok(Self::new(ProgramFormat::HloWithConfig, code))
     }

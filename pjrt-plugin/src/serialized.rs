@@ -16,8 +16,8 @@ use std::borrow::Cow;
 
 use prost::Message;
 
-use crate::abi::allocate;
 use crate::compile_options::CompileOptions;
+use crate::core::allocate;
 use crate::error::{Error, Result};
 use crate::program::{Program, ProgramFormat};
 use crate::proto;
@@ -55,7 +55,7 @@ impl<'a> SerializedExecutable<'a> {
         .encode_length_delimited_to_vec();
         let compiled = compiled.unwrap_or_default();
         let length = header.len() + program.len() + compiled.len();
-        let mut bytes = allocate::with_room(HEADER + length)?;
+        let mut bytes = allocate::with_capacity(HEADER + length)?;
         bytes.extend(MAGIC);
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend((length as u64).to_le_bytes());

@@ -3,9 +3,9 @@
 use prost::Message;
 
 use crate::attributes::AttributeValue;
+use crate::core::fingerprint::Fingerprint;
 use crate::device::{DeviceDescription, PjrtDevice};
 use crate::error::{Error, Result};
-use crate::fingerprint::Fingerprint;
 use crate::memory::Memory;
 use crate::proto;
 

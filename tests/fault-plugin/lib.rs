@@ -86,12 +86,12 @@ impl PjrtClient for Faulty {
         Ok(executable.outputs.len())
     }
 
-    fn execute(&self, loaded: &Arc<usize>, execution: Execution<Self>) -> Result<()> {
+    fn execute(&self, loaded: &usize, execution: Execution<Self::Buffer>) -> Result<()> {
         fault("execute")?;
         if fault("forget").is_err() {
             return Ok(());
         }
-        let count = **loaded;
+        let count = *loaded;
         execution.when_ready(move |mut ready| {
             if let Err(error) = fault("run") {
                 return ready.fail(error);

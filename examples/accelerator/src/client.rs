@@ -75,7 +75,7 @@ impl PjrtClient for Accelerator {
         Ok(Arc::clone(executable))
     }
 
-    fn execute(&self, loaded: &Arc<Arc<Executable>>, execution: Execution<Self>) -> Result<()> {
+    fn execute(&self, loaded: &Arc<Executable>, execution: Execution<Buffer>) -> Result<()> {
         let chips: Vec<Arc<Chip>> =
             execution.devices().iter().map(|id| self.chip(*id)).collect::<Result<_>>()?;
         let executable = Arc::clone(loaded);

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use pjrt_plugin::{ByDevice, Event, Input, PjrtExecutable, ReadyExecution, Result};
 
-use crate::Accelerator;
 use crate::array::Array;
 use crate::buffer::Buffer;
 use crate::chip::{Allocation, Chip};
@@ -76,11 +75,7 @@ impl Prepared {
 
 /// Submits a program to the queues of its devices. The memory of its inputs is allocated, but their data may
 /// not be ready.
-pub(crate) fn launch(
-    executable: &Arc<Executable>,
-    chips: &[Arc<Chip>],
-    mut ready: ReadyExecution<Accelerator>,
-) {
+pub(crate) fn launch(executable: &Arc<Executable>, chips: &[Arc<Chip>], mut ready: ReadyExecution<Buffer>) {
     let arrivals = ready.ready_events();
     let inputs = ready.take_inputs();
     let prepared: Result<Vec<Prepared>> =

@@ -91,7 +91,7 @@ impl PjrtClient for Hello {
         Ok(Arc::clone(executable))
     }
 
-    fn execute(&self, loaded: &Arc<Arc<Executable>>, execution: Execution<Self>) -> Result<()> {
+    fn execute(&self, loaded: &Arc<Executable>, execution: Execution<Storage>) -> Result<()> {
         let executable = Arc::clone(loaded);
         // The inputs may not be ready yet. The closure runs when they are, on this or another thread.
         execution.when_ready(move |mut ready| {

@@ -97,7 +97,7 @@ impl PjrtClient for Null {
         Ok(Arc::clone(executable))
     }
 
-    fn execute(&self, loaded: &Arc<Arc<Executable>>, execution: Execution<Self>) -> Result<()> {
+    fn execute(&self, loaded: &Arc<Executable>, execution: Execution<Storage>) -> Result<()> {
         let executable = Arc::clone(loaded);
         execution.when_ready(move |ready| {
             let outputs = || executable.zeros.iter().map(|zeros| Storage::Zeros(Arc::clone(zeros))).collect();

@@ -64,7 +64,7 @@ impl PjrtClient for RefcpuClient {
     type Device = RefcpuDevice;
     type Buffer = RefcpuBuffer;
     type Executable = RefcpuExecutable;
-    type Loaded = Loaded;
+    type Loaded = Arc<Loaded>;
 
     const PLATFORM_NAME: &'static str = "refcpu";
     const CREATE_OPTIONS: &'static [OptionSpec] = CREATE_OPTIONS;
@@ -109,14 +109,14 @@ impl PjrtClient for RefcpuClient {
         RefcpuExecutable::deserialize(request)
     }
 
-    fn load(&self, executable: &Arc<RefcpuExecutable>, assignment: &DeviceAssignment) -> Result<Loaded> {
+    fn load(&self, executable: &Arc<RefcpuExecutable>, assignment: &DeviceAssignment) -> Result<Arc<Loaded>> {
         for device in assignment.devices() {
             self.position(*device)?;
         }
-        Ok(Loaded::new(Arc::clone(executable)))
+        Ok(Arc::new(Loaded::new(Arc::clone(executable))))
     }
 
-    fn execute(&self, loaded: &Arc<Loaded>, execution: Execution<Self>) -> Result<()> {
+    fn execute(&self, loaded: &Arc<Loaded>, execution: Execution<RefcpuBuffer>) -> Result<()> {
         let first = execution.devices().first().copied();
         let device = match first {
             Some(device) => self.position(device)?,

@@ -1,5 +1,6 @@
 //! The host's callbacks and handlers as the engine wants them.
 
+use crate::buffer::RefcpuBuffer;
 use crate::client::RefcpuClient;
 use crate::element_type::to_pjrt;
 use pjrt_plugin::ext::ffi::{Array, ArrayMut, Attribute, Call, Handler};
@@ -37,14 +38,14 @@ impl Drop for Inside {
 
 /// The host during one execution.
 pub(crate) struct Host<'a> {
-    execution: &'a ReadyExecution<RefcpuClient>,
+    execution: &'a ReadyExecution<RefcpuBuffer>,
     /// Partitions of each replica.
     partitions: usize,
     failure: RefCell<Option<Error>>,
 }
 
 impl<'a> Host<'a> {
-    pub(crate) fn new(execution: &'a ReadyExecution<RefcpuClient>, partitions: usize) -> Self {
+    pub(crate) fn new(execution: &'a ReadyExecution<RefcpuBuffer>, partitions: usize) -> Self {
         Self { execution, partitions, failure: RefCell::new(None) }
     }
 

@@ -1,7 +1,6 @@
 //! Running a loaded program.
 
 use crate::buffer::RefcpuBuffer;
-use crate::client::RefcpuClient;
 use crate::errors::{out_of_memory, run_error};
 use crate::executable::RefcpuExecutable;
 use crate::host::Host;
@@ -53,7 +52,7 @@ impl Loaded {
 }
 
 /// Runs the program and completes the execution.
-pub(crate) fn run(runtime: &Runtime, loaded: &Loaded, mut ready: ReadyExecution<RefcpuClient>) {
+pub(crate) fn run(runtime: &Runtime, loaded: &Loaded, mut ready: ReadyExecution<RefcpuBuffer>) {
     let _span = trace::program(loaded.executable.name());
     let inputs = ready.take_inputs();
     match outputs(runtime, &loaded.executable, inputs, &ready) {
@@ -68,7 +67,7 @@ fn outputs(
     runtime: &Runtime,
     executable: &RefcpuExecutable,
     inputs: PerDevice<Input<RefcpuBuffer>>,
-    ready: &ReadyExecution<RefcpuClient>,
+    ready: &ReadyExecution<RefcpuBuffer>,
 ) -> Result<PerDevice<RefcpuBuffer>> {
     let allocator = &runtime.allocator;
     let partitions = executable.num_partitions();
@@ -111,7 +110,7 @@ fn outputs(
     results.iter().flat_map(|lane| (0..partitions).map(move |p| of_partition(lane, p))).collect()
 }
 
-fn to_engine(input: Input<RefcpuBuffer>, ready: &ReadyExecution<RefcpuClient>) -> Result<exec::Input> {
+fn to_engine(input: Input<RefcpuBuffer>, ready: &ReadyExecution<RefcpuBuffer>) -> Result<exec::Input> {
     Ok(match input.into_donated() {
         Ok(buffer) => exec::Input { array: buffer.into_array(ready)?, donatable: true },
         Err(shared) => exec::Input { array: shared.array(ready)?, donatable: false },
@@ -122,7 +121,7 @@ fn to_engine(input: Input<RefcpuBuffer>, ready: &ReadyExecution<RefcpuClient>) -
 fn whole(
     executable: &RefcpuExecutable,
     inputs: PerDevice<Input<RefcpuBuffer>>,
-    ready: &ReadyExecution<RefcpuClient>,
+    ready: &ReadyExecution<RefcpuBuffer>,
     allocator: &Allocator,
 ) -> Result<Vec<Vec<exec::Input>>> {
     let partitions = executable.num_partitions();

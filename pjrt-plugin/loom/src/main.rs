@@ -1,87 +1,74 @@
-//! Models of what threads do to events, buffers and executions at the same time. The sources are those of `pjrt-plugin`, on the
-//! primitives of loom, which tries every order in which the threads can take turns.
+//! Models of concurrent operations on events, buffers and executions. The sources are those of `pjrt-plugin`, on the primitives
+//! of loom, which runs every interleaving of the threads.
 //!
 //! `cargo xtask loom` runs them.
 
-#![allow(dead_code, unreachable_pub, reason = "the sources have more than the models use")]
+#![allow(dead_code, unreachable_pub, reason = "the sources contain more than the models use")]
 
-#[allow(unsafe_code, reason = "the source is of the part of the crate that is unsafe")]
-#[path = "../../src/abi/brief_lock.rs"]
-mod brief_lock;
-#[path = "../../src/by_device.rs"]
-mod by_device;
 #[path = "../../src/error.rs"]
 mod error;
-#[path = "../../src/event.rs"]
-mod event;
-#[path = "../../src/launch.rs"]
-mod launch;
-#[allow(unsafe_code, reason = "the source is of the part of the crate that is unsafe")]
-#[path = "../../src/abi/meeting.rs"]
-mod meeting;
-#[allow(unsafe_code, reason = "the source is of the part of the crate that is unsafe")]
-#[path = "../../src/abi/words.rs"]
-mod words;
-#[path = "../../src/promise.rs"]
-mod promise;
-#[path = "../../src/storage.rs"]
-mod storage;
-
 mod models;
 
-/// In the place of `pjrt-plugin`'s module: the same names, of loom.
-mod sync {
-    pub(crate) use loom::cell::UnsafeCell;
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-    pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+#[path = "../../src/core"]
+mod core {
+    pub(crate) mod by_device;
+    pub(crate) mod event;
+    pub(crate) mod launch;
+    pub(crate) mod oneshot;
+    pub(crate) mod promise;
+    pub(crate) mod spin_lock;
+    pub(crate) mod storage;
+    pub(crate) mod vec_move;
 
-    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-        mutex.lock().unwrap()
-    }
+    /// Replaces the module of `pjrt-plugin`: the same names, of loom.
+    pub(crate) mod sync {
+        pub(crate) use loom::cell::UnsafeCell;
+        pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+        pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-    /// Lets the others go on. loom comes back when one of them has done something.
-    pub(crate) fn pause(_: &mut u32) {
-        loom::thread::yield_now();
-    }
+        pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+            mutex.lock().unwrap()
+        }
 
-    pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        condition.wait(guard).unwrap()
-    }
-}
+        /// Yields to the other threads. loom returns when one of them has taken a step.
+        pub(crate) fn pause(_: &mut u32) {
+            loom::thread::yield_now();
+        }
 
-/// In the place of `pjrt-plugin`'s module, which runs those that nest too deep a little later on the same thread: no other
-/// thread has a part in that.
-mod callbacks {
-    use crate::error::Result;
-
-    pub(crate) type Callback = Box<dyn FnOnce(Result<()>) + Send>;
-
-    pub(crate) fn call_back(waiting: Vec<Callback>, outcome: &Result<()>) {
-        for callback in waiting {
-            callback(outcome.clone());
+        pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            condition.wait(guard).unwrap()
         }
     }
-}
 
-/// In the place of `pjrt-plugin`'s module: `guard` knows the panic behind something that is lost.
-mod abi {
-    pub(crate) use crate::{brief_lock, meeting, words};
+    /// Replaces the module of `pjrt-plugin`, which defers callbacks that nest too deep on the same thread: no other thread takes
+    /// part in that.
+    pub(crate) mod callbacks {
+        use crate::error::Result;
 
-    /// In the place of `pjrt-plugin`'s module, whose locks are static: one that is made anew for each order.
-    pub(crate) mod device_locks {
-        use crate::brief_lock::Lock;
-        use crate::sync::AtomicBool;
+        pub(crate) type Callback = Box<dyn FnOnce(Result<()>) + Send>;
+
+        pub(crate) fn call_back(waiting: Vec<Callback>, outcome: &Result<()>) {
+            for callback in waiting {
+                callback(outcome.clone());
+            }
+        }
+    }
+
+    /// Replaces the module of `pjrt-plugin`, whose locks are static: a lock that is made anew for each interleaving.
+    pub(crate) mod device_lock {
+        use crate::core::spin_lock::SpinLock;
+        use crate::core::sync::AtomicBool;
 
         loom::lazy_static! {
-            static ref LOCK: Lock = Lock(AtomicBool::new(false));
+            static ref LOCK: SpinLock = SpinLock(AtomicBool::new(false));
         }
 
-        pub(crate) fn device_lock(_: usize) -> &'static Lock {
+        pub(crate) fn device_lock(_: usize) -> &'static SpinLock {
             &LOCK
         }
     }
 
-    /// In the place of `pjrt-plugin`'s module: nobody forks.
+    /// Replaces the module of `pjrt-plugin`: no process forks.
     pub(crate) mod fork {
         use crate::error::Error;
 
@@ -94,7 +81,8 @@ mod abi {
         }
     }
 
-    pub(crate) mod guard {
+    /// Replaces the module of `pjrt-plugin`, which finds the panic behind lost work.
+    pub(crate) mod panic_guard {
         use crate::error::Error;
 
         pub(crate) fn lost(what: &str) -> Error {

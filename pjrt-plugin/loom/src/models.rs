@@ -4,14 +4,14 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
-use crate::abi::device_locks::device_lock;
-use crate::brief_lock::Guarded;
-use crate::by_device::ByDevice;
+use crate::core::device_lock::device_lock;
+use crate::core::spin_lock::Guarded;
+use crate::core::by_device::ByDevice;
 use crate::error::{Error, ErrorCode};
-use crate::event::Event;
-use crate::launch::{Launch, Outcome, finish, launch};
-use crate::promise::promise;
-use crate::storage::{BufferState, Claim};
+use crate::core::event::Event;
+use crate::core::launch::{Launch, Outcome, finish, launch};
+use crate::core::promise::promise;
+use crate::core::storage::{BufferState, Share};
 
 type Model = (&'static str, fn());
 
@@ -119,7 +119,7 @@ fn one_thread_has_the_lock() {
         })
     };
     // loom fails where two threads reach the value at the same time, or one does not see what the other wrote.
-    value.with_taken(&mut lock.take(), |value| *value += 1).unwrap();
+    value.with_guard(&mut lock.lock(), |value| *value += 1).unwrap();
     value.with(|value| *value += 1);
     other.join().unwrap();
     assert_eq!(value.with(|value| *value), 4);
@@ -129,9 +129,9 @@ fn values_change_together() {
     let lock = device_lock(0);
     let values = Arc::new([Guarded::new(lock, 0), Guarded::new(lock, 0)]);
     let change = |values: &[Guarded<i32>; 2]| {
-        let mut taken = lock.take();
-        let first = values[0].with_taken(&mut taken, |value| std::mem::replace(value, *value + 1));
-        let second = values[1].with_taken(&mut taken, |value| std::mem::replace(value, *value + 1));
+        let mut guard = lock.lock();
+        let first = values[0].with_guard(&mut guard, |value| std::mem::replace(value, *value + 1));
+        let second = values[1].with_guard(&mut guard, |value| std::mem::replace(value, *value + 1));
         assert_eq!(first.unwrap(), second.unwrap());
     };
     let other = {
@@ -148,7 +148,7 @@ fn one_donation_wins() {
     let buffer = Arc::new(BufferState::allocated(Arc::new(storage), Event::ready()));
     let donate = |buffer: &BufferState<Storage>| match buffer.donate() {
         Ok(held) => {
-            assert!(Arc::try_unwrap(held.claim.redeem().unwrap()).is_ok());
+            assert!(Arc::try_unwrap(held.share.into_storage().unwrap()).is_ok());
             1
         }
         Err(_) => 0,
@@ -170,12 +170,12 @@ fn donation_respects_readers() {
         let (buffer, dropped) = (Arc::clone(&buffer), Arc::clone(&dropped));
         thread::spawn(move || {
             let Ok(held) = buffer.share() else { return };
-            let storage = held.claim.redeem().unwrap();
+            let storage = held.share.into_storage().unwrap();
             assert_eq!(dropped.load(Ordering::SeqCst), 0, "the storage went away under a reader");
             drop(storage);
         })
     };
-    match Arc::try_unwrap(buffer.donate().unwrap().claim.redeem().unwrap()) {
+    match Arc::try_unwrap(buffer.donate().unwrap().share.into_storage().unwrap()) {
         // Alone: what the execution does to the storage, no reader sees.
         Ok(storage) => drop(storage),
         Err(storage) => {
@@ -193,7 +193,7 @@ fn donation_respects_executions() {
     let reading = {
         let (buffer, dropped) = (Arc::clone(&buffer), Arc::clone(&dropped));
         thread::spawn(move || {
-            let shared = buffer.share_if_ready(&mut device_lock(0).take());
+            let shared = buffer.share_if_ready(&mut device_lock(0).lock());
             let Some(storage) = shared else {
                 assert!(buffer.is_deleted());
                 return;
@@ -218,7 +218,7 @@ fn storage_goes_with_the_last_share() {
         thread::spawn(move || buffer.delete())
     };
     if let Ok(held) = buffer.share() {
-        let share = held.claim.redeem().unwrap();
+        let share = held.share.into_storage().unwrap();
         assert_eq!(dropped.load(Ordering::SeqCst), 0);
         drop(share);
     }
@@ -265,22 +265,22 @@ fn attach(launch: Launch<(), Storage>) -> Outcome<Storage> {
 
 /// What the host's buffer of a launch with one output ends with.
 fn end(outcome: Outcome<Storage>) -> Result<(), ErrorCode> {
-    let claim = match outcome {
+    let share = match outcome {
         Outcome::Finished(finished) => {
             finished.ready.wait().map_err(|error| error.code())?;
             match finished.outputs {
-                Ok(mut outputs) => Claim::Storage(Arc::new(outputs[0].remove(0))),
-                Err(error) => Claim::Failed(error),
+                Ok(mut outputs) => Share::Storage(Arc::new(outputs[0].remove(0))),
+                Err(error) => Share::Failed(error),
             }
         }
         Outcome::Pending { mut slots, allocated, ready, .. } => {
             let slot = slots.remove(0);
             let ended = allocated.wait().and_then(|()| ready.wait());
             ended.map_err(|error| error.code())?;
-            Claim::Promised(slot)
+            Share::Promised(slot)
         }
     };
-    claim.redeem().map(drop).map_err(|error| error.code())
+    share.into_storage().map(drop).map_err(|error| error.code())
 }
 
 fn outputs_reach_buffers() {

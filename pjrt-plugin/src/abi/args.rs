@@ -10,6 +10,7 @@ use std::slice::from_raw_parts;
 
 use pjrt_sys::SizedStruct;
 
+pub(crate) use crate::abi::handle::null;
 use crate::error::{Error, Result};
 
 /// A host's struct of some version.
@@ -171,37 +172,7 @@ macro_rules! output_slice {
     }};
 }
 
-/// Declares functions of the table.
-///
-/// `name(Args) |args, Client| body` becomes a generic `extern "C"` function whose body sees a view of its arguments and
-/// returns a `Result<()>`. Functions of an extension name the trait that they need: `|args, Client: Trait|`. Those for which
-/// [`call_without_floats`](crate::abi::guard::call_without_floats) is enough stand in a block that begins with its name.
-macro_rules! shims {
-    (call_without_floats: $($shims:tt)*) => {
-        $crate::abi::args::shims! { @call_without_floats $($shims)* }
-    };
-    (@$call:ident
-        $($(#[$attribute:meta])* $name:ident($args:ident) |$view:ident, $client:ident $(: $bound:path)?| $body:block)*) => {$(
-        $(#[$attribute])*
-        ///
-        /// # Safety
-        ///
-        #[doc = concat!("`args` is what the PJRT C API says about `", stringify!($args), "`.")]
-        pub(crate) unsafe extern "C" fn $name<$client: $crate::client::PjrtClient $(+ $bound)?>(
-            args: *mut pjrt_sys::$args,
-        ) -> *mut pjrt_sys::PJRT_Error {
-            $crate::abi::args::fields_of!($args);
-            let body = |$view: $crate::abi::args::View<'_, Struct>| -> $crate::error::Result<()> { $body };
-            // SAFETY: this function's contract.
-            unsafe { $crate::abi::guard::$call(args, body) }
-        }
-    )*};
-    ($($shims:tt)*) => {
-        $crate::abi::args::shims! { @call $($shims)* }
-    };
-}
-
-pub(crate) use {bytes, fields_of, handle, input, output, output_slice, output_str, shims, slice};
+pub(crate) use {bytes, fields_of, handle, input, output, output_slice, output_str, slice};
 
 /// An array of the host.
 ///
@@ -226,12 +197,6 @@ pub(crate) unsafe fn borrowed_slice<'a, T>(pointer: *const T, len: usize, name: 
 #[cold]
 fn no_array(name: &str, len: usize) -> Error {
     Error::invalid_argument(format!("'{name}' is no array of {len} elements"))
-}
-
-/// The error for a pointer that may not be null.
-#[cold]
-pub(crate) fn null(name: &str) -> Error {
-    Error::invalid_argument(format!("'{name}' is null"))
 }
 
 /// Bytes as C sees them.

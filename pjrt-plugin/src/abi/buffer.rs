@@ -1,4 +1,11 @@
-//! `PJRT_Buffer`: slots 58 to 68, 71 to 76.
+//! `PJRT_Buffer`.
+//!
+//! `PJRT_Buffer_Destroy`, `PJRT_Buffer_ElementType`, `PJRT_Buffer_Dimensions`,
+//! `PJRT_Buffer_UnpaddedDimensions`, `PJRT_Buffer_DynamicDimensionIndices`, `PJRT_Buffer_GetMemoryLayout`,
+//! `PJRT_Buffer_OnDeviceSizeInBytes`, `PJRT_Buffer_Device`, `PJRT_Buffer_Memory`, `PJRT_Buffer_Delete`,
+//! `PJRT_Buffer_IsDeleted`, `PJRT_Buffer_IsOnCpu`, `PJRT_Buffer_ReadyEvent`, `PJRT_Buffer_UnsafePointer`,
+//! `PJRT_Buffer_IncreaseExternalReferenceCount`, `PJRT_Buffer_DecreaseExternalReferenceCount`,
+//! `PJRT_Buffer_OpaqueDeviceMemoryDataPointer`.
 
 use std::ops::Deref;
 use std::ptr;
@@ -9,19 +16,20 @@ use pjrt_sys::{
     PJRT_Buffer_MemoryLayout_Type_Tiled, PJRT_Buffer_MemoryLayout_Union, PJRT_Buffer_Type, SizedStruct,
 };
 
-use crate::abi::args::{handle, input, output, output_slice, shims};
+use crate::abi::args::{handle, input, output, output_slice};
 use crate::abi::client_state::ClientState;
 use crate::abi::event::event_to_raw;
-use crate::abi::fork;
+use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
-use crate::abi::upload::Place;
 use crate::buffer::PjrtBuffer;
+use crate::client::Location;
 use crate::client::PjrtClient;
+use crate::core::event::Event;
+use crate::core::fork;
+use crate::core::storage::BufferState;
 use crate::element_type::ElementType;
 use crate::error::{Error, Result};
-use crate::event::Event;
 use crate::shape::Shape;
-use crate::storage::BufferState;
 
 /// What a buffer is, whatever becomes of its data.
 pub(crate) struct Spec<C: PjrtClient> {
@@ -49,7 +57,7 @@ impl<C: PjrtClient> Drop for BufferHandle<C> {
     #[inline]
     fn drop(&mut self) {
         if let SpecOf::Own(spec) = &self.spec {
-            spec.client.holders.buffer_destroyed(spec.memory, spec.shape.host_size());
+            spec.client.memory_usage.buffer_destroyed(spec.memory, spec.shape.host_size());
         }
     }
 }
@@ -76,11 +84,11 @@ impl<C: PjrtClient> BufferHandle<C> {
     #[inline(always)]
     pub(crate) fn new(
         client: Arc<ClientState<C>>,
-        place: Place,
+        place: Location,
         shape: Shape,
         state: BufferState<C::Buffer>,
     ) -> Self {
-        client.holders.buffer_made(place.memory, shape.host_size());
+        client.memory_usage.buffer_made(place.memory, shape.host_size());
         let spec = Spec { client, device: place.device, memory: place.memory, shape };
         Self { spec: SpecOf::Own(spec), state: state.on_device(place.device) }
     }
@@ -138,26 +146,26 @@ pub(crate) fn element_type(number: PJRT_Buffer_Type) -> Result<ElementType> {
 shims! {
     call_without_floats:
 
-    /// Slot 59.
+    /// `PJRT_Buffer_ElementType`.
     buffer_element_type(PJRT_Buffer_ElementType_Args) |args, C| {
         let element_type = handle!(args.buffer: BufferHandle<C>)?.shape.element_type;
         output!(args.type_ = PJRT_Buffer_Type(element_type as u32));
         Ok(())
     }
 
-    /// Slot 60. The dimensions stay readable after the buffer is deleted.
+    /// `PJRT_Buffer_Dimensions`. The dimensions stay readable after the buffer is deleted.
     buffer_dimensions(PJRT_Buffer_Dimensions_Args) |args, C| {
         output_slice!(args.dims, num_dims = handle!(args.buffer: BufferHandle<C>)?.shape.dims());
         Ok(())
     }
 
-    /// Slot 61. Nothing is padded.
+    /// `PJRT_Buffer_UnpaddedDimensions`. Nothing is padded.
     buffer_unpadded_dimensions(PJRT_Buffer_UnpaddedDimensions_Args) |args, C| {
         output_slice!(args.unpadded_dims, num_dims = handle!(args.buffer: BufferHandle<C>)?.shape.dims());
         Ok(())
     }
 
-    /// Slot 62. No dimension is dynamic.
+    /// `PJRT_Buffer_DynamicDimensionIndices`. No dimension is dynamic.
     buffer_dynamic_dimension_indices(PJRT_Buffer_DynamicDimensionIndices_Args) |args, C| {
         handle!(args.buffer: BufferHandle<C>)?;
         output!(args.dynamic_dim_indices = ptr::null());
@@ -165,7 +173,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 63. Hosts older than C API 0.55 abort without it.
+    /// `PJRT_Buffer_GetMemoryLayout`. Hosts older than C API 0.55 abort without it.
     buffer_get_memory_layout(PJRT_Buffer_GetMemoryLayout_Args) |args, C| {
         let order = handle!(args.buffer: BufferHandle<C>)?.shape.minor_to_major();
         let tiled = PJRT_Buffer_MemoryLayout_Tiled {
@@ -181,21 +189,21 @@ shims! {
         Ok(())
     }
 
-    /// Slot 65.
+    /// `PJRT_Buffer_Device`.
     buffer_device(PJRT_Buffer_Device_Args) |args, C| {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
         output!(args.device = buffer.client.device_pointer(buffer.device));
         Ok(())
     }
 
-    /// Slot 66.
+    /// `PJRT_Buffer_Memory`.
     buffer_memory(PJRT_Buffer_Memory_Args) |args, C| {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
         output!(args.memory = buffer.client.memory_pointer(buffer.memory));
         Ok(())
     }
 
-    /// Slot 68.
+    /// `PJRT_Buffer_IsDeleted`.
     buffer_is_deleted(PJRT_Buffer_IsDeleted_Args) |args, C| {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
         // The lock may be that of a thread that a forked child does not have.
@@ -203,13 +211,13 @@ shims! {
         Ok(())
     }
 
-    /// Slot 71. It must not change, so it is a property of the memory.
+    /// `PJRT_Buffer_IsOnCpu`. It must not change, so it is a property of the memory.
     buffer_is_on_cpu(PJRT_Buffer_IsOnCpu_Args) |args, C| {
         output!(args.is_on_cpu = handle!(args.buffer: BufferHandle<C>)?.is_host_accessible());
         Ok(())
     }
 
-    /// Slot 72.
+    /// `PJRT_Buffer_ReadyEvent`.
     buffer_ready_event(PJRT_Buffer_ReadyEvent_Args) |args, C| {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
         let event = if fork::is_child() { Event::failed(fork::refusal()) } else { buffer.state.ready_event() };
@@ -219,17 +227,17 @@ shims! {
 }
 
 shims! {
-    /// Slot 58.
+    /// `PJRT_Buffer_Destroy`.
     buffer_destroy(PJRT_Buffer_Destroy_Args) |args, C| {
         // SAFETY: the host gives the buffer up.
         drop(unsafe { handle::from_raw::<BufferHandle<C>>(input!(args.buffer), "buffer") }?);
         Ok(())
     }
 
-    /// Slot 64. Before there is storage, and where there will be none: what the shape says.
+    /// `PJRT_Buffer_OnDeviceSizeInBytes`. Before there is storage, and where there will be none: what the shape says.
     buffer_on_device_size_in_bytes(PJRT_Buffer_OnDeviceSizeInBytes_Args) |args, C| {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let size = match buffer.state.share()?.claim.storage() {
+        let size = match buffer.state.share()?.share.storage() {
             Some(Ok(storage)) => storage.size_in_bytes(),
             Some(Err(_)) | None => buffer.shape.host_size(),
         };
@@ -237,29 +245,29 @@ shims! {
         Ok(())
     }
 
-    /// Slot 67. What still uses the storage keeps it.
+    /// `PJRT_Buffer_Delete`. What still uses the storage keeps it.
     buffer_delete(PJRT_Buffer_Delete_Args) |args, C| {
         handle!(args.buffer: BufferHandle<C>)?.state.delete();
         Ok(())
     }
 
-    /// Slot 73.
+    /// `PJRT_Buffer_UnsafePointer`.
     buffer_unsafe_pointer(PJRT_Buffer_UnsafePointer_Args) |args, C| {
         output!(args.buffer_pointer = handle!(args.buffer: BufferHandle<C>)?.address()?);
         Ok(())
     }
 
-    /// Slot 74: the storage stays where it is until slot 75 has been called as often.
+    /// `PJRT_Buffer_IncreaseExternalReferenceCount`: the storage stays where it is until `PJRT_Buffer_DecreaseExternalReferenceCount` has been called as often.
     buffer_increase_external_reference_count(PJRT_Buffer_IncreaseExternalReferenceCount_Args) |args, C| {
         handle!(args.buffer: BufferHandle<C>)?.state.pin()
     }
 
-    /// Slot 75.
+    /// `PJRT_Buffer_DecreaseExternalReferenceCount`.
     buffer_decrease_external_reference_count(PJRT_Buffer_DecreaseExternalReferenceCount_Args) |args, C| {
         handle!(args.buffer: BufferHandle<C>)?.state.unpin()
     }
 
-    /// Slot 76.
+    /// `PJRT_Buffer_OpaqueDeviceMemoryDataPointer`.
     buffer_opaque_device_memory_data_pointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args) |args, C| {
         let address = handle!(args.buffer: BufferHandle<C>)?.address()?;
         output!(args.device_memory_ptr = ptr::with_exposed_provenance_mut(address));

@@ -1,20 +1,27 @@
-//! `PJRT_Client` apart from programs and buffers: slots 10 to 19, 21, 110, 111 and 113.
+//! `PJRT_Client` apart from programs and buffers.
+//!
+//! `PJRT_Client_Create`, `PJRT_Client_Destroy`, `PJRT_Client_PlatformName`, `PJRT_Client_ProcessIndex`,
+//! `PJRT_Client_PlatformVersion`, `PJRT_Client_Devices`, `PJRT_Client_AddressableDevices`,
+//! `PJRT_Client_LookupDevice`, `PJRT_Client_LookupAddressableDevice`, `PJRT_Client_AddressableMemories`,
+//! `PJRT_Client_DefaultDeviceAssignment`, `PJRT_Client_DmaMap`, `PJRT_Client_DmaUnmap`,
+//! `PJRT_Client_UpdateGlobalProcessInfo`.
 
 use pjrt_sys::{
     PJRT_Error_Code, PJRT_ProcessInfo, PJRT_ProcessState_kConnected, PJRT_ProcessState_kDisconnected,
     PJRT_ProcessState_kError, PJRT_ProcessState_kUninitialized,
 };
 
-use crate::abi::args::{View, fields_of, handle, input, null, output, output_slice, output_str, shims};
+use crate::abi::args::{View, fields_of, handle, input, null, output, output_slice, output_str};
+use crate::abi::c_arrays::read_named_values;
 use crate::abi::client_state::ClientState;
 use crate::abi::error::host_error;
-use crate::abi::event::HostPointer;
-use crate::abi::fork;
-use crate::abi::guard;
+use crate::abi::guard::shims;
 use crate::abi::handle;
 use crate::abi::kv::HostStore;
-use crate::abi::pinned::read_named_values;
 use crate::client::{ClientConfig, PjrtClient, ProcessInfo, ProcessState};
+use crate::core::fork;
+use crate::core::host_memory::HostPointer;
+use crate::core::panic_guard;
 use crate::error::{Error, Result};
 use crate::kv_store::KeyValueStore;
 use crate::options::{OptionSpec, OptionValue, Options};
@@ -62,10 +69,10 @@ fn check_processes<C: PjrtClient>(node_id: i64, num_nodes: i64) -> Result<()> {
 }
 
 shims! {
-    /// Slot 10. The callbacks are uninitialised memory unless the host is distributed, so they are looked at only if the
+    /// `PJRT_Client_Create`. The callbacks are uninitialised memory unless the host is distributed, so they are looked at only if the
     /// options say that it is.
     client_create(PJRT_Client_Create_Args) |args, C| {
-        guard::install_hook();
+        panic_guard::install_hook();
         output!(args.client = std::ptr::null_mut());
         // SAFETY: pointer and length describe an array of the host.
         let given = unsafe { read_named_values(input!(args.create_options), input!(args.num_options)) }?;
@@ -82,9 +89,9 @@ shims! {
         Ok(())
     }
 
-    /// Slot 11. Buffers and executables that still live keep what they need; what the host attached to memories goes now.
+    /// `PJRT_Client_Destroy`. Buffers and executables that still live keep what they need; what the host attached to memories goes now.
     client_destroy(PJRT_Client_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the client up, which came from slot 10.
+        // SAFETY: the host gives the client up, which came from `PJRT_Client_Create`.
         let client = unsafe { handle::share_from_raw::<ClientState<C>>(input!(args.client), "client") }?;
         if let Some(client) = &client {
             for memory in &client.memories {
@@ -94,40 +101,40 @@ shims! {
         Ok(())
     }
 
-    /// Slot 12.
+    /// `PJRT_Client_PlatformName`.
     client_platform_name(PJRT_Client_PlatformName_Args) |args, C| {
         handle!(args.client: ClientState<C>)?;
         output_str!(args.platform_name, platform_name_size = C::PLATFORM_NAME);
         Ok(())
     }
 
-    /// Slot 13.
+    /// `PJRT_Client_ProcessIndex`.
     client_process_index(PJRT_Client_ProcessIndex_Args) |args, C| {
         output!(args.process_index = handle!(args.client: ClientState<C>)?.process_index);
         Ok(())
     }
 
-    /// Slot 14.
+    /// `PJRT_Client_PlatformVersion`.
     client_platform_version(PJRT_Client_PlatformVersion_Args) |args, C| {
         let client = handle!(args.client: ClientState<C>)?;
         output_str!(args.platform_version, platform_version_size = &client.platform_version);
         Ok(())
     }
 
-    /// Slot 15.
+    /// `PJRT_Client_Devices`.
     client_devices(PJRT_Client_Devices_Args) |args, C| {
         output_slice!(args.devices, num_devices = &handle!(args.client: ClientState<C>)?.device_pointers);
         Ok(())
     }
 
-    /// Slot 16.
+    /// `PJRT_Client_AddressableDevices`.
     client_addressable_devices(PJRT_Client_AddressableDevices_Args) |args, C| {
         let client = handle!(args.client: ClientState<C>)?;
         output_slice!(args.addressable_devices, num_addressable_devices = &client.addressable_device_pointers);
         Ok(())
     }
 
-    /// Slot 17: by global id.
+    /// `PJRT_Client_LookupDevice`: by global id.
     client_lookup_device(PJRT_Client_LookupDevice_Args) |args, C| {
         let (client, id) = (handle!(args.client: ClientState<C>)?, input!(args.id));
         let Some(index) = client.device_index(id) else {
@@ -137,7 +144,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 18: by the number on this machine.
+    /// `PJRT_Client_LookupAddressableDevice`: by the number on this machine.
     client_lookup_addressable_device(PJRT_Client_LookupAddressableDevice_Args) |args, C| {
         let (client, id) = (handle!(args.client: ClientState<C>)?, input!(args.local_hardware_id));
         let mut devices = client.devices.iter();
@@ -148,14 +155,14 @@ shims! {
         Ok(())
     }
 
-    /// Slot 19.
+    /// `PJRT_Client_AddressableMemories`.
     client_addressable_memories(PJRT_Client_AddressableMemories_Args) |args, C| {
         let client = handle!(args.client: ClientState<C>)?;
         output_slice!(args.addressable_memories, num_addressable_memories = &client.addressable_memory_pointers);
         Ok(())
     }
 
-    /// Slot 21: into an array of the host.
+    /// `PJRT_Client_DefaultDeviceAssignment`: into an array of the host.
     client_default_device_assignment(PJRT_Client_DefaultDeviceAssignment_Args) |args, C| {
         let client = handle!(args.client: ClientState<C>)?;
         let (replicas, partitions) = (input!(args.num_replicas), input!(args.num_partitions));
@@ -182,7 +189,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 110.
+    /// `PJRT_Client_DmaMap`.
     client_dma_map(PJRT_Client_DmaMap_Args) |args, C| {
         let client = handle!(args.client: ClientState<C>)?;
         let (data, size) = (input!(args.data), input!(args.size));
@@ -192,7 +199,7 @@ shims! {
         client.client.map_host_memory(data.expose_provenance(), size)
     }
 
-    /// Slot 111.
+    /// `PJRT_Client_DmaUnmap`.
     client_dma_unmap(PJRT_Client_DmaUnmap_Args) |args, C| {
         let client = handle!(args.client: ClientState<C>)?;
         let data = input!(args.data);
@@ -202,7 +209,7 @@ shims! {
         client.client.unmap_host_memory(data.expose_provenance())
     }
 
-    /// Slot 113. Hosts abort on an error.
+    /// `PJRT_Client_UpdateGlobalProcessInfo`. Hosts abort on an error.
     client_update_global_process_info(PJRT_Client_UpdateGlobalProcessInfo_Args) |args, C| {
         let client = handle!(args.client: ClientState<C>)?;
         // SAFETY: pointer and length describe an array of the host.

@@ -8,8 +8,8 @@ use crate::abi::device::{DescriptionHandle, DeviceHandle};
 use crate::abi::execute::Unfinished;
 use crate::abi::exit::tell_at_exit;
 use crate::abi::handle::{Handle, registry};
-use crate::abi::holders::Holders;
 use crate::abi::memory::MemoryHandle;
+use crate::abi::memory_usage::MemoryUsage;
 use crate::abi::topology::TopologyHandle;
 use crate::client::PjrtClient;
 use crate::device::{DeviceId, PjrtDevice};
@@ -29,7 +29,7 @@ pub(crate) struct ClientState<C: PjrtClient> {
     pub(crate) addressable_memory_pointers: Box<[*mut PJRT_Memory]>,
     pub(crate) topology: TopologyHandle,
     pub(crate) unfinished: Unfinished<C::Buffer>,
-    pub(crate) holders: Holders<C>,
+    pub(crate) memory_usage: MemoryUsage<C>,
 }
 
 // SAFETY: the pointers point into `devices` and `memories`, which never move or change; the rest is `Send` and `Sync`.
@@ -76,7 +76,7 @@ impl<C: PjrtClient> ClientState<C> {
                 registry::add::<MemoryHandle>((&raw const *memory).cast());
             }
             Self {
-                holders: Holders::new(memories.len()),
+                memory_usage: MemoryUsage::new(memories.len()),
                 client,
                 platform_version,
                 process_index,

@@ -1,22 +1,30 @@
-//! `PJRT_Device` and `PJRT_DeviceDescription`: slots 23 to 34, 121 to 123, 128 and 135.
+//! `PJRT_Device` and `PJRT_DeviceDescription`.
+//!
+//! `PJRT_DeviceDescription_Id`, `PJRT_DeviceDescription_ProcessIndex`, `PJRT_DeviceDescription_Attributes`,
+//! `PJRT_DeviceDescription_Kind`, `PJRT_DeviceDescription_DebugString`, `PJRT_DeviceDescription_ToString`,
+//! `PJRT_Device_GetDescription`, `PJRT_Device_IsAddressable`, `PJRT_Device_LocalHardwareId`,
+//! `PJRT_Device_AddressableMemories`, `PJRT_Device_DefaultMemory`, `PJRT_Device_MemoryStats`,
+//! `PJRT_Device_PoisonExecution`, `PJRT_Device_CreateAsyncTrackingEvent`, `PJRT_AsyncTrackingEvent_Destroy`,
+//! `PJRT_Device_GetAttributes`, `PJRT_Device_ClearMemoryStats`.
 
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::{Arc, Weak};
 
 use pjrt_sys::{
     PJRT_Device, PJRT_Device_Attributes, PJRT_DeviceDescription, PJRT_Memory, PJRT_MemoryDescription,
 };
 
-use crate::abi::args::{bytes, handle, input, output, output_slice, output_str, shims};
+use crate::abi::args::{bytes, handle, input, output, output_slice, output_str};
+use crate::abi::c_arrays::NamedValues;
 use crate::abi::client_state::ClientState;
 use crate::abi::error::{host_error, with_payloads};
+use crate::abi::guard::shims;
 use crate::abi::handle::{Handle, registry};
-use crate::abi::pinned::NamedValues;
 use crate::attributes::AttributeValue;
 use crate::client::PjrtClient;
 use crate::device::{DeviceDescription, DeviceId, PjrtDevice};
 use crate::error::{Error, Result};
-use crate::ext::profiler::learn_host_version;
 use crate::memory::Memory;
 
 /// A device's description as the host sees it; it lives in its client or topology.
@@ -102,74 +110,77 @@ impl<C: PjrtClient> DeviceHandle<C> {
     }
 }
 
+/// Called with the size of the host's `PJRT_Device_MemoryStats_Args`; the profiler learns the host's version from it.
+pub(crate) static MEMORY_STATS_SIZE: OnceLock<fn(usize)> = OnceLock::new();
+
 shims! {
-    /// Slot 23.
+    /// `PJRT_DeviceDescription_Id`.
     device_description_id(PJRT_DeviceDescription_Id_Args) |args, C| {
         output!(args.id = handle!(args.device_description: DescriptionHandle)?.description.id());
         Ok(())
     }
 
-    /// Slot 24.
+    /// `PJRT_DeviceDescription_ProcessIndex`.
     device_description_process_index(PJRT_DeviceDescription_ProcessIndex_Args) |args, C| {
         let handle = handle!(args.device_description: DescriptionHandle)?;
         output!(args.process_index = handle.description.process_index());
         Ok(())
     }
 
-    /// Slot 25.
+    /// `PJRT_DeviceDescription_Attributes`.
     device_description_attributes(PJRT_DeviceDescription_Attributes_Args) |args, C| {
         let handle = handle!(args.device_description: DescriptionHandle)?;
         output_slice!(args.attributes, num_attributes = handle.attributes.as_slice());
         Ok(())
     }
 
-    /// Slot 26.
+    /// `PJRT_DeviceDescription_Kind`.
     device_description_kind(PJRT_DeviceDescription_Kind_Args) |args, C| {
         let handle = handle!(args.device_description: DescriptionHandle)?;
         output_str!(args.device_kind, device_kind_size = handle.description.kind());
         Ok(())
     }
 
-    /// Slot 27.
+    /// `PJRT_DeviceDescription_DebugString`.
     device_description_debug_string(PJRT_DeviceDescription_DebugString_Args) |args, C| {
         let handle = handle!(args.device_description: DescriptionHandle)?;
         output_str!(args.debug_string, debug_string_size = handle.description.debug());
         Ok(())
     }
 
-    /// Slot 28.
+    /// `PJRT_DeviceDescription_ToString`.
     device_description_to_string(PJRT_DeviceDescription_ToString_Args) |args, C| {
         let handle = handle!(args.device_description: DescriptionHandle)?;
         output_str!(args.to_string, to_string_size = handle.description.display());
         Ok(())
     }
 
-    /// Slot 29.
+    /// `PJRT_Device_GetDescription`.
     device_get_description(PJRT_Device_GetDescription_Args) |args, C| {
         let device = handle!(args.device: DeviceHandle<C>)?;
         output!(args.device_description = (&raw const device.description).cast_mut().cast());
         Ok(())
     }
 
-    /// Slot 30.
+    /// `PJRT_Device_IsAddressable`.
     device_is_addressable(PJRT_Device_IsAddressable_Args) |args, C| {
         output!(args.is_addressable = handle!(args.device: DeviceHandle<C>)?.addressable);
         Ok(())
     }
 
-    /// Slot 31.
+    /// `PJRT_Device_LocalHardwareId`.
     device_local_hardware_id(PJRT_Device_LocalHardwareId_Args) |args, C| {
         output!(args.local_hardware_id = handle!(args.device: DeviceHandle<C>)?.local_hardware_id);
         Ok(())
     }
 
-    /// Slot 32.
+    /// `PJRT_Device_AddressableMemories`.
     device_addressable_memories(PJRT_Device_AddressableMemories_Args) |args, C| {
         output_slice!(args.memories, num_memories = &handle!(args.device: DeviceHandle<C>)?.memories);
         Ok(())
     }
 
-    /// Slot 33.
+    /// `PJRT_Device_DefaultMemory`.
     device_default_memory(PJRT_Device_DefaultMemory_Args) |args, C| {
         let device = handle!(args.device: DeviceHandle<C>)?;
         let Some(memory) = device.memories.first() else {
@@ -179,9 +190,11 @@ shims! {
         Ok(())
     }
 
-    /// Slot 34. Hosts put up with UNIMPLEMENTED.
+    /// `PJRT_Device_MemoryStats`. Hosts put up with UNIMPLEMENTED.
     device_memory_stats(PJRT_Device_MemoryStats_Args) |args, C| {
-        learn_host_version(args.size());
+        if let Some(observe) = MEMORY_STATS_SIZE.get() {
+            observe(args.size());
+        }
         let device = handle!(args.device: DeviceHandle<C>)?;
         let client = device.client()?;
         let Some(stats) = client.author_device(device.index)?.memory_stats() else {
@@ -210,14 +223,14 @@ shims! {
         Ok(())
     }
 
-    /// Slot 135.
+    /// `PJRT_Device_ClearMemoryStats`.
     device_clear_memory_stats(PJRT_Device_ClearMemoryStats_Args) |args, C| {
         let device = handle!(args.device: DeviceHandle<C>)?;
         device.client()?.author_device(device.index)?.clear_memory_stats();
         Ok(())
     }
 
-    /// Slot 128: none beyond those of the description. Hosts call the deleter in any case and abort on an error.
+    /// `PJRT_Device_GetAttributes`: none beyond those of the description. Hosts call the deleter in any case and abort on an error.
     device_get_attributes(PJRT_Device_GetAttributes_Args) |args, C| {
         output!(args.attributes = ptr::null());
         output!(args.num_attributes = 0);
@@ -226,7 +239,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 121: an error for the outputs of a launch that has not given them yet. What it gives later is dropped.
+    /// `PJRT_Device_PoisonExecution`: an error for the outputs of a launch that has not given them yet. What it gives later is dropped.
     device_poison_execution(PJRT_Device_PoisonExecution_Args) |args, C| {
         output!(args.poisoned = false);
         let device = handle!(args.device: DeviceHandle<C>)?;
@@ -240,13 +253,13 @@ shims! {
         Ok(())
     }
 
-    /// Slot 122: null stands for no tracking; an error would end the host.
+    /// `PJRT_Device_CreateAsyncTrackingEvent`: null stands for no tracking; an error would end the host.
     device_create_async_tracking_event(PJRT_Device_CreateAsyncTrackingEvent_Args) |args, C| {
         output!(args.event = ptr::null_mut());
         Ok(())
     }
 
-    /// Slot 123: there are none to destroy.
+    /// `PJRT_AsyncTrackingEvent_Destroy`: there are none to destroy.
     async_tracking_event_destroy(PJRT_AsyncTrackingEvent_Destroy_Args) |args, C| {
         if input!(args.event).is_null() {
             Ok(())

@@ -1,24 +1,29 @@
-//! Buffers that the host reads or copies: slots 69, 70, 92, 100 and 131.
+//! Buffers that the host reads or copies.
+//!
+//! `PJRT_Buffer_CopyToDevice`, `PJRT_Buffer_ToHostBuffer`, `PJRT_Buffer_CopyToMemory`,
+//! `PJRT_Buffer_CopyRawToHost`, `PJRT_Buffer_Bitcast`.
 
 use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-use crate::abi::args::{handle, input, null, output, shims, slice};
+use crate::abi::args::{handle, input, null, output, slice};
 use crate::abi::buffer::{BufferHandle, element_type};
 use crate::abi::event::event_to_raw;
-use crate::abi::guard;
-use crate::abi::host_memory::HostBytesMut;
-use crate::abi::layout::{HostLayout, place, read_layout};
-use crate::abi::upload::{Place, buffer_to_raw};
+use crate::abi::guard::shims;
+use crate::abi::layout::{HostLayout, host_array, read_layout};
+use crate::abi::upload::buffer_to_raw;
 use crate::buffer::PjrtBuffer;
+use crate::client::Location;
 use crate::client::{BufferRef, PjrtClient, Placement};
+use crate::core::event::{Event, EventSource, after};
+use crate::core::host_memory::HostBytesMut;
+use crate::core::panic_guard;
+use crate::core::promise::Pending;
+use crate::core::storage::{BufferState, Held};
 use crate::error::{Error, Result};
-use crate::event::{Event, EventSource, after};
 use crate::host_buffer::CopyToHost;
-use crate::promise::Pending;
 use crate::shape::Shape;
-use crate::storage::{BufferState, Held};
 
 /// Runs something with the storage of a buffer once the data is there: now, or on the thread that completes it. An error of
 /// the buffer comes instead of the storage.
@@ -26,7 +31,7 @@ fn with_data<B: Send + Sync + 'static>(held: Held<B>, run: impl FnOnce(Result<Ar
     let events = vec![held.allocated.clone(), held.ready.clone()];
     after(events, move || {
         let outcome = held.outcome().unwrap_or(Ok(()));
-        run(outcome.and_then(|()| held.claim.redeem()));
+        run(outcome.and_then(|()| held.share.into_storage()));
     });
 }
 
@@ -44,7 +49,7 @@ fn raw(event: Event) -> *mut pjrt_sys::PJRT_Event {
 }
 
 shims! {
-    /// Slot 70: reads an array back, in the layout that the host wants. Without a destination it only says how large the
+    /// `PJRT_Buffer_ToHostBuffer`: reads an array back, in the layout that the host wants. Without a destination it only says how large the
     /// array is.
     buffer_to_host_buffer(PJRT_Buffer_ToHostBuffer_Args) |args, C| {
         output!(args.event = ptr::null_mut());
@@ -71,7 +76,7 @@ shims! {
                 )));
             }
         };
-        let placed = place(shape.dims(), strides.as_deref(), element_size)?;
+        let placed = host_array(shape.dims(), strides.as_deref(), element_size)?;
         let needed = if size == 0 { 0 } else { placed.above };
         let given = input!(args.dst_size);
         if placed.below > 0 || given < needed {
@@ -92,7 +97,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 100: reads part of an array back as bytes. A wrong range is the event's error.
+    /// `PJRT_Buffer_CopyRawToHost`: reads part of an array back as bytes. A wrong range is the event's error.
     buffer_copy_raw_to_host(PJRT_Buffer_CopyRawToHost_Args) |args, C| {
         output!(args.event = ptr::null_mut());
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
@@ -111,7 +116,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 69: to the default memory of another device.
+    /// `PJRT_Buffer_CopyToDevice`: to the default memory of another device.
     buffer_copy_to_device(PJRT_Buffer_CopyToDevice_Args) |args, C| {
         output!(args.dst_buffer = ptr::null_mut());
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
@@ -119,7 +124,7 @@ shims! {
         if device.is_null() {
             return Err(null("dst_device"));
         }
-        let to = Place::of(&buffer.client, device, ptr::null())?;
+        let to = Location::of(&buffer.client, device, ptr::null())?;
         if to.device == buffer.device {
             return Err(Error::invalid_argument("CopyToDevice cannot accept the same source and destination devices"));
         }
@@ -127,7 +132,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 92: to any memory of the client.
+    /// `PJRT_Buffer_CopyToMemory`: to any memory of the client.
     buffer_copy_to_memory(PJRT_Buffer_CopyToMemory_Args) |args, C| {
         output!(args.dst_buffer = ptr::null_mut());
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
@@ -135,12 +140,12 @@ shims! {
         if memory.is_null() {
             return Err(null("dst_memory"));
         }
-        let to = Place::of(&buffer.client, ptr::null(), memory)?;
+        let to = Location::of(&buffer.client, ptr::null(), memory)?;
         output!(args.dst_buffer = copy(buffer, to)?);
         Ok(())
     }
 
-    /// Slot 131: the same bytes as another array in the same place.
+    /// `PJRT_Buffer_Bitcast`: the same bytes as another array in the same place.
     buffer_bitcast(PJRT_Buffer_Bitcast_Args) |args, C| {
         output!(args.out_buffer = ptr::null_mut());
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
@@ -153,7 +158,7 @@ shims! {
             Some(HostLayout::Tiled(layout)) if layout.tiles().is_empty() && layout.is_row_major() => {}
             Some(_) => return Err(Error::unimplemented("a bitcast to a layout that is not dense and row-major")),
         }
-        let to = Place { device: buffer.device, memory: buffer.memory };
+        let to = Location { device: buffer.device, memory: buffer.memory };
         let wanted = shape.clone();
         let bitcast = move |client: &C, from: BufferRef<'_, C>, to: Placement<'_, C>| {
             client.bitcast_buffer(from, to, wanted.element_type, wanted.dims())
@@ -220,20 +225,20 @@ pub(crate) unsafe fn copy_range<C: PjrtClient>(
 }
 
 /// Copies a buffer to another place.
-fn copy<C: PjrtClient>(buffer: &BufferHandle<C>, to: Place) -> Result<*mut pjrt_sys::PJRT_Buffer> {
+fn copy<C: PjrtClient>(buffer: &BufferHandle<C>, to: Location) -> Result<*mut pjrt_sys::PJRT_Buffer> {
     derive(buffer, to, buffer.shape.clone(), |client, from, to| client.copy_buffer(from, to))
 }
 
 /// Makes a buffer from another one: at once if its data is there, otherwise as soon as it is.
 fn derive<C: PjrtClient>(
     buffer: &BufferHandle<C>,
-    to: Place,
+    to: Location,
     shape: Shape,
     make: impl FnOnce(&C, BufferRef<'_, C>, Placement<'_, C>) -> Result<Pending<C::Buffer>> + Send + 'static,
 ) -> Result<*mut pjrt_sys::PJRT_Buffer> {
     let held = buffer.state.share()?;
     let (client, source) = (Arc::clone(&buffer.client), buffer.shape.clone());
-    let place = Place { device: buffer.device, memory: buffer.memory };
+    let place = Location { device: buffer.device, memory: buffer.memory };
     let make = move |storage: Arc<C::Buffer>| {
         let from = BufferRef {
             storage: &storage,
@@ -246,11 +251,11 @@ fn derive<C: PjrtClient>(
     };
     let state = match held.outcome() {
         Some(Err(error)) => BufferState::failed(error),
-        Some(Ok(())) => BufferState::from_pending(make(held.claim.redeem()?)?),
+        Some(Ok(())) => BufferState::from_pending(make(held.share.into_storage()?)?),
         None => {
             let (state, promise) = BufferState::promised();
             with_data(held, move |storage| {
-                match storage.and_then(|storage| guard::catch(|| make(storage))) {
+                match storage.and_then(|storage| panic_guard::catch(|| make(storage))) {
                     Ok(pending) => pending.receive(|value| promise.deliver(value)),
                     Err(error) => promise.deliver(Err(error)),
                 }

@@ -1,4 +1,6 @@
-//! `PJRT_Error`: slots 0 to 2 and 132, and the table of functions in an error's first word.
+//! `PJRT_Error`, and the table of functions in an error's first word.
+//!
+//! `PJRT_Error_Destroy`, `PJRT_Error_Message`, `PJRT_Error_GetCode`, `PJRT_Error_ForEachPayload`.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -8,9 +10,10 @@ use pjrt_sys::{
     PJRT_Error_PayloadVisitor, PJRT_NamedValue, SizedStruct,
 };
 
-use crate::abi::args::{View, chars, fields_of, handle, input, output, output_str, shims};
+use crate::abi::args::{View, chars, fields_of, handle, input, output, output_str};
+use crate::abi::c_arrays::read_named_values;
+use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
-use crate::abi::pinned::read_named_values;
 use crate::client::PjrtClient;
 use crate::error::{Error, ErrorCode};
 use crate::options::OptionValue;
@@ -171,7 +174,7 @@ unsafe extern "C" fn for_each_payload(
     }
 }
 
-/// Slot 0: frees an error.
+/// `PJRT_Error_Destroy`: frees an error.
 ///
 /// # Safety
 ///
@@ -185,7 +188,7 @@ pub(crate) unsafe extern "C" fn error_destroy<C: PjrtClient>(args: *mut PJRT_Err
     }
 }
 
-/// Slot 1: the text of an error, which lives as long as it.
+/// `PJRT_Error_Message`: the text of an error, which lives as long as it.
 ///
 /// # Safety
 ///
@@ -199,14 +202,14 @@ pub(crate) unsafe extern "C" fn error_message<C: PjrtClient>(args: *mut PJRT_Err
 }
 
 shims! {
-    /// Slot 2: the code of an error. Hosts treat an error here as fatal, so a wrong handle has a code too.
+    /// `PJRT_Error_GetCode`: the code of an error. Hosts treat an error here as fatal, so a wrong handle has a code too.
     error_get_code(PJRT_Error_GetCode_Args) |args, C| {
         // SAFETY: the view's contract.
         output!(args.code = unsafe { get_code(input!(args.error)) });
         Ok(())
     }
 
-    /// Slot 132: shows the payloads. It must succeed: hosts call it for every error, also one from here.
+    /// `PJRT_Error_ForEachPayload`: shows the payloads. It must succeed: hosts call it for every error, also one from here.
     error_for_each_payload(PJRT_Error_ForEachPayload_Args) |args, C| {
         // SAFETY: the view's contract.
         unsafe { for_each_payload(input!(args.error), input!(args.visitor), input!(args.user_arg)) };

@@ -1,16 +1,19 @@
-//! `PJRT_Event`: slots 5 to 9, 126 and 127.
-
-use std::ffi::c_void;
+//! `PJRT_Event`.
+//!
+//! `PJRT_Event_Destroy`, `PJRT_Event_IsReady`, `PJRT_Event_Error`, `PJRT_Event_Await`, `PJRT_Event_OnReady`,
+//! `PJRT_Event_Create`, `PJRT_Event_Set`.
 
 use pjrt_sys::{PJRT_Error_Code_OK, PJRT_Event};
 
-use crate::abi::args::{handle, input, null, output, shims};
+use crate::abi::args::{handle, input, null, output};
 use crate::abi::error::{host_error, outcome_to_raw};
-use crate::abi::guard;
+use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
+use crate::core::event::{Event, Inner, OK, State};
+use crate::core::host_memory::HostPointer;
+use crate::core::panic_guard;
+use crate::core::sync::{AtomicBool, AtomicU8, Condvar, Mutex};
 use crate::error::{Error, Result};
-use crate::event::{Event, Inner, OK, State};
-use crate::sync::{AtomicBool, AtomicU8, Condvar, Mutex};
 
 /// An event as the host sees it: a share of what the event's handles share. Destroying it leaves the work behind it, and its
 /// callbacks, alone.
@@ -36,22 +39,6 @@ pub(crate) fn event_to_raw(event: Event) -> *mut PJRT_Event {
     match event.into_state() {
         Some(state) => handle::share_into_raw(state),
         None => handle::lend_into_raw(&READY),
-    }
-}
-
-/// A pointer of the host's, to be handed back to it and not looked at. C callers share such pointers between threads.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct HostPointer(pub(crate) *mut c_void);
-
-// SAFETY: the pointer is only handed back to the host, which the C API allows on any thread.
-unsafe impl Send for HostPointer {}
-// SAFETY: as above.
-unsafe impl Sync for HostPointer {}
-
-impl HostPointer {
-    /// The pointer; a method, so that closures capture the wrapper.
-    pub(crate) fn get(&self) -> *mut c_void {
-        self.0
     }
 }
 
@@ -90,27 +77,27 @@ fn is_ready(event: *const PJRT_Event) -> bool {
 shims! {
     call_without_floats:
 
-    /// Slot 5: frees an event. Legal at any time, in its own callback too; cancels nothing.
+    /// `PJRT_Event_Destroy`: frees an event. Legal at any time, in its own callback too; cancels nothing.
     event_destroy(PJRT_Event_Destroy_Args) |args, C| {
         // SAFETY: the host gives the event up.
         let event = unsafe { take_event(input!(args.event)) }?;
         match event.and_then(|event| event.take_source()) {
             None => Ok(()),
             // The host made it and never set it, so it has failed now.
-            Some(source) => guard::catch(|| {
+            Some(source) => panic_guard::catch(|| {
                 drop(source);
                 Ok(())
             }),
         }
     }
 
-    /// Slot 6: whether it is complete, with or without an error.
+    /// `PJRT_Event_IsReady`: whether it is complete, with or without an error.
     event_is_ready(PJRT_Event_IsReady_Args) |args, C| {
         output!(args.is_ready = handle!(args.event: State)?.is_complete());
         Ok(())
     }
 
-    /// Slot 7: the error of a complete event, a new one at each call.
+    /// `PJRT_Event_Error`: the error of a complete event, a new one at each call.
     event_error(PJRT_Event_Error_Args) |args, C| {
         match handle!(args.event: State)?.outcome() {
             Some(outcome) => outcome.map_err(Error::reported),
@@ -121,12 +108,12 @@ shims! {
 }
 
 shims! {
-    /// Slot 8: waits; then as slot 7.
+    /// `PJRT_Event_Await`: waits; then as `PJRT_Event_Error`.
     event_await(PJRT_Event_Await_Args) |args, C| {
         handle!(args.event: State)?.wait().map_err(Error::reported)
     }
 
-    /// Slot 9: calls back once, with an error that belongs to the callback.
+    /// `PJRT_Event_OnReady`: calls back once, with an error that belongs to the callback.
     event_on_ready(PJRT_Event_OnReady_Args) |args, C| {
         // SAFETY: the event is a live one.
         let event = unsafe { event_of(input!(args.event)) }?;
@@ -139,13 +126,13 @@ shims! {
         Ok(())
     }
 
-    /// Slot 126: an event that the host sets.
+    /// `PJRT_Event_Create`: an event that the host sets.
     event_create(PJRT_Event_Create_Args) |args, C| {
         output!(args.event = handle::share_into_raw(Event::left_to_host()));
         Ok(())
     }
 
-    /// Slot 127: sets it.
+    /// `PJRT_Event_Set`: sets it.
     event_set(PJRT_Event_Set_Args) |args, C| {
         // SAFETY: the event is a live one.
         let source = unsafe { event_of(input!(args.event)) }?.take_source();

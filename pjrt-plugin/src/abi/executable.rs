@@ -1,4 +1,13 @@
-//! `PJRT_Executable`: slots 40 to 49, 57, 90, 91, 94, 96, 124 and 134.
+//! `PJRT_Executable`.
+//!
+//! `PJRT_Executable_Destroy`, `PJRT_Executable_Name`, `PJRT_Executable_NumReplicas`,
+//! `PJRT_Executable_NumPartitions`, `PJRT_Executable_NumOutputs`,
+//! `PJRT_Executable_SizeOfGeneratedCodeInBytes`, `PJRT_Executable_GetCostAnalysis`,
+//! `PJRT_Executable_OutputMemoryKinds`, `PJRT_Executable_OptimizedProgram`, `PJRT_Executable_Serialize`,
+//! `PJRT_LoadedExecutable_Fingerprint`, `PJRT_Executable_OutputElementTypes`,
+//! `PJRT_Executable_OutputDimensions`, `PJRT_Executable_Fingerprint`,
+//! `PJRT_Executable_GetCompiledMemoryStats`, `PJRT_Executable_GetCompileOptions`,
+//! `PJRT_Executable_ParameterMemoryKinds`.
 
 use std::borrow::Cow;
 use std::ffi::c_char;
@@ -7,19 +16,18 @@ use std::sync::{Arc, OnceLock};
 
 use pjrt_sys::{PJRT_Buffer_Type, PJRT_Executable, PJRT_Program};
 
-use crate::abi::args::{
-    View, chars, fields_of, handle, input, null, output, output_slice, output_str, shims,
-};
+use crate::abi::args::{View, chars, fields_of, handle, input, null, output, output_slice, output_str};
+use crate::abi::c_arrays::{NamedValues, Strings, delete_serialized, serialized};
+use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
+use crate::abi::layout::Layouts;
 use crate::abi::loaded::LoadedHandle;
-use crate::abi::pinned::{NamedValues, Strings, delete_serialized, serialized};
 use crate::client::PjrtClient;
 use crate::compile_options::CompileOptions;
+use crate::core::fingerprint::Fingerprint;
 use crate::device::PjrtDevice;
 use crate::error::{Error, Result};
 use crate::executable::{ArraySpec, PjrtExecutable};
-use crate::ext::layouts::Layouts;
-use crate::fingerprint::Fingerprint;
 use crate::memory::Memory;
 use crate::program::Program;
 use crate::serialized::SerializedExecutable;
@@ -168,48 +176,48 @@ impl<C: PjrtClient> ExecutableState<C> {
 }
 
 shims! {
-    /// Slot 40.
+    /// `PJRT_Executable_Destroy`.
     executable_destroy(PJRT_Executable_Destroy_Args) |args, C| {
         // SAFETY: the host gives one share up.
         drop(unsafe { handle::share_from_raw::<ExecutableState<C>>(input!(args.executable), "executable") }?);
         Ok(())
     }
 
-    /// Slot 41.
+    /// `PJRT_Executable_Name`.
     executable_name(PJRT_Executable_Name_Args) |args, C| {
         let executable = handle!(args.executable: ExecutableState<C>)?;
         output_str!(args.executable_name, executable_name_size = &executable.name);
         Ok(())
     }
 
-    /// Slot 42.
+    /// `PJRT_Executable_NumReplicas`.
     executable_num_replicas(PJRT_Executable_NumReplicas_Args) |args, C| {
         let executable = handle!(args.executable: ExecutableState<C>)?;
         output!(args.num_replicas = executable.executable.num_replicas());
         Ok(())
     }
 
-    /// Slot 43.
+    /// `PJRT_Executable_NumPartitions`.
     executable_num_partitions(PJRT_Executable_NumPartitions_Args) |args, C| {
         let executable = handle!(args.executable: ExecutableState<C>)?;
         output!(args.num_partitions = executable.executable.num_partitions());
         Ok(())
     }
 
-    /// Slot 44: outputs on each device. Hosts ask before every execution.
+    /// `PJRT_Executable_NumOutputs`: outputs on each device. Hosts ask before every execution.
     executable_num_outputs(PJRT_Executable_NumOutputs_Args) |args, C| {
         output!(args.num_outputs = handle!(args.executable: ExecutableState<C>)?.outputs.shapes.len());
         Ok(())
     }
 
-    /// Slot 45.
+    /// `PJRT_Executable_SizeOfGeneratedCodeInBytes`.
     executable_size_of_generated_code_in_bytes(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args) |args, C| {
         let executable = handle!(args.executable: ExecutableState<C>)?;
         output!(args.size_in_bytes = executable.executable.generated_code_size_in_bytes());
         Ok(())
     }
 
-    /// Slot 46.
+    /// `PJRT_Executable_GetCostAnalysis`.
     executable_get_cost_analysis(PJRT_Executable_GetCostAnalysis_Args) |args, C| {
         let executable = handle!(args.executable: ExecutableState<C>)?;
         let cost = executable.cost.get_or_init(|| NamedValues::new(&executable.executable.cost_analysis()));
@@ -217,7 +225,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 47.
+    /// `PJRT_Executable_OutputMemoryKinds`.
     executable_output_memory_kinds(PJRT_Executable_OutputMemoryKinds_Args) |args, C| {
         let kinds = &handle!(args.executable: ExecutableState<C>)?.outputs.kinds;
         output_slice!(args.memory_kinds, num_outputs = kinds.pointers());
@@ -225,7 +233,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 134.
+    /// `PJRT_Executable_ParameterMemoryKinds`.
     executable_parameter_memory_kinds(PJRT_Executable_ParameterMemoryKinds_Args) |args, C| {
         let kinds = &handle!(args.executable: ExecutableState<C>)?.parameters.kinds;
         output_slice!(args.memory_kinds, num_parameters = kinds.pointers());
@@ -233,14 +241,14 @@ shims! {
         Ok(())
     }
 
-    /// Slot 90.
+    /// `PJRT_Executable_OutputElementTypes`.
     executable_output_element_types(PJRT_Executable_OutputElementTypes_Args) |args, C| {
         let outputs = &handle!(args.executable: ExecutableState<C>)?.outputs;
         output_slice!(args.output_types, num_output_types = &outputs.types);
         Ok(())
     }
 
-    /// Slot 91.
+    /// `PJRT_Executable_OutputDimensions`.
     executable_output_dimensions(PJRT_Executable_OutputDimensions_Args) |args, C| {
         let outputs = &handle!(args.executable: ExecutableState<C>)?.outputs;
         output!(args.num_outputs = outputs.ranks.len());
@@ -249,7 +257,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 48: first without memory for the code, to learn its size; then with it.
+    /// `PJRT_Executable_OptimizedProgram`: first without memory for the code, to learn its size; then with it.
     executable_optimized_program(PJRT_Executable_OptimizedProgram_Args) |args, C| {
         let executable = handle!(args.executable: ExecutableState<C>)?;
         let program = input!(args.program);
@@ -260,7 +268,7 @@ shims! {
         write_program(&unsafe { View::new(program) }?, executable.optimized()?)
     }
 
-    /// Slot 49.
+    /// `PJRT_Executable_Serialize`.
     executable_serialize(PJRT_Executable_Serialize_Args) |args, C| {
         let executable = handle!(args.executable: ExecutableState<C>)?;
         let whole = SerializedExecutable {
@@ -276,21 +284,21 @@ shims! {
         Ok(())
     }
 
-    /// Slot 94.
+    /// `PJRT_Executable_Fingerprint`.
     executable_fingerprint(PJRT_Executable_Fingerprint_Args) |args, C| {
         let executable = handle!(args.executable: ExecutableState<C>)?;
         output_str!(args.executable_fingerprint, executable_fingerprint_size = executable.fingerprint());
         Ok(())
     }
 
-    /// Slot 57: the same for hosts of the time before slot 94.
+    /// `PJRT_LoadedExecutable_Fingerprint`: the same for hosts of the time before `PJRT_Executable_Fingerprint`.
     loaded_executable_fingerprint(PJRT_LoadedExecutable_Fingerprint_Args) |args, C| {
         let loaded = handle!(args.executable: LoadedHandle<C>)?;
         output_str!(args.executable_fingerprint, executable_fingerprint_size = loaded.executable.fingerprint());
         Ok(())
     }
 
-    /// Slot 96.
+    /// `PJRT_Executable_GetCompiledMemoryStats`.
     executable_get_compiled_memory_stats(PJRT_Executable_GetCompiledMemoryStats_Args) |args, C| {
         let stats = handle!(args.executable: ExecutableState<C>)?.memory_stats();
         output!(args.generated_code_size_in_bytes = stats.generated_code_size);
@@ -311,7 +319,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 124.
+    /// `PJRT_Executable_GetCompileOptions`.
     executable_get_compile_options(PJRT_Executable_GetCompileOptions_Args) |args, C| {
         let executable = handle!(args.executable: ExecutableState<C>)?;
         let (bytes, size, holder) = serialized(executable.options.encode());

@@ -1,4 +1,6 @@
-//! Running programs: slots 55, 98 and 99.
+//! Running programs.
+//!
+//! `PJRT_LoadedExecutable_Execute`, `PJRT_ExecuteContext_Create`, `PJRT_ExecuteContext_Destroy`.
 
 use std::collections::VecDeque;
 use std::mem::{self, MaybeUninit};
@@ -7,26 +9,27 @@ use std::vec;
 
 use pjrt_sys::{PJRT_Buffer, PJRT_ExecuteContext, PJRT_ExecuteOptions};
 
-use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, shims, slice};
+use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, slice};
 use crate::abi::buffer::{BufferHandle, Spec};
-use crate::abi::device_locks::device_lock;
 use crate::abi::event::event_to_raw;
+use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_callback::{Lease, read_callbacks};
 use crate::abi::loaded::LoadedHandle;
-use crate::abi::words::in_words;
-use crate::by_device::ByDevice;
 use crate::client::PjrtClient;
+use crate::core::by_device::ByDevice;
+use crate::core::device_lock::device_lock;
+use crate::core::event::Event;
+use crate::core::launch::{Finished, Launch, Outcome, Outputs, Unfilled};
+use crate::core::storage::{BufferState, Held, Share};
+use crate::core::sync::lock;
+use crate::core::vec_move::move_by_words;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
-use crate::event::Event;
 use crate::execution::{Execution, Input, Inputs, Job, Rare};
-use crate::ext::UserData;
 use crate::host_callback::HostCallbacks;
-use crate::launch::{Finished, Launch, Outcome, Outputs, Unfilled};
 use crate::shape::Shape;
-use crate::storage::{BufferState, Claim, Held};
-use crate::sync::lock;
+use crate::user_data::UserData;
 
 /// What the host says about a launch.
 #[derive(Default)]
@@ -55,7 +58,7 @@ unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions, num_devices: usize
     let user_data = if context.is_null() {
         UserData::default()
     } else {
-        // SAFETY: the field is a live context, from slot 98.
+        // SAFETY: the field is a live context, from `PJRT_ExecuteContext_Create`.
         lock(&unsafe { borrow::<ExecuteContext>(context, "context") }?.0).clone()
     };
     let callbacks = if sends.1 == 0 && recvs.1 == 0 {
@@ -127,20 +130,20 @@ impl<B> Unfinished<B> {
 }
 
 shims! {
-    /// Slot 98.
+    /// `PJRT_ExecuteContext_Create`.
     execute_context_create(PJRT_ExecuteContext_Create_Args) |args, C| {
         output!(args.context = handle::into_raw(ExecuteContext::default()));
         Ok(())
     }
 
-    /// Slot 99. Hosts destroy it as soon as the launch has returned.
+    /// `PJRT_ExecuteContext_Destroy`. Hosts destroy it as soon as the launch has returned.
     execute_context_destroy(PJRT_ExecuteContext_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the context up, which came from slot 98.
+        // SAFETY: the host gives the context up, which came from `PJRT_ExecuteContext_Create`.
         drop(unsafe { handle::from_raw::<ExecuteContext>(input!(args.context), "context") }?);
         Ok(())
     }
 
-    /// Slot 55: one launch on all devices of the executable, or on the one that is named.
+    /// `PJRT_LoadedExecutable_Execute`: one launch on all devices of the executable, or on the one that is named.
     loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args) |args, C| {
         let loaded = handle!(args.executable: LoadedHandle<C>)?;
         let author = loaded.author()?;
@@ -185,7 +188,7 @@ shims! {
         }
         let lease = options.rare.as_ref().and_then(|rare| Lease::new(&rare.callbacks));
         let num_inputs = num_devices.saturating_mul(num_args);
-        let (mut execution, launch) = Execution::<C>::new(num_inputs, num_devices, num_outputs);
+        let (mut execution, launch) = Execution::new(num_inputs, num_devices, num_outputs);
         let devices = match (id, &*loaded.device_ids) {
             (Some(id), _) | (None, &[id]) => ByDevice::one(id),
             _ => loaded.device_ids.clone(),
@@ -365,7 +368,7 @@ unsafe fn share_first<C: PjrtClient>(
     let donated = &loaded.executable.donated[start..end];
     let places = &mut inputs.spare_capacity_mut()[..list.len()];
     // In debug builds, `borrow` takes the registry's lock under this one, which is never the other way round.
-    let mut taken = device_lock(place).take();
+    let mut guard = device_lock(place).lock();
     let mut shared = 0;
     while shared < list.len() {
         // SAFETY: this function's contract.
@@ -373,7 +376,7 @@ unsafe fn share_first<C: PjrtClient>(
         if donated[shared] || !fits(loaded, place, &parameters[shared], buffer) {
             break;
         }
-        let Some(storage) = buffer.state.share_if_ready(&mut taken) else { break };
+        let Some(storage) = buffer.state.share_if_ready(&mut guard) else { break };
         places[shared].write(Input::shared(storage));
         shared += 1;
     }
@@ -410,7 +413,7 @@ unsafe fn give_back<C: PjrtClient>(list: &[*mut PJRT_Buffer], held: impl Iterato
     for (pointer, held) in list.iter().zip(held).filter(|(_, held)| held.donated) {
         // SAFETY: this function's contract.
         if let Ok(buffer) = unsafe { borrow::<BufferHandle<C>>(*pointer, "an argument") } {
-            buffer.state.restore(held.claim);
+            buffer.state.restore(held.share);
         }
     }
 }
@@ -431,7 +434,7 @@ impl<C: PjrtClient> Writer<'_, C> {
             Err(error) => return self.fail(error),
         };
         match outputs.into_one() {
-            Ok(outputs) => self.write_device(0, in_words(outputs), &ready),
+            Ok(outputs) => self.write_device(0, move_by_words(outputs), &ready),
             Err(outputs) => self.write_devices(outputs, &ready),
         }
         ready
@@ -459,7 +462,7 @@ impl<C: PjrtClient> Writer<'_, C> {
     fn fail(&self, error: Error) -> Event {
         let error = self.loaded.client.explain::<()>(Err(error.clone())).err().unwrap_or(error);
         let failed = Event::failed(error.clone());
-        self.each(|| BufferState::new(Claim::Failed(error.clone()), failed.clone(), failed.clone()));
+        self.each(|| BufferState::new(Share::Failed(error.clone()), failed.clone(), failed.clone()));
         failed
     }
 
@@ -474,11 +477,11 @@ impl<C: PjrtClient> Writer<'_, C> {
                 let mut slots = slots.into_iter();
                 self.each(|| {
                     // There is a slot for every output; without one the buffer could only be in error.
-                    let claim = slots.next().map_or_else(
-                        || Claim::Failed(Error::internal("an output has no place")),
-                        Claim::Promised,
+                    let share = slots.next().map_or_else(
+                        || Share::Failed(Error::internal("an output has no place")),
+                        Share::Promised,
                     );
-                    BufferState::new(claim, allocated.clone(), ready.clone())
+                    BufferState::new(share, allocated.clone(), ready.clone())
                 });
                 ready
             }

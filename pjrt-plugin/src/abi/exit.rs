@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, Once, Weak};
 
 use crate::abi::client_state::ClientState;
-use crate::abi::{fork, guard};
 use crate::client::PjrtClient;
-use crate::sync::lock;
+use crate::core::sync::lock;
+use crate::core::{fork, panic_guard};
 
 /// A client that is told of the end, whatever its type.
 trait Told: Send {
@@ -21,7 +21,7 @@ impl<C: PjrtClient> Told for Weak<ClientState<C>> {
     fn tell(&self) {
         if let Some(state) = self.upgrade() {
             // There is nobody left to tell of a panic; the hook has reported it.
-            let _ = guard::catch(|| {
+            let _ = panic_guard::catch(|| {
                 state.client.process_exit();
                 Ok(())
             });

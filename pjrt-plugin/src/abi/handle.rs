@@ -6,9 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::abi::args::null;
-use crate::abi::observe;
-use crate::error::Result;
+use crate::abi::call_trace;
+use crate::error::{Error, Result};
 
 /// An object that a host has a pointer to.
 pub(crate) trait Handle {
@@ -44,7 +43,7 @@ pub(crate) fn into_raw<H: Handle>(object: H) -> *mut H::Opaque {
 pub(crate) fn make_raw<H: Handle>(make: impl FnOnce() -> H) -> *mut H::Opaque {
     let pointer = Box::into_raw(Box::write(Box::new_uninit(), make())).cast();
     registry::add::<H>(pointer);
-    observe::handle_made(pointer.addr(), H::KIND);
+    call_trace::handle_made(pointer.addr(), H::KIND);
     pointer
 }
 
@@ -59,7 +58,7 @@ pub(crate) unsafe fn from_raw<H: Handle>(pointer: *mut H::Opaque, name: &str) ->
         return Ok(None);
     }
     registry::remove::<H>(pointer, name)?;
-    observe::handle_taken(pointer.addr(), H::KIND);
+    call_trace::handle_taken(pointer.addr(), H::KIND);
     // SAFETY: the pointer came from `Box::into_raw` of a `Box<H>`, and nobody else has it.
     Ok(Some(unsafe { Box::from_raw(pointer.cast::<H>()) }))
 }
@@ -69,7 +68,7 @@ pub(crate) unsafe fn from_raw<H: Handle>(pointer: *mut H::Opaque, name: &str) ->
 pub(crate) fn lend_into_raw<H: Handle>(object: &'static H) -> *mut H::Opaque {
     let pointer: *mut H::Opaque = (&raw const *object).cast_mut().cast();
     registry::add::<H>(pointer);
-    observe::handle_made(pointer.addr(), H::KIND);
+    call_trace::handle_made(pointer.addr(), H::KIND);
     pointer
 }
 
@@ -78,7 +77,7 @@ pub(crate) fn lend_into_raw<H: Handle>(object: &'static H) -> *mut H::Opaque {
 pub(crate) fn take_lent<H: Handle>(object: &'static H, name: &str) -> Result<()> {
     let pointer: *mut H::Opaque = (&raw const *object).cast_mut().cast();
     registry::remove::<H>(pointer, name)?;
-    observe::handle_taken(pointer.addr(), H::KIND);
+    call_trace::handle_taken(pointer.addr(), H::KIND);
     Ok(())
 }
 
@@ -87,7 +86,7 @@ pub(crate) fn take_lent<H: Handle>(object: &'static H, name: &str) -> Result<()>
 pub(crate) fn share_into_raw<H: Handle>(object: Arc<H>) -> *mut H::Opaque {
     let pointer = Arc::into_raw(object).cast_mut().cast();
     registry::add::<H>(pointer);
-    observe::handle_made(pointer.addr(), H::KIND);
+    call_trace::handle_made(pointer.addr(), H::KIND);
     pointer
 }
 
@@ -105,7 +104,7 @@ pub(crate) unsafe fn share_from_raw<H: Handle>(
         return Ok(None);
     }
     registry::remove::<H>(pointer, name)?;
-    observe::handle_taken(pointer.addr(), H::KIND);
+    call_trace::handle_taken(pointer.addr(), H::KIND);
     // SAFETY: the pointer came from `Arc::into_raw` of an `Arc<H>` whose share is given up here.
     Ok(Some(unsafe { Arc::from_raw(pointer.cast::<H>()) }))
 }
@@ -126,15 +125,21 @@ pub(crate) unsafe fn share_of<H: Handle>(pointer: *mut H::Opaque, name: &str) ->
     }
 }
 
+/// The error for a pointer that may not be null.
+#[cold]
+pub(crate) fn null(name: &str) -> Error {
+    Error::invalid_argument(format!("'{name}' is null"))
+}
+
 #[cfg(debug_assertions)]
 pub(crate) mod registry {
     use std::collections::HashMap;
     use std::sync::{LazyLock, Mutex};
 
     use super::Handle;
-    use crate::abi::fork::is_child;
+    use crate::core::fork::is_child;
+    use crate::core::sync::lock;
     use crate::error::{Error, Result};
-    use crate::sync::lock;
 
     /// The number of shares by address and kind: an object may lie at the start of another. A forked child, where a thread that it
     /// does not have may have the lock, does without.

@@ -1,4 +1,8 @@
-//! Host callbacks: calling the host's functions, and slots 77 to 81, by which the host answers.
+//! Host callbacks: calling the host's functions.
+//!
+//! `PJRT_CopyToDeviceStream_Destroy`, `PJRT_CopyToDeviceStream_AddChunk`,
+//! `PJRT_CopyToDeviceStream_TotalBytes`, `PJRT_CopyToDeviceStream_GranuleSize`,
+//! `PJRT_CopyToDeviceStream_CurrentBytes`.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
@@ -7,14 +11,16 @@ use pjrt_sys::{
     PJRT_Chunk, PJRT_CopyToDeviceStream, PJRT_Error, PJRT_RecvCallbackInfo, PJRT_SendCallbackInfo,
 };
 
-use crate::abi::args::{borrowed_slice, handle, input, null, output, shims};
+use crate::abi::args::{borrowed_slice, handle, input, null, output};
 use crate::abi::error::{callback_error, error_from_raw};
-use crate::abi::event::{HostPointer, event_to_raw};
+use crate::abi::event::event_to_raw;
+use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
+use crate::core::event::{Event, EventSource};
+use crate::core::host_memory::HostPointer;
+use crate::core::sync::lock;
 use crate::error::{Error, Result};
-use crate::event::{Event, EventSource};
-use crate::host_callback::{HostCallbacks, Stream};
-use crate::sync::lock;
+use crate::host_callback::{CallHost, HostCallbacks, Stream};
 
 type SendFunction = unsafe extern "C" fn(
     *mut PJRT_Chunk,
@@ -40,7 +46,7 @@ struct DeviceCallbacks {
 
 /// The functions for an execution. The host keeps them until the execution is over, so the gate lets calls through only
 /// until then.
-pub(crate) struct Callbacks {
+struct Callbacks {
     devices: Vec<DeviceCallbacks>,
     gate: Gate,
 }
@@ -114,16 +120,14 @@ impl Callbacks {
             ))
         })
     }
+}
 
-    /// Closes the gate when the outputs are ready, and says when no call is under way any more.
-    fn close_after(self: Arc<Self>, ready: &Event) -> Event {
-        let (source, over) = Event::pending();
-        ready.on_ready(move |outcome| self.gate.close().on_ready(move |_| source.complete(outcome)));
-        over
+impl CallHost for Callbacks {
+    fn close(&self) -> Event {
+        self.gate.close()
     }
 
-    /// Sends a chunk, which belongs to the host from then on, whatever comes of it.
-    pub(crate) fn send(
+    fn send(
         &self,
         device: usize,
         channel_id: i64,
@@ -149,8 +153,7 @@ impl Callbacks {
         }
     }
 
-    /// Gives the host its end of a stream, which it may fill now or later.
-    pub(crate) fn receive(&self, device: usize, channel_id: i64, stream: Arc<Stream>) -> Result<()> {
+    fn receive(&self, device: usize, channel_id: i64, stream: Arc<Stream>) -> Result<()> {
         let callback = self.find(device, channel_id, "receive", |device| &device.recvs)?;
         let _call = self.gate.enter()?;
         let stream = handle::into_raw(StreamHandle(stream));
@@ -232,12 +235,16 @@ impl Lease {
         (!callbacks.is_empty()).then(|| Self(callbacks.clone()))
     }
 
-    /// What to tell the host is the end, given when the outputs are ready.
+    /// Returns the event of the end of the launch, given that of its outputs.
     #[cold]
     pub(crate) fn end_with(mut self, ready: Event) -> Event {
         match self.0.0.take() {
             None => ready,
-            Some(callbacks) => callbacks.close_after(&ready),
+            Some(callbacks) => {
+                let (source, over) = Event::pending();
+                ready.on_ready(move |outcome| callbacks.close().on_ready(move |_| source.complete(outcome)));
+                over
+            }
         }
     }
 }
@@ -247,7 +254,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(callbacks) = &self.0.0 {
             // The host takes its callbacks back when the call fails, so those that the author has begun must end first.
-            let _ = callbacks.gate.close().wait();
+            let _ = callbacks.close().wait();
         }
     }
 }
@@ -291,14 +298,14 @@ fn size(bytes: usize) -> i64 {
 }
 
 shims! {
-    /// Slot 77: gives up the host's end of a stream. If not everything is there, the program's end fails.
+    /// `PJRT_CopyToDeviceStream_Destroy`: gives up the host's end of a stream. If not everything is there, the program's end fails.
     copy_to_device_stream_destroy(PJRT_CopyToDeviceStream_Destroy_Args) |args, C| {
         // SAFETY: the host gives the stream up.
         drop(unsafe { handle::from_raw::<StreamHandle>(input!(args.stream), "stream") }?);
         Ok(())
     }
 
-    /// Slot 78: takes a chunk and frees it. What is wrong with the chunk is the event's error.
+    /// `PJRT_CopyToDeviceStream_AddChunk`: takes a chunk and frees it. What is wrong with the chunk is the event's error.
     copy_to_device_stream_add_chunk(PJRT_CopyToDeviceStream_AddChunk_Args) |args, C| {
         let pointer = input!(args.chunk);
         if pointer.is_null() {
@@ -313,19 +320,19 @@ shims! {
         Ok(())
     }
 
-    /// Slot 79: how many bytes the program waits for.
+    /// `PJRT_CopyToDeviceStream_TotalBytes`: how many bytes the program waits for.
     copy_to_device_stream_total_bytes(PJRT_CopyToDeviceStream_TotalBytes_Args) |args, C| {
         output!(args.total_bytes = size(handle!(args.stream: StreamHandle)?.0.total_bytes));
         Ok(())
     }
 
-    /// Slot 80: what the size of every chunk is a multiple of.
+    /// `PJRT_CopyToDeviceStream_GranuleSize`: what the size of every chunk is a multiple of.
     copy_to_device_stream_granule_size(PJRT_CopyToDeviceStream_GranuleSize_Args) |args, C| {
         output!(args.granule_size_in_bytes = size(handle!(args.stream: StreamHandle)?.0.granule_bytes));
         Ok(())
     }
 
-    /// Slot 81: how many bytes have come.
+    /// `PJRT_CopyToDeviceStream_CurrentBytes`: how many bytes have come.
     copy_to_device_stream_current_bytes(PJRT_CopyToDeviceStream_CurrentBytes_Args) |args, C| {
         output!(args.current_bytes = size(handle!(args.stream: StreamHandle)?.0.current_bytes()));
         Ok(())

@@ -9,10 +9,10 @@ use pjrt_sys::{
     SizedStruct,
 };
 
-use crate::abi::allocate;
 use crate::abi::args::chars;
 use crate::abi::error::{callback_error, error_from_raw};
-use crate::abi::event::HostPointer;
+use crate::core::allocate;
+use crate::core::host_memory::HostPointer;
 use crate::error::{Error, ErrorCode, Result};
 use crate::kv_store::KeyValueBackend;
 

@@ -1,16 +1,18 @@
-//! Reading `PJRT_Buffer_MemoryLayout`.
+//! Layouts of the host, `PJRT_Buffer_MemoryLayout`, and layouts as handles.
 //!
 //! Hosts leave the size and the extensions of these nested structs uninitialised, so neither is looked at: the structs
 //! never grew, and the type says which one it is.
 
 use pjrt_sys::{
     PJRT_Buffer_MemoryLayout, PJRT_Buffer_MemoryLayout_Type_Strides, PJRT_Buffer_MemoryLayout_Type_Tiled,
+    PJRT_Layouts_MemoryLayout,
 };
 
 use crate::abi::args::borrowed_slice;
+use crate::abi::handle::{self, Handle};
+use crate::core::strided::{Strided, extent};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, dense_size, row_major_strides};
-use crate::strided::{Strided, extent};
 
 /// A layout as the host describes it.
 pub(crate) enum HostLayout {
@@ -90,14 +92,14 @@ pub(crate) fn check_strides(strides: &[i64], rank: usize) -> Result<()> {
 }
 
 /// An array in host memory: how it lies there, and how many bytes before and after its first element it takes.
-pub(crate) struct Placed {
+pub(crate) struct HostArray {
     /// `None` if it is dense and row-major.
     pub(crate) strided: Option<Strided>,
     pub(crate) below: usize,
     pub(crate) above: usize,
 }
 
-impl Placed {
+impl HostArray {
     /// A dense and row-major array of so many bytes.
     pub(crate) fn dense(size: usize) -> Self {
         Self { strided: None, below: 0, above: size }
@@ -105,8 +107,8 @@ impl Placed {
 }
 
 /// Works out where the elements of an array with these strides are. `dims` has a size in memory.
-pub(crate) fn place(dims: &[i64], strides: Option<&[i64]>, element_size: usize) -> Result<Placed> {
-    let Some(strides) = strides else { return Ok(Placed::dense(dense_size(dims, element_size)?)) };
+pub(crate) fn host_array(dims: &[i64], strides: Option<&[i64]>, element_size: usize) -> Result<HostArray> {
+    let Some(strides) = strides else { return Ok(HostArray::dense(dense_size(dims, element_size)?)) };
     let dense = row_major_strides(dims, element_size);
     let (below, above) = extent(dims, strides, element_size)
         .ok_or_else(|| Error::invalid_argument(format!("the strides {strides:?} reach outside of memory")))?;
@@ -119,5 +121,41 @@ pub(crate) fn place(dims: &[i64], strides: Option<&[i64]>, element_size: usize) 
         base: below,
         element_size,
     });
-    Ok(Placed { strided, below, above })
+    Ok(HostArray { strided, below, above })
+}
+
+impl Handle for Layout {
+    type Opaque = PJRT_Layouts_MemoryLayout;
+    const KIND: &'static str = "PJRT_Layouts_MemoryLayout";
+}
+
+/// Layouts that live in an object of ours, as an array of handles.
+pub(crate) struct Layouts {
+    pointers: Vec<*mut PJRT_Layouts_MemoryLayout>,
+}
+
+// SAFETY: the pointers are to boxes that this object owns and nobody changes.
+unsafe impl Send for Layouts {}
+// SAFETY: as above.
+unsafe impl Sync for Layouts {}
+
+impl Layouts {
+    /// Row-major layouts of arrays of these ranks.
+    pub(crate) fn row_major(ranks: impl IntoIterator<Item = usize>) -> Self {
+        Self { pointers: ranks.into_iter().map(|rank| handle::into_raw(Layout::row_major(rank))).collect() }
+    }
+
+    pub(crate) fn pointers(&self) -> &[*mut PJRT_Layouts_MemoryLayout] {
+        &self.pointers
+    }
+}
+
+impl Drop for Layouts {
+    fn drop(&mut self) {
+        for pointer in &self.pointers {
+            // SAFETY: the pointer came from `into_raw` in `row_major`, and is freed only here, except that a host which
+            // destroyed it against the rules has removed it from the registry, where there is one.
+            drop(unsafe { handle::from_raw::<Layout>(*pointer, "layout") });
+        }
+    }
 }

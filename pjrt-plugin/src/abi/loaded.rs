@@ -1,4 +1,10 @@
-//! Compiling and loading: slots 20, 50 to 54, 56, 89, 117, 129 and 130.
+//! Compiling and loading.
+//!
+//! `PJRT_Client_Compile`, `PJRT_LoadedExecutable_Destroy`, `PJRT_LoadedExecutable_GetExecutable`,
+//! `PJRT_LoadedExecutable_AddressableDevices`, `PJRT_LoadedExecutable_Delete`,
+//! `PJRT_LoadedExecutable_IsDeleted`, `PJRT_Executable_DeserializeAndLoad`, `PJRT_Compile`,
+//! `PJRT_LoadedExecutable_GetDeviceAssignment`, `PJRT_Client_Load`,
+//! `PJRT_LoadedExecutable_AddressableDeviceLogicalIds`.
 
 use std::ptr;
 use std::sync::{Arc, OnceLock};
@@ -6,20 +12,21 @@ use std::sync::{Arc, OnceLock};
 use pjrt_sys::{PJRT_Device, PJRT_LoadedExecutable, PJRT_LogicalDeviceIds, PJRT_Program};
 use prost::Message;
 
-use crate::abi::allocate;
-use crate::abi::args::{View, bytes, fields_of, handle, input, null, output, output_slice, shims, text};
-use crate::abi::brief_lock::Guarded;
+use crate::abi::args::{View, bytes, fields_of, handle, input, null, output, output_slice, text};
 use crate::abi::buffer::Spec;
+use crate::abi::c_arrays::{delete_serialized, serialized};
 use crate::abi::client_state::ClientState;
-use crate::abi::device_locks::device_lock;
 use crate::abi::executable::ExecutableState;
-use crate::abi::fork;
+use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
-use crate::abi::pinned::{delete_serialized, serialized};
 use crate::abi::topology::TopologyHandle;
-use crate::by_device::ByDevice;
 use crate::client::{CompileRequest, DeserializeRequest, PjrtClient};
 use crate::compile_options::CompileOptions;
+use crate::core::allocate;
+use crate::core::by_device::ByDevice;
+use crate::core::device_lock::device_lock;
+use crate::core::fork;
+use crate::core::spin_lock::Guarded;
 use crate::device::DeviceId;
 use crate::device_assignment::DeviceAssignment;
 use crate::error::{Error, Result};
@@ -84,7 +91,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
             Arc::new(Spec { client: Arc::clone(&self.client), device, memory, shape: shape.clone() })
         };
         let specs = outputs.shapes.iter().zip(&outputs.memory_kinds).map(spec).collect();
-        self.client.holders.watch(&self.executable, &specs);
+        self.client.memory_usage.watch(&self.executable, &specs);
         specs
     }
 
@@ -188,7 +195,7 @@ fn compile_program<C: PjrtClient>(
 }
 
 shims! {
-    /// Slot 20: compiles and loads.
+    /// `PJRT_Client_Compile`: compiles and loads.
     client_compile(PJRT_Client_Compile_Args) |args, C| {
         output!(args.executable = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
@@ -202,7 +209,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 89: compiles for a topology, with or without a client.
+    /// `PJRT_Compile`: compiles for a topology, with or without a client.
     compile(PJRT_Compile_Args) |args, C| {
         output!(args.executable = ptr::null_mut());
         fork::note_use(C::PLATFORM_NAME)?;
@@ -217,7 +224,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 129: loads what slot 89 compiled.
+    /// `PJRT_Client_Load`: loads what `PJRT_Compile` compiled.
     client_load(PJRT_Client_Load_Args) |args, C| {
         output!(args.loaded_executable = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
@@ -233,7 +240,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 56: restores and loads what slot 49 made.
+    /// `PJRT_Executable_DeserializeAndLoad`: restores and loads what `PJRT_Executable_Serialize` made.
     executable_deserialize_and_load(PJRT_Executable_DeserializeAndLoad_Args) |args, C| {
         output!(args.loaded_executable = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
@@ -261,35 +268,35 @@ shims! {
         Ok(())
     }
 
-    /// Slot 50.
+    /// `PJRT_LoadedExecutable_Destroy`.
     loaded_executable_destroy(PJRT_LoadedExecutable_Destroy_Args) |args, C| {
         // SAFETY: the host gives the executable up.
         drop(unsafe { handle::from_raw::<LoadedHandle<C>>(input!(args.executable), "executable") }?);
         Ok(())
     }
 
-    /// Slot 51: another share, which the host gives up with slot 40.
+    /// `PJRT_LoadedExecutable_GetExecutable`: another share, which the host gives up with `PJRT_Executable_Destroy`.
     loaded_executable_get_executable(PJRT_LoadedExecutable_GetExecutable_Args) |args, C| {
         let loaded = handle!(args.loaded_executable: LoadedHandle<C>)?;
         output!(args.executable = handle::share_into_raw(Arc::clone(&loaded.executable)));
         Ok(())
     }
 
-    /// Slot 52. Their number is the number of argument lists that an execution needs.
+    /// `PJRT_LoadedExecutable_AddressableDevices`. Their number is the number of argument lists that an execution needs.
     loaded_executable_addressable_devices(PJRT_LoadedExecutable_AddressableDevices_Args) |args, C| {
         let loaded = handle!(args.executable: LoadedHandle<C>)?;
         output_slice!(args.addressable_devices, num_addressable_devices = &loaded.device_pointers);
         Ok(())
     }
 
-    /// Slot 130. Hosts put up with a null slot but not with an error.
+    /// `PJRT_LoadedExecutable_AddressableDeviceLogicalIds`. Hosts put up with a null slot but not with an error.
     loaded_executable_addressable_device_logical_ids(PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args) |args, C| {
         let loaded = handle!(args.executable: LoadedHandle<C>)?;
         output_slice!(args.addressable_device_logical_ids, num_addressable_device_logical_ids = &loaded.logical_ids);
         Ok(())
     }
 
-    /// Slot 117. Nothing stands for a portable executable. Hosts call the deleter in any case.
+    /// `PJRT_LoadedExecutable_GetDeviceAssignment`. Nothing stands for a portable executable. Hosts call the deleter in any case.
     loaded_executable_get_device_assignment(PJRT_LoadedExecutable_GetDeviceAssignment_Args) |args, C| {
         let loaded = handle!(args.executable: LoadedHandle<C>)?;
         let assignment =
@@ -302,14 +309,14 @@ shims! {
         Ok(())
     }
 
-    /// Slot 53. Executions that are under way finish.
+    /// `PJRT_LoadedExecutable_Delete`. Executions that are under way finish.
     loaded_executable_delete(PJRT_LoadedExecutable_Delete_Args) |args, C| {
         let loaded = handle!(args.executable: LoadedHandle<C>)?.loaded.with(Option::take);
         drop(loaded);
         Ok(())
     }
 
-    /// Slot 54.
+    /// `PJRT_LoadedExecutable_IsDeleted`.
     loaded_executable_is_deleted(PJRT_LoadedExecutable_IsDeleted_Args) |args, C| {
         let executable = handle!(args.executable: LoadedHandle<C>)?;
         // The lock may be that of a thread that a forked child does not have.

@@ -1,15 +1,19 @@
-//! `PJRT_Memory`: slots 35 to 39 and 97, and the table of functions in a memory's first word.
+//! `PJRT_Memory`, and the table of functions in a memory's first word.
+//!
+//! `PJRT_Memory_Id`, `PJRT_Memory_Kind`, `PJRT_Memory_DebugString`, `PJRT_Memory_ToString`,
+//! `PJRT_Memory_AddressableByDevices`, `PJRT_Memory_Kind_Id`.
 
 use std::ffi::c_void;
 use std::ptr;
 
 use pjrt_sys::{PJRT_Device, PJRT_Memory, PJRT_Memory_FunctionTable, SizedStruct};
 
-use crate::abi::args::{handle, output, output_slice, output_str, shims};
-use crate::abi::fork;
+use crate::abi::args::{handle, output, output_slice, output_str};
+use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
+use crate::core::fork;
+use crate::core::sync::lock;
 use crate::memory::Memory;
-use crate::sync::lock;
 use std::sync::Mutex;
 
 /// A memory as the host sees it; it lives in its client.
@@ -124,37 +128,37 @@ unsafe extern "C" fn set_user_data(
 }
 
 shims! {
-    /// Slot 35.
+    /// `PJRT_Memory_Id`.
     memory_id(PJRT_Memory_Id_Args) |args, C| {
         output!(args.id = handle!(args.memory: MemoryHandle)?.memory.id());
         Ok(())
     }
 
-    /// Slot 36.
+    /// `PJRT_Memory_Kind`.
     memory_kind(PJRT_Memory_Kind_Args) |args, C| {
         output_str!(args.kind, kind_size = handle!(args.memory: MemoryHandle)?.memory.kind());
         Ok(())
     }
 
-    /// Slot 97.
+    /// `PJRT_Memory_Kind_Id`.
     memory_kind_id(PJRT_Memory_Kind_Id_Args) |args, C| {
         output!(args.kind_id = handle!(args.memory: MemoryHandle)?.memory.kind_id());
         Ok(())
     }
 
-    /// Slot 37.
+    /// `PJRT_Memory_DebugString`.
     memory_debug_string(PJRT_Memory_DebugString_Args) |args, C| {
         output_str!(args.debug_string, debug_string_size = &handle!(args.memory: MemoryHandle)?.text);
         Ok(())
     }
 
-    /// Slot 38.
+    /// `PJRT_Memory_ToString`.
     memory_to_string(PJRT_Memory_ToString_Args) |args, C| {
         output_str!(args.to_string, to_string_size = &handle!(args.memory: MemoryHandle)?.text);
         Ok(())
     }
 
-    /// Slot 39: the devices that can use it, by the client's pointers.
+    /// `PJRT_Memory_AddressableByDevices`: the devices that can use it, by the client's pointers.
     memory_addressable_by_devices(PJRT_Memory_AddressableByDevices_Args) |args, C| {
         output_slice!(args.devices, num_devices = &handle!(args.memory: MemoryHandle)?.devices);
         Ok(())

@@ -1,4 +1,6 @@
-//! The plugin before there is a client: slots 3 and 4.
+//! The plugin before there is a client.
+//!
+//! `PJRT_Plugin_Initialize`, `PJRT_Plugin_Attributes`.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -6,13 +8,14 @@ use std::sync::{LazyLock, Mutex};
 
 use pjrt_sys::{PJRT_NamedValue, PJRT_Plugin_Attributes_Args};
 
-use crate::abi::args::{View, fields_of, output_slice, shims};
-use crate::abi::guard;
-use crate::abi::pinned::NamedValues;
+use crate::abi::args::{View, fields_of, output_slice};
+use crate::abi::c_arrays::NamedValues;
+use crate::abi::guard::shims;
 use crate::attributes::STABLEHLO_CURRENT_VERSION;
 use crate::client::PjrtClient;
+use crate::core::panic_guard;
+use crate::core::sync::lock;
 use crate::error::Result;
-use crate::sync::lock;
 
 /// A plugin's attributes, with the life of the process.
 struct Attributes {
@@ -37,13 +40,13 @@ fn attributes<C: PjrtClient>() -> &'static Attributes {
 }
 
 shims! {
-    /// Slot 3.
+    /// `PJRT_Plugin_Initialize`.
     plugin_initialize(PJRT_Plugin_Initialize_Args) |_args, C| {
-        guard::install_hook();
+        panic_guard::install_hook();
         C::initialize()
     }
 
-    /// Slot 4. Hosts abort on an error. Up to C API 0.70 they declare the struct as 24 bytes, although it has always had
+    /// `PJRT_Plugin_Attributes`. Hosts abort on an error. Up to C API 0.70 they declare the struct as 24 bytes, although it has always had
     /// `num_attributes` behind those; it must be written for them too. Such a host may be so old that it dies of a StableHLO
     /// version newer than its own, and it does well without the attribute.
     plugin_attributes(PJRT_Plugin_Attributes_Args) |args, C| {

@@ -1,39 +1,35 @@
-//! The function table, and how a host gets it.
+//! The function table.
 
 use std::ffi::c_int;
 use std::ptr;
-use std::sync::OnceLock;
 
 use pjrt_sys::{PJRT_API_MAJOR, PJRT_API_MINOR, PJRT_Api, PJRT_Api_Version, SizedStruct, for_each_slot};
 
 use crate::abi::buffer::*;
 use crate::abi::client::*;
-use crate::abi::deferred::*;
 use crate::abi::device::*;
 use crate::abi::download::*;
 use crate::abi::error::*;
 use crate::abi::event::*;
 use crate::abi::executable::*;
 use crate::abi::execute::*;
-use crate::abi::guard;
 use crate::abi::host_callback::*;
+use crate::abi::host_futures::*;
 use crate::abi::loaded::*;
 use crate::abi::memory::*;
-use crate::abi::observe;
 use crate::abi::plugin::*;
 use crate::abi::topology::*;
 use crate::abi::transfer::*;
 use crate::abi::upload::*;
 use crate::client::PjrtClient;
-use crate::ext::{self, Extension};
 
-/// The table of a plugin: a constant per type of client.
-struct TableOf<C>(std::marker::PhantomData<C>);
+/// The table of a client, without extensions.
+pub(crate) struct TableOf<C>(std::marker::PhantomData<C>);
 
 macro_rules! table {
     ($($index:literal $slot:ident $args:ident $shim:ident $returns:ident;)*) => {
         impl<C: PjrtClient> TableOf<C> {
-            const TABLE: PJRT_Api = PJRT_Api {
+            pub(crate) const TABLE: PJRT_Api = PJRT_Api {
                 struct_size: PJRT_Api::STRUCT_SIZE,
                 extension_start: ptr::null_mut(),
                 pjrt_api_version: PJRT_Api_Version {
@@ -48,145 +44,3 @@ macro_rules! table {
     };
 }
 for_each_slot!(table);
-
-/// The table of functions through which a host would use this client, for tests and programs that hold several plugins.
-///
-/// The symbol that hosts look for is exported by [`#[pjrt_plugin]`](crate::pjrt_plugin). The table has the extensions that
-/// every plugin has, and none that authors opt into: see [`api_table_with`]. Each call leaks a table.
-#[must_use]
-pub fn api_table<C: PjrtClient>() -> &'static PJRT_Api {
-    api_table_with::<C>(&[])
-}
-
-/// [`api_table`] with extensions that the author opted into.
-#[must_use]
-pub fn api_table_with<C: PjrtClient>(extensions: &[Extension]) -> &'static PJRT_Api {
-    guard::install_hook();
-    Box::leak(Box::new(table::<C>(extensions)))
-}
-
-/// The table with its chain of extensions.
-fn table<C: PjrtClient>(extensions: &[Extension]) -> PJRT_Api {
-    PJRT_Api { extension_start: ext::chain::<C>(extensions), ..TableOf::<C>::TABLE }
-}
-
-/// What the function `GetPjrtApi` of a plugin answers with. Made by [`#[pjrt_plugin]`](crate::pjrt_plugin).
-pub struct Export(OnceLock<Table>);
-
-struct Table(PJRT_Api);
-
-// SAFETY: the pointers in a table are null, functions, or structs that live and stay as they are until the process ends.
-unsafe impl Send for Table {}
-// SAFETY: as above.
-unsafe impl Sync for Table {}
-
-impl Export {
-    /// An export that no host has asked for.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self(OnceLock::new())
-    }
-
-    /// The table, made at the first call. `api_minor` is the version of the C API that the plugin reports; the environment
-    /// variable `PJRT_PLUGIN_API_MINOR` lowers it. `extensions` are those that the author opted into.
-    pub fn get<C: PjrtClient>(
-        &'static self,
-        api_minor: Option<i32>,
-        extensions: &[Extension],
-    ) -> *const PJRT_Api {
-        let table = self.0.get_or_init(|| {
-            guard::install_hook();
-            pin_library(ptr::from_ref(self).cast());
-            let mut table = table::<C>(extensions);
-            let wish = std::env::var_os(API_MINOR_VARIABLE);
-            let wish = wish.as_ref().map(|wish| wish.to_string_lossy());
-            let (minor, complaint) = reported_minor(api_minor, wish.as_deref());
-            table.pjrt_api_version.minor_version = minor;
-            // There is no error to return here, and a plugin that ignores what it was told in silence is a riddle.
-            if let Some(complaint) = complaint {
-                observe::complain(&complaint);
-            }
-            Table(table)
-        });
-        &raw const table.0
-    }
-}
-
-impl Default for Export {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl std::fmt::Debug for Export {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Export")
-    }
-}
-
-/// The environment variable that lowers the reported version.
-const API_MINOR_VARIABLE: &str = "PJRT_PLUGIN_API_MINOR";
-
-/// The oldest minor version that hosts accept, and that a plugin can report.
-const OLDEST_MINOR: c_int = 29;
-
-/// The minor version to report: the lowest of what this crate has, what the author chose and what the environment wishes.
-/// A version above that of the others would promise functions that are not there. The text is a complaint about a wish that
-/// is not granted as it stands.
-fn reported_minor(author: Option<i32>, wish: Option<&str>) -> (c_int, Option<String>) {
-    let newest = PJRT_API_MINOR as c_int;
-    let most = author.unwrap_or(newest).clamp(OLDEST_MINOR, newest);
-    let Some(wish) = wish else { return (most, None) };
-    let not_granted = |why: String| (most, Some(format!("{API_MINOR_VARIABLE}={wish}: {why}")));
-    match wish.trim().parse::<c_int>() {
-        Ok(minor) if (OLDEST_MINOR..=most).contains(&minor) => (minor, None),
-        Ok(minor) if minor > most => {
-            not_granted(format!("the variable can only lower the version; the plugin reports 0.{most}"))
-        }
-        _ => not_granted(format!(
-            "not a minor version from {OLDEST_MINOR} to {most}; the plugin reports 0.{most}"
-        )),
-    }
-}
-
-/// Keeps the library that contains an address in memory until the process ends. Some hosts close it after they asked for the
-/// table, and a library with threads and thread-local values does not survive that.
-#[cfg(unix)]
-fn pin_library(address: *const std::ffi::c_void) {
-    // SAFETY: all zero is a valid `Dl_info`; `dladdr` fills it in if it knows the address, and then the name is a string that
-    // lives as long as the library; opening it once more without loading it only changes its flags.
-    unsafe {
-        let mut info: libc::Dl_info = std::mem::zeroed();
-        if libc::dladdr(address, &raw mut info) != 0 && !info.dli_fname.is_null() {
-            libc::dlopen(info.dli_fname, libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
-        }
-    }
-}
-
-#[cfg(not(unix))]
-fn pin_library(_: *const std::ffi::c_void) {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_reported_version_is_the_lowest_of_crate_author_and_environment() {
-        let newest = PJRT_API_MINOR as c_int;
-        assert_eq!(reported_minor(None, None), (newest, None));
-        assert_eq!(reported_minor(Some(112), None), (112, None));
-        assert_eq!(reported_minor(Some(newest + 1), None), (newest, None));
-        assert_eq!(reported_minor(None, Some("54")), (54, None));
-        assert_eq!(reported_minor(None, Some("29")), (29, None));
-        assert_eq!(reported_minor(Some(112), Some(" 90 ")), (90, None));
-    }
-
-    #[test]
-    fn a_wish_for_a_version_that_cannot_be_reported_is_refused_aloud() {
-        for wish in ["113", "1000", "28", "0", "-1", "new", ""] {
-            let (minor, complaint) = reported_minor(Some(112), Some(wish));
-            assert_eq!(minor, 112, "{wish}");
-            assert!(complaint.unwrap().starts_with(&format!("PJRT_PLUGIN_API_MINOR={wish}: ")), "{wish}");
-        }
-    }
-}

@@ -1,16 +1,27 @@
-//! `PJRT_TopologyDescription`: slots 82 to 88, 95, 114, 133, 136 and 137.
+//! `PJRT_TopologyDescription`.
+//!
+//! `PJRT_TopologyDescription_Create`, `PJRT_TopologyDescription_Destroy`,
+//! `PJRT_TopologyDescription_PlatformName`, `PJRT_TopologyDescription_PlatformVersion`,
+//! `PJRT_TopologyDescription_GetDeviceDescriptions`, `PJRT_TopologyDescription_Serialize`,
+//! `PJRT_TopologyDescription_Attributes`, `PJRT_Client_TopologyDescription`,
+//! `PJRT_TopologyDescription_Deserialize`, `PJRT_TopologyDescription_Fingerprint`,
+//! `PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace`,
+//! `PJRT_TopologyDescription_GetMemorySpaceKindIds`.
 
 use pjrt_sys::{PJRT_DeviceDescription, PJRT_TopologyDescription};
 
 use prost::Message;
 
-use crate::abi::args::{bytes, handle, input, output, output_slice, output_str, shims, slice, text};
+use crate::abi::args::{bytes, handle, input, output, output_slice, output_str, slice, text};
 use crate::abi::buffer::element_type;
+use crate::abi::c_arrays::{
+    NamedValues, copy_to_c, delete_serialized, free_c, read_named_values, serialized,
+};
 use crate::abi::client_state::ClientState;
 use crate::abi::device::DescriptionHandle;
+use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle, registry};
 use crate::abi::layout::{HostLayout, read_layout};
-use crate::abi::pinned::{NamedValues, copy_to_c, delete_serialized, free_c, read_named_values, serialized};
 use crate::client::PjrtClient;
 use crate::element_type::ElementType;
 use crate::error::{Error, Result};
@@ -77,7 +88,7 @@ fn create<C: PjrtClient>(name: &str, given: Vec<(String, OptionValue)>) -> Resul
 }
 
 shims! {
-    /// Slot 82.
+    /// `PJRT_TopologyDescription_Create`.
     topology_description_create(PJRT_TopologyDescription_Create_Args) |args, C| {
         output!(args.topology = std::ptr::null_mut());
         let name = text(bytes!(args.topology_name, topology_name_size)?);
@@ -87,35 +98,35 @@ shims! {
         Ok(())
     }
 
-    /// Slot 83: frees one that the host owns.
+    /// `PJRT_TopologyDescription_Destroy`: frees one that the host owns.
     topology_description_destroy(PJRT_TopologyDescription_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the topology up, which came from slot 82 or 114.
+        // SAFETY: the host gives the topology up, which came from `PJRT_TopologyDescription_Create` or `PJRT_TopologyDescription_Deserialize`.
         drop(unsafe { handle::from_raw::<TopologyHandle>(input!(args.topology), "topology") }?);
         Ok(())
     }
 
-    /// Slot 84.
+    /// `PJRT_TopologyDescription_PlatformName`.
     topology_description_platform_name(PJRT_TopologyDescription_PlatformName_Args) |args, C| {
         let handle = handle!(args.topology: TopologyHandle)?;
         output_str!(args.platform_name, platform_name_size = handle.topology.platform_name());
         Ok(())
     }
 
-    /// Slot 85.
+    /// `PJRT_TopologyDescription_PlatformVersion`.
     topology_description_platform_version(PJRT_TopologyDescription_PlatformVersion_Args) |args, C| {
         let handle = handle!(args.topology: TopologyHandle)?;
         output_str!(args.platform_version, platform_version_size = handle.topology.platform_version());
         Ok(())
     }
 
-    /// Slot 86.
+    /// `PJRT_TopologyDescription_GetDeviceDescriptions`.
     topology_description_get_device_descriptions(PJRT_TopologyDescription_GetDeviceDescriptions_Args) |args, C| {
         let handle = handle!(args.topology: TopologyHandle)?;
         output_slice!(args.descriptions, num_descriptions = &handle.pointers);
         Ok(())
     }
 
-    /// Slot 87.
+    /// `PJRT_TopologyDescription_Serialize`.
     topology_description_serialize(PJRT_TopologyDescription_Serialize_Args) |args, C| {
         let handle = handle!(args.topology: TopologyHandle)?;
         let (pointer, size, holder) = serialized(handle.topology.serialize());
@@ -126,21 +137,21 @@ shims! {
         Ok(())
     }
 
-    /// Slot 88.
+    /// `PJRT_TopologyDescription_Attributes`.
     topology_description_attributes(PJRT_TopologyDescription_Attributes_Args) |args, C| {
         let handle = handle!(args.topology: TopologyHandle)?;
         output_slice!(args.attributes, num_attributes = handle.attributes.as_slice());
         Ok(())
     }
 
-    /// Slot 95: the client's, which it keeps.
+    /// `PJRT_Client_TopologyDescription`: the client's, which it keeps.
     client_topology_description(PJRT_Client_TopologyDescription_Args) |args, C| {
         let client = handle!(args.client: ClientState<C>)?;
         output!(args.topology = (&raw const client.topology).cast_mut().cast());
         Ok(())
     }
 
-    /// Slot 114.
+    /// `PJRT_TopologyDescription_Deserialize`.
     topology_description_deserialize(PJRT_TopologyDescription_Deserialize_Args) |args, C| {
         let topology = Topology::deserialize(bytes!(args.serialized_topology, serialized_topology_size)?)?;
         if topology.platform_name() != C::PLATFORM_NAME {
@@ -154,13 +165,13 @@ shims! {
         Ok(())
     }
 
-    /// Slot 133.
+    /// `PJRT_TopologyDescription_Fingerprint`.
     topology_description_fingerprint(PJRT_TopologyDescription_Fingerprint_Args) |args, C| {
         output!(args.fingerprint = handle!(args.topology: TopologyHandle)?.topology.fingerprint());
         Ok(())
     }
 
-    /// Slot 136: a shape with the layout that arrays of it have in a memory: the one that the host asks for, or else
+    /// `PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace`: a shape with the layout that arrays of it have in a memory: the one that the host asks for, or else
     /// row-major.
     topology_description_make_canonical_shape_for_memory_space(
         PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args
@@ -192,7 +203,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 137.
+    /// `PJRT_TopologyDescription_GetMemorySpaceKindIds`.
     topology_description_get_memory_space_kind_ids(PJRT_TopologyDescription_GetMemorySpaceKindIds_Args) |args, C| {
         let handle = handle!(args.topology: TopologyHandle)?;
         output_slice!(args.memory_space_kind_ids, num_memory_space_kind_ids = &handle.memory_kind_ids);

@@ -1,36 +1,46 @@
-//! Transfer managers, which fill buffers piece by piece: slots 101 to 109 and 119.
+//! Transfer managers, which fill buffers piece by piece.
+//!
+//! `PJRT_AsyncHostToDeviceTransferManager_Destroy`, `PJRT_AsyncHostToDeviceTransferManager_TransferData`,
+//! `PJRT_Client_CreateBuffersForAsyncHostToDevice`, `PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer`,
+//! `PJRT_AsyncHostToDeviceTransferManager_Device`, `PJRT_AsyncHostToDeviceTransferManager_BufferCount`,
+//! `PJRT_AsyncHostToDeviceTransferManager_BufferSize`,
+//! `PJRT_AsyncHostToDeviceTransferManager_SetBufferError`,
+//! `PJRT_AsyncHostToDeviceTransferManager_AddMetadata`,
+//! `PJRT_AsyncHostToDeviceTransferManager_TransferLiteral`.
 
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
 use pjrt_sys::{PJRT_AsyncHostToDeviceTransferManager, PJRT_Buffer_MemoryLayout, PJRT_ShapeSpec};
 
-use crate::abi::allocate::{self, zeros};
-use crate::abi::args::{bytes, handle, input, null, output, shims, slice};
+use crate::abi::args::{bytes, handle, input, null, output, slice};
 use crate::abi::buffer::element_type;
+use crate::abi::c_arrays::read_named_values;
 use crate::abi::client_state::ClientState;
 use crate::abi::download::raw_range;
 use crate::abi::error::host_error;
 use crate::abi::event::event_to_raw;
-use crate::abi::guard;
+use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
-use crate::abi::host_memory::HostBytes;
-use crate::abi::layout::{HostLayout, place, read_layout};
-use crate::abi::pinned::read_named_values;
-use crate::abi::upload::{Place, buffer_to_raw};
+use crate::abi::layout::{HostLayout, host_array, read_layout};
+use crate::abi::upload::buffer_to_raw;
+use crate::client::Location;
 use crate::client::PjrtClient;
+use crate::core::allocate::{self, zeros};
+use crate::core::event::Event;
+use crate::core::host_memory::HostBytes;
+use crate::core::panic_guard;
+use crate::core::storage::{BufferState, StoragePromise};
+use crate::core::sync::lock;
 use crate::error::{Error, Result};
-use crate::event::Event;
 use crate::host_buffer::HostBuffer;
 use crate::layout::Layout;
 use crate::shape::Shape;
-use crate::storage::{BufferState, StoragePromise};
-use crate::sync::lock;
 
 /// Buffers in one memory that wait for their data.
 pub(crate) struct TransferManager<C: PjrtClient> {
     client: Arc<ClientState<C>>,
-    place: Place,
+    place: Location,
     buffers: Vec<Transfer<C>>,
 }
 
@@ -96,7 +106,7 @@ impl<C: PjrtClient> TransferManager<C> {
             let to = self.place.placement(&self.client, transfer.layout.as_ref())?;
             self.client.client.buffer_from_host(data, to)
         };
-        match guard::catch(upload) {
+        match panic_guard::catch(upload) {
             Ok(pending) => {
                 pending.receive(move |value| promise.deliver(value));
                 Ok(())
@@ -149,7 +159,7 @@ impl<C: PjrtClient> Transfer<C> {
         let Some(layout) = &self.layout else { return Ok(bytes) };
         let (dims, element_size) = (self.shape.dims(), self.shape.element_type.byte_size());
         let strides = layout.byte_strides(dims, element_size);
-        let Some(strided) = place(dims, Some(&strides), element_size)?.strided else { return Ok(bytes) };
+        let Some(strided) = host_array(dims, Some(&strides), element_size)?.strided else { return Ok(bytes) };
         let mut dense = zeros(bytes.len())?;
         strided.gather(&bytes, &mut dense);
         Ok(dense)
@@ -184,7 +194,7 @@ unsafe fn piece_layout(layout: *const PJRT_Buffer_MemoryLayout, rank: usize) -> 
 }
 
 shims! {
-    /// Slot 103: makes the buffers, which are pending, and the manager that fills them.
+    /// `PJRT_Client_CreateBuffersForAsyncHostToDevice`: makes the buffers, which are pending, and the manager that fills them.
     client_create_buffers_for_async_host_to_device(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args) |args, C| {
         output!(args.transfer_manager = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
@@ -201,7 +211,7 @@ shims! {
                 specs.len()
             )));
         }
-        let place = Place::of(client, ptr::null(), input!(args.memory))?;
+        let place = Location::of(client, ptr::null(), input!(args.memory))?;
         let mut buffers = Vec::with_capacity(specs.len());
         for (index, spec) in specs.iter().enumerate() {
             // SAFETY: pointer and length in the host's struct describe an array.
@@ -217,15 +227,15 @@ shims! {
         Ok(())
     }
 
-    /// Slot 101. What is not filled by then never will be.
+    /// `PJRT_AsyncHostToDeviceTransferManager_Destroy`. What is not filled by then never will be.
     async_host_to_device_transfer_manager_destroy(PJRT_AsyncHostToDeviceTransferManager_Destroy_Args) |args, C| {
         let manager = input!(args.transfer_manager);
-        // SAFETY: the host gives the manager up, which came from slot 103.
+        // SAFETY: the host gives the manager up, which came from `PJRT_Client_CreateBuffersForAsyncHostToDevice`.
         drop(unsafe { handle::from_raw::<TransferManager<C>>(manager, "transfer_manager") }?);
         Ok(())
     }
 
-    /// Slot 102: a piece of a buffer, copied during the call. Places that no piece covers hold zeros.
+    /// `PJRT_AsyncHostToDeviceTransferManager_TransferData`: a piece of a buffer, copied during the call. Places that no piece covers hold zeros.
     async_host_to_device_transfer_manager_transfer_data(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args) |args, C| {
         output!(args.done_with_h2d_transfer = ptr::null_mut());
         let manager = handle!(args.transfer_manager: TransferManager<C>)?;
@@ -248,7 +258,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 119: a whole array in a layout of its own, copied during the call.
+    /// `PJRT_AsyncHostToDeviceTransferManager_TransferLiteral`: a whole array in a layout of its own, copied during the call.
     async_host_to_device_transfer_manager_transfer_literal(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args) |args, C| {
         output!(args.done_with_h2d_transfer = ptr::null_mut());
         let manager = handle!(args.transfer_manager: TransferManager<C>)?;
@@ -265,7 +275,7 @@ shims! {
         let layout = unsafe { piece_layout(input!(args.shape_layout), dims.len()) }?;
         let element_size = literal.element_type.byte_size();
         let strides = layout.map(|layout| layout.byte_strides(dims, element_size));
-        let placed = place(dims, strides.as_deref(), element_size)?;
+        let placed = host_array(dims, strides.as_deref(), element_size)?;
         let (data, size): (*const u8, _) = (input!(args.data).cast(), literal.host_size());
         if data.is_null() && size > 0 {
             return Err(null("data"));
@@ -281,7 +291,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 104: one of the buffers, pending or not; once.
+    /// `PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer`: one of the buffers, pending or not; once.
     async_host_to_device_transfer_manager_retrieve_buffer(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args) |args, C| {
         output!(args.buffer_out = ptr::null_mut());
         let manager = handle!(args.transfer_manager: TransferManager<C>)?;
@@ -296,28 +306,28 @@ shims! {
         Ok(())
     }
 
-    /// Slot 105.
+    /// `PJRT_AsyncHostToDeviceTransferManager_Device`.
     async_host_to_device_transfer_manager_device(PJRT_AsyncHostToDeviceTransferManager_Device_Args) |args, C| {
         let manager = handle!(args.transfer_manager: TransferManager<C>)?;
         output!(args.device_out = manager.client.device_pointer(manager.place.device));
         Ok(())
     }
 
-    /// Slot 106.
+    /// `PJRT_AsyncHostToDeviceTransferManager_BufferCount`.
     async_host_to_device_transfer_manager_buffer_count(PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args) |args, C| {
         let manager = handle!(args.transfer_manager: TransferManager<C>)?;
         output!(args.buffer_count = manager.buffers.len());
         Ok(())
     }
 
-    /// Slot 107: the bytes that the pieces of a buffer add up to.
+    /// `PJRT_AsyncHostToDeviceTransferManager_BufferSize`: the bytes that the pieces of a buffer add up to.
     async_host_to_device_transfer_manager_buffer_size(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args) |args, C| {
         let manager = handle!(args.transfer_manager: TransferManager<C>)?;
         output!(args.buffer_size = manager.transfer(input!(args.buffer_index))?.shape.host_size());
         Ok(())
     }
 
-    /// Slot 108: an error instead of data.
+    /// `PJRT_AsyncHostToDeviceTransferManager_SetBufferError`: an error instead of data.
     async_host_to_device_transfer_manager_set_buffer_error(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args) |args, C| {
         let manager = handle!(args.transfer_manager: TransferManager<C>)?;
         let transfer = manager.transfer(input!(args.buffer_index))?;
@@ -329,7 +339,7 @@ shims! {
         Ok(())
     }
 
-    /// Slot 109: read, so that what is wrong with it is said, and then dropped: it is meant for profilers.
+    /// `PJRT_AsyncHostToDeviceTransferManager_AddMetadata`: read, so that what is wrong with it is said, and then dropped: it is meant for profilers.
     async_host_to_device_transfer_manager_add_metadata(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args) |args, C| {
         handle!(args.transfer_manager: TransferManager<C>)?;
         // SAFETY: pointer and length describe an array of the host.

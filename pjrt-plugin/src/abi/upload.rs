@@ -1,4 +1,8 @@
-//! Buffers that the host makes: slots 22, 93, 112, 115, 116 and 118.
+//! Buffers that the host makes.
+//!
+//! `PJRT_Client_BufferFromHostBuffer`, `PJRT_Client_CreateViewOfDeviceBuffer`,
+//! `PJRT_Client_CreateUninitializedBuffer`, `PJRT_Client_CreateAliasBuffer`,
+//! `PJRT_Client_FulfillAliasBuffer`, `PJRT_Client_CreateErrorBuffer`.
 
 use std::ptr;
 
@@ -9,34 +13,29 @@ use pjrt_sys::{
     PJRT_HostBufferSemantics_kMutableZeroCopy, PJRT_Memory,
 };
 
-use crate::abi::allocate::zeros;
-use crate::abi::args::{handle, input, null, output, shims, slice};
+use crate::abi::args::{handle, input, null, output, slice};
 use crate::abi::buffer::{BufferHandle, element_type};
 use crate::abi::client_state::ClientState;
 use crate::abi::error::{host_error, with_payloads};
-use crate::abi::event::{HostPointer, event_to_raw};
+use crate::abi::event::event_to_raw;
+use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle, borrow};
-use crate::abi::host_memory::{HostBytes, ViewedBytes};
-use crate::abi::layout::{HostLayout, Placed, check_strides, place, read_layout};
+use crate::abi::layout::{HostArray, HostLayout, check_strides, host_array, read_layout};
 use crate::buffer::PjrtBuffer;
-use crate::client::{PjrtClient, Placement};
+use crate::client::{Location, PjrtClient, Placement, Upload, Uploader};
+use crate::core::allocate::zeros;
+use crate::core::event::Event;
+use crate::core::host_memory::HostPointer;
+use crate::core::host_memory::{HostBytes, ViewedBytes};
+use crate::core::storage::{BufferState, StoragePromise};
+use crate::core::sync::Arc;
 use crate::error::{Error, Result};
-use crate::event::Event;
 use crate::host_buffer::HostBuffer;
 use crate::host_view::HostView;
 use crate::layout::Layout;
 use crate::shape::Shape;
-use crate::storage::{BufferState, StoragePromise};
-use crate::sync::Arc;
 
-/// Where a buffer goes: places among the client's devices and memories.
-#[derive(Clone, Copy)]
-pub(crate) struct Place {
-    pub(crate) device: usize,
-    pub(crate) memory: usize,
-}
-
-impl Place {
+impl Location {
     /// What a host means by a memory and a device of which at least one is not null.
     pub(crate) fn of<C: PjrtClient>(
         client: &ClientState<C>,
@@ -73,9 +72,18 @@ impl Place {
             device: client.author_device(self.device)?,
             memory: &client.memories[self.memory].memory,
             layout,
-            client,
+            uploader: client,
             place: self,
         })
+    }
+}
+
+impl<C: PjrtClient> Uploader<C> for ClientState<C> {
+    fn upload_later(&self, place: Location, layout: Option<&Layout>) -> Result<Upload<C>> {
+        let (client, layout) = (self.share()?, layout.cloned());
+        Ok(Box::new(move |data| {
+            client.client.buffer_from_host(data, place.placement(&client, layout.as_ref())?)
+        }))
     }
 }
 
@@ -99,7 +107,7 @@ unsafe fn device_layout(layout: *const PJRT_Buffer_MemoryLayout, rank: usize) ->
 #[inline(always)]
 pub(crate) fn buffer_to_raw<C: PjrtClient>(
     client: &ClientState<C>,
-    place: Place,
+    place: Location,
     shape: Shape,
     state: BufferState<C::Buffer>,
 ) -> Result<*mut pjrt_sys::PJRT_Buffer> {
@@ -113,7 +121,7 @@ fn upload<C: PjrtClient>(
     client: &ClientState<C>,
     data: HostBuffer,
     shape: Shape,
-    place: Place,
+    place: Location,
     layout: Option<&Layout>,
 ) -> Result<*mut pjrt_sys::PJRT_Buffer> {
     let pending = client.explain(client.client.buffer_from_host(data, place.placement(client, layout)?))?;
@@ -144,7 +152,7 @@ fn view<C: PjrtClient>(
     client: &ClientState<C>,
     view: HostView,
     shape: Shape,
-    place: Place,
+    place: Location,
 ) -> Result<*mut pjrt_sys::PJRT_Buffer> {
     let memory = &client.memories[place.memory].memory;
     if !memory.is_host_accessible() {
@@ -168,7 +176,7 @@ fn view<C: PjrtClient>(
 }
 
 shims! {
-    /// Slot 22: uploads an array. The event tells the host that its memory is released.
+    /// `PJRT_Client_BufferFromHostBuffer`: uploads an array. The event tells the host that its memory is released.
     client_buffer_from_host_buffer(PJRT_Client_BufferFromHostBuffer_Args) |args, C| {
         output!(args.done_with_host_buffer = ptr::null_mut());
         output!(args.buffer = ptr::null_mut());
@@ -182,12 +190,12 @@ shims! {
             check_strides(strides, dims.len())?;
             Some(strides)
         };
-        let place = Place::of(client, input!(args.device), input!(args.memory))?;
+        let place = Location::of(client, input!(args.device), input!(args.memory))?;
         // SAFETY: the field is null or a layout of the host.
         let layout = unsafe { device_layout(input!(args.device_layout), dims.len()) }?;
         let placed = match strides {
-            None => Placed::dense(shape.host_size()),
-            Some(_) => self::place(dims, strides, shape.element_type.byte_size())?,
+            None => HostArray::dense(shape.host_size()),
+            Some(_) => host_array(dims, strides, shape.element_type.byte_size())?,
         };
         let data: *const u8 = input!(args.data).cast();
         let len = placed.below + placed.above;
@@ -219,13 +227,13 @@ shims! {
         Ok(())
     }
 
-    /// Slot 93: a buffer over memory that the host goes on writing to.
+    /// `PJRT_Client_CreateViewOfDeviceBuffer`: a buffer over memory that the host goes on writing to.
     client_create_view_of_device_buffer(PJRT_Client_CreateViewOfDeviceBuffer_Args) |args, C| {
         output!(args.buffer = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
         let dims = slice!(args.dims as i64, num_dims)?;
         let shape = Shape::new(element_type(input!(args.element_type))?, dims)?;
-        let place = Place::of(client, input!(args.device), input!(args.memory))?;
+        let place = Location::of(client, input!(args.device), input!(args.memory))?;
         // SAFETY: the field is null or a layout of the host.
         if unsafe { device_layout(input!(args.layout), dims.len()) }?.is_some() {
             return Err(Error::invalid_argument("a view of memory that is not dense and row-major"));
@@ -249,13 +257,13 @@ shims! {
         Ok(())
     }
 
-    /// Slot 112: a buffer of zeros, since storage without content would be a leak of what was there before.
+    /// `PJRT_Client_CreateUninitializedBuffer`: a buffer of zeros, since storage without content would be a leak of what was there before.
     client_create_uninitialized_buffer(PJRT_Client_CreateUninitializedBuffer_Args) |args, C| {
         output!(args.buffer = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
         let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
         let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
-        let place = Place::of(client, input!(args.device), input!(args.memory))?;
+        let place = Location::of(client, input!(args.device), input!(args.memory))?;
         // SAFETY: the field is null or a layout of the host.
         let layout = unsafe { device_layout(input!(args.shape_layout), dims.len()) }?;
         let data = HostBuffer::dense(shape.clone(), client.explain(zeros(shape.host_size()))?)?;
@@ -263,13 +271,13 @@ shims! {
         Ok(())
     }
 
-    /// Slot 118: a buffer that is in error.
+    /// `PJRT_Client_CreateErrorBuffer`: a buffer that is in error.
     client_create_error_buffer(PJRT_Client_CreateErrorBuffer_Args) |args, C| {
         output!(args.buffer = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
         let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
         let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
-        let place = Place::of(client, ptr::null(), input!(args.memory))?;
+        let place = Location::of(client, ptr::null(), input!(args.memory))?;
         // SAFETY: message and size describe a string of the host.
         let error =
             unsafe { host_error(input!(args.error_code), input!(args.error_message), input!(args.error_message_size)) };
@@ -279,23 +287,23 @@ shims! {
         Ok(())
     }
 
-    /// Slot 115: a buffer that stands for another one, which slot 116 names.
+    /// `PJRT_Client_CreateAliasBuffer`: a buffer that stands for another one, which `PJRT_Client_FulfillAliasBuffer` names.
     client_create_alias_buffer(PJRT_Client_CreateAliasBuffer_Args) |args, C| {
         output!(args.alias_buffer = ptr::null_mut());
         output!(args.fulfill_alias_buffer_cb = ptr::null_mut());
         let client = handle!(args.client: ClientState<C>)?;
         let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
         let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
-        let place = Place::of(client, ptr::null(), input!(args.memory))?;
+        let place = Location::of(client, ptr::null(), input!(args.memory))?;
         let (state, promise) = BufferState::promised();
         output!(args.alias_buffer = buffer_to_raw(client, place, shape.clone(), state)?);
         output!(args.fulfill_alias_buffer_cb = handle::into_raw(AliasPromise::<C> { shape, promise }));
         Ok(())
     }
 
-    /// Slot 116. The host need not fill in the client.
+    /// `PJRT_Client_FulfillAliasBuffer`. The host need not fill in the client.
     client_fulfill_alias_buffer(PJRT_Client_FulfillAliasBuffer_Args) |args, C| {
-        // SAFETY: the host gives the promise up, which came from slot 115.
+        // SAFETY: the host gives the promise up, which came from `PJRT_Client_CreateAliasBuffer`.
         let alias =
             unsafe { handle::from_raw::<AliasPromise<C>>(input!(args.fulfill_alias_buffer_cb), "fulfill_alias_buffer_cb") }?;
         let alias = alias.ok_or_else(|| null("fulfill_alias_buffer_cb"))?;
@@ -320,7 +328,7 @@ shims! {
         let held = buffer.state.share()?;
         let allocated = held.allocated.clone();
         allocated.on_ready(move |_| {
-            alias.promise.deliver_shared(held.claim.redeem().map(|storage| (storage, held.ready)));
+            alias.promise.deliver_shared(held.share.into_storage().map(|storage| (storage, held.ready)));
         });
         Ok(())
     }

@@ -10,12 +10,13 @@ use pjrt_sys::{
 };
 
 use super::Extension;
-use crate::abi::args::{chars, handle, input, null, shims};
+use crate::abi::args::{chars, handle, input, null};
 use crate::abi::client_state::ClientState;
-use crate::abi::event::HostPointer;
+use crate::abi::guard::shims;
 use crate::client::PjrtClient;
+use crate::core::host_memory::HostPointer;
+use crate::core::sync::lock;
 use crate::error::{Error, Result};
-use crate::sync::lock;
 
 /// Lets hosts be told of an error that the process will not survive (`PJRT_Callback_Extension`), so that they can write down
 /// what happened.

@@ -12,8 +12,9 @@ use super::Extension;
 use crate::abi::args::{chars, null};
 use crate::abi::error::error_to_raw;
 use crate::abi::executable::ExecutableState;
-use crate::abi::{guard, handle};
+use crate::abi::handle;
 use crate::client::PjrtClient;
+use crate::core::panic_guard;
 use crate::error::Result;
 
 /// Gives hosts a compiler's own description of a program (`PJRT_ExecutableMetadata_Extension`).
@@ -78,7 +79,7 @@ unsafe extern "C" fn get<C: ExecutableMetadata>(
         args.metadata = Box::into_raw(Box::new(Metadata { public, _bytes: bytes })).cast();
         Ok(())
     };
-    match guard::catch(body) {
+    match panic_guard::catch(body) {
         Ok(()) => ptr::null_mut(),
         Err(error) => error_to_raw(error.in_function("PJRT_ExecutableMetadata_GetExecutableMetadata")),
     }

@@ -9,10 +9,11 @@ use pjrt_sys::{
 };
 
 use super::Extension;
-use crate::abi::args::{handle, input, output, shims};
+use crate::abi::args::{handle, input, output};
 use crate::abi::client_state::ClientState;
-use crate::abi::guard;
+use crate::abi::guard::shims;
 use crate::client::PjrtClient;
+use crate::core::panic_guard;
 use crate::error::{Error, Result};
 
 /// Gives hosts memory that devices reach fast, for what they are about to transfer (`PJRT_HostMemoryAllocator_Extension`).
@@ -83,7 +84,7 @@ unsafe extern "C" fn free<C: HostMemoryAllocator>(_: *mut c_void, memory: *mut c
         // SAFETY: this function's contract: it is the pointer of a box.
         let memory = unsafe { Box::from_raw(memory.cast::<C::HostMemory>()) };
         // There is nobody to tell of a panic.
-        let _ = guard::catch(|| {
+        let _ = panic_guard::catch(|| {
             drop(memory);
             Ok(())
         });

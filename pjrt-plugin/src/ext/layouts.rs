@@ -3,52 +3,18 @@
 //! Without it hosts find out the layouts of parameters and outputs by converting the optimized program to HLO, which takes
 //! them longer than most programs take to compile.
 
-use pjrt_sys::{
-    PJRT_Extension_Base, PJRT_Extension_Type_Layouts, PJRT_Layouts_Extension, PJRT_Layouts_MemoryLayout,
-    SizedStruct,
-};
+use pjrt_sys::{PJRT_Extension_Base, PJRT_Extension_Type_Layouts, PJRT_Layouts_Extension, SizedStruct};
 
-use crate::abi::args::{handle, input, output, output_slice, shims, slice};
+use crate::abi::args::{handle, input, output, output_slice, slice};
 use crate::abi::buffer::BufferHandle;
+use crate::abi::c_arrays::{delete_serialized, serialized};
 use crate::abi::client_state::ClientState;
 use crate::abi::executable::ExecutableState;
-use crate::abi::handle::{self, Handle};
-use crate::abi::pinned::{delete_serialized, serialized};
+use crate::abi::guard::shims;
+use crate::abi::handle;
 use crate::abi::topology::TopologyHandle;
 use crate::client::PjrtClient;
 use crate::layout::Layout;
-
-impl Handle for Layout {
-    type Opaque = PJRT_Layouts_MemoryLayout;
-    const KIND: &'static str = "PJRT_Layouts_MemoryLayout";
-}
-
-/// Layouts that live in an object of ours, as an array of handles.
-pub(crate) struct Layouts {
-    pointers: Vec<*mut PJRT_Layouts_MemoryLayout>,
-}
-
-// SAFETY: the pointers are to boxes that this object owns and nobody changes.
-unsafe impl Send for Layouts {}
-// SAFETY: as above.
-unsafe impl Sync for Layouts {}
-
-impl Layouts {
-    /// Row-major layouts of arrays of these ranks.
-    pub(crate) fn row_major(ranks: impl IntoIterator<Item = usize>) -> Self {
-        Self { pointers: ranks.into_iter().map(|rank| handle::into_raw(Layout::row_major(rank))).collect() }
-    }
-}
-
-impl Drop for Layouts {
-    fn drop(&mut self) {
-        for pointer in &self.pointers {
-            // SAFETY: the pointer came from `into_raw` in `row_major`, and is freed only here, except that a host which
-            // destroyed it against the rules has removed it from the registry, where there is one.
-            drop(unsafe { handle::from_raw::<Layout>(*pointer, "layout") });
-        }
-    }
-}
 
 /// The extension in front of a chain.
 pub(super) fn link<C: PjrtClient>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
@@ -113,14 +79,14 @@ shims! {
     /// The layouts of a program's outputs, which the program keeps.
     executable_get_output_layouts(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args) |args, C| {
         let executable = handle!(args.executable: ExecutableState<C>)?;
-        output_slice!(args.layouts, num_outputs = &executable.outputs.layouts().pointers);
+        output_slice!(args.layouts, num_outputs = &executable.outputs.layouts().pointers());
         Ok(())
     }
 
     /// The layouts of a program's parameters, which the program keeps.
     executable_get_parameter_layouts(PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args) |args, C| {
         let executable = handle!(args.executable: ExecutableState<C>)?;
-        output_slice!(args.layouts, num_parameters = &executable.parameters.layouts().pointers);
+        output_slice!(args.layouts, num_parameters = &executable.parameters.layouts().pointers());
         Ok(())
     }
 }

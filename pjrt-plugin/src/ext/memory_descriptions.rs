@@ -5,8 +5,9 @@ use pjrt_sys::{
     SizedStruct,
 };
 
-use crate::abi::args::{handle, output, output_slice, output_str, shims};
+use crate::abi::args::{handle, output, output_slice, output_str};
 use crate::abi::device::DescriptionHandle;
+use crate::abi::guard::shims;
 use crate::client::PjrtClient;
 use crate::memory::Memory;
 

@@ -13,6 +13,7 @@ mod callbacks;
 mod cross_host;
 mod custom_partitioner;
 mod executable_metadata;
+pub(crate) mod export;
 pub mod ffi;
 mod host_memory_allocator;
 pub(crate) mod layouts;
@@ -31,15 +32,17 @@ pub use callbacks::{Callbacks, PrefatalCallbacks};
 pub use cross_host::CrossHostTransfers;
 pub use custom_partitioner::{CustomPartitioner, CustomPartitioners, Partition, ShardedArray};
 pub use executable_metadata::ExecutableMetadata;
-pub use ffi::{Ffi, UserData};
+pub use ffi::Ffi;
 pub use host_memory_allocator::HostMemoryAllocator;
 pub use phase_compile::{PartialProgram, PhaseCompile, PhaseRequest};
 pub use profiler::{Profiler, Timeline, TimelineSpan, layer as profiler_layer};
 pub use raw_buffers::RawBuffers;
-pub use shardings::{Sharding, Shardings, Subgroup};
+pub use shardings::Shardings;
 pub use vendor::VendorExtension;
 
 use crate::client::PjrtClient;
+pub use crate::sharding::{Sharding, Subgroup};
+pub use crate::user_data::UserData;
 
 /// An extension of a plugin's table, as [`api_table_with`](crate::api_table_with) takes it.
 #[derive(Debug, Clone, Copy)]

@@ -10,9 +10,10 @@ use pjrt_sys::{
 use prost::Message;
 
 use super::Extension;
-use crate::abi::args::{View, borrowed_slice, bytes, fields_of, handle, input, output, shims, slice, text};
+use crate::abi::args::{View, borrowed_slice, bytes, fields_of, handle, input, output, slice, text};
+use crate::abi::c_arrays::{copy_to_c, free_c};
+use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
-use crate::abi::pinned::{copy_to_c, free_c};
 use crate::abi::topology::TopologyHandle;
 use crate::client::PjrtClient;
 use crate::compile_options::CompileOptions;

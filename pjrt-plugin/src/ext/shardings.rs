@@ -3,15 +3,15 @@
 use std::ptr;
 
 use pjrt_sys::{PJRT_Extension_Base, PJRT_Extension_Type_Shardings, PJRT_Shardings_Extension, SizedStruct};
-use prost::Message;
 
 use super::Extension;
-use crate::abi::args::{handle, output, shims};
+use crate::abi::args::{handle, output};
+use crate::abi::c_arrays::Strings;
 use crate::abi::executable::ExecutableState;
-use crate::abi::pinned::Strings;
+use crate::abi::guard::shims;
 use crate::client::PjrtClient;
 use crate::error::{Error, Result};
-use crate::proto;
+use crate::sharding::Sharding;
 
 /// Tells hosts how parameters and outputs are divided among partitions (`PJRT_Shardings_Extension`).
 ///
@@ -25,173 +25,6 @@ pub trait Shardings: PjrtClient {
     /// One for each output; `None` where nothing is to be said. Called at most once for each executable.
     fn output_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>>;
 }
-
-/// How one array is divided among the partitions of a program (`xla.OpSharding`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Sharding {
-    /// Every partition has the whole array.
-    Replicated,
-    /// One partition has the whole array.
-    Maximal(i64),
-    /// Partitions have parts.
-    Tiled {
-        /// Into how many parts each dimension is cut. One more number at the end than the array has dimensions says how
-        /// many partitions have each part.
-        tile_assignment_dimensions: Vec<i64>,
-        /// The partition of each tile, in row-major order of the tiles.
-        tile_assignment_devices: Vec<i64>,
-        /// Whether the last number of the dimensions counts copies.
-        replicate_on_last_tile_dim: bool,
-    },
-    /// Partitions have parts, and several have a part together.
-    Subgroups {
-        /// Into how many parts each dimension is cut, then how many partitions are in the subgroups of each kind.
-        tile_assignment_dimensions: Vec<i64>,
-        /// The partition of each tile, in row-major order of the tiles.
-        tile_assignment_devices: Vec<i64>,
-        /// What the partitions of a subgroup have of their part: one for each further number of the dimensions.
-        last_tile_dims: Vec<Subgroup>,
-    },
-    /// The program takes care of it itself.
-    Manual,
-}
-
-/// What several partitions have of one part of an array (`xla.OpSharding.last_tile_dims`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Subgroup {
-    /// Each has all of it.
-    Replicated,
-    /// Each has an addend; the part is their sum.
-    Unreduced,
-}
-
-impl Sharding {
-    pub(crate) fn to_proto(&self) -> proto::OpSharding {
-        let of_type = |type_| proto::OpSharding { r#type: type_, ..proto::OpSharding::default() };
-        match self {
-            Self::Replicated => of_type(0),
-            Self::Maximal(partition) => proto::OpSharding {
-                tile_assignment_dimensions: vec![1],
-                tile_assignment_devices: vec![*partition],
-                ..of_type(1)
-            },
-            Self::Tiled {
-                tile_assignment_dimensions,
-                tile_assignment_devices,
-                replicate_on_last_tile_dim,
-            } => proto::OpSharding {
-                tile_assignment_dimensions: tile_assignment_dimensions.clone(),
-                tile_assignment_devices: tile_assignment_devices.clone(),
-                replicate_on_last_tile_dim: *replicate_on_last_tile_dim,
-                ..of_type(3)
-            },
-            Self::Subgroups { tile_assignment_dimensions, tile_assignment_devices, last_tile_dims } => {
-                let code = |subgroup: &Subgroup| match subgroup {
-                    Subgroup::Replicated => 0,
-                    Subgroup::Unreduced => 6,
-                };
-                proto::OpSharding {
-                    tile_assignment_dimensions: tile_assignment_dimensions.clone(),
-                    tile_assignment_devices: tile_assignment_devices.clone(),
-                    last_tile_dims: last_tile_dims.iter().map(code).collect(),
-                    ..of_type(3)
-                }
-            }
-            Self::Manual => of_type(4),
-        }
-    }
-
-    /// What a host says of one array.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_ARGUMENT for a message that is wrong, UNIMPLEMENTED for a kind of sharding that is not among these.
-    pub(crate) fn from_proto(message: &proto::OpSharding) -> Result<Self> {
-        let wrong = || Error::invalid_argument(format!("the sharding {message:?} is wrong"));
-        match message.r#type {
-            0 => Ok(Self::Replicated),
-            1 => match message.tile_assignment_devices[..] {
-                [partition] => Ok(Self::Maximal(partition)),
-                _ => Err(wrong()),
-            },
-            3 => {
-                let tile_assignment_dimensions = message.tile_assignment_dimensions.clone();
-                let tile_assignment_devices = devices(message).ok_or_else(wrong)?;
-                let subgroup = |code: &i32| match code {
-                    0 => Ok(Subgroup::Replicated),
-                    6 => Ok(Subgroup::Unreduced),
-                    code => Err(Error::unimplemented(format!("a sharding with subgroups of kind {code}"))),
-                };
-                let last_tile_dims: Vec<Subgroup> =
-                    message.last_tile_dims.iter().map(subgroup).collect::<Result<_>>()?;
-                Ok(match last_tile_dims[..] {
-                    [] | [Subgroup::Replicated] => Self::Tiled {
-                        tile_assignment_dimensions,
-                        tile_assignment_devices,
-                        replicate_on_last_tile_dim: message.replicate_on_last_tile_dim
-                            || !last_tile_dims.is_empty(),
-                    },
-                    _ => Self::Subgroups {
-                        tile_assignment_dimensions,
-                        tile_assignment_devices,
-                        last_tile_dims,
-                    },
-                })
-            }
-            4 => Ok(Self::Manual),
-            kind => Err(Error::unimplemented(format!("a sharding of kind {kind}"))),
-        }
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        self.to_proto().encode_to_vec()
-    }
-}
-
-/// The partition of each tile, however the message has them; `None` if there are not as many as tiles, or they are not one
-/// each.
-fn devices(message: &proto::OpSharding) -> Option<Vec<i64>> {
-    let count = |sizes: &[i64]| sizes.iter().try_fold(1_i64, |count, size| count.checked_mul(*size));
-    let dimensions = &message.tile_assignment_dimensions;
-    let tiles = count(dimensions).filter(|tiles| (1..=MAX_TILES).contains(tiles))?;
-    if dimensions.iter().any(|parts| *parts < 1) {
-        return None;
-    }
-    let sizes = &message.iota_reshape_dims[..];
-    let devices = if sizes.is_empty() {
-        message.tile_assignment_devices.clone()
-    } else {
-        let order: Vec<usize> = message
-            .iota_transpose_perm
-            .iter()
-            .map(|dim| usize::try_from(*dim).ok())
-            .collect::<Option<_>>()?;
-        let mut sorted = order.clone();
-        sorted.sort_unstable();
-        if count(sizes) != Some(tiles)
-            || sizes.iter().any(|size| *size < 1)
-            || !sorted.into_iter().eq(0..sizes.len())
-        {
-            return None;
-        }
-        let device = |mut tile: i64| {
-            order.iter().rev().fold(0, |device, dim| {
-                let index = tile % sizes[*dim];
-                tile /= sizes[*dim];
-                device + index * sizes[dim + 1..].iter().product::<i64>()
-            })
-        };
-        (0..tiles).map(device).collect()
-    };
-    let mut sorted = devices.clone();
-    sorted.sort_unstable();
-    sorted.into_iter().eq(0..tiles).then_some(devices)
-}
-
-/// A sharding with more tiles than this is a mistake.
-const MAX_TILES: i64 = 1 << 24;
 
 impl Extension {
     /// [`Shardings`] of a client.
@@ -252,78 +85,5 @@ fn check<'a>(shardings: Option<&'a Strings>, count: usize, of: &str) -> Result<O
             strings.lengths().len()
         ))),
         shardings => Ok(shardings),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shardings_are_encoded_as_xla_decodes_them() {
-        // An OpSharding by hand: type OTHER, tiles 2 x 1 of 2 copies, devices, the last dimension counts copies.
-        let tiled = Sharding::Tiled {
-            tile_assignment_dimensions: vec![2, 1, 2],
-            tile_assignment_devices: vec![0, 2, 1, 3],
-            replicate_on_last_tile_dim: true,
-        };
-        assert_eq!(tiled.encode(), [8, 3, 26, 3, 2, 1, 2, 34, 4, 0, 2, 1, 3, 48, 1]);
-        let subgroups = Sharding::Subgroups {
-            tile_assignment_dimensions: vec![1, 1, 2],
-            tile_assignment_devices: vec![0, 1],
-            last_tile_dims: vec![Subgroup::Replicated, Subgroup::Unreduced],
-        };
-        assert_eq!(subgroups.encode(), [8, 3, 26, 3, 1, 1, 2, 34, 2, 0, 1, 66, 2, 0, 6]);
-        assert_eq!(Sharding::Replicated.encode(), []);
-        assert_eq!(Sharding::Maximal(5).encode(), [8, 1, 26, 1, 1, 34, 1, 5]);
-        assert_eq!(Sharding::Manual.encode(), [8, 4]);
-        for sharding in [tiled, subgroups, Sharding::Replicated, Sharding::Maximal(5), Sharding::Manual] {
-            assert_eq!(Sharding::from_proto(&sharding.to_proto()).unwrap(), sharding);
-        }
-    }
-
-    #[test]
-    fn devices_may_be_said_as_a_transposition() {
-        // As jaxlib encodes `devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate`.
-        let bytes = b"\x08\x03\x1a\x03\x02\x01\x040\x01J\x02\x04\x02R\x02\x01\x00";
-        let message = proto::OpSharding::decode(&bytes[..]).unwrap();
-        let expected = Sharding::Tiled {
-            tile_assignment_dimensions: vec![2, 1, 4],
-            tile_assignment_devices: vec![0, 2, 4, 6, 1, 3, 5, 7],
-            replicate_on_last_tile_dim: true,
-        };
-        assert_eq!(Sharding::from_proto(&message).unwrap(), expected);
-    }
-
-    #[test]
-    fn messages_whose_devices_are_not_one_for_each_tile_are_refused() {
-        let tiled = |dimensions: &[i64], devices: &[i64], sizes: &[i64], order: &[i32]| {
-            Sharding::from_proto(&proto::OpSharding {
-                r#type: 3,
-                tile_assignment_dimensions: dimensions.to_vec(),
-                tile_assignment_devices: devices.to_vec(),
-                iota_reshape_dims: sizes.to_vec(),
-                iota_transpose_perm: order.to_vec(),
-                ..proto::OpSharding::default()
-            })
-        };
-        tiled(&[2], &[1, 0], &[], &[]).unwrap();
-        tiled(&[4], &[], &[2, 2], &[1, 0]).unwrap();
-        for (dimensions, devices, sizes, order) in [
-            (&[2][..], &[0][..], &[][..], &[][..]),
-            (&[2], &[0, 0], &[], &[]),
-            (&[2], &[0, 2], &[], &[]),
-            (&[0], &[], &[], &[]),
-            (&[i64::MAX, 4], &[], &[4], &[0]),
-            (&[4], &[], &[2, 2], &[0, 0]),
-            (&[4], &[], &[2, 2], &[0, -1]),
-            (&[4], &[], &[2, 3], &[0, 1]),
-            (&[-2, -2], &[], &[-2, -2], &[0, 1]),
-        ] {
-            assert!(tiled(dimensions, devices, sizes, order).is_err(), "{dimensions:?} {devices:?}");
-        }
-        let of_type = |r#type| proto::OpSharding { r#type, ..proto::OpSharding::default() };
-        assert!(Sharding::from_proto(&of_type(1)).is_err());
-        assert!(Sharding::from_proto(&of_type(2)).is_err());
     }
 }

@@ -10,8 +10,9 @@ use crate::abi::buffer::BufferHandle;
 use crate::abi::client_state::ClientState;
 use crate::abi::error::outcome_to_raw;
 use crate::abi::executable::ExecutableState;
-use crate::abi::{guard, handle};
+use crate::abi::handle;
 use crate::client::PjrtClient;
+use crate::core::panic_guard;
 use crate::error::Result;
 
 /// The numbers below are left to XLA, which gives them out one after the other.
@@ -63,7 +64,7 @@ fn link<C: VendorExtension>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extensi
 /// Runs the body of a function of the extension; what it returns is null or an error, which names the function. A panic is an
 /// error, too.
 pub fn guarded(function: &'static str, body: impl FnOnce() -> Result<()>) -> *mut PJRT_Error {
-    outcome_to_raw(guard::catch(body).map_err(|error| error.in_function(function)))
+    outcome_to_raw(panic_guard::catch(body).map_err(|error| error.in_function(function)))
 }
 
 /// The author's client behind a handle of the host.

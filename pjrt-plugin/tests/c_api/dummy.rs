@@ -256,11 +256,11 @@ impl PjrtClient for Dummy {
         Ok(Arc::clone(executable))
     }
 
-    fn execute(&self, loaded: &Arc<Arc<Program>>, execution: Execution<Self>) -> Result<()> {
+    fn execute(&self, loaded: &Arc<Program>, execution: Execution<Self::Buffer>) -> Result<()> {
         self.maybe_panic("execute");
         let program = Arc::clone(loaded);
         let outputs = program.outputs.len();
-        let run = move |mut ready: ReadyExecution<Self>| {
+        let run = move |mut ready: ReadyExecution<Storage>| {
             let devices = ready.devices().len();
             let inputs = ready.take_inputs();
             let results = (0..devices).map(|device| {
@@ -336,7 +336,7 @@ impl PjrtClient for Dummy {
 }
 
 /// Sends each device's input on channel 1, and has for output what it receives on channel 2.
-fn call_host(mut ready: ReadyExecution<Dummy>) {
+fn call_host(mut ready: ReadyExecution<Storage>) {
     let callbacks = ready.host_callbacks().clone();
     let call = |(device, inputs): (usize, Vec<Input<Storage>>)| {
         callbacks.send(device, 1, inputs[0].bytes().to_vec())?;
@@ -351,7 +351,7 @@ fn call_host(mut ready: ReadyExecution<Dummy>) {
 }
 
 /// Calls the handler "negate" that the host registered.
-fn call_handler(mut ready: ReadyExecution<Dummy>) {
+fn call_handler(mut ready: ReadyExecution<Storage>) {
     let Some(handler) = Handler::find("DUMMY", "negate") else {
         return ready.fail(Error::not_found("the custom call 'negate' has no handler"));
     };
@@ -380,7 +380,7 @@ fn is_over(callbacks: &HostCallbacks) {
 }
 
 /// The negated numbers of a shared input; where the storage was given up, the numbers plus 100.
-fn negate(inputs: &[Input<Storage>], ready: &ReadyExecution<Dummy>) -> Vec<u8> {
+fn negate(inputs: &[Input<Storage>], ready: &ReadyExecution<Storage>) -> Vec<u8> {
     let Some(input) = inputs.first() else { return vec![0; 16] };
     let number = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());
     let operation = |number: f32| if input.is_donated() { number + 100.0 } else { -number };

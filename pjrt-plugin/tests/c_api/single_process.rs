@@ -42,7 +42,7 @@ impl PjrtClient for Alone {
         Err(Error::unimplemented("programs"))
     }
 
-    fn execute(&self, _: &Arc<()>, _: Execution<Self>) -> Result<()> {
+    fn execute(&self, _: &(), _: Execution<Self::Buffer>) -> Result<()> {
         Err(Error::unimplemented("programs"))
     }
 

@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex};
 
+use crate::core::sync::lock;
 use crate::element_type::ElementType;
 use crate::error::{Error, Result};
-use crate::sync::lock;
 
 /// What a transfer is known by on both sides.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -14,21 +14,24 @@ use pjrt_sys::{
 };
 
 use super::Extension;
-use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, shims, slice};
+use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, slice};
 use crate::abi::buffer::{BufferHandle, element_type};
 use crate::abi::client_state::ClientState;
 use crate::abi::download::read_back;
 use crate::abi::error::{host_error, outcome_to_raw};
-use crate::abi::event::{HostPointer, event_to_raw, take_event};
-use crate::abi::guard;
+use crate::abi::event::{event_to_raw, take_event};
+use crate::abi::guard::shims;
 use crate::abi::handle::{self, borrow};
-use crate::abi::upload::{Place, buffer_to_raw};
+use crate::abi::upload::buffer_to_raw;
+use crate::client::Location;
 use crate::client::PjrtClient;
+use crate::core::event::Event;
+use crate::core::host_memory::HostPointer;
+use crate::core::panic_guard;
+use crate::core::storage::{BufferState, Held, StoragePromise};
 use crate::error::{Error, Result};
-use crate::event::Event;
 use crate::host_buffer::{CopyToHost, HostBuffer};
 use crate::shape::Shape;
-use crate::storage::{BufferState, Held, StoragePromise};
 
 /// Sends buffers from one client to another of the same process (`PJRT_CrossHostTransfers_Extension`), through the host's memory.
 ///
@@ -82,7 +85,7 @@ fn send<C: PjrtClient>(
 /// A buffer that waits for a transfer.
 fn receive<C: PjrtClient>(
     client: &ClientState<C>,
-    place: Place,
+    place: Location,
     shape: Shape,
     key: Key,
 ) -> Result<*mut PJRT_Buffer> {
@@ -96,7 +99,7 @@ fn receive<C: PjrtClient>(
 /// Uploads what has arrived.
 fn deliver<C: PjrtClient>(
     client: &ClientState<C>,
-    place: Place,
+    place: Location,
     shape: &Shape,
     message: Result<Message>,
     promise: StoragePromise<C::Buffer>,
@@ -111,7 +114,7 @@ fn deliver<C: PjrtClient>(
         let data = HostBuffer::from_vec(element_type, dims, bytes)?;
         client.client.buffer_from_host(data, place.placement(client, None)?)
     };
-    match guard::catch(upload) {
+    match panic_guard::catch(upload) {
         Ok(pending) => pending.receive(move |value| promise.deliver(value)),
         Err(error) => promise.deliver(Err(error)),
     }
@@ -154,7 +157,7 @@ unsafe fn receive_all<C: PjrtClient>(
     if place_for.is_null() && !shapes.is_empty() {
         return Err(null("buffers"));
     }
-    let place = Place::of(client, device, ptr::null())?;
+    let place = Location::of(client, device, ptr::null())?;
     let to = client.devices[place.device].id();
     let mut made = Vec::with_capacity(shapes.len());
     for (index, shape) in shapes.into_iter().enumerate() {
@@ -285,7 +288,7 @@ unsafe extern "C" fn cancel(
         }
         Err(Error::not_found("no buffer waits for this transfer any more"))
     };
-    let outcome = guard::catch(body);
+    let outcome = panic_guard::catch(body);
     if let Some(on_canceled) = on_canceled {
         // SAFETY: this function's contract.
         unsafe { on_canceled(outcome_to_raw(outcome), on_canceled_user_arg) };
@@ -315,11 +318,11 @@ unsafe extern "C" fn copy_to_remote_device<C: CrossHostTransfers>(
     let start = || {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
         let (shape, held) = (buffer.shape.clone(), buffer.state.share()?);
-        // SAFETY: the host gives the event up, which slot 126 made.
+        // SAFETY: the host gives the event up, which `PJRT_Event_Create` made.
         let event = unsafe { take_event(input!(args.event)) }?.unwrap_or_else(Event::ready);
         Ok((shape, held, event))
     };
-    let (shape, held, event) = match guard::catch(start) {
+    let (shape, held, event) = match panic_guard::catch(start) {
         Ok(started) => started,
         Err(error) => return tell(Err(error)),
     };

@@ -11,7 +11,8 @@ use pjrt_sys::{
 pub use partitioner::{CustomPartitioner, Partition, ShardedArray};
 
 use super::Extension;
-use crate::abi::args::{bytes, input, shims, text};
+use crate::abi::args::{bytes, input, text};
+use crate::abi::guard::shims;
 use crate::client::PjrtClient;
 use crate::error::{Error, Result};
 

@@ -18,8 +18,8 @@ use super::registry;
 use crate::abi::args::{borrowed_slice, chars, null, text};
 use crate::element_type::ElementType;
 use crate::error::{Error, ErrorCode, Result};
-use crate::ext::Sharding;
 use crate::proto;
+use crate::sharding::Sharding;
 
 /// The version of the structs that this crate knows.
 const VERSION: i64 = 0;

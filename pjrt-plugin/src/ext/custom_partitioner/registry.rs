@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use super::CustomPartitioner;
-use crate::sync::lock;
+use crate::core::sync::lock;
 
 /// A platform in lower case, and the target of custom calls.
 type Key = (String, String);

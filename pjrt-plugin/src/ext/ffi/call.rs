@@ -6,10 +6,11 @@ use std::marker::PhantomData;
 use std::ptr;
 
 use super::c_api::*;
-use super::{UserData, registry, runtime};
+use super::{registry, runtime};
 use crate::element_type::ElementType;
 use crate::error::{Error, Result};
 use crate::layout::dense_size;
+use crate::user_data::UserData;
 
 /// The handler of a custom call: a C function written against XLA's FFI, which the host registered.
 #[derive(Clone, Copy)]

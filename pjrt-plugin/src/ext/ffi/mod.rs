@@ -5,17 +5,14 @@ mod call;
 mod registry;
 mod runtime;
 
-use std::ffi::c_void;
-use std::sync::Arc;
-
 use pjrt_sys::{PJRT_Extension_Base, PJRT_Extension_Type_FFI, PJRT_FFI_Extension, SizedStruct};
 
 pub use call::{Array, ArrayMut, Attribute, Call, Handler};
 
 use super::Extension;
-use crate::abi::args::{bytes, handle, input, null, output, shims, text};
-use crate::abi::event::HostPointer;
+use crate::abi::args::{bytes, handle, input, null, output, text};
 use crate::abi::execute::ExecuteContext;
+use crate::abi::guard::shims;
 use crate::client::PjrtClient;
 
 /// Lets hosts register handlers of custom calls, and hand data to them with an execution (`PJRT_FFI_Extension`).
@@ -47,34 +44,6 @@ fn link<C: Ffi>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
         user_data_add: Some(user_data_add::<C>),
         register_handler: Some(register_handler::<C>),
     })
-}
-
-/// What a host handed to the handlers of an execution, by type: pointers that only they understand.
-#[derive(Debug, Clone, Default)]
-pub struct UserData(Option<Arc<Vec<(i64, HostPointer)>>>);
-
-impl UserData {
-    pub(crate) const fn none() -> Self {
-        Self(None)
-    }
-
-    /// Whether there is nothing.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
-
-    /// Adds a value; of a type that is there already, it replaces the value. Data that executions have taken stays as it is.
-    fn add(&mut self, type_id: i64, data: *mut c_void) {
-        let mut all: Vec<(i64, HostPointer)> = self.0.iter().flat_map(|all| all.iter().copied()).collect();
-        all.retain(|(existing, _)| *existing != type_id);
-        all.push((type_id, HostPointer(data)));
-        self.0 = Some(Arc::new(all));
-    }
-
-    fn get(&self, type_id: i64) -> Option<*mut c_void> {
-        self.0.as_ref()?.iter().find(|(existing, _)| *existing == type_id).map(|(_, data)| data.get())
-    }
 }
 
 shims! {

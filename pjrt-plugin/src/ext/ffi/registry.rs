@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex};
 
 use super::Handler;
+use crate::core::sync::lock;
 use crate::error::{Error, Result};
-use crate::sync::lock;
 
 static HANDLERS: LazyLock<Mutex<HashMap<(String, String), Handler>>> = LazyLock::new(Mutex::default);
 

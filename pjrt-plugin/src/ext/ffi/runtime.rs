@@ -9,12 +9,13 @@ use std::sync::Mutex;
 use std::thread;
 
 use super::c_api::*;
-use super::{Handler, UserData, registry};
+use super::{Handler, registry};
 use crate::abi::args::text;
-use crate::abi::event::HostPointer;
+use crate::core::event::{Event, EventSource};
+use crate::core::host_memory::HostPointer;
+use crate::core::sync::lock;
 use crate::error::{Error, ErrorCode, Result};
-use crate::event::{Event, EventSource};
-use crate::sync::lock;
+use crate::user_data::UserData;
 
 /// What an execution context is here. It lives on the caller's stack during a call.
 pub(super) struct Context {
@@ -177,7 +178,7 @@ macro_rules! functions {
                 let $args = unsafe { arguments(args) }?;
                 $body
             };
-            to_raw(crate::abi::guard::catch(run))
+            to_raw(crate::core::panic_guard::catch(run))
         }
     )*};
 }

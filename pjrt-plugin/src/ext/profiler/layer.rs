@@ -16,7 +16,7 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, Registry};
 
-use super::recording::{self, is_active};
+use crate::abi::recording::{self, is_active};
 use crate::attributes::AttributeValue;
 
 /// What records spans for the [`Profiler`](crate::ext::Profiler) extension, for a plugin that has a subscriber of its own. It

@@ -5,7 +5,6 @@
 //! costs one look at a flag, and a span of `tracing` not more.
 
 mod layer;
-pub(crate) mod recording;
 mod xspace;
 
 use std::ffi::c_int;
@@ -21,18 +20,19 @@ use pjrt_sys::{
     SizedStruct, field_end,
 };
 
+use crate::abi::recording::Recording;
 pub use layer::layer;
-use recording::Recording;
 
 use super::Extension;
 use crate::abi::args::{View, bytes, fields_of, handle, input, output, output_str};
-use crate::abi::event::HostPointer;
+use crate::abi::device::MEMORY_STATS_SIZE;
 use crate::abi::guard;
 use crate::abi::handle::{self, Handle};
 use crate::attributes::AttributeValue;
 use crate::client::PjrtClient;
+use crate::core::host_memory::HostPointer;
+use crate::core::sync::lock;
 use crate::error::{Error, Result};
-use crate::sync::lock;
 
 /// Shows hosts what a plugin did, and when (`PJRT_Profiler_Extension`): `jax.profiler.trace`, TensorBoard, Perfetto.
 ///
@@ -120,6 +120,7 @@ fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base
         serialize: Some(serialize::<C>),
     }));
     lock(&TABLES).push(HostPointer(api.cast()));
+    MEMORY_STATS_SIZE.get_or_init(|| learn_host_version);
     super::leak(PJRT_Profiler_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_Profiler_Extension::STRUCT_SIZE,
@@ -149,7 +150,7 @@ fn declared_size() -> usize {
 
 /// Learns the host's version from the size of `PJRT_Device_MemoryStats_Args`, which grew with 0.113, as the table did. Hosts call
 /// that function before they compile.
-pub(crate) fn learn_host_version(memory_stats_size: usize) {
+fn learn_host_version(memory_stats_size: usize) {
     if memory_stats_size < field_end::PJRT_Device_MemoryStats_Args::peak_allocated_bytes_is_set
         || NEW_TABLE.swap(true, Ordering::Relaxed)
     {

@@ -8,9 +8,9 @@ use std::time::{Instant, UNIX_EPOCH};
 use prost::Message;
 
 use super::Timeline;
-use super::recording::Recording;
+use crate::abi::recording::Recording;
 use crate::attributes::AttributeValue;
-use crate::sync::lock;
+use crate::core::sync::lock;
 
 /// `XSpace`, as far as there is something to say.
 #[derive(Clone, PartialEq, Message)]

@@ -12,9 +12,9 @@ use pjrt_sys::{
 
 use crate::abi::args::{borrowed_slice, chars, null};
 use crate::abi::error::{error_to_raw, host_error};
-use crate::abi::event::HostPointer;
+use crate::core::event::Event;
+use crate::core::host_memory::HostPointer;
 use crate::error::{Error, Result};
-use crate::event::Event;
 
 /// An event of ours; the host counts its shares.
 struct DeviceEvent {
@@ -167,7 +167,7 @@ unsafe fn from_raw(event: PJRT_DeviceEvent) -> Result<Event> {
     Ok(ours)
 }
 
-type Finish = Box<(HostPointer, &'static PJRT_DeviceEvent_FunctionTable, crate::event::EventSource)>;
+type Finish = Box<(HostPointer, &'static PJRT_DeviceEvent_FunctionTable, crate::core::event::EventSource)>;
 
 /// # Safety
 ///

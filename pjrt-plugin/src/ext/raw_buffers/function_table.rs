@@ -12,13 +12,14 @@ use pjrt_sys::{
 
 use super::device_event::{self, Promise};
 use super::{RawBuffer, RawBuffers, after_all};
+use crate::abi::args::null;
 use crate::abi::error::outcome_to_raw;
-use crate::abi::event::HostPointer;
 use crate::abi::handle::{self, borrow};
-use crate::abi::{args::null, guard};
+use crate::core::event::Event;
+use crate::core::host_memory::HostPointer;
+use crate::core::panic_guard;
 use crate::element_type::ElementType;
 use crate::error::Result;
-use crate::event::Event;
 use crate::host_buffer::HostBuffer;
 
 /// The table of the raw buffers of a client.
@@ -47,7 +48,7 @@ impl<C: RawBuffers> TableOf<C> {
 
 /// Runs the body of a function that returns an error.
 fn guarded(function: &'static str, body: impl FnOnce() -> Result<()>) -> *mut PJRT_Error {
-    outcome_to_raw(guard::catch(body).map_err(|error| error.in_function(function)))
+    outcome_to_raw(panic_guard::catch(body).map_err(|error| error.in_function(function)))
 }
 
 /// # Safety
@@ -72,7 +73,7 @@ unsafe extern "C" fn dec_ref<C: RawBuffers>(raw: *mut PJRT_RawBuffer) {
         Ok(())
     };
     // There is nobody to tell of a panic, or of a wrong handle.
-    let _ = guard::catch(body);
+    let _ = panic_guard::catch(body);
 }
 
 /// # Safety
@@ -99,7 +100,7 @@ unsafe extern "C" fn get_memory_space<C: RawBuffers>(raw: *const PJRT_RawBuffer)
 /// `raw` is null or a raw buffer of this plugin.
 unsafe extern "C" fn get_host_pointer<C: RawBuffers>(raw: *const PJRT_RawBuffer) -> *mut c_void {
     // SAFETY: this function's contract.
-    let pointer = guard::catch(|| unsafe { borrow::<RawBuffer<C>>(raw, "raw_buffer") }?.host_pointer());
+    let pointer = panic_guard::catch(|| unsafe { borrow::<RawBuffer<C>>(raw, "raw_buffer") }?.host_pointer());
     pointer.map_or(ptr::null_mut(), <*mut u8>::cast)
 }
 
@@ -256,7 +257,7 @@ unsafe extern "C" fn schedule_copy_to<C: RawBuffers>(
         let target = destination.slice(0, size)?;
         Ok((source, target, dependencies))
     };
-    match guard::catch(start) {
+    match panic_guard::catch(start) {
         Err(error) => {
             tell(Err(error.clone()));
             copied.complete(Err(error));

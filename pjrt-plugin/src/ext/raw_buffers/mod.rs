@@ -13,23 +13,24 @@ use pjrt_sys::{
 };
 
 use super::Extension;
-use crate::abi::args::{handle, input, null, output, shims};
+use crate::abi::args::{handle, input, null, output};
 use crate::abi::buffer::BufferHandle;
 use crate::abi::client_state::ClientState;
 use crate::abi::download::read_back;
 use crate::abi::event::event_to_raw;
-use crate::abi::guard;
+use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
-use crate::abi::host_memory::{HostBytes, HostBytesMut};
-use crate::abi::upload::Place;
 use crate::buffer::PjrtBuffer;
+use crate::client::Location;
 use crate::client::PjrtClient;
+use crate::core::event::{Event, EventSource, after};
+use crate::core::host_memory::{HostBytes, HostBytesMut};
+use crate::core::panic_guard;
+use crate::core::storage::{Held, Share};
 use crate::element_type::ElementType;
 use crate::error::{Error, Result};
-use crate::event::{Event, EventSource, after};
 use crate::host_buffer::{CopyToHost, HostBuffer};
 use crate::shape::Shape;
-use crate::storage::{Claim, Held};
 
 /// Lets hosts read and write the bytes of buffers, whatever the buffers' types (`PJRT_RawBuffer_Extension`): JAX's transfer
 /// library sends arrays between processes in this way.
@@ -76,9 +77,9 @@ fn link<C: RawBuffers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Ba
 struct RawBuffer<C: RawBuffers> {
     vtable: *const PJRT_RawBuffer_FunctionTable,
     client: Arc<ClientState<C>>,
-    place: Place,
+    place: Location,
     shape: Shape,
-    claim: Claim<C::Buffer>,
+    share: Share<C::Buffer>,
     allocated: Event,
     ready: Event,
     range: Range<usize>,
@@ -97,13 +98,13 @@ impl<C: RawBuffers> Handle for RawBuffer<C> {
 impl<C: RawBuffers> RawBuffer<C> {
     /// The bytes of a whole buffer. They stay when the buffer is deleted.
     fn of(buffer: &BufferHandle<C>) -> Result<Self> {
-        let Held { claim, allocated, ready, .. } = buffer.state.share()?;
+        let Held { share, allocated, ready, .. } = buffer.state.share()?;
         Ok(Self {
             vtable: &raw const *function_table::TableOf::<C>::TABLE,
             client: Arc::clone(&buffer.client),
-            place: Place { device: buffer.device, memory: buffer.memory },
+            place: Location { device: buffer.device, memory: buffer.memory },
             shape: buffer.shape.clone(),
-            claim,
+            share,
             allocated,
             ready,
             range: 0..buffer.shape.host_size(),
@@ -117,7 +118,7 @@ impl<C: RawBuffers> RawBuffer<C> {
             client: Arc::clone(&self.client),
             place: self.place,
             shape: self.shape.clone(),
-            claim: self.claim.clone(),
+            share: self.share.clone(),
             allocated: self.allocated.clone(),
             ready: self.ready.clone(),
             range: self.part(offset, size)?,
@@ -141,7 +142,7 @@ impl<C: RawBuffers> RawBuffer<C> {
 
     fn held(&self) -> Held<C::Buffer> {
         Held {
-            claim: self.claim.clone(),
+            share: self.share.clone(),
             allocated: self.allocated.clone(),
             ready: self.ready.clone(),
             donated: false,
@@ -154,7 +155,7 @@ impl<C: RawBuffers> RawBuffer<C> {
             return Ok(ptr::null_mut());
         }
         self.allocated.wait()?;
-        let storage = self.claim.clone().redeem()?;
+        let storage = self.share.clone().into_storage()?;
         if let Some(view) = storage.host_view() {
             return Ok(ptr::with_exposed_provenance_mut(view.address().wrapping_add(self.range.start)));
         }
@@ -190,10 +191,10 @@ impl<C: RawBuffers> RawBuffer<C> {
     /// Writes into the storage from an offset on, once there is storage and `dependencies` are complete.
     fn write(&self, offset: usize, data: HostBuffer, mut dependencies: Vec<Event>, done: EventSource) {
         dependencies.push(self.allocated.clone());
-        let claim = self.claim.clone();
+        let share = self.share.clone();
         after_all(dependencies, move |outcome| {
-            let write = || C::write_raw(&claim.redeem()?, offset, data);
-            match outcome.and_then(|()| guard::catch(write)) {
+            let write = || C::write_raw(&share.into_storage()?, offset, data);
+            match outcome.and_then(|()| panic_guard::catch(write)) {
                 Ok(written) => written.on_ready(move |outcome| done.complete(outcome)),
                 Err(error) => done.complete(Err(error)),
             }

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::mem;
 
-use crate::abi::{fork, guard};
-use crate::callbacks::{Callback, call_back};
+use crate::core::callbacks::{Callback, call_back};
+use crate::core::sync::{Arc, AtomicBool, AtomicU8, Condvar, Mutex, MutexGuard, Ordering, lock, wait};
+use crate::core::{fork, panic_guard};
 use crate::error::{Error, Result};
-use crate::sync::{Arc, AtomicBool, AtomicU8, Condvar, Mutex, MutexGuard, Ordering, lock, wait};
 
 /// The completion of something, with or without an error. Cloning gives another handle to the same completion.
 ///
@@ -298,7 +298,9 @@ impl EventSource {
 impl Drop for EventSource {
     fn drop(&mut self) {
         if let Some(state) = self.0.take() {
-            state.complete(Err(guard::lost("the work behind an event was dropped before it was finished")));
+            state.complete(Err(panic_guard::lost(
+                "the work behind an event was dropped before it was finished",
+            )));
         }
     }
 }

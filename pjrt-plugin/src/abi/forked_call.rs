@@ -1,24 +1,8 @@
-//! Processes that are forked from one that uses the plugin.
-//!
-//! Only the thread that calls `fork` goes on in the child. Threads of the plugin are gone there, and what they had locked stays
-//! locked, so work would never be done and locks never be given back. In such a child no function of the table does work, waits, or
-//! takes a lock that another thread may have had: it reads what never changes, leaves what it should destroy to the end of the
-//! process, or is an error, as [`in_child`] says.
-
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use crate::error::{Error, Result};
-
-/// Whether this is such a child.
-static IS_CHILD: AtomicBool = AtomicBool::new(false);
-
-/// The platform, once the plugin has been used in this process, or why a fork would not be noticed.
-static USED: OnceLock<Result<&'static str>> = OnceLock::new();
+//! Which functions of the C API a forked child can call.
 
 /// What becomes of a call in a forked child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InChild {
+pub(crate) enum ForkedCall {
     /// It is made as always: it reads what does not change, or takes care of forks itself.
     Call,
     /// It succeeds, and what it should give up stays as it is.
@@ -97,69 +81,19 @@ const LEFT: &[&str] = &[
 
 /// What becomes of a call of this function in a forked child.
 #[cold]
-pub(crate) fn in_child(function: &str) -> InChild {
+pub(crate) fn forked_call(function: &str) -> ForkedCall {
     let matches = |pattern: &&str| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
         (Some(end), _) => function.ends_with(end),
         (_, Some(start)) => function.starts_with(start),
         _ => function == *pattern,
     };
     if CALLED.iter().any(&matches) {
-        InChild::Call
+        ForkedCall::Call
     } else if LEFT.iter().any(matches) {
-        InChild::Leave
+        ForkedCall::Leave
     } else {
-        InChild::Refuse
+        ForkedCall::Refuse
     }
-}
-
-/// Whether this process was forked from one that used the plugin.
-#[inline]
-pub(crate) fn is_child() -> bool {
-    IS_CHILD.load(Ordering::Relaxed)
-}
-
-/// Notes that the plugin is used in this process: from now on, children that are forked are ones whose threads are missing.
-///
-/// # Errors
-///
-/// RESOURCE_EXHAUSTED if a fork would not be noticed.
-pub(crate) fn note_use(platform: &'static str) -> Result<()> {
-    USED.get_or_init(|| watch().map(|()| platform)).clone().map(drop)
-}
-
-#[cfg(unix)]
-fn watch() -> Result<()> {
-    /// Runs in each child, before `fork` returns there.
-    unsafe extern "C" fn child() {
-        IS_CHILD.store(true, Ordering::Relaxed);
-    }
-    // SAFETY: the function may be called at any fork: it only stores into a static, and the library that it is in stays in memory.
-    match unsafe { libc::pthread_atfork(None, None, Some(child)) } {
-        0 => Ok(()),
-        number => {
-            let error = std::io::Error::from_raw_os_error(number);
-            Err(Error::resource_exhausted(format!("forks of this process would not be noticed: {error}")))
-        }
-    }
-}
-
-#[cfg(not(unix))]
-fn watch() -> Result<()> {
-    Ok(())
-}
-
-/// The error of whatever a forked child cannot do.
-#[cold]
-pub(crate) fn refusal() -> Error {
-    let platform = USED.get().and_then(|used| used.as_ref().ok()).unwrap_or(&"PJRT");
-    Error::failed_precondition(format!(
-        "this process was forked from one that had used the plugin '{platform}', whose threads do not exist here, so the \
-         plugin cannot be used"
-    ))
-    .with_hint(
-        "start processes with multiprocessing's start method 'spawn' or 'forkserver', or fork before the plugin is first \
-         used, and use it in the child only",
-    )
 }
 
 #[cfg(test)]
@@ -183,17 +117,17 @@ mod tests {
     #[test]
     fn work_is_refused_and_destruction_left() {
         for (function, expected) in [
-            ("PJRT_LoadedExecutable_Execute", InChild::Refuse),
-            ("PJRT_Client_Create", InChild::Refuse),
-            ("PJRT_RawBuffer_CopyRawHostToDevice", InChild::Refuse),
-            ("PJRT_RawBuffer_Destroy", InChild::Leave),
-            ("PJRT_Client_Destroy", InChild::Leave),
-            ("PJRT_Event_Destroy", InChild::Leave),
-            ("PJRT_Error_Message", InChild::Call),
-            ("PJRT_Memory_Kind_Id", InChild::Call),
-            ("PJRT_Layouts_PJRT_Buffer_MemoryLayout", InChild::Call),
+            ("PJRT_LoadedExecutable_Execute", ForkedCall::Refuse),
+            ("PJRT_Client_Create", ForkedCall::Refuse),
+            ("PJRT_RawBuffer_CopyRawHostToDevice", ForkedCall::Refuse),
+            ("PJRT_RawBuffer_Destroy", ForkedCall::Leave),
+            ("PJRT_Client_Destroy", ForkedCall::Leave),
+            ("PJRT_Event_Destroy", ForkedCall::Leave),
+            ("PJRT_Error_Message", ForkedCall::Call),
+            ("PJRT_Memory_Kind_Id", ForkedCall::Call),
+            ("PJRT_Layouts_PJRT_Buffer_MemoryLayout", ForkedCall::Call),
         ] {
-            assert_eq!(in_child(function), expected, "{function}");
+            assert_eq!(forked_call(function), expected, "{function}");
         }
     }
 }

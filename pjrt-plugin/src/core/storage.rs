@@ -1,15 +1,15 @@
-//! Claims on storage that exists or will exist, and the state of a buffer that is made of them.
+//! Shares on storage that exists or will exist, and the state of a buffer that is made of them.
 
-use crate::abi::brief_lock::{Guarded, Taken};
-use crate::abi::device_locks::device_lock;
+use crate::core::device_lock::device_lock;
+use crate::core::event::{Event, EventSource};
+use crate::core::promise::{Pending, Source};
+use crate::core::spin_lock::{Guarded, SpinGuard};
+use crate::core::sync::{Arc, Mutex, lock};
 use crate::error::{Error, Result};
-use crate::event::{Event, EventSource};
-use crate::promise::{Pending, Source};
-use crate::sync::{Arc, Mutex, lock};
 
 /// A share in the storage of a buffer. The storage goes when the last share does; a share that is the only one can be
 /// turned into the storage itself.
-pub(crate) enum Claim<B> {
+pub(crate) enum Share<B> {
     Storage(Arc<B>),
     Promised(Arc<Slot<B>>),
     Failed(Error),
@@ -18,7 +18,7 @@ pub(crate) enum Claim<B> {
 /// Where promised storage arrives.
 pub(crate) struct Slot<B>(Mutex<Option<Result<Arc<B>>>>);
 
-impl<B> Clone for Claim<B> {
+impl<B> Clone for Share<B> {
     fn clone(&self) -> Self {
         match self {
             Self::Storage(storage) => Self::Storage(Arc::clone(storage)),
@@ -28,7 +28,7 @@ impl<B> Clone for Claim<B> {
     }
 }
 
-impl<B> Claim<B> {
+impl<B> Share<B> {
     /// The storage, once it is allocated.
     pub(crate) fn storage(&self) -> Option<Result<Arc<B>>> {
         match self {
@@ -39,7 +39,7 @@ impl<B> Claim<B> {
     }
 
     /// Gives the share up for the storage.
-    pub(crate) fn redeem(self) -> Result<Arc<B>> {
+    pub(crate) fn into_storage(self) -> Result<Arc<B>> {
         if let Self::Storage(storage) = self {
             return Ok(storage);
         }
@@ -52,13 +52,13 @@ impl<B> Slot<B> {
         Arc::new(Self(Mutex::new(None)))
     }
 
-    /// Lets the storage arrive. The slot is given up first, so that a claim that is the only one knows it.
+    /// Lets the storage arrive. The slot is given up first, so that a share that is the only one knows it.
     pub(crate) fn fill(slot: Arc<Self>, storage: Result<Arc<B>>) {
         *lock(&slot.0) = Some(storage);
     }
 }
 
-/// The life of a buffer: it has a claim on its storage until it is deleted or donated.
+/// The life of a buffer: it has a share on its storage until it is deleted or donated.
 ///
 /// ```text
 ///            fill                 ready event
@@ -76,7 +76,7 @@ pub(crate) struct BufferState<B> {
 }
 
 struct Content<B> {
-    claim: Result<Claim<B>, Gone>,
+    share: Result<Share<B>, Gone>,
     pins: Option<Box<Pins<B>>>,
 }
 
@@ -104,7 +104,7 @@ impl Gone {
 
 /// What an execution or a copy holds of a buffer.
 pub(crate) struct Held<B> {
-    pub(crate) claim: Claim<B>,
+    pub(crate) share: Share<B>,
     pub(crate) allocated: Event,
     pub(crate) ready: Event,
     pub(crate) donated: bool,
@@ -112,8 +112,8 @@ pub(crate) struct Held<B> {
 
 impl<B> BufferState<B> {
     #[inline(always)]
-    pub(crate) fn new(claim: Claim<B>, allocated: Event, ready: Event) -> Self {
-        let content = Content { claim: Ok(claim), pins: None };
+    pub(crate) fn new(share: Share<B>, allocated: Event, ready: Event) -> Self {
+        let content = Content { share: Ok(share), pins: None };
         Self { content: Guarded::new(device_lock(0), content), allocated, ready }
     }
 
@@ -131,7 +131,7 @@ impl<B> BufferState<B> {
         let (ready_source, ready) = Event::pending();
         let promise =
             StoragePromise { slot: Arc::clone(&slot), allocated: allocated_source, ready: ready_source };
-        (Self::new(Claim::Promised(slot), allocated, ready), promise)
+        (Self::new(Share::Promised(slot), allocated, ready), promise)
     }
 
     /// A buffer of what an author gave.
@@ -153,13 +153,13 @@ impl<B> BufferState<B> {
     /// A buffer whose storage exists and whose data is there once the event is complete.
     #[inline(always)]
     pub(crate) fn allocated(storage: Arc<B>, ready: Event) -> Self {
-        Self::new(Claim::Storage(storage), Event::ready(), ready)
+        Self::new(Share::Storage(storage), Event::ready(), ready)
     }
 
     /// A buffer that will never have data.
     pub(crate) fn failed(error: Error) -> Self {
         let event = Event::failed(error.clone());
-        Self::new(Claim::Failed(error), event.clone(), event)
+        Self::new(Share::Failed(error), event.clone(), event)
     }
 
     /// The event that the data is there; an error if the buffer is gone.
@@ -172,21 +172,21 @@ impl<B> BufferState<B> {
 
     #[inline]
     fn gone(&self) -> Option<Gone> {
-        self.content.with(|content| content.claim.as_ref().err().copied())
+        self.content.with(|content| content.share.as_ref().err().copied())
     }
 
     /// A share for a reader, if storage and data are known to be there. Executions ask for those of all their arguments, under the
     /// lock of the device.
     #[inline]
-    pub(crate) fn share_if_ready(&self, taken: &mut Taken<'_>) -> Option<Arc<B>> {
+    pub(crate) fn share_if_ready(&self, guard: &mut SpinGuard<'_>) -> Option<Arc<B>> {
         if !self.ready.is_ok() {
             return None;
         }
-        let share = |content: &mut Content<B>| match &content.claim {
-            Ok(Claim::Storage(storage)) => Some(Arc::clone(storage)),
+        let share = |content: &mut Content<B>| match &content.share {
+            Ok(Share::Storage(storage)) => Some(Arc::clone(storage)),
             _ => None,
         };
-        self.content.with_taken(taken, share)?
+        self.content.with_guard(guard, share)?
     }
 
     /// What an execution gets if storage and data are there: a share, or the buffer's own, which is donated from now on. Nothing
@@ -197,16 +197,16 @@ impl<B> BufferState<B> {
             return Ok(None);
         }
         self.unwrap_promise();
-        let taken = self.content.with(|content| match &content.claim {
-            Ok(Claim::Storage(storage)) => {
+        let taken = self.content.with(|content| match &content.share {
+            Ok(Share::Storage(storage)) => {
                 let storage = Arc::clone(storage);
                 // The clone keeps the storage, so nothing of the author's is dropped here.
                 if donate {
-                    content.claim = Err(Gone::Donated);
+                    content.share = Err(Gone::Donated);
                 }
                 Ok(Some(storage))
             }
-            Ok(Claim::Promised(_) | Claim::Failed(_)) => Ok(None),
+            Ok(Share::Promised(_) | Share::Failed(_)) => Ok(None),
             Err(gone) => Err(*gone),
         });
         taken.map_err(Gone::error)
@@ -214,14 +214,14 @@ impl<B> BufferState<B> {
 
     /// The way to storage that has arrived is not needed any more.
     fn unwrap_promise(&self) {
-        let slot = self.content.with(|content| match &content.claim {
-            Ok(Claim::Promised(slot)) => Some(Arc::clone(slot)),
+        let slot = self.content.with(|content| match &content.share {
+            Ok(Share::Promised(slot)) => Some(Arc::clone(slot)),
             _ => None,
         });
         let Some(slot) = slot else { return };
         let Some(Ok(storage)) = lock(&slot.0).clone() else { return };
-        let old = self.content.with(|content| match &mut content.claim {
-            Ok(claim @ Claim::Promised(_)) => Some(std::mem::replace(claim, Claim::Storage(storage))),
+        let old = self.content.with(|content| match &mut content.share {
+            Ok(share @ Share::Promised(_)) => Some(std::mem::replace(share, Share::Storage(storage))),
             _ => None,
         });
         drop(old);
@@ -229,40 +229,40 @@ impl<B> BufferState<B> {
 
     /// A share for a reader.
     pub(crate) fn share(&self) -> Result<Held<B>> {
-        let claim = self.content.with(|content| content.claim.clone());
-        Ok(self.hold(claim.map_err(Gone::error)?, false))
+        let share = self.content.with(|content| content.share.clone());
+        Ok(self.hold(share.map_err(Gone::error)?, false))
     }
 
     /// The buffer's own share: it is donated from now on.
     pub(crate) fn donate(&self) -> Result<Held<B>> {
-        let claim = self.give_up(Gone::Donated);
-        Ok(self.hold(claim.map_err(Gone::error)?, true))
+        let share = self.give_up(Gone::Donated);
+        Ok(self.hold(share.map_err(Gone::error)?, true))
     }
 
     /// Takes the buffer's share, unless it is gone.
-    fn give_up(&self, how: Gone) -> Result<Claim<B>, Gone> {
+    fn give_up(&self, how: Gone) -> Result<Share<B>, Gone> {
         self.content.with(|content| {
-            if let Err(gone) = &content.claim {
+            if let Err(gone) = &content.share {
                 return Err(*gone);
             }
-            std::mem::replace(&mut content.claim, Err(how))
+            std::mem::replace(&mut content.share, Err(how))
         })
     }
 
     /// Undoes a donation that came to nothing.
-    pub(crate) fn restore(&self, claim: Claim<B>) {
-        let mut claim = Some(claim);
+    pub(crate) fn restore(&self, share: Share<B>) {
+        let mut share = Some(share);
         self.content.with(|content| {
-            if content.claim.as_ref().err() == Some(&Gone::Donated)
-                && let Some(claim) = claim.take()
+            if content.share.as_ref().err() == Some(&Gone::Donated)
+                && let Some(share) = share.take()
             {
-                content.claim = Ok(claim);
+                content.share = Ok(share);
             }
         });
     }
 
-    fn hold(&self, claim: Claim<B>, donated: bool) -> Held<B> {
-        Held { claim, allocated: self.allocated.settled(), ready: self.ready.settled(), donated }
+    fn hold(&self, share: Share<B>, donated: bool) -> Held<B> {
+        Held { share, allocated: self.allocated.settled(), ready: self.ready.settled(), donated }
     }
 
     /// Gives up the buffer's share.
@@ -279,7 +279,7 @@ impl<B> BufferState<B> {
     pub(crate) fn wait_for_storage(&self) -> Result<Arc<B>> {
         let held = self.share()?;
         held.allocated.wait()?;
-        held.claim.redeem()
+        held.share.into_storage()
     }
 
     /// Keeps the storage where it is until the host has unpinned it as often as it has pinned it.

@@ -1,5 +1,7 @@
-//! Bytes in a number that a host or a program decides: RESOURCE_EXHAUSTED where there is no memory for them, which would otherwise
-//! end the process.
+//! Allocation of sizes that a host or a program decides: RESOURCE_EXHAUSTED where there is no memory, instead of the end of the
+//! process.
+
+#![allow(unsafe_code, reason = "allocates zeroed memory whose allocation may fail")]
 
 use std::alloc::{Layout, alloc_zeroed};
 
@@ -11,29 +13,29 @@ fn no_room(size: usize) -> Error {
     Error::resource_exhausted(format!("the host has no memory for {size} bytes"))
 }
 
-/// An empty vector with room for that many bytes.
+/// Returns an empty vector with room for `size` bytes.
 ///
 /// # Errors
 ///
 /// RESOURCE_EXHAUSTED if there is no memory.
-pub(crate) fn with_room(size: usize) -> Result<Vec<u8>> {
+pub(crate) fn with_capacity(size: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(size).map_err(|_| no_room(size))?;
     Ok(bytes)
 }
 
-/// A copy.
+/// Copies bytes.
 ///
 /// # Errors
 ///
 /// RESOURCE_EXHAUSTED if there is no memory.
 pub(crate) fn copy(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut copy = with_room(bytes.len())?;
+    let mut copy = with_capacity(bytes.len())?;
     copy.extend_from_slice(bytes);
     Ok(copy)
 }
 
-/// That many zeros. Pages that are never touched are never written either.
+/// Returns `size` zeros. Pages that nobody touches are not written.
 ///
 /// # Errors
 ///
@@ -60,7 +62,7 @@ mod tests {
     #[test]
     fn bytes_that_no_memory_can_hold_are_an_error() {
         for size in [1 << 60, isize::MAX as usize, usize::MAX] {
-            for outcome in [zeros(size), with_room(size)] {
+            for outcome in [zeros(size), with_capacity(size)] {
                 let error = outcome.unwrap_err();
                 assert_eq!(error.code(), ErrorCode::ResourceExhausted);
                 assert!(error.message().contains(&size.to_string()), "{error}");

@@ -1,50 +1,50 @@
-//! Values now or later.
+//! Values that exist or are promised.
 
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::abi::guard;
-use crate::abi::meeting::{Errand, Giver, Taker, meeting};
+use crate::core::event::Event;
+use crate::core::oneshot::{Channel, Receiver, Sender, channel};
+use crate::core::panic_guard;
 use crate::error::{Error, Result};
-use crate::event::Event;
 
-/// A value that is there, or will be.
+/// A value that exists, or that a [`Promise`] will deliver.
 ///
-/// `Pending::from(value)` is there; [`promise`] gives one that will be.
+/// `Pending::from(value)` is a value that exists; [`promise`] makes one that will be delivered.
 pub struct Pending<T>(pub(crate) Source<T>);
 
-/// Where a pending value comes from.
+/// The source of a pending value.
 pub(crate) enum Source<T> {
     Now(T, Event),
-    Later(Taker<Delivery<T>>),
+    Later(Receiver<Delivery<T>>),
 }
 
-/// The duty to deliver a value. Dropping it delivers an INTERNAL error.
-pub struct Promise<T>(Giver<Delivery<T>>);
+/// The obligation to deliver a [`Pending`] value. Dropping it delivers an INTERNAL error.
+pub struct Promise<T>(Sender<Delivery<T>>);
 
 type Delivered<T> = Result<(T, Event)>;
 
-/// Whichever of value and receiver comes first waits for the other.
+/// The channel from a promise to its pending value.
 pub(crate) struct Delivery<T>(PhantomData<T>);
 
-impl<T> Errand for Delivery<T> {
+impl<T> Channel for Delivery<T> {
     type Value = Delivered<T>;
-    type Left = Box<dyn FnOnce(Delivered<T>) + Send>;
+    type Continuation = Box<dyn FnOnce(Delivered<T>) + Send>;
 
-    fn lost() -> Delivered<T> {
-        Err(guard::lost("a promise was dropped before it was kept"))
+    fn sender_dropped() -> Delivered<T> {
+        Err(panic_guard::lost("a promise was dropped before it was fulfilled"))
     }
 
-    fn meet(value: Delivered<T>, receiver: Self::Left) {
+    fn resume(receiver: Self::Continuation, value: Delivered<T>) {
         receiver(value);
     }
 }
 
-/// A promise, and the value that it will deliver.
+/// Makes a promise, and the value that it will deliver.
 #[must_use]
 pub fn promise<T>() -> (Promise<T>, Pending<T>) {
-    let (giver, taker) = meeting(|| Delivery(PhantomData));
-    (Promise(giver), Pending(Source::Later(taker)))
+    let (sender, receiver) = channel(|| Delivery(PhantomData));
+    (Promise(sender), Pending(Source::Later(receiver)))
 }
 
 impl<T> From<T> for Pending<T> {
@@ -66,10 +66,10 @@ impl<T: Send + 'static> Pending<T> {
     pub(crate) fn receive(self, receiver: impl FnOnce(Result<(T, Event)>) + Send + 'static) {
         match self.0 {
             Source::Now(value, ready) => receiver(Ok((value, ready))),
-            Source::Later(taker) => match taker.try_take() {
+            Source::Later(later) => match later.try_receive() {
                 Ok(value) => receiver(value),
-                Err(taker) => {
-                    if let Some((value, receiver)) = taker.leave(Box::new(receiver)) {
+                Err(later) => {
+                    if let Some((value, receiver)) = later.resume_with(Box::new(receiver)) {
                         receiver(value);
                     }
                 }
@@ -95,7 +95,7 @@ impl<T> Promise<T> {
     }
 
     pub(crate) fn deliver(self, value: Result<(T, Event)>) {
-        self.0.give(value);
+        self.0.send(value);
     }
 }
 

@@ -1,4 +1,6 @@
-//! Buffers and copies that wait for a callback which the host makes: slots 120 and 125.
+//! Buffers and copies that wait for a callback which the host makes.
+//!
+//! `PJRT_Buffer_CopyRawToHostFuture`, `PJRT_Buffer_DonateWithControlDependency`.
 
 use std::ops::Range;
 use std::ptr;
@@ -8,18 +10,20 @@ use pjrt_sys::{
     PJRT_Error_Code_OK,
 };
 
-use crate::abi::args::{View, fields_of, handle, input, output, shims};
+use crate::abi::args::{View, fields_of, handle, input, output};
 use crate::abi::buffer::BufferHandle;
 use crate::abi::download::{copy_range, raw_range};
 use crate::abi::error::host_error;
 use crate::abi::event::event_to_raw;
-use crate::abi::guard;
-use crate::abi::upload::{Place, buffer_to_raw};
+use crate::abi::guard::shims;
+use crate::abi::upload::buffer_to_raw;
+use crate::client::Location;
 use crate::client::PjrtClient;
+use crate::core::event::{Event, EventSource};
+use crate::core::panic_guard;
+use crate::core::storage::{BufferState, Held};
 use crate::error::Result;
-use crate::event::{Event, EventSource};
 use crate::shape::Shape;
-use crate::storage::{BufferState, Held};
 
 /// A raw copy that does not know yet where to.
 struct FutureCopy<C: PjrtClient> {
@@ -30,7 +34,7 @@ struct FutureCopy<C: PjrtClient> {
 }
 
 shims! {
-    /// Slot 120: as slot 100, to a place that the host names through the callback.
+    /// `PJRT_Buffer_CopyRawToHostFuture`: as `PJRT_Buffer_CopyRawToHost`, to a place that the host names through the callback.
     buffer_copy_raw_to_host_future(PJRT_Buffer_CopyRawToHostFuture_Args) |args, C| {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
         let range = raw_range(&buffer.shape, input!(args.offset), input!(args.transfer_size));
@@ -43,15 +47,15 @@ shims! {
         Ok(())
     }
 
-    /// Slot 125: a buffer of the same storage whose data is there only once the host says so, too.
+    /// `PJRT_Buffer_DonateWithControlDependency`: a buffer of the same storage whose data is there only once the host says so, too.
     buffer_donate_with_control_dependency(PJRT_Buffer_DonateWithControlDependency_Args) |args, C| {
         output!(args.out_buffer = ptr::null_mut());
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
         let held = buffer.state.donate()?;
         let (source, dependency) = Event::pending();
         let ready = Event::all(vec![held.ready, dependency]);
-        let place = Place { device: buffer.device, memory: buffer.memory };
-        let state = BufferState::new(held.claim, held.allocated, ready);
+        let place = Location { device: buffer.device, memory: buffer.memory };
+        let state = BufferState::new(held.share, held.allocated, ready);
         output!(args.out_buffer = buffer_to_raw(&buffer.client, place, buffer.shape.clone(), state)?);
         output!(args.callback_data = Box::into_raw(Box::new(source)).cast());
         output!(args.dependency_ready_callback = Some(dependency_ready));
@@ -59,7 +63,7 @@ shims! {
     }
 }
 
-/// The callback of slot 120.
+/// The callback of `PJRT_Buffer_CopyRawToHostFuture`.
 ///
 /// # Safety
 ///
@@ -72,7 +76,7 @@ unsafe extern "C" fn destination_known<C: PjrtClient>(
     let run = || {
         // SAFETY: this function's contract.
         let args = unsafe { View::new(args) }?;
-        // SAFETY: the data is the box of slot 120, which is taken back once.
+        // SAFETY: the data is the box of `PJRT_Buffer_CopyRawToHostFuture`, which is taken back once.
         let copy = unsafe { Box::from_raw(input!(args.callback_data).cast::<FutureCopy<C>>()) };
         let code = input!(args.error_code);
         if code != PJRT_Error_Code_OK {
@@ -91,10 +95,10 @@ unsafe extern "C" fn destination_known<C: PjrtClient>(
         Ok(())
     };
     // What goes wrong here is in the event, whose source is dropped with the copy.
-    let _: Result<()> = guard::catch(run);
+    let _: Result<()> = panic_guard::catch(run);
 }
 
-/// The callback of slot 125.
+/// The callback of `PJRT_Buffer_DonateWithControlDependency`.
 ///
 /// # Safety
 ///
@@ -104,7 +108,7 @@ unsafe extern "C" fn dependency_ready(args: *mut PJRT_Buffer_DonateWithControlDe
     let run = || {
         // SAFETY: this function's contract.
         let args = unsafe { View::new(args) }?;
-        // SAFETY: the data is the box of slot 125, which is taken back once.
+        // SAFETY: the data is the box of `PJRT_Buffer_DonateWithControlDependency`, which is taken back once.
         let source = unsafe { Box::from_raw(input!(args.callback_data).cast::<EventSource>()) };
         let code = input!(args.error_code);
         source.complete(if code == PJRT_Error_Code_OK {
@@ -118,5 +122,5 @@ unsafe extern "C" fn dependency_ready(args: *mut PJRT_Buffer_DonateWithControlDe
         Ok(())
     };
     // A panic in a callback of the event has been caught where it happened.
-    let _: Result<()> = guard::catch(run);
+    let _: Result<()> = panic_guard::catch(run);
 }

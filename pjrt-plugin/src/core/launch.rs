@@ -1,21 +1,21 @@
-//! A launch, where an execution and the buffers of its outputs meet.
+//! The channel between an execution and the buffers of its outputs.
 
 use std::marker::PhantomData;
 
-use crate::abi::guard;
-use crate::abi::meeting::{Errand, Giver, Taker, meeting};
-use crate::abi::words::in_words;
-use crate::by_device::ByDevice;
+use crate::core::by_device::ByDevice;
+use crate::core::event::{Event, EventSource};
+use crate::core::oneshot::{Channel, Receiver, Sender, channel};
+use crate::core::panic_guard;
+use crate::core::storage::Slot;
+use crate::core::sync::{Arc, Mutex, lock};
+use crate::core::vec_move::move_by_words;
 use crate::error::{Error, Result};
-use crate::event::{Event, EventSource};
-use crate::storage::Slot;
-use crate::sync::{Arc, Mutex, lock};
 
-/// What an author gives: by device and output.
+/// The outputs of an execution, by device and output.
 pub(crate) type Outputs<B> = ByDevice<Vec<B>>;
 
-/// What an execution has until it finishes. It may finish before the host's buffers are made (then they are made ready, with
-/// nothing to wait for) or after (then it fills them).
+/// The state of an execution until it finishes. If it finishes before the host's buffers are made, they are made ready;
+/// otherwise it fills them.
 pub(crate) struct Running<J, B> {
     pub(crate) job: J,
     num_devices: usize,
@@ -23,37 +23,37 @@ pub(crate) struct Running<J, B> {
     outputs: PhantomData<fn(B)>,
 }
 
-impl<J, B> Errand for Running<J, B> {
+impl<J, B> Channel for Running<J, B> {
     type Value = Finished<B>;
-    type Left = Arc<Unfilled<B>>;
+    type Continuation = Arc<Unfilled<B>>;
 
-    fn lost() -> Finished<B> {
-        let error = guard::lost("the plugin dropped an execution before it was finished");
+    fn sender_dropped() -> Finished<B> {
+        let error = panic_guard::lost("the plugin dropped an execution before it was finished");
         let error = error.in_function(EXECUTE);
         Finished { outputs: Err(error), ready: Event::ready() }
     }
 
-    fn meet(finished: Finished<B>, unfilled: Arc<Unfilled<B>>) {
+    fn resume(unfilled: Arc<Unfilled<B>>, finished: Finished<B>) {
         unfilled.fill(finished);
     }
 }
 
-/// What an error of an execution is of, whichever function the host learns of it by.
+/// The function that errors of executions name, whichever function returns them to the host.
 pub(crate) const EXECUTE: &str = "PJRT_LoadedExecutable_Execute";
 
 /// The execution's end of a launch.
-pub(crate) type Launched<J, B> = Giver<Running<J, B>>;
+pub(crate) type Launched<J, B> = Sender<Running<J, B>>;
 
 /// The host's end of a launch.
-pub(crate) struct Launch<J, B>(Taker<Running<J, B>>);
+pub(crate) struct Launch<J, B>(Receiver<Running<J, B>>);
 
-/// What an execution ended with: outputs whose data is there once the event is complete, or an error.
+/// The result of an execution: outputs whose data is there once the event is complete, or an error.
 pub(crate) struct Finished<B> {
     pub(crate) outputs: Result<Outputs<B>>,
     pub(crate) ready: Event,
 }
 
-/// What the host's buffers are made of.
+/// The source of the host's buffers.
 pub(crate) enum Outcome<B> {
     Finished(Finished<B>),
     /// One slot per output, device by device, and what all of them wait for.
@@ -65,7 +65,7 @@ pub(crate) enum Outcome<B> {
     },
 }
 
-/// Buffers that an execution has yet to fill, unless somebody puts an error into them before.
+/// Buffers that an execution has yet to fill, unless they are poisoned before.
 pub(crate) struct Unfilled<B>(Mutex<Option<Slots<B>>>);
 
 struct Slots<B> {
@@ -82,22 +82,22 @@ pub(crate) fn launch<J, B>(
     num_outputs: usize,
 ) -> (Launched<J, B>, Launch<J, B>) {
     let (launched, launch) =
-        meeting(|| Running { job: job(), num_devices, num_outputs, outputs: PhantomData });
+        channel(|| Running { job: job(), num_devices, num_outputs, outputs: PhantomData });
     (launched, Launch(launch))
 }
 
 impl<J, B> Launch<J, B> {
-    /// What the execution has ended with, if it has. To be asked when the author's `execute` has returned.
+    /// Returns the result of the execution, if it has finished. To be called when the author's `execute` has returned.
     ///
     /// # Errors
     ///
     /// The launch, if the execution goes on.
     #[inline(always)]
     pub(crate) fn finished(self) -> Result<Finished<B>, Self> {
-        self.0.try_take().map_err(Self)
+        self.0.try_receive().map_err(Self)
     }
 
-    /// Makes places that the execution will fill; it may finish before after all.
+    /// Makes slots for the execution to fill, unless it has finished meanwhile.
     #[cold]
     pub(crate) fn attach(self, num_slots: usize) -> Outcome<B> {
         let slots: Vec<_> = (0..num_slots).map(|_| Slot::new()).collect();
@@ -105,20 +105,20 @@ impl<J, B> Launch<J, B> {
         let (ready_source, ready) = Event::pending();
         let unfilled = Slots { slots: slots.clone(), allocated: allocated_source, ready: ready_source };
         let unfilled = Arc::new(Unfilled(Mutex::new(Some(unfilled))));
-        match self.0.leave(Arc::clone(&unfilled)) {
+        match self.0.resume_with(Arc::clone(&unfilled)) {
             None => Outcome::Pending { slots, allocated, ready, unfilled },
             Some((finished, _)) => Outcome::Finished(finished),
         }
     }
 }
 
-/// The execution has finished: fills the buffers, or leaves what it gives to them.
+/// Finishes the execution with its outputs.
 #[inline(always)]
 pub(crate) fn finish<J, B>(launched: Launched<J, B>, outputs: Outputs<B>, ready: Event) {
     match outputs.into_one() {
-        // As nearly always.
+        // The common case.
         Ok(outputs) if launched.num_devices == 1 && outputs.len() == launched.num_outputs => {
-            launched.give(Finished { outputs: Ok(ByDevice::one(in_words(outputs))), ready });
+            launched.send(Finished { outputs: Ok(ByDevice::one(move_by_words(outputs))), ready });
         }
         Ok(outputs) => finish_any(launched, ByDevice::one(outputs), ready),
         Err(outputs) => finish_any(launched, outputs, ready),
@@ -130,18 +130,18 @@ fn finish_any<J, B>(launched: Launched<J, B>, outputs: Outputs<B>, ready: Event)
     let right = outputs.len() == launched.num_devices
         && outputs.iter().all(|device| device.len() == launched.num_outputs);
     let outputs = if right { Ok(outputs) } else { Err(launched.wrong_number(&outputs)) };
-    launched.give(Finished { outputs, ready });
+    launched.send(Finished { outputs, ready });
 }
 
-/// The execution has failed: puts the error into the buffers.
+/// Finishes the execution with an error.
 #[cold]
 pub(crate) fn fail<J, B>(launched: Launched<J, B>, error: Error) {
     let error = error.in_function(EXECUTE);
-    launched.give(Finished { outputs: Err(error), ready: Event::ready() });
+    launched.send(Finished { outputs: Err(error), ready: Event::ready() });
 }
 
 impl<J, B> Running<J, B> {
-    /// What is wrong with the number of outputs.
+    /// The error for a wrong number of outputs.
     fn wrong_number(&self, outputs: &Outputs<B>) -> Error {
         Error::internal(format!(
             "the program has {} outputs on each of {} devices, but the plugin gave {:?}",
@@ -154,7 +154,7 @@ impl<J, B> Running<J, B> {
 }
 
 impl<B> Unfilled<B> {
-    /// Fills the buffers, unless there is an error in them.
+    /// Fills the buffers, unless they have been poisoned.
     fn fill(&self, Finished { outputs, ready }: Finished<B>) {
         let slots = lock(&self.0).take();
         match (slots, outputs) {
@@ -164,7 +164,7 @@ impl<B> Unfilled<B> {
         }
     }
 
-    /// Puts an error into the outputs, if the execution has not given them yet; what it gives later is dropped.
+    /// Puts an error into the outputs, unless the execution has filled them. Returns whether it did; later outputs are dropped.
     pub(crate) fn poison(&self, error: Error) -> bool {
         let slots = lock(&self.0).take();
         slots.map(|slots| slots.fail(error)).is_some()

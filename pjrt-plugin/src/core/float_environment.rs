@@ -1,6 +1,8 @@
 //! The processor's floating-point settings: Rust code relies on the defaults, and hosts change them (XLA compiles on threads
 //! that take denormal numbers for zero).
 
+#![allow(unsafe_code, reason = "reads and writes a register of the processor")]
+
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod register {
     use std::arch::asm;
@@ -105,10 +107,12 @@ impl Drop for DefaultFloats {
     }
 }
 
-#[cfg(all(test, target_arch = "x86_64", not(miri)))]
+#[cfg(test)]
 mod tests {
+    #![cfg(all(target_arch = "x86_64", not(miri)))]
+
     use super::*;
-    use crate::abi::guard;
+    use crate::core::panic_guard;
     use std::hint::black_box;
 
     /// Denormal numbers are zero, as operands and results.
@@ -119,7 +123,7 @@ mod tests {
         // SAFETY: computing in between is what is tested; the default is back before the test ends.
         unsafe { register::write(FLUSHED) };
         let mut half = 0.0;
-        let result = guard::catch(|| {
+        let result = panic_guard::catch(|| {
             half = black_box(f32::MIN_POSITIVE) / black_box(2.0);
             Ok(())
         });

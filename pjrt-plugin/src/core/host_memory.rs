@@ -1,5 +1,8 @@
-//! Ranges of host memory that the host lends to the plugin.
+//! Host memory that the host lends to the plugin, and pointers that it passes through.
 
+#![allow(unsafe_code, reason = "wraps pointers of the host")]
+
+use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::slice;
 
@@ -95,5 +98,21 @@ impl HostBytesMut {
         // SAFETY: `new`'s contract gives `self` exclusive access to the range, and `&mut self` makes this the only slice of
         // it. The memory is the host's, allocated outside this program, so its bytes have some value.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+/// A pointer of the host's, to be handed back to it and not looked at. C callers share such pointers between threads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HostPointer(pub(crate) *mut c_void);
+
+// SAFETY: the pointer is only handed back to the host, which the C API allows on any thread.
+unsafe impl Send for HostPointer {}
+// SAFETY: as above.
+unsafe impl Sync for HostPointer {}
+
+impl HostPointer {
+    /// The pointer; a method, so that closures capture the wrapper.
+    pub(crate) fn get(&self) -> *mut c_void {
+        self.0
     }
 }

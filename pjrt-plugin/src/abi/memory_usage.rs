@@ -9,14 +9,14 @@ use crate::abi::client_state::ClientState;
 use crate::abi::executable::ExecutableState;
 use crate::abi::loaded::OutputSpecs;
 use crate::client::PjrtClient;
+use crate::core::sync::lock;
 use crate::error::{Error, ErrorCode, Result};
-use crate::sync::lock;
 
 /// How many programs are named, those that hold the most first.
 const MOST_PROGRAMS: usize = 8;
 
 /// What a client's buffers take, and the programs that some of them are outputs of.
-pub(crate) struct Holders<C: PjrtClient> {
+pub(crate) struct MemoryUsage<C: PjrtClient> {
     /// In bytes, by the place of the memory among the client's, of the buffers that the host has not destroyed. Those of outputs
     /// are not in it: what each shares with others of its kind counts them.
     bytes: Box<[AtomicUsize]>,
@@ -42,7 +42,7 @@ impl<C: PjrtClient> OutputsOf<C> {
     }
 }
 
-impl<C: PjrtClient> Holders<C> {
+impl<C: PjrtClient> MemoryUsage<C> {
     pub(crate) fn new(num_memories: usize) -> Self {
         let bytes = (0..num_memories).map(|_| AtomicUsize::new(0)).collect();
         Self { bytes, outputs: Mutex::default() }
@@ -117,7 +117,7 @@ impl<C: PjrtClient> ClientState<C> {
     #[cold]
     fn explained(&self, error: Error) -> Error {
         if error.code() == ErrorCode::ResourceExhausted && error.hint().is_none() {
-            error.with_hint(self.holders.describe(self))
+            error.with_hint(self.memory_usage.describe(self))
         } else {
             error
         }

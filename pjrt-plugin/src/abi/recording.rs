@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Instant, SystemTime};
 
-use crate::abi::observe::{self, thread_number};
+use crate::abi::call_trace::{self, thread_number};
 use crate::attributes::AttributeValue;
-use crate::sync::lock;
+use crate::core::sync::lock;
 
 /// How many spans a recording keeps. Those after it are only counted, so that a forgotten session cannot fill the memory.
 const MAX_SPANS: usize = 1 << 20;
@@ -62,7 +62,7 @@ impl Recording {
         });
         lock(&RECORDINGS).push(Arc::clone(&recording));
         ACTIVE.fetch_add(1, Ordering::Relaxed);
-        observe::watch();
+        call_trace::watch();
         // Places in the code that were found to be of no interest are asked again.
         tracing::callsite::rebuild_interest_cache();
         recording
@@ -77,7 +77,7 @@ impl Recording {
         drop(recordings);
         if stopped > 0 {
             ACTIVE.fetch_sub(stopped, Ordering::Relaxed);
-            observe::unwatch();
+            call_trace::unwatch();
             tracing::callsite::rebuild_interest_cache();
         }
     }

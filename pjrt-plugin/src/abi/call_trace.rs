@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 
 use pjrt_sys::StructLayout;
 
-use crate::abi::{decode, fork};
+use crate::abi::decode;
+use crate::core::fork;
+use crate::core::sync::lock;
 use crate::error::Error;
-use crate::sync::lock;
 
 /// Names the file that the calls are written to.
 const TRACE_VARIABLE: &str = "PJRT_PLUGIN_TRACE";

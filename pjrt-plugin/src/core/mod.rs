@@ -1,0 +1,24 @@
+//! The parts that the traits and the C side share, and that know neither: they import nothing of the crate but `error`.
+//!
+//! `sync` has the primitives that the models in `loom/` replace; `oneshot`, `spin_lock` and `device_lock` are built on them.
+//! `event`, `promise`, `launch` and `storage` are the states of asynchronous work and of buffers. `panic_guard` converts panics
+//! to errors, with the floating-point settings of `float_environment`; `fork` recognizes forked processes.
+
+pub(crate) mod allocate;
+pub(crate) mod by_device;
+pub(crate) mod callbacks;
+pub(crate) mod device_lock;
+pub(crate) mod event;
+pub(crate) mod fingerprint;
+pub(crate) mod float_environment;
+pub(crate) mod fork;
+pub(crate) mod host_memory;
+pub(crate) mod launch;
+pub(crate) mod oneshot;
+pub(crate) mod panic_guard;
+pub(crate) mod promise;
+pub(crate) mod spin_lock;
+pub(crate) mod storage;
+pub(crate) mod strided;
+pub(crate) mod sync;
+pub(crate) mod vec_move;

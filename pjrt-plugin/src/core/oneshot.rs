@@ -1,0 +1,185 @@
+//! A one-shot channel: one sender, one receiver, one value.
+//!
+//! A receiver that is ahead of the value leaves a continuation, which then runs on the sender's thread.
+
+#![allow(unsafe_code, reason = "the two ends share memory, which the end that closes second frees")]
+
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+use crate::core::sync::{AtomicBool, Ordering, UnsafeCell};
+
+/// A kind of channel. A value of the type is the sender's state, which lives until the sender sends.
+pub(crate) trait Channel {
+    /// The value that is sent.
+    type Value;
+    /// What a receiver leaves that is ahead of the value.
+    type Continuation;
+
+    /// The value that a sender sends when it is dropped.
+    fn sender_dropped() -> Self::Value;
+
+    /// Runs a continuation with the value, on the sender's thread.
+    fn resume(continuation: Self::Continuation, value: Self::Value);
+}
+
+/// The memory of a channel. It belongs to the end that closes second.
+struct Shared<C: Channel> {
+    /// Whether one end has closed. It wrote its own cell before, and accesses nothing here afterwards.
+    one_closed: AtomicBool,
+    value: UnsafeCell<Option<C::Value>>,
+    continuation: UnsafeCell<Option<C::Continuation>>,
+    /// Accessed only by the sender, and dropped when it sends.
+    state: ManuallyDrop<C>,
+}
+
+/// The sending end, which dereferences to the sender's state. Dropping it sends [`Channel::sender_dropped`].
+pub(crate) struct Sender<C: Channel>(NonNull<Shared<C>>);
+
+/// The receiving end. Dropping it drops the value.
+pub(crate) struct Receiver<C: Channel>(NonNull<Shared<C>>);
+
+// SAFETY: an end moves values of these types between threads, and no two threads access a part of the channel at the same time.
+unsafe impl<C: Channel<Value: Send, Continuation: Send> + Send> Send for Sender<C> {}
+// SAFETY: as above; the state is dropped by the sender.
+unsafe impl<C: Channel<Value: Send, Continuation: Send>> Send for Receiver<C> {}
+// SAFETY: a shared reference gives access to the state only.
+unsafe impl<C: Channel<Value: Send, Continuation: Send> + Sync> Sync for Sender<C> {}
+// SAFETY: a shared reference gives access to nothing.
+unsafe impl<C: Channel<Value: Send, Continuation: Send>> Sync for Receiver<C> {}
+
+/// Makes a channel; `state` is the sender's.
+#[inline(always)]
+pub(crate) fn channel<C: Channel>(state: impl FnOnce() -> C) -> (Sender<C>, Receiver<C>) {
+    let state = || ManuallyDrop::new(state());
+    let shared = NonNull::from(Box::leak(Box::<Shared<C>>::new_uninit())).cast::<Shared<C>>();
+    let at = shared.as_ptr();
+    // SAFETY: the memory is new and nothing else refers to it. Each part is made where it stays.
+    unsafe {
+        (&raw mut (*at).one_closed).write(AtomicBool::new(false));
+        (&raw mut (*at).value).write(UnsafeCell::new(None));
+        (&raw mut (*at).continuation).write(UnsafeCell::new(None));
+        (&raw mut (*at).state).write(state());
+    }
+    (Sender(shared), Receiver(shared))
+}
+
+impl<C: Channel> Sender<C> {
+    /// Sends the value. If the receiver has left a continuation, it runs here.
+    #[inline(always)]
+    pub(crate) fn send(self, value: C::Value) {
+        let shared = ManuallyDrop::new(self).0;
+        // SAFETY: a sender sends once, now.
+        unsafe { send(shared, value) };
+    }
+}
+
+impl<C: Channel> Deref for Sender<C> {
+    type Target = C;
+
+    #[inline]
+    fn deref(&self) -> &C {
+        // SAFETY: this end is open, so the memory and the state exist, and nothing else accesses the state.
+        unsafe { &(*self.0.as_ptr()).state }
+    }
+}
+
+impl<C: Channel> DerefMut for Sender<C> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut C {
+        // SAFETY: as above.
+        unsafe { &mut (*self.0.as_ptr()).state }
+    }
+}
+
+impl<C: Channel> Drop for Sender<C> {
+    #[cold]
+    fn drop(&mut self) {
+        // SAFETY: a sender that has sent is not dropped, so it sends now.
+        unsafe { send(self.0, C::sender_dropped()) };
+    }
+}
+
+/// # Safety
+///
+/// To be called once for the sender, which is not used any more.
+#[inline(always)]
+unsafe fn send<C: Channel>(shared: NonNull<Shared<C>>, value: C::Value) {
+    // SAFETY: the cell is the sender's until it has closed.
+    unsafe { (*shared.as_ptr()).value.with_mut(|cell| cell.write(Some(value))) };
+    // Dropping the state may panic, and the receiver must not wait for ever then.
+    let _close = CloseOnDrop(shared);
+    // SAFETY: the sender is open, so the memory and the state exist, and nothing else accesses the state.
+    unsafe { ManuallyDrop::drop(&mut (*shared.as_ptr()).state) };
+}
+
+/// Closes a sender whose value is written.
+struct CloseOnDrop<C: Channel>(NonNull<Shared<C>>);
+
+impl<C: Channel> Drop for CloseOnDrop<C> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: `send`, which makes this, is called once for a sender.
+        if let Some(shared) = unsafe { close(self.0) }
+            && let (Some(value), Some(continuation)) =
+                (shared.value.into_inner(), shared.continuation.into_inner())
+        {
+            C::resume(continuation, value);
+        }
+    }
+}
+
+impl<C: Channel> Receiver<C> {
+    /// Returns the value, if it has been sent.
+    ///
+    /// # Errors
+    ///
+    /// This end, if the value has not been sent.
+    #[inline(always)]
+    pub(crate) fn try_receive(self) -> Result<C::Value, Self> {
+        // SAFETY: this end is open, so the memory exists.
+        if !unsafe { &(*self.0.as_ptr()).one_closed }.load(Ordering::Acquire) {
+            return Err(self);
+        }
+        let shared = ManuallyDrop::new(self).0;
+        // SAFETY: the sender has closed, so the memory belongs to this end.
+        let shared = unsafe { Box::from_raw(shared.as_ptr()) };
+        Ok(shared.value.into_inner().unwrap_or_else(C::sender_dropped))
+    }
+
+    /// Leaves a continuation for the sender to run. If the value has been sent meanwhile, returns both instead.
+    #[inline]
+    pub(crate) fn resume_with(self, continuation: C::Continuation) -> Option<(C::Value, C::Continuation)> {
+        let shared = ManuallyDrop::new(self).0;
+        // SAFETY: the memory exists, and the cell is this end's until it has closed.
+        unsafe { (*shared.as_ptr()).continuation.with_mut(|cell| cell.write(Some(continuation))) };
+        // SAFETY: this end closes now, once.
+        let shared = unsafe { close(shared) }?;
+        shared.value.into_inner().zip(shared.continuation.into_inner())
+    }
+}
+
+impl<C: Channel> Drop for Receiver<C> {
+    fn drop(&mut self) {
+        // SAFETY: an end that has closed is not dropped; this one closes now.
+        drop(unsafe { close(self.0) });
+    }
+}
+
+/// Closes an end. Returns the memory to the end that closes second.
+///
+/// # Safety
+///
+/// To be called once for each end, which is not used any more.
+#[inline(always)]
+unsafe fn close<C: Channel>(shared: NonNull<Shared<C>>) -> Option<Box<Shared<C>>> {
+    // SAFETY: the memory exists until both ends have closed.
+    let one_closed = unsafe { &(*shared.as_ptr()).one_closed };
+    // The end that closes first releases its writes; the end that closes second acquires them.
+    if !one_closed.swap(true, Ordering::AcqRel) {
+        return None;
+    }
+    // SAFETY: the memory came from a box, and the other end, which has closed, does not access it any more.
+    Some(unsafe { Box::from_raw(shared.as_ptr()) })
+}
