@@ -356,7 +356,7 @@ fn lists_are_of_the_checks_that_are_asked_for() {
     assert_eq!((json.as_array().unwrap().len(), json[0]["name"].as_str()), (1, Some("execute/adds")));
     for arguments in [["--filter", "no such"], ["--check", "no such"], ["--format", "html"]] {
         let error = refuse(cargo_pjrt().args(["conform", "--list"]).args(arguments));
-        assert!(error.contains("no such") || error.contains("text or json"), "{error}");
+        assert!(error.contains("no such") || error.contains("--format text and --format json"), "{error}");
     }
     let error = refuse(cargo_pjrt().args(["conform", "--check", "no such"]).arg(hello()));
     assert!(error.contains("no such"), "{error}");

@@ -111,7 +111,7 @@ fn mistakes_of_the_user_are_named() {
         (with(&program, &[one.as_ref(), other.as_ref()]), &["other.npy", "f64[1]", "f32[2, 3]"]),
         (with(&program, &[one.as_ref(), text.as_ref()]), &["text.npy", ".npy file"]),
         (with(&program, &[one.as_ref(), "/no/such.npy".as_ref()]), &["/no/such.npy"]),
-        (with(&program, &[one.as_ref(), "zeros".as_ref()]), &["zeros", "stands alone"]),
+        (with(&program, &[one.as_ref(), "zeros".as_ref()]), &["zeros", "only argument"]),
         (with(&hlo_text, &[]), &["HLO text", "HloModuleProto"]),
         (with(&broken, &[]), &["broken.mlir", "2:"]),
         (with(&dynamic, &[]), &["parameter 0", "tensor<?xf32>"]),

@@ -336,14 +336,16 @@ fn the_program_of_a_partition_says_how_arguments_and_results_are_split() {
     let arguments = format!("{}, %b: tensor<4xf32>", split("a", "8xf32", r#"{"x"}"#));
     let text = partitioned_text(&format!("({arguments}) -> tensor<8xf32> {{ return %a : tensor<8xf32> }}"));
     for expected in [
-        r#"mhlo.spmd_output_sharding = "{replicated}""#,
-        r#"mhlo.spmd_parameters_shardings = ["{replicated}", "{replicated}"]"#,
+        r#"mhlo.spmd_output_sharding = "{devices=[2,2]0,1,2,3 last_tile_dim_replicate}""#,
+        r#"mhlo.spmd_parameters_shardings = ["{devices=[2,2]0,1,2,3 last_tile_dim_replicate}", "{replicated}"]"#,
     ] {
         assert!(text.contains(expected), "{text}");
     }
     let results = "(tensor<8xf32>, tensor<4xf32>) { return %a, %b : tensor<8xf32>, tensor<4xf32> }";
     let text = partitioned_text(&format!("({arguments}) -> {results}"));
-    assert!(text.contains(r#"mhlo.spmd_output_sharding = "{{replicated}, {replicated}}""#), "{text}");
+    let expected =
+        r#"mhlo.spmd_output_sharding = "{{devices=[2,2]0,1,2,3 last_tile_dim_replicate}, {replicated}}""#;
+    assert!(text.contains(expected), "{text}");
 }
 
 #[test]

@@ -276,7 +276,8 @@ type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// The same between the folders of the files.
 fn between_folders(files: &Graph) -> Graph {
-    let folder = |file: &String| file.rsplit_once('/').map_or_else(String::new, |(folder, _)| folder.to_owned());
+    let folder =
+        |file: &String| file.rsplit_once('/').map_or_else(String::new, |(folder, _)| folder.to_owned());
     let mut graph = Graph::default();
     for (from, targets) in files {
         for to in targets {
@@ -302,12 +303,16 @@ fn circles(graph: &Graph) -> Vec<BTreeSet<String>> {
         }
         seen
     };
-    let reached: BTreeMap<&String, BTreeSet<String>> = graph.keys().map(|node| (node, reached(node))).collect();
+    let reached: BTreeMap<&String, BTreeSet<String>> =
+        graph.keys().map(|node| (node, reached(node))).collect();
     let mut circles = BTreeSet::new();
     for (node, targets) in &reached {
         if targets.contains(*node) {
-            let circle: BTreeSet<String> =
-                targets.iter().filter(|to| reached.get(to).is_some_and(|back| back.contains(*node))).cloned().collect();
+            let circle: BTreeSet<String> = targets
+                .iter()
+                .filter(|to| reached.get(to).is_some_and(|back| back.contains(*node)))
+                .cloned()
+                .collect();
             circles.insert(circle);
         }
     }
@@ -338,6 +343,10 @@ fn the_figures_of_the_structure() {
     long.sort();
     long.iter().rev().for_each(|(lines, name)| println!("{lines:4} lines: {name}"));
     let lines: usize = workspace.files.values().map(|file| file.lines).sum();
-    println!("{} files, {lines} lines, {} functions of over {SCREEN} lines", workspace.files.len(), long.len());
+    println!(
+        "{} files, {lines} lines, {} functions of over {SCREEN} lines",
+        workspace.files.len(),
+        long.len()
+    );
     assert!(files.len() > 300, "the sources are not where this test looks");
 }

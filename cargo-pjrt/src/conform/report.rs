@@ -288,7 +288,8 @@ mod tests {
         };
         let report = Report { plugin: "x.so".into(), version: (0, 117), profile: None, rows: vec![row] };
         let xml = report.print(Format::Junit);
-        assert!(xml.contains("message=\"&quot;&lt;&amp;\u{fffd}\">a &lt; b</failure>"), "{xml}");
+        assert!(xml.contains("message=\"&quot;&lt;&amp;\" type=\"WRONG\">a &lt; b</failure>"), "{xml}");
+        assert!(!xml.contains('\u{1b}'), "{xml}");
         assert!(report.print(Format::Html).contains("&quot;&lt;&amp;"));
         let text = report.print(Format::Text);
         assert!(text.contains("it printed: \\u{1b}[2J\n                 passed\n"), "{text}");

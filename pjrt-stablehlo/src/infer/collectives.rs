@@ -21,9 +21,18 @@ struct GroupRules {
     dense: bool,
 }
 
-/// How many groups there are, and of how many processes; fails where they are along axes that there are not.
-fn dims(cx: &Context<'_>, groups: &ReplicaGroups) -> Result<[i64; 2], Error> {
-    groups.dims(cx.module).map_err(|error| error.in_op(cx.op.kind.name(), &cx.op.location))
+/// Returns the number of groups and of processes in each, or an error if the mesh lacks an axis of theirs.
+///
+/// `None` stands for axes of a mesh that the module does not declare. MLIR reads such programs, so they are only an error for a
+/// compiler that needs the groups.
+fn dims(cx: &Context<'_>, groups: &ReplicaGroups) -> Result<Option<[i64; 2]>, Error> {
+    match groups {
+        ReplicaGroups::MeshAxes(axes) if axes.mesh.mesh(cx.module).is_none() => Ok(None),
+        _ => {
+            let dims = groups.dims(cx.module);
+            dims.map(Some).map_err(|error| error.in_op(cx.op.kind.name(), &cx.op.location))
+        }
+    }
 }
 
 /// Checks the numbers in replica groups, or the axes that these are along. How many processes there are is not known before run time.
@@ -170,10 +179,11 @@ pub(super) fn all_to_all(cx: &Context<'_>, op: &AllToAll) -> Results {
     cx.positive(C(4), "split_count", &[op.split_count])?;
     let rules = GroupRules { unique: C(5), range: C(7), ragged: false, dense: true };
     replica_groups(cx, &op.replica_groups, &rules)?;
-    let [_, group_size] = dims(cx, &op.replica_groups)?;
-    cx.require(C(8), group_size == op.split_count, || {
-        format!("replica_groups: expected groups of {} processes, found {group_size}", op.split_count)
-    })?;
+    if let Some([_, group_size]) = dims(cx, &op.replica_groups)? {
+        cx.require(C(8), group_size == op.split_count, || {
+            format!("replica_groups: expected groups of {} processes, found {group_size}", op.split_count)
+        })?;
+    }
     let result = |index| {
         let operand = cx.tensor(index)?;
         let split = cx.dimension(C(1), "split_dimension", op.split_dimension, operand.rank())?;
