@@ -107,9 +107,8 @@ impl Drop for DefaultFloats {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64", not(miri)))]
 mod tests {
-    #![cfg(all(target_arch = "x86_64", not(miri)))]
 
     use super::*;
     use crate::core::panic_guard;
