@@ -13,7 +13,6 @@ import jax.numpy as jnp  # noqa: E402
 import ml_dtypes  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
-from jax._src import dispatch  # noqa: E402
 from jax.experimental import checkify, io_callback  # noqa: E402
 from jax.experimental.buffer_callback import buffer_callback  # noqa: E402
 from jax.sharding import NamedSharding, PartitionSpec  # noqa: E402
@@ -261,20 +260,21 @@ def test_a_partitioned_callback_gets_the_parts_of_each_device():
     assert parts == [([1, 2], 28), ([3, 4], 28), ([5, 6], 28), ([7, 8], 28)]
 
 
-def test_a_partitioned_callback_in_a_loop_is_refused():
+def test_a_partitioned_callback_in_a_loop_or_a_branch_runs_for_each_device():
     x = jax.device_put(np.arange(8.0), NamedSharding(mesh_of_4(), PartitionSpec("i")))
+    parts = []
 
-    @jax.jit
-    def f(x):
-        def step(_, x):
-            jax.debug.print("{x}", x=x, partitioned=True)
-            return x + 1
+    def note(x):
+        jax.debug.callback(lambda x: parts.append(x.tolist()), x, partitioned=True)
+        return x + 1
 
-        return jax.lax.fori_loop(0, 2, step, x)
-
-    with pytest.raises(jax.errors.JaxRuntimeError, match="partitioned=True"):
-        f(x).block_until_ready()
-    dispatch.runtime_tokens.clear()  # What JAX waits for at its end has failed.
+    jax.jit(lambda x: jax.lax.fori_loop(0, 2, lambda _, x: note(x), x))(x).block_until_ready()
+    jax.effects_barrier()
+    assert sorted(parts) == [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 8]]
+    parts.clear()
+    jax.jit(lambda x, p: jax.lax.cond(p, note, lambda x: x, x))(x, True).block_until_ready()
+    jax.effects_barrier()
+    assert sorted(parts) == [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
 def test_a_partitioned_callback_on_one_device_is_an_ordinary_one(capfd):
