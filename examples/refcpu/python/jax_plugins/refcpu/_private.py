@@ -136,9 +136,9 @@ def survive_forks(platform: str) -> None:
     def in_child() -> None:
         if platform not in xla_bridge._backends:
             return
-        for client in xla_bridge._backends.values():
-            # The additional reference keeps the client from being destroyed.
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
+        # The additional references keep the objects from being destroyed, which waits for threads.
+        for waits in [*xla_bridge._backends.values(), getattr(mlir, "global_thread_pool", None)]:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(waits))
         mlir.lower_jaxpr_to_module = refuse
         for name in ("compile", "compile_and_load", "deserialize_executable"):
             for kind in {type(client) for client in xla_bridge._backends.values()}:
