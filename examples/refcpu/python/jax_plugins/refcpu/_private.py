@@ -57,6 +57,9 @@ SYMBOLS = (
     ("jax._src.compilation_cache", "is_cache_used"),
     ("jax._src.array", "ArrayImpl"),
     ("jax._src.compiler", "backend_compile_and_load"),
+    ("jax._src.distributed", "global_state"),
+    ("jax._src.interpreters.mlir", "lower_jaxpr_to_module"),
+    ("jax._src.interpreters.mlir", "global_thread_pool"),
     ("jax._src.debugging", "inspect_sharding_p"),
     ("jax._src.debugging", "_inspect_sharding_lowering_rule"),
     ("jax._src.dlpack", "to_dlpack"),
@@ -137,7 +140,7 @@ def survive_forks(platform: str) -> None:
         if platform not in xla_bridge._backends:
             return
         # The additional references keep the objects from being destroyed, which waits for threads.
-        for waits in [*xla_bridge._backends.values(), getattr(mlir, "global_thread_pool", None)]:
+        for waits in [*xla_bridge._backends.values(), mlir.global_thread_pool if hasattr(mlir, "global_thread_pool") else None]:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(waits))
         mlir.lower_jaxpr_to_module = refuse
         for name in ("compile", "compile_and_load", "deserialize_executable"):
