@@ -113,7 +113,7 @@ def is_named_as_platform(name: str) -> bool:
 
 
 def num_processes() -> int:
-    """The number of processes that `jax.distributed.initialize` was called for."""
+    """The number of processes of a distributed program; 1 if the program is not distributed."""
     return distributed.global_state.num_processes or 1
 
 
