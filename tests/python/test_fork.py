@@ -146,6 +146,15 @@ print(child.stdout.decode())
     assert output.split() == ["3.0", "2.0"], output
 
 
+def test_a_forked_child_can_print_programs():
+    code = """
+lowered = nested.lower(x)
+print(fork(lambda: print("printed", len(lowered.as_text()) > 0, len(nested.lower(x).as_text()) > 0)))
+"""
+    output = run(USED + code)
+    assert "printed True True" in output and output.splitlines()[-1] == "0", output
+
+
 def test_a_trace_in_a_forked_child_is_no_crash(tmp_path):
     output = run(USED + f"print(fork(lambda: outcome(lambda: jax.profiler.start_trace({str(tmp_path)!r}))))")
     assert output.splitlines()[-1] == "0", output

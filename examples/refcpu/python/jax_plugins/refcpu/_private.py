@@ -6,6 +6,7 @@ for the JAX version that the tests run with, and checks that the rest of the pac
 
 import ctypes
 import functools
+import gc
 import importlib
 import importlib.util
 import inspect
@@ -60,6 +61,8 @@ SYMBOLS = (
     ("jax._src.distributed", "global_state"),
     ("jax._src.interpreters.mlir", "lower_jaxpr_to_module"),
     ("jax._src.interpreters.mlir", "global_thread_pool"),
+    ("jax._src.interpreters.mlir", "make_ir_context"),
+    ("jaxlib.mlir.ir", "Module"),
     ("jax._src.debugging", "inspect_sharding_p"),
     ("jax._src.debugging", "_inspect_sharding_lowering_rule"),
     ("jax._src.dlpack", "to_dlpack"),
@@ -136,12 +139,24 @@ def survive_forks(platform: str) -> None:
             " program: start processes with multiprocessing's start method 'spawn' or 'forkserver', or fork before JAX is first used"
         )
 
+    make_ir_context = mlir.make_ir_context
+
+    def make_context_without_threads() -> Any:
+        context = make_ir_context()
+        context.enable_multithreading(False)
+        return context
+
     def in_child() -> None:
         if platform not in xla_bridge._backends:
             return
         # The additional references keep the objects from being destroyed, which waits for threads.
         for waits in [*xla_bridge._backends.values(), mlir.global_thread_pool if hasattr(mlir, "global_thread_pool") else None]:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(waits))
+        # MLIR verifies and prints modules on its threads, too.
+        for program in gc.get_objects():
+            if isinstance(program, ir.Module):
+                program.context.enable_multithreading(False)
+        mlir.make_ir_context = make_context_without_threads
         mlir.lower_jaxpr_to_module = refuse
         for name in ("compile", "compile_and_load", "deserialize_executable"):
             for kind in {type(client) for client in xla_bridge._backends.values()}:
