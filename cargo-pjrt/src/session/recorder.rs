@@ -83,8 +83,8 @@ static RECORDER: LazyLock<Option<Recorder>> = LazyLock::new(|| match Recorder::n
     }
 });
 
-/// Returns the table of the plugin that the environment variable [`PLUGIN`] names, with functions that record
-/// into the file that [`LOG`] names. If that fails, prints the reason to standard error and returns a null
+/// Returns the table of the plugin that the environment variable `PJRT_RECORD_PLUGIN` names, with functions that record
+/// into the file that `PJRT_RECORD_LOG` names. If that fails, prints the reason to standard error and returns a null
 /// pointer.
 #[must_use]
 pub fn table() -> *const PJRT_Api {
