@@ -62,10 +62,6 @@ pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
     }
     let tiles = TileAssignment { dimensions: tiles, devices, subgroups: vec![Subgroup::Replicated; copied] };
     let sharding = tiles.sharding(dims.len()).map_err(|error| wrong(&error.message))?;
-    let uneven = |(size, parts): (&usize, &usize)| !size.is_multiple_of(*parts);
-    if let Some(d) = dims.iter().zip(&sharding.parts).position(uneven) {
-        return Err(uneven_parts(d, dims, sharding.parts[d]));
-    }
     let is_whole = sharding.parts.iter().all(|parts| *parts == 1);
     Ok(if is_whole { HloSharding::Replicated } else { HloSharding::Tiled(sharding) })
 }
@@ -87,11 +83,6 @@ fn copies<'a>(scanner: &mut Scanner<'a>) -> Option<Result<usize, &'a str>> {
             other => return Some(Err(other)),
         }
     }
-}
-
-/// The error of a dimension that cannot be cut into so many equal parts.
-pub(crate) fn uneven_parts(dim: usize, dims: &[usize], parts: usize) -> Error {
-    Error::unsupported(format!("dimension {dim} of an array {dims:?} cannot be cut into {parts} equal parts"))
 }
 
 /// The numbers from 0 on as an array of these sizes, in the order that it has with its dimensions permuted. None if they are
@@ -222,6 +213,10 @@ mod tests {
         ] {
             assert!(parse(text, &[4], 4).is_err(), "{text}");
         }
-        assert!(parse("{devices=[4]<=[4]}", &[6], 4).is_err());
+    }
+
+    #[test]
+    fn arrays_may_be_split_unevenly() {
+        assert_eq!(positions("{devices=[4]<=[4]}", &[6]), [[0], [1], [2], [3]]);
     }
 }

@@ -44,6 +44,32 @@ impl Layout {
         dims.iter().zip(&self.dims).map(one).collect()
     }
 
+    /// Returns the layout without the cuts along which an array of these sizes has no equal parts.
+    pub(crate) fn evenly(&self, sizes: &[usize]) -> Self {
+        let even = |(size, cut): (&usize, &Option<Cut>)| {
+            cut.clone().filter(|cut| *size > 0 && size.is_multiple_of(cut.parts))
+        };
+        Self { dims: sizes.iter().zip(&self.dims).map(even).collect(), addends: self.addends.clone() }
+    }
+
+    /// Returns the sizes of an array of these sizes with the padding that gives it equal parts.
+    pub(crate) fn padded(&self, sizes: &[usize]) -> Vec<usize> {
+        let padded = |(size, cut): (&usize, &Option<Cut>)| match cut {
+            Some(cut) => size.div_ceil(cut.parts) * cut.parts,
+            None => *size,
+        };
+        sizes.iter().zip(&self.dims).map(padded).collect()
+    }
+
+    /// Returns the sizes of a part of an array of these sizes, which have such parts.
+    pub(crate) fn parts_of(&self, sizes: &[usize]) -> Vec<usize> {
+        sizes
+            .iter()
+            .zip(&self.dims)
+            .map(|(size, cut)| size / cut.as_ref().map_or(1, |cut| cut.parts))
+            .collect()
+    }
+
     /// The cuts that there are, that into addends last.
     pub(crate) fn cuts(&self) -> impl Iterator<Item = &Cut> {
         self.dims.iter().flatten().chain(&self.addends)

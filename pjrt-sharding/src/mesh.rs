@@ -1,7 +1,6 @@
 //! Shardings along the axes of a mesh, as Shardy has them (`sdy.sharding`).
 
 use crate::error::{Error, Result};
-use crate::hlo_sharding;
 use crate::sharding::Sharding;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{AxisRef, Mesh, MeshAxis, MeshReference, TensorSharding};
@@ -90,12 +89,9 @@ pub(crate) fn of_shardy(
     let mesh = Positions::new(mesh_of(module, sharding)?, partitions)?;
     let mut parts = Vec::with_capacity(dims.len());
     let mut position = vec![Vec::with_capacity(dims.len()); partitions];
-    for (d, (size, cut)) in dims.iter().zip(&sharding.dim_shardings).enumerate() {
+    for cut in &sharding.dim_shardings {
         let axes: Vec<Axis> = cut.axes.iter().map(|axis| mesh.axis(axis)).collect::<Result<_>>()?;
         let count: usize = axes.iter().map(|axis| axis.size).product();
-        if !size.is_multiple_of(count) {
-            return Err(hlo_sharding::uneven_parts(d, dims, count));
-        }
         parts.push(count);
         for (partition, position) in position.iter_mut().enumerate() {
             position.push(
@@ -222,7 +218,6 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_an_error() {
-        assert!(cut(mesh(&[("x", 4)], &[]), &[6], &[&[("x", None)]]).is_err());
         assert!(cut(mesh(&[("x", 4)], &[]), &[8], &[&[("z", None)]]).is_err());
         let part = SubAxis { pre_size: 3, size: 2 };
         assert!(cut(mesh(&[("x", 4)], &[]), &[8], &[&[("x", Some(part))]]).is_err());

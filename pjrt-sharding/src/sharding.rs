@@ -46,6 +46,31 @@ pub struct TileAssignment {
 }
 
 impl Sharding {
+    /// Returns the sizes of a shard of an array of these sizes: along each dimension the quotient of size and parts, rounded
+    /// up, as XLA has it. All shards are equally large; where a dimension is split unevenly, the last ones reach beyond the
+    /// array, and what they have there is unspecified.
+    ///
+    /// ```
+    /// use pjrt_sharding::Sharding;
+    ///
+    /// let sharding = Sharding { parts: vec![4], position: vec![vec![0], vec![1], vec![2], vec![3]], summed: false };
+    /// assert_eq!(sharding.shard_sizes(&[10]), [3]);
+    /// assert_eq!(sharding.shard_starts(3, &[10]), [9]);
+    /// ```
+    pub fn shard_sizes(&self, sizes: &[usize]) -> Vec<usize> {
+        sizes.iter().zip(&self.parts).map(|(size, parts)| size.div_ceil(*parts)).collect()
+    }
+
+    /// Returns where the shard of a partition begins in an array of these sizes: at its end for a shard that has no element
+    /// of it.
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    pub fn shard_starts(&self, partition: usize, sizes: &[usize]) -> Vec<usize> {
+        let starts = self.position[partition].iter().zip(self.shard_sizes(sizes)).zip(sizes);
+        starts.map(|((index, shard), size)| (index * shard).min(*size)).collect()
+    }
+
     /// Returns the tiles of the array, and which partitions have them.
     pub fn tiles(&self) -> TileAssignment {
         let Self { parts, position, summed } = self;

@@ -33,9 +33,7 @@ fn numbers(runtime: &Runtime, dtype: DType, dims: &[usize], seed: usize) -> Arra
 /// Where a partition's part begins and how large it is. What is to be summed has one addend of it.
 fn part(sharding: Option<&Sharding>, dims: &[usize], partition: usize) -> (Vec<usize>, Vec<usize>) {
     let Some(sharding) = sharding else { return (vec![0; dims.len()], dims.to_vec()) };
-    let sizes: Vec<usize> = dims.iter().zip(&sharding.parts).map(|(size, parts)| size / parts).collect();
-    let starts = sharding.position[partition].iter().zip(&sizes).map(|(index, size)| index * size).collect();
-    (starts, sizes)
+    (sharding.shard_starts(partition, dims), sharding.shard_sizes(dims))
 }
 
 /// Compares what a program on a mesh `x=2, y=2` computes on whole arrays with what it does in parts, and gives its partitioned
@@ -461,4 +459,27 @@ fn regions_with_loops_run_in_parts() {
            return %0 : tensor<4x6xi32> }}"
     ));
     assert_eq!(collectives(&text), []);
+}
+
+/// Parameters and results that the program itself splits unevenly have shards of equal sizes, the last ones padded.
+#[test]
+fn arrays_may_enter_and_leave_in_unequal_parts() {
+    let main = |size: usize| {
+        let x = split("x", &format!("{size}x4xf32"), r#"{"x", "y"}, {}"#);
+        let y = split("y", &format!("4x{size}xf32"), r#"{"y"}, {"x"}"#);
+        let result = format!(r#"tensor<{size}xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"y", "x"}}]>}}"#);
+        format!(
+            r#"({x}, {y}) -> ({result}) {{
+                %0 = stablehlo.transpose %y, dims = [1, 0] : (tensor<4x{size}xf32>) -> tensor<{size}x4xf32>
+                %1 = stablehlo.multiply %x, %0 : tensor<{size}x4xf32>
+                %zero = stablehlo.constant dense<0.0> : tensor<f32>
+                %2 = stablehlo.reduce(%1 init: %zero) applies stablehlo.add across dimensions = [1]
+                  : (tensor<{size}x4xf32>, tensor<f32>) -> tensor<{size}xf32>
+                return %2 : tensor<{size}xf32>
+            }}"#
+        )
+    };
+    for size in 0..10 {
+        partitioned_text(&main(size));
+    }
 }

@@ -7,7 +7,7 @@ use pjrt_plugin::ext;
 use pjrt_sharding::{Sharding, Subgroup};
 use refcpu_engine::compile::{ArrayInfo, Compiled};
 
-/// The boxes of one array: equally large, one for each partition.
+/// The boxes of one array: equally large, one for each partition. Those of an uneven split reach beyond the array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     /// The shape of a shard.
@@ -25,10 +25,8 @@ impl Cut {
             let starts = vec![vec![0; dims.len()]; partitions];
             return Self { shard: dims.to_vec(), starts, summed: false };
         };
-        let shard: Vec<usize> = dims.iter().zip(&sharding.parts).map(|(size, parts)| size / parts).collect();
-        let start =
-            |position: &Vec<usize>| position.iter().zip(&shard).map(|(index, part)| index * part).collect();
-        Self { starts: sharding.position.iter().map(start).collect(), shard, summed: sharding.summed }
+        let starts = (0..partitions).map(|partition| sharding.shard_starts(partition, dims)).collect();
+        Self { starts, shard: sharding.shard_sizes(dims), summed: sharding.summed }
     }
 
     /// The sizes that hosts see a shard to have.
@@ -104,5 +102,7 @@ mod tests {
         let sharding = Sharding { parts: vec![2, 1], position: vec![vec![1, 0], vec![0, 0]], summed: false };
         let cut = Cut::new(Some(&sharding), &[8, 3], 2);
         assert_eq!((cut.shard, cut.starts), (vec![4, 3], vec![vec![4, 0], vec![0, 0]]));
+        let uneven = Cut::new(Some(&sharding), &[7, 3], 2);
+        assert_eq!((uneven.shard, uneven.starts), (vec![4, 3], vec![vec![4, 0], vec![0, 0]]));
     }
 }

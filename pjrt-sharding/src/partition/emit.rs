@@ -92,6 +92,31 @@ impl Emitter {
         Ok(self.op(Op::DynamicSlice(ops::DynamicSlice { slice_sizes: ints(sizes) }), &operands, ty))
     }
 
+    /// The first elements of a tensor, so many along each dimension.
+    pub(super) fn trimmed(&mut self, value: ValueId, sizes: &[usize]) -> Result<ValueId> {
+        let ty = self.tensor(value)?.with_dims(ints(sizes));
+        let slice = ops::Slice {
+            start_indices: ints(&vec![0; sizes.len()]),
+            limit_indices: ints(sizes),
+            strides: ints(&vec![1; sizes.len()]),
+        };
+        Ok(self.op(Op::Slice(slice), &[value], ty))
+    }
+
+    /// A tensor with zeros behind its elements, so many along each dimension in all.
+    pub(super) fn padded(&mut self, value: ValueId, sizes: &[usize]) -> Result<ValueId> {
+        let (now, ty) = (self.dims(value)?, self.tensor(value)?);
+        let zero = self.zeros(ty.with_dims([]))?;
+        let high: Vec<usize> = sizes.iter().zip(&now).map(|(size, now)| size - now).collect();
+        let none = ints(&vec![0; sizes.len()]);
+        let pad = ops::Pad {
+            edge_padding_low: none.clone(),
+            edge_padding_high: ints(&high),
+            interior_padding: none,
+        };
+        Ok(self.op(Op::Pad(pad), &[value, zero], ty.with_dims(ints(sizes))))
+    }
+
     fn channel(&mut self) -> Option<ChannelHandle> {
         self.channels += 1;
         Some(ChannelHandle { handle: self.channels, channel_type: 1 })

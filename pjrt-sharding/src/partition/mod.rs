@@ -14,6 +14,7 @@ mod linear;
 mod manual;
 mod reshard;
 mod special;
+mod uneven;
 
 use crate::devices::Devices;
 use crate::error::{Error, Result};
@@ -207,12 +208,14 @@ impl<'m> Partitioner<'m> {
         let old = self.function;
         let entry = old.body.entry();
         let entry = entry.ok_or_else(|| Error::invalid("a function without a body"))?;
-        self.arguments(&old.body.block(entry).arguments, parameters)?;
+        for (value, layout) in old.body.block(entry).arguments.iter().zip(parameters) {
+            self.parameter(*value, layout)?;
+        }
         let returned = self.block(entry)?;
         let returned = returned
             .iter()
             .zip(results)
-            .map(|(value, to)| self.moved(*value, to))
+            .map(|(value, to)| self.result(*value, to))
             .collect::<Result<Vec<_>>>()?;
         self.end(Op::FuncReturn(ops::FuncReturn {}), &returned);
         let block = self.emit.block;

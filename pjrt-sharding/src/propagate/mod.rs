@@ -89,12 +89,16 @@ pub(crate) fn propagate_with(
         [tensor] => Some((*value, layout(tensor))).filter(|(_, layout)| !layout.is_whole()),
         _ => None,
     });
+    // Only what the program itself says may split an array that crosses its interface into unequal parts.
+    let even =
+        |tensor: TensorId| layout(tensor).evenly(&flow.tensors[tensor]).sharding(options.num_partitions);
+    let (parameters, results) = (parameters.chosen(even), results.chosen(even));
     let inspected = std::mem::take(&mut flow.given.inspected);
     Ok(Shardings {
         values: values.collect(),
         inspected: inspected.into_iter().map(|(name, tensor)| (name, sharding(tensor))).collect(),
-        parameters: parameters.chosen(sharding),
-        results: results.chosen(sharding),
+        parameters,
+        results,
     })
 }
 

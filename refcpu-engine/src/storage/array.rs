@@ -92,19 +92,20 @@ impl Array {
         Ok(Self { dtype, dims: dims.into(), storage: Arc::new(Storage::Foreign(memory)) })
     }
 
-    /// The box of `sizes` elements that begins at `starts` in `parent`. Nothing is copied.
+    /// Returns the box of `sizes` elements that begins at `starts` in `parent`. Nothing is copied. The box may reach beyond
+    /// the parent, as the last shard of an uneven split does: the elements outside are zeros.
     ///
     /// # Panics
-    /// If the box does not lie inside the parent.
+    /// If the box begins outside of the parent.
     pub fn window(parent: &Array, starts: &[usize], sizes: &[usize]) -> Self {
         let dims = parent.dims();
         assert!(
             starts.len() == dims.len()
                 && sizes.len() == dims.len()
-                && (0..dims.len()).all(|d| starts[d].checked_add(sizes[d]).is_some_and(|end| end <= dims[d])),
+                && starts.iter().zip(dims).all(|(start, size)| start <= size),
             "window at {starts:?} of {sizes:?} in {dims:?}"
         );
-        if sizes == dims {
+        if sizes == dims && starts.iter().all(|start| *start == 0) {
             return parent.clone();
         }
         let window = Window { parent: parent.clone(), starts: starts.into(), dense: OnceLock::new() };
@@ -132,19 +133,23 @@ impl Array {
         let mut cut = Self::allocate(allocator, self.dtype, Arc::clone(&self.dims))?;
         let to = cut.bytes_mut().expect("a new array has one holder");
         let from = parent.bytes().expect("made dense above");
+        if !lies_inside(parent.dims(), &window.starts, &self.dims) {
+            to.fill(0);
+        }
         for_each_run(parent.dims(), &window.starts, &self.dims, self.dtype.size(), |at, in_part| {
             to[in_part].copy_from_slice(&from[at]);
         });
         Ok(window.dense.get_or_init(|| cut).clone())
     }
 
-    /// An array put together from dense arrays, each with the place where it begins.
+    /// Returns an array put together from dense arrays, each with the place where it begins. Elements of parts beyond the
+    /// whole are left out.
     ///
     /// # Errors
     /// If the allocator has no room.
     ///
     /// # Panics
-    /// If a part is a window, or does not lie inside the whole.
+    /// If a part is a window.
     pub fn assemble(
         allocator: &Allocator,
         dtype: DType,
@@ -268,8 +273,13 @@ impl std::fmt::Debug for Array {
     }
 }
 
-/// Visits the bytes of the box of shape `dims` at `starts` in a dense array of shape `whole`, as runs that are contiguous
-/// in both: where a run is in the array, and where in a dense box.
+/// Returns true if no element of the box of shape `dims` at `starts` is outside of an array of shape `whole`.
+fn lies_inside(whole: &[usize], starts: &[usize], dims: &[usize]) -> bool {
+    whole.iter().zip(starts).zip(dims).all(|((whole, start), size)| start.saturating_add(*size) <= *whole)
+}
+
+/// Visits the bytes that the box of shape `dims` at `starts` and a dense array of shape `whole` have in common, as runs that
+/// are contiguous in both: where a run is in the array, and where in a dense box.
 fn for_each_run(
     whole: &[usize],
     starts: &[usize],
@@ -277,26 +287,33 @@ fn for_each_run(
     element: usize,
     mut visit: impl FnMut(Range<usize>, Range<usize>),
 ) {
-    if dims.contains(&0) {
+    let rank = dims.len();
+    let common: Vec<usize> = (0..rank).map(|d| dims[d].min(whole[d].saturating_sub(starts[d]))).collect();
+    if common.contains(&0) {
         return;
     }
-    let rank = dims.len();
-    // Trailing dimensions that are taken whole are one run of bytes with the first one that is not.
-    let equal = (0..rank).rev().take_while(|d| dims[*d] == whole[*d]).count();
+    // Trailing dimensions that both have whole are one run of bytes with the first one that is not.
+    let equal = (0..rank).rev().take_while(|d| common[*d] == whole[*d] && common[*d] == dims[*d]).count();
     let split = (rank - equal).saturating_sub(1);
-    let run: usize = dims[split..].iter().product::<usize>() * element;
-    let mut strides = vec![element; rank];
-    for d in (0..rank.saturating_sub(1)).rev() {
-        strides[d] = strides[d + 1] * whole[d + 1];
-    }
-    let start: usize = (0..rank).map(|d| starts[d] * strides[d]).sum();
+    let run: usize = common[split..].iter().product::<usize>() * element;
+    let strides = |sizes: &[usize]| {
+        let mut strides = vec![element; rank];
+        for d in (0..rank.saturating_sub(1)).rev() {
+            strides[d] = strides[d + 1] * sizes[d + 1];
+        }
+        strides
+    };
+    let (in_whole, in_box) = (strides(whole), strides(dims));
+    let offset =
+        |index: &[usize], strides: &[usize]| index.iter().zip(strides).map(|(i, s)| i * s).sum::<usize>();
+    let start = offset(starts, &in_whole);
     let mut index = vec![0usize; split];
-    for piece in 0..dims[..split].iter().product::<usize>() {
-        let at = start + index.iter().zip(&strides).map(|(i, s)| i * s).sum::<usize>();
-        visit(at..at + run, piece * run..(piece + 1) * run);
+    for _ in 0..common[..split].iter().product::<usize>() {
+        let (at, part) = (start + offset(&index, &in_whole), offset(&index, &in_box));
+        visit(at..at + run, part..part + run);
         for d in (0..split).rev() {
             index[d] += 1;
-            if index[d] < dims[d] {
+            if index[d] < common[d] {
                 break;
             }
             index[d] = 0;
