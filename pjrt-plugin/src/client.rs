@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::attributes::PluginAttributes;
 use crate::buffer::PjrtBuffer;
@@ -56,6 +57,10 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// client of several processes: `PJRT_Client_Create` answers UNIMPLEMENTED, because each of its processes would compute
     /// alone, with results that look right.
     const MULTI_PROCESS: bool = false;
+
+    /// How long launches of a program on single devices wait for those on its other devices, if these
+    /// [communicate](PjrtExecutable::devices_communicate). After that, they fail with DEADLINE_EXCEEDED.
+    const JOINT_LAUNCH_TIMEOUT: Duration = Duration::from_secs(60);
 
     /// Called once, before anything else (`PJRT_Plugin_Initialize`).
     ///

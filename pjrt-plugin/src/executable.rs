@@ -21,6 +21,14 @@ pub trait PjrtExecutable: Send + Sync + 'static {
         1
     }
 
+    /// Returns true if the devices of a launch communicate with each other, as by collective operations, so that none can run the
+    /// program alone. If a host launches such a program on one device at a time (`execute_device`), the SDK waits until it has launched
+    /// it on all, and makes that one [`Execution`](crate::Execution). Otherwise the SDK runs each launch by itself, and
+    /// [`Execution::devices`](crate::Execution::devices) says which device it is on. Called once for each loaded program.
+    fn devices_communicate(&self) -> bool {
+        self.num_replicas() * self.num_partitions() > 1
+    }
+
     /// What it takes, on each device. The SDK checks arguments against it before every execution. Called once.
     fn parameters(&self) -> &[ArraySpec];
 

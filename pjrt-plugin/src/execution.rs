@@ -103,6 +103,14 @@ impl<B> Inputs<B> {
         }
     }
 
+    /// Those of several executions, one after the other.
+    fn joined(parts: Vec<Self>) -> Self {
+        if parts.iter().all(|inputs| matches!(inputs, Self::Ready(_))) {
+            return Self::Ready(parts.into_iter().flat_map(Self::into_inputs).collect());
+        }
+        Self::Held(parts.into_iter().flat_map(Self::into_held).collect())
+    }
+
     /// Those that have storage. By the time that this is called, all have.
     #[inline(always)]
     fn into_inputs(self) -> Vec<Input<B>> {
@@ -198,6 +206,26 @@ impl<B> std::ops::Deref for Input<B> {
     }
 }
 
+/// Launches on single devices that wait for the result of the execution that they make up.
+pub(crate) struct Joint<B> {
+    launch: Launch<Job<B>, B>,
+    parts: Vec<Launched<Job<B>, B>>,
+}
+
+impl<B: Send + Sync + 'static> Joint<B> {
+    /// Runs the execution, unless one of its inputs is in error. The result, or the error of `run`, is that of the launches.
+    pub(crate) fn run(self, execution: Execution<B>, run: impl FnOnce(Execution<B>) -> Result<()>) {
+        let started = match execution.input_error() {
+            Some(error) => Err(error),
+            None => run(execution),
+        };
+        match started {
+            Ok(()) => self.launch.divide(self.parts),
+            Err(error) => self.parts.into_iter().for_each(|part| fail(part, error.clone())),
+        }
+    }
+}
+
 /// The outputs of an execution are allocated; finishing this makes them ready. Dropping it fails them.
 pub struct Completion {
     source: EventSource,
@@ -227,6 +255,20 @@ impl<B: Send + Sync + 'static> Execution<B> {
         job.devices = devices;
         job.launch_id = launch_id;
         job.rare = rare;
+    }
+
+    /// Joins executions on single devices, in the order of the devices, into one on all of them. The first one's number and
+    /// user data are its own.
+    pub(crate) fn joined(parts: Vec<Self>) -> (Self, Joint<B>) {
+        let mut parts: Vec<Launched<Job<B>, B>> = parts.into_iter().map(|part| part.0).collect();
+        let inputs = Inputs::joined(parts.iter_mut().map(|part| part.job.inputs.take()).collect());
+        let devices = parts.iter().flat_map(|part| part.job.devices.iter().copied()).collect();
+        let first = parts.first_mut();
+        let num_outputs = first.as_ref().map_or(0, |part| part.num_outputs());
+        let (launch_id, rare) = first.map_or((0, None), |part| (part.job.launch_id, part.job.rare.take()));
+        let job = || Job { inputs, devices, launch_id, rare };
+        let (launched, launch) = launch(job, parts.len(), num_outputs);
+        (Self(launched), Joint { launch, parts })
     }
 
     fn rare(&self) -> &Rare {

@@ -113,7 +113,7 @@ impl PjrtClient for RefcpuClient {
         for device in assignment.devices() {
             self.position(*device)?;
         }
-        Ok(Arc::new(Loaded::new(Arc::clone(executable))))
+        Ok(Arc::new(Loaded::new(Arc::clone(executable), assignment.clone())))
     }
 
     fn execute(&self, loaded: &Arc<Loaded>, execution: Execution<RefcpuBuffer>) -> Result<()> {

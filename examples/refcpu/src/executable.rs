@@ -164,6 +164,11 @@ impl PjrtExecutable for RefcpuExecutable {
         self.compiled.plan.num_partitions
     }
 
+    fn devices_communicate(&self) -> bool {
+        let plan = &self.compiled.plan;
+        plan.lanes_communicate() || plan.uses_host()
+    }
+
     fn parameters(&self) -> &[ArraySpec] {
         &self.parameters
     }

@@ -5,7 +5,7 @@ use crate::errors::{out_of_memory, run_error};
 use crate::executable::RefcpuExecutable;
 use crate::host::Host;
 use crate::sharding::Cut;
-use pjrt_plugin::{ByDevice, Error, Input, PjrtExecutable, ReadyExecution, Result};
+use pjrt_plugin::{ByDevice, DeviceAssignment, Error, Input, PjrtExecutable, ReadyExecution, Result};
 use refcpu_engine::exec::{self, RunOptions, Runtime};
 use refcpu_engine::storage::{Allocator, Array, OutOfMemory};
 use refcpu_engine::trace;
@@ -18,6 +18,7 @@ const SHORT_NANOSECONDS: f64 = 100_000.0;
 /// A program that is bound to devices.
 pub struct Loaded {
     executable: Arc<RefcpuExecutable>,
+    assignment: DeviceAssignment,
     where_to_run: WhereToRun,
 }
 
@@ -33,7 +34,7 @@ pub(crate) enum WhereToRun {
 }
 
 impl Loaded {
-    pub(crate) fn new(executable: Arc<RefcpuExecutable>) -> Self {
+    pub(crate) fn new(executable: Arc<RefcpuExecutable>, assignment: DeviceAssignment) -> Self {
         let plan = &executable.compiled.plan;
         let where_to_run = if plan.uses_host() {
             WhereToRun::HostQueue
@@ -42,7 +43,15 @@ impl Loaded {
         } else {
             WhereToRun::Queue
         };
-        Self { executable, where_to_run }
+        Self { executable, assignment, where_to_run }
+    }
+
+    /// The lane of the program that a launch runs if it is on one of several devices.
+    fn lane(&self, ready: &ReadyExecution<RefcpuBuffer>) -> Option<usize> {
+        let [device] = *ready.devices() else { return None };
+        let (replica, partition) = self.assignment.logical_id(device)?;
+        let plan = &self.executable.compiled.plan;
+        (plan.lanes() > 1).then(|| replica * (plan.lanes() / plan.num_replicas) + partition)
     }
 
     /// The thread that the program should run on.
@@ -55,7 +64,7 @@ impl Loaded {
 pub(crate) fn run(runtime: &Runtime, loaded: &Loaded, mut ready: ReadyExecution<RefcpuBuffer>) {
     let _span = trace::program(loaded.executable.name());
     let inputs = ready.take_inputs();
-    match outputs(runtime, &loaded.executable, inputs, &ready) {
+    match outputs(runtime, loaded, inputs, &ready) {
         Ok(outputs) => ready.complete(outputs),
         Err(error) => ready.fail(error),
     }
@@ -65,10 +74,11 @@ type PerDevice<T> = ByDevice<Vec<T>>;
 
 fn outputs(
     runtime: &Runtime,
-    executable: &RefcpuExecutable,
+    loaded: &Loaded,
     inputs: PerDevice<Input<RefcpuBuffer>>,
     ready: &ReadyExecution<RefcpuBuffer>,
 ) -> Result<PerDevice<RefcpuBuffer>> {
+    let executable = &*loaded.executable;
     let allocator = &runtime.allocator;
     let partitions = executable.num_partitions();
     let are_lanes = executable.compiled.runs_on_each_device();
@@ -80,7 +90,12 @@ fn outputs(
         whole(executable, inputs, ready, allocator)?
     };
     let host = Host::new(ready, partitions);
-    let options = RunOptions { host: Some(&host), foreign: Some(&host), ..RunOptions::default() };
+    let options = RunOptions {
+        host: Some(&host),
+        foreign: Some(&host),
+        lane: loaded.lane(ready),
+        ..RunOptions::default()
+    };
     let arguments =
         lanes.iter().map(|lane: &Vec<exec::Input>| lane.iter().map(|input| &input.array).collect());
     let noted = executable.dump.as_ref().and_then(|dump| dump.run(arguments, allocator));

@@ -8,6 +8,7 @@ use crate::abi::device::{DescriptionHandle, DeviceHandle};
 use crate::abi::execute::Unfinished;
 use crate::abi::exit::tell_at_exit;
 use crate::abi::handle::{Handle, registry};
+use crate::abi::joint_launch::JointLaunches;
 use crate::abi::memory::MemoryHandle;
 use crate::abi::memory_usage::MemoryUsage;
 use crate::abi::topology::TopologyHandle;
@@ -29,6 +30,7 @@ pub(crate) struct ClientState<C: PjrtClient> {
     pub(crate) addressable_memory_pointers: Box<[*mut PJRT_Memory]>,
     pub(crate) topology: TopologyHandle,
     pub(crate) unfinished: Unfinished<C::Buffer>,
+    pub(crate) joint_launches: JointLaunches<C::Buffer>,
     pub(crate) memory_usage: MemoryUsage<C>,
 }
 
@@ -87,6 +89,7 @@ impl<C: PjrtClient> ClientState<C> {
                 addressable_memory_pointers,
                 topology: TopologyHandle::new(topology),
                 unfinished: Unfinished::new(),
+                joint_launches: JointLaunches::new(),
             }
         });
         registry::add::<TopologyHandle>((&raw const state.topology).cast());

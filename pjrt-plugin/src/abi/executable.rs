@@ -156,7 +156,7 @@ impl<C: PjrtClient> ExecutableState<C> {
         Ok(self.optimized.get_or_init(|| optimized))
     }
 
-    fn fingerprint(&self) -> &str {
+    pub(crate) fn fingerprint(&self) -> &str {
         self.fingerprint.get_or_init(|| {
             self.executable.fingerprint().unwrap_or_else(|| {
                 let format = self.program.format().name().as_bytes();

@@ -197,6 +197,14 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
         return Err(null("an output list"));
     }
     let lease = options.rare.as_ref().and_then(|rare| Lease::new(&rare.callbacks));
+    let joint = id.and_then(|_| loaded.joint_launch());
+    if joint.is_some() && lease.is_some() {
+        return Err(Error::unimplemented(format!(
+            "send and receive callbacks in the launch of '{}' on one of its devices, which communicate",
+            loaded.executable.name()
+        ))
+        .with_hint("launch the program on all of its devices at once"));
+    }
     let num_inputs = num_devices.saturating_mul(num_args);
     let (mut execution, launch) = Execution::new(num_inputs, num_devices, num_outputs);
     let devices = match (id, &*loaded.device_ids) {
@@ -224,9 +232,11 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
             return Err(error);
         }
     }
-    match execution.input_error() {
-        Some(error) => execution.fail(error),
-        None => loaded.client.explain(loaded.client.client.execute(&author, execution))?,
+    let run = |execution| loaded.client.explain(loaded.client.client.execute(&author, execution));
+    match (joint, execution.input_error()) {
+        (Some(joint), _) => joint.add(execution, run)?,
+        (None, Some(error)) => execution.fail(error),
+        (None, None) => run(execution)?,
     }
     let writer = Writer { loaded, places, lists: output_lists };
     let ready = match launch.finished() {

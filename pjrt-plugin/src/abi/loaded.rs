@@ -25,6 +25,7 @@ use crate::abi::c_arrays::{delete_serialized, serialized};
 use crate::abi::client_state::ClientState;
 use crate::abi::executable::ExecutableState;
 use crate::abi::handle::{self, Handle};
+use crate::abi::joint_launch::JointLaunch;
 use crate::abi::topology::TopologyHandle;
 use crate::client::{CompileRequest, DeserializeRequest, PjrtClient};
 use crate::compile_options::CompileOptions;
@@ -58,6 +59,8 @@ pub(crate) struct LoadedHandle<C: PjrtClient> {
     pub(crate) device_ids: ByDevice<DeviceId>,
     device_pointers: Vec<*mut PJRT_Device>,
     logical_ids: Vec<PJRT_LogicalDeviceIds>,
+    /// Where launches on single devices wait for each other; nothing of a program whose devices do not communicate.
+    joint_launch: OnceLock<Option<Arc<JointLaunch<C::Buffer>>>>,
     /// What the buffers of its outputs are, for each of the client's devices that it has run on.
     outputs: Box<[OnceLock<OutputSpecs<C>>]>,
 }
@@ -79,6 +82,19 @@ impl<C: PjrtClient> LoadedHandle<C> {
         self.loaded
             .with(|loaded| loaded.clone())
             .ok_or_else(|| Error::invalid_argument("the executable has been deleted"))
+    }
+
+    /// Where launches on single devices wait for each other, if they have to.
+    pub(crate) fn joint_launch(&self) -> Option<&JointLaunch<C::Buffer>> {
+        let find = || {
+            let program = &self.executable;
+            let is_joint = self.devices.len() > 1 && program.executable.devices_communicate();
+            let launches = &self.client.joint_launches;
+            let (name, fingerprint) = (program.name(), program.fingerprint());
+            is_joint
+                .then(|| launches.of_program(name, fingerprint, &self.device_ids, C::JOINT_LAUNCH_TIMEOUT))
+        };
+        self.joint_launch.get_or_init(find).as_deref()
     }
 
     /// What the buffers of its outputs are on a device.
@@ -147,6 +163,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
             device_ids: devices.iter().map(|index| client.devices[*index].id()).collect(),
             device_pointers: devices.iter().map(|index| client.device_pointer(*index)).collect(),
             logical_ids: devices.iter().map(logical).collect(),
+            joint_launch: OnceLock::new(),
             outputs: client.devices.iter().map(|_| OnceLock::new()).collect(),
             devices,
             executable,

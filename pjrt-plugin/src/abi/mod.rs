@@ -29,6 +29,7 @@ pub(crate) mod guard;
 pub(crate) mod handle;
 pub(crate) mod host_callback;
 pub(crate) mod host_futures;
+pub(crate) mod joint_launch;
 pub(crate) mod kv;
 pub(crate) mod layout;
 pub(crate) mod loaded;

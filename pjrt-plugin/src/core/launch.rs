@@ -23,9 +23,17 @@ pub(crate) struct Running<J, B> {
     outputs: PhantomData<fn(B)>,
 }
 
+/// What becomes of the result of an execution that finishes after the host's call has returned.
+pub(crate) enum Continuation<J, B> {
+    /// It fills the host's buffers.
+    Fill(Arc<Unfilled<B>>),
+    /// It is that of launches on single devices, in the order of the devices.
+    Divide(Box<Vec<Launched<J, B>>>),
+}
+
 impl<J, B> Channel for Running<J, B> {
     type Value = Finished<B>;
-    type Continuation = Arc<Unfilled<B>>;
+    type Continuation = Continuation<J, B>;
 
     fn sender_dropped() -> Finished<B> {
         let error = panic_guard::lost("the plugin dropped an execution before it was finished");
@@ -33,8 +41,11 @@ impl<J, B> Channel for Running<J, B> {
         Finished { outputs: Err(error), ready: Event::ready() }
     }
 
-    fn resume(unfilled: Arc<Unfilled<B>>, finished: Finished<B>) {
-        unfilled.fill(finished);
+    fn resume(continuation: Continuation<J, B>, finished: Finished<B>) {
+        match continuation {
+            Continuation::Fill(unfilled) => unfilled.fill(finished),
+            Continuation::Divide(parts) => divide(*parts, finished),
+        }
     }
 }
 
@@ -105,9 +116,36 @@ impl<J, B> Launch<J, B> {
         let (ready_source, ready) = Event::pending();
         let unfilled = Slots { slots: slots.clone(), allocated: allocated_source, ready: ready_source };
         let unfilled = Arc::new(Unfilled(Mutex::new(Some(unfilled))));
-        match self.0.resume_with(Arc::clone(&unfilled)) {
+        match self.0.resume_with(Continuation::Fill(Arc::clone(&unfilled))) {
             None => Outcome::Pending { slots, allocated, ready, unfilled },
             Some((finished, _)) => Outcome::Finished(finished),
+        }
+    }
+}
+
+impl<J, B> Launch<J, B> {
+    /// Has the result be that of launches on single devices, in the order of the devices.
+    #[cold]
+    pub(crate) fn divide(self, parts: Vec<Launched<J, B>>) {
+        let resumed = self.0.resume_with(Continuation::Divide(Box::new(parts)));
+        if let Some((finished, Continuation::Divide(parts))) = resumed {
+            divide(*parts, finished);
+        }
+    }
+}
+
+/// Gives each of the launches its part of a result.
+fn divide<J, B>(parts: Vec<Launched<J, B>>, Finished { outputs, ready }: Finished<B>) {
+    match outputs {
+        Ok(outputs) => {
+            for (part, outputs) in parts.into_iter().zip(outputs) {
+                finish(part, ByDevice::one(outputs), ready.clone());
+            }
+        }
+        Err(error) => {
+            for part in parts {
+                part.send(Finished { outputs: Err(error.clone()), ready: Event::ready() });
+            }
         }
     }
 }
@@ -141,6 +179,11 @@ pub(crate) fn fail<J, B>(launched: Launched<J, B>, error: Error) {
 }
 
 impl<J, B> Running<J, B> {
+    /// The number of outputs on each device.
+    pub(crate) fn num_outputs(&self) -> usize {
+        self.num_outputs
+    }
+
     /// The error for a wrong number of outputs.
     fn wrong_number(&self, outputs: &Outputs<B>) -> Error {
         Error::internal(format!(

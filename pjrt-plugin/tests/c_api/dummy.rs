@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 use pjrt_plugin::ext::ffi::{Array, ArrayMut, Call, Handler};
 use pjrt_plugin::{
@@ -111,6 +112,7 @@ impl PjrtClient for Dummy {
 
     const PLATFORM_NAME: &'static str = "dummy";
     const MULTI_PROCESS: bool = true;
+    const JOINT_LAUNCH_TIMEOUT: Duration = Duration::from_secs(2);
     const CREATE_OPTIONS: &'static [OptionSpec] = &[
         OptionSpec::integer("num_devices", 2, "how many devices"),
         OptionSpec::boolean("opaque", true, "whether the host cannot read the memory"),
@@ -231,7 +233,8 @@ impl PjrtClient for Dummy {
         let array = || ArraySpec::new(ElementType::F32, [4]);
         let (parameters, outputs, donated) = match word.as_str() {
             "host" | "host_late" | "host_error" | "negate" | "later" | "error" | "fail" | "drop"
-            | "panic" | "panic_later" | "allocated" | "short" | "custom_call" => (1, 1, 0),
+            | "panic" | "panic_later" | "allocated" | "short" | "custom_call" | "rotate" | "rotate_later"
+            | "rotate_error" => (1, 1, 0),
             "donate" | "donate_later" => (1, 1, 1),
             "donate_first" => (2, 1, 1),
             "two" => (1, 2, 0),
@@ -271,7 +274,11 @@ impl PjrtClient for Dummy {
             ready.complete(results);
         };
         match program.word.as_str() {
-            "error" => return Err(Error::resource_exhausted("no room").with_payload("room", *b"none")),
+            "rotate" => execution.when_ready(rotate),
+            "rotate_later" => enqueue(program.queue, move || execution.when_ready(rotate)),
+            "error" | "rotate_error" => {
+                return Err(Error::resource_exhausted("no room").with_payload("room", *b"none"));
+            }
             "fail" => execution.fail(Error::data_loss("lost")),
             "drop" => drop(execution),
             "panic" => panic!("asked to panic"),
@@ -348,6 +355,15 @@ fn call_host(mut ready: ReadyExecution<Storage>) {
         Ok(outputs) => ready.complete(outputs),
         Err(error) => ready.fail(error),
     }
+}
+
+/// Gives each device the input of the device before it.
+fn rotate(mut ready: ReadyExecution<Storage>) {
+    let inputs = ready.take_inputs();
+    let mut outputs: Vec<Vec<Storage>> =
+        inputs.iter().map(|inputs| vec![Storage::Own(inputs[0].bytes().to_vec())]).collect();
+    outputs.rotate_right(1);
+    ready.complete(outputs.into());
 }
 
 /// Calls the handler "negate" that the host registered.
@@ -440,6 +456,10 @@ impl PjrtBuffer for Storage {
 impl PjrtExecutable for Program {
     fn name(&self) -> &str {
         &self.word
+    }
+
+    fn devices_communicate(&self) -> bool {
+        self.word.starts_with("rotate")
     }
 
     fn parameters(&self) -> &[ArraySpec] {

@@ -229,6 +229,92 @@ fn one_launch_runs_on_all_devices_or_on_the_one_that_is_named() {
 }
 
 #[test]
+fn launches_on_single_devices_that_communicate_make_up_one() {
+    let client = Client::new(&[]);
+    let (zero, one) = (client.upload(0, &NUMBERS), client.upload(1, &NEGATED));
+    let devices = client.devices();
+    for word in ["rotate", "rotate_later 340"] {
+        // Hosts may load the program once for each of their threads.
+        let programs: Vec<_> = (0..2)
+            .map(|_| client.compile_with(word, "mlir", &options(2, vec![0, 1], false)).unwrap())
+            .collect();
+        for _ in 0..3 {
+            let first = programs[0].launch(&[&[&zero]], &[], devices[0]).unwrap();
+            assert!(!is_ready(first.events[0]));
+            let second = programs[1].launch(&[&[&one]], &[], devices[1]).unwrap();
+            run_queue(340);
+            assert_eq!(first.outputs[0][0].numbers().unwrap(), NEGATED);
+            assert_eq!(second.outputs[0][0].numbers().unwrap(), NUMBERS);
+        }
+        // One device may be ahead of the other.
+        let ahead = [&zero, &one].map(|_| programs[0].launch(&[&[&zero]], &[], devices[0]).unwrap());
+        let behind = [&zero, &one].map(|_| programs[1].launch(&[&[&one]], &[], devices[1]).unwrap());
+        run_queue(340);
+        assert!(ahead.iter().all(|launch| launch.outputs[0][0].numbers().unwrap() == NEGATED));
+        assert!(behind.iter().all(|launch| launch.outputs[0][0].numbers().unwrap() == NUMBERS));
+    }
+}
+
+#[test]
+fn an_error_on_one_device_is_that_of_the_joint_launch() {
+    let client = Client::new(&[]);
+    let (zero, one) = (client.upload(0, &NUMBERS), client.upload(1, &NUMBERS));
+    let failed = client.compile("fail").unwrap().run(&[&zero]).unwrap();
+    let devices = client.devices();
+    let program = client.compile_with("rotate", "mlir", &options(2, vec![0, 1], false)).unwrap();
+    let launches = [
+        program.launch(&[&[&failed.outputs[0][0]]], &[], devices[0]).unwrap(),
+        program.launch(&[&[&one]], &[], devices[1]).unwrap(),
+    ];
+    for launch in launches {
+        assert_eq!(launch.outputs[0][0].numbers().unwrap_err().code(), ErrorCode::DataLoss);
+    }
+    let program = client.compile_with("rotate_error", "mlir", &options(2, vec![0, 1], false)).unwrap();
+    let launches = [
+        program.launch(&[&[&zero]], &[], devices[0]).unwrap(),
+        program.launch(&[&[&one]], &[], devices[1]).unwrap(),
+    ];
+    for launch in launches {
+        assert_eq!(launch.outputs[0][0].numbers().unwrap_err().code(), ErrorCode::ResourceExhausted);
+    }
+}
+
+#[test]
+fn a_launch_whose_partner_does_not_come_fails() {
+    let client = Client::new(&[]);
+    let (zero, one) = (client.upload(0, &NUMBERS), client.upload(1, &NUMBERS));
+    let devices = client.devices();
+    let program = client.compile_with("rotate", "mlir", &options(2, vec![0, 1], false)).unwrap();
+    let alone = program.launch(&[&[&zero]], &[], devices[0]).unwrap();
+    let error = alone.outputs[0][0].numbers().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::DeadlineExceeded);
+    assert!(
+        error.message.contains("was launched on device 0 but within 2s not on device 1"),
+        "{}",
+        error.message
+    );
+    // The partner is too late, and the next launches are a new pair.
+    let late = program.launch(&[&[&one]], &[], devices[1]).unwrap();
+    assert_eq!(late.outputs[0][0].numbers().unwrap_err().code(), ErrorCode::DeadlineExceeded);
+    let next = [
+        program.launch(&[&[&zero]], &[], devices[0]).unwrap(),
+        program.launch(&[&[&one]], &[], devices[1]).unwrap(),
+    ];
+    assert_eq!(next[0].outputs[0][0].numbers().unwrap(), NUMBERS);
+}
+
+#[test]
+fn a_launch_without_its_partner_fails_when_the_program_goes() {
+    let client = Client::new(&[]);
+    let zero = client.upload(0, &NUMBERS);
+    let program = client.compile_with("rotate", "mlir", &options(2, vec![0, 1], false)).unwrap();
+    let alone = program.launch(&[&[&zero]], &[], client.devices()[0]).unwrap();
+    drop(program);
+    let error = alone.outputs[0][0].numbers().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::FailedPrecondition);
+}
+
+#[test]
 fn only_a_portable_executable_runs_on_any_device() {
     let client = Client::new(&[]);
     let one = client.upload(1, &NUMBERS);

@@ -56,6 +56,8 @@ pub struct RunOptions<'a> {
     pub host: Option<&'a dyn HostTransfer>,
     /// The handlers of the program's custom calls.
     pub foreign: Option<&'a dyn ForeignHandlers>,
+    /// The lane to run; by default, all lanes run. The lanes of the plan do not communicate.
+    pub lane: Option<usize>,
 }
 
 /// What kind of failure it is; PJRT's error codes follow from it.
@@ -116,7 +118,8 @@ struct Cx<'a> {
     foreign: Option<&'a dyn ForeignHandlers>,
 }
 
-/// Runs a plan: one list of arguments for each lane of the plan ([`Plan::lanes`]), one list of results for each.
+/// Runs a plan: one list of arguments for each lane of the plan ([`Plan::lanes`]) or for the one that the options name, one
+/// list of results for each.
 ///
 /// Arguments are taken; a donatable one that nobody else holds may give its memory to a result. Results are never in
 /// memory that another run may write to.
@@ -132,16 +135,18 @@ pub fn run(
     inputs: Vec<Vec<Input>>,
     options: &RunOptions<'_>,
 ) -> Result<Vec<Vec<Array>>> {
-    if inputs.len() != plan.lanes() {
+    let expected = if options.lane.is_some() { 1 } else { plan.lanes() };
+    if inputs.len() != expected || options.lane.is_some() && plan.lanes_communicate() {
         return Err(RunError::invalid(format!(
-            "arguments for {} devices, the program has {}",
+            "arguments for {} devices, the program runs on {} at once",
             inputs.len(),
             plan.lanes()
         )));
     }
     let cx = Cx { runtime, cancel: options.cancel, host: options.host, foreign: options.foreign };
     let partitions = plan.lanes() / plan.num_replicas.max(1);
-    let ids = |lane: usize| (lane / partitions.max(1), lane % partitions.max(1));
+    let first = options.lane.unwrap_or(0);
+    let ids = |i: usize| ((first + i) / partitions.max(1), (first + i) % partitions.max(1));
     run_program(&plan.program, inputs, &ids, &cx)
 }
 

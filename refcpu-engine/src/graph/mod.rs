@@ -262,8 +262,17 @@ impl Graph {
 
     /// True if the graph or one of its bodies communicates with the host, or runs code of the host's.
     pub fn uses_host(&self) -> bool {
-        let uses = |op: &Op| op.is_host_transfer() || matches!(op, Op::Foreign(_));
-        self.nodes.iter().any(|n| uses(&n.op) || n.op.bodies().iter().any(|b| b.uses_host()))
+        self.any(&|op| op.is_host_transfer() || matches!(op, Op::Foreign(_)))
+    }
+
+    /// Returns true if a run on several devices communicates between them.
+    pub fn communicates(&self) -> bool {
+        self.any(&|op| matches!(op, Op::Collective(_) | Op::Manual(_)))
+    }
+
+    /// Returns true if `is` is true of an operation, those of bodies included.
+    fn any(&self, is: &dyn Fn(&Op) -> bool) -> bool {
+        self.nodes.iter().any(|n| is(&n.op) || n.op.bodies().iter().any(|b| b.any(is)))
     }
 
     /// Number of nodes, those of bodies included.

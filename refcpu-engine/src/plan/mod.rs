@@ -233,6 +233,12 @@ impl Plan {
     pub fn uses_host(&self) -> bool {
         self.graph.uses_host()
     }
+
+    /// Returns true if the lanes of a run communicate with each other, or share arrays as the partitions of a program in the
+    /// global view do, so that none can run alone.
+    pub fn lanes_communicate(&self) -> bool {
+        self.graph.communicates() || self.global_view && self.num_partitions > 1
+    }
 }
 
 impl Program {

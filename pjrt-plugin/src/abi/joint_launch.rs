@@ -1,0 +1,220 @@
+//! Launches of one program that hosts make on one device at a time (`execute_device`).
+//!
+//! Where the devices of a program communicate, no device can run it alone. The launches wait for each other here: the n-th
+//! launch on each device makes up one execution on all of them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::core::sync::lock;
+use crate::device::DeviceId;
+use crate::error::{Error, Result};
+use crate::execution::Execution;
+
+/// The programs of a client whose devices are launched one by one, by fingerprint and devices: hosts may have loaded one
+/// program several times, for each of their threads for example.
+pub(crate) struct JointLaunches<B: Send + Sync + 'static>(Mutex<HashMap<Key, Weak<JointLaunch<B>>>>);
+
+type Key = (String, Vec<DeviceId>);
+
+/// The launches of one program. Dropping it fails those that wait.
+pub(crate) struct JointLaunch<B: Send + Sync + 'static>(Arc<Shared<B>>);
+
+struct Shared<B> {
+    program: String,
+    devices: Vec<DeviceId>,
+    limit: Duration,
+    state: Mutex<State<B>>,
+    /// Signalled when nothing is waited for any more.
+    closed: Condvar,
+}
+
+struct State<B> {
+    /// How often each device was launched.
+    launches: Vec<u64>,
+    /// The executions that wait, by number of the launch on each device.
+    rounds: BTreeMap<u64, Round<B>>,
+    /// Whether a thread watches how long they wait.
+    is_watched: bool,
+    is_closed: bool,
+}
+
+/// The launches of one number.
+struct Round<B> {
+    since: Instant,
+    executions: Vec<Option<Execution<B>>>,
+    launched: usize,
+    /// Why the round failed. Devices that are launched later fail, too.
+    failed: Option<Error>,
+}
+
+impl<B: Send + Sync + 'static> JointLaunches<B> {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    /// Returns the launches of a program on these devices.
+    pub(crate) fn of_program(
+        &self,
+        name: &str,
+        fingerprint: &str,
+        devices: &[DeviceId],
+        limit: Duration,
+    ) -> Arc<JointLaunch<B>> {
+        let mut all = lock(&self.0);
+        all.retain(|_, joint| joint.strong_count() > 0);
+        let key = (fingerprint.to_owned(), devices.to_vec());
+        if let Some(joint) = all.get(&key).and_then(Weak::upgrade) {
+            return joint;
+        }
+        let joint = Arc::new(JointLaunch::new(name, devices, limit));
+        all.insert(key, Arc::downgrade(&joint));
+        joint
+    }
+}
+
+impl<B: Send + Sync + 'static> JointLaunch<B> {
+    fn new(program: &str, devices: &[DeviceId], limit: Duration) -> Self {
+        let state = State {
+            launches: vec![0; devices.len()],
+            rounds: BTreeMap::new(),
+            is_watched: false,
+            is_closed: false,
+        };
+        let (program, devices) = (program.to_owned(), devices.to_vec());
+        Self(Arc::new(Shared { program, devices, limit, state: Mutex::new(state), closed: Condvar::new() }))
+    }
+
+    /// Adds the launch on one device. The launch on the last device runs the execution on all of them; its error is the error of all
+    /// launches.
+    ///
+    /// # Errors
+    ///
+    /// INTERNAL if no thread can be started that limits how long launches wait.
+    pub(crate) fn add(
+        &self,
+        execution: Execution<B>,
+        run: impl FnOnce(Execution<B>) -> Result<()>,
+    ) -> Result<()> {
+        let device = execution.devices().first();
+        let index = self.0.devices.iter().position(|id| Some(id) == device);
+        let index =
+            index.ok_or_else(|| Error::internal("a launch on a device that the program does not have"))?;
+        let mut state = lock(&self.0.state);
+        if !state.is_watched {
+            self.0.watch()?;
+            state.is_watched = true;
+        }
+        let (parts, failed) = state.add(index, execution);
+        drop(state);
+        if let Some(error) = failed {
+            parts.into_iter().for_each(|execution| execution.fail(error.clone()));
+        } else if !parts.is_empty() {
+            let (execution, joint) = Execution::joined(parts);
+            joint.run(execution, run);
+        }
+        Ok(())
+    }
+}
+
+impl<B> State<B> {
+    /// Adds the launch on a device. Returns the executions that no longer wait, in the order of the devices: those of all devices
+    /// or, with the error, this one.
+    fn add(&mut self, index: usize, execution: Execution<B>) -> (Vec<Execution<B>>, Option<Error>) {
+        let number = self.launches[index];
+        self.launches[index] += 1;
+        let devices = self.launches.len();
+        let round = self.rounds.entry(number).or_insert_with(|| Round {
+            since: Instant::now(),
+            executions: (0..devices).map(|_| None).collect(),
+            launched: 0,
+            failed: None,
+        });
+        round.launched += 1;
+        round.executions[index] = Some(execution);
+        if round.launched < devices && round.failed.is_none() {
+            return (vec![], None);
+        }
+        let parts = round.executions.iter_mut().filter_map(Option::take).collect();
+        let failed = round.failed.clone();
+        if round.launched == devices {
+            self.rounds.remove(&number);
+        }
+        (parts, failed)
+    }
+}
+
+impl<B: Send + Sync + 'static> Shared<B> {
+    /// Starts the thread that fails launches which wait too long. It ends when none waits.
+    fn watch(self: &Arc<Self>) -> Result<()> {
+        let shared = Arc::clone(self);
+        let started = thread::Builder::new().name("pjrt-launches".to_owned()).spawn(move || shared.expire());
+        started.map(drop).map_err(|error| {
+            Error::internal(format!("cannot start the thread that limits how long launches wait: {error}"))
+        })
+    }
+
+    fn expire(&self) {
+        let mut state = lock(&self.state);
+        loop {
+            let waiting = state.rounds.values().filter(|round| round.failed.is_none());
+            let Some(oldest) = waiting.map(|round| round.since).min().filter(|_| !state.is_closed) else {
+                state.is_watched = false;
+                return;
+            };
+            let left = self.limit.saturating_sub(oldest.elapsed());
+            if !left.is_zero() {
+                let woken = self.closed.wait_timeout(state, left);
+                state = woken.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+                continue;
+            }
+            let late = state.rounds.values_mut().filter(|round| round.failed.is_none());
+            let late = late.filter(|round| round.since.elapsed() >= self.limit);
+            let failed: Vec<(Execution<B>, Error)> = late.flat_map(|round| self.give_up(round)).collect();
+            drop(state);
+            failed.into_iter().for_each(|(execution, error)| execution.fail(error));
+            state = lock(&self.state);
+        }
+    }
+
+    /// Marks a round as failed. Returns its executions with their error.
+    fn give_up(&self, round: &mut Round<B>) -> Vec<(Execution<B>, Error)> {
+        let list = |launched: bool| {
+            let all = self.devices.iter().zip(&round.executions);
+            let mut text = String::new();
+            for (device, _) in all.filter(|(_, execution)| execution.is_some() == launched) {
+                let _ = write!(text, "{}{device}", if text.is_empty() { "" } else { ", " });
+            }
+            text
+        };
+        let error = Error::deadline_exceeded(format!(
+            "the program '{}' was launched on device {} but within {:?} not on device {}, with which it communicates",
+            self.program,
+            list(true),
+            self.limit,
+            list(false)
+        ))
+        .with_hint("launch the program on each of its devices, the same number of times");
+        round.failed = Some(error.clone());
+        round.executions.iter_mut().filter_map(Option::take).map(|part| (part, error.clone())).collect()
+    }
+}
+
+impl<B: Send + Sync + 'static> Drop for JointLaunch<B> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.state);
+        state.is_closed = true;
+        let rounds = std::mem::take(&mut state.rounds);
+        drop(state);
+        self.0.closed.notify_all();
+        let error = Error::failed_precondition(format!(
+            "the program '{}' was destroyed before it was launched on all of the devices {:?}, which communicate",
+            self.0.program, self.0.devices
+        ));
+        let waiting = rounds.into_values().flat_map(|round| round.executions).flatten();
+        waiting.for_each(|execution| execution.fail(error.clone()));
+    }
+}
