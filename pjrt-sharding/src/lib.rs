@@ -36,7 +36,6 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod axes;
 mod call_partitioner;
 mod calls;
 mod cut;

@@ -51,7 +51,7 @@ impl<'m> Partitioner<'m> {
             } else {
                 let kept: Vec<&Cut> = layouts[0].cuts().collect();
                 let groups = self.emit.devices.groups(&spread, &kept);
-                values[0] = self.emit.all_reduce(values[0], by, &groups)?;
+                values[0] = self.emit.all_reduce(values[0], by, &groups);
             }
         }
         let parts = values.into_iter().zip(layouts).map(|(value, layout)| Part { value, layout });

@@ -3,7 +3,8 @@
 use super::{Part, Partitioner, rank};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use pjrt_stablehlo::ir::{Block, BlockId, Op, OpId, Operation, Type, ValueId, ops};
+use pjrt_stablehlo::ir::{Block, BlockId, OpId, Operation, Type, ValueId};
+use std::collections::HashMap;
 
 impl<'m> Partitioner<'m> {
     /// Partitions a loop. Carried arrays lie as they are known to, or else as the body gives them.
@@ -28,18 +29,16 @@ impl<'m> Partitioner<'m> {
         self.adopt(op, &mut carried, found);
         let inputs = op.operands.iter().zip(&carried).map(|(value, to)| self.moved(*value, to));
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
-        let types: Vec<Type> = inputs.iter().map(|value| self.emit.body.ty(*value).clone()).collect();
-        let location = op.location.clone();
-        let new = self.emit.body.add_op(self.emit.block, op.kind.clone(), inputs, types, location);
-        self.emit.body.op_mut(new).attributes = super::without_shardings(&op.attributes);
+        let types: Vec<Type> = inputs.iter().map(|value| self.emit.builder.ty(*value).clone()).collect();
+        let new = self.add_like(op, op.kind.clone(), &inputs, types);
         self.within_region(new, |this| {
             let condition = this.region(id, 0, &carried)?;
             let whole: Vec<Layout> = condition.iter().map(|_| Layout::whole(0)).collect();
-            this.yielded(&condition, &whole)
+            this.moved_all(&condition, &whole)
         })?;
         self.within_region(new, |this| {
             let next = this.region(id, 1, &carried)?;
-            this.yielded(&next, &carried)
+            this.moved_all(&next, &carried)
         })?;
         self.bind_new(op, new, carried);
         Ok(())
@@ -73,13 +72,11 @@ impl<'m> Partitioner<'m> {
         let types = (op.results.zip(&layouts))
             .map(|(result, layout)| self.local_type(result, layout))
             .collect::<Result<Vec<_>>>()?;
-        let location = op.location.clone();
-        let new = self.emit.body.add_op(self.emit.block, op.kind.clone(), [index], types, location);
-        self.emit.body.op_mut(new).attributes = super::without_shardings(&op.attributes);
+        let new = self.add_like(op, op.kind.clone(), &[index], types);
         for branch in 0..op.regions.len() {
             self.within_region(new, |this| {
                 let results = this.region(id, branch, &[])?;
-                this.yielded(&results, &layouts)
+                this.moved_all(&results, &layouts)
             })?;
         }
         self.bind_new(op, new, layouts);
@@ -120,41 +117,36 @@ impl<'m> Partitioner<'m> {
         self.block(id)
     }
 
-    /// Returns values from the region at hand.
-    fn yielded(&mut self, values: &[ValueId], layouts: &[Layout]) -> Result<()> {
-        let values = values.iter().zip(layouts).map(|(value, to)| self.moved(*value, to));
-        let values = values.collect::<Result<Vec<_>>>()?;
-        self.end(Op::Return(ops::Return {}), &values);
-        Ok(())
-    }
-
-    /// Adds a region to an operation and does something in it.
-    fn within_region<T>(&mut self, op: OpId, inside: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let region = self.emit.body.add_region(Some(op));
-        let outer = std::mem::replace(&mut self.emit.block, self.emit.body.add_block(region));
-        self.moved.push(Default::default());
-        let result = inside(self);
+    /// Adds a region to an operation; it returns what `inside` gives.
+    fn within_region(
+        &mut self,
+        op: OpId,
+        inside: impl FnOnce(&mut Self) -> Result<Vec<ValueId>>,
+    ) -> Result<()> {
+        let outer = self.emit.builder.begin_region(op, []);
+        self.moved.push(HashMap::new());
+        let returned = inside(self);
         self.moved.pop();
-        self.emit.block = outer;
-        result
+        self.emit.builder.end_region(outer, &returned?);
+        Ok(())
     }
 
     /// Does something in a block that is thrown away.
     fn trial<T>(&mut self, inside: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let (body, channels, functions) =
-            (self.emit.body.clone(), self.emit.channels, self.functions.clone());
-        let region = self.emit.body.add_region(None);
-        let outer = std::mem::replace(&mut self.emit.block, self.emit.body.add_block(region));
-        self.moved.push(Default::default());
+        let before = (self.emit.clone(), self.functions.clone());
+        let body = self.emit.builder.body_mut();
+        let region = body.add_region(None);
+        let block = body.add_block(region);
+        self.emit.builder.set_block(block);
+        self.moved.push(HashMap::new());
         let result = inside(self);
         self.moved.pop();
-        (self.emit.block, self.emit.body) = (outer, body);
-        (self.emit.channels, self.functions) = (channels, functions);
+        (self.emit, self.functions) = before;
         result
     }
 
     fn bind_new(&mut self, op: &Operation, new: OpId, layouts: Vec<Layout>) {
-        let values: Vec<ValueId> = self.emit.body.op(new).results.collect();
+        let values = self.emit.builder.all_results(new);
         let parts = values.into_iter().zip(layouts).map(|(value, layout)| Part { value, layout });
         self.bind(op, parts.collect::<Vec<_>>());
     }

@@ -26,8 +26,7 @@ use emit::Emitter;
 pub(crate) use emit::ints;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{
-    Attribute, BlockId, Body, DictionaryAttribute, Function, FunctionType, Location, Op, OpId, Operation,
-    Str, Trait, Type, ValueId, ops,
+    Attribute, BlockId, Body, DictionaryAttribute, Function, Op, OpId, Operation, Str, Trait, Type, ValueId,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -187,14 +186,12 @@ impl<'m> Partitioner<'m> {
         shardings: &'m Shardings,
         options: &'m Options,
     ) -> Self {
-        let mut body = Body::new();
-        let block = body.add_block(Body::ROOT);
         Self {
             module,
             function,
             shardings,
             options,
-            emit: Emitter { body, block, location: Location::UNKNOWN, devices, channels: 0 },
+            emit: Emitter::new(devices),
             parts: HashMap::new(),
             futures: HashMap::new(),
             moved: vec![HashMap::new()],
@@ -209,24 +206,13 @@ impl<'m> Partitioner<'m> {
         let entry = entry.ok_or_else(|| Error::invalid("a function without a body"))?;
         self.arguments(&old.body.block(entry).arguments, parameters)?;
         let returned = self.block(entry)?;
-        let returned = returned
-            .iter()
-            .zip(results)
-            .map(|(value, to)| self.moved(*value, to))
-            .collect::<Result<Vec<_>>>()?;
-        self.end(Op::FuncReturn(ops::FuncReturn {}), &returned);
-        let block = self.emit.block;
-        let body = std::mem::take(&mut self.emit.body);
-        let types = |values: &[ValueId]| values.iter().map(|value| body.ty(*value).clone()).collect();
+        let returned = self.moved_all(&returned, results)?;
+        let function = self.emit.finish(name, &returned)?;
         Ok(Function {
-            name,
             visibility: old.visibility,
-            ty: FunctionType { inputs: types(&body.block(block).arguments), results: types(&returned) },
-            argument_attributes: vec![],
-            result_attributes: vec![],
             attributes: without_shardings(&old.attributes),
             location: old.location.clone(),
-            body,
+            ..function
         })
     }
 
@@ -234,7 +220,8 @@ impl<'m> Partitioner<'m> {
     fn arguments(&mut self, values: &[ValueId], layouts: &[Layout]) -> Result<()> {
         for (value, layout) in values.iter().zip(layouts) {
             let ty = self.local_type(*value, layout)?;
-            let argument = self.emit.body.add_argument(self.emit.block, ty);
+            let block = self.emit.builder.block();
+            let argument = self.emit.builder.body_mut().add_argument(block, ty);
             self.parts.insert(*value, Part { value: argument, layout: layout.clone() });
         }
         Ok(())
@@ -249,9 +236,11 @@ impl<'m> Partitioner<'m> {
             if op.info().has(Trait::Terminator) {
                 return Ok(op.operands.to_vec());
             }
-            self.emit.location = op.location.clone();
+            self.emit.builder.set_location(op.location.clone());
             self.sum_together(&ops[i..])?;
-            self.operation(*id, op).map_err(|error| error.in_op(op.kind.name(), &op.location))?;
+            let done = self.operation(*id, op);
+            // What follows from an error of the builder says less than it.
+            self.emit.check().and(done).map_err(|error| error.in_op(op.kind.name(), &op.location))?;
         }
         Ok(vec![])
     }
@@ -281,12 +270,6 @@ impl<'m> Partitioner<'m> {
         }
     }
 
-    /// Ends the block at hand.
-    fn end(&mut self, kind: Op, values: &[ValueId]) {
-        let location = self.emit.location.clone();
-        self.emit.body.add_op(self.emit.block, kind, values, [] as [Type; 0], location);
-    }
-
     fn part(&self, value: ValueId) -> Result<Part> {
         let part = self.parts.get(&value).cloned();
         part.ok_or_else(|| Error::internal("a value is used before it is defined"))
@@ -296,6 +279,11 @@ impl<'m> Partitioner<'m> {
     fn moved(&mut self, value: ValueId, to: &Layout) -> Result<ValueId> {
         let part = self.part(value)?;
         self.moved_part(&part, to)
+    }
+
+    /// The same for several values.
+    fn moved_all(&mut self, values: &[ValueId], to: &[Layout]) -> Result<Vec<ValueId>> {
+        values.iter().zip(to).map(|(value, to)| self.moved(*value, to)).collect()
     }
 
     fn moved_part(&mut self, part: &Part, to: &Layout) -> Result<ValueId> {
@@ -385,10 +373,16 @@ impl<'m> Partitioner<'m> {
             values.insert(value, self.whole(value)?);
         }
         self.keep_functions(&kind);
-        let new = self.emit.body.add_op(self.emit.block, kind, operands, types, op.location.clone());
-        self.emit.body.op_mut(new).attributes = without_shardings(&op.attributes);
+        let new = self.add_like(op, kind, operands, types);
         self.copy_regions(op, new, &mut values);
-        Ok(self.emit.body.op(new).results.collect())
+        Ok(self.emit.builder.all_results(new))
+    }
+
+    /// Adds an operation with the further attributes of one of the whole program, the one at hand.
+    fn add_like(&mut self, op: &Operation, kind: Op, operands: &[ValueId], types: Vec<Type>) -> OpId {
+        let new = self.emit.builder.add_op(kind, operands, types);
+        self.emit.builder.body_mut().op_mut(new).attributes = without_shardings(&op.attributes);
+        new
     }
 
     /// The values from outside that an operation's regions use.
@@ -411,11 +405,11 @@ impl<'m> Partitioner<'m> {
     fn copy_regions(&mut self, op: &Operation, new: OpId, values: &mut HashMap<ValueId, ValueId>) {
         let body = &self.function.body;
         for region in &op.regions {
-            let into = self.emit.body.add_region(Some(new));
+            let into = self.emit.builder.body_mut().add_region(Some(new));
             for block in &body.region(*region).blocks {
-                let to = self.emit.body.add_block(into);
+                let to = self.emit.builder.body_mut().add_block(into);
                 for argument in &body.block(*block).arguments {
-                    let new = self.emit.body.add_argument(to, body.ty(*argument).clone());
+                    let new = self.emit.builder.body_mut().add_argument(to, body.ty(*argument).clone());
                     values.insert(*argument, new);
                 }
                 for id in &body.block(*block).ops {
@@ -431,10 +425,10 @@ impl<'m> Partitioner<'m> {
                     let operands: Vec<ValueId> =
                         op.operands.iter().filter_map(|value| values.get(value).copied()).collect();
                     let types: Vec<Type> = op.results.map(|result| body.ty(result).clone()).collect();
-                    let new =
-                        self.emit.body.add_op(to, op.kind.clone(), operands, types, op.location.clone());
-                    self.emit.body.op_mut(new).attributes = without_shardings(&op.attributes);
-                    values.extend(op.results.zip(self.emit.body.op(new).results));
+                    let copy = self.emit.builder.body_mut();
+                    let new = copy.add_op(to, op.kind.clone(), operands, types, op.location.clone());
+                    copy.op_mut(new).attributes = without_shardings(&op.attributes);
+                    values.extend(op.results.zip(copy.op(new).results));
                     self.copy_regions(op, new, values);
                 }
             }

@@ -1,8 +1,7 @@
 //! Moves arrays from one layout to another.
 
 use super::emit::Emitter;
-use crate::cut::Cut;
-use crate::cut::refines;
+use crate::cut::{Cut, refines};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use pjrt_stablehlo::ir::{OpCode, ValueId};
@@ -25,11 +24,11 @@ impl Emitter {
         }
         if let Some(pairs) = self.devices.exchange(&now, to) {
             if pairs.iter().any(|(from, to)| from != to) {
-                value = self.collective_permute(value, &pairs)?;
+                value = self.collective_permute(value, &pairs);
             }
             now = to.clone();
         }
-        value = self.exchange_dims(value, &mut now, to)?;
+        value = self.exchange_dims(value, &mut now, to);
         for dim in 0..now.dims.len() {
             value = self.gathered(value, &mut now, dim, to.dims[dim].as_ref())?;
         }
@@ -39,7 +38,7 @@ impl Emitter {
         match (&now.addends, &to.addends) {
             (None, Some(addends)) => {
                 let first: Vec<bool> = addends.of_partition.iter().map(|addend| *addend == 0).collect();
-                self.only_where(value, &first)
+                Ok(self.only_where(value, &first))
             }
             _ => Ok(value),
         }
@@ -62,7 +61,7 @@ impl Emitter {
             now.dims[dim] = Some(addends);
             return self.reduce_scatter(value, dim, &groups);
         }
-        self.all_reduce(value, OpCode::Add, &groups)
+        Ok(self.all_reduce(value, OpCode::Add, &groups))
     }
 
     /// Where a dimension is cut as addends are to be spread, a part between zeros is an addend.
@@ -76,11 +75,11 @@ impl Emitter {
         sizes[dim] *= addends.parts;
         now.dims[dim] = None;
         now.addends = Some(addends.clone());
-        self.place(value, dim, &starts, &sizes)
+        Ok(self.place(value, dim, &starts, &sizes))
     }
 
     /// Has cuts change from one dimension to another where that is all that they have to do.
-    fn exchange_dims(&mut self, mut value: ValueId, now: &mut Layout, to: &Layout) -> Result<ValueId> {
+    fn exchange_dims(&mut self, mut value: ValueId, now: &mut Layout, to: &Layout) -> ValueId {
         for from in 0..now.dims.len() {
             let Some(cut) = now.dims[from].clone().filter(|_| to.dims[from].is_none()) else { continue };
             let is_free = |dim: &usize| now.dims[*dim].is_none() && to.dims[*dim].as_ref() == Some(&cut);
@@ -88,10 +87,10 @@ impl Emitter {
             now.dims[from] = None;
             let others: Vec<&Cut> = now.cuts().collect();
             let groups = self.devices.groups(&cut, &others);
-            value = self.all_to_all(value, dim, from, &groups)?;
+            value = self.all_to_all(value, dim, from, &groups);
             now.dims[dim] = Some(cut);
         }
-        Ok(value)
+        value
     }
 
     /// Joins the parts along a dimension unless they are as wanted or only have to be cut further.
@@ -131,6 +130,6 @@ impl Emitter {
             *size /= parts;
             starts.push(Some(wanted.of_partition.iter().map(|part| part % parts * *size).collect()));
         }
-        self.slice(value, &starts, &sizes)
+        Ok(self.slice(value, &starts, &sizes))
     }
 }

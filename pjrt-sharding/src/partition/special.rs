@@ -7,9 +7,7 @@ use crate::layout::Layout;
 use crate::mesh::with_addends;
 use crate::rule::is_about_order;
 use crate::said::annotation;
-use pjrt_stablehlo::ir::{
-    ElementType, Literal, LiteralData, Op, OpCode, OpId, Operation, TensorSharding, TensorType, ops,
-};
+use pjrt_stablehlo::ir::{ElementType, Op, OpCode, OpId, Operation, TensorSharding, ops};
 
 /// Sums of arrays of one element type within the same groups, each with the layout that it is to have.
 type SumsAlike = (ElementType, Vec<Vec<usize>>, Vec<(Part, Layout)>);
@@ -84,7 +82,7 @@ impl<'m> Partitioner<'m> {
                 Some(to) if to.addends.is_none() && !scatters(&to) && !known => {}
                 _ => continue,
             }
-            let element = self.emit.tensor(part.value)?.element_type();
+            let element = self.emit.builder.element(part.value);
             let groups = self.emit.devices.groups(&addends, &summed.cuts().collect::<Vec<_>>());
             match alike.iter_mut().find(|(e, g, _)| *e == element && *g == groups) {
                 Some((_, _, sums)) if sums.iter().any(|(other, _)| other.value == part.value) => {}
@@ -94,7 +92,7 @@ impl<'m> Partitioner<'m> {
         }
         for (_, groups, sums) in alike.into_iter().filter(|(_, _, sums)| sums.len() > 1) {
             let values: Vec<_> = sums.iter().map(|(part, _)| part.value).collect();
-            let results = self.emit.all_reduce_together(&values, OpCode::Add, &groups)?;
+            let results = self.emit.all_reduce_together(&values, OpCode::Add, &groups);
             let here = self.moved.last_mut().expect("a function has a block");
             here.extend(sums.into_iter().zip(results).map(|((part, to), sum)| ((part.value, to), sum)));
         }
@@ -144,15 +142,14 @@ impl<'m> Partitioner<'m> {
         let Some(result) = self.local_type(op.result(), &layout)?.as_tensor().cloned() else {
             return self.by_rule(op);
         };
-        let numbers = TensorType::new(ElementType::I64, result.dims());
-        let each = self.emit.op(Op::Iota(iota.clone()), &[], numbers.clone());
         let size = result.dims()[dim] as usize;
         let starts: Vec<usize> = cut.of_partition.iter().map(|part| part * size).collect();
-        let start = self.emit.of_partition(&starts)?;
-        let broadcast = ops::BroadcastInDim { broadcast_dimensions: Box::default() };
-        let start = self.emit.op(Op::BroadcastInDim(broadcast), &[start], numbers.clone());
-        let sum = self.emit.op(Op::Add(ops::Add {}), &[each, start], numbers);
-        let value = self.emit.op(Op::Convert(ops::Convert {}), &[sum], result);
+        let start = self.emit.of_partition(&starts);
+        let builder = &mut self.emit.builder;
+        let each = builder.iota(ElementType::I64, result.dims(), iota.iota_dimension);
+        let start = builder.broadcast(start, &[], result.dims());
+        let sum = builder.add(each, start);
+        let value = builder.convert(sum, result.element_type());
         self.bind(op, [Part { value, layout }]);
         Ok(())
     }
@@ -165,9 +162,7 @@ impl<'m> Partitioner<'m> {
                 let local = self.local_type(op.result(), &layout)?;
                 let ty = local.as_tensor().cloned();
                 let ty = ty.ok_or_else(|| Error::internal("a constant that is no tensor"))?;
-                let value = Literal::new(ty.clone(), LiteralData::Splat(element.into_owned().into()));
-                let value = value.map_err(|error| Error::internal(error.to_string()))?;
-                let value = self.emit.op(Op::Constant(ops::Constant { value }), &[], ty);
+                let value = self.emit.builder.splat(&element, ty);
                 self.bind(op, [Part { value, layout }]);
                 Ok(())
             }
@@ -188,7 +183,7 @@ impl<'m> Partitioner<'m> {
             }
         }
         if groups[0].len() > 1 {
-            let value = self.emit.collective_broadcast(values[0], &groups)?;
+            let value = self.emit.collective_broadcast(values[0], &groups);
             self.bind(op, [Part { value, layout: self.part(op.result())?.layout }]);
         }
         Ok(())

@@ -14,7 +14,7 @@ use crate::{Error, ErrorKind};
 /// Adds operations to a function: a body, the block that operations are added to, and the location that they get.
 ///
 /// See the [module's documentation](super) for examples, and for how errors are reported.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Builder {
     pub(crate) body: Body,
     pub(crate) block: BlockId,

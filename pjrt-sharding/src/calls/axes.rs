@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// Axes of partitions, row-major, the one that runs fastest last.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Axes(Vec<Axis>);
+pub(super) struct Axes(Vec<Axis>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Axis {
@@ -17,7 +17,7 @@ struct Axis {
 
 impl Axes {
     /// The coarsest axes of which each cut takes whole ones; `None` if there are none.
-    pub(crate) fn of(cuts: &[&Cut], partitions: usize) -> Option<Self> {
+    pub(super) fn of(cuts: &[&Cut], partitions: usize) -> Option<Self> {
         let mut strides = BTreeSet::from([1, partitions]);
         for cut in cuts {
             let part = |p: usize| cut.of_partition[p] as i64;
@@ -63,12 +63,12 @@ impl Axes {
         format!("axis_{axis}").as_str().into()
     }
 
-    pub(crate) fn names(&self) -> Box<[Str]> {
+    pub(super) fn names(&self) -> Box<[Str]> {
         (0..self.0.len()).map(Self::name).collect()
     }
 
     /// The sharding of an array with these cuts, which are among those that the axes are of.
-    pub(crate) fn sharding(&self, cuts: &[Option<Cut>]) -> Option<TensorSharding> {
+    pub(super) fn sharding(&self, cuts: &[Option<Cut>]) -> Option<TensorSharding> {
         let dim = |cut: &Option<Cut>| {
             let along = cut.as_ref().map_or(Some(vec![]), |cut| self.along(cut))?;
             let axis = |axis| AxisRef { name: Self::name(axis), sub_axis: None };

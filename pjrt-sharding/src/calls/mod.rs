@@ -1,7 +1,8 @@
 //! Custom calls that the host partitions: the program that it gives for one partition takes the place of each, as the body of a
 //! manual computation.
 
-use crate::axes::Axes;
+mod axes;
+
 use crate::call_partitioner::{CallPartitioner, WholeCall};
 use crate::cut::Cut;
 use crate::devices::Devices;
@@ -13,6 +14,7 @@ use crate::partition::{dims, ints, without_shardings};
 use crate::propagate::{Shardings, propagate_with};
 use crate::rule::{FactorKind, ShardingRule, shapes};
 use crate::sharding::Sharding;
+use axes::Axes;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{
     BackendConfig, BlockId, Body, DimensionSharding, Function, Location, MeshReference, Op, OpId, Operation,
