@@ -1,7 +1,8 @@
 //! `bitcast_convert`.
 
-use crate::graph::Shape;
-use crate::graph::operation::{Check, Cost, Device, Execution, Operation, counts, need};
+use super::Shape;
+use super::check::{Check, counts, need};
+use super::operation::{Cost, Device, Execution, Operation};
 use refcpu_kernels::region::{Builder, RegionError, Val};
 use refcpu_kernels::{DType, Dst, Src};
 

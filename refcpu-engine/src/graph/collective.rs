@@ -1,7 +1,9 @@
 //! Communication between the devices of a run.
 
-use crate::graph::operation::{Check, Device, Execution, Operation, counts, need, same, same_type};
-use crate::graph::{Body, Reducer, Shape};
+use super::Shape;
+use super::body::{Body, Reducer};
+use super::check::{Check, counts, need, same, same_type};
+use super::operation::{Device, Execution, Operation};
 use refcpu_kernels::{DType, Dst, Src};
 
 /// What a collective operation does with its operands.

@@ -1,7 +1,8 @@
 //! Constant arrays.
 
 use super::Shape;
-use super::operation::{Check, Cost, Execution, Operation, counts, need, same};
+use super::check::{Check, counts, need, same};
+use super::operation::{Cost, Execution, Operation};
 use pjrt_stablehlo::Bytes;
 use refcpu_kernels::DType;
 

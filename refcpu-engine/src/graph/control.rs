@@ -1,9 +1,9 @@
 //! Operations that run bodies as programs, and barriers.
 
-use crate::graph::operation::{
-    Check, Cost, Execution, Operation, check_body, elements, need, need_dims, same,
-};
-use crate::graph::{Body, Shape};
+use super::Shape;
+use super::body::{Body, check_body};
+use super::check::{Check, need, need_dims, same};
+use super::operation::{Cost, Execution, Operation, elements};
 use refcpu_kernels::DType;
 
 /// Iterations that a loop is taken to have: nobody knows before it ran.

@@ -1,7 +1,8 @@
 //! Operations on elements at the same place. Operands have the result's dimensions.
 
-use crate::graph::Shape;
-use crate::graph::operation::{Check, Cost, Execution, Operation, counts, elements, need, same};
+use super::Shape;
+use super::check::{Check, counts, need, same};
+use super::operation::{Cost, Execution, Operation, elements};
 use refcpu_kernels::DType;
 use refcpu_kernels::region::{Builder, Direction, Order, RegionError, Val};
 use refcpu_kernels::tile::TileOp;

@@ -1,7 +1,8 @@
 //! Communication with the host, and calls of its code.
 
-use crate::graph::Shape;
-use crate::graph::operation::{Check, Execution, Operation, counts, need};
+use super::Shape;
+use super::check::{Check, counts, need};
+use super::operation::{Execution, Operation};
 use refcpu_kernels::DType;
 
 /// Sends an array to the host: array, token to token. Tokens are arrays without elements.

@@ -1,9 +1,9 @@
 //! Operations on windows of arrays at indices.
 
-use crate::graph::operation::{
-    Check, Cost, Device, Operation, counts, elements, is_index, need, need_dims, same, same_type,
-};
-use crate::graph::{Body, Reducer, Shape};
+use super::Shape;
+use super::body::{Body, Reducer};
+use super::check::{Check, counts, is_index, need, need_dims, same, same_type};
+use super::operation::{Cost, Device, Operation, elements};
 use refcpu_kernels::index::{self, Combiner, GatherSpec, ScatterSpec};
 use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::{DType, Dst, Src};

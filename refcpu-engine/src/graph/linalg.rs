@@ -1,7 +1,8 @@
 //! Factorisations, solutions, and Fourier transforms.
 
-use crate::graph::Shape;
-use crate::graph::operation::{Check, Cost, Device, Operation, counts, elements, need, same, same_type, two};
+use super::Shape;
+use super::check::{Check, counts, need, same, same_type};
+use super::operation::{Cost, Device, Operation, elements, two};
 use refcpu_kernels::fft::{FftKind, fft};
 use refcpu_kernels::linalg::{self, LinalgOp};
 use refcpu_kernels::{Dst, Src};

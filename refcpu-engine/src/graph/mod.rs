@@ -5,19 +5,32 @@
 //! (of loops, branches, reductions) are closed graphs of their own. Passes do not change a graph; they build a new one
 //! with a [`Builder`], which simplifies as it goes.
 
-mod builder;
+mod bitcast;
+mod body;
+mod build;
+mod check;
+mod collective;
 mod constant;
+mod control;
 mod dump;
 mod elementwise;
+mod host;
+mod indexing;
+mod linalg;
+mod movement;
 mod op;
 mod operation;
 pub mod ops;
+mod product;
+mod random;
+mod reduction;
+mod sort;
 mod verify;
 
-pub use builder::Builder;
+pub use body::{Body, Reducer};
+pub use build::{Builder, iota};
 pub use constant::Constant;
-pub use elementwise::{fold, iota};
-pub use op::{Body, Op, Reducer};
+pub use op::Op;
 pub(crate) use operation::{Device, Execution};
 pub use ops::{
     Collective, CollectiveKind, ForeignAttribute, ForeignCall, GatherDims, Groups, ManualSpec, ScatterDims,

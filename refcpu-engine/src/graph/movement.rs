@@ -1,9 +1,8 @@
 //! Operations that make arrays of coordinates, and that show elements in other places.
 
-use crate::graph::Shape;
-use crate::graph::operation::{
-    Check, Cost, Device, Execution, Operation, counts, need, need_dims, same, same_type,
-};
+use super::Shape;
+use super::check::{Check, counts, need, need_dims, same, same_type};
+use super::operation::{Cost, Device, Execution, Operation};
 use refcpu_kernels::{Dst, Src, copy};
 
 /// Each element's coordinate along a dimension.

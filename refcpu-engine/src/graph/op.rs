@@ -1,92 +1,17 @@
 //! What nodes compute: the table of operations.
 
-use super::operation::{Check, Operation, check_body, need};
-use super::{Constant, Graph, Shape, ops};
+use super::body::Body;
+use super::constant::Constant;
+use super::operation::{Execution, Operation};
+use super::{Graph, Shape, ops};
+use refcpu_kernels::DType;
 use refcpu_kernels::conv::ConvSpec;
 use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::linalg::{LinalgOp, TriangularSolve};
-use refcpu_kernels::reduce::ReduceOp;
+use refcpu_kernels::region::{Builder, RegionError, Val};
 use refcpu_kernels::rng::RngAlgorithm;
 use refcpu_kernels::tile::TileOp;
 use std::fmt;
-use std::ops::Deref;
-use std::sync::Arc;
-
-/// A closed graph that an operation runs. Equal only to itself.
-#[derive(Clone)]
-pub struct Body(pub Arc<Graph>);
-
-impl Body {
-    /// A body.
-    pub fn new(graph: Graph) -> Self {
-        Self(Arc::new(graph))
-    }
-}
-
-impl Deref for Body {
-    type Target = Graph;
-    fn deref(&self) -> &Graph {
-        &self.0
-    }
-}
-
-impl PartialEq for Body {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Body {}
-
-impl std::hash::Hash for Body {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.0).addr().hash(state);
-    }
-}
-
-impl fmt::Debug for Body {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "body of {} nodes", self.nodes().len())
-    }
-}
-
-/// How elements combine.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Reducer {
-    /// By one operation that kernels know.
-    Op(ReduceOp),
-    /// By a graph over scalars: accumulators, then elements, to new accumulators.
-    Body(Body),
-}
-
-impl Reducer {
-    /// The graph, if it is one.
-    pub(crate) fn body(&self) -> Option<&Body> {
-        match self {
-            Reducer::Op(_) => None,
-            Reducer::Body(body) => Some(body),
-        }
-    }
-
-    /// The operation of a reducer that has a kernel.
-    pub(super) fn op(&self) -> ReduceOp {
-        match self {
-            Reducer::Op(op) => *op,
-            Reducer::Body(_) => unreachable!("a reduction by a body has a kernel of its own"),
-        }
-    }
-
-    /// Checks that it gives these results.
-    pub(super) fn verify(&self, y: &[&Shape]) -> Check {
-        match self {
-            Reducer::Op(op) => need(y.len() == 1 && op.supports(y[0].dtype), "not for this type"),
-            Reducer::Body(b) => {
-                let scalars = Shape::scalars(y);
-                check_body(b, &[&scalars[..], &scalars].concat(), &scalars)
-            }
-        }
-    }
-}
 
 /// Makes the enum of operations and finds what is known of each.
 macro_rules! operations {
@@ -203,6 +128,19 @@ impl Op {
     pub fn has_effect(&self) -> bool {
         self.operation().has_effect()
             || self.bodies().iter().any(|b| b.nodes().iter().any(|n| n.op.has_effect()))
+    }
+
+    /// True if a node of this operation computes each element of its result from the operands' elements at the same place.
+    pub(crate) fn is_elementwise(&self, operands: &[&Shape], result: &Shape) -> bool {
+        self.operation().execution(operands, &[result]) == Execution::Elementwise
+    }
+
+    /// Adds an elementwise operation to a region.
+    ///
+    /// # Errors
+    /// If kernels lack the operation for its types.
+    pub(crate) fn emit(&self, b: &mut Builder, args: &[Val], result: DType) -> Result<Val, RegionError> {
+        self.operation().emit(b, args, result)
     }
 
     /// True if the operation communicates with the host.

@@ -1,6 +1,8 @@
 //! What the engine knows about each operation.
 
-use super::{Body, Shape};
+use super::Shape;
+use super::body::Body;
+use super::check::Check;
 use refcpu_kernels::region::{Builder, RegionError, Val};
 use refcpu_kernels::{DType, Dst, Pool, Src};
 use std::fmt::Debug;
@@ -75,9 +77,6 @@ pub(crate) enum Execution {
     Compiled,
 }
 
-/// Whether types fit; if not, what is wrong.
-pub(crate) type Check = Result<(), String>;
-
 /// The cost of one run, besides the bytes of operands and results.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
@@ -112,48 +111,9 @@ impl Device<'_> {
     }
 }
 
-/// An error unless something holds.
-pub(crate) fn need(holds: bool, otherwise: &str) -> Check {
-    if holds { Ok(()) } else { Err(otherwise.to_string()) }
-}
-
-/// So many operands and results.
-pub(crate) fn counts(x: &[&Shape], y: &[&Shape], operands: usize, results: usize) -> Check {
-    if (x.len(), y.len()) == (operands, results) {
-        return Ok(());
-    }
-    Err(format!("{} operands and {} results instead of {operands} and {results}", x.len(), y.len()))
-}
-
-pub(crate) fn same(a: &Shape, b: &Shape) -> Check {
-    need(a == b, "types differ")
-}
-
-pub(crate) fn same_type(a: &Shape, b: &Shape) -> Check {
-    need(a.dtype == b.dtype, "element types differ")
-}
-
-/// Distinct dimensions of an array of this rank.
-pub(crate) fn need_dims(dims: &[usize], rank: usize, otherwise: &str) -> Check {
-    let distinct = dims.iter().enumerate().all(|(i, d)| *d < rank && !dims[..i].contains(d));
-    need(distinct, otherwise)
-}
-
-/// A single integer.
-pub(crate) fn is_index(s: &Shape) -> bool {
-    s.rank() == 0 && !s.dtype.is_float() && !s.dtype.is_complex() && s.dtype != DType::Pred
-}
-
 /// Number of elements, as a cost.
 pub(crate) fn elements(shapes: &[&Shape], index: usize) -> f64 {
     shapes.get(index).map_or(0.0, |s| s.len() as f64)
-}
-
-/// Checks what a body takes and gives; what it does is checked by itself.
-pub(crate) fn check_body(b: &Body, parameters: &[Shape], results: &[Shape]) -> Check {
-    let takes = b.parameters().iter().map(|v| b.shape(*v)).eq(parameters);
-    let gives = b.results().iter().map(|v| b.shape(*v)).eq(results);
-    need(takes && gives, "a body that takes or gives other types")
 }
 
 /// The two results of a kernel that has two.

@@ -1,7 +1,8 @@
 //! Products and convolutions.
 
-use crate::graph::Shape;
-use crate::graph::operation::{Check, Cost, Device, Operation, counts, elements, need};
+use super::Shape;
+use super::check::{Check, counts, need};
+use super::operation::{Cost, Device, Operation, elements};
 use refcpu_kernels::conv::{ConvSpec, convolution};
 use refcpu_kernels::dot::{DotDims, dot_general};
 use refcpu_kernels::{Dst, Src};

@@ -1,7 +1,8 @@
 //! Random numbers.
 
-use crate::graph::Shape;
-use crate::graph::operation::{Check, Device, Operation, counts, need, same};
+use super::Shape;
+use super::check::{Check, counts, need, same};
+use super::operation::{Device, Operation};
 use refcpu_kernels::rng::{RngAlgorithm, rng_bit_generator, rng_normal, rng_uniform};
 use refcpu_kernels::{DType, Dst, Src};
 

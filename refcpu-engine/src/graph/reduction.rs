@@ -1,9 +1,9 @@
 //! Reductions of dimensions and of windows.
 
-use crate::graph::operation::{
-    Check, Cost, Device, Operation, counts, elements, is_index, need, need_dims, same, two,
-};
-use crate::graph::{Body, Reducer, Shape};
+use super::Shape;
+use super::body::{Body, Reducer};
+use super::check::{Check, counts, is_index, need, need_dims, same};
+use super::operation::{Cost, Device, Operation, elements, two};
 use refcpu_kernels::reduce::{self, ArgReduceOp, ReduceOp};
 use refcpu_kernels::tile::TileOp;
 use refcpu_kernels::window::{self, SelectOp, WindowSpec};

@@ -1,9 +1,9 @@
 //! Operations that order elements.
 
-use crate::graph::operation::{
-    Check, Cost, Device, Execution, Operation, check_body, counts, elements, need, same_type, two,
-};
-use crate::graph::{Body, Shape};
+use super::Shape;
+use super::body::{Body, check_body};
+use super::check::{Check, counts, need, same_type};
+use super::operation::{Cost, Device, Execution, Operation, elements, two};
 use refcpu_kernels::sort::{self, SortKey};
 use refcpu_kernels::{DType, Dst, Src};
 

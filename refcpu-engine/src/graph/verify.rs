@@ -1,6 +1,6 @@
 //! Whether a graph means something: operands in number and type as each operation wants them, results as they follow.
 
-use super::operation::Check;
+use super::check::Check;
 use super::{Definition, Graph, Node, Shape};
 
 /// Bodies may be nested this deep.

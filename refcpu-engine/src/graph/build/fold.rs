@@ -1,30 +1,14 @@
-//! Elementwise nodes as kernels know them: the link between [`Op`] and regions, used to run and to fold.
+//! The values of operations on constants.
 
-use super::operation::Execution;
-use super::{Constant, Op, Shape};
-use refcpu_kernels::region::{Builder, RegionError, Val, run};
-use refcpu_kernels::{DType, Dst, Pool, Src};
+use crate::graph::{Constant, Op, Shape};
+use refcpu_kernels::region::{Builder, run};
+use refcpu_kernels::{Dst, Pool, Src};
 
 /// Constants of at most this many elements are folded element by element.
 const FOLD_LIMIT: usize = 1024;
 
-impl Op {
-    /// True if a node of this operation computes each element of its result from the operands' elements at the same place.
-    pub(crate) fn is_elementwise(&self, operands: &[&Shape], result: &Shape) -> bool {
-        self.operation().execution(operands, &[result]) == Execution::Elementwise
-    }
-
-    /// Adds an elementwise operation to a region.
-    ///
-    /// # Errors
-    /// If kernels lack the operation for its types.
-    pub(crate) fn emit(&self, b: &mut Builder, args: &[Val], result: DType) -> Result<Val, RegionError> {
-        self.operation().emit(b, args, result)
-    }
-}
-
 /// The value of an elementwise operation on constants, if it is small.
-pub fn fold(op: &Op, operands: &[&Constant], result: &Shape) -> Option<Constant> {
+pub(super) fn fold(op: &Op, operands: &[&Constant], result: &Shape) -> Option<Constant> {
     let splat = operands.iter().all(|c| c.splat);
     if !splat && result.len() > FOLD_LIMIT {
         return None;
@@ -106,6 +90,7 @@ impl Aligned {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use refcpu_kernels::DType;
     use refcpu_kernels::tile::TileOp;
 
     #[test]
