@@ -1,6 +1,7 @@
 //! Calls of handlers that the host has registered.
 
-use super::{Cx, Process, Result, RunError, RunErrorKind};
+use super::process::Process;
+use super::{Cx, Result, RunError, RunErrorKind};
 use crate::graph::ForeignCall;
 use refcpu_kernels::{Dst, Src};
 

@@ -1,8 +1,8 @@
 //! Sending arrays to the host and receiving arrays from it.
 
-use super::lane::Lane;
+use super::process::Process;
 use super::{Cx, Result, RunError, RunErrorKind};
-use crate::storage::View;
+use crate::storage::{Frame, View};
 
 /// The host, as a program sees it. Its calls may block.
 ///
@@ -21,15 +21,6 @@ pub trait HostTransfer {
     fn receive(&self, process: Process, channel: i64, bytes: usize) -> Result<Vec<u8>>;
 }
 
-/// Which device of a run communicates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Process {
-    /// Number of its replica.
-    pub replica: usize,
-    /// Number of its partition.
-    pub partition: usize,
-}
-
 fn host<'a>(cx: &Cx<'a>) -> Result<&'a dyn HostTransfer> {
     cx.host.ok_or_else(|| {
         RunError::new(
@@ -39,17 +30,19 @@ fn host<'a>(cx: &Cx<'a>) -> Result<&'a dyn HostTransfer> {
     })
 }
 
-fn process(lane: &Lane) -> Process {
-    Process { replica: lane.replica, partition: lane.partition }
+pub(super) fn send(frame: &Frame, process: Process, channel: i64, read: &View, cx: &Cx<'_>) -> Result<()> {
+    host(cx)?.send(process, channel, frame.bytes(read).to_vec())
 }
 
-pub(super) fn send(lane: &Lane, channel: i64, read: &View, cx: &Cx<'_>) -> Result<()> {
-    host(cx)?.send(process(lane), channel, lane.frame.bytes(read).to_vec())
-}
-
-pub(super) fn receive(lane: &mut Lane, channel: i64, write: &View, cx: &Cx<'_>) -> Result<()> {
-    let array = host(cx)?.receive(process(lane), channel, write.byte_len())?;
-    let to = lane.frame.bytes_mut(write);
+pub(super) fn receive(
+    frame: &mut Frame,
+    process: Process,
+    channel: i64,
+    write: &View,
+    cx: &Cx<'_>,
+) -> Result<()> {
+    let array = host(cx)?.receive(process, channel, write.byte_len())?;
+    let to = frame.bytes_mut(write);
     if array.len() != to.len() {
         return Err(RunError::new(
             RunErrorKind::Host,

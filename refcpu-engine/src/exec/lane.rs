@@ -1,7 +1,8 @@
 //! One device's part of a run.
 
 use super::kernels::call;
-use super::{Cx, Input, Result, RunError, host, is_computed, manual};
+use super::process::Process;
+use super::{Cx, Input, Result, RunError, host, manual};
 use crate::plan::{Home, Program, ResultSource, Step};
 use crate::storage::{Array, Frame};
 use crate::trace;
@@ -13,8 +14,7 @@ pub(super) struct Lane {
     pub(super) frame: Frame,
     /// The next step.
     pub(super) pc: usize,
-    pub(super) replica: usize,
-    pub(super) partition: usize,
+    pub(super) process: Process,
     /// The arguments; None for one whose memory a result has taken.
     inputs: Vec<Option<Array>>,
 }
@@ -33,8 +33,7 @@ impl Lane {
     pub(super) fn start(
         program: &Program,
         inputs: Vec<Input>,
-        replica: usize,
-        partition: usize,
+        process: Process,
         cx: &Cx<'_>,
     ) -> Result<Self> {
         check(program, &inputs)?;
@@ -51,7 +50,7 @@ impl Lane {
         frame.begin(program.slots.len(), allocator.allocate(program.arena)?);
         // Results first: they may take the memory of arguments.
         let mut taken: Vec<Option<u32>> = vec![None; arrays.len()];
-        for (k, source) in program.results.iter().enumerate().filter(|(_, s)| is_computed(s)) {
+        for (k, source) in program.results.iter().enumerate() {
             let ResultSource::Computed { slot } = source else { continue };
             let shape = &program.result_shapes[k];
             let donor = program.donors[k]
@@ -79,7 +78,7 @@ impl Lane {
                 Home::Result(_) => {}
             }
         }
-        Ok(Self { frame, pc: 0, replica, partition, inputs: arrays })
+        Ok(Self { frame, pc: 0, process, inputs: arrays })
     }
 
     /// Goes on until the program ends or a collective comes.
@@ -89,7 +88,7 @@ impl Lane {
             match step {
                 Step::Run(c) => {
                     let _span = traced.then(|| trace::step(program, self.pc));
-                    call(c, self, cx)?;
+                    call(c, &mut self.frame, self.process, cx)?;
                     self.pc += 1;
                 }
                 Step::Jump(to) => {
@@ -118,17 +117,17 @@ impl Lane {
                 Step::Collective(_) => return Ok(Stop::Collective),
                 Step::Send { channel, read } => {
                     let _span = traced.then(|| trace::step(program, self.pc));
-                    host::send(self, *channel, read, cx)?;
+                    host::send(&self.frame, self.process, *channel, read, cx)?;
                     self.pc += 1;
                 }
                 Step::Receive { channel, write } => {
                     let _span = traced.then(|| trace::step(program, self.pc));
-                    host::receive(self, *channel, write, cx)?;
+                    host::receive(&mut self.frame, self.process, *channel, write, cx)?;
                     self.pc += 1;
                 }
                 Step::Manual(m) => {
                     let _span = traced.then(|| trace::step(program, self.pc));
-                    manual::run(m, self, cx)?;
+                    manual::run(m, &mut self.frame, self.process, cx)?;
                     self.pc += 1;
                 }
             }

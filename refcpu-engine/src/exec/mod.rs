@@ -11,11 +11,13 @@ mod host;
 mod kernels;
 mod lane;
 mod manual;
+mod process;
 
 pub use foreign::ForeignHandlers;
-pub use host::{HostTransfer, Process};
+pub use host::HostTransfer;
+pub use process::Process;
 
-use crate::plan::{Plan, Program, ResultSource};
+use crate::plan::{Plan, Program};
 use crate::storage::{Allocator, Array, OutOfMemory};
 use lane::Lane;
 use refcpu_kernels::Pool;
@@ -140,28 +142,22 @@ pub fn run(
         )));
     }
     let cx = Cx { runtime, cancel: options.cancel, host: options.host, foreign: options.foreign };
-    let partitions = plan.lanes() / plan.num_replicas.max(1);
-    let ids = |lane: usize| (lane / partitions.max(1), lane % partitions.max(1));
-    run_program(&plan.program, inputs, &ids, &cx)
+    let partitions = (plan.lanes() / plan.num_replicas.max(1)).max(1);
+    let process = |lane: usize| Process { replica: lane / partitions, partition: lane % partitions };
+    run_program(&plan.program, inputs, &process, &cx)
 }
 
-/// Runs a program on as many lanes as there are lists of arguments; `ids` gives the replica and partition of a lane.
+/// Runs a program on as many lanes as there are lists of arguments; `process` gives the device of a lane.
 fn run_program(
     program: &Program,
     inputs: Vec<Vec<Input>>,
-    ids: &dyn Fn(usize) -> (usize, usize),
+    process: &dyn Fn(usize) -> Process,
     cx: &Cx<'_>,
 ) -> Result<Vec<Vec<Array>>> {
     let mut lanes = Vec::with_capacity(inputs.len());
     for (i, inputs) in inputs.into_iter().enumerate() {
-        let (replica, partition) = ids(i);
-        lanes.push(Lane::start(program, inputs, replica, partition, cx)?);
+        lanes.push(Lane::start(program, inputs, process(i), cx)?);
     }
     collective::drive(program, &mut lanes, cx)?;
     lanes.into_iter().map(|lane| lane.finish(program, cx)).collect()
-}
-
-/// The results that a program gives without computing them.
-fn is_computed(source: &ResultSource) -> bool {
-    matches!(source, ResultSource::Computed { .. })
 }
