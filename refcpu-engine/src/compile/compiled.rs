@@ -1,10 +1,10 @@
 //! From a program as hosts send it to what runs.
 
+use super::api::{CompileError, CompileOptions, Parts, Result};
+use super::call_rule::call_rule;
 use super::core_ops::{to_core_ops, to_core_ops_without_calls};
-use super::error::{CompileError, Result};
 use super::lower::{calls_the_host, shape_of};
-use super::options::{CompileOptions, Parts};
-use super::{donations, plan};
+use super::phases::{donations, plan};
 use crate::graph::Shape;
 use crate::plan::{Donation, Plan};
 use crate::trace::pass;
@@ -120,8 +120,21 @@ pub fn core_ops(module: &Module, options: &CompileOptions) -> Result<Module> {
 /// If the program is not one that can be compiled, or has tuples among the parameters or results of `main`.
 pub fn partitioned(module: &Module, options: &CompileOptions) -> Result<Module> {
     let flat = to_core_ops_without_calls(module)?;
-    let options = options.sharding();
+    let options = sharding_options(options);
     Ok(partition(&flat, &propagate(&flat, &options)?, &options)?)
+}
+
+/// What the options say about how the program is partitioned.
+fn sharding_options(options: &CompileOptions) -> pjrt_sharding::Options {
+    pjrt_sharding::Options {
+        num_replicas: options.num_replicas,
+        num_partitions: options.num_partitions,
+        use_spmd_partitioning: options.use_spmd_partitioning,
+        propagate_to_parameters: options.propagate_to_parameters.clone(),
+        propagate_to_results: options.propagate_to_results.clone(),
+        call_rule,
+        find_partitioner: options.find_partitioner,
+    }
 }
 
 /// The program with the host's partitions in the place of custom calls; `None` of one without such calls.
@@ -130,14 +143,14 @@ fn with_partitions_of_calls(module: &Module, options: &CompileOptions) -> Result
         return Ok(None);
     }
     let flat = to_core_ops_without_calls(module)?;
-    Ok(Some(pass("partition_calls", || partition_calls(&flat, &options.sharding()))?))
+    Ok(Some(pass("partition_calls", || partition_calls(&flat, &sharding_options(options)))?))
 }
 
 /// A program, and how its arrays are split. It is without calls if it is for whole arrays on several partitions.
 fn propagated<'m>(module: &'m Module, options: &CompileOptions) -> Result<(Cow<'m, Module>, Shardings)> {
     let is_split = options.use_spmd_partitioning && options.num_partitions > 1;
     let module = if is_split { to_core_ops_without_calls(module)? } else { Cow::Borrowed(module) };
-    let shardings = pass("propagate", || propagate(&module, &options.sharding()))?;
+    let shardings = pass("propagate", || propagate(&module, &sharding_options(options)))?;
     Ok((module, shardings))
 }
 
@@ -160,12 +173,12 @@ fn runs_in_parts(module: &Module, options: &CompileOptions, shardings: &Sharding
 
 /// The plan of the program of one partition.
 fn plan_of_partition(module: &Module, shardings: &Shardings, options: &CompileOptions) -> Result<Plan> {
-    let program = pass("partition", || partition(module, shardings, &options.sharding()))?;
+    let program = pass("partition", || partition(module, shardings, &sharding_options(options)))?;
     if let Some(dump) = &options.dump {
         dump.pass("partitioned.mlir", &program);
     }
     let options = CompileOptions { use_spmd_partitioning: false, ..options.clone() };
-    let shardings = propagate(&program, &options.sharding())?;
+    let shardings = propagate(&program, &sharding_options(&options))?;
     plan(&program, &options, &shardings)
 }
 

@@ -1,6 +1,6 @@
 //! The operations that refcpu compiles itself; others become these first.
 
-use super::error::CompileError;
+use super::api::CompileError;
 use super::lower::composites_with_kernels;
 use pjrt_stablehlo::ir::{self, ElementType, OpCode};
 use pjrt_stablehlo::passes::{CoreOps, decompose, is_core};

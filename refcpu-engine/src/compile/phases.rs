@@ -1,24 +1,12 @@
-//! From a StableHLO module to a plan.
+//! Runs the phases of the compiler: the last program of a compilation becomes a plan.
 
-mod call_rule;
-mod compiled;
-mod core_ops;
-mod emit;
-mod error;
-mod lower;
-mod optimise;
-mod options;
-
-pub use compiled::{ArrayInfo, Compiled, compile, core_ops, partitioned};
-pub use error::{CompileError, CompileErrorKind};
-pub use options::{CompileOptions, Parts};
-
+use super::api::{CompileError, CompileOptions, Result};
+use super::core_ops::to_core_ops;
+use super::lower::{Addends, lower};
+use super::{emit, optimise};
 use crate::graph::Graph;
 use crate::plan::{Donation, Interface, Parameter, Plan, ResultInfo};
 use crate::trace::pass;
-use core_ops::to_core_ops;
-use error::Result;
-use lower::{Addends, lower};
 use pjrt_sharding::Shardings;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Attribute, Function};
@@ -26,7 +14,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 /// Compiles a program that runs as it is: on whole arrays, which are split so outside of it, or on those of one partition.
-fn plan(module: &Module, options: &CompileOptions, shardings: &Shardings) -> Result<Plan> {
+pub(super) fn plan(module: &Module, options: &CompileOptions, shardings: &Shardings) -> Result<Plan> {
     let dump = |pass: &str, program: &dyn Display| {
         if let Some(dump) = &options.dump {
             dump.pass(pass, program);
@@ -63,7 +51,7 @@ impl Interface {
 
 /// What the attributes of `main` allow to do with the memory of its parameters, of which there are so many. Attributes are by
 /// argument; where tuples were flattened they say nothing about the parts.
-fn donations(main: &Function, count: usize) -> Vec<Donation> {
+pub(super) fn donations(main: &Function, count: usize) -> Vec<Donation> {
     let are_arrays = main.argument_types().len() == count;
     (0..count).map(|i| if are_arrays { donation(main, i) } else { Donation::None }).collect()
 }
@@ -95,7 +83,7 @@ fn donation(main: &Function, argument: usize) -> Donation {
 ///
 /// # Errors
 /// If kernels lack something that the graph needs.
-pub(crate) fn plan_from_graph(graph: Graph, interface: Interface, fuse: bool) -> Result<Plan> {
+fn plan_from_graph(graph: Graph, interface: Interface, fuse: bool) -> Result<Plan> {
     let program = emit::emit(&graph, &interface.donations, fuse)?;
     let parameters = graph
         .parameters()

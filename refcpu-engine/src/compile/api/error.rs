@@ -16,7 +16,7 @@ pub enum CompileErrorKind {
 }
 
 /// Why a program could not be compiled: what is wrong, in which operation, from where in the source.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct CompileError {
     /// What kind of failure it is.
     pub kind: CompileErrorKind,
@@ -75,10 +75,8 @@ impl fmt::Display for CompileError {
     }
 }
 
-impl std::error::Error for CompileError {}
-
 /// The result of a compiler step.
-pub(super) type Result<T, E = CompileError> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = CompileError> = std::result::Result<T, E>;
 
 impl From<pjrt_sharding::Error> for CompileError {
     fn from(error: pjrt_sharding::Error) -> Self {

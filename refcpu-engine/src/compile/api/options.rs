@@ -1,6 +1,5 @@
 //! How to compile.
 
-use super::call_rule::call_rule;
 use crate::dump::Dump;
 use pjrt_sharding::FindPartitioner;
 use std::sync::Arc;
@@ -59,21 +58,6 @@ impl Default for CompileOptions {
             find_partitioner: |_| None,
             parts: Parts::WhereNeeded,
             dump: None,
-        }
-    }
-}
-
-impl CompileOptions {
-    /// What these say about how the program is partitioned.
-    pub(super) fn sharding(&self) -> pjrt_sharding::Options {
-        pjrt_sharding::Options {
-            num_replicas: self.num_replicas,
-            num_partitions: self.num_partitions,
-            use_spmd_partitioning: self.use_spmd_partitioning,
-            propagate_to_parameters: self.propagate_to_parameters.clone(),
-            propagate_to_results: self.propagate_to_results.clone(),
-            call_rule,
-            find_partitioner: self.find_partitioner,
         }
     }
 }

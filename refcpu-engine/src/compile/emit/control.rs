@@ -4,9 +4,9 @@ use super::emit_nested;
 use super::emitter::{Address, Context, Emitter, Ends};
 use super::select::combining_region;
 use super::small_loop::{Compiled, small_loop};
-use crate::compile::error::{CompileError, Result};
+use crate::compile::api::{CompileError, Result};
 use crate::compile::optimise::STORED_SPLAT;
-use crate::graph::{CollectiveKind, Op, ValueId, ops};
+use crate::graph::{CollectiveKind, Graph, Node, Op, ValueId, ops};
 use crate::plan::{CollectiveStep, Donation, Home, Kernel, ManualStep, Step};
 use crate::storage::View;
 use refcpu_kernels::DType;
@@ -21,44 +21,9 @@ impl Emitter {
     pub(super) fn while_loop(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
-        // Where the carried values live: with the initial value if nobody else needs it, else where the result is wanted.
         let mut homes: Vec<u32> = Vec::new();
-        for (j, r) in node.results().enumerate() {
-            let init = node.operands[j];
-            let bytes = graph.shape(r).bytes();
-            let once = node.operands.iter().filter(|v| **v == init).count() == 1;
-            let filled = graph
-                .constant(init)
-                .filter(|c| c.splat && bytes > STORED_SPLAT && cx.places[init.index()].is_none());
-            let hint = cx.hints[r.index()]
-                .filter(|b| self.buffers[*b as usize].bytes == bytes && !homes.contains(b));
-            let here = if filled.is_some() { None } else { Some(self.place_of(cx, init)?) };
-            if let Some(place) = here {
-                let b = &self.buffers[place.buffer as usize];
-                let ours = !matches!(b.home, Some(Home::Parameter(_) | Home::Constant(_)));
-                if once
-                    && ours
-                    && b.pending == 1
-                    && b.bytes == bytes
-                    && place.offset == 0
-                    && !homes.contains(&place.buffer)
-                {
-                    homes.push(place.buffer);
-                    continue;
-                }
-            }
-            // Copying a donated parameter to the result that takes its memory is no copy at all.
-            let home = match hint.filter(|b| self.claim(*b, &[here], &|_| once)) {
-                Some(b) => b,
-                None => self.buffer(bytes, None),
-            };
-            match (filled, here) {
-                (Some(constant), _) => self.fill(constant, home),
-                (None, Some(place)) => self.copy(place, home, bytes),
-                (None, None) => unreachable!("an initial value has a place"),
-            }
-            // Nothing else may move in before the loop begins.
-            self.buffers[home as usize].pending += 1;
+        for j in 0..node.results().len() {
+            let home = self.carried_home(cx, node, j, &homes)?;
             homes.push(home);
         }
         match small_loop(graph, node) {
@@ -78,6 +43,41 @@ impl Emitter {
             }
         }
         Ok(())
+    }
+
+    /// The buffer where carried value `j` of a loop lives, with the initial value in it: that of the initial value if nobody else
+    /// needs it, else where the result is wanted. The values before it live in `others`.
+    fn carried_home(&mut self, cx: &mut Context<'_>, node: &Node, j: usize, others: &[u32]) -> Result<u32> {
+        let (graph, init, result) = (cx.graph, node.operands[j], node.result(j));
+        let bytes = graph.shape(result).bytes();
+        let once = node.operands.iter().filter(|v| **v == init).count() == 1;
+        let filled = graph
+            .constant(init)
+            .filter(|c| c.splat && bytes > STORED_SPLAT && cx.places[init.index()].is_none());
+        let hint = cx.hints[result.index()]
+            .filter(|b| self.buffers[*b as usize].bytes == bytes && !others.contains(b));
+        let here = if filled.is_some() { None } else { Some(self.place_of(cx, init)?) };
+        if let Some(place) = here {
+            let b = &self.buffers[place.buffer as usize];
+            let ours = !matches!(b.home, Some(Home::Parameter(_) | Home::Constant(_)));
+            let whole = b.bytes == bytes && place.offset == 0;
+            if once && ours && whole && b.pending == 1 && !others.contains(&place.buffer) {
+                return Ok(place.buffer);
+            }
+        }
+        // Copying a donated parameter to the result that takes its memory is no copy at all.
+        let home = match hint.filter(|b| self.claim(*b, &[here], &|_| once)) {
+            Some(b) => b,
+            None => self.buffer(bytes, None),
+        };
+        match (filled, here) {
+            (Some(constant), _) => self.fill(constant, home),
+            (None, Some(place)) => self.copy(place, home, bytes),
+            (None, None) => unreachable!("an initial value has a place"),
+        }
+        // Nothing else may move in before the loop begins.
+        self.buffers[home as usize].pending += 1;
+        Ok(home)
     }
 
     /// A loop as one step.
@@ -129,6 +129,30 @@ impl Emitter {
         let first_inner = self.buffers.len() as u32;
         let wanted: Vec<Option<u32>> = homes.iter().map(|b| Some(*b)).collect();
         let ends = self.graph(body, &arguments, &wanted)?;
+        let swapped = self.carry_over(node, graph, &ends, homes, first_inner);
+        self.step(Step::Jump(top));
+        let end = self.steps.len();
+        let Step::JumpIfNot { to, .. } = &mut self.steps[exit] else { unreachable!("the exit of the loop") };
+        *to = end;
+        self.loops.push((top, end));
+        for (a, _) in &swapped {
+            if self.buffers[*a as usize].home.is_some() {
+                self.step(Step::Settle(*a));
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the values that lie at `ends` after a step of a loop lie at `homes` before the next one: copies them, or exchanges the
+    /// memory of large buffers. Buffers from `first_inner` on are the body's own. Gives the pairs that are exchanged.
+    fn carry_over(
+        &mut self,
+        node: &Node,
+        graph: &Graph,
+        ends: &[Address],
+        homes: &[u32],
+        first_inner: u32,
+    ) -> Vec<(u32, u32)> {
         let mut moves = Vec::new();
         let mut swapped = Vec::new();
         for (j, from) in ends.iter().enumerate() {
@@ -151,20 +175,10 @@ impl Emitter {
             self.step(Step::Swap(*a, *b));
             self.pairs.push((*a, *b));
         }
-        for place in &ends {
+        for place in ends {
             self.consume(*place);
         }
-        self.step(Step::Jump(top));
-        let end = self.steps.len();
-        let Step::JumpIfNot { to, .. } = &mut self.steps[exit] else { unreachable!("the exit of the loop") };
-        *to = end;
-        self.loops.push((top, end));
-        for (a, _) in &swapped {
-            if self.buffers[*a as usize].home.is_some() {
-                self.step(Step::Settle(*a));
-            }
-        }
-        Ok(())
+        swapped
     }
 
     pub(super) fn case(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
@@ -179,14 +193,7 @@ impl Emitter {
             let place = self.place_of(cx, *v)?;
             self.consume(place);
         }
-        let mut homes: Vec<u32> = Vec::new();
-        for r in node.results() {
-            let bytes = graph.shape(r).bytes();
-            let hint = cx.hints[r.index()]
-                .filter(|b| self.buffers[*b as usize].bytes == bytes && !homes.contains(b))
-                .filter(|b| self.claim_for_branches(*b, &arguments));
-            homes.push(hint.unwrap_or_else(|| self.buffer(bytes, None)));
-        }
+        let homes = self.branch_homes(cx, node, &arguments);
         let fork = self.step(Step::Branch { index, to: Vec::new() });
         let mut starts = Vec::new();
         let mut exits = Vec::new();
@@ -216,6 +223,19 @@ impl Emitter {
             self.settle(cx, r, Address { buffer: b, offset: 0 });
         }
         Ok(())
+    }
+
+    /// The buffers that branches write their results to: where these are wanted, if that is free.
+    fn branch_homes(&mut self, cx: &Context<'_>, node: &Node, arguments: &[Address]) -> Vec<u32> {
+        let mut homes: Vec<u32> = Vec::new();
+        for r in node.results() {
+            let bytes = cx.graph.shape(r).bytes();
+            let hint = cx.hints[r.index()]
+                .filter(|b| self.buffers[*b as usize].bytes == bytes && !homes.contains(b))
+                .filter(|b| self.claim_for_branches(*b, arguments));
+            homes.push(hint.unwrap_or_else(|| self.buffer(bytes, None)));
+        }
+        homes
     }
 
     /// A buffer that branches write their results to must be free, and so must the memory of its donor, which branches

@@ -1,7 +1,7 @@
 //! Steps over buffers, while the places of the buffers are not known yet.
 
 use super::select::{Instruction, InstructionKind, select};
-use crate::compile::error::{CompileError, Result};
+use crate::compile::api::{CompileError, Result};
 use crate::compile::optimise::STORED_SPLAT;
 use crate::graph::{Constant, Graph, ValueId};
 use crate::plan::{Call, Home, Kernel, Step};
@@ -34,6 +34,7 @@ pub(super) struct Ends {
 }
 
 /// Emits steps. Views name buffers instead of slots until the end.
+#[derive(Default)]
 pub(super) struct Emitter {
     pub(super) buffers: Vec<Buffer>,
     pub(super) steps: Vec<Step>,

@@ -6,17 +6,17 @@
 mod assign;
 mod control;
 mod emitter;
+mod in_place;
 mod select;
 mod small_loop;
+mod windows;
 
-use super::error::{CompileError, Result};
+use super::api::{CompileError, Result};
 use super::optimise::STORED_SPLAT;
 use crate::graph::{Graph, ValueId};
 use crate::plan::{Donation, Home, Program, ResultSource};
 use assign::assign;
 use emitter::{Address, Emitter};
-use pjrt_stablehlo::ir::Location;
-use std::collections::HashMap;
 
 /// Emits the program of a graph.
 ///
@@ -27,20 +27,7 @@ pub(super) fn emit(graph: &Graph, donations: &[Donation], fuse: bool) -> Result<
 }
 
 fn emit_nested(graph: &Graph, donations: &[Donation], fuse: bool, depth: usize) -> Result<Program> {
-    let mut e = Emitter {
-        buffers: Vec::new(),
-        steps: Vec::new(),
-        locations: Vec::new(),
-        location: Location::default(),
-        loops: Vec::new(),
-        pairs: Vec::new(),
-        constants: Vec::new(),
-        constant_buffers: HashMap::new(),
-        donors: donors(graph, donations),
-        parameter_buffers: Vec::new(),
-        fuse,
-        depth,
-    };
+    let mut e = Emitter { donors: donors(graph, donations), fuse, depth, ..Emitter::default() };
     let mut arguments = Vec::new();
     for (i, p) in graph.parameters().iter().enumerate() {
         let buffer = e.buffer(graph.shape(*p).bytes(), Some(Home::Parameter(i as u32)));
@@ -55,30 +42,7 @@ fn emit_nested(graph: &Graph, donations: &[Donation], fuse: bool, depth: usize) 
     }
     let places = e.graph(graph, &arguments, &result_buffers)?;
     debug_assert!(e.is_balanced(&places), "other uses of a buffer were announced than came");
-    let mut results = Vec::new();
-    for (k, (r, place)) in graph.results().iter().zip(&places).enumerate() {
-        let bytes = graph.shape(*r).bytes();
-        let home = e.buffers[place.buffer as usize].home;
-        let whole = place.offset == 0 && e.buffers[place.buffer as usize].bytes == bytes;
-        let source = match (home, result_buffers[k]) {
-            (Some(Home::Parameter(i)), _) if whole => ResultSource::Parameter(i),
-            (Some(Home::Constant(i)), _) if whole => ResultSource::Constant(i),
-            (_, None) if graph.results()[..k].contains(r) => {
-                let first = graph.results().iter().position(|v| v == r).expect("it is there");
-                ResultSource::Same(first as u32)
-            }
-            (_, Some(buffer)) => {
-                if place.buffer != buffer {
-                    // The memory of a donor may be what is copied from.
-                    e.donors[k] = None;
-                    e.copy(*place, buffer, bytes);
-                }
-                ResultSource::Computed { slot: buffer }
-            }
-            (_, None) => return Err(CompileError::internal("a result without a place")),
-        };
-        results.push(source);
-    }
+    let results = result_sources(&mut e, graph, &places, &result_buffers)?;
     let donors = e.donors.iter().map(|d| d.map(|d| d as usize)).collect();
     let (slots, arena) = assign(&e.steps, &e.buffers, &e.loops, &e.pairs);
     let program = Program {
@@ -95,6 +59,37 @@ fn emit_nested(graph: &Graph, donations: &[Donation], fuse: bool, depth: usize) 
     };
     debug_assert_eq!(program.check(), Ok(()), "{program}");
     Ok(program)
+}
+
+/// Where results come from that lie at `places`; those with a buffer of their own are copied to it unless they lie there.
+fn result_sources(
+    e: &mut Emitter,
+    graph: &Graph,
+    places: &[Address],
+    buffers: &[Option<u32>],
+) -> Result<Vec<ResultSource>> {
+    let mut results = Vec::with_capacity(places.len());
+    for (k, (r, place)) in graph.results().iter().zip(places).enumerate() {
+        let bytes = graph.shape(*r).bytes();
+        let home = e.buffers[place.buffer as usize].home;
+        let whole = place.offset == 0 && e.buffers[place.buffer as usize].bytes == bytes;
+        let first = graph.results()[..k].iter().position(|earlier| earlier == r);
+        results.push(match (home, buffers[k], first) {
+            (Some(Home::Parameter(i)), ..) if whole => ResultSource::Parameter(i),
+            (Some(Home::Constant(i)), ..) if whole => ResultSource::Constant(i),
+            (_, None, Some(first)) => ResultSource::Same(first as u32),
+            (_, Some(buffer), _) => {
+                if place.buffer != buffer {
+                    // The memory of a donor may be what is copied from.
+                    e.donors[k] = None;
+                    e.copy(*place, buffer, bytes);
+                }
+                ResultSource::Computed { slot: buffer }
+            }
+            (_, None, None) => return Err(CompileError::internal("a result without a place")),
+        });
+    }
+    Ok(results)
 }
 
 /// For each result, the parameter whose memory it may take.

@@ -1,6 +1,6 @@
 //! What a graph's nodes become: kernels with the arrays they read, and names for arrays that are there already.
 
-use crate::compile::error::{CompileError, Result};
+use crate::compile::api::{CompileError, Result};
 use crate::compile::optimise::{Fusion, fuse, fused_reduction, reading_body, region_of, region_of_body};
 use crate::graph::{Builder, Execution, Graph, Node, Op, Reducer, Shape, ValueId, ops};
 use crate::plan::Kernel;

@@ -3,9 +3,9 @@
 use super::reducer::{Binary, binary, reducer, select};
 use super::{CompileError, Result, Scope, to_usize, usizes};
 use crate::compile::optimise;
-use crate::graph::{Body, Op as Core, Reducer, Shape, ValueId, ops as core_ops};
+use crate::graph::{Body, Graph, Op as Core, Reducer, Shape, ValueId, ops as core_ops};
 use pjrt_stablehlo::ir::{
-    ConvDimensionNumbers, FftType, Op, OpId, Operation, RngAlgorithm as Algorithm, TransposeKind,
+    ConvDimensionNumbers, FftType, Op, OpId, Operation, RngAlgorithm as Algorithm, TransposeKind, ops,
 };
 use refcpu_kernels::DType;
 use refcpu_kernels::conv::ConvSpec;
@@ -117,53 +117,53 @@ impl<'m> Scope<'m> {
                 }
                 Ok(Some(self.reduce(operands, shapes, dims, body)))
             }
-            Op::ReduceWindow(o) => {
-                let shapes = self.result_shapes(op)?;
-                let operands = self.flat(&op.operands)?;
-                let operands = self.promoted(operands, &shapes);
-                let rank = shapes.first().map_or(0, Shape::rank);
-                let window = WindowSpec {
-                    size: usizes(&o.window_dimensions)?,
-                    strides: or_ones(&o.window_strides, rank)?,
-                    base_dilations: or_ones(&o.base_dilations, rank)?,
-                    window_dilations: or_ones(&o.window_dilations, rank)?,
-                    padding: padding(&o.padding, rank),
-                };
-                window.output_dims(&self.shape(operands[0]).dims).map_err(CompileError::invalid)?;
-                let scalars: Vec<Shape> =
-                    shapes.iter().chain(&shapes).map(|s| Shape::scalar(s.dtype)).collect();
-                let body = self.scalar_body(self.region(id, 0)?, &scalars)?;
-                let reducer = reducer(body);
-                Ok(Some(self.b.node(
-                    Core::ReduceWindow(core_ops::ReduceWindow { window, reducer }),
-                    operands,
-                    shapes,
-                )))
-            }
-            Op::SelectAndScatter(o) => {
-                let shape = self.result_shape(op)?;
-                let operands = self.flat(&op.operands)?;
-                let rank = shape.rank();
-                let mut window = WindowSpec::new(or_ones(&o.window_dimensions, rank)?);
-                window.strides = or_ones(&o.window_strides, rank)?;
-                window.padding = padding(&o.padding, rank);
-                window.output_dims(&shape.dims).map_err(CompileError::invalid)?;
-                let scalars = vec![Shape::scalar(shape.dtype); 2];
-                let selection = self.scalar_body(self.region(id, 0)?, &scalars)?;
-                let scatter = self.scalar_body(self.region(id, 1)?, &scalars)?;
-                let select = select(&selection)
-                    .ok_or_else(|| CompileError::unimplemented("a selection that is no plain comparison"))?;
-                let Some(Binary::Op(scatter)) = binary(&scatter) else {
-                    return Err(CompileError::unimplemented("a scatter that is not one operation"));
-                };
-                one(self.b.node(
-                    Core::SelectAndScatter(core_ops::SelectAndScatter { window, select, scatter }),
-                    operands,
-                    vec![shape],
-                )[0])
-            }
+            Op::ReduceWindow(o) => self.reduce_window(id, op, o).map(Some),
+            Op::SelectAndScatter(o) => one(self.select_and_scatter(id, op, o)?),
             _ => Ok(None),
         }
+    }
+
+    fn reduce_window(&mut self, id: OpId, op: &'m Operation, o: &ops::ReduceWindow) -> Result<Vec<ValueId>> {
+        let shapes = self.result_shapes(op)?;
+        let operands = self.flat(&op.operands)?;
+        let operands = self.promoted(operands, &shapes);
+        let rank = shapes.first().map_or(0, Shape::rank);
+        let window = WindowSpec {
+            size: usizes(&o.window_dimensions)?,
+            strides: or_ones(&o.window_strides, rank)?,
+            base_dilations: or_ones(&o.base_dilations, rank)?,
+            window_dilations: or_ones(&o.window_dilations, rank)?,
+            padding: padding(&o.padding, rank),
+        };
+        window.output_dims(&self.shape(operands[0]).dims).map_err(CompileError::invalid)?;
+        let scalars: Vec<Shape> = shapes.iter().chain(&shapes).map(|s| Shape::scalar(s.dtype)).collect();
+        let reducer = reducer(self.scalar_body(self.region(id, 0)?, &scalars)?);
+        Ok(self.b.node(Core::ReduceWindow(core_ops::ReduceWindow { window, reducer }), operands, shapes))
+    }
+
+    fn select_and_scatter(
+        &mut self,
+        id: OpId,
+        op: &'m Operation,
+        o: &ops::SelectAndScatter,
+    ) -> Result<ValueId> {
+        let shape = self.result_shape(op)?;
+        let operands = self.flat(&op.operands)?;
+        let rank = shape.rank();
+        let mut window = WindowSpec::new(or_ones(&o.window_dimensions, rank)?);
+        window.strides = or_ones(&o.window_strides, rank)?;
+        window.padding = padding(&o.padding, rank);
+        window.output_dims(&shape.dims).map_err(CompileError::invalid)?;
+        let scalars = vec![Shape::scalar(shape.dtype); 2];
+        let selection = self.scalar_body(self.region(id, 0)?, &scalars)?;
+        let scatter = self.scalar_body(self.region(id, 1)?, &scalars)?;
+        let select = select(&selection)
+            .ok_or_else(|| CompileError::unimplemented("a selection that is no plain comparison"))?;
+        let Some(Binary::Op(scatter)) = binary(&scatter) else {
+            return Err(CompileError::unimplemented("a scatter that is not one operation"));
+        };
+        let kind = Core::SelectAndScatter(core_ops::SelectAndScatter { window, select, scatter });
+        Ok(self.b.node(kind, operands, vec![shape])[0])
     }
 
     /// Products, convolutions and Fourier transforms.
@@ -311,7 +311,7 @@ impl<'m> Scope<'m> {
         operands: Vec<ValueId>,
         shapes: Vec<Shape>,
         dims: Vec<usize>,
-        body: crate::graph::Graph,
+        body: Graph,
     ) -> Vec<ValueId> {
         let reducer = reducer(body);
         if let (Reducer::Op(op), [shape]) = (&reducer, &shapes[..])
@@ -326,7 +326,7 @@ impl<'m> Scope<'m> {
 
     /// Operands of a product: kernels multiply numbers of one type, and where programs mix types, the result's has room
     /// for both.
-    fn of_one_type(&mut self, l: ValueId, r: ValueId, result: refcpu_kernels::DType) -> (ValueId, ValueId) {
+    fn of_one_type(&mut self, l: ValueId, r: ValueId, result: DType) -> (ValueId, ValueId) {
         if self.b.shape(l).dtype == self.b.shape(r).dtype {
             return (l, r);
         }

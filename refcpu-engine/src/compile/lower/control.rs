@@ -27,7 +27,7 @@ const COMPOSITE_KERNELS: &[(&str, TileOp)] = &[
 const TOP_K: &str = "chlo.top_k";
 
 /// The names of the composites that [`Scope::composite`] has kernels for, at least on some types.
-pub(in crate::compile) fn composites_with_kernels() -> impl Iterator<Item = &'static str> {
+pub(crate) fn composites_with_kernels() -> impl Iterator<Item = &'static str> {
     COMPOSITE_KERNELS.iter().map(|(name, _)| *name).chain([TOP_K])
 }
 

@@ -2,7 +2,7 @@
 
 use super::linalg::linalg_op;
 use super::{CompileError, Result, Scope};
-use crate::compile::{CompileErrorKind, CompileOptions};
+use crate::compile::api::{CompileErrorKind, CompileOptions};
 use crate::graph::{Body, Op as Core, Shape, ValueId, ops as core_ops};
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{
@@ -12,7 +12,7 @@ use refcpu_kernels::linalg::LinalgOp;
 
 /// The dictionary with a call's parameters. JAX has it in an attribute of its own where the program is to be read by
 /// versions of StableHLO whose `backend_config` is text.
-pub(in crate::compile) fn parameters<'a>(
+pub(crate) fn parameters<'a>(
     op: &'a Operation,
     call: &'a ops::CustomCall,
 ) -> Option<&'a DictionaryAttribute> {
@@ -29,7 +29,7 @@ fn is_of_handler(op: &Operation, call: &ops::CustomCall, options: &CompileOption
 }
 
 /// Whether a program communicates with the host, or runs code of the host's.
-pub(in crate::compile) fn calls_the_host(module: &Module, options: &CompileOptions) -> bool {
+pub(crate) fn calls_the_host(module: &Module, options: &CompileOptions) -> bool {
     let mut all = module.functions().iter().flat_map(|function| function.body.ops());
     all.any(|(_, op)| match &op.kind {
         Op::Send(o) => o.is_host_transfer,

@@ -28,6 +28,200 @@ fn routine(target: &str) -> Option<(DType, &str)> {
     Some((dtype, routine))
 }
 
+/// A call of a routine.
+struct Call<'a> {
+    attributes: Attributes<'a>,
+    operands: &'a [ValueId],
+    /// The results that the program expects.
+    results: &'a [Shape],
+    /// The matrices: the first operand, or the last where that one has more dimensions.
+    matrices: Shape,
+}
+
+impl<'a> Call<'a> {
+    fn new(
+        scope: &Scope<'_>,
+        attributes: Attributes<'a>,
+        operands: &'a [ValueId],
+        results: &'a [Shape],
+    ) -> Self {
+        let (first, last) = (scope.shape(operands[0]), scope.shape(operands[operands.len() - 1]));
+        let matrices = if first.rank() < last.rank() { last } else { first };
+        Self { attributes, operands, results, matrices }
+    }
+
+    /// The sizes of the dimensions that number the matrices.
+    fn batch(&self) -> &[usize] {
+        &self.matrices.dims[..self.matrices.rank() - 2]
+    }
+
+    /// The numbers of rows and columns.
+    fn sizes(&self) -> (usize, usize) {
+        let batch = self.batch().len();
+        (self.matrices.dims[batch], self.matrices.dims[batch + 1])
+    }
+
+    /// Whether the routine reads the lower triangles.
+    fn is_lower(&mut self) -> Result<bool> {
+        Ok(self.attributes.letter("uplo", b"LU")? == b'L')
+    }
+
+    /// Whether the routine is to give what the attribute says.
+    fn asks_for(&mut self, attribute: &'static str) -> Result<bool> {
+        Ok(self.attributes.letter(attribute, b"NV")? == b'V')
+    }
+}
+
+/// Lowers a call of a routine to its results.
+type Lower = fn(&mut Scope<'_>, &mut Call<'_>) -> Result<Vec<ValueId>>;
+
+/// Every routine: its names without the letter of the element type, the number of its operands, and how it is lowered.
+const ROUTINES: &[(&[&str], usize, Lower)] = &[
+    (&["gees"], 1, gees),
+    (&["geev"], 1, geev),
+    (&["gehrd"], 1, gehrd),
+    (&["geqp3"], 2, |s, c| s.linalg_results(LinalgOp::Geqp3, c.operands.to_vec())),
+    (&["geqrf"], 1, geqrf),
+    (&["gesdd", "gesvd"], 1, gesdd),
+    (&["getrf"], 1, getrf),
+    (&["gtsv"], 4, gtsv),
+    (&["orgqr", "ungqr"], 2, |s, c| {
+        s.checked(Core::QrProduct, c.operands.to_vec(), vec![c.matrices.clone()])
+    }),
+    (&["ormqr", "unmqr"], 3, ormqr),
+    (&["potrf"], 1, potrf),
+    (&["syevd", "heevd"], 1, syevd),
+    (&["sytrd", "hetrd"], 1, sytrd),
+    (&["trsm"], 2, trsm),
+];
+
+fn potrf(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let (a, lower, rank) = (c.operands[0], c.is_lower()?, c.matrices.rank());
+    let cholesky = Core::Cholesky(core_ops::Cholesky { lower });
+    let factor = s.checked(cholesky, vec![a], vec![c.matrices.clone()])?[0];
+    // The other triangle stays as it is.
+    let index = c.matrices.with_dtype(DType::S32);
+    let (row, column) = (s.b.iota(index.clone(), rank - 2), s.b.iota(index, rank - 1));
+    let inside = if lower { Direction::Ge } else { Direction::Le };
+    let inside = s.b.compare(inside, row, column);
+    Ok(vec![s.b.select(inside, factor, a), s.info(factor, c.batch())])
+}
+
+fn geqrf(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let (rows, columns) = c.sizes();
+    let scales = c.matrices.with_dims(&[c.batch(), &[rows.min(columns)]].concat());
+    s.checked(Core::QrFactor, c.operands.to_vec(), vec![c.matrices.clone(), scales])
+}
+
+fn ormqr(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let (left, transpose) = (c.attributes.flag("left")?, c.attributes.flag("transpose")?);
+    s.linalg_results(LinalgOp::Ormqr { left, transpose }, c.operands.to_vec())
+}
+
+fn getrf(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let factors = s.linalg_results(LinalgOp::Lu, c.operands.to_vec())?;
+    // LAPACK counts rows from 1.
+    let one = s.b.number(s.shape(factors[1]), 1.0);
+    let swaps = s.b.tile(TileOp::Add, &[factors[1], one]);
+    Ok(vec![factors[0], swaps, s.first_zero(factors[0], c.batch())])
+}
+
+fn trsm(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let spec = TriangularSolve {
+        left_side: c.attributes.letter("side", b"LR")? == b'L',
+        lower: c.is_lower()?,
+        unit_diagonal: c.attributes.letter("diag", b"NU")? == b'U',
+        transpose_a: match c.attributes.letter("trans_x", b"NTC")? {
+            b'N' => TransposeA::NoTranspose,
+            b'T' => TransposeA::Transpose,
+            _ => TransposeA::Adjoint,
+        },
+    };
+    let solution = s.shape(c.operands[1]);
+    s.checked(Core::TriangularSolve(spec), c.operands.to_vec(), vec![solution])
+}
+
+fn geev(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let (left, right) = (c.asks_for("compute_left")?, c.asks_for("compute_right")?);
+    let found = s.linalg_results(LinalgOp::Eig { left, right }, c.operands.to_vec())?;
+    let mut vectors = found[1..].iter().copied();
+    let dtype = c.matrices.dtype;
+    let mut results = if dtype.is_float() { s.parts(found[0], dtype) } else { vec![found[0]] };
+    let unasked = c.matrices.with_dtype(s.shape(found[0]).dtype);
+    for asked in [left, right] {
+        let found = if asked { vectors.next() } else { None };
+        results.push(found.unwrap_or_else(|| s.b.constant(Constant::zero(unasked.clone()))));
+    }
+    results.push(s.info(found[0], c.batch()));
+    Ok(results)
+}
+
+fn syevd(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let lower = c.is_lower()?;
+    // Without vectors, LAPACK leaves something of no meaning in their place.
+    c.asks_for("mode")?;
+    let found = s.linalg_results(LinalgOp::Eigh { lower }, c.operands.to_vec())?;
+    Ok(vec![found[0], found[1], s.info(found[1], c.batch())])
+}
+
+fn gehrd(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let (low, high) = (c.attributes.size("low")?, c.attributes.size("high")?);
+    let (_, columns) = c.sizes();
+    if (low, high) != (1, columns) {
+        let why = format!("the rows {low} to {high} of matrices of {columns} rows alone");
+        return Err(CompileError::unimplemented(why));
+    }
+    let mut results = s.linalg_results(LinalgOp::Hessenberg, c.operands.to_vec())?;
+    results.push(s.nothing_wrong(c.batch()));
+    Ok(results)
+}
+
+fn gees(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let vectors = c.asks_for("mode")?;
+    if c.attributes.letter("sort", b"NS")? == b'S' {
+        return Err(CompileError::unimplemented("a Schur form with sorted eigenvalues"));
+    }
+    let mut results = s.linalg_results(LinalgOp::Schur { vectors }, c.operands.to_vec())?;
+    let form = results[0];
+    if !vectors {
+        results.push(s.b.constant(Constant::zero(c.matrices.clone())));
+    }
+    results.extend(s.eigenvalues(form));
+    let info = s.info(form, c.batch());
+    results.extend([s.nothing_wrong(c.batch()), info]);
+    Ok(results)
+}
+
+fn gesdd(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let vectors = match c.attributes.letter("mode", b"ASN")? {
+        b'A' => SvdVectors::Full,
+        b'S' => SvdVectors::Thin,
+        _ => SvdVectors::Nothing,
+    };
+    let found = s.linalg_results(LinalgOp::Svd(vectors), c.operands.to_vec())?;
+    let mut results = vec![c.operands[0]];
+    results.extend(&found);
+    for unasked in c.results.iter().take(4).skip(results.len()) {
+        results.push(s.b.constant(Constant::zero(unasked.clone())));
+    }
+    results.push(s.info(found[0], c.batch()));
+    Ok(results)
+}
+
+fn sytrd(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let lower = c.is_lower()?;
+    let mut results = s.linalg_results(LinalgOp::Tridiagonal { lower }, c.operands.to_vec())?;
+    results.push(s.nothing_wrong(c.batch()));
+    Ok(results)
+}
+
+fn gtsv(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let solve = LinalgOp::TridiagonalSolve { perturb_singular: false };
+    let x = s.linalg_results(solve, c.operands.to_vec())?[0];
+    // LAPACK leaves something of no meaning in the place of the diagonals.
+    Ok([&c.operands[..3], &[x, s.info(x, c.batch())]].concat())
+}
+
 impl Scope<'_> {
     /// A call of a routine that refcpu has; None for others.
     ///
@@ -56,11 +250,15 @@ impl Scope<'_> {
             let layout = layout(&call.operand_layouts, i);
             seen.push(if is_matrix { self.by_columns(*operand, layout)? } else { *operand });
         }
-        let mut attributes = Attributes::new(target, entries);
-        let Some(mut results) = self.routine(routine, &mut attributes, &seen, shapes)? else {
+        let Some((_, count, lower)) = ROUTINES.iter().find(|(names, ..)| names.contains(&routine)) else {
             return Ok(None);
         };
-        attributes.check_all_read()?;
+        if seen.len() != *count {
+            return Err(CompileError::invalid(format!("{routine} does not take {} operands", seen.len())));
+        }
+        let mut routine_call = Call::new(self, Attributes::new(target, entries), &seen, shapes);
+        let mut results = lower(self, &mut routine_call)?;
+        routine_call.attributes.check_all_read()?;
         for (i, result) in results.iter_mut().enumerate() {
             if self.shape(*result).rank() == rank {
                 *result = self.laid_out(*result, layout(&call.result_layouts, i))?;
@@ -71,162 +269,6 @@ impl Scope<'_> {
             return Err(CompileError::invalid(format!("the results are to be {found:?}, not {shapes:?}")));
         }
         Ok(Some(results))
-    }
-
-    /// The results of a routine, given without the letter of its element type; None if refcpu does not have it. `shapes` are
-    /// those that the program expects.
-    fn routine(
-        &mut self,
-        name: &str,
-        attributes: &mut Attributes<'_>,
-        operands: &[ValueId],
-        shapes: &[Shape],
-    ) -> Result<Option<Vec<ValueId>>> {
-        let (first, last) = (self.shape(operands[0]), self.shape(operands[operands.len() - 1]));
-        let whole = if first.rank() < last.rank() { &last } else { &first };
-        let (batch, tail) = whole.dims.split_at(whole.rank() - 2);
-        let is_real = whole.dtype.is_float();
-        let with = |tail: &[usize]| whole.with_dims(&[batch, tail].concat());
-        let nothing_wrong = Constant::zero(Shape::new(DType::S32, batch));
-        Ok(Some(match (name, operands) {
-            ("potrf", [a]) => {
-                let lower = attributes.letter("uplo", b"LU")? == b'L';
-                let factor = self.checked(
-                    Core::Cholesky(core_ops::Cholesky { lower }),
-                    vec![*a],
-                    vec![whole.clone()],
-                )?[0];
-                // The other triangle stays as it is.
-                let index = whole.with_dtype(DType::S32);
-                let (row, column) = (
-                    self.b.iota(index.clone(), whole.rank() - 2),
-                    self.b.iota(index.clone(), whole.rank() - 1),
-                );
-                let inside = if lower { Direction::Ge } else { Direction::Le };
-                let inside = self.b.compare(inside, row, column);
-                vec![self.b.select(inside, factor, *a), self.info(factor, batch)]
-            }
-            ("geqrf", [a]) => {
-                let least = tail[0].min(tail[1]);
-                self.checked(Core::QrFactor, vec![*a], vec![whole.clone(), with(&[least])])?
-            }
-            ("orgqr" | "ungqr", [a, scales]) => {
-                self.checked(Core::QrProduct, vec![*a, *scales], vec![whole.clone()])?
-            }
-            ("ormqr" | "unmqr", [a, scales, c]) => {
-                let (left, transpose) = (attributes.flag("left")?, attributes.flag("transpose")?);
-                self.linalg_results(LinalgOp::Ormqr { left, transpose }, vec![*a, *scales, *c])?
-            }
-            ("geqp3", [a, columns]) => self.linalg_results(LinalgOp::Geqp3, vec![*a, *columns])?,
-            ("getrf", [a]) => {
-                let factors = self.linalg_results(LinalgOp::Lu, vec![*a])?;
-                // LAPACK counts rows from 1.
-                let swaps = self.shape(factors[1]);
-                let one = self.b.number(swaps, 1.0);
-                let swaps = self.b.tile(TileOp::Add, &[factors[1], one]);
-                vec![factors[0], swaps, self.first_zero(factors[0], batch)]
-            }
-            ("trsm", [a, b]) => {
-                let spec = TriangularSolve {
-                    left_side: attributes.letter("side", b"LR")? == b'L',
-                    lower: attributes.letter("uplo", b"LU")? == b'L',
-                    unit_diagonal: attributes.letter("diag", b"NU")? == b'U',
-                    transpose_a: match attributes.letter("trans_x", b"NTC")? {
-                        b'N' => TransposeA::NoTranspose,
-                        b'T' => TransposeA::Transpose,
-                        _ => TransposeA::Adjoint,
-                    },
-                };
-                self.checked(Core::TriangularSolve(spec), vec![*a, *b], vec![last])?
-            }
-            ("geev", [a]) => {
-                let left = attributes.letter("compute_left", b"NV")? == b'V';
-                let right = attributes.letter("compute_right", b"NV")? == b'V';
-                let found = self.linalg_results(LinalgOp::Eig { left, right }, vec![*a])?;
-                let mut vectors = found[1..].iter().copied();
-                let mut results = if is_real { self.parts(found[0], whole.dtype) } else { vec![found[0]] };
-                let unasked = whole.with_dtype(self.shape(found[0]).dtype);
-                for asked in [left, right] {
-                    let found = if asked { vectors.next() } else { None };
-                    results.push(found.unwrap_or_else(|| self.b.constant(Constant::zero(unasked.clone()))));
-                }
-                results.push(self.info(found[0], batch));
-                results
-            }
-            ("syevd" | "heevd", [a]) => {
-                let lower = attributes.letter("uplo", b"LU")? == b'L';
-                // Without vectors, LAPACK leaves something of no meaning in their place.
-                attributes.letter("mode", b"NV")?;
-                let found = self.linalg_results(LinalgOp::Eigh { lower }, vec![*a])?;
-                vec![found[0], found[1], self.info(found[1], batch)]
-            }
-            ("gehrd", [a]) => {
-                let (low, high) = (attributes.size("low")?, attributes.size("high")?);
-                if (low, high) != (1, tail[1]) {
-                    return Err(CompileError::unimplemented(format!(
-                        "the rows {low} to {high} of matrices of {} rows alone",
-                        tail[1]
-                    )));
-                }
-                let mut results = self.linalg_results(LinalgOp::Hessenberg, vec![*a])?;
-                results.push(self.b.constant(nothing_wrong));
-                results
-            }
-            ("gees", [a]) => {
-                let vectors = attributes.letter("mode", b"NV")? == b'V';
-                if attributes.letter("sort", b"NS")? == b'S' {
-                    return Err(CompileError::unimplemented("a Schur form with sorted eigenvalues"));
-                }
-                let mut results = self.linalg_results(LinalgOp::Schur { vectors }, vec![*a])?;
-                let form = results[0];
-                if !vectors {
-                    results.push(self.b.constant(Constant::zero(whole.clone())));
-                }
-                results.extend(self.eigenvalues(form));
-                let info = self.info(form, batch);
-                results.extend([self.b.constant(nothing_wrong), info]);
-                results
-            }
-            ("gesdd" | "gesvd", [a]) => {
-                let vectors = match attributes.letter("mode", b"ASN")? {
-                    b'A' => SvdVectors::Full,
-                    b'S' => SvdVectors::Thin,
-                    _ => SvdVectors::Nothing,
-                };
-                let found = self.linalg_results(LinalgOp::Svd(vectors), vec![*a])?;
-                let mut results = vec![*a];
-                results.extend(&found);
-                for unasked in shapes.iter().take(4).skip(results.len()) {
-                    results.push(self.b.constant(Constant::zero(unasked.clone())));
-                }
-                results.push(self.info(found[0], batch));
-                results
-            }
-            ("sytrd" | "hetrd", [a]) => {
-                let lower = attributes.letter("uplo", b"LU")? == b'L';
-                let mut results = self.linalg_results(LinalgOp::Tridiagonal { lower }, vec![*a])?;
-                results.push(self.b.constant(nothing_wrong));
-                results
-            }
-            ("gtsv", [below, main, above, _]) => {
-                let solve = LinalgOp::TridiagonalSolve { perturb_singular: false };
-                let x = self.linalg_results(solve, operands.to_vec())?[0];
-                // LAPACK leaves something of no meaning in the place of the diagonals.
-                vec![*below, *main, *above, x, self.info(x, batch)]
-            }
-            (
-                "potrf" | "geqrf" | "orgqr" | "ungqr" | "ormqr" | "unmqr" | "geqp3" | "getrf" | "trsm"
-                | "geev" | "syevd" | "heevd" | "gehrd" | "gees" | "gesdd" | "gesvd" | "sytrd" | "hetrd"
-                | "gtsv",
-                _,
-            ) => {
-                return Err(CompileError::invalid(format!(
-                    "{name} does not take {} operands",
-                    operands.len()
-                )));
-            }
-            _ => return Ok(None),
-        }))
     }
 
     /// The results of an operation on operands that may not be what it takes.
@@ -240,11 +282,16 @@ impl Scope<'_> {
         Ok(results)
     }
 
+    /// What a routine says about each matrix of a batch that has no failures to report.
+    fn nothing_wrong(&mut self, batch: &[usize]) -> ValueId {
+        self.b.constant(Constant::zero(Shape::new(DType::S32, batch)))
+    }
+
     /// What a routine says about each matrix of a batch: 1 where what it found is NaN, otherwise 0.
     fn info(&mut self, found: ValueId, batch: &[usize]) -> ValueId {
         let shape = self.shape(found);
         if shape.is_empty() {
-            return self.b.constant(Constant::zero(Shape::new(DType::S32, batch)));
+            return self.nothing_wrong(batch);
         }
         let mut corner = vec![1; shape.rank()];
         corner[..batch.len()].copy_from_slice(batch);

@@ -17,8 +17,7 @@ mod reducer;
 pub(super) use control::composites_with_kernels;
 pub(super) use custom_call::{calls_the_host, parameters};
 
-use super::error::{CompileError, Result};
-use super::options::CompileOptions;
+use super::api::{CompileError, CompileOptions, Result};
 use crate::graph::{Builder, Constant, Graph, Op as Core, Reducer, Shape, ValueId, ops as core_ops};
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{self, Block, Function, Op, OpId, Operation, TensorType, Type};
@@ -427,19 +426,7 @@ impl<'m> Scope<'m> {
         }
         match &op.kind {
             Op::Constant(c) => {
-                let shape = self.result_shape(op)?;
-                let dtype = shape.dtype;
-                let constant = match (c.value.splat(), c.value.data()) {
-                    (Some(element), _) => Constant::splat(shape, extended(element.into_owned(), dtype)),
-                    (None, ir::LiteralData::Dense(bytes)) if dtype.bits() >= 8 => {
-                        Constant::dense(shape, bytes.clone())
-                    }
-                    _ => {
-                        let dense =
-                            c.value.dense_bytes().map_err(|e| CompileError::invalid(e.to_string()))?;
-                        Constant::dense(shape, extended(dense.into_owned(), dtype))
-                    }
-                };
+                let constant = constant(&c.value, self.result_shape(op)?)?;
                 Ok(vec![self.b.constant(constant)])
             }
             Op::Iota(iota) => {
@@ -468,23 +455,26 @@ impl<'m> Scope<'m> {
             // Of arrays that are whole these say nothing.
             Op::ShardingConstraint(_) | Op::Reshard(_) => self.flat(&op.operands),
             Op::ShardingGroup(_) => Ok(vec![]),
-            _ => {
-                let steps = [
-                    Self::array_op,
-                    Self::indexing_op,
-                    Self::control_op,
-                    Self::collective_op,
-                    Self::host_op,
-                    Self::dynamic_op,
-                ];
-                for step in steps {
-                    if let Some(values) = step(self, id, op)? {
-                        return Ok(values);
-                    }
-                }
-                Err(CompileError::unimplemented("refcpu does not have this operation"))
+            _ => self.values_of_family(id, op),
+        }
+    }
+
+    /// Lowers an operation that one of the other files has.
+    fn values_of_family(&mut self, id: OpId, op: &'m Operation) -> Result<Vec<ValueId>> {
+        let families = [
+            Self::array_op,
+            Self::indexing_op,
+            Self::control_op,
+            Self::collective_op,
+            Self::host_op,
+            Self::dynamic_op,
+        ];
+        for family in families {
+            if let Some(values) = family(self, id, op)? {
+                return Ok(values);
             }
         }
+        Err(CompileError::unimplemented("refcpu does not have this operation"))
     }
 }
 
@@ -494,6 +484,19 @@ fn flat_len(ty: &Type) -> usize {
         Type::Tuple(parts) | Type::Future(parts) => parts.iter().map(flat_len).sum(),
         _ => 1,
     }
+}
+
+/// A literal as an array of this type.
+fn constant(value: &ir::Literal, shape: Shape) -> Result<Constant> {
+    let dtype = shape.dtype;
+    Ok(match (value.splat(), value.data()) {
+        (Some(element), _) => Constant::splat(shape, extended(element.into_owned(), dtype)),
+        (None, ir::LiteralData::Dense(bytes)) if dtype.bits() >= 8 => Constant::dense(shape, bytes.clone()),
+        _ => {
+            let dense = value.dense_bytes().map_err(|e| CompileError::invalid(e.to_string()))?;
+            Constant::dense(shape, extended(dense.into_owned(), dtype))
+        }
+    })
 }
 
 /// Signed integers narrower than a byte, extended to it: that is how kernels have them, programs need not.

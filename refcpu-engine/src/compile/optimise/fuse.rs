@@ -19,21 +19,21 @@ const CHEAP: u32 = 3;
 const SMALL: usize = 4096;
 
 /// Splat constants of more bytes than this are made when they are needed, not kept.
-pub(in crate::compile) const STORED_SPLAT: usize = 4096;
+pub(crate) const STORED_SPLAT: usize = 4096;
 
 /// The choice for each value of a graph.
-pub(in crate::compile) struct Fusion {
+pub(crate) struct Fusion {
     inlined: Vec<bool>,
 }
 
 impl Fusion {
     /// An array for each value.
-    pub(in crate::compile) fn none(graph: &Graph) -> Self {
+    pub(crate) fn none(graph: &Graph) -> Self {
         Self { inlined: vec![false; graph.num_values()] }
     }
 
     /// True if the value is computed where it is used and has no array.
-    pub(in crate::compile) fn is_inlined(&self, value: ValueId) -> bool {
+    pub(crate) fn is_inlined(&self, value: ValueId) -> bool {
         self.inlined[value.index()]
     }
 }
@@ -50,7 +50,7 @@ enum Role {
 }
 
 /// Chooses.
-pub(in crate::compile) fn fuse(graph: &Graph, uses: &Uses) -> Fusion {
+pub(crate) fn fuse(graph: &Graph, uses: &Uses) -> Fusion {
     let roles: Vec<Role> = graph.nodes().iter().map(|n| role(graph, n)).collect();
     let mut f = Choice {
         graph,
@@ -248,7 +248,7 @@ fn costs(graph: &Graph) -> Vec<u32> {
 
 /// For a reduction that can run as part of a region (over the innermost dimensions, by a known operation, from its
 /// identity): its input.
-pub(in crate::compile) fn fused_reduction(graph: &Graph, node: &Node) -> Option<ValueId> {
+pub(crate) fn fused_reduction(graph: &Graph, node: &Node) -> Option<ValueId> {
     let (_, _, input) = fused_reduction_parts(graph, node)?;
     Some(input)
 }

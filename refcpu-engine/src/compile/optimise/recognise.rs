@@ -12,7 +12,7 @@ use std::convert::Infallible;
 
 /// The graph with sorts by known orders, and argmin and argmax, as such, and with products of what was transposed; also
 /// inside bodies.
-pub(in crate::compile) fn recognise(graph: &Graph) -> Graph {
+pub(crate) fn recognise(graph: &Graph) -> Graph {
     let Ok(recognised) = graph.rewritten::<Infallible>(|b, node, map| {
         let Some((op, operands)) = found(graph, node) else { return Ok(None) };
         let operands = operands.iter().map(|v| map[v.index()]).collect();

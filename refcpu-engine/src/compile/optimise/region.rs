@@ -1,7 +1,7 @@
 //! The regions of fused values: what each array is computed from, element by element.
 
 use super::fuse::{Fusion, fused_reduction_parts};
-use crate::compile::error::{CompileError, Result};
+use crate::compile::api::{CompileError, Result};
 use crate::graph::{Body, Graph, Op, ValueId, ops};
 use refcpu_kernels::DType;
 use refcpu_kernels::region::{Access, Builder, Direction, Order, Region, RegionError, Val};
@@ -9,9 +9,9 @@ use refcpu_kernels::tile::TileOp;
 use std::collections::HashMap;
 
 /// A region and the arrays that it reads, in the order of its inputs.
-pub(in crate::compile) struct Fused {
-    pub(in crate::compile) region: Region,
-    pub(in crate::compile) inputs: Vec<ValueId>,
+pub(crate) struct Fused {
+    pub(crate) region: Region,
+    pub(crate) inputs: Vec<ValueId>,
 }
 
 /// Where along one dimension of an array a point of the iteration space is: `offset + step * coordinate`.
@@ -37,7 +37,7 @@ impl Index {
 ///
 /// # Errors
 /// If kernels lack one of the operations for its types.
-pub(in crate::compile) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Result<Fused> {
+pub(crate) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Result<Fused> {
     let node = graph.node_of(value).expect("parameters are arrays");
     let reduction = fused_reduction_parts(graph, node);
     let dims = match reduction {
@@ -62,7 +62,7 @@ pub(in crate::compile) fn region_of(graph: &Graph, fusion: &Fusion, value: Value
 ///
 /// # Errors
 /// If the graph does more than elementwise operations and branches, or kernels lack one of them.
-pub(in crate::compile) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> Result<Region> {
+pub(crate) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> Result<Region> {
     let access = |s: &bool| if *s { Access::scalar(dims.len()) } else { Access::linear(dims) };
     reading_body(body, dims, &scalar.iter().map(access).collect::<Vec<_>>())
 }
@@ -71,7 +71,7 @@ pub(in crate::compile) fn region_of_body(body: &Graph, dims: &[usize], scalar: &
 ///
 /// # Errors
 /// As [`region_of_body`].
-pub(in crate::compile) fn reading_body(body: &Graph, dims: &[usize], accesses: &[Access]) -> Result<Region> {
+pub(crate) fn reading_body(body: &Graph, dims: &[usize], accesses: &[Access]) -> Result<Region> {
     let mut b = Builder::new(dims);
     let inputs = body.parameters().iter().zip(accesses);
     let inputs = inputs.map(|(p, access)| b.input(body.shape(*p).dtype, access.clone()).map_err(failed));
@@ -144,6 +144,39 @@ fn failed(e: RegionError) -> CompileError {
     CompileError::unimplemented(e.to_string())
 }
 
+/// Where the operand of an operation that moves elements is read, if the result is read at the places that `map` says; None for
+/// other operations.
+fn moved(op: &Op, from: &[usize], to: &[usize], map: &[Index]) -> Option<Vec<Index>> {
+    Some(match op {
+        Op::Broadcast(ops::Broadcast { dims }) => {
+            let index = |(size, d): (&usize, &usize)| if *size == 1 { Index::fixed(0) } else { map[*d] };
+            from.iter().zip(dims).map(index).collect()
+        }
+        Op::Transpose(ops::Transpose { permutation }) => {
+            let mut inner = map.to_vec();
+            for (i, p) in permutation.iter().enumerate() {
+                inner[*p] = map[i];
+            }
+            inner
+        }
+        Op::Slice(ops::Slice { start, stride }) => {
+            let index = |(i, (start, stride)): (&Index, (&usize, &usize))| {
+                let (start, stride) = (*start as isize, *stride as isize);
+                Index { step: i.step * stride, offset: start + i.offset * stride, ..*i }
+            };
+            map.iter().zip(start.iter().zip(stride)).map(index).collect()
+        }
+        Op::Reverse(ops::Reverse { dims }) => {
+            let index = |(d, i): (usize, &Index)| {
+                let last = to[d] as isize - 1;
+                if dims.contains(&d) { Index { step: -i.step, offset: last - i.offset, ..*i } } else { *i }
+            };
+            map.iter().enumerate().map(index).collect()
+        }
+        _ => return None,
+    })
+}
+
 struct Emission<'a> {
     graph: &'a Graph,
     fusion: &'a Fusion,
@@ -192,55 +225,13 @@ impl Emission<'_> {
         match &node.op {
             Op::Constant(c) => self.b.constant_bytes(c.shape.dtype, &c.bytes).map_err(failed),
             Op::Iota(ops::Iota { dim }) => self.iota(shape.dtype, map[*dim]),
-            Op::Broadcast(ops::Broadcast { dims }) => {
-                let x = first.expect("one operand");
-                let inner = self.graph.shape(x).dims.iter().zip(dims);
-                let inner =
-                    inner.map(|(size, d)| if *size == 1 { Index::fixed(0) } else { map[*d] }).collect();
-                self.operand(x, inner)
-            }
-            Op::Transpose(ops::Transpose { permutation }) => {
-                let mut inner = map.clone();
-                for (i, p) in permutation.iter().enumerate() {
-                    inner[*p] = map[i];
-                }
-                self.operand(first.expect("one operand"), inner)
-            }
-            Op::Slice(ops::Slice { start, stride }) => {
-                let inner = map.iter().zip(start.iter().zip(stride)).map(|(i, (start, stride))| {
-                    let (start, stride) = (*start as isize, *stride as isize);
-                    Index { step: i.step * stride, offset: start + i.offset * stride, ..*i }
-                });
-                let inner = inner.collect();
-                self.operand(first.expect("one operand"), inner)
-            }
-            Op::Reverse(ops::Reverse { dims }) => {
-                let inner = map.iter().enumerate().map(|(d, i)| {
-                    if dims.contains(&d) {
-                        Index { step: -i.step, offset: shape.dims[d] as isize - 1 - i.offset, ..*i }
-                    } else {
-                        *i
-                    }
-                });
-                let inner = inner.collect();
-                self.operand(first.expect("one operand"), inner)
-            }
-            Op::Reshape => {
-                let x = first.expect("one operand");
-                if self.fusion.is_inlined(x) {
-                    let mut real =
-                        map.iter().zip(&*shape.dims).filter(|(_, size)| **size != 1).map(|(i, _)| *i);
-                    let dims = &self.graph.shape(x).dims;
-                    let inner = dims.iter().map(|size| {
-                        if *size == 1 { Index::fixed(0) } else { real.next().unwrap_or(Index::fixed(0)) }
-                    });
-                    let inner = inner.collect();
+            Op::Reshape => self.reshaped(first.expect("one operand"), &shape.dims, &map),
+            op => {
+                if let Some(x) = first
+                    && let Some(inner) = moved(op, &self.graph.shape(x).dims, &shape.dims, &map)
+                {
                     return self.operand(x, inner);
                 }
-                // The operand is an array: its elements lie in the order of the reshaped dimensions too.
-                self.input(x, &shape.dims, &map)
-            }
-            op => {
                 let mut args = Vec::with_capacity(node.operands.len());
                 for x in &node.operands {
                     args.push(self.operand(*x, map.clone())?);
@@ -253,6 +244,20 @@ impl Emission<'_> {
                 op.emit(&mut self.b, &args, shape.dtype).map_err(located)
             }
         }
+    }
+
+    /// The elements of a value under other dimensions, at the places that `map` says.
+    fn reshaped(&mut self, x: ValueId, dims: &[usize], map: &[Index]) -> Result<Val> {
+        if !self.fusion.is_inlined(x) {
+            // The operand is an array: its elements lie in the order of the reshaped dimensions too.
+            return self.input(x, dims, map);
+        }
+        let mut real = map.iter().zip(dims).filter(|(_, size)| **size != 1).map(|(i, _)| *i);
+        let of_operand = self.graph.shape(x).dims.iter();
+        let inner = of_operand
+            .map(|size| if *size == 1 { Index::fixed(0) } else { real.next().unwrap_or(Index::fixed(0)) });
+        let inner = inner.collect();
+        self.operand(x, inner)
     }
 
     fn iota(&mut self, dtype: DType, index: Index) -> Result<Val> {

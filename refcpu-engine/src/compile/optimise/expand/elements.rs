@@ -21,7 +21,7 @@ pub(super) fn map(b: &mut Builder, body: &Graph, operands: &[ValueId], shapes: &
 }
 
 /// A reduction of some dimensions: their elements are combined in row-major order, from the initial values on.
-pub(in crate::compile) fn reduce(
+pub(crate) fn reduce(
     b: &mut Builder,
     body: &Graph,
     operands: &[ValueId],

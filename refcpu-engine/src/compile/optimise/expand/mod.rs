@@ -8,11 +8,11 @@ mod loops;
 mod scatter;
 mod sort;
 
-pub(in crate::compile) use elements::reduce;
+pub(crate) use elements::reduce;
 
 use super::recognise::recognise;
 use super::region::is_applicable;
-use crate::compile::error::{CompileError, Result};
+use crate::compile::api::{CompileError, Result};
 use crate::graph::{Body, Builder, Graph, Node, Op, Reducer, Shape, ValueId, ops};
 use refcpu_kernels::DType;
 
@@ -20,7 +20,7 @@ use refcpu_kernels::DType;
 ///
 /// # Errors
 /// If arrays that a loop needs could not be addressed.
-pub(in crate::compile) fn expand(graph: Graph) -> Result<Graph> {
+pub(crate) fn expand(graph: Graph) -> Result<Graph> {
     if !is_needed(&graph) {
         return Ok(graph);
     }
