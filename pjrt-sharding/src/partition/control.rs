@@ -1,4 +1,4 @@
-//! Loops, branches and asynchronous operations.
+//! Partitions loops, branches and asynchronous operations.
 
 use super::{Part, Partitioner, rank};
 use crate::error::{Error, Result};
@@ -7,7 +7,7 @@ use pjrt_stablehlo::ir::{Block, BlockId, OpId, Operation, Type, ValueId};
 use std::collections::HashMap;
 
 impl<'m> Partitioner<'m> {
-    /// Partitions a loop. Carried arrays lie as they are known to, or else as the body gives them.
+    /// Partitions a loop. Carried arrays have their derived layouts if these are known, otherwise those of the body's results.
     pub(super) fn while_loop(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
         let mut carried = Vec::with_capacity(op.operands.len());
         for (value, result) in op.operands.iter().zip(op.results) {
@@ -44,7 +44,7 @@ impl<'m> Partitioner<'m> {
         Ok(())
     }
 
-    /// Cuts what lies whole as it was found to be given, where that can be.
+    /// Replaces the layouts of whole arrays with those in `found` where the arrays can be split in this way.
     fn adopt(&self, op: &Operation, layouts: &mut [Layout], found: Vec<Layout>) {
         for ((layout, found), result) in layouts.iter_mut().zip(found).zip(op.results) {
             let Some(dims) = self.dims(result) else { continue };
@@ -56,7 +56,8 @@ impl<'m> Partitioner<'m> {
         }
     }
 
-    /// Partitions branches. Their results lie as they are known to, or else as the first branch gives them.
+    /// Partitions branches. Their results have their derived layouts if these are known, otherwise those of the first branch's
+    /// results.
     pub(super) fn branches(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
         let index = self.whole(op.operand(0))?;
         let rank_of = |this: &Self, value: ValueId| rank(this.function.body.ty(value));
@@ -83,7 +84,7 @@ impl<'m> Partitioner<'m> {
         Ok(())
     }
 
-    /// What is started is done at once; the value that stands for its results is these.
+    /// Treats an asynchronous operation as if it ran at its start: the future is bound to the results.
     pub(super) fn async_start(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
         let block = self.region_block(id, 0)?;
         for (argument, operand) in block.1.arguments.iter().zip(&op.operands) {
@@ -98,7 +99,7 @@ impl<'m> Partitioner<'m> {
 
     pub(super) fn async_done(&mut self, op: &'m Operation) -> Result<()> {
         let parts = self.futures.get(&op.operand(0)).cloned();
-        let parts = parts.ok_or_else(|| Error::internal("a value is used before it is defined"))?;
+        let parts = parts.ok_or_else(|| Error::internal("a value is used before its definition"))?;
         self.bind(op, parts);
         Ok(())
     }
@@ -106,18 +107,18 @@ impl<'m> Partitioner<'m> {
     pub(super) fn region_block(&self, id: OpId, index: usize) -> Result<(BlockId, &'m Block)> {
         let body = &self.function.body;
         let region = body.op(id).regions.get(index).and_then(|region| body.region(*region).blocks.first());
-        let block = region.ok_or_else(|| Error::invalid(format!("region {index} is empty")))?;
+        let block = region.ok_or_else(|| Error::invalid(format!("region {index} has no block")))?;
         Ok((*block, body.block(*block)))
     }
 
-    /// Partitions a region at the place at hand, with its arguments as those of the block; gives what it returns.
+    /// Partitions a region into the current block, with arguments of these layouts. Returns the operands of its terminator.
     fn region(&mut self, id: OpId, index: usize, arguments: &[Layout]) -> Result<Vec<ValueId>> {
         let (id, block) = self.region_block(id, index)?;
         self.arguments(&block.arguments, arguments)?;
         self.block(id)
     }
 
-    /// Adds a region to an operation; it returns what `inside` gives.
+    /// Runs a function in a new region of an operation. The region returns the values that the function returns.
     fn within_region(
         &mut self,
         op: OpId,
@@ -131,7 +132,7 @@ impl<'m> Partitioner<'m> {
         Ok(())
     }
 
-    /// Does something in a block that is thrown away.
+    /// Runs a function in a new block, and discards the block and all functions that were added.
     fn trial<T>(&mut self, inside: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let before = (self.emit.clone(), self.functions.clone());
         let body = self.emit.builder.body_mut();

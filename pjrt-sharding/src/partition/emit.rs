@@ -1,4 +1,4 @@
-//! Adds operations at a place of the partitioned program.
+//! Adds operations to the partitioned program.
 
 use crate::devices::Devices;
 use crate::error::{Error, Result};
@@ -14,11 +14,11 @@ use pjrt_stablehlo::ir::{
 pub(super) struct Emitter {
     pub(super) builder: Builder,
     pub(super) devices: Devices,
-    /// Number of the last channel.
+    /// The number of the last channel.
     channels: i64,
 }
 
-/// Numbers as the program has them.
+/// Converts sizes to the integers of the program.
 pub(crate) fn ints(values: &[usize]) -> Box<[i64]> {
     values.iter().map(|value| *value as i64).collect()
 }
@@ -28,36 +28,40 @@ fn not_built(error: pjrt_stablehlo::Error) -> Error {
 }
 
 impl Emitter {
-    /// Begins a function without arguments.
+    /// Creates an emitter of a function without arguments.
     pub(super) fn new(devices: Devices) -> Self {
         Self { builder: Builder::default(), devices, channels: 0 }
     }
 
-    /// Ends the function, with what it returns.
+    /// Ends the function, and returns it.
     ///
     /// # Errors
-    /// If an operation that was added does not follow the rules of StableHLO.
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) if an operation that was added is not valid.
     pub(super) fn finish(&mut self, name: Str, returned: &[ValueId]) -> Result<Function> {
         std::mem::take(&mut self.builder).finish(name, returned).map_err(not_built)
     }
 
-    /// Fails if an operation that was added does not follow the rules of StableHLO.
+    /// Checks the operations that were added.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) if one of them is not valid.
     pub(super) fn check(&self) -> Result<()> {
         self.builder.check().map_err(not_built)
     }
 
-    /// Returns the sizes of a tensor.
+    /// Returns the dimensions of a tensor.
     ///
     /// # Errors
-    /// If they are not static, which callers have excluded.
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) if the value is not a tensor of a static shape, which callers have
+    /// excluded.
     pub(super) fn dims(&self, value: ValueId) -> Result<Vec<usize>> {
         let ty = self.builder.ty(value);
         let dims = ty.as_tensor().and_then(TensorType::static_dims);
         let dims = dims.and_then(|dims| dims.iter().map(|d| usize::try_from(*d).ok()).collect());
-        dims.ok_or_else(|| Error::internal(format!("expected a tensor of static sizes, found {ty}")))
+        dims.ok_or_else(|| Error::internal(format!("expected a tensor of a static shape, found {ty}")))
     }
 
-    /// Adds the number that the running partition has in a list of one number per partition: a scalar of `i64`.
+    /// Adds a scalar of type `i64`, which on each partition is the number that `numbers` has for it.
     pub(super) fn of_partition(&mut self, numbers: &[usize]) -> ValueId {
         let table = self.builder.integers(&ints(numbers), ElementType::I64);
         let partition = self.builder.op(ops::PartitionId {}, &[]);
@@ -69,8 +73,8 @@ impl Emitter {
         self.builder.zeros(TensorType::new(ElementType::I64, []))
     }
 
-    /// Adds the slice of these sizes that begins where `starts` says for the running partition; at zero in dimensions that
-    /// have no starts.
+    /// Adds a slice of these sizes, which begins at an index per partition in each dimension that `starts` has indices for, and
+    /// at 0 in the others.
     pub(super) fn slice(
         &mut self,
         value: ValueId,
@@ -97,7 +101,7 @@ impl Emitter {
         ReplicaGroups::Dense { group_size, ids: ints(&groups.concat()) }
     }
 
-    /// Joins the parts of a group along a dimension.
+    /// Concatenates the parts of a group's members along a dimension.
     pub(super) fn all_gather(
         &mut self,
         value: ValueId,
@@ -116,7 +120,7 @@ impl Emitter {
         Ok(self.builder.op_of_type(gather, &[value], ty))
     }
 
-    /// Cuts one dimension and joins along another in the place of it.
+    /// Splits a value along one dimension and concatenates the parts of a group's members along another.
     pub(super) fn all_to_all(
         &mut self,
         value: ValueId,
@@ -128,24 +132,24 @@ impl Emitter {
             split_dimension: cut as i64,
             concat_dimension: join as i64,
             split_count: groups.first().map_or(1, Vec::len) as i64,
-            // These number partitions, within every replica.
+            // The groups contain partition numbers, which apply within every replica.
             replica_groups: Self::groups(groups),
             channel_handle: self.channel(),
         };
         self.builder.op(exchange, &[value])
     }
 
-    /// Sends whole parts.
+    /// Sends a value from the first partition of each pair to the second.
     pub(super) fn collective_permute(&mut self, value: ValueId, pairs: &[(usize, usize)]) -> ValueId {
         let source_target_pairs = pairs.iter().map(|(from, to)| [*from as i64, *to as i64]).collect();
         let permute = ops::CollectivePermute { source_target_pairs, channel_handle: self.channel() };
         self.builder.op(permute, &[value])
     }
 
-    /// The value of the first partition of each group.
+    /// Sends the value of the first partition of each group to the others.
     pub(super) fn collective_broadcast(&mut self, value: ValueId, groups: &[Vec<usize>]) -> ValueId {
         let broadcast = ops::CollectiveBroadcast {
-            // These number partitions, within every replica.
+            // The groups contain partition numbers, which apply within every replica.
             replica_groups: Self::groups(groups),
             channel_handle: self.channel(),
             has_dynamic_root: false,
@@ -153,13 +157,13 @@ impl Emitter {
         self.builder.op(broadcast, &[value])
     }
 
-    /// What is elementwise the reduction over a group, by an operation of two scalars.
+    /// Reduces a value elementwise over the members of each group.
     pub(super) fn all_reduce(&mut self, value: ValueId, by: OpCode, groups: &[Vec<usize>]) -> ValueId {
         let op = self.all_reduce_op(&[value], by, groups);
         self.builder.result(op)
     }
 
-    /// The same for several values of one element type, at least one.
+    /// Reduces several values of one element type in one operation. There must be at least one value.
     pub(super) fn all_reduce_together(
         &mut self,
         values: &[ValueId],
@@ -180,7 +184,7 @@ impl Emitter {
         self.builder.op_with_regions(reduce, values, |b, op| b.combiner(op, by, scalar))
     }
 
-    /// The sum over a group, of which each member gets its part along a dimension.
+    /// Sums a value over the members of each group. Each member receives its part of the sum along a dimension.
     pub(super) fn reduce_scatter(
         &mut self,
         value: ValueId,
@@ -201,7 +205,7 @@ impl Emitter {
         Ok(self.builder.result(op))
     }
 
-    /// Zeros of these sizes, but for the value, which begins where the running partition's number says along a dimension.
+    /// Places a value into zeros of these sizes, at an index per partition along one dimension.
     pub(super) fn place(&mut self, value: ValueId, dim: usize, starts: &[usize], sizes: &[usize]) -> ValueId {
         let ty = self.builder.tensor(value).with_dims(ints(sizes));
         let mut operands = vec![self.builder.zeros(ty), value];
@@ -211,7 +215,7 @@ impl Emitter {
         self.builder.op(ops::DynamicUpdateSlice {}, &operands)
     }
 
-    /// The value on partitions where `keep` says so, zeros on others.
+    /// Returns the value on the partitions in `keep`, and zeros on the others.
     pub(super) fn only_where(&mut self, value: ValueId, keep: &[bool]) -> ValueId {
         let keep: Vec<usize> = keep.iter().map(|keep| usize::from(*keep)).collect();
         let number = self.of_partition(&keep);

@@ -1,4 +1,4 @@
-//! From a StableHLO module to a plan.
+//! Compiles StableHLO modules to plans.
 
 mod api;
 mod call_rule;

@@ -1,4 +1,4 @@
-//! Instructions to kernels.
+//! Calls the kernels of steps.
 
 use super::process::Process;
 use super::{Cx, Result, RunError, foreign, generic};
@@ -8,7 +8,7 @@ use crate::storage::Frame;
 use refcpu_kernels::{Dst, Src, copy, machine, region};
 use std::sync::atomic::Ordering;
 
-/// Runs one kernel.
+/// Runs the kernel of a step.
 pub(super) fn call(c: &Call, frame: &mut Frame, process: Process, cx: &Cx<'_>) -> Result<()> {
     let in_place = c.kernel.works_in_place();
     frame.access(&c.reads, &c.writes, in_place, |r, w| kernel(&c.kernel, r, w, process, cx))

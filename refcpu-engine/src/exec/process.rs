@@ -3,8 +3,8 @@
 /// One device of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Number of its replica.
+    /// The replica of the device.
     pub replica: usize,
-    /// Number of its partition.
+    /// The partition of the device.
     pub partition: usize,
 }

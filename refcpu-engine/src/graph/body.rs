@@ -1,4 +1,4 @@
-//! The graphs that operations run.
+//! The bodies of operations.
 
 use super::check::{Check, need};
 use super::{Graph, Shape};
@@ -7,12 +7,12 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A closed graph that an operation runs. Equal only to itself.
+/// The body of an operation: a closed graph. Bodies are compared by identity.
 #[derive(Clone)]
 pub struct Body(pub Arc<Graph>);
 
 impl Body {
-    /// A body.
+    /// Creates a body.
     pub fn new(graph: Graph) -> Self {
         Self(Arc::new(graph))
     }
@@ -45,17 +45,17 @@ impl fmt::Debug for Body {
     }
 }
 
-/// How elements combine.
+/// The function that combines elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Reducer {
-    /// By one operation that kernels know.
+    /// One operation that the kernels implement.
     Op(ReduceOp),
-    /// By a graph over scalars: accumulators, then elements, to new accumulators.
+    /// A graph over scalars. Its parameters are the accumulators and then the elements; its results are the new accumulators.
     Body(Body),
 }
 
 impl Reducer {
-    /// The graph, if it is one.
+    /// Returns the graph; `None` for a single operation.
     pub(crate) fn body(&self) -> Option<&Body> {
         match self {
             Reducer::Op(_) => None,
@@ -63,18 +63,21 @@ impl Reducer {
         }
     }
 
-    /// The operation of a reducer that has a kernel.
+    /// Returns the operation of a reducer that has a kernel.
     pub(super) fn op(&self) -> ReduceOp {
         match self {
             Reducer::Op(op) => *op,
-            Reducer::Body(_) => unreachable!("a reduction by a body has a kernel of its own"),
+            Reducer::Body(_) => unreachable!("a reduction by a body runs in a different kernel"),
         }
     }
 
-    /// Checks that it gives these results.
+    /// Checks that the reducer produces results of these types.
     pub(super) fn verify(&self, y: &[&Shape]) -> Check {
         match self {
-            Reducer::Op(op) => need(y.len() == 1 && op.supports(y[0].dtype), "not for this type"),
+            Reducer::Op(op) => need(
+                y.len() == 1 && op.supports(y[0].dtype),
+                "the reduction is not defined for this element type",
+            ),
             Reducer::Body(b) => {
                 let scalars = Shape::scalars(y);
                 check_body(b, &[&scalars[..], &scalars].concat(), &scalars)
@@ -83,9 +86,9 @@ impl Reducer {
     }
 }
 
-/// Checks what a body takes and gives; what it does is checked by itself.
+/// Checks the types of a body's parameters and results. The nodes of the body are checked separately.
 pub(crate) fn check_body(b: &Body, parameters: &[Shape], results: &[Shape]) -> Check {
     let takes = b.parameters().iter().map(|v| b.shape(*v)).eq(parameters);
     let gives = b.results().iter().map(|v| b.shape(*v)).eq(results);
-    need(takes && gives, "a body that takes or gives other types")
+    need(takes && gives, "the types of the body's parameters or results do not fit the operation")
 }

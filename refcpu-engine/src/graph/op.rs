@@ -1,4 +1,4 @@
-//! What nodes compute: the table of operations.
+//! The table of operations.
 
 use super::body::Body;
 use super::constant::Constant;
@@ -13,12 +13,12 @@ use refcpu_kernels::rng::RngAlgorithm;
 use refcpu_kernels::tile::TileOp;
 use std::fmt;
 
-/// Makes the enum of operations and finds what is known of each.
+/// Defines the enum of operations, and the access to their properties.
 macro_rules! operations {
     (plain: $($plain:ident)*; inline: $($inline:ident($value:ty))*; boxed: $($boxed:ident($spec:ty))*;) => {
-        /// What a node computes: an operation of [`ops`] with its attributes, which are checked when a node is made.
+        /// The operation of a node with its attributes, as in [`ops`]. The attributes are checked when the node is added.
         #[derive(Clone, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "the operations' own types say what they are")]
+        #[allow(missing_docs, reason = "the types of the operations are documented")]
         pub enum Op {
             $($plain,)*
             $($inline($value),)*
@@ -26,7 +26,7 @@ macro_rules! operations {
         }
 
         impl Op {
-            /// The operation's name.
+            /// Returns the name of the operation.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Op::$plain => stringify!($plain),)*
@@ -35,7 +35,7 @@ macro_rules! operations {
                 }
             }
 
-            /// What the engine knows about the operation.
+            /// Returns the properties of the operation.
             pub(crate) fn operation(&self) -> &dyn Operation {
                 match self {
                     $(Op::$plain => &ops::$plain,)*
@@ -91,16 +91,16 @@ operations! {
 }
 
 impl Op {
-    /// The bodies of the operation.
+    /// Returns the bodies of the operation.
     pub fn bodies(&self) -> Vec<&Body> {
         self.operation().bodies()
     }
 
-    /// The same operation with its bodies changed, if they run as programs: those of loops, branches and manual
-    /// computations. None for others, whose bodies, if any, are about single elements.
+    /// Returns the operation with changed bodies if they run as programs, as in loops, branches and manual computations; `None`
+    /// for other operations, whose bodies apply to single elements.
     ///
     /// # Errors
-    /// As `change`.
+    /// The errors of `change`.
     pub fn with_programs<E>(&self, change: impl Fn(&Graph) -> Result<Graph, E>) -> Result<Option<Op>, E> {
         let changed = |body: &Body| change(body).map(Body::new);
         Ok(Some(match self {
@@ -118,19 +118,20 @@ impl Op {
         }))
     }
 
-    /// True if two nodes with equal operands compute the same, so that one will do.
+    /// Returns whether two nodes of this operation with equal operands have equal results, so that they can be merged.
     pub fn is_pure(&self) -> bool {
         self.operation().is_pure() && self.bodies().iter().all(|b| b.nodes().iter().all(|n| n.op.is_pure()))
     }
 
-    /// True if the node must stay although nobody uses its results, and in its order among such nodes: devices wait for each
-    /// other, or communicate with the host in it.
+    /// Returns whether nodes of this operation must be kept, in their order, even if their results are unused. This is the case
+    /// for collectives and for communication with the host.
     pub fn has_effect(&self) -> bool {
         self.operation().has_effect()
             || self.bodies().iter().any(|b| b.nodes().iter().any(|n| n.op.has_effect()))
     }
 
-    /// True if a node of this operation computes each element of its result from the operands' elements at the same place.
+    /// Returns whether a node of this operation computes each element of its result from the elements of its operands at the
+    /// same index.
     pub(crate) fn is_elementwise(&self, operands: &[&Shape], result: &Shape) -> bool {
         self.operation().execution(operands, &[result]) == Execution::Elementwise
     }
@@ -138,12 +139,12 @@ impl Op {
     /// Adds an elementwise operation to a region.
     ///
     /// # Errors
-    /// If kernels lack the operation for its types.
+    /// If the kernels do not support the operation for these types.
     pub(crate) fn emit(&self, b: &mut Builder, args: &[Val], result: DType) -> Result<Val, RegionError> {
         self.operation().emit(b, args, result)
     }
 
-    /// True if the operation communicates with the host.
+    /// Returns whether the operation communicates with the host.
     pub fn is_host_transfer(&self) -> bool {
         matches!(self, Op::HostSend(_) | Op::HostReceive(_))
     }

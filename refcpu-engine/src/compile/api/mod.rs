@@ -1,4 +1,4 @@
-//! What callers of the compiler give and get: options and errors.
+//! The options and errors of the compiler.
 
 mod error;
 mod options;

@@ -45,8 +45,9 @@ impl Emitter {
         Ok(())
     }
 
-    /// The buffer where carried value `j` of a loop lives, with the initial value in it: that of the initial value if nobody else
-    /// needs it, else where the result is wanted. The values before it live in `others`.
+    /// Returns a buffer that holds the initial value of carried value `j` of a loop: the buffer of the initial value if nothing
+    /// else uses it, otherwise a copy, if possible in the buffer of the loop's result. The carried values before it are in
+    /// `others`.
     fn carried_home(&mut self, cx: &mut Context<'_>, node: &Node, j: usize, others: &[u32]) -> Result<u32> {
         let (graph, init, result) = (cx.graph, node.operands[j], node.result(j));
         let bytes = graph.shape(result).bytes();
@@ -143,8 +144,8 @@ impl Emitter {
         Ok(())
     }
 
-    /// Has the values that lie at `ends` after a step of a loop lie at `homes` before the next one: copies them, or exchanges the
-    /// memory of large buffers. Buffers from `first_inner` on are the body's own. Gives the pairs that are exchanged.
+    /// Moves the results of a loop's body, at `ends`, to the buffers of the carried values, `homes`. Values are copied, or large
+    /// buffers of the body, which start at `first_inner`, are swapped. Returns the swapped pairs.
     fn carry_over(
         &mut self,
         node: &Node,
@@ -225,7 +226,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// The buffers that branches write their results to: where these are wanted, if that is free.
+    /// Returns the buffers that branches write their results to: those where the results are wanted, if they are free.
     fn branch_homes(&mut self, cx: &Context<'_>, node: &Node, arguments: &[Address]) -> Vec<u32> {
         let mut homes: Vec<u32> = Vec::new();
         for r in node.results() {

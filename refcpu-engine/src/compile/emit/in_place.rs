@@ -1,4 +1,4 @@
-//! Which values that a loop carries stay where they are.
+//! Finds the carried values of a loop that are updated in place.
 
 use super::windows::is_single_scatter;
 use crate::graph::{Definition, Graph, Op, ValueId, ops};

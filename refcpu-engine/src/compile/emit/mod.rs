@@ -61,7 +61,8 @@ fn emit_nested(graph: &Graph, donations: &[Donation], fuse: bool, depth: usize) 
     Ok(program)
 }
 
-/// Where results come from that lie at `places`; those with a buffer of their own are copied to it unless they lie there.
+/// Returns the sources of the results, whose values are at `places`. A result with a buffer of its own is copied to it unless it
+/// is already there.
 fn result_sources(
     e: &mut Emitter,
     graph: &Graph,

@@ -303,16 +303,16 @@ impl Lowering {
         Some(Loc::Val(self.asm.builder().constant_bytes(constant.shape.dtype, &constant.bytes).ok()?))
     }
 
-    /// A constant whose elements are in cells.
+    /// Adds a constant with all its elements in cells.
     fn dense(&mut self, constant: &Constant) -> Option<Loc> {
         let place = self.asm.constant(constant.shape.dtype, &constant.to_dense()).ok()?;
         Some(Loc::Val(self.asm.value(place).ok()?))
     }
 
-    /// True if the result has the first operand's elements, in the order in which they are there.
+    /// Returns whether the result has the elements of the first operand, in the same order.
     fn keeps_elements(&mut self, op: &Op, x: &Operands<'_>, result: &Shape) -> bool {
         let (Some(loc), Some(from)) = (x.locs.first(), x.shapes.first()) else { return false };
-        // One element that stands for all is the same under every shape.
+        // A value of one element that stands for all is the same under every shape.
         let is_uniform = matches!(loc, Loc::Val(v) if self.asm.len(*v) == 1);
         match op {
             Op::Reshape => true,
@@ -347,7 +347,7 @@ impl Lowering {
         self.window(x, &starts, &window, result)
     }
 
-    /// A window of the first operand, copied.
+    /// Copies a window of the first operand.
     fn window(&mut self, x: &Operands<'_>, starts: &[Start], window: &Runs, result: &Shape) -> Option<Loc> {
         let from = self.array(x.locs[0], x.shapes[0])?;
         let (place, _, loc) = self.fresh(result)?;

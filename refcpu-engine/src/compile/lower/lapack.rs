@@ -1,7 +1,8 @@
-//! LAPACK's routines by the names that JAX's CPU backend has for them: `jax.ffi` calls them, and programs that were exported
-//! for that backend do.
+//! Lowers calls of LAPACK routines by the names of JAX's CPU backend. `jax.ffi` uses these names, and so do programs that were
+//! exported for that backend.
 //!
-//! Routines see matrices by columns, and give what LAPACK's do, but for matrices that they cannot factor: all results of such
+//! The routines read matrices in column-major order, and return what those of LAPACK do. The exception is a matrix that cannot
+//! be factored: all of its results are NaN, and its `info` is 1.
 //! a matrix are NaN, and what a routine says about it (`info`) is 1.
 
 use super::linalg::Attributes;
@@ -14,7 +15,7 @@ use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;
 
-/// The routine that a target is for, and its element type.
+/// Returns the element type and the routine of a target.
 fn routine(target: &str) -> Option<(DType, &str)> {
     let name = target.strip_prefix("lapack_")?.strip_suffix("_ffi")?;
     let (letter, routine) = name.split_at_checked(1)?;
@@ -32,9 +33,9 @@ fn routine(target: &str) -> Option<(DType, &str)> {
 struct Call<'a> {
     attributes: Attributes<'a>,
     operands: &'a [ValueId],
-    /// The results that the program expects.
+    /// The types of the results that the program declares.
     results: &'a [Shape],
-    /// The matrices: the first operand, or the last where that one has more dimensions.
+    /// The type of the matrices: that of the first operand, or of the last one if it has more dimensions.
     matrices: Shape,
 }
 
@@ -50,32 +51,32 @@ impl<'a> Call<'a> {
         Self { attributes, operands, results, matrices }
     }
 
-    /// The sizes of the dimensions that number the matrices.
+    /// Returns the batch dimensions.
     fn batch(&self) -> &[usize] {
         &self.matrices.dims[..self.matrices.rank() - 2]
     }
 
-    /// The numbers of rows and columns.
+    /// Returns the numbers of rows and columns of a matrix.
     fn sizes(&self) -> (usize, usize) {
         let batch = self.batch().len();
         (self.matrices.dims[batch], self.matrices.dims[batch + 1])
     }
 
-    /// Whether the routine reads the lower triangles.
+    /// Returns whether the routine reads the lower triangle of a matrix.
     fn is_lower(&mut self) -> Result<bool> {
         Ok(self.attributes.letter("uplo", b"LU")? == b'L')
     }
 
-    /// Whether the routine is to give what the attribute says.
+    /// Returns whether the call requests the vectors that an attribute is about.
     fn asks_for(&mut self, attribute: &'static str) -> Result<bool> {
         Ok(self.attributes.letter(attribute, b"NV")? == b'V')
     }
 }
 
-/// Lowers a call of a routine to its results.
+/// Adds the operations of a routine, and returns their results.
 type Lower = fn(&mut Scope<'_>, &mut Call<'_>) -> Result<Vec<ValueId>>;
 
-/// Every routine: its names without the letter of the element type, the number of its operands, and how it is lowered.
+/// The routines: the names without the letter of the element type, the number of operands, and the function that lowers a call.
 const ROUTINES: &[(&[&str], usize, Lower)] = &[
     (&["gees"], 1, gees),
     (&["geev"], 1, geev),
@@ -99,7 +100,7 @@ fn potrf(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
     let (a, lower, rank) = (c.operands[0], c.is_lower()?, c.matrices.rank());
     let cholesky = Core::Cholesky(core_ops::Cholesky { lower });
     let factor = s.checked(cholesky, vec![a], vec![c.matrices.clone()])?[0];
-    // The other triangle stays as it is.
+    // The other triangle is that of the operand.
     let index = c.matrices.with_dtype(DType::S32);
     let (row, column) = (s.b.iota(index.clone(), rank - 2), s.b.iota(index, rank - 1));
     let inside = if lower { Direction::Ge } else { Direction::Le };
@@ -120,7 +121,7 @@ fn ormqr(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
 
 fn getrf(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
     let factors = s.linalg_results(LinalgOp::Lu, c.operands.to_vec())?;
-    // LAPACK counts rows from 1.
+    // LAPACK numbers rows from 1.
     let one = s.b.number(s.shape(factors[1]), 1.0);
     let swaps = s.b.tile(TileOp::Add, &[factors[1], one]);
     Ok(vec![factors[0], swaps, s.first_zero(factors[0], c.batch())])
@@ -158,7 +159,7 @@ fn geev(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
 
 fn syevd(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
     let lower = c.is_lower()?;
-    // Without vectors, LAPACK leaves something of no meaning in their place.
+    // LAPACK's values are unspecified if the call does not request the vectors.
     c.asks_for("mode")?;
     let found = s.linalg_results(LinalgOp::Eigh { lower }, c.operands.to_vec())?;
     Ok(vec![found[0], found[1], s.info(found[1], c.batch())])
@@ -168,7 +169,9 @@ fn gehrd(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
     let (low, high) = (c.attributes.size("low")?, c.attributes.size("high")?);
     let (_, columns) = c.sizes();
     if (low, high) != (1, columns) {
-        let why = format!("the rows {low} to {high} of matrices of {columns} rows alone");
+        let why = format!(
+            "gehrd of the rows {low} to {high} of matrices of {columns} rows is not supported; it must cover all rows"
+        );
         return Err(CompileError::unimplemented(why));
     }
     let mut results = s.linalg_results(LinalgOp::Hessenberg, c.operands.to_vec())?;
@@ -179,7 +182,7 @@ fn gehrd(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
 fn gees(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
     let vectors = c.asks_for("mode")?;
     if c.attributes.letter("sort", b"NS")? == b'S' {
-        return Err(CompileError::unimplemented("a Schur form with sorted eigenvalues"));
+        return Err(CompileError::unimplemented("a Schur form with sorted eigenvalues is not supported"));
     }
     let mut results = s.linalg_results(LinalgOp::Schur { vectors }, c.operands.to_vec())?;
     let form = results[0];
@@ -218,15 +221,15 @@ fn sytrd(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
 fn gtsv(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
     let solve = LinalgOp::TridiagonalSolve { perturb_singular: false };
     let x = s.linalg_results(solve, c.operands.to_vec())?[0];
-    // LAPACK leaves something of no meaning in the place of the diagonals.
+    // LAPACK's values of the diagonals are unspecified.
     Ok([&c.operands[..3], &[x, s.info(x, c.batch())]].concat())
 }
 
 impl Scope<'_> {
-    /// A call of a routine that refcpu has; None for others.
+    /// Lowers a call of a routine; returns `None` for other targets.
     ///
     /// # Errors
-    /// If operands, attributes or results are not the routine's.
+    /// If the operands, attributes or results do not fit the routine.
     pub(super) fn lapack(
         &mut self,
         call: &ops::CustomCall,
@@ -254,7 +257,10 @@ impl Scope<'_> {
             return Ok(None);
         };
         if seen.len() != *count {
-            return Err(CompileError::invalid(format!("{routine} does not take {} operands", seen.len())));
+            return Err(CompileError::invalid(format!(
+                "{routine} takes {count} operands, but the call has {}",
+                seen.len()
+            )));
         }
         let mut routine_call = Call::new(self, Attributes::new(target, entries), &seen, shapes);
         let mut results = lower(self, &mut routine_call)?;
@@ -266,28 +272,30 @@ impl Scope<'_> {
         }
         let found: Vec<Shape> = results.iter().map(|v| self.shape(*v)).collect();
         if found != shapes {
-            return Err(CompileError::invalid(format!("the results are to be {found:?}, not {shapes:?}")));
+            return Err(CompileError::invalid(format!(
+                "the results must have the types {found:?}, but the program declares {shapes:?}"
+            )));
         }
         Ok(Some(results))
     }
 
-    /// The results of an operation on operands that may not be what it takes.
+    /// Adds an operation, and checks that its operands and results fit.
     fn checked(&mut self, op: Core, operands: Vec<ValueId>, shapes: Vec<Shape>) -> Result<Vec<ValueId>> {
         let results = self.b.node(op, operands, shapes);
         let graph = self.b.graph();
         let Definition::Result { node, .. } = graph.definition(results[0]) else {
-            return Err(CompileError::internal("a node's result is a parameter"));
+            return Err(CompileError::internal("the definition of a node's result is a parameter"));
         };
         verify_node(graph, &graph.nodes()[node as usize]).map_err(CompileError::invalid)?;
         Ok(results)
     }
 
-    /// What a routine says about each matrix of a batch that has no failures to report.
+    /// Returns the `info` of a routine that cannot fail: 0 for each matrix of a batch.
     fn nothing_wrong(&mut self, batch: &[usize]) -> ValueId {
         self.b.constant(Constant::zero(Shape::new(DType::S32, batch)))
     }
 
-    /// What a routine says about each matrix of a batch: 1 where what it found is NaN, otherwise 0.
+    /// Returns the `info` of each matrix of a batch: 1 if its result is NaN, otherwise 0.
     fn info(&mut self, found: ValueId, batch: &[usize]) -> ValueId {
         let shape = self.shape(found);
         if shape.is_empty() {
@@ -305,7 +313,7 @@ impl Scope<'_> {
         self.b.convert(wrong, DType::S32)
     }
 
-    /// The position, from 1, of the first zero on the diagonal of each matrix; 0 if there is none.
+    /// Returns the index, from 1, of the first zero on the diagonal of each matrix; 0 if there is none.
     fn first_zero(&mut self, matrices: ValueId, batch: &[usize]) -> ValueId {
         let shape = self.shape(matrices);
         let least = shape.dims[batch.len()].min(shape.dims[batch.len() + 1]);
@@ -331,8 +339,8 @@ impl Scope<'_> {
         self.b.select(is_there, first, zero)
     }
 
-    /// `count` elements of each matrix, the first of the row-major order at `start`, each a row and a column on from the
-    /// one before.
+    /// Slices `count` elements of each matrix along a diagonal. The first is at index `start` in row-major order, and each of
+    /// the others is one row and one column after the previous one.
     fn diagonal(&mut self, matrices: ValueId, start: usize, count: usize) -> ValueId {
         let shape = self.shape(matrices);
         let (batch, tail) = shape.dims.split_at(shape.rank() - 2);
@@ -347,8 +355,9 @@ impl Scope<'_> {
         self.b.add(Core::Slice(core_ops::Slice { start: from, stride: step }), &[flat], result)
     }
 
-    /// The eigenvalues of Schur forms: of real ones their real and imaginary parts. The two of a block have its diagonal,
-    /// whose elements are equal, and the roots of the product beside it.
+    /// Returns the eigenvalues of Schur forms, for real ones as real and imaginary parts. The two eigenvalues of a 2x2 block
+    /// have its diagonal element, which occurs twice, as their real part. Their imaginary parts are the square roots of the
+    /// product of its other elements.
     fn eigenvalues(&mut self, forms: ValueId) -> Vec<ValueId> {
         let shape = self.shape(forms);
         let n = shape.dims[shape.rank() - 1];
@@ -382,14 +391,14 @@ impl Scope<'_> {
         vec![main, self.b.tile(TileOp::Subtract, &[first, second])]
     }
 
-    /// The real and the imaginary part.
+    /// Returns the real and the imaginary part.
     fn parts(&mut self, value: ValueId, real: DType) -> Vec<ValueId> {
         let shape = self.shape(value).with_dtype(real);
         [TileOp::Real, TileOp::Imag].map(|op| self.b.add(Core::Tile(op), &[value], shape.clone())).to_vec()
     }
 
-    /// The matrices that a routine sees which reads columns: those of the program if they lie so, otherwise what the
-    /// elements amount to in the order in which they lie.
+    /// Returns the matrices that a routine sees when it reads memory in column-major order: those of the program if their
+    /// layout is column-major, otherwise the same elements rearranged.
     fn by_columns(&mut self, value: ValueId, layout: Option<Vec<i64>>) -> Result<ValueId> {
         let dims = self.shape(value).dims.to_vec();
         if dims.len() < 2 || lies_by_columns(dims.len(), layout)? {
@@ -400,7 +409,7 @@ impl Scope<'_> {
         Ok(self.b.transpose(value, &last_two_swapped(dims.len())))
     }
 
-    /// The opposite for a result.
+    /// Does the opposite for a result.
     fn laid_out(&mut self, value: ValueId, layout: Option<Vec<i64>>) -> Result<ValueId> {
         let dims = self.shape(value).dims.to_vec();
         if lies_by_columns(dims.len(), layout)? {
@@ -411,7 +420,7 @@ impl Scope<'_> {
     }
 }
 
-/// The type of a complex number's parts.
+/// Returns the type of the parts of a complex number.
 fn real_of(dtype: DType) -> DType {
     if dtype == DType::C128 { DType::F64 } else { DType::F32 }
 }
@@ -426,7 +435,7 @@ fn last_two_swapped(rank: usize) -> Vec<usize> {
     order
 }
 
-/// True if columns of the matrices are contiguous, false if rows are, which is the default.
+/// Returns whether the matrices are column-major; the default is row-major.
 fn lies_by_columns(rank: usize, layout: Option<Vec<i64>>) -> Result<bool> {
     let Some(minor_to_major) = layout else { return Ok(false) };
     let of_rows: Vec<i64> = (0..rank as i64).rev().collect();
@@ -435,7 +444,9 @@ fn lies_by_columns(rank: usize, layout: Option<Vec<i64>>) -> Result<bool> {
     match minor_to_major {
         layout if layout == of_columns => Ok(true),
         layout if layout == of_rows => Ok(false),
-        layout => Err(CompileError::unimplemented(format!("the layout {layout:?} of matrices"))),
+        layout => Err(CompileError::unimplemented(format!(
+            "the layout {layout:?} of matrices is neither row-major nor column-major"
+        ))),
     }
 }
 

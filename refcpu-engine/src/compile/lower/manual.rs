@@ -1,4 +1,4 @@
-//! `sdy.manual_computation`: a body that runs once for each part of a mesh.
+//! Lowers `sdy.manual_computation`, whose body runs once for each position of a mesh along the manual axes.
 
 use super::{CompileError, Result, Scope, shapes_of, to_usize};
 use crate::graph::{Body, Builder, Graph, ManualSpec, Op as Core, Shape, ValueId, ops as core_ops};
@@ -64,10 +64,10 @@ impl<'m> Scope<'m> {
     }
 }
 
-/// The axes of a mesh that a computation is manual along.
+/// The manual axes of a computation.
 struct ManualAxes<'a> {
     mesh: &'a Mesh,
-    /// Where they are among the axes of the mesh.
+    /// Their positions in the mesh.
     positions: Vec<usize>,
 }
 
@@ -77,23 +77,26 @@ impl<'a> ManualAxes<'a> {
         Ok(Self { mesh, positions })
     }
 
-    /// Those among these axes. The array is not cut along others: there is one global array.
+    /// Returns the manual axes among these. Free axes do not split the array, since all devices share one global array.
     fn among(&self, axes: &[AxisRef]) -> Result<Vec<usize>> {
         let one = |axis: &AxisRef| match (position(self.mesh, &axis.name)?, axis.sub_axis) {
             (position, None) => Ok(position),
-            (_, Some(_)) => Err(CompileError::unimplemented("parts of mesh axes")),
+            (_, Some(_)) => Err(CompileError::unimplemented(
+                "sub-axes of a mesh are not supported in a manual computation",
+            )),
         };
         let all = axes.iter().map(one).collect::<Result<Vec<_>>>()?;
         Ok(all.into_iter().filter(|axis| self.positions.contains(axis)).collect())
     }
 
-    /// Those along which each dimension of each array is cut.
+    /// Returns, for each array and each of its dimensions, the manual axes that split it.
     fn of_dims(&self, shardings: &[TensorSharding]) -> Result<Vec<Vec<Vec<usize>>>> {
         let one = |s: &TensorSharding| s.dim_shardings.iter().map(|dim| self.among(&dim.axes)).collect();
         shardings.iter().map(one).collect()
     }
 
-    /// Those along which each array is still to be summed. It has the addends along one more dimension, the first.
+    /// Returns, for each array, the manual axes along which it is unreduced. An unreduced array has a new first dimension for its
+    /// partial sums.
     fn of_sums(&self, shardings: &[TensorSharding]) -> Result<Vec<Vec<usize>>> {
         shardings.iter().map(|s| self.among(&s.unreduced_axes)).collect()
     }
@@ -101,10 +104,14 @@ impl<'a> ManualAxes<'a> {
 
 fn position(mesh: &Mesh, name: &str) -> Result<usize> {
     let position = mesh.axes.iter().position(|axis| &*axis.name == name);
-    position.ok_or_else(|| CompileError::invalid(format!("the mesh has no axis {name}")))
+    position.ok_or_else(|| {
+        CompileError::invalid(format!(
+            "the manual computation refers to the axis {name:?}, which its mesh does not have"
+        ))
+    })
 }
 
-/// A body whose parameters and results have one more dimension, the first, of size 1 where there are axes to sum over.
+/// Rebuilds a body so that unreduced parameters and results have a new first dimension of size 1.
 fn of_addends(body: &Graph, parameters: &[Vec<usize>], results: &[Vec<usize>]) -> Graph {
     let mut b = Builder::new();
     let mut arguments = Vec::with_capacity(body.parameters().len());
@@ -125,7 +132,7 @@ fn of_addends(body: &Graph, parameters: &[Vec<usize>], results: &[Vec<usize>]) -
     b.finish(values)
 }
 
-/// Checks that whole arrays cut as the spec says are the parts that the body has.
+/// Checks that splitting the whole arrays gives the types of the body's arrays.
 fn check(spec: &ManualSpec, whole: &[Shape], parts: &[Shape], cuts: &[Vec<Vec<usize>>]) -> Result<()> {
     let fits = |(whole, (part, cut)): (&Shape, (&Shape, &Vec<Vec<usize>>))| {
         let factors =
@@ -138,5 +145,7 @@ fn check(spec: &ManualSpec, whole: &[Shape], parts: &[Shape], cuts: &[Vec<Vec<us
     if same && whole.iter().zip(parts.iter().zip(cuts)).all(fits) {
         return Ok(());
     }
-    Err(CompileError::invalid(format!("parts {parts:?} of {whole:?} do not fit their shardings {cuts:?}")))
+    Err(CompileError::invalid(format!(
+        "the body has arrays {parts:?}, which are not the parts of {whole:?} along the mesh axes {cuts:?}"
+    )))
 }

@@ -144,8 +144,8 @@ fn failed(e: RegionError) -> CompileError {
     CompileError::unimplemented(e.to_string())
 }
 
-/// Where the operand of an operation that moves elements is read, if the result is read at the places that `map` says; None for
-/// other operations.
+/// Returns the indices at which the operand of a movement is read if its result is read at the indices of `map`; `None` for other
+/// operations.
 fn moved(op: &Op, from: &[usize], to: &[usize], map: &[Index]) -> Option<Vec<Index>> {
     Some(match op {
         Op::Broadcast(ops::Broadcast { dims }) => {
@@ -246,7 +246,7 @@ impl Emission<'_> {
         }
     }
 
-    /// The elements of a value under other dimensions, at the places that `map` says.
+    /// Reads a reshaped value at the indices of `map`.
     fn reshaped(&mut self, x: ValueId, dims: &[usize], map: &[Index]) -> Result<Val> {
         if !self.fusion.is_inlined(x) {
             // The operand is an array: its elements lie in the order of the reshaped dimensions too.

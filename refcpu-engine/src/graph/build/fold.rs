@@ -1,13 +1,14 @@
-//! The values of operations on constants.
+//! Evaluates operations on constants.
 
 use crate::graph::{Constant, Op, Shape};
 use refcpu_kernels::region::{Builder, run};
 use refcpu_kernels::{Dst, Pool, Src};
 
-/// Constants of at most this many elements are folded element by element.
+/// The maximum number of elements of a constant that is folded element by element.
 const FOLD_LIMIT: usize = 1024;
 
-/// The value of an elementwise operation on constants, if it is small.
+/// Evaluates an elementwise operation on constants; `None` if the result is large, or if the kernels do not support the
+/// operation.
 pub(super) fn fold(op: &Op, operands: &[&Constant], result: &Shape) -> Option<Constant> {
     let splat = operands.iter().all(|c| c.splat);
     if !splat && result.len() > FOLD_LIMIT {
@@ -47,7 +48,7 @@ pub(super) fn fold(op: &Op, operands: &[&Constant], result: &Shape) -> Option<Co
     Some(if splat { Constant::splat(result.clone(), bytes) } else { Constant::dense(result.clone(), bytes) })
 }
 
-/// The coordinates along a dimension as a constant, if the type has them.
+/// Returns the coordinates along a dimension as a constant; `None` if the element type has no numbers.
 pub fn iota(shape: &Shape, dim: usize) -> Option<Constant> {
     let mut b = Builder::new(&shape.dims);
     let value = b.iota(shape.dtype, dim).ok()?;
@@ -58,7 +59,7 @@ pub fn iota(shape: &Shape, dim: usize) -> Option<Constant> {
     Some(Constant::dense(shape.clone(), out.bytes().to_vec()))
 }
 
-/// Bytes aligned for any element.
+/// Bytes that are aligned for every element type.
 struct Aligned {
     words: Vec<[u8; 16]>,
     len: usize,

@@ -1,4 +1,4 @@
-//! Making graphs: [`Builder`] simplifies, folds and merges equal nodes, node by node.
+//! Builds graphs. [`Builder`] simplifies each node, folds constants, and merges equal nodes.
 
 mod builder;
 mod fold;

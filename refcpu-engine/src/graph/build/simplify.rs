@@ -1,4 +1,4 @@
-//! Simpler forms of nodes: operations on constants, identities, and movements in a row.
+//! Simplifies nodes: operations on constants, identities, and sequences of movements.
 
 use super::builder::Builder;
 use super::fold::fold;
@@ -11,7 +11,8 @@ impl Builder {
         self.graph().constant(value)
     }
 
-    /// A value that equals the operation's result and needs no such node.
+    /// Returns a value that equals the operation's result, adding only simpler nodes; `None` if the operation cannot be
+    /// simplified.
     pub(super) fn simplified(&mut self, op: &Op, operands: &[ValueId], shape: &Shape) -> Option<ValueId> {
         let constants: Option<Vec<&Constant>> = operands.iter().map(|v| self.constant_of(*v)).collect();
         if let Some(constants) = constants.filter(|c| !c.is_empty()) {
@@ -81,7 +82,7 @@ impl Builder {
         let float = self.shape(a).dtype.is_float() || self.shape(a).dtype.is_complex();
         let is = |v: ValueId, test: fn(&Constant) -> bool| self.constant_of(v).is_some_and(test);
         match op {
-            // Not for floats: -0 + 0 is 0.
+            // Floats are excluded because -0 + 0 is 0.
             TileOp::Add | TileOp::Or | TileOp::Xor if !float => {
                 if is(b, Constant::is_zero) {
                     Some(a)
@@ -95,7 +96,7 @@ impl Builder {
             TileOp::Multiply if is(b, Constant::is_one) => Some(a),
             TileOp::Multiply if is(a, Constant::is_one) => Some(b),
             TileOp::Divide if is(b, Constant::is_one) => Some(a),
-            // What JAX makes of an arc tangent, whose own kernel has the smaller error.
+            // JAX lowers the arc tangent to this form. The kernel of the arc tangent is more accurate.
             TileOp::Atan2 if is(b, Constant::is_one) => Some(self.tile(TileOp::Atan, &[a])),
             TileOp::And | TileOp::Or if a == b => Some(a),
             TileOp::And if self.shape(a).dtype == DType::Pred && is(b, Constant::is_one) => Some(a),
@@ -104,7 +105,7 @@ impl Builder {
         }
     }
 
-    /// Reshape, broadcast, transpose, slice and reverse: identities, constants, and two in a row.
+    /// Simplifies movements: identities, movements of constants, and two movements in sequence.
     fn simplified_movement(&mut self, op: &Op, value: ValueId, shape: &Shape) -> Option<ValueId> {
         if let Some(element) = self.constant_of(value).filter(|c| c.splat) {
             let moved = element.with_dims(&shape.dims);
@@ -125,7 +126,7 @@ impl Builder {
         }
     }
 
-    /// The operation that computes a value, and its first operand.
+    /// Returns the operation that computes a value, and its first operand.
     fn made_by(&self, value: ValueId) -> Option<(&Op, ValueId)> {
         let node = self.graph().node_of(value)?;
         Some((&node.op, *node.operands.first()?))
@@ -156,7 +157,7 @@ impl Builder {
                 let map: Vec<usize> = before.iter().map(|d| dims[*d]).collect();
                 Some(self.broadcast(v, &map, &shape.dims))
             }
-            // A reshape that only adds or drops unit dimensions can be part of the broadcast.
+            // A reshape that only adds or removes unit dimensions can be merged into the broadcast.
             (Op::Reshape, v) => {
                 let kept = unit_dims_mapped(&self.shape(v).dims, &from.dims)?;
                 let map: Vec<usize> = kept.iter().map(|d| dims[*d]).collect();
@@ -201,7 +202,7 @@ impl Builder {
             return Some(value);
         }
         let (Op::Slice(inner), v) = self.made_by(value)? else { return None };
-        // What no element comes from may lie outside of the array that the inner slice is of.
+        // The start of an empty dimension may lie outside the operand of the inner slice.
         let start = |d: usize| inner.start[d] + slice.start[d] * inner.stride[d];
         let along = |d: usize| match shape.dims[d] {
             0 => (0, 1),
@@ -214,13 +215,13 @@ impl Builder {
 }
 
 impl Constant {
-    /// As a scalar, if it is a splat.
+    /// Returns a splat as a scalar; `None` for other constants.
     fn with_dims_if_splat(&self) -> Option<Constant> {
         self.splat.then(|| self.with_dims(&[]))
     }
 }
 
-/// If two shapes differ only in dimensions of size one: the dimensions of `to` that are not of size one.
+/// Returns the dimensions of `to` whose size is not one, if the two shapes differ only in dimensions of size one.
 fn unit_dims_mapped(from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
     let kept: Vec<usize> = (0..to.len()).filter(|d| to[*d] != 1).collect();
     let same = from.iter().filter(|d| **d != 1).eq(kept.iter().map(|d| &to[*d]));
