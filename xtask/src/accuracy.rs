@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::run::watch;
-use crate::test::test_environment;
+use crate::venv::Venv;
 use crate::workspace;
 
 /// The arguments of the task.
@@ -32,7 +32,7 @@ pub(crate) struct Options {
 /// compares with it.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let library = workspace::release_refcpu(options.library.as_deref())?;
-    let venv = test_environment()?;
+    let venv = Venv::of_tests()?;
     let mut measure = venv.python();
     measure.arg(workspace::root().join("tests/python/accuracy/run.py")).env("TEST_REFCPU", library);
     if options.check {

@@ -9,7 +9,6 @@ use clap::Args;
 
 use crate::host_matrix;
 use crate::run::{run as run_command, watch};
-use crate::test::test_environment;
 use crate::venv::Venv;
 use crate::workspace;
 
@@ -46,7 +45,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         "--example",
         "to_text",
     ]))?;
-    let venv = test_environment()?;
+    let venv = Venv::of_tests()?;
     let mut agreement = agreement(&venv);
     agreement.arg("--only-lowerings").arg("--every-version");
     for release in releases() {

@@ -54,6 +54,11 @@ impl Venv {
         Self::with_requirements(name, &requirements)
     }
 
+    /// Returns the environment of the tests, with the release of JAX that they support.
+    pub(crate) fn of_tests() -> Result<Self> {
+        Self::with_requirements_file("test", "tests/python/requirements.txt")
+    }
+
     /// Returns the command that runs the environment's Python. The environment's folder of programs comes
     /// first in `PATH`.
     pub(crate) fn python(&self) -> Command {
