@@ -7,9 +7,9 @@ use std::process::{Command, ExitCode};
 use anyhow::Result;
 use clap::Args;
 
-use crate::run::watch;
-use crate::venv::Venv;
-use crate::workspace;
+use crate::environment::run::watch;
+use crate::environment::venv::Venv;
+use crate::environment::workspace;
 
 /// The arguments of the task.
 #[derive(Args)]

@@ -7,10 +7,10 @@ use std::process::{Command, ExitCode};
 use anyhow::Result;
 use clap::Args;
 
+use crate::environment::run::{run as run_command, watch};
+use crate::environment::venv::Venv;
+use crate::environment::workspace;
 use crate::host_matrix;
-use crate::run::{run as run_command, watch};
-use crate::venv::Venv;
-use crate::workspace;
 
 /// The oldest release that the functions support.
 const OLDEST: &str = "0.4.35";

@@ -7,9 +7,10 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::run::watch;
-use crate::venv::Venv;
-use crate::{conform_faults, corpus, lowerings, packaged, wheel, workspace};
+use crate::environment::run::watch;
+use crate::environment::venv::Venv;
+use crate::environment::workspace;
+use crate::{conform_faults, corpus, lowerings, packaged, wheel};
 
 /// The arguments of the task.
 #[derive(Args)]

@@ -6,9 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::python::{self, Python};
-use crate::run::run;
-use crate::workspace;
+use super::python::{self, Python};
+use super::run::run;
+use super::workspace;
 
 /// A virtual environment with its packages installed.
 pub(crate) struct Venv {
