@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 
 use clap::builder::{RangedU64ValueParser, TypedValueParser};
 
-use crate::system;
+use super::system;
 
 /// A line from the child, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum Received {
     /// A line.
     Line(String),
     /// The child sent nothing within the timeout, and was killed.
@@ -141,23 +141,26 @@ impl Worker {
     }
 
     /// Waits for the next line, or for the end of the child.
-    pub fn hear(&mut self, timeout: Duration) -> Heard {
+    pub fn receive(&mut self, timeout: Duration) -> Received {
         let start = Instant::now();
         loop {
             let left = timeout.saturating_sub(start.elapsed());
             match self.lines.recv_timeout(left.min(TICK)) {
-                Ok(line) => return Heard::Line(line),
+                Ok(line) => return Received::Line(line),
                 Err(RecvTimeoutError::Timeout) => {}
                 // The child is about to end, unless the plugin closed the pipe.
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(Duration::from_millis(1)),
             }
             if let Ok(Some(status)) = self.child.try_wait() {
                 // The last lines may still be in the pipe.
-                return self.lines.recv_timeout(AFTER_END).map_or(Heard::Ended(Ending(status)), Heard::Line);
+                return self
+                    .lines
+                    .recv_timeout(AFTER_END)
+                    .map_or(Received::Ended(Ending(status)), Received::Line);
             }
             if left.is_zero() {
                 self.end();
-                return Heard::TimedOut;
+                return Received::TimedOut;
             }
         }
     }
@@ -243,7 +246,7 @@ pub fn connect() -> std::io::Result<()> {
 }
 
 /// Sends a line to the parent, if there is one. If the write fails, this process exits.
-pub fn tell(line: &str) {
+pub fn send(line: &str) {
     let Some((pipe, known)) = PARENT.get() else { return };
     // A plugin that closed the pipe may have opened a file with the same descriptor.
     let is_it = identity(pipe).is_ok_and(|identity| identity == *known);
@@ -261,12 +264,12 @@ const DONE: &str = "done ";
 /// Tells the parent the next step of this process, such as "loading the plugin". If the plugin ends the
 /// process, the parent's error names this step.
 pub fn next(what: &str) {
-    tell(&format!("{NEXT}{what}"));
+    send(&format!("{NEXT}{what}"));
 }
 
 /// Tells the parent that all steps have finished, and with which status this process is about to exit.
 pub fn done(status: u8) {
-    tell(&format!("{DONE}{status}"));
+    send(&format!("{DONE}{status}"));
 }
 
 /// Parses a number of seconds on the command line, from 1 to the number of seconds in a day.
@@ -288,8 +291,8 @@ pub fn supervise<S: AsRef<OsStr>>(
     let mut worker = Worker::start(program, arguments, Prints::Through).map_err(cannot)?;
     let (mut at, mut status) = ("starting".to_owned(), None);
     loop {
-        match worker.hear(timeout) {
-            Heard::Line(line) => {
+        match worker.receive(timeout) {
+            Received::Line(line) => {
                 if let Some(what) = line.strip_prefix(NEXT) {
                     at = what.to_owned();
                 } else if let Some(number) = line.strip_prefix(DONE) {
@@ -297,12 +300,12 @@ pub fn supervise<S: AsRef<OsStr>>(
                     status = number.parse::<u8>().ok();
                 }
             }
-            Heard::Ended(ending) => {
+            Received::Ended(ending) => {
                 let ended_itself = status.filter(|status| ending.0.code() == Some(i32::from(*status)));
                 return ended_itself
                     .ok_or_else(|| format!("the plugin ended the process with {ending} while {at}"));
             }
-            Heard::TimedOut => {
+            Received::TimedOut => {
                 let seconds = timeout.as_secs_f64();
                 return Err(format!(
                     "the plugin took longer than {seconds:.0} s while {at}; --timeout changes the time limit of each step"

@@ -6,9 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::python::{self, Python};
-use crate::run::run;
-use crate::workspace;
+use super::python::{self, Python};
+use super::run::run;
+use super::workspace;
 
 /// A virtual environment with its packages installed.
 pub(crate) struct Venv {
@@ -52,6 +52,11 @@ impl Venv {
         let requirements =
             fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         Self::with_requirements(name, &requirements)
+    }
+
+    /// Returns the environment of the tests, with the release of JAX that they support.
+    pub(crate) fn of_tests() -> Result<Self> {
+        Self::with_requirements_file("test", "tests/python/requirements.txt")
     }
 
     /// Returns the command that runs the environment's Python. The environment's folder of programs comes

@@ -1,56 +1,26 @@
-//! Replays a recorded session on a plugin and compares the results.
+//! A replay in progress: the objects that replace the recorded ones, and the differences so far.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
-use std::time::Duration;
 
-use super::log::{Entry, Failure, Log, Place, Shape};
+use super::difference::{Difference, difference, in_words};
+use super::options::Options;
 use crate::host::{
-    Buffer, Client, Code, CreateOption, Device, ElementType, ExecuteOptions, HostArray, LoadedExecutable,
-    Memory, NamedValue, Plugin, Program,
+    Buffer, Client, Code, CreateOption, Device, ElementType, Error, ExecuteOptions, HostArray,
+    LoadedExecutable, Memory, NamedValue, Plugin, Program,
 };
-use crate::output::{self, visible};
-use crate::{child, number};
-
-/// The arguments of `cargo pjrt replay`.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Options {
-    /// Log that the recorder wrote
-    pub log: PathBuf,
-    /// Path of the plugin's shared library
-    pub plugin: PathBuf,
-    /// Largest difference of real numbers, relative to the larger number or to 1, whichever is larger; 0 by
-    /// default
-    #[arg(long, default_value_t = 0.0, value_parser = tolerance, allow_negative_numbers = true)]
-    pub tolerance: f64,
-    /// Client option, such as num_devices=2, in place of the recorded options; can be given several times
-    #[arg(long = "option", value_name = "NAME=VALUE")]
-    pub options: Vec<CreateOption>,
-    /// Print all results, not only those that differ
-    #[arg(long)]
-    pub all: bool,
-    /// Time limit of each step, such as one execution, in seconds
-    #[arg(long, default_value = "600", value_name = "SECONDS", value_parser = child::seconds())]
-    pub timeout: Duration,
-}
-
-/// Parses a tolerance on the command line.
-fn tolerance(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0);
-    number.ok_or_else(|| "expected a number that is not negative, such as 1e-6".to_owned())
-}
+use crate::session::log::{Entry, Failure, Log, Place, Shape};
 
 /// The outcome of a replay.
 #[derive(Debug, Clone, Default)]
-struct Report {
+pub(super) struct Report {
     programs: usize,
     executions: usize,
-    same: usize,
-    close: usize,
+    pub(super) same: usize,
+    pub(super) close: usize,
     /// Descriptions of the results that do not differ, if they were requested.
     alike: Vec<String>,
     /// Descriptions of the differences.
-    different: Vec<String>,
+    pub(super) different: Vec<String>,
     /// The reasons why results could not be compared, and the number of results for each.
     skipped: BTreeMap<String, usize>,
     /// Further information for the user.
@@ -58,7 +28,8 @@ struct Report {
 }
 
 impl Report {
-    fn text(&self) -> String {
+    /// Formats the report as text.
+    pub(super) fn text(&self) -> String {
         let mut lines: Vec<String> = self.notes.iter().map(|note| format!("note: {note}")).collect();
         lines.extend(self.alike.iter().cloned());
         lines.extend(self.different.iter().map(|difference| format!("DIFFERENT: {difference}")));
@@ -76,48 +47,8 @@ impl Report {
     }
 }
 
-/// Replays a log, and prints the outcome. Returns `true` if nothing differs.
-///
-/// # Errors
-///
-/// Returns an error if the log cannot be read, if the plugin cannot be used, or if nothing could be compared.
-pub fn replay(options: &Options) -> Result<bool, String> {
-    let log = Log::open(&options.log)?;
-    child::next("loading the plugin");
-    let plugin =
-        Plugin::load(&options.plugin).map_err(|error| format!("{}: {error}", options.plugin.display()))?;
-    child::next("initializing the plugin");
-    plugin.initialize().map_err(|error| error.to_string())?;
-    let mut replayer = Replayer::new(&log, plugin, options.tolerance, options.options.clone());
-    replayer.print_all = options.all;
-    for (index, entry) in log.entries.iter().enumerate() {
-        child::next(&format!("replaying entry {} of the log: {}", index + 1, entry.name()));
-        replayer.step(index, entry)?;
-    }
-    child::next("destroying the remaining objects");
-    let report = replayer.end();
-    output::print(&format!("{}\n", visible(&report.text())))?;
-    if log.is_cut_off {
-        return Err(format!(
-            "{}: the log ends in the middle of entry {}, because the host crashed or the file is damaged. The entries before it were \
-             replayed",
-            options.log.display(),
-            log.entries.len() + 1
-        ));
-    }
-    if report.same + report.close + report.different.len() == 0 {
-        let why = if log.entries.iter().any(|entry| matches!(entry, Entry::Read { .. })) {
-            "no result could be compared"
-        } else {
-            "there is nothing to compare, because the host read no result during the recording"
-        };
-        return Err(format!("{}: {why}", options.log.display()));
-    }
-    Ok(report.different.is_empty())
-}
-
 /// The client that replaces a recorded one.
-struct Stand {
+struct ReplayClient {
     client: Client,
     /// The ids of the recorded client's devices.
     devices: Vec<i32>,
@@ -126,31 +57,31 @@ struct Stand {
 /// The object that replaces a recorded one, or the reason why there is none.
 type Counterpart<T> = Result<T, String>;
 
-/// The plugin's value for a result in the log.
-struct Seen {
+/// The plugin's value for a result in the log: a description of the buffer, and its contents.
+struct Readback {
     origin: String,
-    outcome: Counterpart<Result<(Shape, Vec<u8>), crate::host::Error>>,
+    outcome: Counterpart<Result<(Shape, Vec<u8>), Error>>,
 }
 
-struct Replayer<'l> {
+/// A replay in progress.
+pub(super) struct Replayer<'l> {
     log: &'l Log,
     plugin: Plugin,
-    tolerance: f64,
-    own_options: Vec<CreateOption>,
-    print_all: bool,
+    options: &'l Options,
     report: Report,
     /// The entries with the contents of adopted buffers, as indices.
     contents: HashMap<u64, usize>,
     /// Descriptions of the buffers.
     origins: HashMap<u64, String>,
-    seen: HashMap<u64, Seen>,
+    /// The results that the plugin returned and that the log has not reached yet.
+    readbacks: HashMap<u64, Readback>,
     buffers: HashMap<u64, Counterpart<Buffer>>,
     executables: HashMap<u64, Counterpart<(String, LoadedExecutable)>>,
-    clients: HashMap<u64, Stand>,
+    clients: HashMap<u64, ReplayClient>,
 }
 
 impl<'l> Replayer<'l> {
-    fn new(log: &'l Log, plugin: Plugin, tolerance: f64, own_options: Vec<CreateOption>) -> Self {
+    pub(super) fn new(log: &'l Log, plugin: Plugin, options: &'l Options) -> Self {
         let contents = log.entries.iter().enumerate().filter_map(|(index, entry)| match entry {
             Entry::Contents { buffer, .. } => Some((*buffer, index)),
             _ => None,
@@ -158,13 +89,11 @@ impl<'l> Replayer<'l> {
         Self {
             log,
             plugin,
-            tolerance,
-            own_options,
-            print_all: false,
+            options,
             report: Report::default(),
             contents: contents.collect(),
             origins: HashMap::new(),
-            seen: HashMap::new(),
+            readbacks: HashMap::new(),
             buffers: HashMap::new(),
             executables: HashMap::new(),
             clients: HashMap::new(),
@@ -173,77 +102,46 @@ impl<'l> Replayer<'l> {
 
     /// Replays one entry. An error ends the replay. If the plugin does not support an operation, only the
     /// entries that depend on it are skipped.
-    fn step(&mut self, index: usize, entry: &Entry) -> Result<(), String> {
+    pub(super) fn step(&mut self, index: usize, entry: &Entry) -> Result<(), String> {
         match entry {
             Entry::Start { .. } | Entry::Contents { .. } => {}
             Entry::CreateClient { client, platform, options, devices } => {
-                let stand =
-                    Stand { client: self.create_client(platform, options)?, devices: devices.clone() };
-                let here = stand.client.devices().map_err(|error| error.to_string())?.len();
-                if here < devices.len() {
-                    self.report.notes.push(format!(
-                        "the recorded client had {} devices, but this one has {here}; change this with --option or the plugin's \
-                         environment variables",
-                        devices.len()
-                    ));
-                }
-                self.clients.insert(*client, stand);
+                let created = self.create_client(platform, options, devices)?;
+                self.clients.insert(*client, created);
             }
             Entry::DestroyClient { client } => drop(self.clients.remove(client)),
-            Entry::Compile { client, executable, format, options_size, failure } => {
-                let bytes = self.log.bytes(index)?;
-                let (options, code) = bytes.split_at_checked(*options_size).unwrap_or((&bytes, &[]));
-                self.report.programs += 1;
-                let number = self.report.programs;
-                let compiled = self.stand(*client)?.client.compile(&Program { code, format }, options);
-                let compiled = self.agree(&format!("compiling program {number}"), failure.as_ref(), compiled);
-                self.executables
-                    .insert(*executable, compiled.map(|loaded| (name_of(&loaded, number), loaded)));
+            Entry::Compile { executable, .. } => {
+                let compiled = self.compile(index, entry)?;
+                self.add_executable(*executable, compiled);
             }
             Entry::Deserialize { client, executable } => {
-                self.report.programs += 1;
-                let number = self.report.programs;
-                let loaded = self.stand(*client)?.client.deserialize(&self.log.bytes(index)?);
-                let loaded = loaded.map_err(|error| {
-                    format!("program {number} was loaded from the recorded plugin's serialized form, which this plugin cannot load: {error}")
-                });
-                self.executables.insert(*executable, loaded.map(|loaded| (name_of(&loaded, number), loaded)));
+                let loaded = self.deserialize(index, *client)?;
+                self.add_executable(*executable, loaded);
             }
             Entry::DestroyExecutable { executable } => drop(self.executables.remove(executable)),
             Entry::Upload { buffer, shape, place } => {
                 let uploaded = self.upload(shape, &self.log.bytes(index)?, place);
-                self.origins.insert(*buffer, format!("the array of entry {}", index + 1));
-                self.buffers.insert(*buffer, uploaded);
+                self.add_buffer(*buffer, format!("the array of entry {}", index + 1), uploaded);
             }
             Entry::Adopt { buffer, place } => {
                 let adopted = self.adopted(*buffer, place);
-                self.origins.insert(*buffer, format!("the array of entry {}", index + 1));
-                self.buffers.insert(*buffer, adopted);
+                self.add_buffer(*buffer, format!("the array of entry {}", index + 1), adopted);
             }
             Entry::Copy { from, buffer, place } => {
                 let copy = self.copy(*from, place);
-                let origin =
-                    self.origins.get(from).map_or_else(String::new, |origin| format!("a copy of {origin}"));
-                self.origins.insert(*buffer, origin);
-                self.buffers.insert(*buffer, copy);
+                let origin = self.origins.get(from);
+                let origin = origin.map_or_else(String::new, |origin| format!("a copy of {origin}"));
+                self.add_buffer(*buffer, origin, copy);
             }
             Entry::Execute { .. } => self.execute(entry),
-            Entry::Read { buffer } => {
-                let outcome = match self.buffers.get(buffer) {
-                    Some(Ok(buffer)) => Ok(read(buffer)),
-                    Some(Err(why)) => Err(why.clone()),
-                    None => Err(format!("the log reads buffer {buffer}, but does not create it")),
-                };
-                let origin = self.origins.get(buffer).cloned().unwrap_or_default();
-                self.seen.insert(*buffer, Seen { origin, outcome });
-            }
+            Entry::Read { buffer } => self.read(*buffer),
             Entry::Result { buffer, shape, failure } => {
-                if let Some(seen) = self.seen.remove(buffer) {
+                if let Some(readback) = self.readbacks.remove(buffer) {
                     let recorded = match failure {
                         Some(failure) => Err(failure),
                         None => Ok((shape, self.log.bytes(index)?)),
                     };
-                    self.compare(seen, recorded);
+                    self.compare(readback, recorded);
                 }
             }
             Entry::DeleteBuffer { buffer } => {
@@ -259,26 +157,92 @@ impl<'l> Replayer<'l> {
         Ok(())
     }
 
-    fn end(mut self) -> Report {
-        if !self.seen.is_empty() {
+    /// Destroys the remaining objects, and returns the report.
+    pub(super) fn end(mut self) -> Report {
+        if !self.readbacks.is_empty() {
             let why = "the log ends before the result that the host read".to_owned();
-            self.report.skipped.insert(why, self.seen.len());
+            self.report.skipped.insert(why, self.readbacks.len());
         }
         self.report
     }
 
-    fn stand(&self, client: u64) -> Result<&Stand, String> {
-        self.clients
-            .get(&client)
-            .ok_or_else(|| format!("the log uses client {client}, which does not exist at this point"))
+    /// Returns the client that replaces a recorded one.
+    fn client(&self, id: u64) -> Result<&ReplayClient, String> {
+        let client = self.clients.get(&id);
+        client.ok_or_else(|| format!("the log uses client {id}, which does not exist at this point"))
+    }
+
+    /// Compiles the program of an entry.
+    fn compile(&mut self, index: usize, entry: &Entry) -> Result<Counterpart<LoadedExecutable>, String> {
+        let Entry::Compile { client, format, options_size, failure, .. } = entry else {
+            return Err("this entry is not a compilation".to_owned());
+        };
+        let bytes = self.log.bytes(index)?;
+        let (options, code) = bytes.split_at_checked(*options_size).unwrap_or((&bytes, &[]));
+        let compiled = self.client(*client)?.client.compile(&Program { code, format }, options);
+        self.report.programs += 1;
+        let what = format!("compiling program {}", self.report.programs);
+        Ok(self.agree(&what, failure.as_ref(), compiled))
+    }
+
+    /// Loads the serialized program of an entry.
+    fn deserialize(&mut self, index: usize, client: u64) -> Result<Counterpart<LoadedExecutable>, String> {
+        let loaded = self.client(client)?.client.deserialize(&self.log.bytes(index)?);
+        self.report.programs += 1;
+        let number = self.report.programs;
+        Ok(loaded.map_err(|error| {
+            format!("program {number} was loaded from the recorded plugin's serialized form, which this plugin cannot load: {error}")
+        }))
+    }
+
+    /// Stores the program that replaces a recorded one, which is the last that was compiled or loaded.
+    fn add_executable(&mut self, id: u64, loaded: Counterpart<LoadedExecutable>) {
+        let number = self.report.programs;
+        self.executables.insert(id, loaded.map(|loaded| (name_of(&loaded, number), loaded)));
+    }
+
+    /// Stores the buffer that replaces a recorded one, with its description.
+    fn add_buffer(&mut self, id: u64, origin: String, buffer: Counterpart<Buffer>) {
+        self.origins.insert(id, origin);
+        self.buffers.insert(id, buffer);
+    }
+
+    /// Reads a buffer, and stores its contents until the log reaches the recorded ones.
+    fn read(&mut self, buffer: u64) {
+        let outcome = match self.buffers.get(&buffer) {
+            Some(Ok(buffer)) => Ok(read(buffer)),
+            Some(Err(why)) => Err(why.clone()),
+            None => Err(format!("the log reads buffer {buffer}, but does not create it")),
+        };
+        let origin = self.origins.get(&buffer).cloned().unwrap_or_default();
+        self.readbacks.insert(buffer, Readback { origin, outcome });
+    }
+
+    /// Creates the client that replaces a recorded one.
+    fn create_client(
+        &mut self,
+        platform: &str,
+        options: &[NamedValue],
+        devices: &[i32],
+    ) -> Result<ReplayClient, String> {
+        let client = self.client_with_options(platform, options)?;
+        let here = client.devices().map_err(|error| error.to_string())?.len();
+        if here < devices.len() {
+            self.report.notes.push(format!(
+                "the recorded client had {} devices, but this one has {here}; change this with --option or the plugin's \
+                 environment variables",
+                devices.len()
+            ));
+        }
+        Ok(ReplayClient { client, devices: devices.to_vec() })
     }
 
     /// Creates a client with the options of the command line, or else with the recorded ones. If the plugin
     /// rejects the recorded options, creates a client without options.
-    fn create_client(&mut self, platform: &str, recorded: &[NamedValue]) -> Result<Client, String> {
-        let text = |error: crate::host::Error| error.to_string();
-        if !self.own_options.is_empty() || recorded.is_empty() {
-            return self.plugin.create_client(&self.own_options).map_err(text);
+    fn client_with_options(&mut self, platform: &str, recorded: &[NamedValue]) -> Result<Client, String> {
+        let text = |error: Error| error.to_string();
+        if !self.options.options.is_empty() || recorded.is_empty() {
+            return self.plugin.create_client(&self.options.options).map_err(text);
         }
         let options: Vec<CreateOption> = recorded.iter().cloned().map(CreateOption).collect();
         match self.plugin.create_client(&options) {
@@ -301,7 +265,7 @@ impl<'l> Replayer<'l> {
         &mut self,
         what: &str,
         recorded: Option<&Failure>,
-        outcome: Result<T, crate::host::Error>,
+        outcome: Result<T, Error>,
     ) -> Counterpart<T> {
         match (recorded, outcome) {
             (None, Ok(value)) => Ok(value),
@@ -329,11 +293,11 @@ impl<'l> Replayer<'l> {
         if size != Some(elements.len()) {
             return Err(format!("the log is damaged: {} has {} bytes", in_words(shape), elements.len()));
         }
-        let stand = self.stand(place.client)?;
-        let (device, memory) = stand.resolve(place)?;
+        let client = self.client(place.client)?;
+        let (device, memory) = client.resolve(place)?;
         let array = HostArray::new(elements, element_type, &shape.dims);
         let device = if memory.is_some() { None } else { Some(device) };
-        let uploaded = stand.client.upload(&array, device, memory).map_err(|error| error.to_string())?;
+        let uploaded = client.client.upload(&array, device, memory).map_err(|error| error.to_string())?;
         uploaded.done.wait().map_err(|error| error.to_string())?;
         Ok(uploaded.buffer)
     }
@@ -353,7 +317,7 @@ impl<'l> Replayer<'l> {
 
     fn copy(&self, from: u64, place: &Place) -> Counterpart<Buffer> {
         let source = self.buffer(from)?;
-        let (device, memory) = self.stand(place.client)?.resolve(place)?;
+        let (device, memory) = self.client(place.client)?.resolve(place)?;
         let memory = match memory {
             Some(memory) => memory,
             None => device.default_memory().map_err(|error| error.to_string())?,
@@ -399,7 +363,7 @@ impl<'l> Replayer<'l> {
         }
     }
 
-    fn launch(&self, entry: &Entry) -> Counterpart<Result<Vec<Vec<Buffer>>, crate::host::Error>> {
+    fn launch(&self, entry: &Entry) -> Counterpart<Result<Vec<Vec<Buffer>>, Error>> {
         let Entry::Execute { executable, device, arguments, launch_id, non_donatable, calls_host, .. } =
             entry
         else {
@@ -429,7 +393,7 @@ impl<'l> Replayer<'l> {
             .map(|list| list.iter().map(|id| self.buffer(*id)).collect())
             .collect::<Counterpart<_>>()?;
         let named = |device: i32| {
-            let owner = self.clients.values().find(|stand| stand.devices.contains(&device));
+            let owner = self.clients.values().find(|client| client.devices.contains(&device));
             owner.ok_or("the client was destroyed")?.device(device)
         };
         let on = device.map(named).transpose()?;
@@ -442,8 +406,9 @@ impl<'l> Replayer<'l> {
         Ok(launched.map(|launched| launched.outputs))
     }
 
-    fn compare(&mut self, seen: Seen, recorded: Result<(&Shape, Vec<u8>), &Failure>) {
-        let Seen { origin, outcome } = seen;
+    /// Compares the contents of a buffer with the recorded ones, and notes a difference.
+    fn compare(&mut self, readback: Readback, recorded: Result<(&Shape, Vec<u8>), &Failure>) {
+        let Readback { origin, outcome } = readback;
         let report = &mut self.report;
         match (outcome, recorded) {
             (Err(why), _) => *report.skipped.entry(why).or_default() += 1,
@@ -453,7 +418,7 @@ impl<'l> Replayer<'l> {
                 .different
                 .push(format!("{origin} is an array, but an error in the recording: {}", failure.message)),
             (Ok(Ok((shape, here))), Ok((recorded_shape, there))) => {
-                match difference((recorded_shape, &there), (&shape, &here), self.tolerance) {
+                match difference((recorded_shape, &there), (&shape, &here), self.options.tolerance) {
                     Difference::None => report.same += 1,
                     Difference::WithinTolerance => report.close += 1,
                     Difference::Beyond(how) => {
@@ -461,7 +426,7 @@ impl<'l> Replayer<'l> {
                         return;
                     }
                 }
-                if self.print_all {
+                if self.options.all {
                     report.alike.push(format!("{origin}, {}: as recorded", in_words(recorded_shape)));
                 }
             }
@@ -469,7 +434,7 @@ impl<'l> Replayer<'l> {
     }
 }
 
-impl Stand {
+impl ReplayClient {
     /// Returns the device that replaces a recorded one: the one with the same position in the client's list.
     fn device(&self, id: i32) -> Counterpart<Device<'_>> {
         let position = self.devices.iter().position(|known| *known == id);
@@ -493,133 +458,15 @@ impl Stand {
     }
 }
 
+/// Returns the name of a program, or its number if it has no name.
 fn name_of(loaded: &LoadedExecutable, number: usize) -> String {
     let name = loaded.executable().and_then(|program| program.name());
     name.unwrap_or_else(|_| format!("program {number}"))
 }
 
-fn read(buffer: &Buffer) -> Result<(Shape, Vec<u8>), crate::host::Error> {
+/// Returns the shape and the elements of a buffer.
+fn read(buffer: &Buffer) -> Result<(Shape, Vec<u8>), Error> {
     let element_type = buffer.element_type()?;
     let shape = Shape { element_type: element_type.name().to_owned(), dims: buffer.dims()? };
     Ok((shape, buffer.read()?))
-}
-
-fn in_words(shape: &Shape) -> String {
-    let dims: String = shape.dims.iter().map(|dim| format!("{dim}x")).collect();
-    format!("tensor<{dims}{}>", shape.element_type)
-}
-
-#[derive(Debug, PartialEq)]
-enum Difference {
-    None,
-    WithinTolerance,
-    Beyond(String),
-}
-
-/// Describes how an array differs from the recorded one.
-fn difference(recorded: (&Shape, &[u8]), here: (&Shape, &[u8]), tolerance: f64) -> Difference {
-    if recorded.0 != here.0 {
-        return Difference::Beyond(format!("it is {} here", in_words(here.0)));
-    }
-    if recorded.1 == here.1 {
-        return Difference::None;
-    }
-    if recorded.1.len() != here.1.len() {
-        let (there, here) = (recorded.1.len(), here.1.len());
-        return Difference::Beyond(format!("it has {here} bytes here, but {there} in the log"));
-    }
-    let name = &recorded.0.element_type;
-    let size = ElementType::by_name(name).map_or(1, ElementType::byte_size).max(1);
-    let (mut first, mut count, mut largest) = (None, 0, 0.0_f64);
-    let pairs = recorded.1.chunks_exact(size).zip(here.1.chunks_exact(size));
-    for (index, (there, here)) in pairs.enumerate().filter(|(_, (there, here))| there != here) {
-        let distance = distance(name, there, here);
-        if distance > tolerance {
-            count += 1;
-            largest = largest.max(distance);
-            first.get_or_insert((index, there, here));
-        }
-    }
-    let Some((index, there, here)) = first else { return Difference::WithinTolerance };
-    let shown = |element: &[u8]| crate::run::element_text(name, element);
-    let relative = if largest.is_finite() {
-        format!("; the largest difference, relative to the larger number or to 1, is {largest:e}")
-    } else {
-        String::new()
-    };
-    Difference::Beyond(format!(
-        "{count} of {} elements differ, the first at {:?}: {} in the recording, {} here{relative}",
-        recorded.1.len() / size,
-        position(index, &recorded.0.dims),
-        shown(there),
-        shown(here),
-    ))
-}
-
-/// Returns the difference of two unequal elements, relative to the larger one or to 1, whichever is larger.
-/// Returns infinity if they are not finite numbers.
-fn distance(type_name: &str, there: &[u8], here: &[u8]) -> f64 {
-    let (Some(there), Some(here)) = (number::reals(type_name, there), number::reals(type_name, here)) else {
-        return f64::INFINITY;
-    };
-    let apart = |(there, here): (&f64, &f64)| {
-        if there == here || there.is_nan() && here.is_nan() {
-            return 0.0;
-        }
-        let apart = (there - here).abs() / there.abs().max(here.abs()).max(1.0);
-        if apart.is_nan() { f64::INFINITY } else { apart }
-    };
-    there.iter().zip(&here).map(apart).fold(0.0, f64::max)
-}
-
-/// Converts an element's number in row-major order to its indices.
-fn position(mut index: usize, dims: &[i64]) -> Vec<usize> {
-    let mut position = vec![0; dims.len()];
-    for (place, dim) in position.iter_mut().zip(dims).rev() {
-        let dim = usize::try_from(*dim).unwrap_or(1).max(1);
-        *place = index % dim;
-        index /= dim;
-    }
-    position
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn f32s(values: &[f32]) -> Vec<u8> {
-        values.iter().flat_map(|value| value.to_le_bytes()).collect()
-    }
-
-    #[test]
-    fn arrays_differ_by_the_bits_or_beyond_the_tolerance() {
-        let shape = Shape { element_type: "f32".into(), dims: vec![2, 2] };
-        let compare = |there: &[f32], here: &[f32], tolerance| {
-            difference((&shape, &f32s(there)), (&shape, &f32s(here)), tolerance)
-        };
-        let recorded = [1.0, 2.0, f32::NAN, 1000.0];
-        assert_eq!(compare(&recorded, &recorded, 0.0), Difference::None);
-        let close = [1.0, 2.0, -f32::NAN, 1000.1];
-        assert_eq!(compare(&recorded, &close, 1e-3), Difference::WithinTolerance);
-        let Difference::Beyond(how) = compare(&recorded, &close, 1e-5) else { panic!("it is too far") };
-        assert!(how.ends_with("e-5") && how.contains("relative to the larger number or to 1"), "{how}");
-        assert!(how.contains("1 of 4 elements") && how.contains("[1, 1]: 1000 in the recording"), "{how}");
-        // A zero of the other sign, and infinity.
-        assert_eq!(compare(&[0.0; 4], &[-0.0; 4], 0.0), Difference::WithinTolerance);
-        assert!(matches!(compare(&[1.0; 4], &[f32::INFINITY; 4], 10.0), Difference::Beyond(_)));
-    }
-
-    #[test]
-    fn integers_and_shapes_must_be_the_same() {
-        let shape = Shape { element_type: "i32".into(), dims: vec![1] };
-        let other = Shape { element_type: "i32".into(), dims: vec![] };
-        assert!(matches!(
-            difference((&shape, &[1, 0, 0, 0]), (&shape, &[2, 0, 0, 0]), 1.0),
-            Difference::Beyond(_)
-        ));
-        assert!(matches!(
-            difference((&shape, &[1, 0, 0, 0]), (&other, &[1, 0, 0, 0]), 1.0),
-            Difference::Beyond(_)
-        ));
-    }
 }

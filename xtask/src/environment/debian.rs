@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::run::{output, run};
-use crate::workspace;
+use super::run::{output, run};
+use super::workspace;
 
 /// The release that is installed; its Python is 3.13.
 const RELEASE: &str = "trixie";

@@ -2,18 +2,8 @@
 
 use std::path::Path;
 
+use super::Array;
 use crate::host::ElementType;
-
-/// A dense, row-major array in host memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Array {
-    /// The element type.
-    pub element_type: ElementType,
-    /// The dimensions.
-    pub dims: Vec<i64>,
-    /// The elements as bytes.
-    pub bytes: Vec<u8>,
-}
 
 /// NumPy's type descriptions and the matching element types. Types that NumPy lacks are stored as raw bytes,
 /// as `ml_dtypes` stores them.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::run::run;
+use super::run::run;
 
 /// Returns the root folder of the workspace.
 pub(crate) fn root() -> &'static Path {

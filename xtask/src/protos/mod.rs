@@ -7,7 +7,7 @@
 use anyhow::Result;
 
 #[cfg(not(feature = "protos"))]
-use crate::workspace;
+use crate::environment::{run, workspace};
 
 #[cfg(feature = "protos")]
 mod generate;
@@ -25,6 +25,6 @@ pub(crate) fn run(check_only: bool) -> Result<()> {
     {
         let arguments = ["run", "--quiet", "--package", "xtask", "--features", "protos", "--", "protos"];
         let check: &[&str] = if check_only { &["--check"] } else { &[] };
-        crate::run::run(workspace::cargo().args(arguments).args(check))
+        run::run(workspace::cargo().args(arguments).args(check))
     }
 }

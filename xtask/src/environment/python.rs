@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::debian;
+use super::debian;
 
 /// The oldest minor version of Python 3 that the tasks' own scripts run with.
 pub(crate) const OLDEST: u32 = 11;

@@ -5,11 +5,15 @@
 //! a virtual environment. Therefore it is behind the feature `bindgen` of this package. Without the feature,
 //! the task installs libclang and runs itself again with the feature.
 
+#[cfg(not(feature = "bindgen"))]
 use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::workspace;
+#[cfg(not(feature = "bindgen"))]
+use crate::environment::venv::Venv;
+#[cfg(not(feature = "bindgen"))]
+use crate::environment::{run, workspace};
 
 #[cfg(feature = "bindgen")]
 mod generate;
@@ -39,12 +43,6 @@ pub(crate) fn compare_with_upstream() -> Result<()> {
     return rerun_with_bindgen(&["--upstream"]);
 }
 
-/// Returns the folder for downloaded and derived files.
-#[cfg(feature = "bindgen")]
-fn work_folder() -> PathBuf {
-    workspace::root().join("target/bindgen")
-}
-
 /// Runs this task again with the feature `bindgen`, and with the path of libclang.
 #[cfg(not(feature = "bindgen"))]
 fn rerun_with_bindgen(arguments: &[&str]) -> Result<()> {
@@ -55,7 +53,7 @@ fn rerun_with_bindgen(arguments: &[&str]) -> Result<()> {
     if std::env::var_os("LIBCLANG_PATH").is_none() {
         command.env("LIBCLANG_PATH", libclang()?);
     }
-    crate::run::run(&mut command)
+    run::run(&mut command)
 }
 
 /// Returns the folder of `libclang.so`, which is installed with pip on the first call.
@@ -63,8 +61,8 @@ fn rerun_with_bindgen(arguments: &[&str]) -> Result<()> {
 fn libclang() -> Result<PathBuf> {
     // The checked-in files were generated with this version. Other versions may name or order items
     // differently.
-    let venv = crate::venv::Venv::with_requirements("libclang", "libclang==18.1.1\n")?;
-    let folder = crate::run::output(
+    let venv = Venv::with_requirements("libclang", "libclang==18.1.1\n")?;
+    let folder = run::output(
         venv.python()
             .args(["-c", "import clang, pathlib; print(pathlib.Path(clang.__path__[0]) / 'native')"]),
     )?;
