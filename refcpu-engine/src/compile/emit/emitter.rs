@@ -245,7 +245,7 @@ impl Emitter {
         true
     }
 
-    /// Records one use of a value, which is then no longer pending.
+    /// Records one use of a value, which decrements its pending uses.
     pub(super) fn consume(&mut self, place: Address) {
         let b = &mut self.buffers[place.buffer as usize];
         debug_assert!(b.pending > 0, "buffer {} has more uses than were counted", place.buffer);
