@@ -162,7 +162,7 @@ impl<'m> Partitioner<'m> {
             (Some(layout), Some(element)) => {
                 let local = self.local_type(op.result(), &layout)?;
                 let ty = local.as_tensor().cloned();
-                let ty = ty.ok_or_else(|| Error::internal("a constant that is no tensor"))?;
+                let ty = ty.ok_or_else(|| Error::internal("the type of a constant is not a tensor type"))?;
                 let value = self.emit.builder.splat(&element, ty);
                 self.bind(op, [Part { value, layout }]);
                 Ok(())

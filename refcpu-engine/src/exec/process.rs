@@ -1,6 +1,6 @@
-//! Devices of a run.
+//! The devices of a run.
 
-/// One device of a run.
+/// A device of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     /// The replica of the device.

@@ -45,7 +45,7 @@ impl fmt::Debug for Body {
     }
 }
 
-/// The function that combines elements.
+/// The function that combines elements in a reduction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Reducer {
     /// One operation that the kernels implement.

@@ -46,7 +46,7 @@ use std::sync::Arc;
 /// The type of a value, which is a dense array.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// Returns the element type.
+    /// The element type.
     pub dtype: DType,
     /// The sizes of the dimensions, outermost first. The size of the array in bytes fits in an `isize`.
     pub dims: Arc<[usize]>,
@@ -161,7 +161,7 @@ pub enum Definition {
 /// An operation with its operands and results.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The collective.
+    /// The operation.
     pub op: Op,
     /// The operands.
     pub operands: Vec<ValueId>,

@@ -3,19 +3,19 @@
 use super::windows::is_single_scatter;
 use crate::graph::{Definition, Graph, Op, ValueId, ops};
 
-/// Elements of the largest array that is copied into cells because nothing changes it.
+/// The maximum number of elements of an array that is copied into cells because the loop does not change it.
 pub(super) const KEPT: usize = 256;
 
-/// Loops and branches may be nested this deep.
+/// The maximum nesting depth of loops and branches.
 pub(super) const MAX_DEPTH: usize = 32;
 
-/// True if two values of a graph are one, or constants of the same elements.
+/// Returns whether two values of a graph are identical, or constants with the same elements.
 pub(super) fn same_value(graph: &Graph, a: ValueId, b: ValueId) -> bool {
     a == b || graph.constant(a).is_some_and(|c| graph.constant(b) == Some(c))
 }
 
-/// An earlier carried value that `j` equals in every step, as the counters of nested loops do: it begins with the same
-/// and is changed by the same operation.
+/// Returns an earlier carried value that equals carried value `j` in every iteration, as the counters of nested loops do: both
+/// have the same initial value, and the same operation changes them.
 pub(super) fn twin(body: &Graph, j: usize, same_start: impl Fn(usize) -> bool) -> Option<usize> {
     let (parameters, results) = (body.parameters(), body.results());
     let change = body.node_of(results[j]).filter(|n| matches!(n.op, Op::Tile(_)))?;
@@ -30,20 +30,19 @@ pub(super) fn twin(body: &Graph, j: usize, same_start: impl Fn(usize) -> bool) -
     })
 }
 
-/// True if parameter `j` of a loop's body is an array that stays where it is while windows of it are changed, or that is
-/// too large to be copied.
+/// Returns whether parameter `j` of a loop's body is an array that is changed in place, or that is too large to copy.
 pub(super) fn changes_in_place(body: &Graph, j: usize) -> bool {
     let parameter = body.parameters()[j];
     let unchanged = body.results()[j] == parameter && body.shape(parameter).len() <= KEPT;
     in_place(body, j) && !unchanged
 }
 
-/// True if parameter `j` of a loop's body comes back as result `j` with nothing but windows of it changed.
+/// Returns whether result `j` of a loop's body is parameter `j`, with changes to windows only.
 fn in_place(body: &Graph, j: usize) -> bool {
     origin(body, body.results()[j], 0) == Some(j)
 }
 
-/// The parameter that a value is, perhaps with windows of it changed.
+/// Returns the parameter that a value is, possibly with changes to windows; `None` for other values.
 pub(super) fn origin(graph: &Graph, value: ValueId, depth: usize) -> Option<usize> {
     if depth > MAX_DEPTH {
         return None;

@@ -1,8 +1,8 @@
-//! Loops over small values as programs of the register machine.
+//! Compiles loops over small values to programs of the register machine.
 //!
-//! A loop qualifies if what its steps make is small, and if the larger arrays that it carries are changed in place:
-//! windows of them are read and written. Everything else is left to the ordinary steps, of which each costs more than
-//! such a loop's arithmetic.
+//! A loop qualifies if the values that its steps compute are small, and if it changes the larger arrays that it carries in
+//! place, by reading and writing windows of them. All other loops use ordinary steps. The overhead of one step exceeds the
+//! arithmetic of a small loop.
 
 use super::in_place::{KEPT, MAX_DEPTH, changes_in_place, origin, same_value, twin};
 use super::select::{InstructionKind, kernel};
@@ -16,16 +16,17 @@ use refcpu_kernels::machine::{Array, Assembler, Outside, Place, Start};
 use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::region::Val;
 
-/// Elements of the largest array that is made in a step.
+/// The maximum number of elements of an array that a step computes.
 const LONGEST: usize = 2048;
 
-/// A loop, and the captured values (by position among the operands) that it reads as arrays.
+/// A compiled loop, and the operands that it reads as arrays, by index.
 pub(super) struct Compiled {
     pub(super) code: SmallLoop,
     pub(super) captured: Vec<usize>,
 }
 
-/// The program of a loop, if it is such a loop. Its results are the carried values, which hold the initial ones.
+/// Compiles a loop; returns `None` if it does not qualify. The results are the carried values, which contain the initial values
+/// before the loop.
 pub(super) fn small_loop(graph: &Graph, node: &Node) -> Option<Compiled> {
     let Op::While(ops::While { carried, condition, body }) = &node.op else { return None };
     let shapes: Vec<&Shape> = node.operands.iter().map(|v| graph.shape(*v)).collect();
@@ -83,15 +84,15 @@ pub(super) fn small_loop(graph: &Graph, node: &Node) -> Option<Compiled> {
     Some(Compiled { code: SmallLoop { code, calls: l.calls }, captured })
 }
 
-/// An array outside of the cells, or one of the loop's own.
+/// An array outside the cells, or one of the loop's own.
 #[derive(Clone, Copy)]
 struct Held {
     array: Array,
-    /// For an array that is changed in place: its number, and how often it had been changed when this was its value.
+    /// For an array that is changed in place: its number, and the number of changes that this value includes.
     changing: Option<(usize, u32)>,
 }
 
-/// What a parameter of a body is.
+/// The argument for a parameter of a body.
 #[derive(Clone)]
 enum Bound {
     Cells(Place),
@@ -99,10 +100,10 @@ enum Bound {
     Constant(Constant),
 }
 
-/// What a value is in the block that made it.
+/// The location of a value in the block that computes it.
 #[derive(Clone, Copy)]
 enum Loc {
-    /// One element for each of the shape, or one that all equal.
+    /// A value with one element for each element of its shape, or with one element that all of them equal.
     Val(Val),
     Array(Held),
 }
@@ -116,13 +117,13 @@ struct Operands<'a> {
 struct Lowering {
     asm: Assembler,
     calls: Vec<Kernel>,
-    /// How often each array has been changed so far.
+    /// For each array, the number of its changes so far.
     versions: Vec<u32>,
     depth: usize,
 }
 
 impl Lowering {
-    /// Cells for a value, if it is small.
+    /// Allocates cells for a value; returns `None` if the value is too large.
     fn small(&mut self, shape: &Shape) -> Option<Place> {
         if shape.len() > LONGEST { None } else { self.asm.cells(shape.dtype, shape.len()).ok() }
     }
@@ -132,7 +133,7 @@ impl Lowering {
         Held { array, changing: Some((self.versions.len() - 1, 0)) }
     }
 
-    /// None if the array has been changed since this was its value.
+    /// Returns the array of a value; `None` if the array was changed after it had this value.
     fn current(&self, held: Held) -> Option<Array> {
         match held.changing {
             Some((number, version)) if self.versions[number] != version => None,
@@ -140,9 +141,9 @@ impl Lowering {
         }
     }
 
-    /// The steps of a loop whose carried values are where the first of `bound` are.
+    /// Compiles a loop whose carried values are at the first of `bound`.
     fn turn(&mut self, condition: &Graph, body: &Graph, carried: usize, bound: &[Bound]) -> Option<()> {
-        // A carried array is changed while others are read: they must be others.
+        // The loop changes carried arrays while it reads others, so they must be distinct.
         let numbers: Vec<usize> = bound.iter().filter_map(number_of).collect();
         let mine = bound[..carried].iter().filter_map(number_of);
         if mine.into_iter().any(|n| numbers.iter().filter(|m| **m == n).count() > 1) {
@@ -154,8 +155,8 @@ impl Lowering {
         self.asm.bind(top);
         self.asm.enter();
         let results = self.graph(body, bound)?;
-        // What takes most comes first, so that counters change last and in place. What lies where an earlier one does
-        // changes with that.
+        // The values with the most pending operations are stored first, so that counters are changed last and in place. A value
+        // that shares the cells of an earlier one changes with it.
         let place = |j: usize| match &bound[j] {
             Bound::Cells(place) => Some(*place),
             _ => None,
@@ -199,7 +200,7 @@ impl Lowering {
         Some(place)
     }
 
-    /// The values of a graph's results, in the innermost block.
+    /// Compiles a graph into the innermost block. Returns the locations of its results.
     fn graph(&mut self, graph: &Graph, bound: &[Bound]) -> Option<Vec<Loc>> {
         if self.depth >= MAX_DEPTH {
             return None;
@@ -225,7 +226,7 @@ impl Lowering {
         graph.results().iter().map(|r| values[r.index()]).collect()
     }
 
-    /// A value as one of the block.
+    /// Returns a value as one of the block.
     fn val(&mut self, loc: Loc, shape: &Shape) -> Option<Val> {
         match loc {
             Loc::Val(v) => Some(v),
@@ -238,7 +239,7 @@ impl Lowering {
         }
     }
 
-    /// A value as an array.
+    /// Returns a value as an array.
     fn array(&mut self, loc: Loc, shape: &Shape) -> Option<Array> {
         match loc {
             Loc::Array(held) => self.current(held),
@@ -249,7 +250,7 @@ impl Lowering {
         }
     }
 
-    /// A new array in cells, and its value.
+    /// Allocates an array in cells. Returns its cells, the array and its location as a value.
     fn fresh(&mut self, shape: &Shape) -> Option<(Place, Array, Loc)> {
         let place = self.small(shape)?;
         let array = self.asm.array_of(place).ok()?;
@@ -407,7 +408,7 @@ impl Lowering {
         Some(Loc::Val(op.emit(self.asm.builder(), &args, result.dtype).ok()?))
     }
 
-    /// Changes a window of an array: in place if it is one of the loop's own, else of a copy.
+    /// Changes a window of an array: in place if the loop owns the array, otherwise in a copy.
     fn update(
         &mut self,
         of: Loc,
@@ -433,7 +434,7 @@ impl Lowering {
         Some(loc)
     }
 
-    /// The moving dimensions of a window at start indices, one for each dimension.
+    /// Returns the dimensions along which a window moves, from one start index for each dimension.
     fn starts(
         &mut self,
         locs: &[Loc],
@@ -451,7 +452,7 @@ impl Lowering {
         window_starts(array, sizes, &index, false)
     }
 
-    /// The components of an index vector: the dimension that each is for, and where it is.
+    /// Returns the components of an index vector: the dimension that each component is for, and its location.
     fn components(&mut self, loc: Loc, shape: &Shape, map: &[usize]) -> Option<Vec<(usize, Place)>> {
         let v = self.val(loc, shape)?;
         let vector = self.asm.place(v).ok()?;
@@ -470,7 +471,7 @@ impl Lowering {
         Some(all)
     }
 
-    /// A node that a kernel computes.
+    /// Compiles a node to a call of its kernel.
     fn call(&mut self, graph: &Graph, node: &Node, locs: &[Loc]) -> Option<Vec<Loc>> {
         let (InstructionKind::Call(kernel), operands) = kernel(graph, node).ok()? else { return None };
         debug_assert_eq!(operands, node.operands);
@@ -492,7 +493,8 @@ impl Lowering {
         Some(results)
     }
 
-    /// What operands are to a body. The blocks of bodies come after their own, so all is computed first.
+    /// Returns the argument that a value is to a body. Code of bodies follows the code of this block, so the value is computed
+    /// first.
     fn bound(&mut self, loc: Loc) -> Option<Bound> {
         Some(match loc {
             Loc::Val(v) => Bound::Cells(self.asm.place(v).ok()?),
@@ -544,7 +546,7 @@ impl Lowering {
         }
         let before = self.versions.clone();
         self.turn(condition, body, carried, &bound)?;
-        // Only arrays that the loop carries may have changed: others are read again in its next step.
+        // Only arrays that the loop carries may have changed, because its next iteration reads the others again.
         let mine: Vec<usize> = bound[..carried].iter().filter_map(number_of).collect();
         let others_changed = (0..before.len()).any(|n| before[n] != self.versions[n] && !mine.contains(&n));
         if others_changed {
@@ -553,7 +555,7 @@ impl Lowering {
         bound[..carried].iter().map(|b| self.after(b)).collect()
     }
 
-    /// The value of a carried place or array now.
+    /// Returns the present location of a carried value.
     fn after(&mut self, bound: &Bound) -> Option<Loc> {
         match bound {
             Bound::Cells(place) => Some(Loc::Val(self.asm.value(*place).ok()?)),
@@ -569,7 +571,7 @@ impl Lowering {
         let index = self.val(locs[0], graph.shape(node.operands[0]))?;
         let index = self.asm.place(index).ok()?;
         let bound = locs[1..].iter().map(|loc| self.bound(*loc)).collect::<Option<Vec<_>>>()?;
-        // An array that all branches give back, changed in place or not, stays where it is.
+        // An array that all branches return, changed in place or not, keeps its location.
         let mut homes = Vec::new();
         for (k, r) in node.results().enumerate() {
             let mut origins = branches.iter().map(|b| origin(b, b.results()[k], 0));
@@ -614,13 +616,13 @@ impl Lowering {
             }
         }
         self.asm.bind(end);
-        // An array changed by any branch is not what it was, whichever branch ran.
+        // An array that any branch changes counts as changed, whichever branch runs.
         self.versions = latest;
         homes.iter().map(|home| self.after(home)).collect()
     }
 }
 
-/// The number of an array that is changed in place.
+/// Returns the number of an array that is changed in place.
 fn number_of(bound: &Bound) -> Option<usize> {
     match bound {
         Bound::Array(held) => held.changing.map(|c| c.0),
@@ -628,12 +630,12 @@ fn number_of(bound: &Bound) -> Option<usize> {
     }
 }
 
-/// True if scatters combine elements bit for bit as regions do.
+/// Returns whether the kernel of a scatter combines elements bit for bit as a region does.
 fn same_arithmetic(op: ReduceOp, dtype: DType) -> bool {
     match op {
         ReduceOp::Add => true,
         ReduceOp::Multiply => !dtype.is_complex(),
-        // Which zero is larger is left open.
+        // The order of positive and negative zero is unspecified.
         ReduceOp::Minimum | ReduceOp::Maximum => !dtype.is_float(),
         ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => true,
     }

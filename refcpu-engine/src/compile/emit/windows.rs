@@ -3,10 +3,10 @@
 use crate::graph::{GatherDims, Graph, Node, ScatterDims, Shape};
 use refcpu_kernels::machine::{Place, Start};
 
-/// Pieces of memory that a window may have.
+/// The maximum number of contiguous runs of a window.
 const MAX_RUNS: usize = 256;
 
-/// Runs of consecutive elements: where they begin, and how long they are.
+/// Runs of consecutive elements: the start of each, and their common length.
 pub(super) struct Runs {
     pub(super) starts: Vec<usize>,
     pub(super) len: usize,
@@ -20,12 +20,12 @@ fn strides(dims: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// The runs of a slice of an array.
+/// Returns the runs of a slice of an array; `None` if there are too many.
 pub(super) fn runs(dims: &[usize], sizes: &[usize], start: &[usize], stride: &[usize]) -> Option<Runs> {
     let steps = strides(dims);
     let mut len = 1;
     let mut split = dims.len();
-    // Trailing dimensions that are taken whole join the run, and the first one that is cut.
+    // A run covers the trailing dimensions that the slice takes completely, and the dimension before them.
     while split > 0 && stride[split - 1] == 1 {
         split -= 1;
         len *= sizes[split];
@@ -33,7 +33,7 @@ pub(super) fn runs(dims: &[usize], sizes: &[usize], start: &[usize], stride: &[u
             break;
         }
     }
-    // The dimensions of a run begin at their own starts.
+    // The first run begins at the start of the slice in all dimensions.
     let first: usize = start.iter().zip(&steps).map(|(s, step)| s * step).sum();
     let mut starts = vec![first];
     for d in 0..split {
@@ -46,12 +46,13 @@ pub(super) fn runs(dims: &[usize], sizes: &[usize], start: &[usize], stride: &[u
     Some(Runs { starts, len })
 }
 
-/// A window at the origin.
+/// Returns the runs of a window at the origin.
 pub(super) fn whole_window(dims: &[usize], sizes: &[usize]) -> Option<Runs> {
     runs(dims, sizes, &vec![0; dims.len()], &vec![1; dims.len()])
 }
 
-/// The moving dimensions of a window. Where indices are checked, those along which it cannot move count too.
+/// Returns the dimensions along which a window moves. If indices are checked, these include the dimensions along which it
+/// cannot move.
 pub(super) fn window_starts(
     array: &Shape,
     sizes: &[usize],
@@ -69,7 +70,7 @@ pub(super) fn window_starts(
     Some(starts)
 }
 
-/// True if there is one index vector.
+/// Returns whether a gather has only one index vector.
 pub(super) fn single_gather(dims: &GatherDims, array: &Shape, indices: &Shape) -> bool {
     dims.operand_batching_dims.is_empty()
         && indices.len() == dims.start_index_map.len()
@@ -77,7 +78,7 @@ pub(super) fn single_gather(dims: &GatherDims, array: &Shape, indices: &Shape) -
         && dims.offset_dims.is_sorted()
 }
 
-/// True if there is one index vector, and an update that kernels know.
+/// Returns whether a scatter has only one index vector, and an update that this compiler supports.
 pub(super) fn is_single_scatter(graph: &Graph, node: &Node, dims: &ScatterDims) -> bool {
     let shape = |i: usize| graph.shape(node.operands[i]);
     node.operands.len() == 3
@@ -87,7 +88,7 @@ pub(super) fn is_single_scatter(graph: &Graph, node: &Node, dims: &ScatterDims) 
         && (0..shape(0).rank()).all(|d| scatter_window(dims, shape(0), shape(2))[d] <= shape(0).dims[d])
 }
 
-/// The sizes of a scatter's windows in each dimension of the array.
+/// Returns the size of a scatter's windows in each dimension of the array.
 pub(super) fn scatter_window(dims: &ScatterDims, array: &Shape, updates: &Shape) -> Vec<usize> {
     let mut window = dims.update_window_dims.iter();
     (0..array.rank())

@@ -95,7 +95,7 @@ impl Builder {
         self.node(op, operands.to_vec(), vec![shape])[0]
     }
 
-    /// The constant with this index.
+    /// Adds a constant.
     pub fn constant(&mut self, constant: Constant) -> ValueId {
         let shape = constant.shape.clone();
         self.node(Op::Constant(constant), vec![], vec![shape])[0]

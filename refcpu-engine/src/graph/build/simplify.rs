@@ -189,7 +189,8 @@ impl Builder {
                 Some(self.transpose(v, &both))
             }
             (Op::Broadcast(ops::Broadcast { dims }), v) => {
-                let position = |d: usize| permutation.iter().position(|p| *p == d).expect("a permutation");
+                let position =
+                    |d: usize| permutation.iter().position(|p| *p == d).expect("the list is a permutation");
                 let map: Vec<usize> = dims.iter().map(|d| position(*d)).collect();
                 Some(self.broadcast(v, &map, &shape.dims))
             }
