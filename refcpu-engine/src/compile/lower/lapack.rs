@@ -261,7 +261,7 @@ impl Scope<'_> {
         };
         if seen.len() != *count {
             return Err(CompileError::invalid(format!(
-                "{routine} takes {count} operands, but the call has {}",
+                "{routine} does not take {} operands: expected {count}",
                 seen.len()
             )));
         }
