@@ -20,11 +20,11 @@ pub(crate) fn counts(x: &[&Shape], y: &[&Shape], operands: usize, results: usize
 }
 
 pub(crate) fn same(a: &Shape, b: &Shape) -> Check {
-    need(a == b, "the types of the results do not follow from those of the operands")
+    need(a == b, "the types differ")
 }
 
 pub(crate) fn same_type(a: &Shape, b: &Shape) -> Check {
-    need(a.dtype == b.dtype, "the element types of the operand and the values differ")
+    need(a.dtype == b.dtype, "the element types differ")
 }
 
 /// Checks that `dims` are distinct dimensions of an array of this rank.
