@@ -12,7 +12,14 @@ use crate::abi::table::TableOf;
 use crate::client::PjrtClient;
 use crate::core::panic_guard;
 
-/// The table of functions through which a host would use this client, for tests and programs that hold several plugins.
+/// Returns the function table of a client, for tests and for programs that contain several plugins.
+///
+/// ```no_run
+/// # fn table<MyClient: pjrt_plugin::PjrtClient>() {
+/// let api = pjrt_plugin::api_table::<MyClient>();
+/// assert!(api.PJRT_Client_Create.is_some());
+/// # }
+/// ```
 ///
 /// The symbol that hosts look for is exported by [`#[pjrt_plugin]`](crate::pjrt_plugin). The table has the extensions that
 /// every plugin has, and none that authors opt into: see [`api_table_with`]. Each call leaks a table.
@@ -21,37 +28,38 @@ pub fn api_table<C: PjrtClient>() -> &'static PJRT_Api {
     api_table_with::<C>(&[])
 }
 
-/// [`api_table`] with extensions that the author opted into.
+/// Returns the same table as [`api_table`], with extensions that the author opted into.
 #[must_use]
 pub fn api_table_with<C: PjrtClient>(extensions: &[Extension]) -> &'static PJRT_Api {
     panic_guard::install_hook();
     Box::leak(Box::new(table::<C>(extensions)))
 }
 
-/// The table with its chain of extensions.
+/// Returns the table with its linked list of extensions.
 fn table<C: PjrtClient>(extensions: &[Extension]) -> PJRT_Api {
     PJRT_Api { extension_start: chain::<C>(extensions), ..TableOf::<C>::TABLE }
 }
 
-/// What the function `GetPjrtApi` of a plugin answers with. Made by [`#[pjrt_plugin]`](crate::pjrt_plugin).
+/// The table that the function `GetPjrtApi` of a plugin returns. [`#[pjrt_plugin]`](crate::pjrt_plugin) declares it.
 pub struct Export(OnceLock<Table>);
 
 struct Table(PJRT_Api);
 
-// SAFETY: the pointers in a table are null, functions, or structs that live and stay as they are until the process ends.
+// SAFETY: the pointers in a table are null, functions, or structs that live until the process ends and do not change.
 unsafe impl Send for Table {}
 // SAFETY: as above.
 unsafe impl Sync for Table {}
 
 impl Export {
-    /// An export that no host has asked for.
+    /// Creates an export without a table.
     #[must_use]
     pub const fn new() -> Self {
         Self(OnceLock::new())
     }
 
-    /// The table, made at the first call. `api_minor` is the version of the C API that the plugin reports; the environment
-    /// variable `PJRT_PLUGIN_API_MINOR` lowers it. `extensions` are those that the author opted into.
+    /// Returns the table, which is created at the first call. `api_minor` is the version of the C API that the plugin
+    /// reports; the environment variable `PJRT_PLUGIN_API_MINOR` lowers it. `extensions` are those that the author opted
+    /// into.
     pub fn get<C: PjrtClient>(
         &'static self,
         api_minor: Option<i32>,
@@ -65,7 +73,7 @@ impl Export {
             let wish = wish.as_ref().map(|wish| wish.to_string_lossy());
             let (minor, complaint) = reported_minor(api_minor, wish.as_deref());
             table.pjrt_api_version.minor_version = minor;
-            // There is no error to return here, and a plugin that ignores what it was told in silence is a riddle.
+            // This function cannot return an error, so it prints the warning.
             if let Some(complaint) = complaint {
                 call_trace::complain(&complaint);
             }
@@ -93,9 +101,9 @@ const API_MINOR_VARIABLE: &str = "PJRT_PLUGIN_API_MINOR";
 /// The oldest minor version that hosts accept, and that a plugin can report.
 const OLDEST_MINOR: c_int = 29;
 
-/// The minor version to report: the lowest of what this crate has, what the author chose and what the environment wishes.
-/// A version above that of the others would promise functions that are not there. The text is a complaint about a wish that
-/// is not granted as it stands.
+/// Returns the minor version to report: the lowest of the versions of this crate, of the author and of the environment. A
+/// higher version would promise functions that do not exist. The text is a warning if the value of the environment is
+/// invalid.
 fn reported_minor(author: Option<i32>, wish: Option<&str>) -> (c_int, Option<String>) {
     let newest = PJRT_API_MINOR as c_int;
     let most = author.unwrap_or(newest).clamp(OLDEST_MINOR, newest);
@@ -103,21 +111,21 @@ fn reported_minor(author: Option<i32>, wish: Option<&str>) -> (c_int, Option<Str
     let not_granted = |why: String| (most, Some(format!("{API_MINOR_VARIABLE}={wish}: {why}")));
     match wish.trim().parse::<c_int>() {
         Ok(minor) if (OLDEST_MINOR..=most).contains(&minor) => (minor, None),
-        Ok(minor) if minor > most => {
-            not_granted(format!("the variable can only lower the version; the plugin reports 0.{most}"))
-        }
+        Ok(minor) if minor > most => not_granted(format!(
+            "the variable can only lower the version of the C API; the plugin reports 0.{most}"
+        )),
         _ => not_granted(format!(
-            "not a minor version from {OLDEST_MINOR} to {most}; the plugin reports 0.{most}"
+            "expected a minor version of the C API from {OLDEST_MINOR} to {most}; the plugin reports 0.{most}"
         )),
     }
 }
 
-/// Keeps the library that contains an address in memory until the process ends. Some hosts close it after they asked for the
-/// table, and a library with threads and thread-local values does not survive that.
+/// Keeps the library that contains an address loaded until the process ends. Some hosts close it after they have read the
+/// table, and unloading a library with threads and thread-local values is undefined behaviour.
 #[cfg(unix)]
 fn pin_library(address: *const std::ffi::c_void) {
-    // SAFETY: all zero is a valid `Dl_info`; `dladdr` fills it in if it knows the address, and then the name is a string that
-    // lives as long as the library; opening it once more without loading it only changes its flags.
+    // SAFETY: zero in all bytes is a valid `Dl_info`. If `dladdr` finds the address, it initialises the struct, and the name
+    // is a string that lives as long as the library. `RTLD_NOLOAD` only changes the flags of the loaded library.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         if libc::dladdr(address, &raw mut info) != 0 && !info.dli_fname.is_null() {
