@@ -33,15 +33,15 @@ use crate::device::{DeviceDescription, DeviceId, PjrtDevice};
 use crate::error::{Error, Result};
 use crate::memory::Memory;
 
-/// A device's description as the host sees it; it lives in its client or topology.
+/// The object behind a `PJRT_DeviceDescription`, which its client or topology owns.
 pub(crate) struct DescriptionHandle {
     pub(crate) description: DeviceDescription,
     attributes: NamedValues,
-    /// The description's memories as the host sees them.
+    /// The handles of the description's memories.
     pub(crate) memories: Vec<*const PJRT_MemoryDescription>,
 }
 
-// SAFETY: the pointers are to the description's memories, which never change; the rest is `Send` and `Sync`.
+// SAFETY: the pointers refer to the description's memories, which never change; the rest is `Send` and `Sync`.
 unsafe impl Send for DescriptionHandle {}
 // SAFETY: as above.
 unsafe impl Sync for DescriptionHandle {}
@@ -58,7 +58,7 @@ impl Handle for DescriptionHandle {
 
 impl DescriptionHandle {
     pub(crate) fn new(description: DeviceDescription) -> Self {
-        // Hosts abort on floats and truth values here.
+        // Hosts abort if a device attribute is a float or a boolean.
         let allowed = description
             .attributes()
             .iter()
@@ -81,16 +81,17 @@ impl Drop for DescriptionHandle {
     }
 }
 
-/// A device as the host sees it; it lives in its client.
+/// The object behind a `PJRT_Device`, which its client owns.
 pub(crate) struct DeviceHandle<C: PjrtClient> {
     pub(crate) client: Weak<ClientState<C>>,
-    /// Its place among the client's devices.
+    /// Its index in the client's devices.
     pub(crate) index: usize,
     pub(crate) description: DescriptionHandle,
     pub(crate) addressable: bool,
     pub(crate) local_hardware_id: i32,
-    /// Its memories: where they are among the client's, and as the host sees them. The first is the default one.
+    /// The indices of its memories in those of the client. The first memory is the default one.
     pub(crate) memory_indices: Box<[usize]>,
+    /// The handles of its memories, in the same order.
     pub(crate) memories: Box<[*mut PJRT_Memory]>,
 }
 
@@ -116,7 +117,8 @@ impl<C: PjrtClient> DeviceHandle<C> {
     }
 }
 
-/// Called with the size of the host's `PJRT_Device_MemoryStats_Args`; the profiler learns the host's version from it.
+/// A function that is called with the size of the host's `PJRT_Device_MemoryStats_Args`. The profiler derives the host's
+/// version from it.
 pub(crate) static MEMORY_STATS_SIZE: OnceLock<fn(usize)> = OnceLock::new();
 
 /// `PJRT_DeviceDescription_Id`.
@@ -217,7 +219,7 @@ pub(crate) fn device_default_memory<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Device_MemoryStats`. Hosts put up with UNIMPLEMENTED.
+/// `PJRT_Device_MemoryStats`. Hosts accept the code UNIMPLEMENTED.
 pub(crate) fn device_memory_stats<C: PjrtClient>(args: View<'_, PJRT_Device_MemoryStats_Args>) -> Result<()> {
     if let Some(observe) = MEMORY_STATS_SIZE.get() {
         observe(args.size());
@@ -225,7 +227,9 @@ pub(crate) fn device_memory_stats<C: PjrtClient>(args: View<'_, PJRT_Device_Memo
     let device = handle!(args.device: DeviceHandle<C>)?;
     let client = device.client()?;
     let Some(stats) = client.author_device(device.index)?.memory_stats() else {
-        return Err(Error::unimplemented("the plugin keeps no statistics of this device's memory"));
+        return Err(Error::unimplemented(
+            "the plugin has no memory statistics for this device (PjrtDevice::memory_stats returned None)",
+        ));
     };
     output!(args.bytes_in_use = stats.bytes_in_use);
     macro_rules! optional {
@@ -259,7 +263,8 @@ pub(crate) fn device_clear_memory_stats<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Device_GetAttributes`: none beyond those of the description. Hosts call the deleter in any case and abort on an error.
+/// `PJRT_Device_GetAttributes`: returns no attributes; all of them are in the description. Hosts abort on an error, and
+/// always call the deleter.
 pub(crate) fn device_get_attributes<C: PjrtClient>(
     args: View<'_, PJRT_Device_GetAttributes_Args>,
 ) -> Result<()> {
@@ -270,7 +275,8 @@ pub(crate) fn device_get_attributes<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Device_PoisonExecution`: an error for the outputs of a launch that has not given them yet. What it gives later is dropped.
+/// `PJRT_Device_PoisonExecution`: sets an error on the outputs of an unfinished launch. Outputs that it produces later are
+/// dropped.
 pub(crate) fn device_poison_execution<C: PjrtClient>(
     args: View<'_, PJRT_Device_PoisonExecution_Args>,
 ) -> Result<()> {
@@ -286,7 +292,7 @@ pub(crate) fn device_poison_execution<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Device_CreateAsyncTrackingEvent`: null stands for no tracking; an error would end the host.
+/// `PJRT_Device_CreateAsyncTrackingEvent`: returns null, which means no tracking. Hosts abort on an error.
 pub(crate) fn device_create_async_tracking_event<C: PjrtClient>(
     args: View<'_, PJRT_Device_CreateAsyncTrackingEvent_Args>,
 ) -> Result<()> {
@@ -294,18 +300,18 @@ pub(crate) fn device_create_async_tracking_event<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_AsyncTrackingEvent_Destroy`: there are none to destroy.
+/// `PJRT_AsyncTrackingEvent_Destroy`: accepts only null, because the plugin creates no tracking events.
 pub(crate) fn async_tracking_event_destroy<C: PjrtClient>(
     args: View<'_, PJRT_AsyncTrackingEvent_Destroy_Args>,
 ) -> Result<()> {
     if input!(args.event).is_null() {
         Ok(())
     } else {
-        Err(Error::invalid_argument("this plugin makes no tracking events"))
+        Err(Error::invalid_argument("'event' is not a tracking event of this plugin, which creates none"))
     }
 }
 
 /// # Safety
 ///
-/// None: there is nothing to delete.
+/// The function has no preconditions, because it does nothing.
 unsafe extern "C" fn delete_device_attributes(_: *mut PJRT_Device_Attributes) {}

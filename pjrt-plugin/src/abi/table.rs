@@ -24,7 +24,7 @@ use crate::abi::transfer::*;
 use crate::abi::upload::*;
 use crate::client::PjrtClient;
 
-/// The table of a client, without extensions.
+/// The function table of a client, without extensions.
 pub(crate) struct TableOf<C>(std::marker::PhantomData<C>);
 
 macro_rules! table {
@@ -49,8 +49,8 @@ macro_rules! table {
 for_each_slot!(table);
 
 impl<C: PjrtClient> TableOf<C> {
-    /// Frequent functions that neither compute with floats nor run anything of an author leave the floating-point settings
-    /// alone, which saves most of their time.
+    /// The function table. Frequent functions that neither compute with floats nor call the author's code do not set the
+    /// floating-point environment, which would take most of their time.
     pub(crate) const TABLE: PJRT_Api = PJRT_Api {
         PJRT_Buffer_Device: Some(shim_without_floats(buffer_device::<C>)),
         PJRT_Buffer_Dimensions: Some(shim_without_floats(buffer_dimensions::<C>)),

@@ -1,4 +1,4 @@
-//! What hosts register, for the whole process: partitioners by platform and target.
+//! The process-wide registry of partitioners, by platform and target.
 
 #![deny(unsafe_code)]
 
@@ -19,11 +19,11 @@ fn key(platform: &str, target: &str) -> Key {
     (platform.to_lowercase(), target.to_owned())
 }
 
-/// Registers a partitioner, in the place of the one that was there.
+/// Registers a partitioner, and replaces an existing one.
 pub(super) fn register(platform: &str, target: String, partitioner: CustomPartitioner) {
     let key = (platform.to_lowercase(), target);
     let replaced = lock(&PARTITIONERS).insert(key, Arc::new(partitioner));
-    // The host frees it, which it may do with locks of its own, so not under this one.
+    // The host frees the replaced partitioner and may take its own locks, so this lock is not held here.
     drop(replaced);
 }
 

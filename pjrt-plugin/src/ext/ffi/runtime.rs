@@ -1,4 +1,4 @@
-//! The runtime's side of XLA's FFI: the table of functions that handlers call.
+//! The runtime of XLA's FFI: the table of functions that handlers call.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::core::sync::lock;
 use crate::error::{Error, ErrorCode, Result};
 use crate::user_data::UserData;
 
-/// What an execution context is here. It lives on the caller's stack during a call.
+/// The content of an execution context, which lives on the caller's stack during a call.
 pub(super) struct Context {
     pub(super) user_data: UserData,
     pub(super) device_ordinal: i32,
@@ -26,15 +26,15 @@ pub(super) struct Context {
     allocated: Mutex<HashMap<usize, Allocation>>,
 }
 
-/// Memory of a handler, freed when this is dropped.
+/// Memory of a handler, which is freed on drop.
 struct Allocation(*mut u8, Layout);
 
-// SAFETY: the memory belongs to this value, which only frees it.
+// SAFETY: this value owns the memory, and only frees it.
 unsafe impl Send for Allocation {}
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        // SAFETY: the memory was allocated with this layout, and nobody else frees it.
+        // SAFETY: the memory was allocated with this layout, and is freed only here.
         unsafe { dealloc(self.0, self.1) };
     }
 }
@@ -45,19 +45,19 @@ impl Context {
     }
 }
 
-/// What an error is here: made by a handler, or by a function below.
+/// The content of an error, which a handler or a function of the table created.
 struct FfiError {
     error: Error,
     message: CString,
 }
 
-/// What a future is here.
+/// The content of a future.
 struct Future {
     source: Mutex<Option<EventSource>>,
     event: Event,
 }
 
-/// The table.
+/// Returns the table.
 pub(super) fn api() -> *const XLA_FFI_Api {
     &raw const API.0
 }
@@ -98,7 +98,7 @@ static API: Table = Table(XLA_FFI_Api {
 });
 
 fn error_to_raw(error: Error) -> *mut XLA_FFI_Error {
-    // The text is shown to its first NUL, as C would.
+    // C strings end at the first NUL.
     let end = error.message().find('\0').unwrap_or(error.message().len());
     let message = CString::new(&error.message()[..end]).unwrap_or_default();
     Box::into_raw(Box::new(FfiError { error, message })).cast()
@@ -108,12 +108,12 @@ fn to_raw(outcome: Result<()>) -> *mut XLA_FFI_Error {
     outcome.map_or_else(error_to_raw, |()| ptr::null_mut())
 }
 
-/// What a handler returned.
+/// Converts the result of a handler, and takes ownership of its error.
 pub(super) fn outcome(error: *mut XLA_FFI_Error) -> Result<()> {
     if error.is_null() {
         return Ok(());
     }
-    // SAFETY: handlers return errors that `error_create` or another function of the table made, and give them up.
+    // SAFETY: handlers return errors that a function of the table created, and pass their ownership.
     Err(unsafe { Box::from_raw(error.cast::<FfiError>()) }.error)
 }
 
@@ -129,49 +129,54 @@ pub(super) unsafe fn wait(future: *mut XLA_FFI_Future) -> Result<()> {
     // SAFETY: this function's contract.
     let event = unsafe { &*future.cast::<Future>() }.event.clone();
     let outcome = event.wait();
-    // SAFETY: this function's contract. Whoever completed the event had taken the source out of the future before, and does
-    // not look at the future any more.
+    // SAFETY: this function's contract. `complete` takes the source out of the future before it completes the event, and
+    // does not access the future afterwards.
     drop(unsafe { Box::from_raw(future.cast::<Future>()) });
     outcome
 }
 
-/// Follows the pointer to a function's arguments.
+/// Borrows the arguments of a function.
 ///
 /// # Safety
 ///
 /// `args` is null or points to a struct of this type.
 unsafe fn arguments<'a, T>(args: *mut T) -> Result<&'a mut T> {
     // SAFETY: this function's contract.
-    unsafe { args.as_mut() }.ok_or_else(|| Error::invalid_argument("a handler passed no arguments"))
+    unsafe { args.as_mut() }.ok_or_else(|| {
+        Error::invalid_argument("a handler passed a null pointer as the arguments of a function")
+    })
 }
 
-/// Follows the pointer to the context of a call.
+/// Borrows the context of a call.
 ///
 /// # Safety
 ///
-/// `context` is null, as in a frame without a call, or the one in the frame of a call that is going on.
+/// `context` is null, as in a frame that requests metadata, or the context in the frame of a running call.
 unsafe fn context<'a>(context: *mut XLA_FFI_ExecutionContext) -> Result<&'a Context> {
     // SAFETY: this function's contract.
-    unsafe { context.cast::<Context>().as_ref() }
-        .ok_or_else(|| Error::failed_precondition("there is no execution context"))
+    unsafe { context.cast::<Context>().as_ref() }.ok_or_else(|| {
+        Error::failed_precondition(
+            "the execution context is null; handlers have one only during an execution",
+        )
+    })
 }
 
 /// # Safety
 ///
-/// The span is a string that can be read.
+/// The span is a readable string.
 unsafe fn string(span: XLA_FFI_ByteSpan) -> Result<String> {
     // SAFETY: this function's contract.
     unsafe { crate::abi::args::borrowed_slice::<u8>(span.ptr.cast(), span.len, "a name") }.map(text)
 }
 
-/// Declares functions of the table. Each gets a pointer to its arguments and returns null or an error.
+/// Declares functions of the table. Each takes a pointer to its arguments and returns null or an error.
 macro_rules! functions {
     ($($(#[$attribute:meta])* $name:ident($args:ident: $ty:ty) $body:block)*) => {$(
         $(#[$attribute])*
         ///
         /// # Safety
         ///
-        #[doc = concat!("The arguments are what XLA's FFI says about `", stringify!($ty), "`.")]
+        #[doc = concat!("The arguments are as XLA's FFI requires for `", stringify!($ty), "`.")]
         unsafe extern "C" fn $name(args: *mut $ty) -> *mut XLA_FFI_Error {
             let run = || -> Result<()> {
                 // SAFETY: this function's contract.
@@ -183,11 +188,11 @@ macro_rules! functions {
     )*};
 }
 
-/// Makes an error of a handler's.
+/// Creates an error.
 ///
 /// # Safety
 ///
-/// `args` is what XLA's FFI says: the message is a C string.
+/// `args` is as XLA's FFI requires: the message is a C string.
 unsafe extern "C" fn error_create(args: *mut XLA_FFI_Error_Create_Args) -> *mut XLA_FFI_Error {
     // SAFETY: this function's contract.
     let Ok(args) = (unsafe { arguments(args) }) else { return ptr::null_mut() };
@@ -200,11 +205,11 @@ unsafe extern "C" fn error_create(args: *mut XLA_FFI_Error_Create_Args) -> *mut 
     error_to_raw(Error::new(ErrorCode::from_number(args.errc), message))
 }
 
-/// The text of an error, which lives as long as it.
+/// Returns the text of an error, which lives as long as the error.
 ///
 /// # Safety
 ///
-/// `args` is what XLA's FFI says: the error is one of the table's.
+/// `args` is as XLA's FFI requires: a function of the table created the error.
 unsafe extern "C" fn error_get_message(args: *mut XLA_FFI_Error_GetMessage_Args) {
     // SAFETY: this function's contract.
     let Ok(args) = (unsafe { arguments(args) }) else { return };
@@ -217,7 +222,7 @@ unsafe extern "C" fn error_get_message(args: *mut XLA_FFI_Error_GetMessage_Args)
 ///
 /// # Safety
 ///
-/// `args` is what XLA's FFI says: the handler gives the error up.
+/// `args` is as XLA's FFI requires: the handler passes ownership of the error.
 unsafe extern "C" fn error_destroy(args: *mut XLA_FFI_Error_Destroy_Args) {
     // SAFETY: this function's contract.
     if let Ok(args) = unsafe { arguments(args) } {
@@ -228,27 +233,27 @@ unsafe extern "C" fn error_destroy(args: *mut XLA_FFI_Error_Destroy_Args) {
 functions! {
     /// Registers another handler.
     handler_register(args: XLA_FFI_Handler_Register_Args) {
-        // SAFETY: the spans are strings of the handler's.
+        // SAFETY: the spans are strings of the handler.
         let (target, platform) = unsafe { (string(args.name)?, string(args.platform)?) };
         let bundle = &args.bundle;
         if bundle.instantiate.is_some() || bundle.prepare.is_some() || bundle.initialize.is_some() {
             return Err(Error::unimplemented(format!(
-                "the handler '{target}' has stages before its execution, which this plugin does not run"
+                "the handler '{target}' has an instantiate, prepare or initialize stage; only the execute stage is supported"
             )));
         }
-        let execute = bundle.execute.ok_or_else(|| Error::invalid_argument("a handler without a function"))?;
+        let execute = bundle.execute.ok_or_else(|| Error::invalid_argument("a handler needs a function for its execute stage"))?;
         registry::register_handler(&platform, &target, Handler::from_function(execute, args.traits)?)
     }
 
-    /// There is no stream: handlers run on the host's memory.
+    /// Returns an error, because handlers run on host memory and have no stream.
     stream_get(args: XLA_FFI_Stream_Get_Args) {
         args.stream = ptr::null_mut();
-        Err(Error::unimplemented("this plugin calls handlers without a stream"))
+        Err(Error::unimplemented("handlers run on host memory and have no stream"))
     }
 
-    /// The number of a type.
+    /// Registers a type and returns its id.
     type_register(args: XLA_FFI_Type_Register_Args) {
-        // SAFETY: the span is a string of the handler's.
+        // SAFETY: the span is a string of the handler.
         let name = unsafe { string(args.name) }?;
         // SAFETY: the field is null or points to a number.
         let id = unsafe { arguments(args.type_id) }?;
@@ -256,53 +261,53 @@ functions! {
         Ok(())
     }
 
-    /// What the host handed to the execution.
+    /// Returns data that the host passes to handlers, by type id.
     execution_context_get(args: XLA_FFI_ExecutionContext_Get_Args) {
         args.data = ptr::null_mut();
         // SAFETY: the field is null or points to a number.
         let id = unsafe { arguments(args.type_id) }?.type_id;
         // SAFETY: the context is the one of the frame.
         let data = unsafe { context(args.ctx) }?.user_data.get(id);
-        args.data = data.ok_or_else(|| Error::not_found(format!("the execution has no data of type {id}")))?;
+        args.data = data.ok_or_else(|| Error::not_found(format!("the execution has no user data with the type id {id}")))?;
         Ok(())
     }
 
-    /// State comes from stages before the execution.
+    /// Returns an error, because state is created in stages before the execution, which are not supported.
     state(_args: XLA_FFI_State_Args) {
-        Err(Error::unimplemented("this plugin runs no stage of a handler that could make a state"))
+        Err(Error::unimplemented("handlers have no state, because only their execute stage is supported"))
     }
 
-    /// Memory until the handler gives it back, at most until the call is over.
+    /// Allocates memory, which lives until the handler frees it or its call ends.
     device_memory_allocate(args: XLA_FFI_DeviceMemory_Allocate_Args) {
         args.data = ptr::null_mut();
         let layout = Layout::from_size_align(args.size.max(1), args.alignment.max(align_of::<u128>()));
         let layout = layout.map_err(|error| {
-            Error::invalid_argument(format!("{} bytes aligned to {}: {error}", args.size, args.alignment))
+            Error::invalid_argument(format!("cannot allocate {} bytes aligned to {}: {error}", args.size, args.alignment))
         })?;
         // SAFETY: the context is the one of the frame.
         let context = unsafe { context(args.ctx) }?;
         // SAFETY: the size is not zero.
         let data = unsafe { alloc(layout) };
         if data.is_null() {
-            return Err(Error::resource_exhausted(format!("there is no room for {} bytes", args.size)));
+            return Err(Error::resource_exhausted(format!("cannot allocate {} bytes for a handler", args.size)));
         }
         lock(&context.allocated).insert(data.addr(), Allocation(data, layout));
         args.data = data.cast();
         Ok(())
     }
 
-    /// Gives it back.
+    /// Frees memory.
     device_memory_free(args: XLA_FFI_DeviceMemory_Free_Args) {
         // SAFETY: the context is the one of the frame.
         let known = lock(&unsafe { context(args.ctx) }?.allocated).remove(&args.data.addr());
-        known.map(drop).ok_or_else(|| Error::invalid_argument("the memory to free is not of this call"))
+        known.map(drop).ok_or_else(|| Error::invalid_argument("the memory to free was not allocated in this call of the handler"))
     }
 
-    /// Runs something on another thread; on this one if there can be no other.
+    /// Runs a task on another thread, or on this one if no thread can be created.
     thread_pool_schedule(args: XLA_FFI_ThreadPool_Schedule_Args) {
-        let task = args.task.ok_or_else(|| Error::invalid_argument("there is no task to schedule"))?;
+        let task = args.task.ok_or_else(|| Error::invalid_argument("'task' is null; expected a function to schedule"))?;
         let data = HostPointer(args.data);
-        // SAFETY: a task can be called once with its data, on any thread.
+        // SAFETY: the handler allows one call of the task with its data, on any thread.
         let run = move || unsafe { task(data.get()) };
         if thread::Builder::new().spawn(run).is_err() {
             run();
@@ -310,7 +315,7 @@ functions! {
         Ok(())
     }
 
-    /// How many tasks can run at once.
+    /// Returns the number of tasks that can run in parallel.
     thread_pool_num_threads(args: XLA_FFI_ThreadPool_NumThreads_Args) {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         // SAFETY: the field is null or points to a number.
@@ -318,35 +323,35 @@ functions! {
         Ok(())
     }
 
-    /// A future, for a handler that returns before it is done.
+    /// Creates a future, for a handler that returns before its work is complete.
     future_create(args: XLA_FFI_Future_Create_Args) {
         let (source, event) = Event::pending();
         args.future = Box::into_raw(Box::new(Future { source: Mutex::new(Some(source)), event })).cast();
         Ok(())
     }
 
-    /// The work behind a future is done.
+    /// Completes a future.
     future_set_available(args: XLA_FFI_Future_SetAvailable_Args) {
-        // SAFETY: the future came from `future_create`, and nobody has waited to its end.
+        // SAFETY: the future came from `future_create`, and has not been waited for.
         unsafe { complete(args.future, Ok(())) }
     }
 
-    /// The work behind a future has failed.
+    /// Completes a future with an error.
     future_set_error(args: XLA_FFI_Future_SetError_Args) {
         let failure = outcome(args.error);
-        let failure = failure.err().unwrap_or_else(|| Error::unknown("a handler failed without saying why"));
+        let failure = failure.err().unwrap_or_else(|| Error::unknown("the error of a handler's future is null"));
         // SAFETY: as above.
         unsafe { complete(args.future, Err(failure)) }
     }
 
-    /// The number of the launch.
+    /// Returns the launch id.
     run_id_get(args: XLA_FFI_RunId_Get_Args) {
         // SAFETY: the context is the one of the frame.
         args.run_id = unsafe { context(args.ctx) }?.run_id;
         Ok(())
     }
 
-    /// The number of the device among those of this process.
+    /// Returns the index of the device in those of this process.
     device_ordinal_get(args: XLA_FFI_DeviceOrdinal_Get_Args) {
         // SAFETY: the context is the one of the frame.
         args.device_ordinal = unsafe { context(args.ctx) }?.device_ordinal;
@@ -356,15 +361,15 @@ functions! {
 
 /// # Safety
 ///
-/// `future` is null or came from [`future_create`], and nobody has waited to its end.
+/// `future` is null or came from [`future_create`], and has not been waited for.
 unsafe fn complete(future: *mut XLA_FFI_Future, outcome: Result<()>) -> Result<()> {
-    // SAFETY: this function's contract. The source is taken out of the future before the event is completed, since the future
-    // may be gone right after.
+    // SAFETY: this function's contract. The source is taken out of the future before the event completes, because the future
+    // may be freed immediately afterwards.
     let source = match unsafe { future.cast::<Future>().as_ref() } {
         Some(future) => lock(&future.source).take(),
         None => None,
     };
-    let source = source.ok_or_else(|| Error::failed_precondition("a future is completed once"))?;
+    let source = source.ok_or_else(|| Error::failed_precondition("the future has already been completed"))?;
     source.complete(outcome);
     Ok(())
 }
