@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_text_says_which_partitions_have_addends_of_a_tile() {
-        // A mesh of 2 by 2 by 2. The first axis splits the array; the last axis holds the partial sums, or the second.
+        // A mesh of 2 by 2 by 2. The first axis splits the array; the partial sums are along the last axis or along the second.
         let along = |axis: usize| (0..8).map(|p| vec![p >> (2 - axis) & 1, p >> 2]).collect::<Vec<_>>();
         let text = |axis| {
             let sharding = Sharding { parts: vec![2, 2], position: along(axis), summed: true };

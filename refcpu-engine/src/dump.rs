@@ -107,7 +107,11 @@ impl Dump {
         let process = std::process::id();
         self.write(
             "running",
-            format!("Process {process} is running this program. If the process has ended, it crashed during the run.\n").as_bytes(),
+            format!(
+                "Process {process} is running this program. If the process has ended, it crashed during \
+                     the run.\n"
+            )
+            .as_bytes(),
         );
         Some(Run { dump: self })
     }

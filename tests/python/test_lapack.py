@@ -169,5 +169,5 @@ def test_a_call_that_is_refused_fails_the_runs_that_come_to_it():
 
     x = np.array([1, 2], np.float32)
     np.testing.assert_array_equal(f(False, x), x)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="lapack_sgetrf_ffi is for matrices of f32"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="the operands of lapack_sgetrf_ffi must be matrices of f32"):
         f(True, x).block_until_ready()

@@ -165,7 +165,7 @@ impl<'m> Partitioner<'m> {
             (Some(layout), Some(element)) => {
                 let local = self.local_type(op.result(), &layout)?;
                 let ty = local.as_tensor().cloned();
-                let ty = ty.ok_or_else(|| Error::internal("a constant that is no tensor"))?;
+                let ty = ty.ok_or_else(|| Error::internal("the type of a constant is not a tensor type"))?;
                 let value = Literal::new(ty.clone(), LiteralData::Splat(element.into_owned().into()));
                 let value = value.map_err(|error| Error::internal(error.to_string()))?;
                 let value = self.emit.op(Op::Constant(ops::Constant { value }), &[], ty);

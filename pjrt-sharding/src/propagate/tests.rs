@@ -104,7 +104,7 @@ fn a_constraint_that_gives_a_result_decides_how_it_is_split() {
     };
     assert_eq!(results(&function("<@mesh, [{}, {\"x\"}]>")), [along(&[None, Some(0)])]);
     assert_eq!(results(&function("<@mesh, [{}, {}]>")), [None]);
-    // What was constrained to be whole is so where the second constraint leaves it open.
+    // A dimension that the first constraint makes whole stays whole where the second constraint leaves it open.
     assert_eq!(results(&function("<@mesh, [{\"x\"}, {?}]>")), [along(&[Some(0), None])]);
     let open = format!(
         "(%a: tensor<8x2xf32> {XY}) -> tensor<8x2xf32> {{

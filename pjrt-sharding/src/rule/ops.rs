@@ -91,7 +91,7 @@ fn of_op(
         Op::Cholesky(_) => rule.kept(|dim| dim + 2 < rank),
         Op::TriangularSolve(o) => {
             rule.kept(|dim| dim + 2 < rank);
-            // Each column of the right-hand side is an independent system, or each row.
+            // Each column of the right-hand side, or each row for `left_side = false`, is an independent system.
             let free = if o.left_side { rank - 1 } else { rank - 2 };
             rule.builder.factor(PassThrough, [(1, free)], [(0, free)]);
         }

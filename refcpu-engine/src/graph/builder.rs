@@ -362,8 +362,9 @@ impl Builder {
                         Some(self.transpose(v, &both))
                     }
                     Some((Op::Broadcast(ops::Broadcast { dims }), Some(v))) => {
-                        let position =
-                            |d: usize| permutation.iter().position(|p| *p == d).expect("a permutation");
+                        let position = |d: usize| {
+                            permutation.iter().position(|p| *p == d).expect("the list is a permutation")
+                        };
                         let map: Vec<usize> = dims.iter().map(|d| position(*d)).collect();
                         Some(self.broadcast(v, &map, &shape.dims))
                     }

@@ -20,14 +20,14 @@ impl Constant {
     /// Creates a constant whose elements are all equal.
     pub fn splat(shape: Shape, element: impl Into<Bytes>) -> Self {
         let bytes = element.into();
-        assert_eq!(bytes.len(), shape.dtype.size(), "one element of {shape}");
+        assert_eq!(bytes.len(), shape.dtype.size(), "the bytes are not one element of {shape}");
         Self { shape, splat: true, bytes }
     }
 
     /// Creates a constant from all its elements.
     pub fn dense(shape: Shape, elements: impl Into<Bytes>) -> Self {
         let bytes = elements.into();
-        assert_eq!(bytes.len(), shape.bytes(), "elements of {shape}");
+        assert_eq!(bytes.len(), shape.bytes(), "the bytes are not the elements of {shape}");
         let splat = shape.len() == 1;
         Self { shape, splat, bytes }
     }

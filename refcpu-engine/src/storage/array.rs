@@ -19,7 +19,7 @@ pub fn byte_len(dtype: DType, dims: &[usize]) -> Option<usize> {
 
 /// Memory with another owner, which an [`Array`] can refer to. The array's last clone drops it.
 pub trait ForeignBytes: Send + Sync + 'static {
-    /// Returns the bytes. They must not change, and must stay at the same address, until the value is dropped.
+    /// Returns the bytes. Every call must return the same slice.
     fn bytes(&self) -> &[u8];
 }
 
@@ -131,7 +131,7 @@ impl Array {
         let parent = window.parent.dense(allocator)?;
         let mut cut = Self::allocate(allocator, self.dtype, Arc::clone(&self.dims))?;
         let to = cut.bytes_mut().expect("a new array has one holder");
-        let from = parent.bytes().expect("made dense above");
+        let from = parent.bytes().expect("the parent was made dense above");
         for_each_run(parent.dims(), &window.starts, &self.dims, self.dtype.size(), |at, in_part| {
             to[in_part].copy_from_slice(&from[at]);
         });

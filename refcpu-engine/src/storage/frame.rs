@@ -150,7 +150,7 @@ impl Frame {
         let (x, y) = (self.slots[a as usize], self.slots[b as usize]);
         assert!(
             x.len == y.len && x.writable && y.writable,
-            "cannot swap slots of {} and {} bytes, or a slot is read-only",
+            "swapped slots must be writable and of equal length, found {} and {} bytes",
             x.len,
             y.len
         );

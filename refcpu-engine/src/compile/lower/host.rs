@@ -47,8 +47,8 @@ fn host_channel(channel: ChannelHandle, is_host_transfer: bool, wanted: i64) -> 
         return Ok(channel.handle);
     }
     Err(CompileError::unimplemented(format!(
-        "a channel of type {} {}; only transfers to the host (type {DEVICE_TO_HOST}) and from it (type \
-         {HOST_TO_DEVICE}) are supported",
+        "a channel of type {} {} is not supported: a transfer to the host requires type {DEVICE_TO_HOST}, and one \
+         from the host type {HOST_TO_DEVICE}, both with is_host_transfer",
         channel.channel_type,
         if is_host_transfer { "with is_host_transfer" } else { "without is_host_transfer" }
     )))

@@ -46,7 +46,10 @@ impl Scope<'_> {
         let rank = operands.iter().map(|v| self.shape(*v).rank()).max().unwrap_or(0);
         let is_other = |v: &&ValueId| self.b.shape(**v).rank() == rank && self.b.shape(**v).dtype != dtype;
         if rank < 2 || operands.iter().any(|v| is_other(&v)) {
-            return Err(CompileError::invalid(format!("{target} is for matrices of {}", dtype.mlir_name())));
+            return Err(CompileError::invalid(format!(
+                "the operands of {target} must be matrices of {}",
+                dtype.mlir_name()
+            )));
         }
         let layout = |layouts: &Option<Layouts>, i: usize| {
             layouts.as_ref().and_then(|layouts| layouts.get(i)).map(|layout| layout.to_vec())
