@@ -29,10 +29,6 @@ mod types;
 
 #[cfg(test)]
 mod default_tests;
-#[cfg(test)]
-mod refusal_tests;
-#[cfg(test)]
-mod tests;
 
 use crate::ir::{DictionaryAttribute, Location, LocationKind};
 use crate::verify::HandedOn;

@@ -1,8 +1,8 @@
 //! Tests of the text reader on small programs.
 
-use crate::ir::{Location, LocationKind, Op, OpCode};
-use crate::limits::{MAX_NESTING, MAX_REGION_DEPTH};
-use crate::{ErrorKind, Module, parse};
+use pjrt_stablehlo::ir::{Location, LocationKind, Op, OpCode};
+use pjrt_stablehlo::limits::{MAX_NESTING, MAX_REGION_DEPTH};
+use pjrt_stablehlo::{ErrorKind, Module, parse};
 
 /// A program of one function with this body, which takes `%a: tensor<4xf32>`.
 fn function(body: &str) -> String {
@@ -461,7 +461,7 @@ fn booleans_in_blobs_are_bytes_or_bits() {
         let module = parse(format!("func.func @f() {{\n%0 = stablehlo.constant {text}\nreturn\n}}"))?;
         let Some((_, op)) = module.functions()[0].body.ops().next() else { panic!("expected a constant") };
         let Op::Constant(constant) = &op.kind else { panic!("expected a constant") };
-        Ok::<_, crate::Error>(constant.value.to_i64s(20).unwrap())
+        Ok::<_, pjrt_stablehlo::Error>(constant.value.to_i64s(20).unwrap())
     };
     assert_eq!(values("dense<\"0x0501\"> : tensor<10xi1>").unwrap(), [1, 0, 1, 0, 0, 0, 0, 0, 1, 0]);
     assert_eq!(values("dense<\"0x000100\"> : tensor<3xi1>").unwrap(), [0, 1, 0]);
