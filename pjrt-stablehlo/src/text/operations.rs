@@ -257,37 +257,44 @@ impl<'a> Parser<'a> {
 
     /// What the operation does, and the attributes that are not its own.
     fn kind(&mut self, pending: &Pending<'a>) -> Result<(Op, DictionaryAttribute), Error> {
-        let Pending { name, properties, dictionary, .. } = pending;
         let is_root = {
             let body = &self.function.body;
             body.block(body.op(pending.op).block).region == Body::ROOT
         };
-        let code = match pending.code {
+        match pending.code {
             // Some hosts end functions so.
-            Some(OpCode::Return) if is_root => Some(OpCode::FuncReturn),
-            code => code,
-        };
-        let Some(code) = code else {
-            if matches!(*name, "func.func" | "builtin.module") {
-                let message = format!("operation '{name}' is not supported inside of a function");
-                return Err(Error::new(ErrorKind::Unsupported, message));
-            }
-            // Texts may write them among the others.
-            let known = own_attributes(name);
-            let own: Vec<&str> = known.unwrap_or_default().iter().map(|(own, _)| *own).collect();
-            if known.is_some()
-                && let Some((unknown, _)) = properties
-                    .iter()
-                    .find(|(key, _)| !own.contains(&&**key) && !SEGMENT_SIZES.contains(&&**key))
-            {
-                return Err(no_attribute(unknown));
-            }
-            let is_own = |(key, _): &&(Str, Attribute)| own.contains(&&**key);
-            let further = dictionary.entries().iter().filter(is_own);
-            let properties = self.sorted(properties.iter().chain(further).cloned().collect())?;
-            let op = Op::Other(Box::new(OtherOp { name: (*name).into(), properties }));
-            return Ok((op, without(dictionary, &own)));
-        };
+            Some(OpCode::Return) if is_root => self.table_op(OpCode::FuncReturn, pending),
+            Some(code) => self.table_op(code, pending),
+            None => self.other_op(pending),
+        }
+    }
+
+    /// An operation that the table does not have, and the attributes that are not its own.
+    fn other_op(&self, pending: &Pending<'a>) -> Result<(Op, DictionaryAttribute), Error> {
+        let Pending { name, properties, dictionary, .. } = pending;
+        if matches!(*name, "func.func" | "builtin.module") {
+            let message = format!("operation '{name}' is not supported inside of a function");
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        // Texts may write them among the others.
+        let known = own_attributes(name);
+        let own: Vec<&str> = known.unwrap_or_default().iter().map(|(own, _)| *own).collect();
+        if known.is_some()
+            && let Some((unknown, _)) =
+                properties.iter().find(|(key, _)| !own.contains(&&**key) && !SEGMENT_SIZES.contains(&&**key))
+        {
+            return Err(no_attribute(unknown));
+        }
+        let is_own = |(key, _): &&(Str, Attribute)| own.contains(&&**key);
+        let further = dictionary.entries().iter().filter(is_own);
+        let properties = self.sorted(properties.iter().chain(further).cloned().collect())?;
+        let op = Op::Other(Box::new(OtherOp { name: (*name).into(), properties }));
+        Ok((op, without(dictionary, &own)))
+    }
+
+    /// An operation of the table, and the attributes that are not its own.
+    fn table_op(&mut self, code: OpCode, pending: &Pending<'a>) -> Result<(Op, DictionaryAttribute), Error> {
+        let Pending { properties, dictionary, .. } = pending;
         let own = code.info().attributes;
         let is_own = |key: &str| own.iter().any(|spec| spec.name == key) || SEGMENT_SIZES.contains(&key);
         if let Some((unknown, _)) = properties.iter().find(|(key, _)| !is_own(key)) {
