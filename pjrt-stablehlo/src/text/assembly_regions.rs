@@ -1,9 +1,8 @@
 //! Custom assembly of operations with regions.
 
 use super::lexer::Kind;
-use super::operations::{Pending, Tail, Types};
 use super::parser::{Parser, shortened};
-use super::regions::{BlockArgument, Frame};
+use super::pending::{BlockArgument, Frame, Pending, Tail, Types};
 use crate::Error;
 use crate::ir::ops::Return;
 use crate::ir::{Attribute, BlockId, ElementType, Location, Op, OpCode, Trait, ValueId};

@@ -20,12 +20,14 @@ mod locations;
 mod module;
 mod operations;
 mod parser;
+mod pending;
 mod quantized;
 mod regions;
 mod scopes;
 pub(crate) mod sharding;
 mod shardy;
 mod types;
+mod values;
 
 #[cfg(test)]
 mod default_tests;

@@ -3,10 +3,10 @@
 use super::lexer::Kind;
 use super::module::without;
 use super::parser::{Parser, shortened};
-use super::regions::{BlockArgument, Frame};
+use super::pending::{Frame, Pending, ResultName, Tail, Types};
 use crate::ir::ops::Return;
 use crate::ir::{
-    Attribute, BlockId, Body, DictionaryAttribute, Location, Op, OpCode, OpId, OtherOp, Str, Type, ValueId,
+    Attribute, BlockId, Body, DictionaryAttribute, Location, Op, OpCode, OpId, OtherOp, Str, ValueId,
     is_unknown, own_attributes, similar_operation,
 };
 use crate::{Error, ErrorKind};
@@ -14,64 +14,6 @@ use crate::{Error, ErrorKind};
 /// Attributes that say how operands and results are grouped, which the op table says as well.
 const SEGMENT_SIZES: &[&str] =
     &["operandSegmentSizes", "operand_segment_sizes", "resultSegmentSizes", "result_segment_sizes"];
-
-/// A name of results, and where it is: `%0` or `%0:2`.
-struct ResultName<'a> {
-    name: &'a str,
-    at: usize,
-    count: u32,
-}
-
-/// An operation that has been begun: its operands are known, its regions and types may follow.
-pub(super) struct Pending<'a> {
-    /// Where the operation begins.
-    pub(super) start: usize,
-    pub(super) op: OpId,
-    names: Vec<ResultName<'a>>,
-    /// Full name.
-    pub(super) name: &'a str,
-    /// The entry of the op table.
-    pub(super) code: Option<OpCode>,
-    /// Attributes that are the operation's own.
-    pub(super) properties: Vec<(Str, Attribute)>,
-    /// Attributes that may be its own or not.
-    pub(super) dictionary: DictionaryAttribute,
-    /// Types, where they have been read.
-    pub(super) types: Option<Types>,
-    pub(super) tail: Tail,
-    /// Arguments of a loop's second region.
-    pub(super) loop_arguments: Vec<BlockArgument<'a>>,
-}
-
-/// What follows a region of an operation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tail {
-    /// `, {region}` or `)`, then attributes and types.
-    Generic,
-    /// `do {region}`: the region is a loop's condition.
-    Do,
-    /// Attributes and types.
-    Types,
-    /// Types of a scan with so many carries.
-    ScanTypes { carries: i64 },
-    /// Nothing.
-    Nothing,
-}
-
-/// Types of an operation's operands and results.
-#[derive(Default)]
-pub(super) struct Types {
-    /// `None` where the text does not say them.
-    pub(super) operands: Option<Vec<Type>>,
-    pub(super) results: Vec<Type>,
-}
-
-impl<'a> Pending<'a> {
-    /// Sets an attribute that is the operation's own.
-    pub(super) fn set(&mut self, name: &str, value: Attribute) {
-        self.properties.push((name.into(), value));
-    }
-}
 
 impl<'a> Parser<'a> {
     /// Reads an operation, or its part before its first region.
