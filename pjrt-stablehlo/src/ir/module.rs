@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::{
-    Attribute, Body, DictionaryAttribute, FunctionType, Location, Mesh, Op, OpId, Str, Type, ValueId,
+    Attribute, Body, DictionaryAttribute, FunctionType, Location, Mesh, MeshReference, Op, OpId, Str, Type,
+    ValueId,
 };
 
 /// A program: named functions.
@@ -179,6 +180,16 @@ impl Module {
     /// The value of an integer attribute of the module, such as `mhlo.num_replicas`.
     pub fn integer_attribute(&self, name: &str) -> Option<i64> {
         self.attributes.get(name).and_then(Attribute::as_i64)
+    }
+}
+
+impl MeshReference {
+    /// The mesh: itself, or the one that the module declares by this name, if it does.
+    pub fn mesh<'a>(&'a self, module: &'a Module) -> Option<&'a Mesh> {
+        match self {
+            MeshReference::Symbol(name) => module.mesh(name),
+            MeshReference::Mesh(mesh) => Some(mesh),
+        }
     }
 }
 
