@@ -9,15 +9,15 @@ use super::*;
 /// Why the attributes of an operation could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("attribute '{attribute}' of {op}: expected {expected}, found {found}")]
-pub struct AttributeError {
+pub(crate) struct AttributeError {
     /// Operation.
-    pub op: Str,
+    pub(crate) op: Str,
     /// Attribute.
-    pub attribute: &'static str,
+    pub(crate) attribute: &'static str,
     /// What it has to be.
-    pub expected: &'static str,
+    pub(crate) expected: &'static str,
     /// What it is: `nothing`, or a kind of attribute.
-    pub found: Str,
+    pub(crate) found: Str,
 }
 
 impl AttributeError {

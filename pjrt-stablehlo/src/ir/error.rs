@@ -88,12 +88,14 @@ impl Error {
     }
 
     /// The same error with a byte offset, unless it has one.
+    #[must_use]
     pub fn at_offset(mut self, offset: usize) -> Self {
         self.offset.get_or_insert(offset);
         self
     }
 
     /// The same error with an operation and its location, unless it has one.
+    #[must_use]
     pub fn in_op(mut self, op: impl Into<Str>, location: &Location) -> Self {
         if self.op.is_none() {
             let op: Str = op.into();

@@ -33,7 +33,7 @@ mod types;
 pub use attribute::{Attribute, DictionaryAttribute};
 pub use backend_config::BackendConfig;
 pub use body::{Block, Body, Definition, Region, Value};
-pub use codec::AttributeError;
+pub(crate) use codec::AttributeError;
 pub use dim::{DYNAMIC, Dim};
 pub use element_type::{ElementKind, ElementType};
 pub use enums::{

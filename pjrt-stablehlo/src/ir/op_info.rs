@@ -11,6 +11,7 @@ pub enum Variadicity {
 
 /// An operand, result or region group of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GroupSpec {
     /// Name in the StableHLO specification.
     pub name: &'static str,
@@ -20,6 +21,7 @@ pub struct GroupSpec {
 
 /// An attribute of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AttributeSpec {
     /// Name in StableHLO programs.
     pub name: &'static str,
@@ -51,6 +53,7 @@ pub enum Trait {
 
 /// An entry of the op table.
 #[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OpInfo {
     /// Full name, such as `stablehlo.add`.
     pub name: &'static str,
@@ -73,6 +76,7 @@ pub struct OpInfo {
 
 /// Where VHLO has an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VhloForm {
     /// First version, as major and minor.
     pub since: (u32, u32),

@@ -167,6 +167,7 @@ pub fn decompositions() -> impl Iterator<Item = Decomposition> {
 
 /// An operation that can be decomposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Decomposition {
     /// Full name, such as `stablehlo.batch_norm_training`.
     pub op: &'static str,
