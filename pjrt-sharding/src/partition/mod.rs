@@ -99,7 +99,7 @@ pub fn partition(module: &Module, shardings: &Shardings, options: &Options) -> R
 
 /// Lists the groups of collectives that are along the axes of a mesh, which the program of a partition does not have.
 fn list_groups(module: &Module, body: &mut Body) -> Result<()> {
-    let ops: Vec<OpId> = body.ops().map(|(id, _)| id).collect();
+    let ops: Vec<OpId> = body.all_ops().map(|(id, _)| id).collect();
     for op in ops {
         if let Some(groups) = body.op_mut(op).kind.replica_groups_mut() {
             *groups = groups.listed(module).map_err(|error| Error::invalid(error.message))?;

@@ -142,7 +142,7 @@ fn parameters_constants_and_conversions_of_every_element_type_are_read() {
         let tensor = format!("tensor<2x{ty}>");
         assert_eq!(main.argument_types()[0].to_string(), tensor);
         assert!(main.result_types().iter().all(|result| result.to_string() == tensor), "{ty}");
-        let constant = main.body.ops().find_map(|(_, op)| match &op.kind {
+        let constant = main.body.all_ops().find_map(|(_, op)| match &op.kind {
             Op::Constant(constant) => Some(constant.value.dense_bytes().unwrap().into_owned()),
             _ => None,
         });

@@ -59,7 +59,7 @@ use crate::ir::{Body, Module, OpId, Trait};
 ///     .to_vec(),
 /// )?;
 /// let body = &module.main().unwrap().body;
-/// let (id, op) = body.ops().find(|(_, op)| matches!(op.kind, Op::Transpose(_))).unwrap();
+/// let (id, op) = body.all_ops().find(|(_, op)| matches!(op.kind, Op::Transpose(_))).unwrap();
 /// let inferred = infer_result_types(&module, body, id)?;
 /// assert_eq!(inferred, [Inferred::Type(body.ty(op.result()).clone())]);
 /// # Ok::<(), pjrt_stablehlo::Error>(())

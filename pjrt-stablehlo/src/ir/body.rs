@@ -10,7 +10,7 @@ use super::{
 /// function's own code is the entry block of [`Body::ROOT`]. Operations in nested regions may use values of all
 /// enclosing regions (bodies of `while` and `if` capture), except where the operation is
 /// [`Trait::IsolatedFromAbove`](super::Trait::IsolatedFromAbove).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Body {
     values: Vec<Value>,
     ops: Vec<Operation>,
@@ -74,7 +74,8 @@ impl Body {
 
     /// A body with an empty root region.
     pub fn new() -> Self {
-        Body { regions: vec![Region { parent: None, blocks: Vec::new() }], ..Body::default() }
+        let root = Region { parent: None, blocks: Vec::new() };
+        Body { values: Vec::new(), ops: Vec::new(), blocks: Vec::new(), regions: vec![root] }
     }
 
     /// The block in which the function starts; `None` in a declaration.
@@ -143,10 +144,18 @@ impl Body {
         self.regions.len()
     }
 
-    /// All operations, nested ones included, in the order in which they were added: an operation comes before those
-    /// of its regions in what readers make.
-    pub fn ops(&self) -> impl ExactSizeIterator<Item = (OpId, &Operation)> {
+    /// All operations, those of nested regions included, in the order in which they were added: an operation comes
+    /// before those of its regions in what readers make. [`Function::ops`](super::Function::ops) has the function's own.
+    pub fn all_ops(&self) -> impl ExactSizeIterator<Item = (OpId, &Operation)> {
         self.ops.iter().enumerate().map(|(index, op)| (OpId(index as u32), op))
+    }
+
+    /// The operations of a block in the order in which they run, without those of nested regions.
+    pub fn block_ops(
+        &self,
+        block: BlockId,
+    ) -> impl DoubleEndedIterator<Item = (OpId, &Operation)> + ExactSizeIterator {
+        self.block(block).ops.iter().map(|&op| (op, self.op(op)))
     }
 
     /// All values, in the order of their ids.
@@ -248,6 +257,13 @@ impl Body {
             self.values.push(Value { ty, definition: Definition::Result { op, index: index as u32 } });
         }
         self.ops[op.index()].results = ValueRange { start, end: arena_id(self.values.len()) };
+    }
+}
+
+impl Default for Body {
+    /// A body with an empty root region, as [`Body::new`] makes it.
+    fn default() -> Self {
+        Body::new()
     }
 }
 

@@ -181,6 +181,6 @@ pub struct Decomposition {
 fn first_foreign_op<'m>(module: &'m Module, core: &CoreOps) -> Option<(usize, OpId, &'m Operation)> {
     let functions = module.functions().iter().enumerate();
     let mut ops =
-        functions.flat_map(|(index, function)| function.body.ops().map(move |(id, op)| (index, id, op)));
+        functions.flat_map(|(index, function)| function.body.all_ops().map(move |(id, op)| (index, id, op)));
     ops.find(|(_, _, op)| !core.contains_op(&op.kind))
 }

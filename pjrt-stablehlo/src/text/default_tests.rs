@@ -66,7 +66,7 @@ fn read_attribute(text: &str, info: &OpInfo, spec: &AttributeSpec) -> String {
     let module = read(&program, Places::Nowhere).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let is_it = |op: &&Operation| op.kind.name() == info.name;
     let body = &module.functions()[0].body;
-    let op = body.ops().map(|(_, op)| op).find(is_it).unwrap_or_else(|| panic!("no operation\n{text}"));
+    let op = body.all_ops().map(|(_, op)| op).find(is_it).unwrap_or_else(|| panic!("no operation\n{text}"));
     assert!(op.attributes.is_empty(), "{}: its own attributes are among the others\n{text}", info.name);
     let attributes = op.kind.attributes();
     let found = attributes.into_iter().find(|(name, _)| **name == *spec.name);

@@ -28,7 +28,7 @@ pub(super) fn function(function: &Function, handed_on: HandedOn) -> Result<(), E
             }
         }
     }
-    for (_, op) in body.ops() {
+    for (_, op) in body.all_ops() {
         counts(body, op)?;
     }
     let Some(entry) = body.entry() else {
@@ -235,7 +235,7 @@ pub(super) fn calls(module: &Module) -> Result<(), Error> {
         Done,
     }
     let callees = |function: &Function| -> Vec<usize> {
-        let names = function.body.ops().filter_map(|(_, op)| match &op.kind {
+        let names = function.body.all_ops().filter_map(|(_, op)| match &op.kind {
             Op::FuncCall(call) => Some(&call.callee),
             Op::Composite(composite) => Some(&composite.decomposition),
             _ => None,
