@@ -5,14 +5,14 @@ mod registry;
 
 use pjrt_sys::{
     PJRT_Custom_Partitioner_Extension, PJRT_Extension_Base, PJRT_Extension_Type_Custom_Partitioner,
-    SizedStruct,
+    PJRT_Register_Batch_Partitionable_Args, PJRT_Register_Custom_Partitioner_Args, SizedStruct,
 };
 
 pub use partitioner::{CustomPartitioner, Partition, ShardedArray};
 
 use super::Extension;
-use crate::abi::args::{bytes, input, text};
-use crate::abi::guard::shims;
+use crate::abi::args::{View, bytes, input, text};
+use crate::abi::guard::shim;
 use crate::client::PjrtClient;
 use crate::error::{Error, Result};
 
@@ -40,8 +40,8 @@ fn link<C: CustomPartitioners>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Exte
             type_: PJRT_Extension_Type_Custom_Partitioner,
             next,
         },
-        register_custom_partitioner: Some(register_custom_partitioner::<C>),
-        register_batch_partitionable: Some(register_batch_partitionable::<C>),
+        register_custom_partitioner: Some(shim(register_custom_partitioner::<C>)),
+        register_batch_partitionable: Some(shim(register_batch_partitionable::<C>)),
     })
 }
 
@@ -53,20 +53,22 @@ fn target(name: &[u8]) -> Result<String> {
     Ok(text(name))
 }
 
-shims! {
-    /// Registers a partitioner. It is the plugin's from here on; one that is refused stays the host's.
-    register_custom_partitioner(PJRT_Register_Custom_Partitioner_Args) |args, C: CustomPartitioners| {
-        let target = target(bytes!(args.name, name_size)?)?;
-        // SAFETY: the field is null or a `JAX_CustomCallPartitioner_Callbacks` that the host gives up.
-        let partitioner = unsafe { CustomPartitioner::from_raw(input!(args.callbacks)) }
-            .map_err(|error| error.context(format!("the partitioner of '{target}'")))?;
-        registry::register(C::PLATFORM_NAME, target, partitioner);
-        Ok(())
-    }
+/// Registers a partitioner. It is the plugin's from here on; one that is refused stays the host's.
+fn register_custom_partitioner<C: CustomPartitioners>(
+    args: View<'_, PJRT_Register_Custom_Partitioner_Args>,
+) -> Result<()> {
+    let target = target(bytes!(args.name, name_size)?)?;
+    // SAFETY: the field is null or a `JAX_CustomCallPartitioner_Callbacks` that the host gives up.
+    let partitioner = unsafe { CustomPartitioner::from_raw(input!(args.callbacks)) }
+        .map_err(|error| error.context(format!("the partitioner of '{target}'")))?;
+    registry::register(C::PLATFORM_NAME, target, partitioner);
+    Ok(())
+}
 
-    /// Notes that custom calls of a name may be split along batch dimensions.
-    register_batch_partitionable(PJRT_Register_Batch_Partitionable_Args) |args, C: CustomPartitioners| {
-        registry::register_batch_partitionable(C::PLATFORM_NAME, target(bytes!(args.name, name_size)?)?);
-        Ok(())
-    }
+/// Notes that custom calls of a name may be split along batch dimensions.
+fn register_batch_partitionable<C: CustomPartitioners>(
+    args: View<'_, PJRT_Register_Batch_Partitionable_Args>,
+) -> Result<()> {
+    registry::register_batch_partitionable(C::PLATFORM_NAME, target(bytes!(args.name, name_size)?)?);
+    Ok(())
 }
