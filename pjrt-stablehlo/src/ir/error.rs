@@ -10,6 +10,7 @@ use super::{Location, Str};
 /// operation comes from, and at which byte of the input, as far as they are known.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}", self.text())]
+#[non_exhaustive]
 pub struct Error {
     /// Which kind of error.
     pub kind: ErrorKind,

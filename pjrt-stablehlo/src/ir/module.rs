@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::{
-    Attribute, Body, DictionaryAttribute, FunctionType, Location, Mesh, MeshReference, Op, OpId, Operation, Str, Type,
-    ValueId,
+    Attribute, Body, DictionaryAttribute, FunctionType, Location, Mesh, MeshReference, Op, OpId, Operation,
+    Str, Type, ValueId,
 };
 
 /// A program: named functions.

@@ -90,7 +90,9 @@ fn constants_in_all_forms() {
     let elements = |text: &str| -> Vec<u8> {
         let text = format!("func.func @f() {{\n%0 = stablehlo.constant {text}\nreturn\n}}");
         let module = module(&text);
-        let Some((_, op)) = module.functions()[0].body.all_ops().next() else { panic!("expected a constant") };
+        let Some((_, op)) = module.functions()[0].body.all_ops().next() else {
+            panic!("expected a constant")
+        };
         let Op::Constant(constant) = &op.kind else { panic!("expected a constant") };
         constant.value.dense_bytes().unwrap().into_owned()
     };
@@ -459,7 +461,9 @@ fn numbers_of_elements_fit_into_63_bits() {
 fn booleans_in_blobs_are_bytes_or_bits() {
     let values = |text: &str| {
         let module = parse(format!("func.func @f() {{\n%0 = stablehlo.constant {text}\nreturn\n}}"))?;
-        let Some((_, op)) = module.functions()[0].body.all_ops().next() else { panic!("expected a constant") };
+        let Some((_, op)) = module.functions()[0].body.all_ops().next() else {
+            panic!("expected a constant")
+        };
         let Op::Constant(constant) = &op.kind else { panic!("expected a constant") };
         Ok::<_, pjrt_stablehlo::Error>(constant.value.to_i64s(20).unwrap())
     };
