@@ -10,13 +10,16 @@ use crate::ir::{Attribute, DictionaryAttribute, ElementType, Location, Str, Tens
 use crate::limits::{MAX_ATTRIBUTE_WEIGHT, MAX_NESTING, MAX_TYPE_WEIGHT};
 use crate::{Error, ErrorKind};
 
+/// Decodes an attribute or a type.
+type Decode<T> = fn(&mut Decoder<'_>) -> Result<T, Error>;
+
 /// The functions that decode the entries of a dialect.
 pub(super) struct Dialect {
     pub(super) name: &'static str,
     /// Decodes an attribute; `None` if the dialect has no attributes.
-    pub(super) attribute: Option<fn(&mut Decoder<'_>) -> Result<Attribute, Error>>,
+    pub(super) attribute: Option<Decode<Attribute>>,
     /// Decodes a type; `None` if the dialect has no types.
-    pub(super) ty: Option<fn(&mut Decoder<'_>) -> Result<Type, Error>>,
+    pub(super) ty: Option<Decode<Type>>,
 }
 
 /// What is known about an entry.
