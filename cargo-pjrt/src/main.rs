@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use cargo_pjrt::conform::Format;
 use cargo_pjrt::host::CreateOption;
-use cargo_pjrt::profile::Profile;
+use cargo_pjrt::process::{child, output};
+use cargo_pjrt::requirements::Profile;
 use cargo_pjrt::session::{record, replay};
-use cargo_pjrt::{cat, child, conform, inspect, output, run};
+use cargo_pjrt::{cat, conform, inspect, run};
 use clap::{Args, Parser, Subcommand};
 
 /// Inspects, tests and runs PJRT plugins
@@ -210,7 +211,7 @@ fn conform_plugin(options: &Conform) -> Result<u8, String> {
         timeout: options.timeout,
         isolation: if options.shared { conform::Isolation::Shared } else { conform::Isolation::Each },
     };
-    let report = conform::run(&run, &this_program()?, |_| {})?;
+    let report = conform::run(&run, &this_program()?)?;
     output::print(&report.print(format))?;
     if report.checked_nothing() {
         return Err(

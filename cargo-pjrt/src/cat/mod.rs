@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use pjrt_stablehlo::Bytes;
 use statistics::Statistics;
 
-use crate::output;
+use crate::process::output;
 
 /// The arguments of `cargo pjrt cat`.
 #[derive(Debug, Clone, clap::Args)]

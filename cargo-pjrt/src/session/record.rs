@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use super::log::{Entry, Log};
 use super::recorder::{LOG, PLUGIN};
-use crate::{inspect, output};
+use crate::inspect;
+use crate::process::output;
 
 /// The arguments of `cargo pjrt record`.
 #[derive(Debug, Clone, clap::Args)]

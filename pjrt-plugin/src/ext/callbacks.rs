@@ -10,7 +10,6 @@ use pjrt_sys::{
     PJRT_Extension_Base, PJRT_Extension_Type_Callback, SizedStruct,
 };
 
-use super::Extension;
 use crate::abi::args::{View, chars, handle, input, null};
 use crate::abi::client_state::ClientState;
 use crate::abi::guard::shim;
@@ -22,7 +21,7 @@ use crate::error::{Error, Result};
 /// Lets hosts be told of an error that the process will not survive (`PJRT_Callback_Extension`), so that they can write down
 /// what happened.
 ///
-/// Opt in with `#[pjrt_plugin(extensions(Callbacks))]`. The extension's other kind of callback, about slices of TPUs, is not for
+/// The extension's other kind of callback, about slices of TPUs, is not for
 /// other devices.
 pub trait Callbacks: PjrtClient {
     /// Where the client keeps the host's callbacks.
@@ -75,15 +74,7 @@ impl fmt::Debug for PrefatalCallbacks {
     }
 }
 
-impl Extension {
-    /// [`Callbacks`] of a client.
-    #[must_use]
-    pub const fn callbacks<C: Callbacks>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: Callbacks>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: Callbacks>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_Callback_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_Callback_Extension::STRUCT_SIZE,

@@ -8,7 +8,6 @@ use pjrt_sys::{
     PJRT_HostMemoryAllocator_Extension, SizedStruct,
 };
 
-use super::Extension;
 use crate::abi::args::{View, handle, input, output};
 use crate::abi::client_state::ClientState;
 use crate::abi::guard::shim;
@@ -18,7 +17,7 @@ use crate::error::{Error, Result};
 
 /// Gives hosts memory that devices reach fast, for what they are about to transfer (`PJRT_HostMemoryAllocator_Extension`).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(HostMemoryAllocator))]`. Without it hosts allocate ordinary memory.
+/// Without it hosts allocate ordinary memory.
 pub trait HostMemoryAllocator: PjrtClient {
     /// Memory, which is freed when this is dropped. Its bytes stay where they are until then.
     type HostMemory: AsMut<[u8]> + Send + 'static;
@@ -31,15 +30,7 @@ pub trait HostMemoryAllocator: PjrtClient {
     fn allocate_host_memory(&self, size: usize, numa_node: Option<usize>) -> Result<Self::HostMemory>;
 }
 
-impl Extension {
-    /// [`HostMemoryAllocator`] of a client.
-    #[must_use]
-    pub const fn host_memory_allocator<C: HostMemoryAllocator>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: HostMemoryAllocator>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: HostMemoryAllocator>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_HostMemoryAllocator_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_HostMemoryAllocator_Extension::STRUCT_SIZE,

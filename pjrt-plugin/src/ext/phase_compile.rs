@@ -11,7 +11,6 @@ use pjrt_sys::{
 };
 use prost::Message;
 
-use super::Extension;
 use crate::abi::args::{View, borrowed_slice, bytes, handle, input, output, slice, text};
 use crate::abi::c_arrays::{copy_to_c, free_c};
 use crate::abi::guard::shim;
@@ -25,7 +24,7 @@ use crate::topology::Topology;
 
 /// Lets tools run a compiler's phases one by one, and look at the programs between them (`PJRT_PhaseCompile_Extension`).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(PhaseCompile))]`. JAX does not use it.
+/// JAX does not use it.
 pub trait PhaseCompile: PjrtClient {
     /// The names of the phases, in their order.
     fn phase_names() -> Vec<String>;
@@ -70,15 +69,7 @@ pub struct PartialProgram {
     pub name: String,
 }
 
-impl Extension {
-    /// [`PhaseCompile`] of a client.
-    #[must_use]
-    pub const fn phase_compile<C: PhaseCompile>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: PhaseCompile>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: PhaseCompile>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_PhaseCompile_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_PhaseCompile_Extension::STRUCT_SIZE,

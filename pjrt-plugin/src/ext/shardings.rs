@@ -8,7 +8,6 @@ use pjrt_sys::{
     PJRT_Shardings_PJRT_Executable_ParameterShardings_Args, SizedStruct,
 };
 
-use super::Extension;
 use crate::abi::args::{View, handle, output};
 use crate::abi::c_arrays::Strings;
 use crate::abi::executable::ExecutableState;
@@ -19,7 +18,7 @@ use crate::sharding::Sharding;
 
 /// Tells hosts how parameters and outputs are divided among partitions (`PJRT_Shardings_Extension`).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(Shardings))]`. Without it hosts convert the optimized program to HLO and look for
+/// Without it hosts convert the optimized program to HLO and look for
 /// shardings there, several times for each program that they compile.
 pub trait Shardings: PjrtClient {
     /// One for each parameter; `None` where nothing is to be said, as of programs with a single partition. Called at most
@@ -30,15 +29,7 @@ pub trait Shardings: PjrtClient {
     fn output_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>>;
 }
 
-impl Extension {
-    /// [`Shardings`] of a client.
-    #[must_use]
-    pub const fn shardings<C: Shardings>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: Shardings>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: Shardings>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_Shardings_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_Shardings_Extension::STRUCT_SIZE,

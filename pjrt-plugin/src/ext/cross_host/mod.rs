@@ -16,7 +16,6 @@ use pjrt_sys::{
     PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args, SizedStruct,
 };
 
-use super::Extension;
 use crate::abi::args::{View, borrowed_slice, handle, input, null, output, slice};
 use crate::abi::buffer::{BufferHandle, element_type};
 use crate::abi::client_state::ClientState;
@@ -38,21 +37,13 @@ use crate::shape::Shape;
 
 /// Sends buffers from one client to another of the same process (`PJRT_CrossHostTransfers_Extension`), through the host's memory.
 ///
-/// Opt in with `impl CrossHostTransfers for Client {}` and `#[pjrt_plugin(extensions(CrossHostTransfers))]`. Its presence makes
+/// Its methods are provided: `impl CrossHostTransfers for MyClient {}`. Its presence makes
 /// hosts believe that copies between all processes work, so opt in only where every device belongs to one process, as in tests of
 /// distributed programs: what is sent to another process is never received. What is sent and not received is kept until the
 /// process ends.
 pub trait CrossHostTransfers: PjrtClient {}
 
-impl Extension {
-    /// [`CrossHostTransfers`] of a client.
-    #[must_use]
-    pub const fn cross_host_transfers<C: CrossHostTransfers>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: CrossHostTransfers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: CrossHostTransfers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_CrossHostTransfers_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_CrossHostTransfers_Extension::STRUCT_SIZE,

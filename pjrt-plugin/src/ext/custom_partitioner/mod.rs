@@ -10,7 +10,6 @@ use pjrt_sys::{
 
 pub use partitioner::{CustomPartitioner, Partition, ShardedArray};
 
-use super::Extension;
 use crate::abi::args::{View, bytes, input, text};
 use crate::abi::guard::shim;
 use crate::client::PjrtClient;
@@ -20,20 +19,12 @@ use crate::error::{Error, Result};
 /// (`PJRT_Custom_Partitioner_Extension`). JAX registers one for its `custom_partitioning`, whose calls have the target
 /// `CustomSPMDPartitioning`.
 ///
-/// Opt in with `impl CustomPartitioners for Client {}` and `#[pjrt_plugin(extensions(CustomPartitioners))]`. The SDK keeps what
+/// It has no methods: `impl CustomPartitioners for MyClient {}`. The SDK keeps what
 /// hosts register, for the whole process; a compiler that partitions programs asks [`CustomPartitioner::find`] for it where it
 /// comes to such a call, and puts the program that [`CustomPartitioner::partition`] gives in its place.
 pub trait CustomPartitioners: PjrtClient {}
 
-impl Extension {
-    /// [`CustomPartitioners`] of a client.
-    #[must_use]
-    pub const fn custom_partitioners<C: CustomPartitioners>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: CustomPartitioners>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: CustomPartitioners>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_Custom_Partitioner_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_Custom_Partitioner_Extension::STRUCT_SIZE,

@@ -12,7 +12,6 @@ use pjrt_sys::{
 
 pub use call::{Array, ArrayMut, Attribute, Call, Handler};
 
-use super::Extension;
 use crate::abi::args::{View, bytes, handle, input, null, output, text};
 use crate::abi::execute::ExecuteContext;
 use crate::abi::guard::shim;
@@ -21,7 +20,7 @@ use crate::error::Result;
 
 /// Lets hosts register handlers of custom calls, and hand data to them with an execution (`PJRT_FFI_Extension`).
 ///
-/// Opt in with `impl Ffi for Client {}` and `#[pjrt_plugin(extensions(Ffi))]`. The SDK keeps what hosts register; a plugin that
+/// It has no methods: `impl Ffi for MyClient {}`. The SDK keeps what hosts register; a plugin that
 /// comes to a custom call with the typed FFI asks [`Handler::find`] for it and runs [`Handler::call`] with slices of its
 /// memory, so this is for devices whose memory the host can read and write.
 ///
@@ -29,15 +28,7 @@ use crate::error::Result;
 /// [the book](https://github.com/pjrt-plugin/pjrt-plugin/blob/main/docs/writing-a-plugin.md#extensions).
 pub trait Ffi: PjrtClient {}
 
-impl Extension {
-    /// [`Ffi`] of a client.
-    #[must_use]
-    pub const fn ffi<C: Ffi>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: Ffi>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: Ffi>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_FFI_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_FFI_Extension::STRUCT_SIZE,

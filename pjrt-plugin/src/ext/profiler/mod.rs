@@ -25,7 +25,6 @@ use pjrt_sys::{
 use crate::abi::recording::Recording;
 pub use layer::layer;
 
-use super::Extension;
 use crate::abi::args::{View, bytes, handle, input, output, output_str};
 use crate::abi::device::MEMORY_STATS_SIZE;
 use crate::abi::guard;
@@ -38,7 +37,7 @@ use crate::error::{Error, Result};
 
 /// Shows hosts what a plugin did, and when (`PJRT_Profiler_Extension`): `jax.profiler.trace`, TensorBoard, Perfetto.
 ///
-/// Opt in with `impl Profiler for Client {}` and `#[pjrt_plugin(extensions(Profiler))]`. The calls of the host that do work
+/// Its methods are provided: `impl Profiler for MyClient {}`. The calls of the host that do work
 /// are recorded by the SDK; a plugin's own steps are spans of the `tracing` crate, whose fields become attributes:
 ///
 /// ```
@@ -97,15 +96,7 @@ pub struct TimelineSpan {
     pub attributes: Vec<(String, AttributeValue)>,
 }
 
-impl Extension {
-    /// [`Profiler`] of a client.
-    #[must_use]
-    pub const fn profiler<C: Profiler>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     let api = Box::into_raw(Box::new(PLUGIN_Profiler_Api {
         struct_size: declared_size(),
         priv_: ptr::null_mut(),

@@ -15,7 +15,6 @@ use pjrt_sys::{
     PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args, SizedStruct,
 };
 
-use super::Extension;
 use crate::abi::args::{View, handle, input, null, output};
 use crate::abi::buffer::BufferHandle;
 use crate::abi::client_state::ClientState;
@@ -38,7 +37,7 @@ use crate::shape::Shape;
 /// Lets hosts read and write the bytes of buffers, whatever the buffers' types (`PJRT_RawBuffer_Extension`): JAX's transfer
 /// library sends arrays between processes in this way.
 ///
-/// Opt in with `#[pjrt_plugin(extensions(RawBuffers))]`. The bytes are dense and row-major, as everywhere. Upstream calls the
+/// The bytes are dense and row-major, as everywhere. Upstream calls the
 /// extension experimental: its structs may change with the version.
 pub trait RawBuffers: PjrtClient {
     /// Writes bytes into storage, from an offset on; the range lies inside of it. The result is complete when they are there.
@@ -50,15 +49,7 @@ pub trait RawBuffers: PjrtClient {
     fn write_raw(storage: &Arc<Self::Buffer>, offset: usize, data: HostBuffer) -> Result<Event>;
 }
 
-impl Extension {
-    /// [`RawBuffers`] of a client.
-    #[must_use]
-    pub const fn raw_buffers<C: RawBuffers>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: RawBuffers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: RawBuffers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_RawBuffer_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_RawBuffer_Extension::STRUCT_SIZE,
