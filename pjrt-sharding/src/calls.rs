@@ -25,7 +25,7 @@ const MAX_ROUNDS: usize = 8;
 
 /// Returns whether a module contains custom calls for which `find` returns a partitioner.
 pub fn has_partitioned_calls(module: &Module, find: FindPartitioner) -> bool {
-    let mut all = module.functions().iter().flat_map(|function| function.body.ops());
+    let mut all = module.functions().iter().flat_map(|function| function.body.all_ops());
     all.any(|(_, op)| partitioner(op, find).is_some())
 }
 
@@ -379,7 +379,7 @@ fn put(program: &mut Module, body: &mut Body, call: OpId, partition: Partition) 
     for function in module.functions().iter().filter(|function| &*function.name != "main") {
         let mut function = function.clone();
         function.name = names[&function.name].clone();
-        let ids: Vec<OpId> = function.body.ops().map(|(id, _)| id).collect();
+        let ids: Vec<OpId> = function.body.all_ops().map(|(id, _)| id).collect();
         for id in ids {
             rename(&mut function.body.op_mut(id).kind, &names);
         }

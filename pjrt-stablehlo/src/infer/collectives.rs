@@ -9,7 +9,22 @@ use crate::Error;
 use crate::ir::ops::{
     AllGather, AllReduce, AllToAll, CollectiveBroadcast, CollectivePermute, CollectiveReduce, ReduceScatter,
 };
-use crate::ir::{ChannelHandle, DYNAMIC, ElementType, ReplicaGroups};
+use crate::ir::{ChannelHandle, DYNAMIC, ElementType, Op, ReplicaGroups};
+
+/// The results of collective operations; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::AllGather(op) => all_gather(cx, op),
+        Op::AllReduce(op) => all_reduce(cx, op),
+        Op::AllToAll(op) => all_to_all(cx, op),
+        Op::CollectiveBroadcast(op) => collective_broadcast(cx, op),
+        Op::CollectivePermute(op) => collective_permute(cx, op),
+        Op::CollectiveReduce(op) => collective_reduce(cx, op),
+        Op::CrossReplicaSum(_) => cross_replica_sum(cx),
+        Op::ReduceScatter(op) => reduce_scatter(cx, op),
+        _ => return None,
+    })
+}
 
 /// What the specification calls the rules of replica groups.
 struct GroupRules {
@@ -82,18 +97,18 @@ pub(super) fn source_target_pairs(cx: &Context<'_>, pairs: &[[i64; 2]]) -> Resul
 }
 
 /// `collective_permute`.
-pub(super) fn collective_permute(cx: &Context<'_>, op: &CollectivePermute) -> Results {
+fn collective_permute(cx: &Context<'_>, op: &CollectivePermute) -> Results {
     source_target_pairs(cx, &op.source_target_pairs)?;
     super::shapes::same_types(cx, C(5))
 }
 
 /// `cross-replica-sum`.
-pub(super) fn cross_replica_sum(cx: &Context<'_>) -> Results {
+fn cross_replica_sum(cx: &Context<'_>) -> Results {
     super::shapes::same_types(cx, None)
 }
 
 /// `all_gather`: one dimension grows by the size of a group.
-pub(super) fn all_gather(cx: &Context<'_>, op: &AllGather) -> Results {
+fn all_gather(cx: &Context<'_>, op: &AllGather) -> Results {
     let rules = GroupRules { unique: C(2), range: C(4), ragged: false, dense: true };
     replica_groups(cx, &op.replica_groups, &rules)?;
     // MLIR's verifier takes channel 0, which frameworks write for none.
@@ -110,7 +125,7 @@ pub(super) fn all_gather(cx: &Context<'_>, op: &AllGather) -> Results {
 }
 
 /// `all_reduce`: the region combines two elements.
-pub(super) fn all_reduce(cx: &Context<'_>, op: &AllReduce) -> Results {
+fn all_reduce(cx: &Context<'_>, op: &AllReduce) -> Results {
     let rules = GroupRules { unique: C(1), range: C(3), ragged: true, dense: true };
     replica_groups(cx, &op.replica_groups, &rules)?;
     global_ids(cx, C(4), op.use_global_device_ids, op.channel_handle, 1, &op.replica_groups)?;
@@ -151,7 +166,7 @@ fn dynamic_root(
 }
 
 /// `collective_broadcast`: one result for each operand; a dynamic root is a further operand.
-pub(super) fn collective_broadcast(cx: &Context<'_>, op: &CollectiveBroadcast) -> Results {
+fn collective_broadcast(cx: &Context<'_>, op: &CollectiveBroadcast) -> Results {
     let rules = GroupRules { unique: C(1), range: C(2), ragged: false, dense: false };
     replica_groups(cx, &op.replica_groups, &rules)?;
     let count = dynamic_root(cx, op.has_dynamic_root, C(3), C(4))?;
@@ -161,7 +176,7 @@ pub(super) fn collective_broadcast(cx: &Context<'_>, op: &CollectiveBroadcast) -
 }
 
 /// `collective_reduce`: one result for each operand; a dynamic root is a further operand.
-pub(super) fn collective_reduce(cx: &Context<'_>, op: &CollectiveReduce) -> Results {
+fn collective_reduce(cx: &Context<'_>, op: &CollectiveReduce) -> Results {
     let rules = GroupRules { unique: C(1), range: C(2), ragged: true, dense: true };
     replica_groups(cx, &op.replica_groups, &rules)?;
     global_ids(cx, C(2), op.use_global_device_ids, op.channel_handle, 1, &op.replica_groups)?;
@@ -175,7 +190,7 @@ pub(super) fn collective_reduce(cx: &Context<'_>, op: &CollectiveReduce) -> Resu
 }
 
 /// `all_to_all`: one dimension is cut, one grows.
-pub(super) fn all_to_all(cx: &Context<'_>, op: &AllToAll) -> Results {
+fn all_to_all(cx: &Context<'_>, op: &AllToAll) -> Results {
     cx.positive(C(4), "split_count", &[op.split_count])?;
     let rules = GroupRules { unique: C(5), range: C(7), ragged: false, dense: true };
     replica_groups(cx, &op.replica_groups, &rules)?;
@@ -206,7 +221,7 @@ pub(super) fn all_to_all(cx: &Context<'_>, op: &AllToAll) -> Results {
 }
 
 /// `reduce_scatter`: one dimension is cut, the region combines two elements.
-pub(super) fn reduce_scatter(cx: &Context<'_>, op: &ReduceScatter) -> Results {
+fn reduce_scatter(cx: &Context<'_>, op: &ReduceScatter) -> Results {
     let operand = cx.tensor(0)?;
     let rules = GroupRules { unique: C(3), range: C(5), ragged: false, dense: true };
     replica_groups(cx, &op.replica_groups, &rules)?;

@@ -1,44 +1,8 @@
 //! The arena that a function's operations live in.
 
-use std::fmt;
-use std::iter::FusedIterator;
-
-use super::{DictionaryAttribute, Location, Op, OpInfo, Type, Variadicity};
-
-macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident $sigil:literal;)*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-            pub struct $name(pub(crate) u32);
-
-            impl $name {
-                /// Position in the arena: ids of one [`Body`] count from 0 without gaps, so that side tables can be
-                /// plain vectors.
-                pub fn index(self) -> usize {
-                    self.0 as usize
-                }
-            }
-
-            impl fmt::Debug for $name {
-                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    write!(f, concat!($sigil, "{}"), self.0)
-                }
-            }
-        )*
-    };
-}
-
-ids! {
-    /// A value of a [`Body`]: a block argument or a result of an operation.
-    ValueId "%";
-    /// An operation of a [`Body`].
-    OpId "op";
-    /// A block of a [`Body`].
-    BlockId "^";
-    /// A region of a [`Body`].
-    RegionId "region";
-}
+use super::{
+    BlockId, DictionaryAttribute, Location, Op, OpId, Operation, RegionId, Type, ValueId, ValueRange,
+};
 
 /// All values, operations, blocks and regions of one function.
 ///
@@ -46,7 +10,7 @@ ids! {
 /// function's own code is the entry block of [`Body::ROOT`]. Operations in nested regions may use values of all
 /// enclosing regions (bodies of `while` and `if` capture), except where the operation is
 /// [`Trait::IsolatedFromAbove`](super::Trait::IsolatedFromAbove).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Body {
     values: Vec<Value>,
     ops: Vec<Operation>,
@@ -104,127 +68,14 @@ pub struct Region {
     pub blocks: Vec<BlockId>,
 }
 
-/// An operation.
-#[derive(Clone, Debug)]
-pub struct Operation {
-    /// What the operation does, with its typed attributes.
-    pub kind: Op,
-    /// Values that the operation uses.
-    pub operands: Box<[ValueId]>,
-    /// Values that the operation defines.
-    pub results: ValueRange,
-    /// Regions that the operation has.
-    pub regions: Vec<RegionId>,
-    /// Attributes beyond those that the operation's definition has, such as `mhlo.sharding` or `sdy.sharding`.
-    pub attributes: DictionaryAttribute,
-    /// The block that the operation is in.
-    pub block: BlockId,
-    /// Where in the source program the operation comes from.
-    pub location: Location,
-}
-
-/// Consecutive values: the results of an operation. `Copy`; iterates over [`ValueId`]s.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ValueRange {
-    start: u32,
-    end: u32,
-}
-
-impl ValueRange {
-    /// Number of values.
-    pub fn len(&self) -> usize {
-        (self.end - self.start) as usize
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.start == self.end
-    }
-
-    /// Value `index`.
-    pub fn get(&self, index: usize) -> Option<ValueId> {
-        (index < self.len()).then(|| ValueId(self.start + index as u32))
-    }
-
-    /// Whether the value is among them.
-    pub fn contains(&self, value: ValueId) -> bool {
-        (self.start..self.end).contains(&value.0)
-    }
-
-    /// The values as an iterator, leaving the range as it is.
-    pub fn iter(&self) -> ValueRange {
-        *self
-    }
-}
-
-impl Iterator for ValueRange {
-    type Item = ValueId;
-
-    fn next(&mut self) -> Option<ValueId> {
-        let next = self.get(0)?;
-        self.start += 1;
-        Some(next)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.len(), Some(self.len()))
-    }
-}
-
-impl DoubleEndedIterator for ValueRange {
-    fn next_back(&mut self) -> Option<ValueId> {
-        let last = self.get(self.len().checked_sub(1)?)?;
-        self.end -= 1;
-        Some(last)
-    }
-}
-
-impl ExactSizeIterator for ValueRange {}
-impl FusedIterator for ValueRange {}
-
-impl Operation {
-    /// The table's entry for the operation: name, operands, traits, ...
-    pub fn info(&self) -> &'static OpInfo {
-        self.kind.info()
-    }
-
-    /// Operand `index`.
-    ///
-    /// # Panics
-    /// When the operation has fewer operands; the verifier has checked the number against the table.
-    pub fn operand(&self, index: usize) -> ValueId {
-        self.operands[index]
-    }
-
-    /// The first result.
-    ///
-    /// # Panics
-    /// When the operation has none; the verifier has checked the number against the table.
-    pub fn result(&self) -> ValueId {
-        self.results.get(0).expect("the operation has a result")
-    }
-
-    /// The operands of group `group` of the table's entry, such as `inputs` (0) or `init_values` (1) of `reduce`.
-    ///
-    /// Where several groups are variadic, they are equally long.
-    pub fn operand_group(&self, group: usize) -> &[ValueId] {
-        let groups = self.info().operands;
-        let variadic = groups.iter().filter(|spec| spec.variadicity == Variadicity::Variadic).count();
-        let fixed = groups.len() - variadic;
-        let each = self.operands.len().saturating_sub(fixed).checked_div(variadic).unwrap_or(0);
-        let len = |variadicity| if variadicity == Variadicity::Variadic { each } else { 1 };
-        let start: usize = groups[..group].iter().map(|spec| len(spec.variadicity)).sum();
-        self.operands.get(start..start + len(groups[group].variadicity)).unwrap_or_default()
-    }
-}
-
 impl Body {
     /// The function's own region.
     pub const ROOT: RegionId = RegionId(0);
 
     /// A body with an empty root region.
     pub fn new() -> Self {
-        Body { regions: vec![Region { parent: None, blocks: Vec::new() }], ..Body::default() }
+        let root = Region { parent: None, blocks: Vec::new() };
+        Body { values: Vec::new(), ops: Vec::new(), blocks: Vec::new(), regions: vec![root] }
     }
 
     /// The block in which the function starts; `None` in a declaration.
@@ -293,10 +144,18 @@ impl Body {
         self.regions.len()
     }
 
-    /// All operations, nested ones included, in the order in which they were added: an operation comes before those
-    /// of its regions in what readers make.
-    pub fn ops(&self) -> impl ExactSizeIterator<Item = (OpId, &Operation)> {
+    /// All operations, those of nested regions included, in the order in which they were added: an operation comes
+    /// before those of its regions in what readers make. [`Function::ops`](super::Function::ops) has the function's own.
+    pub fn all_ops(&self) -> impl ExactSizeIterator<Item = (OpId, &Operation)> {
         self.ops.iter().enumerate().map(|(index, op)| (OpId(index as u32), op))
+    }
+
+    /// The operations of a block in the order in which they run, without those of nested regions.
+    pub fn block_ops(
+        &self,
+        block: BlockId,
+    ) -> impl DoubleEndedIterator<Item = (OpId, &Operation)> + ExactSizeIterator {
+        self.block(block).ops.iter().map(|&op| (op, self.op(op)))
     }
 
     /// All values, in the order of their ids.
@@ -398,6 +257,13 @@ impl Body {
             self.values.push(Value { ty, definition: Definition::Result { op, index: index as u32 } });
         }
         self.ops[op.index()].results = ValueRange { start, end: arena_id(self.values.len()) };
+    }
+}
+
+impl Default for Body {
+    /// A body with an empty root region, as [`Body::new`] makes it.
+    fn default() -> Self {
+        Body::new()
     }
 }
 

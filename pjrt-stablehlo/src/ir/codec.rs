@@ -6,6 +6,27 @@ use std::marker::PhantomData;
 
 use super::*;
 
+/// Why the attributes of an operation could not be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("attribute '{attribute}' of {op}: expected {expected}, found {found}")]
+pub(crate) struct AttributeError {
+    /// Operation.
+    pub(crate) op: Str,
+    /// Attribute.
+    pub(crate) attribute: &'static str,
+    /// What it has to be.
+    pub(crate) expected: &'static str,
+    /// What it is: `nothing`, or a kind of attribute.
+    pub(crate) found: Str,
+}
+
+impl AttributeError {
+    /// The text without the operation, for errors that name it.
+    pub(crate) fn message(&self) -> String {
+        format!("attribute '{}': expected {}, found {}", self.attribute, self.expected, self.found)
+    }
+}
+
 /// A way to write an attribute.
 pub(crate) trait Codec {
     /// The typed form.

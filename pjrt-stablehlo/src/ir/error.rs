@@ -10,6 +10,7 @@ use super::{Location, Str};
 /// operation comes from, and at which byte of the input, as far as they are known.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}", self.text())]
+#[non_exhaustive]
 pub struct Error {
     /// Which kind of error.
     pub kind: ErrorKind,
@@ -88,12 +89,14 @@ impl Error {
     }
 
     /// The same error with a byte offset, unless it has one.
+    #[must_use]
     pub fn at_offset(mut self, offset: usize) -> Self {
         self.offset.get_or_insert(offset);
         self
     }
 
     /// The same error with an operation and its location, unless it has one.
+    #[must_use]
     pub fn in_op(mut self, op: impl Into<Str>, location: &Location) -> Self {
         if self.op.is_none() {
             let op: Str = op.into();

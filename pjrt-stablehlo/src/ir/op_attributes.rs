@@ -1,12 +1,6 @@
 //! Structured attributes of StableHLO operations.
 
-use super::{DictionaryAttribute, Mesh, Precision, ResultAccuracyMode, Str, Type};
-
-/// Integers of an attribute: dimensions, sizes, strides.
-pub type Ints = Box<[i64]>;
-
-/// Pairs of integers: low and high padding for each dimension, or source and target of transfers.
-pub type IntPairs = Box<[[i64; 2]]>;
+use super::{Ints, Precision, ReplicaGroupMeshAxes, ResultAccuracyMode, Type};
 
 /// Precision of each operand; empty, or without other cases, for `DEFAULT` for all.
 pub type PrecisionConfig = Box<[Precision]>;
@@ -139,30 +133,25 @@ pub struct OutputOperandAlias {
     pub operand_tuple_indices: Ints,
 }
 
-/// Configuration of a `custom_call`.
+/// Groups of processes that a collective runs in.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum BackendConfig {
-    /// Bytes whose meaning the target knows; often text.
-    Bytes(crate::Bytes),
-    /// Named attributes, for the typed foreign function interface.
-    Dictionary(DictionaryAttribute),
+pub enum ReplicaGroups {
+    /// Rows of a matrix; shorter groups are filled up with -1.
+    Dense {
+        /// Number of columns, the size of the largest group.
+        group_size: usize,
+        /// The rows, one after the other.
+        ids: Ints,
+    },
+    /// Derived from axes of a device mesh.
+    MeshAxes(Box<ReplicaGroupMeshAxes>),
 }
 
-impl Default for BackendConfig {
+impl Default for ReplicaGroups {
     fn default() -> Self {
-        BackendConfig::Bytes(crate::Bytes::default())
+        ReplicaGroups::Dense { group_size: 0, ids: Box::default() }
     }
-}
-
-/// A mesh by its name, or itself.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum MeshReference {
-    /// Symbol of a mesh in the module.
-    Symbol(Str),
-    /// The mesh itself.
-    Mesh(Mesh),
 }
 
 /// Order of dimensions in memory, minor to major, of each operand or result of a `custom_call`.

@@ -3,15 +3,25 @@
 //! From it come the [`Op`] enum and its structs, names, operand accessors, the decoding of attributes from every input
 //! form, the printer, the structural part of the verifier, and the coverage list.
 
-use super::op::{define_ops, op_payload, op_vhlo, op_wrap, operand_accessor};
+use super::define_ops::{define_ops, op_payload, op_vhlo, op_wrap, operand_accessor};
 use super::{
     Attribute, AttributeError, AttributeSpec, BackendConfig, ChannelHandle, ComparisonDirection,
     ComparisonType, ConvDimensionNumbers, CustomCallApiVersion, DictionaryAttribute, DotAlgorithm,
     DotDimensionNumbers, FftType, GatherDimensionNumbers, GroupSpec, IntPairs, Ints, Layouts, Literal,
-    OpInfo, OtherOp, OutputOperandAlias, PrecisionConfig, ReplicaGroups, ResultAccuracy, RngAlgorithm,
-    RngDistribution, ScatterDimensionNumbers, Str, TensorSharding, Tilings, Trait, TransposeKind,
+    OpInfo, Operation, OutputOperandAlias, PrecisionConfig, ReplicaGroups, ResultAccuracy, RngAlgorithm,
+    RngDistribution, ScatterDimensionNumbers, Str, TensorSharding, Tilings, Trait, TransposeKind, ValueId,
     Variadicity, VhloForm, codec,
 };
+
+/// An operation that the table does not have, kept as it is: other dialects, and Shardy's rarer operations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherOp {
+    /// Full name, such as `sdy.all_gather`.
+    pub name: Str,
+    /// All attributes that are the operation's own (its properties).
+    pub properties: DictionaryAttribute,
+}
+
 // Each entry: storage of the variant (boxed keeps `Op` small), struct name = full name, vhlo(first major, first
 // minor, newest form), operands, attributes (field: type = codec), regions, results, traits.
 define_ops! {

@@ -2,39 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{AxisRef, Ints, Mesh, MeshReference, Module, Op};
+use super::{AxisRef, Mesh, MeshReference, Module, Op, ReplicaGroupMeshAxes, ReplicaGroups};
 use crate::limits::MAX_ATTRIBUTE_ELEMENTS;
 use crate::{Error, ErrorKind};
-
-/// Groups of processes that a collective runs in.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum ReplicaGroups {
-    /// Rows of a matrix; shorter groups are filled up with -1.
-    Dense {
-        /// Number of columns, the size of the largest group.
-        group_size: usize,
-        /// The rows, one after the other.
-        ids: Ints,
-    },
-    /// Derived from axes of a device mesh.
-    MeshAxes(Box<ReplicaGroupMeshAxes>),
-}
-
-/// `#stablehlo.replica_group_mesh_axes`: groups of the devices that differ only in their position along some axes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ReplicaGroupMeshAxes {
-    /// The mesh.
-    pub mesh: MeshReference,
-    /// The axes, from major to minor: they say in which order a group has its devices.
-    pub axes: Box<[AxisRef]>,
-}
-
-impl Default for ReplicaGroups {
-    fn default() -> Self {
-        ReplicaGroups::Dense { group_size: 0, ids: Box::default() }
-    }
-}
 
 impl ReplicaGroups {
     /// The groups in their order, without filling, whichever way the program gives them. No group stands for one of all

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Ints, MeshReference, Module, Str};
+use super::{Ints, Str};
 use crate::limits::MAX_MESH_AXES;
 
 /// A mesh of devices with named axes.
@@ -12,6 +12,16 @@ pub struct Mesh {
     pub axes: Box<[MeshAxis]>,
     /// Devices in the order of the mesh's positions; empty for 0, 1, 2, ...
     pub device_ids: Ints,
+}
+
+/// A mesh by its name, or itself.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum MeshReference {
+    /// Symbol of a mesh in the module.
+    Symbol(Str),
+    /// The mesh itself.
+    Mesh(Mesh),
 }
 
 /// An axis of a [`Mesh`].
@@ -67,6 +77,15 @@ pub struct TensorSharding {
     pub reduction: Str,
 }
 
+/// `#stablehlo.replica_group_mesh_axes`: groups of the devices that differ only in their position along some axes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplicaGroupMeshAxes {
+    /// The mesh.
+    pub mesh: MeshReference,
+    /// The axes, from major to minor: they say in which order a group has its devices.
+    pub axes: Box<[AxisRef]>,
+}
+
 // Sizes in numbers of 64 bits, for the limits of readers.
 
 impl Mesh {
@@ -113,14 +132,6 @@ impl Mesh {
 }
 
 impl MeshReference {
-    /// The mesh: itself, or the one that the module declares by this name, if it does.
-    pub fn mesh<'a>(&'a self, module: &'a Module) -> Option<&'a Mesh> {
-        match self {
-            MeshReference::Symbol(name) => module.mesh(name),
-            MeshReference::Mesh(mesh) => Some(mesh),
-        }
-    }
-
     pub(crate) fn numbers(&self) -> usize {
         match self {
             MeshReference::Symbol(_) => 1,

@@ -3,10 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ElementType, QuantizedType, Str};
-
-/// The size of a dimension that is not known before run time, where sizes are plain integers.
-pub const DYNAMIC: i64 = i64::MIN;
+use super::{DYNAMIC, Dim, ElementType, QuantizedType, Str};
 
 /// The type of a value. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -57,18 +54,6 @@ impl From<TensorType> for Type {
     fn from(tensor: TensorType) -> Self {
         Type::Tensor(tensor)
     }
-}
-
-/// The size of one dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dim {
-    /// Known.
-    Static(i64),
-    /// Not known before run time, with an upper bound where there is one.
-    Dynamic {
-        /// The largest size that the dimension can have.
-        bound: Option<i64>,
-    },
 }
 
 /// A ranked tensor type: shape, element type, and what is attached to them. One pointer; cheap to clone.

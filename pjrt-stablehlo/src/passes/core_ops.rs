@@ -62,6 +62,7 @@ impl CoreOps {
 
     /// The same set with an operation. `stablehlo.tuple` or `stablehlo.get_tuple_element` keeps tuples altogether;
     /// `stablehlo.composite` keeps all composites. [`OpCode::Other`] is no operation: see [`CoreOps::with_other`].
+    #[must_use]
     pub fn with(mut self, op: OpCode) -> Self {
         if op != OpCode::Other {
             self.ops.insert(op);
@@ -70,6 +71,7 @@ impl CoreOps {
     }
 
     /// The same set without an operation. Without `func.call`, calls are inlined.
+    #[must_use]
     pub fn without(mut self, op: OpCode) -> Self {
         if !op.info().has(Trait::Terminator) {
             self.ops.remove(&op);
@@ -79,12 +81,14 @@ impl CoreOps {
 
     /// The same set with an operation that the op table does not have, by its full name: `chlo.erf`, or an
     /// operation of another dialect.
+    #[must_use]
     pub fn with_other(mut self, name: impl Into<Str>) -> Self {
         self.others.insert(name.into());
         self
     }
 
     /// The same set with a composite, by its name: `chlo.top_k`. Its decomposition function stays in the program.
+    #[must_use]
     pub fn with_composite(mut self, name: impl Into<Str>) -> Self {
         self.composites.insert(name.into());
         self
@@ -92,6 +96,7 @@ impl CoreOps {
 
     /// The same set for a device that computes with quantized types; otherwise they become integers and explicit
     /// arithmetic.
+    #[must_use]
     pub fn with_quantized_types(mut self) -> Self {
         self.keeps_quantized_types = true;
         self
@@ -100,6 +105,7 @@ impl CoreOps {
     /// The same set for a device all of whose sizes are known when it compiles. A tensor with a size that is known at run time
     /// only, and has a bound (`#stablehlo.bounds`), becomes one of the bound's size, and a scalar that says how many of its
     /// indices count. Arguments and results of `main` cannot have such sizes then.
+    #[must_use]
     pub fn without_bounded_sizes(mut self) -> Self {
         self.keeps_bounded_sizes = false;
         self

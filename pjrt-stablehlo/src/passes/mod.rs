@@ -167,6 +167,7 @@ pub fn decompositions() -> impl Iterator<Item = Decomposition> {
 
 /// An operation that can be decomposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Decomposition {
     /// Full name, such as `stablehlo.batch_norm_training`.
     pub op: &'static str,
@@ -180,6 +181,6 @@ pub struct Decomposition {
 fn first_foreign_op<'m>(module: &'m Module, core: &CoreOps) -> Option<(usize, OpId, &'m Operation)> {
     let functions = module.functions().iter().enumerate();
     let mut ops =
-        functions.flat_map(|(index, function)| function.body.ops().map(move |(id, op)| (index, id, op)));
+        functions.flat_map(|(index, function)| function.body.all_ops().map(move |(id, op)| (index, id, op)));
     ops.find(|(_, _, op)| !core.contains_op(&op.kind))
 }

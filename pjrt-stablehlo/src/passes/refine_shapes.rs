@@ -224,7 +224,7 @@ fn inlined_functions(module: &Module) -> Vec<bool> {
 }
 
 fn is_refinable(function: &Function) -> bool {
-    let mut ops = function.body.ops();
+    let mut ops = function.body.all_ops();
     function.body.values().any(|(_, value)| is_dynamic(&value.ty))
         || ops.any(|(_, op)| of_known_sizes(op.kind.code()).is_some() || is_assertion(&op.kind))
 }
@@ -427,7 +427,7 @@ fn shape_operands(op: &Operation) -> Option<Vec<i64>> {
 
 /// Takes the shapes of results from custom calls where the types say them: the target does not expect them then.
 fn drop_shape_operands(body: &mut Body) {
-    let ids: Vec<OpId> = body.ops().map(|(id, _)| id).collect();
+    let ids: Vec<OpId> = body.all_ops().map(|(id, _)| id).collect();
     for id in ids {
         let op = body.op(id);
         let Op::CustomCall(call) = &op.kind else { continue };

@@ -1,7 +1,7 @@
 //! How custom assembly writes the types of operands and results.
 
-use super::operations::{Pending, Types};
 use super::parser::Parser;
+use super::pending::{Pending, Types};
 use crate::Error;
 use crate::ir::{OpCode, Type};
 

@@ -4,20 +4,12 @@ use std::collections::HashMap;
 
 use super::elements::Elements;
 use super::lexer::{Kind, comment_end, string_end};
-use super::parser::Parser;
+use super::parser::{Parser, Resource};
 use crate::ir::{Attribute, ElementType, Literal, LiteralData, Str, TensorType, Type};
 use crate::{Bytes, Error};
 
 /// Bytes of alignment in front of a resource's contents.
 const RESOURCE_HEADER: usize = 4;
-
-/// The contents of a resource: read once, and shared by all uses.
-#[derive(Clone)]
-pub(super) enum Resource {
-    /// Where in the text their string begins and ends.
-    Place(usize, usize),
-    Read(Bytes),
-}
 
 impl<'a> Parser<'a> {
     /// `dense<[1, 2]> : tensor<2xi32>`. The elements come before their type and can be millions, so they are passed over

@@ -3,13 +3,11 @@
 use std::collections::HashMap;
 
 use super::Places;
-use super::aliases::Alias;
-use super::dense::Resource;
 use super::lexer::{self, Kind, Token};
 use super::scopes::Scopes;
-use crate::ir::{Function, Type};
+use crate::ir::{Attribute, Function, Type};
 use crate::limits::{ATTRIBUTE_NUMBERS_BASE, ATTRIBUTE_NUMBERS_PER_BYTE, MAX_NESTING};
-use crate::{Error, ErrorKind};
+use crate::{Bytes, Error, ErrorKind};
 
 /// How much of a token an error message shows.
 const MAX_SHOWN: usize = 40;
@@ -45,6 +43,40 @@ pub(super) struct Parser<'a> {
     pub(super) weight: u64,
     /// The place in the text whose line was found last.
     last_place: Place,
+}
+
+/// An alias' definition.
+pub(super) struct Alias {
+    /// Where the value begins.
+    pub(super) start: usize,
+    pub(super) state: AliasState,
+}
+
+pub(super) enum AliasState {
+    Unread,
+    BeingRead,
+    Read(AliasValue),
+}
+
+/// An alias' value.
+#[derive(Clone)]
+pub(super) struct AliasValue {
+    /// The value; a type as [`Attribute::Type`].
+    pub(super) attribute: Attribute,
+    /// Where the value ends.
+    pub(super) end: usize,
+    /// How deep the value nests.
+    pub(super) depth: u32,
+    /// Tokens of the value, those of aliases in it included.
+    pub(super) weight: u64,
+}
+
+/// The contents of a resource: read once, and shared by all uses.
+#[derive(Clone)]
+pub(super) enum Resource {
+    /// Where in the text their string begins and ends.
+    Place(usize, usize),
+    Read(Bytes),
 }
 
 impl<'a> Parser<'a> {

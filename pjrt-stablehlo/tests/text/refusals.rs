@@ -1,6 +1,6 @@
 //! Texts that MLIR's parser refuses are refused, and messages about them can be read.
 
-use crate::{ErrorKind, parse};
+use pjrt_stablehlo::{ErrorKind, parse};
 
 /// A program of one function with this body, which takes tensors of most kinds.
 fn function(body: &str) -> String {

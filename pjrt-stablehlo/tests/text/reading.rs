@@ -1,8 +1,8 @@
 //! Tests of the text reader on small programs.
 
-use crate::ir::{Location, LocationKind, Op, OpCode};
-use crate::limits::{MAX_NESTING, MAX_REGION_DEPTH};
-use crate::{ErrorKind, Module, parse};
+use pjrt_stablehlo::ir::{Location, LocationKind, Op, OpCode};
+use pjrt_stablehlo::limits::{MAX_NESTING, MAX_REGION_DEPTH};
+use pjrt_stablehlo::{ErrorKind, Module, parse};
 
 /// A program of one function with this body, which takes `%a: tensor<4xf32>`.
 fn function(body: &str) -> String {
@@ -90,7 +90,9 @@ fn constants_in_all_forms() {
     let elements = |text: &str| -> Vec<u8> {
         let text = format!("func.func @f() {{\n%0 = stablehlo.constant {text}\nreturn\n}}");
         let module = module(&text);
-        let Some((_, op)) = module.functions()[0].body.ops().next() else { panic!("expected a constant") };
+        let Some((_, op)) = module.functions()[0].body.all_ops().next() else {
+            panic!("expected a constant")
+        };
         let Op::Constant(constant) = &op.kind else { panic!("expected a constant") };
         constant.value.dense_bytes().unwrap().into_owned()
     };
@@ -167,7 +169,7 @@ fn aliases_may_be_defined_after_their_use() {
     assert_eq!(module.attributes.to_string(), "{a.b = [1 : i64, 2 : i64]}");
     let main = module.main().unwrap();
     assert_eq!(main.location.to_string(), "\"f.py\":1:2");
-    let (_, op) = main.body.ops().next().unwrap();
+    let (_, op) = main.body.all_ops().next().unwrap();
     assert_eq!(
         op.location.to_string(),
         "callsite(\"f\"(\"f.py\":1:2) at fused<\"x\">[\"g.py\":3:4 to :9, unknown])"
@@ -199,7 +201,7 @@ fn shardy_in_its_own_assembly() {
     assert_eq!(module.mesh("mesh").map(|mesh| mesh.axes.len()), Some(1));
     assert_eq!(module.integer_attribute("mhlo.num_partitions"), Some(2));
     let main = module.main().unwrap();
-    let codes: Vec<_> = main.body.ops().map(|(_, op)| op.kind.code()).collect();
+    let codes: Vec<_> = main.body.all_ops().map(|(_, op)| op.kind.code()).collect();
     use OpCode as C;
     assert_eq!(codes, [C::ShardingConstraint, C::ManualComputation, C::Negate, C::SdyReturn, C::FuncReturn]);
     assert!(main.argument_attribute(0, "sdy.sharding").is_some());
@@ -459,9 +461,11 @@ fn numbers_of_elements_fit_into_63_bits() {
 fn booleans_in_blobs_are_bytes_or_bits() {
     let values = |text: &str| {
         let module = parse(format!("func.func @f() {{\n%0 = stablehlo.constant {text}\nreturn\n}}"))?;
-        let Some((_, op)) = module.functions()[0].body.ops().next() else { panic!("expected a constant") };
+        let Some((_, op)) = module.functions()[0].body.all_ops().next() else {
+            panic!("expected a constant")
+        };
         let Op::Constant(constant) = &op.kind else { panic!("expected a constant") };
-        Ok::<_, crate::Error>(constant.value.to_i64s(20).unwrap())
+        Ok::<_, pjrt_stablehlo::Error>(constant.value.to_i64s(20).unwrap())
     };
     assert_eq!(values("dense<\"0x0501\"> : tensor<10xi1>").unwrap(), [1, 0, 1, 0, 0, 0, 0, 0, 1, 0]);
     assert_eq!(values("dense<\"0x000100\"> : tensor<3xi1>").unwrap(), [0, 1, 0]);
@@ -587,7 +591,7 @@ fn windows_that_are_left_out_are_put_in() {
         return %0 : tensor<1x6x6x4xf32>
       }";
     let read = module(text);
-    let (_, op) = read.functions()[0].body.ops().next().unwrap();
+    let (_, op) = read.functions()[0].body.all_ops().next().unwrap();
     let Op::Convolution(convolution) = &op.kind else { panic!("expected a convolution") };
     assert_eq!((&*convolution.window_strides, &*convolution.padding), (&[1, 1][..], &[[0, 0], [0, 0]][..]));
 }
@@ -602,7 +606,7 @@ fn uses_of_a_resource_share_its_contents() {
         "01".repeat(4 << 16)
     );
     let module = module(&text);
-    let mut starts = module.functions()[0].body.ops().filter_map(|(_, op)| match &op.kind {
+    let mut starts = module.functions()[0].body.all_ops().filter_map(|(_, op)| match &op.kind {
         Op::Constant(constant) => Some(constant.value.dense_bytes().unwrap().as_ptr()),
         _ => None,
     });
