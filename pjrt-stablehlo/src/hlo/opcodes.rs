@@ -1,4 +1,4 @@
-//! Which opcode becomes what.
+//! The table of opcodes.
 
 use super::elementwise;
 use super::instruction::Instruction;
@@ -7,10 +7,10 @@ use crate::Error;
 use crate::ir::ValueId;
 
 impl Reader {
-    /// Adds the operations that an instruction stands for, and gives the arrays and tokens of its value.
+    /// Adds the operations for an instruction, and returns the arrays and tokens of its value.
     pub(super) fn leaves_of(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let opcode = &*at.proto.opcode;
-        // The message is there for dense operands too, without contents.
+        // The message is present for dense operands, too, but empty.
         if !at.proto.sparsity_config.is_empty() {
             return Err(at.unsupported("sparse operands ('sparsity_config') are not supported"));
         }
@@ -24,7 +24,7 @@ impl Reader {
             "add-dependency" => self.add_dependency(at),
             "opt-barrier" => self.optimization_barrier(at),
             "after-all" => self.after_all(at),
-            // What was started gave its results already.
+            // The starting instruction provides the results.
             done if done.ends_with("-done") => Ok(at.operand(0)?.leaves.clone()),
 
             // Calls and control flow.
@@ -38,7 +38,7 @@ impl Reader {
             "scan" => self.scan(at),
             "custom-call" => self.custom_call(at),
 
-            // Shapes and places of elements.
+            // Shapes and positions of elements.
             "bitcast" => self.bitcast(at),
             "bitcast-convert" => self.bitcast_convert(at),
             "broadcast" => self.broadcast(at),

@@ -1,126 +1,136 @@
-//! What is generated from the op table: the [`Op`] enum, a struct for each operation, and [`OpInfo`].
+//! The macro that expands the op table into the [`Op`] enum, a struct for each operation, and [`OpInfo`].
 
 use std::fmt;
 
 use super::{DictionaryAttribute, Str};
 
-/// Whether an operand, result or region of the table stands for one or for any number.
+/// The number of values or regions that a group of the op table stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variadicity {
     /// Exactly one.
     One,
-    /// Any number. Where several operand groups of an operation are variadic, they are equally long.
+    /// Any number. If several operand groups of an operation are variadic, they have equal lengths.
     Variadic,
 }
 
-/// An operand, result or region group of the table.
+/// A group of operands, results or regions in the op table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupSpec {
-    /// Name in the StableHLO specification.
+    /// The name in the StableHLO specification.
     pub name: &'static str,
-    /// How many.
+    /// The number of values or regions in the group.
     pub variadicity: Variadicity,
 }
 
-/// An attribute of the table.
+/// An attribute in the op table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttributeSpec {
-    /// Name in StableHLO programs.
+    /// The name in StableHLO programs.
     pub name: &'static str,
-    /// What it has to be, for messages and documentation.
+    /// A description of the expected attribute, for messages and documentation.
     pub expected: &'static str,
-    /// Whether it has to be given: it has no default.
+    /// `true` if the attribute has no default.
     pub required: bool,
 }
 
-/// Properties of an operation that passes and checks ask for.
+/// A property of an operation that passes and checks query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trait {
-    /// Each element of the result depends on the elements of the operands at the same place only.
+    /// Each element of the result depends only on the elements of the operands at the same position.
     Elementwise,
-    /// Operands and results have one shape and element type.
+    /// The operands and results have equal shapes and element types.
     SameType,
-    /// Operands can be exchanged.
+    /// The operands can be exchanged.
     Commutative,
-    /// Ends a block.
+    /// The operation ends a block.
     Terminator,
-    /// Communicates with other processes of the program.
+    /// The operation communicates with other processes of the program.
     Collective,
-    /// Does something beyond computing its results.
+    /// The operation has effects other than computing its results.
     SideEffect,
-    /// Regions use no values of enclosing regions.
+    /// The operation's regions use no values of enclosing regions.
     IsolatedFromAbove,
 }
 
-/// An entry of the op table.
+/// An entry of the op table, which [`Op::info`](super::Op::info) and [`OpCode::info`] return.
+///
+/// ```
+/// use pjrt_stablehlo::ir::{OpCode, OpInfo, Trait, Variadicity};
+///
+/// let info: &OpInfo = OpCode::from_name("stablehlo.reduce").unwrap().info();
+/// assert_eq!(info.mnemonic(), "reduce");
+/// assert_eq!(info.operands[1].name, "init_values");
+/// assert_eq!(info.operands[1].variadicity, Variadicity::Variadic);
+/// assert!(!info.has(Trait::Elementwise));
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 pub struct OpInfo {
-    /// Full name, such as `stablehlo.add`.
+    /// The full name, such as `stablehlo.add`.
     pub name: &'static str,
-    /// One-line description.
+    /// A one-line description.
     pub doc: &'static str,
-    /// Operand groups.
+    /// The groups of operands.
     pub operands: &'static [GroupSpec],
-    /// Attributes.
+    /// The attributes.
     pub attributes: &'static [AttributeSpec],
-    /// Region groups.
+    /// The groups of regions.
     pub regions: &'static [GroupSpec],
-    /// Result groups.
+    /// The groups of results.
     pub results: &'static [GroupSpec],
-    /// Properties.
+    /// The properties.
     pub traits: &'static [Trait],
-    /// First VHLO version (major, minor) with the operation, and the number of its newest form there (`add_v1`);
-    /// `None` for operations that VHLO does not have.
+    /// The forms of the operation in VHLO; `None` if VHLO does not have it.
     pub vhlo: Option<VhloForm>,
 }
 
-/// Where VHLO has an operation.
+/// The forms of an operation in VHLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VhloForm {
-    /// First version, as major and minor.
+    /// The first version of VHLO with the operation, as major and minor.
     pub since: (u32, u32),
-    /// Number of the newest form: 2 for `dot_general_v2`.
+    /// The number of the newest form: 2 for `dot_general_v2`.
     pub newest: u32,
 }
 
 impl OpInfo {
-    /// Whether the operation has a property.
+    /// Returns `true` if the operation has the property.
     pub fn has(&self, property: Trait) -> bool {
         self.traits.contains(&property)
     }
 
-    /// Name without dialect: `add`.
+    /// Returns the name without the dialect: `add`.
     pub fn mnemonic(&self) -> &'static str {
         self.name.split_once('.').map_or(self.name, |(_, mnemonic)| mnemonic)
     }
 }
 
-/// An operation that the table does not have, kept as it is: other dialects, and Shardy's rarer operations.
+/// An operation outside of the op table, in uninterpreted form: operations of other dialects, and rarely used
+/// operations of Shardy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherOp {
-    /// Full name, such as `sdy.all_gather`.
+    /// The full name, such as `sdy.all_gather`.
     pub name: Str,
-    /// All attributes that are the operation's own (its properties).
+    /// The inherent attributes of the operation (its properties).
     pub properties: DictionaryAttribute,
 }
 
-/// Why the attributes of an operation could not be understood.
+/// An error about an attribute of an operation in the op table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("attribute '{attribute}' of {op}: expected {expected}, found {found}")]
 pub struct AttributeError {
-    /// Operation.
+    /// The operation.
     pub op: Str,
-    /// Attribute.
+    /// The attribute.
     pub attribute: &'static str,
-    /// What it has to be.
+    /// The expected attribute.
     pub expected: &'static str,
-    /// What it is: `nothing`, or a kind of attribute.
+    /// The attribute that was found, or `nothing`.
     pub found: Str,
 }
 
 impl AttributeError {
-    /// The text without the operation, for errors that name it.
+    /// Returns the message without the operation, for errors that state the operation separately.
     pub(crate) fn message(&self) -> String {
         format!("attribute '{}': expected {}, found {}", self.attribute, self.expected, self.found)
     }
@@ -151,13 +161,13 @@ macro_rules! op_vhlo {
 
 macro_rules! operand_accessor {
     ($operand:ident One) => {
-        #[doc = concat!("The operand `", stringify!($operand), "`.\n\n# Panics\nWhen the operation does not have the table's operands; the verifier has checked that.")]
+        #[doc = concat!("Returns the operand `", stringify!($operand), "` of an operation of this kind.\n\n# Panics\nPanics if the number of operands does not match the op table, which the verifier checks.")]
         pub fn $operand(op: &super::Operation) -> super::ValueId {
             op.operand_group(Groups::$operand as usize)[0]
         }
     };
     ($operand:ident Variadic) => {
-        #[doc = concat!("The operands `", stringify!($operand), "`.")]
+        #[doc = concat!("Returns the operands `", stringify!($operand), "` of an operation of this kind.")]
         pub fn $operand(op: &super::Operation) -> &[super::ValueId] {
             op.operand_group(Groups::$operand as usize)
         }
@@ -177,7 +187,7 @@ macro_rules! define_ops {
         $(
             $(#[doc = $doc])+
             ///
-            #[doc = concat!("`", $mlir, "`. Operands: ", $("`", stringify!($operand), "` (", stringify!($operand_arity), ") ",)* "; results: ", $("`", stringify!($result), "` (", stringify!($result_arity), ") ",)* "; regions: ", $("`", stringify!($region), "` (", stringify!($region_arity), ") ",)* ".")]
+            #[doc = concat!("The operation `", $mlir, "`.\n\n| group | names |\n|---|---|\n| operands | ", $("`", stringify!($operand), "` (", stringify!($operand_arity), ") ",)* "|\n| regions | ", $("`", stringify!($region), "` (", stringify!($region_arity), ") ",)* "|\n| results | ", $("`", stringify!($result), "` (", stringify!($result_arity), ") ",)* "|")]
             #[derive(Clone, Debug, PartialEq)]
             pub struct $name {
                 $($(#[doc = $attr_doc])+ pub $attr: $attr_ty,)*
@@ -210,11 +220,11 @@ macro_rules! define_ops {
             };
         )*
 
-        /// What an operation does, with its typed attributes.
+        /// The kind of an operation, with its typed attributes.
         ///
-        /// One variant for each entry of the op table, and [`Op::Other`] for what the table does not have. Which
-        /// operands, results and regions an operation has says [`Op::info`]; the structs have an accessor for each
-        /// operand, such as [`Reduce::init_values`].
+        /// The enum has one variant for each entry of the op table, and [`Op::Other`] for operations outside of it.
+        /// [`Op::info`] describes the operands, results and regions. The structs have an accessor for each operand,
+        /// such as [`Reduce::init_values`].
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub enum Op {
@@ -222,31 +232,31 @@ macro_rules! define_ops {
                 $(#[doc = $doc])+
                 $name(op_payload!($storage $name)),
             )*
-            /// An operation that the table does not have.
+            /// An operation outside of the op table.
             Other(Box<OtherOp>),
         }
 
-        /// Which operation of the table: an [`Op`] without its attributes.
+        /// The kind of an operation, without attributes: the entries of the op table.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum OpCode {
             $($(#[doc = $doc])+ $name,)*
-            /// An operation that the table does not have.
+            /// An operation outside of the op table.
             Other,
         }
 
         impl OpCode {
-            /// Every operation of the table.
+            /// Every operation in the op table.
             pub const ALL: &'static [OpCode] = &[$(OpCode::$name),*];
 
-            /// The table's entry.
+            /// Returns the entry in the op table.
             pub fn info(self) -> &'static OpInfo {
                 &INFOS[self as usize]
             }
         }
 
         impl Op {
-            /// Which operation of the table.
+            /// Returns the kind without attributes.
             pub fn code(&self) -> OpCode {
                 match self {
                     $(Op::$name(_) => OpCode::$name,)*
@@ -254,18 +264,18 @@ macro_rules! define_ops {
                 }
             }
 
-            /// An operation of the table from its attributes. `find` gives an attribute by its StableHLO name.
+            /// Creates an operation of the op table. `find` returns the attribute with a given StableHLO name.
             pub(crate) fn from_attributes(
                 code: OpCode,
                 find: &mut dyn FnMut(&'static str) -> Option<Attribute>,
             ) -> Result<Op, AttributeError> {
                 match code {
                     $(OpCode::$name => Ok(Op::$name(op_wrap!($storage $name::from_attributes(find)?))),)*
-                    OpCode::Other => unreachable!("operations outside of the table are not made from attributes"),
+                    OpCode::Other => unreachable!("operations outside of the op table are created as `OtherOp`"),
                 }
             }
 
-            /// The operation's own attributes by their StableHLO names, without those that have their default.
+            /// Returns the inherent attributes by their StableHLO names, without those that equal their default.
             pub fn attributes(&self) -> Vec<(Str, Attribute)> {
                 match self {
                     $(
@@ -298,7 +308,7 @@ macro_rules! define_ops {
             },)*
             OpInfo {
                 name: "other",
-                doc: "An operation that the table does not have.",
+                doc: "An operation outside of the op table.",
                 operands: &[GroupSpec { name: "operands", variadicity: Variadicity::Variadic }],
                 attributes: &[],
                 regions: &[GroupSpec { name: "regions", variadicity: Variadicity::Variadic }],
@@ -315,7 +325,7 @@ pub(super) use {define_ops, op_payload, op_vhlo, op_wrap, operand_accessor};
 use super::OpCode;
 
 impl OpCode {
-    /// The operation of this name, such as `stablehlo.add`.
+    /// Returns the operation with this name, such as `stablehlo.add`; `None` for names outside of the op table.
     pub fn from_name(name: &str) -> Option<OpCode> {
         static BY_NAME: std::sync::OnceLock<std::collections::HashMap<&'static str, OpCode>> =
             std::sync::OnceLock::new();
@@ -327,12 +337,12 @@ impl OpCode {
 }
 
 impl super::Op {
-    /// The table's entry.
+    /// Returns the entry in the op table. All operations outside of the table share one entry.
     pub fn info(&self) -> &'static OpInfo {
         self.code().info()
     }
 
-    /// Full name, such as `stablehlo.add`.
+    /// Returns the full name, such as `stablehlo.add`.
     pub fn name(&self) -> &str {
         match self {
             super::Op::Other(other) => &other.name,
@@ -342,7 +352,7 @@ impl super::Op {
 }
 
 impl fmt::Display for super::Op {
-    /// The operation's name.
+    /// Writes the name of the operation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }

@@ -1,4 +1,4 @@
-//! Names of values in scope.
+//! The names of values in scope.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,20 @@ use super::parser::{Parser, shortened};
 use crate::Error;
 use crate::ir::{Type, ValueId};
 
-/// What a name stands for: consecutive values.
+/// The values that a name refers to, which are consecutive.
 #[derive(Clone, Copy)]
 struct Named {
     first: ValueId,
     count: u32,
 }
 
-/// The names of the function that is being read.
+/// The names in the function that is being read.
 #[derive(Default)]
 pub(super) struct Scopes<'a> {
     names: HashMap<&'a str, Named>,
-    /// Names in the order of their definitions, to forget when their regions end.
+    /// The names in the order of their definitions. They are removed at the end of their regions.
     defined: Vec<&'a str>,
-    /// Where in `defined` each region that is being read begins.
+    /// For each open region, the length of `defined` at its start.
     regions: Vec<usize>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Scopes<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Names values. `at` is where the name is. Names of enclosing regions cannot be given again.
+    /// Names values. `at` is the position of the name. Names of enclosing regions cannot be redefined.
     pub(super) fn define(
         &mut self,
         name: &'a str,
@@ -53,7 +53,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A use of a value: `%name` or `%name#1`.
+    /// Reads the use of a value: `%name` or `%name#1`.
     pub(super) fn value(&mut self) -> Result<ValueId, Error> {
         let token = self.token;
         let name = self.expect_kind(Kind::Value, "a value")?;
@@ -64,11 +64,11 @@ impl<'a> Parser<'a> {
             self.advance();
         }
         let Some(&named) = self.scopes.names.get(name) else {
-            return Err(self.error_at(token.start, format!("value '{name}' is used and not defined before")));
+            return Err(self.error_at(token.start, format!("value '{name}' is used before its definition")));
         };
         if index >= named.count {
             let message = match named.count {
-                1 => format!("'{name}' is one value, and has no part #{index}"),
+                1 => format!("'{name}' is a single value, it has no result #{index}"),
                 count => format!("'{name}' has results #0 to #{}, found #{index}", count - 1),
             };
             return Err(self.error_at(token.start, message));
@@ -76,7 +76,7 @@ impl<'a> Parser<'a> {
         Ok(ValueId(named.first.0 + index))
     }
 
-    /// Values separated by commas, as long as values follow.
+    /// Reads values, separated by commas, as long as values follow.
     pub(super) fn values(&mut self) -> Result<Vec<ValueId>, Error> {
         let mut values = Vec::new();
         if self.token.kind != Kind::Value {
@@ -90,12 +90,12 @@ impl<'a> Parser<'a> {
         Ok(values)
     }
 
-    /// Whether a value comes after the token.
+    /// Returns `true` if a value follows the current token.
     fn is_value_next(&self) -> bool {
         super::lexer::next(self.text, self.token.end).kind == Kind::Value
     }
 
-    /// Fails unless values have these types.
+    /// Returns an error unless values have these types.
     pub(super) fn check_types(&self, values: &[ValueId], types: &[Type], at: usize) -> Result<(), Error> {
         if values.len() != types.len() {
             let message = format!("expected types of {} operands, found {}", values.len(), types.len());
@@ -104,8 +104,7 @@ impl<'a> Parser<'a> {
         for (index, (&value, ty)) in values.iter().zip(types).enumerate() {
             let actual = self.function.body.ty(value);
             if actual != ty {
-                let message =
-                    format!("operand {index}: expected {actual}, the type of the value, found {ty}");
+                let message = format!("operand {index}: the value has type {actual}, found {ty}");
                 return Err(self.error_at(at, message));
             }
         }
