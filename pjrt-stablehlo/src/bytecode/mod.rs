@@ -1,4 +1,4 @@
-//! Reads MLIR bytecode: the container, the dialects' encodings, and the code.
+//! The reader of MLIR bytecode: the container, the encodings of the dialects, and the code.
 
 mod asm;
 mod builtin;

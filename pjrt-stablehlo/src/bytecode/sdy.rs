@@ -9,7 +9,7 @@ use crate::ir::{
     Attribute, AxisRef, DimensionSharding, Ints, Mesh, MeshAxis, MeshReference, Str, SubAxis, TensorSharding,
 };
 
-/// Decodes an attribute; the codes are those of Shardy's `bytecode.td`.
+/// Decodes an attribute. The codes are those of Shardy's `bytecode.td`.
 pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let start = decoder.cursor;
     Ok(match decoder.cursor.varint()? {
@@ -40,7 +40,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             ty: crate::ir::ElementType::I64,
             values: decoder.cursor.signed_list()?.into(),
         },
-        // Lists of axes are kept as their text, as the text reader keeps them.
+        // Lists of axes are represented by their text, as in the text reader.
         11 => {
             let axes = axis_refs(decoder)?;
             Attribute::Opaque(format!("{AXIS_REF_LIST}{}>", braces(&axes)).into())
@@ -67,10 +67,10 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     })
 }
 
-/// How the text of a list of axes begins.
+/// The start of the text of a list of axes.
 const AXIS_REF_LIST: &str = "sdy<axis_ref_list";
 
-/// `{"x", "y":(1)2}`.
+/// Returns the text `{"x", "y":(1)2}`.
 fn braces(axes: &[AxisRef]) -> String {
     let axes = axes.iter().map(|axis| {
         let text = Attribute::AxisRef(axis.clone().into()).to_string();
@@ -138,7 +138,7 @@ fn tensor_sharding(decoder: &mut Decoder<'_>, form: u32) -> Result<Attribute, Er
     Ok(Attribute::Sharding(sharding.into()))
 }
 
-/// A sharding rule is kept as its text: nothing in this crate looks into it.
+/// Reads a sharding rule, which is represented by its text because this crate does not interpret it.
 fn sharding_rule(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let factor_sizes = decoder.cursor.signed_list()?;
     let operands = decoder.attributes()?;
@@ -184,7 +184,7 @@ fn sharding_rule(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     Ok(Attribute::Opaque(text.into()))
 }
 
-/// Shardy names factors i, j, ..., z, z_1, z_2, ...
+/// Returns the name of a factor: Shardy names them i, j, ..., z, z_1, z_2, ...
 fn factor_name(factor: i64) -> String {
     match u8::try_from(factor) {
         Ok(factor @ 0..=17) => char::from(b'i' + factor).to_string(),

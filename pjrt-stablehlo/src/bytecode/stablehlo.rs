@@ -1,4 +1,4 @@
-//! Attributes and types of the `stablehlo` dialect itself, and what VHLO shares with them.
+//! The attributes and types of the `stablehlo` dialect, and the encodings that they share with VHLO.
 
 use super::entries::Decoder;
 use crate::Error;
@@ -9,7 +9,7 @@ use crate::ir::{
     RngAlgorithm, RngDistribution, ScatterDimensionNumbers, SubAxis, TransposeKind, Type,
 };
 
-/// Decodes an attribute; the codes are those of StableHLO's `StablehloBytecode.cpp`.
+/// Decodes an attribute. The codes are those of StableHLO's `StablehloBytecode.cpp`.
 pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let start = decoder.cursor;
     Ok(match decoder.cursor.varint()? {
@@ -118,7 +118,7 @@ fn scatter_numbers(decoder: &mut Decoder<'_>) -> Result<ScatterDimensionNumbers,
     })
 }
 
-/// Decodes a type; the codes are those of StableHLO's `StablehloBytecode.cpp`.
+/// Decodes a type. The codes are those of StableHLO's `StablehloBytecode.cpp`.
 pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
     let start = decoder.cursor;
     Ok(match decoder.cursor.varint()? {
@@ -132,7 +132,7 @@ fn ints(decoder: &mut Decoder<'_>) -> Result<Ints, Error> {
     decoder.cursor.signed_list().map(Into::into)
 }
 
-/// A case of an enumeration.
+/// Reads a case of an enumeration.
 pub(super) fn case<T: Into<EnumValue>>(
     decoder: &mut Decoder<'_>,
     from_code: impl FnOnce(u64) -> Option<T>,
@@ -145,7 +145,7 @@ pub(super) fn case<T: Into<EnumValue>>(
     }
 }
 
-/// The fields of an output operand alias.
+/// Reads the fields of an output operand alias.
 pub(super) fn output_operand_alias(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let alias = OutputOperandAlias {
         output_tuple_indices: ints(decoder)?,
@@ -155,7 +155,7 @@ pub(super) fn output_operand_alias(decoder: &mut Decoder<'_>) -> Result<Attribut
     Ok(Attribute::OutputOperandAlias(alias.into()))
 }
 
-/// The fields of a result accuracy.
+/// Reads the fields of a result accuracy.
 pub(super) fn result_accuracy(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let double = |raw| crate::ir::float_value(crate::ir::ElementType::F64, raw);
     let atol = double(decoder.cursor.integer(64)?);
@@ -169,7 +169,7 @@ pub(super) fn result_accuracy(decoder: &mut Decoder<'_>) -> Result<Attribute, Er
     Ok(Attribute::ResultAccuracy(ResultAccuracy { atol, rtol, ulps, mode }.into()))
 }
 
-/// A reference to a part of an axis.
+/// Reads a reference to a part of an axis.
 pub(super) fn sub_axis(decoder: &mut Decoder<'_>) -> Result<Option<SubAxis>, Error> {
     decoder.typed("a part of an axis", |attribute| match attribute {
         Attribute::SubAxis(sub_axis) => Some(Some(sub_axis)),
@@ -177,7 +177,7 @@ pub(super) fn sub_axis(decoder: &mut Decoder<'_>) -> Result<Option<SubAxis>, Err
     })
 }
 
-/// The mesh axis that an attribute is.
+/// Returns the reference to a mesh axis that an attribute represents.
 pub(super) fn as_axis_ref(attribute: &Attribute) -> Option<AxisRef> {
     match attribute {
         Attribute::AxisRef(axis) => Some((**axis).clone()),
@@ -185,12 +185,12 @@ pub(super) fn as_axis_ref(attribute: &Attribute) -> Option<AxisRef> {
     }
 }
 
-/// A reference to a mesh axis; `None` while entries are missing.
+/// Reads a reference to a mesh axis; `None` while entries are missing.
 pub(super) fn axis_ref(decoder: &mut Decoder<'_>) -> Result<Option<AxisRef>, Error> {
     decoder.typed("a mesh axis", |attribute| as_axis_ref(&attribute).map(Some))
 }
 
-/// A reference to a mesh or to its symbol; `None` while entries are missing.
+/// Reads a reference to a mesh or its symbol; `None` while entries are missing.
 pub(super) fn mesh_reference(decoder: &mut Decoder<'_>) -> Result<Option<MeshReference>, Error> {
     decoder.typed("a mesh", |attribute| match attribute {
         Attribute::Symbol(path) => path.first().cloned().map(MeshReference::Symbol).map(Some),
@@ -200,7 +200,7 @@ pub(super) fn mesh_reference(decoder: &mut Decoder<'_>) -> Result<Option<MeshRef
     })
 }
 
-/// A reference to an array of mesh axes.
+/// Reads a reference to an array of mesh axes.
 pub(super) fn mesh_axes(decoder: &mut Decoder<'_>) -> Result<Vec<MeshAxis>, Error> {
     decoder.typed("an array of mesh axes", |attribute| {
         let axes = attribute.as_array()?.iter();
@@ -212,7 +212,7 @@ pub(super) fn mesh_axes(decoder: &mut Decoder<'_>) -> Result<Vec<MeshAxis>, Erro
     })
 }
 
-/// A mesh of its parts.
+/// Creates a mesh from its axes and device ids.
 pub(super) fn mesh(
     decoder: &Decoder<'_>,
     axes: Vec<MeshAxis>,
@@ -224,11 +224,13 @@ pub(super) fn mesh(
         Some(Attribute::Elements(literal)) => {
             let ids = literal.to_i64s(crate::limits::MAX_ATTRIBUTE_ELEMENTS);
             ids.ok_or_else(|| {
-                decoder.cursor.error(format!("expected device numbers, found {}", literal.ty()))
+                decoder.cursor.error(format!("expected a list of device ids, found {}", literal.ty()))
             })?
         }
         Some(other) => {
-            return Err(decoder.cursor.error(format!("expected device numbers, found {}", other.kind())));
+            return Err(decoder
+                .cursor
+                .error(format!("expected a list of device ids, found {}", other.kind())));
         }
     };
     Ok(Attribute::Mesh(Mesh { axes: axes.into(), device_ids: device_ids.into() }.into()))

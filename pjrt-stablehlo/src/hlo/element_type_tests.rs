@@ -6,7 +6,7 @@ use super::{proto, read, shape};
 use crate::ir::{ElementType, Op};
 use crate::{text, verify};
 
-/// How a constant's elements are encoded in their field of `LiteralProto`.
+/// The encoding of a constant's elements in their field of `LiteralProto`.
 #[derive(Clone, Copy, PartialEq)]
 enum Wire {
     /// Little-endian, one after the other.
@@ -64,7 +64,7 @@ fn elements(ty: ElementType) -> Vec<u8> {
     [element(1), element(2)].concat()
 }
 
-/// A constant of these elements.
+/// Returns a constant of these elements.
 fn literal(ty: ElementType, number: i32, field: u32, wire: Wire) -> proto::Literal {
     let mut data = elements(ty);
     if wire == Wire::Varints {

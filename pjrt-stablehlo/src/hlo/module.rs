@@ -1,4 +1,4 @@
-//! Modules: the entry computation's signature and what is said about its parameters and results.
+//! Modules: the signature of the entry computation, and the attributes of its parameters and results.
 
 use super::computations::Computations;
 use super::locations::Locations;
@@ -16,10 +16,10 @@ fn malformed(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Malformed, message)
 }
 
-/// Reads a module that takes `program_len` bytes.
+/// Reads a module, which takes `program_len` bytes.
 pub(super) fn read(proto: proto::Module, program_len: usize) -> Result<Module, Error> {
     let computations = Computations::new(proto.computations)?;
-    // The id may be 0, so it can be told from none only where there is no computation of it.
+    // The id may be 0, which is also the default. It is considered absent only if no computation has that id.
     let entry = computations
         .position(proto.entry_computation_id)
         .or_else(|| computations.position_of_name(&proto.entry_computation_name))
@@ -51,7 +51,7 @@ pub(super) fn read(proto: proto::Module, program_len: usize) -> Result<Module, E
     for function in std::iter::once(main).chain(others) {
         module
             .add_function(function)
-            .map_err(|function| malformed(format!("two functions have the name '{}'", function.name)))?;
+            .map_err(|function| malformed(format!("two computations are named '{}'", function.name)))?;
     }
     Ok(module)
 }
@@ -125,7 +125,7 @@ fn spmd_shardings(
     Ok(attributes)
 }
 
-/// Says in the module how many processes run it.
+/// Sets the module's numbers of partitions and replicas.
 pub(super) fn add_config(module: &mut Module, config: &proto::ModuleConfig) {
     let counts =
         [("mhlo.num_partitions", config.num_partitions), ("mhlo.num_replicas", config.replica_count)];
@@ -136,14 +136,14 @@ pub(super) fn add_config(module: &mut Module, config: &proto::ModuleConfig) {
     module.attributes = DictionaryAttribute::new(counts.collect());
 }
 
-/// The argument of `main` that a place in a parameter became.
+/// Returns the argument of `main` for a path in a parameter.
 fn leaf(parameters: &[&Shape], number: i64, path: &[i64]) -> Option<usize> {
     let number = usize::try_from(number).ok()?;
     let before: usize = parameters.get(..number)?.iter().map(|shape| shape.leaf_count()).sum();
     Some(before + parameters.get(number)?.leaf_at(path)?)
 }
 
-/// Dictionaries for each argument or result; none where all are empty.
+/// Returns the dictionaries of arguments or results, or an empty list if all of them are empty.
 fn dictionaries(attributes: Vec<Attributes>) -> Vec<DictionaryAttribute> {
     if attributes.iter().all(Vec::is_empty) {
         return Vec::new();

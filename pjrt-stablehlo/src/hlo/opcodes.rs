@@ -1,4 +1,4 @@
-//! Which opcode becomes what.
+//! The table of opcodes.
 
 use super::elementwise;
 use super::instruction::Instruction;
@@ -33,7 +33,7 @@ const TRANSLATIONS: &[(&str, Translation)] = &[
     ("sort", Reader::sort),
     ("scan", Reader::scan),
     ("custom-call", Reader::custom_call),
-    // Shapes and places of elements.
+    // Shapes and positions of elements.
     ("bitcast", Reader::bitcast),
     ("bitcast-convert", Reader::bitcast_convert),
     ("broadcast", Reader::broadcast),
@@ -94,17 +94,17 @@ const TRANSLATIONS: &[(&str, Translation)] = &[
 ];
 
 impl Reader {
-    /// Adds the operations that an instruction stands for, and gives the arrays and tokens of its value.
+    /// Adds the operations for an instruction, and returns the arrays and tokens of its value.
     pub(super) fn leaves_of(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let opcode = &*at.proto.opcode;
-        // The message is there for dense operands too, without contents.
+        // The message is present for dense operands, too, but empty.
         if !at.proto.sparsity_config.is_empty() {
             return Err(at.unsupported("sparse operands ('sparsity_config') are not supported"));
         }
         if opcode == "call" && at.proto.is_composite {
             return self.composite_call(at);
         }
-        // What was started gave its results already.
+        // The starting instruction provides the results.
         if opcode.ends_with("-done") {
             return self.first_operand(at);
         }

@@ -1,4 +1,4 @@
-//! Types of results from operations and their operands.
+//! Inference of result types from operations and their operands.
 
 mod collectives;
 mod context;
@@ -23,28 +23,29 @@ pub(crate) use shape::{Shape, shapes_agree, sizes_agree};
 use crate::Error;
 use crate::ir::{Body, Module, OpId, Trait};
 
-/// The types of an operation's results, as far as its operands, attributes and regions say them: what the declared types
-/// are is not looked at.
+/// Infers the types of an operation's results from its operands, attributes and regions. The declared types are not
+/// considered.
 ///
-/// Element for element the results of the operation; [`Inferred`] says what is known of each. Nothing is known of results
-/// whose type is the program's choice: those of `custom_call`, `infeed`, `recv`, `iota`, `bitcast_convert`, `einsum`,
-/// `unary_einsum`, the bits of `rng_bit_generator`, those of `sdy.manual_computation` and of operations that the table does
-/// not have. Of `reshape` and `broadcast_in_dim` the elements are known, of `convert`, `uniform_quantize`, `dynamic_iota`,
-/// `dot`, `dot_general`, `convolution` and `dynamic_conv` the shape.
+/// The function returns one element for each result, which says how much of the type is determined ([`Inferred`]).
+/// Nothing is determined for results whose type the program chooses: those of `custom_call`, `infeed`, `recv`, `iota`,
+/// `bitcast_convert`, `einsum`, `unary_einsum`, `sdy.manual_computation` and of operations outside of the op table, and
+/// the bits of `rng_bit_generator`. The element type is determined for `reshape` and `broadcast_in_dim`; the shape is
+/// determined for `convert`, `uniform_quantize`, `dynamic_iota`, `dot`, `dot_general`, `convolution` and
+/// `dynamic_conv`.
 ///
-/// # Inferred and declared
+/// # Inferred and declared types
 ///
-/// The declared type of a result has to be compatible with the inferred one ([`types_compatible`]), not equal to it:
-/// either may know sizes that the other does not. A program declares `tensor<4xf32>` for what `dynamic_reshape` by an
-/// argument gives, of which only the rank is inferred, and `tensor<?xf32>` where 4 follows. Who changes a program keeps
-/// the sizes of both; [`refine_shapes`](crate::passes::refine_shapes) does.
+/// The declared type of a result must be compatible with the inferred type ([`types_compatible`]), but need not equal
+/// it, because each may have static sizes where the other has dynamic ones. For example, the result of a
+/// `dynamic_reshape` by an argument may be declared as `tensor<4xf32>` although only its rank can be inferred, and a
+/// program may declare `tensor<?xf32>` where the size 4 can be inferred. Code that changes a program should keep the
+/// static sizes of both, as [`refine_shapes`](crate::passes::refine_shapes) does.
 ///
-/// StableHLO specification, the constraints of each operation and "Type inference" for sizes that are not known before run
-/// time.
+/// StableHLO specification: the constraints of each operation; section "Type inference" for dynamic sizes.
 ///
 /// # Errors
-/// The first constraint on operands, attributes and regions that is broken. Numbers of operands and regions have to fit the
-/// op table, which [`verify`](crate::verify) checks.
+/// Returns an error for the first violated constraint on operands, attributes and regions. The numbers of operands and
+/// regions must be those of the op table, which [`verify`](crate::verify) checks.
 ///
 /// ```
 /// use pjrt_stablehlo::ir::Op;
@@ -81,7 +82,7 @@ const FAMILIES: &[fn(&Context<'_>) -> Option<Results>] = &[
     collectives::results,
 ];
 
-/// Checks an operation's operands, attributes and regions, and gives what follows for its results.
+/// Checks an operation's operands, attributes and regions, and infers the types of its results.
 pub(crate) fn results(cx: &Context<'_>) -> Results {
     let found = FAMILIES.iter().find_map(|results| results(cx));
     found.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! Products, decompositions, transforms and normalizations.
+//! Products, matrix decompositions, transforms and normalizations.
 
 use std::ops::Range;
 
@@ -60,7 +60,7 @@ fn dot_general(cx: &Context<'_>, op: &DotGeneral) -> Results {
         for (&left, &right) in of_lhs.iter().zip(of_rhs) {
             let (left_size, right_size) = (lhs.dims()[left as usize], rhs.dims()[right as usize]);
             cx.require(constraint, sizes_agree(left_size, right_size), || {
-                format!("{what} dimensions {left} of {lhs} and {right} of {rhs}: expected the same size")
+                format!("{what} dimensions {left} of {lhs} and {right} of {rhs}: expected equal sizes")
             })?;
         }
     }
@@ -71,7 +71,7 @@ fn dot_general(cx: &Context<'_>, op: &DotGeneral) -> Results {
     if let Some(algorithm) = &op.algorithm {
         let is_default = op.precision_config.iter().all(|&precision| precision == Precision::Default);
         cx.require(C(21), is_default, || {
-            "precision_config: expected DEFAULT beside an algorithm".to_owned()
+            "precision_config: expected DEFAULT, because an algorithm is given".to_owned()
         })?;
         dot_algorithm(cx, algorithm)?;
     }
@@ -83,8 +83,8 @@ fn dot_general(cx: &Context<'_>, op: &DotGeneral) -> Results {
     Ok(vec![ResultRule::shape_of(shape, C(12))])
 }
 
-/// Checks that elements can be multiplied: of one type, or integers and floats, which mix in what frameworks write (JAX's
-/// singular values for a TPU, with 64-bit types on) and MLIR's verifier accepts.
+/// Checks that elements can be multiplied: they have the same type, or are integers and floats. Frameworks write such
+/// mixed products (JAX's singular value decomposition for TPUs, with 64-bit types), and MLIR's verifier accepts them.
 fn elements_of_products(
     cx: &Context<'_>,
     constraint: Constraint,
@@ -95,11 +95,11 @@ fn elements_of_products(
     let is_number = |ty: ElementType| ty.is_float() || ty.is_integer();
     let mix = is_number(left) && is_number(right);
     cx.require(constraint, elements_compatible(lhs, rhs) || mix, || {
-        format!("operand 'rhs': expected elements of {}, found {rhs}", lhs.element_type())
+        format!("operand 'rhs': expected element type {}, found {rhs}", lhs.element_type())
     })
 }
 
-/// The types and counts of an algorithm. Whether it is one that some device has is the device's business.
+/// Checks the types and counts of an algorithm. Devices decide which algorithms they support.
 fn dot_algorithm(cx: &Context<'_>, algorithm: &DotAlgorithm) -> Result<(), Error> {
     for (what, ty, input) in [
         ("lhs_precision_type", &algorithm.lhs_precision_type, 8),
@@ -119,7 +119,7 @@ fn dot_algorithm(cx: &Context<'_>, algorithm: &DotAlgorithm) -> Result<(), Error
     Ok(())
 }
 
-/// `dot`: the last dimension of the left with the first of the right.
+/// `dot`: contracts the last dimension of the left operand with the first of the right operand.
 fn dot(cx: &Context<'_>, precisions: usize) -> Results {
     let (lhs, rhs) = (cx.tensor(0)?, cx.tensor(1)?);
     precision_config(cx, None, precisions)?;
@@ -134,7 +134,7 @@ fn dot(cx: &Context<'_>, precisions: usize) -> Results {
     Ok(vec![ResultRule::shape_of(shape, None)])
 }
 
-/// Fails unless an operand's last two dimensions have one size.
+/// Returns an error unless the last two dimensions of an operand have equal sizes.
 fn square(cx: &Context<'_>, index: usize, constraint: Constraint) -> Result<(), Error> {
     let matrix = cx.tensor(index)?;
     let is_square = matches!(matrix.dims(), [.., rows, columns] if sizes_agree(*rows, *columns));
@@ -143,7 +143,7 @@ fn square(cx: &Context<'_>, index: usize, constraint: Constraint) -> Result<(), 
     })
 }
 
-/// `cholesky`: square matrices.
+/// `cholesky`: the operand consists of square matrices.
 fn cholesky(cx: &Context<'_>) -> Results {
     let a = cx.tensor(0)?;
     cx.require(C(2), a.rank() >= 2, || format!("operand 'a': expected matrices, found {a}"))?;
@@ -151,28 +151,26 @@ fn cholesky(cx: &Context<'_>) -> Results {
     Ok(vec![ResultRule::of(a.clone(), C(1))])
 }
 
-/// `triangular_solve`: square matrices and right-hand sides of their size.
+/// `triangular_solve`: the operands are square matrices and right-hand sides of their size.
 fn triangular_solve(cx: &Context<'_>, op: &TriangularSolve) -> Results {
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
     cx.same_elements(C(1), 1, a)?;
     cx.require(C(2), a.rank() >= 2 && a.rank() == b.rank(), || {
-        format!("expected matrices of one number of dimensions, found {a} and {b}")
+        format!("expected matrices of equal rank, found {a} and {b}")
     })?;
     square(cx, 0, C(3))?;
     let batch = a.rank() - 2;
     let side = if op.left_side { batch } else { batch + 1 };
     let fits =
         sizes_agree(a.dims()[side], b.dims()[side]) && shapes_agree(&a.dims()[..batch], &b.dims()[..batch]);
-    cx.require(C(3), fits, || {
-        format!("operand 'b': expected right-hand sides of the size of {a}, found {b}")
-    })?;
+    cx.require(C(3), fits, || format!("operand 'b': expected right-hand sides that fit {a}, found {b}"))?;
     cx.require(I(6), op.transpose_a != TransposeKind::Invalid, || {
-        format!("transpose_a: expected a choice, found {}", op.transpose_a)
+        format!("transpose_a: expected NO_TRANSPOSE, TRANSPOSE or ADJOINT, found {}", op.transpose_a)
     })?;
     Ok(vec![ResultRule::of(b.clone(), C(4))])
 }
 
-/// `fft`: lengths of the last dimensions.
+/// `fft`: transforms the last dimensions.
 fn fft(cx: &Context<'_>, op: &Fft) -> Results {
     let operand = cx.tensor(0)?;
     let count = op.fft_length.len();
@@ -180,7 +178,7 @@ fn fft(cx: &Context<'_>, op: &Fft) -> Results {
         format!("fft_length: expected 1 to 3 lengths, found {count}")
     })?;
     cx.require(C(1), count <= operand.rank(), || {
-        format!("fft_length: expected lengths for dimensions of {operand}, found {count}")
+        format!("fft_length: expected at most one length for each dimension of {operand}, found {count}")
     })?;
     let element = operand.element_type();
     let elements = match op.fft_type {
@@ -203,11 +201,11 @@ fn fft(cx: &Context<'_>, op: &Fft) -> Results {
             FftType::Rfft if is_last => (length, halved, C(4)),
             FftType::Irfft if is_last => (halved, length, C(5)),
             FftType::Rfft | FftType::Irfft => (length, length, C(4)),
-            // The specification gives lengths of complex transforms no meaning beside the shape.
+            // The specification does not relate the lengths of complex transforms to the shape.
             FftType::Fft | FftType::Ifft => (length, length, C(5)),
         };
         cx.require(constraint, length >= 0, || {
-            format!("fft_length: expected no negative length, found {}", integers(&op.fft_length))
+            format!("fft_length: expected nonnegative lengths, found {}", integers(&op.fft_length))
         })?;
         cx.require(constraint, sizes_agree(operand.dims()[dimension], from), || {
             let why = if from == length { String::new() } else { format!(", {length} / 2 + 1,") };
@@ -224,15 +222,15 @@ fn fft(cx: &Context<'_>, op: &Fft) -> Results {
     Ok(vec![ResultRule::of(shape.tensor(elements, None), C(5)).with_elements(C(2))])
 }
 
-/// What the specification calls the rules of a `batch_norm_*` operation.
+/// The numbers of the specification's constraints for a `batch_norm_*` operation.
 struct BatchNorm {
-    /// Operands with an element for each feature.
+    /// The operands with an element for each feature.
     vectors: Range<usize>,
-    /// The size of each of them.
+    /// The constraints on the sizes of these operands.
     sizes: &'static [u8],
-    /// That of the first result.
+    /// The constraint on the type of the first result.
     result: u8,
-    /// Those of further results.
+    /// The constraints on the types of further results.
     further: &'static [u8],
 }
 
@@ -245,7 +243,7 @@ fn batch_norm(cx: &Context<'_>, feature_index: i64, rules: &BatchNorm) -> Result
     for (index, &constraint) in rules.vectors.clone().zip(rules.sizes) {
         cx.same_shape(C(constraint), index, &[size.0])?;
     }
-    // The gradient of `batch_norm_grad`.
+    // The operand `grad_output` of `batch_norm_grad`.
     for index in rules.vectors.end..cx.op.operands.len() {
         cx.same_shape(C(3), index, operand.dims())?;
     }

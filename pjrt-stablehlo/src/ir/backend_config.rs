@@ -3,13 +3,13 @@
 use super::DictionaryAttribute;
 use crate::Bytes;
 
-/// Configuration of a `custom_call`.
+/// The configuration of a `custom_call`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BackendConfig {
-    /// Bytes whose meaning the target knows; often text.
+    /// Bytes that the target interprets; often text.
     Bytes(Bytes),
-    /// Named attributes, for the typed foreign function interface.
+    /// Named attributes, for targets of XLA's typed foreign function interface.
     Dictionary(DictionaryAttribute),
 }
 

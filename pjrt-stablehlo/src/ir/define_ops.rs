@@ -26,13 +26,13 @@ macro_rules! op_vhlo {
 
 macro_rules! operand_accessor {
     ($operand:ident One) => {
-        #[doc = concat!("The operand `", stringify!($operand), "`.\n\n# Panics\nWhen the operation does not have the table's operands; the verifier has checked that.")]
+        #[doc = concat!("Returns the operand `", stringify!($operand), "` of an operation of this kind.\n\n# Panics\nPanics if the number of operands does not match the op table, which the verifier checks.")]
         pub fn $operand(op: &Operation) -> ValueId {
             op.operand_group(Groups::$operand as usize)[0]
         }
     };
     ($operand:ident Variadic) => {
-        #[doc = concat!("The operands `", stringify!($operand), "`.")]
+        #[doc = concat!("Returns the operands `", stringify!($operand), "` of an operation of this kind.")]
         pub fn $operand(op: &Operation) -> &[ValueId] {
             op.operand_group(Groups::$operand as usize)
         }
@@ -52,7 +52,7 @@ macro_rules! define_ops {
         $(
             $(#[doc = $doc])+
             ///
-            #[doc = concat!("`", $mlir, "`. Operands: ", $("`", stringify!($operand), "` (", stringify!($operand_arity), ") ",)* "; results: ", $("`", stringify!($result), "` (", stringify!($result_arity), ") ",)* "; regions: ", $("`", stringify!($region), "` (", stringify!($region_arity), ") ",)* ".")]
+            #[doc = concat!("The operation `", $mlir, "`.\n\n| group | names |\n|---|---|\n| operands | ", $("`", stringify!($operand), "` (", stringify!($operand_arity), ") ",)* "|\n| regions | ", $("`", stringify!($region), "` (", stringify!($region_arity), ") ",)* "|\n| results | ", $("`", stringify!($result), "` (", stringify!($result_arity), ") ",)* "|")]
             #[derive(Clone, Debug, PartialEq)]
             pub struct $name {
                 $($(#[doc = $attr_doc])+ pub $attr: $attr_ty,)*
@@ -85,11 +85,11 @@ macro_rules! define_ops {
             };
         )*
 
-        /// What an operation does, with its typed attributes.
+        /// The kind of an operation, with its typed attributes.
         ///
-        /// One variant for each entry of the op table, and [`Op::Other`] for what the table does not have. Which
-        /// operands, results and regions an operation has says [`Op::info`]; the structs have an accessor for each
-        /// operand, such as [`Reduce::init_values`].
+        /// The enum has one variant for each entry of the op table, and [`Op::Other`] for operations outside of it.
+        /// [`Op::info`] describes the operands, results and regions. The structs have an accessor for each operand,
+        /// such as [`Reduce::init_values`].
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub enum Op {
@@ -101,7 +101,7 @@ macro_rules! define_ops {
             Other(Box<OtherOp>),
         }
 
-        /// Which operation of the table: an [`Op`] without its attributes.
+        /// The kind of an operation, without attributes: the entries of the op table.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum OpCode {
@@ -111,17 +111,17 @@ macro_rules! define_ops {
         }
 
         impl OpCode {
-            /// Every operation of the table.
+            /// Every operation in the op table.
             pub const ALL: &'static [OpCode] = &[$(OpCode::$name),*];
 
-            /// The table's entry.
+            /// Returns the entry in the op table.
             pub fn info(self) -> &'static OpInfo {
                 &INFOS[self as usize]
             }
         }
 
         impl Op {
-            /// Which operation of the table.
+            /// Returns the kind without attributes.
             pub fn code(&self) -> OpCode {
                 match self {
                     $(Op::$name(_) => OpCode::$name,)*
@@ -129,18 +129,18 @@ macro_rules! define_ops {
                 }
             }
 
-            /// An operation of the table from its attributes. `find` gives an attribute by its StableHLO name.
+            /// Creates an operation of the op table. `find` returns the attribute with a given StableHLO name.
             pub(crate) fn from_attributes(
                 code: OpCode,
                 find: &mut dyn FnMut(&'static str) -> Option<Attribute>,
             ) -> Result<Op, AttributeError> {
                 match code {
                     $(OpCode::$name => Ok(Op::$name(op_wrap!($storage $name::from_attributes(find)?))),)*
-                    OpCode::Other => unreachable!("operations outside of the table are not made from attributes"),
+                    OpCode::Other => unreachable!("operations outside of the op table are created as `OtherOp`"),
                 }
             }
 
-            /// The operation's own attributes by their StableHLO names, without those that have their default.
+            /// Returns the inherent attributes by their StableHLO names, without those that equal their default.
             pub fn attributes(&self) -> Vec<(Str, Attribute)> {
                 match self {
                     $(
@@ -173,7 +173,7 @@ macro_rules! define_ops {
             },)*
             OpInfo {
                 name: "other",
-                doc: "An operation that the table does not have.",
+                doc: "An operation outside of the op table.",
                 operands: &[GroupSpec { name: "operands", variadicity: Variadicity::Variadic }],
                 attributes: &[],
                 regions: &[GroupSpec { name: "regions", variadicity: Variadicity::Variadic }],

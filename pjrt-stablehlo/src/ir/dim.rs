@@ -1,16 +1,16 @@
 //! Sizes of dimensions.
 
-/// The size of a dimension that is not known before run time, where sizes are plain integers.
+/// The size of a dynamic dimension in lists of sizes, as in MLIR.
 pub const DYNAMIC: i64 = i64::MIN;
 
 /// The size of one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dim {
-    /// Known.
+    /// A size that is known at compile time.
     Static(i64),
-    /// Not known before run time, with an upper bound where there is one.
+    /// A size that is known at run time only.
     Dynamic {
-        /// The largest size that the dimension can have.
+        /// The upper bound of the size, if there is one.
         bound: Option<i64>,
     },
 }

@@ -38,7 +38,7 @@ ids! {
     RegionId "region";
 }
 
-/// Consecutive values: the results of an operation. `Copy`; iterates over [`ValueId`]s.
+/// A range of consecutive values: the results of an operation. Iterates over [`ValueId`]s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueRange {
     pub(super) start: u32,
@@ -46,27 +46,27 @@ pub struct ValueRange {
 }
 
 impl ValueRange {
-    /// Number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         (self.end - self.start) as usize
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the range is empty.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Value `index`.
+    /// Returns the value at position `index` of the range, or `None` if `index` is out of range.
     pub fn get(&self, index: usize) -> Option<ValueId> {
         (index < self.len()).then(|| ValueId(self.start + index as u32))
     }
 
-    /// Whether the value is among them.
+    /// Returns `true` if the range contains the value.
     pub fn contains(&self, value: ValueId) -> bool {
         (self.start..self.end).contains(&value.0)
     }
 
-    /// The values as an iterator, leaving the range as it is.
+    /// Returns an iterator over the values. The range itself does not advance.
     pub fn iter(&self) -> ValueRange {
         *self
     }

@@ -1,7 +1,7 @@
 //! Lists of integers in attributes.
 
-/// Integers of an attribute: dimensions, sizes, strides.
+/// The integers of an attribute, such as dimensions, sizes or strides.
 pub type Ints = Box<[i64]>;
 
-/// Pairs of integers: low and high padding for each dimension, or source and target of transfers.
+/// Pairs of integers, such as low and high padding, or the source and target of transfers.
 pub type IntPairs = Box<[[i64; 2]]>;

@@ -1,4 +1,26 @@
-//! The intermediate representation: modules, functions, operations, types, attributes.
+//! The intermediate representation: modules, functions, operations, types and attributes.
+//!
+//! ```
+//! use pjrt_stablehlo::ir::{Attribute, BriefLocation, Function, Op, Type};
+//!
+//! let module = pjrt_stablehlo::parse(
+//!     r#"func.func @main(%x: tensor<2x3xf32> {jax.buffer_donor = true}) -> tensor<2x3xf32> {
+//!         %0 = stablehlo.cosine %x : tensor<2x3xf32> loc("model.py":12:4)
+//!         return %0 : tensor<2x3xf32>
+//!     }"#
+//!         .to_owned(),
+//! )?;
+//! let main: &Function = module.main().unwrap();
+//! assert_eq!(main.argument_attribute(0, "jax.buffer_donor"), Some(&Attribute::Bool(true)));
+//!
+//! let (_, cosine) = main.body.ops().next().unwrap();
+//! assert!(matches!(cosine.kind, Op::Cosine(_)));
+//! assert_eq!(cosine.location.brief().to_string(), "\"model.py\":12:4");
+//!
+//! let Type::Tensor(tensor) = main.body.ty(cosine.result()) else { panic!("expected a tensor") };
+//! assert_eq!(tensor.dims(), [2, 3]);
+//! # Ok::<(), pjrt_stablehlo::Error>(())
+//! ```
 
 mod attribute;
 mod backend_config;
@@ -65,7 +87,7 @@ pub use types::{FunctionType, TensorType, Type};
 
 use std::fmt;
 
-/// Writes bytes between quotes as MLIR does: printable ASCII as it is, the rest as `\xx`.
+/// Writes bytes between quotes in MLIR's syntax: printable ASCII is written as it is, other bytes are written as `\xx`.
 pub(crate) fn fmt_quoted(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     f.write_str("\"")?;
     let mut rest = bytes;
@@ -87,7 +109,7 @@ pub(crate) fn fmt_quoted(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Resul
     f.write_str("\"")
 }
 
-/// Writes a finite float with the decimal point that MLIR wants: `1.0e0`.
+/// Writes a finite float with the decimal point that MLIR's syntax requires: `1.0e0`.
 pub(crate) fn fmt_finite(f: &mut fmt::Formatter<'_>, value: f64) -> fmt::Result {
     let text = format!("{value:e}");
     match text.split_once('e') {

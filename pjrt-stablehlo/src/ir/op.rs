@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use super::{Op, OpCode, OpInfo};
 
 impl OpCode {
-    /// The operation of this name, such as `stablehlo.add`.
+    /// Returns the operation with this name, such as `stablehlo.add`; `None` for names outside of the op table.
     pub fn from_name(name: &str) -> Option<OpCode> {
         static BY_NAME: OnceLock<HashMap<&'static str, OpCode>> = OnceLock::new();
         BY_NAME
@@ -18,12 +18,12 @@ impl OpCode {
 }
 
 impl Op {
-    /// The table's entry.
+    /// Returns the entry in the op table. All operations outside of the table share one entry.
     pub fn info(&self) -> &'static OpInfo {
         self.code().info()
     }
 
-    /// Full name, such as `stablehlo.add`.
+    /// Returns the full name, such as `stablehlo.add`.
     pub fn name(&self) -> &str {
         match self {
             Op::Other(other) => &other.name,
@@ -33,7 +33,7 @@ impl Op {
 }
 
 impl fmt::Display for Op {
-    /// The operation's name.
+    /// Writes the name of the operation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }

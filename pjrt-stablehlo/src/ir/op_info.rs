@@ -1,96 +1,105 @@
 //! An entry of the op table at run time.
 
-/// Whether an operand, result or region of the table stands for one or for any number.
+/// The number of values or regions that a group of the op table stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variadicity {
     /// Exactly one.
     One,
-    /// Any number. Where several operand groups of an operation are variadic, they are equally long.
+    /// Any number. If several operand groups of an operation are variadic, they have equal lengths.
     Variadic,
 }
 
-/// An operand, result or region group of the table.
+/// A group of operands, results or regions in the op table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupSpec {
-    /// Name in the StableHLO specification.
+    /// The name in the StableHLO specification.
     pub name: &'static str,
-    /// How many.
+    /// The number of values or regions in the group.
     pub variadicity: Variadicity,
 }
 
-/// An attribute of the table.
+/// An attribute in the op table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AttributeSpec {
-    /// Name in StableHLO programs.
+    /// The name in StableHLO programs.
     pub name: &'static str,
-    /// What it has to be, for messages and documentation.
+    /// A description of the expected attribute, for messages and documentation.
     pub expected: &'static str,
-    /// Whether it has to be given: it has no default.
+    /// `true` if the attribute has no default.
     pub required: bool,
 }
 
-/// Properties of an operation that passes and checks ask for.
+/// A property of an operation that passes and checks query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trait {
-    /// Each element of the result depends on the elements of the operands at the same place only.
+    /// Each element of the result depends only on the elements of the operands at the same position.
     Elementwise,
-    /// Operands and results have one shape and element type.
+    /// The operands and results have equal shapes and element types.
     SameType,
-    /// Operands can be exchanged.
+    /// The operands can be exchanged.
     Commutative,
-    /// Ends a block.
+    /// The operation ends a block.
     Terminator,
-    /// Communicates with other processes of the program.
+    /// The operation communicates with other processes of the program.
     Collective,
-    /// Does something beyond computing its results.
+    /// The operation has effects other than computing its results.
     SideEffect,
-    /// Regions use no values of enclosing regions.
+    /// The operation's regions use no values of enclosing regions.
     IsolatedFromAbove,
 }
 
-/// An entry of the op table.
+/// An entry of the op table, which [`Op::info`](super::Op::info) and [`OpCode::info`] return.
+///
+/// ```
+/// use pjrt_stablehlo::ir::{OpCode, OpInfo, Trait, Variadicity};
+///
+/// let info: &OpInfo = OpCode::from_name("stablehlo.reduce").unwrap().info();
+/// assert_eq!(info.mnemonic(), "reduce");
+/// assert_eq!(info.operands[1].name, "init_values");
+/// assert_eq!(info.operands[1].variadicity, Variadicity::Variadic);
+/// assert!(!info.has(Trait::Elementwise));
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpInfo {
-    /// Full name, such as `stablehlo.add`.
+    /// The full name, such as `stablehlo.add`.
     pub name: &'static str,
-    /// One-line description.
+    /// A one-line description.
     pub doc: &'static str,
-    /// Operand groups.
+    /// The groups of operands.
     pub operands: &'static [GroupSpec],
-    /// Attributes.
+    /// The attributes.
     pub attributes: &'static [AttributeSpec],
-    /// Region groups.
+    /// The groups of regions.
     pub regions: &'static [GroupSpec],
-    /// Result groups.
+    /// The groups of results.
     pub results: &'static [GroupSpec],
-    /// Properties.
+    /// The properties.
     pub traits: &'static [Trait],
-    /// First VHLO version (major, minor) with the operation, and the number of its newest form there (`add_v1`);
-    /// `None` for operations that VHLO does not have.
+    /// The forms of the operation in VHLO; `None` if VHLO does not have it.
     pub vhlo: Option<VhloForm>,
 }
 
-/// Where VHLO has an operation.
+/// The forms of an operation in VHLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VhloForm {
-    /// First version, as major and minor.
+    /// The first version of VHLO with the operation, as major and minor.
     pub since: (u32, u32),
-    /// Number of the newest form: 2 for `dot_general_v2`.
+    /// The number of the newest form: 2 for `dot_general_v2`.
     pub newest: u32,
 }
 
 impl OpInfo {
-    /// Whether the operation has a property.
+    /// Returns `true` if the operation has the property.
     pub fn has(&self, property: Trait) -> bool {
         self.traits.contains(&property)
     }
 
-    /// Name without dialect: `add`.
+    /// Returns the name without the dialect: `add`.
     pub fn mnemonic(&self) -> &'static str {
         self.name.split_once('.').map_or(self.name, |(_, mnemonic)| mnemonic)
     }

@@ -2,50 +2,52 @@
 
 use super::{BlockId, DictionaryAttribute, Location, Op, OpInfo, RegionId, ValueId, ValueRange, Variadicity};
 
-/// An operation.
+/// An operation of a [`Body`].
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// What the operation does, with its typed attributes.
+    /// The kind of operation, with its typed attributes.
     pub kind: Op,
-    /// Values that the operation uses.
+    /// The values that the operation uses.
     pub operands: Box<[ValueId]>,
-    /// Values that the operation defines.
+    /// The values that the operation defines.
     pub results: ValueRange,
-    /// Regions that the operation has.
+    /// The regions of the operation.
     pub regions: Vec<RegionId>,
-    /// Attributes beyond those that the operation's definition has, such as `mhlo.sharding` or `sdy.sharding`.
+    /// The discardable attributes, such as `mhlo.sharding` or `sdy.sharding`. [`Operation::kind`] contains the
+    /// attributes of the operation's definition.
     pub attributes: DictionaryAttribute,
-    /// The block that the operation is in.
+    /// The block that contains the operation.
     pub block: BlockId,
-    /// Where in the source program the operation comes from.
+    /// The place in the source program that the operation comes from.
     pub location: Location,
 }
 
 impl Operation {
-    /// The table's entry for the operation: name, operands, traits, ...
+    /// Returns the op table's entry for the operation: its name, operands, traits and so on.
     pub fn info(&self) -> &'static OpInfo {
         self.kind.info()
     }
 
-    /// Operand `index`.
+    /// Returns the operand at position `index`, counted over all operand groups.
     ///
     /// # Panics
-    /// When the operation has fewer operands; the verifier has checked the number against the table.
+    /// Panics if the operation has fewer operands. The verifier checks their number against the op table.
     pub fn operand(&self, index: usize) -> ValueId {
         self.operands[index]
     }
 
-    /// The first result.
+    /// Returns the first result.
     ///
     /// # Panics
-    /// When the operation has none; the verifier has checked the number against the table.
+    /// Panics if the operation has no result. The verifier checks the number of results against the op table.
     pub fn result(&self) -> ValueId {
-        self.results.get(0).expect("the operation has a result")
+        self.results.get(0).expect("operations on which `result` is called have a result")
     }
 
-    /// The operands of group `group` of the table's entry, such as `inputs` (0) or `init_values` (1) of `reduce`.
+    /// Returns the operands of group number `group` in the op table, such as 0 (`inputs`) or 1 (`init_values`) for
+    /// `reduce`.
     ///
-    /// Where several groups are variadic, they are equally long.
+    /// If several groups are variadic, they have equal lengths.
     pub fn operand_group(&self, group: usize) -> &[ValueId] {
         let groups = self.info().operands;
         let variadic = groups.iter().filter(|spec| spec.variadicity == Variadicity::Variadic).count();

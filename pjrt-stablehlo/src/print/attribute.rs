@@ -1,4 +1,4 @@
-//! Text of attributes.
+//! The text of attributes.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -9,11 +9,11 @@ use crate::ir::{
     ScatterDimensionNumbers, Str, TensorSharding, fmt_finite, fmt_quoted,
 };
 
-/// Constants with more elements than this are printed as hexadecimal bytes.
+/// The maximum number of elements that are listed. Larger constants are printed as hexadecimal bytes.
 const MAX_LISTED_ELEMENTS: u64 = 64;
 
 impl Display for Attribute {
-    /// MLIR's text of the attribute.
+    /// Writes the attribute in MLIR's syntax.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Attribute::Unit => f.write_str("unit"),
@@ -73,7 +73,7 @@ impl Display for Attribute {
 }
 
 impl Display for DictionaryAttribute {
-    /// MLIR's text of the dictionary.
+    /// Writes the dictionary in MLIR's syntax.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         fmt_entries(f, self.entries())
     }
@@ -119,7 +119,7 @@ fn fmt_enum(f: &mut Formatter<'_>, value: EnumValue) -> fmt::Result {
     }
 }
 
-/// `{a = 1, b}`.
+/// Writes `{a = 1, b}`.
 pub(super) fn fmt_entries(f: &mut Formatter<'_>, entries: &[(Str, Attribute)]) -> fmt::Result {
     fmt_list(f, "{", entries.iter(), "}", |f, (name, attribute)| {
         if is_bare(name, ".") {
@@ -131,13 +131,14 @@ pub(super) fn fmt_entries(f: &mut Formatter<'_>, entries: &[(Str, Attribute)]) -
     })
 }
 
-/// Whether a name can be written without quotes; `further` are characters that it may have besides.
+/// Returns `true` if a name needs no quotes. `further` lists the allowed characters besides letters, digits and
+/// underscores.
 fn is_bare(name: &str, further: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || further.contains(c);
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(allowed)
 }
 
-/// `@name`.
+/// Writes `@name`.
 pub(super) fn fmt_symbol(f: &mut Formatter<'_>, name: &str) -> fmt::Result {
     f.write_str("@")?;
     if is_bare(name, ".") { f.write_str(name) } else { fmt_quoted(f, name.as_bytes()) }
@@ -162,7 +163,7 @@ fn fmt_ints(f: &mut Formatter<'_>, values: &[i64]) -> fmt::Result {
     fmt_list(f, "[", values.iter(), "]", |f, value| write!(f, "{value}"))
 }
 
-/// `#stablehlo.name<a = [1], b = 2>`, without empty lists.
+/// Writes `#stablehlo.name<a = [1], b = 2>`. Empty lists are omitted.
 fn fmt_fields(
     f: &mut Formatter<'_>,
     name: &str,
@@ -194,7 +195,7 @@ fn fmt_integer(f: &mut Formatter<'_>, value: i64, ty: ElementType) -> fmt::Resul
 
 fn fmt_float(f: &mut Formatter<'_>, value: f64, ty: ElementType) -> fmt::Result {
     if !value.is_finite() {
-        // MLIR writes these as bits.
+        // MLIR writes NaN and infinities as bits.
         let (exponent, mantissa) = (ty.exponent_bits(), ty.mantissa_bits());
         let ones = ((1u64 << exponent) - 1) << mantissa;
         let quiet = if value.is_nan() { 1u64 << mantissa.saturating_sub(1) } else { 0 };
@@ -206,7 +207,8 @@ fn fmt_float(f: &mut Formatter<'_>, value: f64, ty: ElementType) -> fmt::Result 
 }
 
 impl Display for Literal {
-    /// MLIR's text: `dense<1> : tensor<2xi32>`. Equal elements are written once, however they are stored.
+    /// Writes the literal in MLIR's syntax: `dense<1> : tensor<2xi32>`. Equal elements are written as a splat, however
+    /// they are stored.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("dense<")?;
         let ty = self.ty().storage_type();
@@ -216,7 +218,7 @@ impl Display for Literal {
             LiteralData::Dense(_) | LiteralData::Bits(_) => {
                 let bytes = self.dense_bytes().map_err(|_| fmt::Error)?;
                 match bytes.split_at_checked(width) {
-                    // MLIR makes no difference between equal elements and one for all.
+                    // MLIR treats a list of equal elements as a splat.
                     Some((first, rest))
                         if !rest.is_empty() && rest.chunks_exact(width).all(|other| other == first) =>
                     {
@@ -233,7 +235,7 @@ impl Display for Literal {
     }
 }
 
-/// `"0x0102"`.
+/// Writes `"0x0102"`.
 fn fmt_hexadecimal(f: &mut Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     const CHUNK: usize = 256;
@@ -250,7 +252,7 @@ fn fmt_hexadecimal(f: &mut Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     f.write_str("\"")
 }
 
-/// Elements in brackets, one pair for each dimension.
+/// Writes the elements with a pair of brackets for each dimension.
 fn fmt_nested(
     f: &mut Formatter<'_>,
     ty: ElementType,
@@ -261,7 +263,7 @@ fn fmt_nested(
     if bytes.is_empty() {
         return Ok(());
     }
-    // Elements in rows of each dimension, from the outermost: after how many elements a bracket opens and closes.
+    // The number of elements between the brackets of each dimension, from the outermost.
     let mut rows = vec![1usize; dims.len()];
     for index in (0..dims.len()).rev() {
         let inner = rows.get(index + 1).copied().unwrap_or(1);
@@ -399,7 +401,7 @@ fn fmt_accuracy(f: &mut Formatter<'_>, accuracy: &ResultAccuracy) -> fmt::Result
     write!(f, "mode = #stablehlo.result_accuracy_mode<{}>>", accuracy.mode)
 }
 
-/// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`, or all fields when they do not form that.
+/// Writes `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`, or all fields if the numbers cannot be written in that form.
 fn fmt_convolution(f: &mut Formatter<'_>, numbers: &ConvDimensionNumbers) -> fmt::Result {
     let shape = |batch: (i64, &str), feature: (i64, &str), spatial: &[i64]| -> Option<String> {
         let mut places = vec![String::new(); spatial.len() + 2];

@@ -7,7 +7,7 @@ use crate::ir::{AttributeSpec, OpCode, OpInfo, Operation};
 use super::assembly_types::TypeForm;
 use super::{Places, parse, parse_dictionary, read};
 
-/// An attribute that is not the default, by what the op table expects.
+/// Returns an attribute that is not the default, by what the op table expects.
 fn text_of(spec: &AttributeSpec) -> &'static str {
     match (spec.expected, spec.name) {
         ("a boolean", _) => "true",
@@ -54,12 +54,12 @@ fn text_of(spec: &AttributeSpec) -> &'static str {
     }
 }
 
-/// The attributes in which an operation is written, as `name = value`.
+/// Returns the attributes in which an operation is written, as `name = value`.
 fn entry(spec: &AttributeSpec) -> String {
     format!("{} = {}", spec.name, text_of(spec))
 }
 
-/// The attribute of an operation in which `text` is read, printed.
+/// Returns the attribute of an operation in which `text` is read, printed.
 #[track_caller]
 fn read_attribute(text: &str, info: &OpInfo, spec: &AttributeSpec) -> String {
     let program = format!("func.func @f(%x: tensor<4x4xf32>) {{\n{text}\nreturn\n}}");
@@ -81,7 +81,7 @@ fn optional() -> impl Iterator<Item = (OpCode, &'static OpInfo, &'static Attribu
     })
 }
 
-/// The attribute as it is printed.
+/// Returns the attribute as it is printed.
 fn expected(spec: &AttributeSpec) -> String {
     parse_dictionary(&format!("{{{}}}", entry(spec))).unwrap().get(spec.name).unwrap().to_string()
 }
@@ -111,11 +111,11 @@ fn attributes_are_read_from_properties_and_dictionaries() {
         let unknown = format!("\"{name}\"() <{{{both}, {}s = unit}}> : () -> ()", spec.name);
         let unknown = format!("func.func @f() {{\n{unknown}\nreturn\n}}");
         let error = read(&unknown, Places::Nowhere).map(|_| ()).unwrap_err();
-        assert!(error.message.contains("there is no attribute"), "{error}");
+        assert!(error.message.contains("unknown attribute"), "{error}");
     }
 }
 
-/// The operation in its custom assembly, with `{}` for its dictionary; `None` where it has none.
+/// Returns the operation in its custom assembly, with `{}` for its dictionary; `None` where it has none.
 fn custom(code: OpCode, name: &str) -> Option<String> {
     const T: &str = "tensor<4x4xf32>";
     let binary = format!(": ({T}, {T}) -> {T}");

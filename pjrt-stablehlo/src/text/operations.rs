@@ -1,4 +1,4 @@
-//! Operations: what all forms have in common, and the generic form.
+//! Operations: the parts that all forms share, and the generic form.
 
 use super::lexer::Kind;
 use super::module::without;
@@ -11,12 +11,12 @@ use crate::ir::{
 };
 use crate::{Error, ErrorKind};
 
-/// Attributes that say how operands and results are grouped, which the op table says as well.
+/// Attributes with the sizes of operand and result groups, which follow from the op table.
 const SEGMENT_SIZES: &[&str] =
     &["operandSegmentSizes", "operand_segment_sizes", "resultSegmentSizes", "result_segment_sizes"];
 
 impl<'a> Parser<'a> {
-    /// Reads an operation, or its part before its first region.
+    /// Reads an operation, or the part before its first region.
     pub(super) fn operation(&mut self, block: BlockId) -> Result<Option<Frame<'a>>, Error> {
         let start = self.token.start;
         let names = self.result_names()?;
@@ -55,19 +55,19 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Fails where there is no operation of this name in its dialect.
+    /// Returns an error if the operation's dialect has no operation with its name.
     fn known(&self, pending: &Pending<'a>) -> Result<(), Error> {
         if pending.code.is_some() || !is_unknown(pending.name) {
             return Ok(());
         }
-        let mut message = format!("there is no operation '{}'", shortened(pending.name));
+        let mut message = format!("unknown operation '{}'", shortened(pending.name));
         if let Some(similar) = similar_operation(pending.name) {
             message.push_str(&format!("; did you mean '{similar}'?"));
         }
         Err(self.unsupported_at(pending.start, message))
     }
 
-    /// `%0, %1:2 =` or nothing.
+    /// Reads `%0, %1:2 =`, which is optional.
     fn result_names(&mut self) -> Result<Vec<ResultName<'a>>, Error> {
         let mut names = Vec::new();
         if self.token.kind != Kind::Value {
@@ -92,7 +92,7 @@ impl<'a> Parser<'a> {
         Ok(names)
     }
 
-    /// `(%a, %b) <{a = 1}> ({region}, {region}) {b = 1} : (tensor<f32>, tensor<f32>) -> tensor<f32>`.
+    /// Reads `(%a, %b) <{a = 1}> ({region}, {region}) {b = 1} : (tensor<f32>, tensor<f32>) -> tensor<f32>`.
     fn generic(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Option<Frame<'a>>, Error> {
         let operands = self.list("(", ")", Self::value)?;
         if self.at("[") {
@@ -108,12 +108,12 @@ impl<'a> Parser<'a> {
         self.attributes_and_types(pending)
     }
 
-    /// Adds the operation to the function; what it does and its results follow in [`Parser::finish`].
+    /// Adds the operation to the function, without its kind and results. [`Parser::finish`] adds them.
     pub(super) fn begin(&mut self, pending: &mut Pending<'a>, operands: Vec<ValueId>, block: BlockId) {
         pending.op = self.function.body.add_op(block, Op::Return(Return {}), operands, [], Location::UNKNOWN);
     }
 
-    /// Goes on after a region of an operation.
+    /// Continues after a region of an operation.
     pub(super) fn after_region(&mut self, mut pending: Pending<'a>) -> Result<Option<Frame<'a>>, Error> {
         match pending.tail {
             Tail::Generic => {
@@ -136,7 +136,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `{a = 1} : (tensor<f32>) -> tensor<f32>`, the end of most operations.
+    /// Reads `{a = 1} : (tensor<f32>) -> tensor<f32>`, the end of most operations.
     pub(super) fn attributes_and_types(
         &mut self,
         mut pending: Pending<'a>,
@@ -145,7 +145,7 @@ impl<'a> Parser<'a> {
         self.finish(pending).map(|()| None)
     }
 
-    /// The same without what follows.
+    /// Reads the attributes and types without completing the operation.
     pub(super) fn dictionary_and_types(&mut self, pending: &mut Pending<'a>) -> Result<(), Error> {
         if self.at("{") {
             let before = std::mem::take(&mut pending.dictionary);
@@ -158,7 +158,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Ends an operation: its location follows, everything else is known.
+    /// Completes an operation. Only its location follows.
     pub(super) fn finish(&mut self, mut pending: Pending<'a>) -> Result<(), Error> {
         let start = pending.start;
         let location = self.location_or_place(start)?;
@@ -169,7 +169,7 @@ impl<'a> Parser<'a> {
         let names = std::mem::take(&mut pending.names);
         let named: u64 = names.iter().map(|name| u64::from(name.count)).sum();
         if !names.is_empty() && named != types.results.len() as u64 {
-            let message = format!("{named} results are named, the operation has {}", types.results.len());
+            let message = format!("expected names for {} results, found {named}", types.results.len());
             return Err(self.error_at(start, message));
         }
         let (kind, attributes) = self.kind(&pending).map_err(|error| {
@@ -197,14 +197,14 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// What the operation does, and the attributes that are not its own.
+    /// Returns the kind of the operation, and its discardable attributes.
     fn kind(&mut self, pending: &Pending<'a>) -> Result<(Op, DictionaryAttribute), Error> {
         let is_root = {
             let body = &self.function.body;
             body.block(body.op(pending.op).block).region == Body::ROOT
         };
         match pending.code {
-            // Some hosts end functions so.
+            // Some hosts terminate functions with `stablehlo.return`.
             Some(OpCode::Return) if is_root => self.table_op(OpCode::FuncReturn, pending),
             Some(code) => self.table_op(code, pending),
             None => self.other_op(pending),
@@ -218,7 +218,7 @@ impl<'a> Parser<'a> {
             let message = format!("operation '{name}' is not supported inside of a function");
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        // Texts may write them among the others.
+        // The dictionary of a text may also contain inherent attributes.
         let known = own_attributes(name);
         let own: Vec<&str> = known.unwrap_or_default().iter().map(|(own, _)| *own).collect();
         if known.is_some()
@@ -253,7 +253,7 @@ impl<'a> Parser<'a> {
             let own = properties.iter().find(|(key, _)| *key == wanted).map(|(_, attribute)| attribute);
             own.or_else(|| dictionary.get(wanted))
         };
-        // The value of a constant is shared, not copied.
+        // The value of a constant is shared rather than copied.
         if code != OpCode::Constant {
             for spec in own {
                 if let Some(attribute) = get(spec.name) {
@@ -274,18 +274,18 @@ impl<'a> Parser<'a> {
         Ok((op, without(dictionary, &names)))
     }
 
-    /// Counts the numbers of an attribute that become a field of an operation.
+    /// Counts the elements of an attribute that becomes a field of an operation.
     pub(super) fn charge(&mut self, attribute: &Attribute) -> Result<(), Error> {
         self.attribute_numbers =
             self.attribute_numbers.checked_sub(attribute.numbers()).ok_or_else(|| {
-                let message = "the attributes of operations have more numbers than allowed";
+                let message = "the attributes of operations have too many elements";
                 self.other_error_at(ErrorKind::TooLarge, self.token.start, message)
             })?;
         Ok(())
     }
 }
 
-/// An operation has a property that it does not know.
+/// Returns the error for an unknown attribute.
 fn no_attribute(name: &str) -> Error {
-    Error::new(ErrorKind::Invalid, format!("there is no attribute '{}'", shortened(name)))
+    Error::new(ErrorKind::Invalid, format!("unknown attribute '{}'", shortened(name)))
 }

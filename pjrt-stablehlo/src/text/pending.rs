@@ -2,59 +2,59 @@
 
 use crate::ir::{Attribute, BlockId, DictionaryAttribute, Location, OpCode, OpId, RegionId, Str, Type};
 
-/// A name of results, and where it is: `%0` or `%0:2`.
+/// A name of results, and its position: `%0` or `%0:2`.
 pub(super) struct ResultName<'a> {
     pub(super) name: &'a str,
     pub(super) at: usize,
     pub(super) count: u32,
 }
 
-/// An operation that has been begun: its operands are known, its regions and types may follow.
+/// An operation that is being read. Its operands have been read; its regions and types may follow.
 pub(super) struct Pending<'a> {
-    /// Where the operation begins.
+    /// The byte at which the operation begins.
     pub(super) start: usize,
     pub(super) op: OpId,
     pub(super) names: Vec<ResultName<'a>>,
-    /// Full name.
+    /// The full name.
     pub(super) name: &'a str,
     /// The entry of the op table.
     pub(super) code: Option<OpCode>,
-    /// Attributes that are the operation's own.
+    /// The attributes that are known to be inherent.
     pub(super) properties: Vec<(Str, Attribute)>,
-    /// Attributes that may be its own or not.
+    /// The attributes that may be inherent or discardable.
     pub(super) dictionary: DictionaryAttribute,
-    /// Types, where they have been read.
+    /// The types, if they have been read.
     pub(super) types: Option<Types>,
     pub(super) tail: Tail,
-    /// Arguments of a loop's second region.
+    /// The arguments of a loop's second region.
     pub(super) loop_arguments: Vec<BlockArgument<'a>>,
 }
 
-/// What follows a region of an operation.
+/// The syntax after a region of an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
-    /// `, {region}` or `)`, then attributes and types.
+    /// `, {region}` or `)`, followed by attributes and types.
     Generic,
-    /// `do {region}`: the region is a loop's condition.
+    /// `do {region}`: the current region is a loop's condition.
     Do,
     /// Attributes and types.
     Types,
-    /// Types of a scan with so many carries.
+    /// The types of a scan with this number of carries.
     ScanTypes { carries: i64 },
     /// Nothing.
     Nothing,
 }
 
-/// Types of an operation's operands and results.
+/// The types of an operation's operands and results.
 #[derive(Default)]
 pub(super) struct Types {
-    /// `None` where the text does not say them.
+    /// `None` if the text does not contain them.
     pub(super) operands: Option<Vec<Type>>,
     pub(super) results: Vec<Type>,
 }
 
 impl<'a> Pending<'a> {
-    /// Sets an attribute that is the operation's own.
+    /// Sets an inherent attribute.
     pub(super) fn set(&mut self, name: &str, value: Attribute) {
         self.properties.push((name.into(), value));
     }
@@ -62,10 +62,10 @@ impl<'a> Pending<'a> {
 
 /// A region that is being read.
 pub(super) struct Frame<'a> {
-    /// The operation that the region belongs to; `None` for the function's own.
+    /// The operation that the region belongs to; `None` for the function's own region.
     pub(super) pending: Option<Pending<'a>>,
     pub(super) region: RegionId,
-    /// The block that operations are added to.
+    /// The block to which operations are added.
     pub(super) block: Option<BlockId>,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Frame<'a> {
 #[derive(Clone)]
 pub(super) struct BlockArgument<'a> {
     pub(super) name: &'a str,
-    /// Where the name is.
+    /// The position of the name.
     pub(super) at: usize,
     pub(super) ty: Type,
     pub(super) location: Location,

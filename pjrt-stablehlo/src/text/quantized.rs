@@ -6,7 +6,7 @@ use crate::Error;
 use crate::ir::{ElementType, QuantizationBlocks, QuantizedType, Type};
 
 impl Parser<'_> {
-    /// What follows `!quant.uniform`.
+    /// Reads the part of a type after `!quant.uniform`.
     pub(super) fn quantized(&mut self) -> Result<QuantizedType, Error> {
         self.expect("<")?;
         let name = self.found();
@@ -80,7 +80,7 @@ impl Parser<'_> {
         self.expect(">")?;
         let range = min..=max;
         if !range.contains(&first) || !range.contains(&last) || first >= last {
-            return Err(self.error_at(at, format!("expected a range of {name}")));
+            return Err(self.error_at(at, format!("expected a minimum and maximum of {name}")));
         }
         Ok((first, last))
     }
@@ -102,14 +102,15 @@ impl Parser<'_> {
         u32::try_from(self.integer()?).map_err(|_| self.error_at(at, "expected a dimension"))
     }
 
-    /// `0:32`: a dimension and the size of blocks along it.
+    /// Reads `0:32`: a dimension, and the size of blocks along it.
     fn block_size(&mut self) -> Result<(u32, i64), Error> {
         let dimension = self.dimension()?;
         self.expect(":")?;
         Ok((dimension, self.integer()?))
     }
 
-    /// `{{0.5:-20, 0.25}, {0.5, 0.25}}`: scales and zero points of a grid of blocks, whose size follows from the first ones.
+    /// Reads `{{0.5:-20, 0.25}, {0.5, 0.25}}`: scales and zero points of a grid of blocks. The first lists determine
+    /// the size of the grid.
     fn block_scales(
         &mut self,
         depth: usize,
@@ -145,7 +146,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `0.5:-20`: a scale and a zero point, 0 where it is left out.
+    /// Reads `0.5:-20`: a scale and an optional zero point.
     fn scale(&mut self) -> Result<(f64, i64), Error> {
         let negative = self.eat("-");
         let scale = match self.token.kind {

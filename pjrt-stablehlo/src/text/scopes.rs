@@ -1,23 +1,23 @@
-//! Names of values in scope.
+//! The names of values in scope.
 
 use std::collections::HashMap;
 
 use crate::ir::ValueId;
 
-/// What a name stands for: consecutive values.
+/// The values that a name refers to, which are consecutive.
 #[derive(Clone, Copy)]
 pub(super) struct Named {
     pub(super) first: ValueId,
     pub(super) count: u32,
 }
 
-/// The names of the function that is being read.
+/// The names in the function that is being read.
 #[derive(Default)]
 pub(super) struct Scopes<'a> {
     names: HashMap<&'a str, Named>,
-    /// Names in the order of their definitions, to forget when their regions end.
+    /// The names in the order of their definitions. They are removed at the end of their regions.
     defined: Vec<&'a str>,
-    /// Where in `defined` each region that is being read begins.
+    /// For each open region, the length of `defined` at its start.
     regions: Vec<usize>,
 }
 

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::ir::{Type, ValueId};
 
 impl<'a> Parser<'a> {
-    /// Names values. `at` is where the name is. Names of enclosing regions cannot be given again.
+    /// Names values. `at` is the position of the name. Names of enclosing regions cannot be redefined.
     pub(super) fn define(
         &mut self,
         name: &'a str,
@@ -21,7 +21,7 @@ impl<'a> Parser<'a> {
         Err(self.error_at(at, format!("value '{}' is defined twice", shortened(name))))
     }
 
-    /// A use of a value: `%name` or `%name#1`.
+    /// Reads the use of a value: `%name` or `%name#1`.
     pub(super) fn value(&mut self) -> Result<ValueId, Error> {
         let token = self.token;
         let name = self.expect_kind(Kind::Value, "a value")?;
@@ -32,11 +32,11 @@ impl<'a> Parser<'a> {
             self.advance();
         }
         let Some(named) = self.scopes.get(name) else {
-            return Err(self.error_at(token.start, format!("value '{name}' is used and not defined before")));
+            return Err(self.error_at(token.start, format!("value '{name}' is used before its definition")));
         };
         if index >= named.count {
             let message = match named.count {
-                1 => format!("'{name}' is one value, and has no part #{index}"),
+                1 => format!("'{name}' is a single value, it has no result #{index}"),
                 count => format!("'{name}' has results #0 to #{}, found #{index}", count - 1),
             };
             return Err(self.error_at(token.start, message));
@@ -44,7 +44,7 @@ impl<'a> Parser<'a> {
         Ok(ValueId(named.first.0 + index))
     }
 
-    /// Values separated by commas, as long as values follow.
+    /// Reads values, separated by commas, as long as values follow.
     pub(super) fn values(&mut self) -> Result<Vec<ValueId>, Error> {
         let mut values = Vec::new();
         if self.token.kind != Kind::Value {
@@ -58,12 +58,12 @@ impl<'a> Parser<'a> {
         Ok(values)
     }
 
-    /// Whether a value comes after the token.
+    /// Returns `true` if a value follows the current token.
     fn is_value_next(&self) -> bool {
         super::lexer::next(self.text, self.token.end).kind == Kind::Value
     }
 
-    /// Fails unless values have these types.
+    /// Returns an error unless values have these types.
     pub(super) fn check_types(&self, values: &[ValueId], types: &[Type], at: usize) -> Result<(), Error> {
         if values.len() != types.len() {
             let message = format!("expected types of {} operands, found {}", values.len(), types.len());
@@ -72,8 +72,7 @@ impl<'a> Parser<'a> {
         for (index, (&value, ty)) in values.iter().zip(types).enumerate() {
             let actual = self.function.body.ty(value);
             if actual != ty {
-                let message =
-                    format!("operand {index}: expected {actual}, the type of the value, found {ty}");
+                let message = format!("operand {index}: the value has type {actual}, found {ty}");
                 return Err(self.error_at(at, message));
             }
         }

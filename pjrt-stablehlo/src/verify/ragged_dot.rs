@@ -1,4 +1,4 @@
-//! `chlo.ragged_dot`: its dimension numbers and its shapes, as `ChloOps.cpp` of StableHLO has them.
+//! The dimension numbers and shapes of `chlo.ragged_dot`, according to StableHLO's `ChloOps.cpp`.
 
 use std::collections::HashSet;
 
@@ -8,12 +8,12 @@ use crate::ir::{ElementType, Op, RaggedDotDimensionNumbers, TensorType, Type};
 
 const NUMBERS: &str = "attribute 'ragged_dot_dimension_numbers'";
 
-/// Checks the operation, which has three operands and a result.
+/// Checks an operation with three operands and one result.
 pub(super) fn check(cx: &Context<'_>) -> Result<(), Error> {
     let (lhs, rhs, group_sizes) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     let sizes = group_sizes.element_type();
     cx.require(None, sizes.is_integer() && sizes != ElementType::I1, || {
-        format!("operand 2: expected integers, the sizes of groups, found {group_sizes}")
+        format!("operand 2: expected integer group sizes, found {group_sizes}")
     })?;
     let dimensions = dimension_numbers(cx)?;
     let (dot, ragged) = (&dimensions.dot, dimensions.ragged);
@@ -28,13 +28,15 @@ pub(super) fn check(cx: &Context<'_>) -> Result<(), Error> {
     let is_of_result = !batching.0.contains(&ragged) && !contracting.0.contains(&ragged);
     cx.length(None, &format!("{NUMBERS}, group dimensions"), group.len(), usize::from(is_of_result))?;
     let Some(&groups) = group_sizes.dims().last() else {
-        return Err(cx.error(None, format!("operand 2: expected a list of sizes, found {group_sizes}")));
+        return Err(
+            cx.error(None, format!("operand 2: expected a vector of group sizes, found {group_sizes}"))
+        );
     };
     if let [group] = *group {
         let found = rhs.dims()[group as usize];
         cx.require(None, sizes_agree(found, groups), || {
             format!(
-                "operand 1: expected size {groups} of dimension {group}, that of the groups, found {found}"
+                "operand 1: expected size {groups}, the number of groups, in dimension {group}, found {found}"
             )
         })?;
     }
@@ -98,12 +100,12 @@ fn result_shape(cx: &Context<'_>, dims: &[i64]) -> Result<(), Error> {
     })
 }
 
-/// Fails unless all dimensions are different ones of an operand.
+/// Returns an error unless the lists contain distinct dimensions of an operand.
 fn distinct(cx: &Context<'_>, side: &str, ty: &TensorType, lists: &[&[i64]]) -> Result<(), Error> {
     let mut seen = HashSet::new();
     let mut all = lists.iter().copied().flatten();
     let fits = all.all(|dimension| (0..ty.rank() as i64).contains(dimension) && seen.insert(*dimension));
     cx.require(None, fits, || {
-        format!("{NUMBERS}: expected different dimensions of the {side} operand, {ty}, found {lists:?}")
+        format!("{NUMBERS}: expected distinct dimensions of the {side} operand {ty}, found {lists:?}")
     })
 }

@@ -92,7 +92,7 @@ fn errors_name_operation_and_location() {
     assert_eq!(error.kind, ErrorKind::Unsupported);
     assert_eq!(
         error.to_string(),
-        "stablehlo.sine: not one of the core operations, and not expressible in others at \"here\""
+        "stablehlo.sine: the operation is not a core operation, and cannot be decomposed at \"here\""
     );
     let text = function(
         "%x: tensor<4xf32>, %s: tensor<2xi64>",
@@ -110,7 +110,7 @@ fn errors_name_the_operation_that_needs_a_missing_one() {
     let error = decompose(&read(&text), &CoreOps::default().without(OpCode::Log)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "stablehlo.log: not one of the core operations, and not expressible in others; 'chlo.erf_inv' is decomposed into it \
+        "stablehlo.log: the operation is not a core operation, and cannot be decomposed; 'chlo.erf_inv' is decomposed into it \
          at \"here\""
     );
     // By way of another that is decomposed, too.
@@ -570,7 +570,7 @@ fn sizes_of_results_that_become_known_are_in_the_signature() {
 #[test]
 fn errors_about_einsums_name_them() {
     for (config, result, words) in [
-        ("ij,jk->ik", "2x4", "expected one size of 'j' in \"ij,jk->ik\", found 3 and 5"),
+        ("ij,jk->ik", "2x4", "expected equal sizes of 'j' in \"ij,jk->ik\", found 3 and 5"),
         ("ij,kl->ik", "2x4", "result 0: expected tensor<2x5xf32>, found tensor<2x4xf32>"),
     ] {
         let text = format!(

@@ -1,4 +1,4 @@
-//! `select_and_scatter` as a reduction of windows to positions, and a scatter to these.
+//! The rule for `select_and_scatter`: a reduction of windows to positions, and a scatter to these.
 
 use crate::Error;
 use crate::build::Builder;
@@ -8,14 +8,14 @@ use crate::ir::{
 };
 use crate::passes::rewrite::{Rewriter, mismatch};
 
-/// The position of no element: what padding has.
+/// The position of padding, which is not an element.
 const NOWHERE: i64 = -1;
 
-/// `select_and_scatter`.
+/// Decomposes `select_and_scatter`.
 ///
-/// Each window is reduced to the value that `select` prefers and its position in the flattened operand; padding has no
-/// position and is never preferred. The source is then scattered to the positions with `scatter` as computation; windows
-/// of padding only have nowhere to scatter to.
+/// Each window is reduced to the value that `select` selects and its position in the flattened operand. Padding has no
+/// position and is never selected. The source is then scattered to the positions with the computation `scatter`.
+/// Windows that consist of padding have no position to scatter to.
 pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<ValueId, Error> {
     let Op::SelectAndScatter(o) = &op.kind else { return Err(mismatch(op)) };
     let [operand, source, initial] = r.operands(op)?;
@@ -26,7 +26,7 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
     let positions = r.b.iota(index, &[count], 0);
     let positions = r.b.reshape(positions, ty.dims());
     let nowhere = r.b.integer(NOWHERE, TensorType::new(index, []));
-    // Nothing reads the value of padding.
+    // The value of padding is never used.
     let padding_value = r.b.number_of_type(0.0, TensorType::new(ty.element_type(), []));
     let results = [ty.with_dims(source_ty.dims()), TensorType::new(index, source_ty.dims())];
     let windows = r.b.add_op(
@@ -53,7 +53,7 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
     };
     r.b.set_block(outer);
 
-    // The sums may be of a wider type than the operand.
+    // The element type of the result may be wider than that of the operand.
     let element = r.result(op)?.element_type();
     let (initial, source) = (r.b.convert(initial, element), r.b.convert(source, element));
     let flat = r.b.broadcast(initial, &[], &[count]);
@@ -61,7 +61,7 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
     let scattered = r.b.add_op(scatter(ty.rank()), &[flat, chosen, source], vec![flat_ty.into()]);
     let result = r.b.body.op(scattered).result();
     let result = r.b.reshape(result, ty.dims());
-    // Blocks are copied once everything of this block is there; the last first.
+    // Blocks are copied after the rule returns, in reverse order of the requests.
     r.copy_region(op.regions[1], scattered);
     r.inline_region(op, 0, vec![a, c], target, Box::new(prefer))?;
     Ok(result)
