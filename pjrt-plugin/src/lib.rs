@@ -128,7 +128,7 @@
 //! }
 //!
 //! // The table that the exported function gives hosts.
-//! assert_eq!(pjrt_plugin::api_table::<Doubler>().pjrt_api_version.major_version, 0);
+//! assert_eq!(pjrt_plugin::api_table!(Doubler).pjrt_api_version.major_version, 0);
 //! ```
 //!
 //! In a crate of type `cdylib`, this is a plugin that JAX loads:
@@ -149,9 +149,9 @@
 //! * **Several devices**: [`PjrtClient::devices`]; an execution carries all of its devices at once.
 //! * **Several processes**: [`ClientConfig`] has the process's number and the [`KeyValueStore`] that they share.
 //! * **Options**: [`PjrtClient::CREATE_OPTIONS`], and [`CompileOptions::compiler_options`] for those of the compiler.
-//! * **Extensions**, what only some devices have: traits in [`ext`] that a plugin opts into, such as [`ext::Profiler`] and
+//! * **Extensions**, what only some devices have: traits in [`ext`] that a client may implement, such as [`ext::Profiler`] and
 //!   [`ext::Ffi`].
-//! * **Tests**: [`api_table`] gives the table without exporting it.
+//! * **Tests**: [`api_table!`] gives the table without exporting it.
 //!
 //! # Threads
 //!
@@ -220,7 +220,6 @@ pub use crate::element_type::ElementType;
 pub use crate::error::{Error, ErrorCode, Result};
 pub use crate::executable::{ArraySpec, PjrtExecutable};
 pub use crate::execution::{Completion, Execution, Input, ReadyExecution};
-pub use crate::ext::export::{api_table, api_table_with};
 pub use crate::host_buffer::{CopyToHost, HostBuffer};
 pub use crate::host_callback::{HostCallbacks, HostStream};
 pub use crate::host_view::{HostView, HostViewLease, ReadsViews};
@@ -233,10 +232,11 @@ pub use crate::stats::{CompiledMemoryStats, MemoryStats};
 pub use crate::topology::Topology;
 pub use pjrt_plugin_macros::pjrt_plugin;
 
-/// What the code that [`#[pjrt_plugin]`](pjrt_plugin) makes needs. Not for use by hand.
+/// The items that the expansions of this crate's macros name. Not for use by hand.
 #[doc(hidden)]
 pub mod __private {
     pub use pjrt_sys::PJRT_Api;
 
-    pub use crate::ext::export::Export;
+    pub use crate::ext::export::{ApiTable, NEWEST_MINOR, export};
+    pub use crate::ext::extension::{Extension, NotImplemented};
 }

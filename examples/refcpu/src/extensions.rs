@@ -1,4 +1,4 @@
-//! The extensions that refcpu opts into, beside Shardings.
+//! The extensions of refcpu, except Shardings.
 
 use crate::buffer::RefcpuBuffer;
 use crate::client::RefcpuClient;

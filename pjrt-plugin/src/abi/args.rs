@@ -5,6 +5,7 @@
 
 use std::ffi::c_char;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::slice::from_raw_parts;
 
@@ -36,30 +37,20 @@ impl<'a, T: SizedStruct> View<'a, T> {
         Ok(Self { start, size, host: PhantomData })
     }
 
-    /// Reads the field of type `F` that lies from `offset` to `end`.
+    /// Returns a field. `project` converts the address of a struct to that of the field.
     ///
     /// # Safety
     ///
-    /// The struct has such a field, and all its bytes zero is a valid value of it.
-    pub(crate) unsafe fn read<F: Copy>(&self, offset: usize, end: usize) -> F {
-        if end > self.size {
-            // SAFETY: the caller's contract.
-            return unsafe { std::mem::zeroed() };
-        }
-        // SAFETY: the field lies within the size, which `new`'s contract makes readable, and holds an `F`.
-        unsafe { self.start.add(offset).cast::<F>().read_unaligned() }
-    }
-
-    /// Writes the field of type `F` that lies from `offset` to `end`.
-    ///
-    /// # Safety
-    ///
-    /// The struct has such a field.
-    pub(crate) unsafe fn write<F>(&self, offset: usize, end: usize, value: F) {
-        if end <= self.size {
-            // SAFETY: the field lies within the size, which `new`'s contract makes writable.
-            unsafe { self.start.add(offset).cast::<F>().write_unaligned(value) }
-        }
+    /// `project` returns the address of a field of the struct at the address that it is given, and all bytes zero is a valid
+    /// value of that field.
+    #[inline(always)]
+    pub(crate) unsafe fn field<F: Copy>(&self, project: impl FnOnce(*mut T) -> *mut F) -> Field<'_, F> {
+        let mut like = MaybeUninit::<T>::uninit();
+        let offset = project(like.as_mut_ptr()).addr() - like.as_mut_ptr().addr();
+        let in_size = offset + size_of::<F>() <= self.size;
+        // SAFETY: the field lies within the size, which `new`'s contract makes part of the host's struct.
+        let start = in_size.then(|| unsafe { self.start.add(offset) }.cast());
+        Field { start, view: PhantomData }
     }
 
     /// The size that the host declared.
@@ -82,47 +73,56 @@ impl<'a, T: SizedStruct> View<'a, T> {
     }
 }
 
-/// Gives a function or a closure's body the names that [`input!`] and its kind need: the struct, and its fields' ends.
-macro_rules! fields_of {
-    ($name:ident) => {
-        #[allow(
-            unused_imports,
-            clippy::unsafe_removed_from_name,
-            reason = "not every function reads a field"
-        )]
-        use pjrt_sys::field_end::$name as field_ends;
-        #[allow(dead_code, reason = "not every function reads a field")]
-        type Struct = pjrt_sys::$name;
-    };
+/// A field of a host's struct, which the host's version may lack.
+pub(crate) struct Field<'v, F> {
+    start: Option<NonNull<F>>,
+    view: PhantomData<&'v F>,
+}
+
+impl<F: Copy> Field<'_, F> {
+    /// Returns the value of the field, or zero if the host's struct does not have it.
+    #[inline(always)]
+    pub(crate) fn read(self) -> F {
+        match self.start {
+            // SAFETY: the contracts of `View::new` and `View::field`: the field can be read and holds an `F`.
+            Some(start) => unsafe { start.read_unaligned() },
+            // SAFETY: `View::field`'s contract: zero is a valid value.
+            None => unsafe { std::mem::zeroed() },
+        }
+    }
+
+    /// Writes the field, if the host's struct has it.
+    #[inline(always)]
+    pub(crate) fn write(self, value: F) {
+        if let Some(start) = self.start {
+            // SAFETY: the contracts of `View::new` and `View::field`: the field can be written and holds an `F`.
+            unsafe { start.write_unaligned(value) }
+        }
+    }
+}
+
+/// A field of a view.
+macro_rules! field {
+    ($view:ident.$field:ident) => {{
+        // SAFETY: the pointer is to a field of the struct, and zero is a valid value of every field (`SizedStruct`).
+        #[allow(unused_unsafe, reason = "some callers are in an unsafe block")]
+        let field = unsafe { $view.field(|start| &raw mut (*start).$field) };
+        field
+    }};
 }
 
 /// The value of a field; zero if the host's struct does not have it.
 macro_rules! input {
-    ($view:ident.$field:ident) => {{
-        // Gives the value the field's type.
-        let like = |like: &Struct| like.$field;
-        let (offset, end) = (std::mem::offset_of!(Struct, $field), field_ends::$field);
-        // SAFETY: offset, end and type are those of the field, and zero is a valid value of every field (`SizedStruct`).
-        #[allow(unused_unsafe, reason = "some callers are in an unsafe block")]
-        let value = $crate::abi::args::same_type(like, unsafe { $view.read(offset, end) });
-        value
-    }};
-}
-
-/// Makes a value's type that of a field.
-pub(crate) fn same_type<T, F>(_: impl Fn(&T) -> F, value: F) -> F {
-    value
+    ($view:ident.$field:ident) => {
+        $crate::abi::args::field!($view.$field).read()
+    };
 }
 
 /// Writes a field, if the host's struct has it.
 macro_rules! output {
-    ($view:ident.$field:ident = $value:expr) => {{
-        let like = |like: &Struct| like.$field;
-        let value = $crate::abi::args::same_type(like, $value);
-        let (offset, end) = (std::mem::offset_of!(Struct, $field), field_ends::$field);
-        // SAFETY: offset, end and type are those of the field.
-        unsafe { $view.write(offset, end, value) }
-    }};
+    ($view:ident.$field:ident = $value:expr) => {
+        $crate::abi::args::field!($view.$field).write($value)
+    };
 }
 
 /// The object that a handle in a field points to, or an INVALID_ARGUMENT error.
@@ -172,7 +172,7 @@ macro_rules! output_slice {
     }};
 }
 
-pub(crate) use {bytes, fields_of, handle, input, output, output_slice, output_str, slice};
+pub(crate) use {bytes, field, handle, input, output, output_slice, output_str, slice};
 
 /// An array of the host.
 ///

@@ -12,14 +12,20 @@ use std::ptr;
 use std::sync::Arc;
 
 use pjrt_sys::{
-    PJRT_Buffer, PJRT_Buffer_MemoryLayout, PJRT_Buffer_MemoryLayout_Tiled,
-    PJRT_Buffer_MemoryLayout_Type_Tiled, PJRT_Buffer_MemoryLayout_Union, PJRT_Buffer_Type, SizedStruct,
+    PJRT_Buffer, PJRT_Buffer_DecreaseExternalReferenceCount_Args, PJRT_Buffer_Delete_Args,
+    PJRT_Buffer_Destroy_Args, PJRT_Buffer_Device_Args, PJRT_Buffer_Dimensions_Args,
+    PJRT_Buffer_DynamicDimensionIndices_Args, PJRT_Buffer_ElementType_Args, PJRT_Buffer_GetMemoryLayout_Args,
+    PJRT_Buffer_IncreaseExternalReferenceCount_Args, PJRT_Buffer_IsDeleted_Args, PJRT_Buffer_IsOnCpu_Args,
+    PJRT_Buffer_Memory_Args, PJRT_Buffer_MemoryLayout, PJRT_Buffer_MemoryLayout_Tiled,
+    PJRT_Buffer_MemoryLayout_Type_Tiled, PJRT_Buffer_MemoryLayout_Union,
+    PJRT_Buffer_OnDeviceSizeInBytes_Args, PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args,
+    PJRT_Buffer_ReadyEvent_Args, PJRT_Buffer_Type, PJRT_Buffer_UnpaddedDimensions_Args,
+    PJRT_Buffer_UnsafePointer_Args, SizedStruct,
 };
 
-use crate::abi::args::{handle, input, output, output_slice};
+use crate::abi::args::{View, handle, input, output, output_slice};
 use crate::abi::client_state::ClientState;
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
 use crate::buffer::PjrtBuffer;
 use crate::client::Location;
@@ -143,134 +149,146 @@ pub(crate) fn element_type(number: PJRT_Buffer_Type) -> Result<ElementType> {
         .ok_or_else(|| Error::invalid_argument(format!("{} is no element type", number.0)))
 }
 
-shims! {
-    call_without_floats:
+/// `PJRT_Buffer_ElementType`.
+pub(crate) fn buffer_element_type<C: PjrtClient>(args: View<'_, PJRT_Buffer_ElementType_Args>) -> Result<()> {
+    let element_type = handle!(args.buffer: BufferHandle<C>)?.shape.element_type;
+    output!(args.type_ = PJRT_Buffer_Type(element_type as u32));
+    Ok(())
+}
 
-    /// `PJRT_Buffer_ElementType`.
-    buffer_element_type(PJRT_Buffer_ElementType_Args) |args, C| {
-        let element_type = handle!(args.buffer: BufferHandle<C>)?.shape.element_type;
-        output!(args.type_ = PJRT_Buffer_Type(element_type as u32));
-        Ok(())
-    }
+/// `PJRT_Buffer_Dimensions`. The dimensions stay readable after the buffer is deleted.
+pub(crate) fn buffer_dimensions<C: PjrtClient>(args: View<'_, PJRT_Buffer_Dimensions_Args>) -> Result<()> {
+    output_slice!(args.dims, num_dims = handle!(args.buffer: BufferHandle<C>)?.shape.dims());
+    Ok(())
+}
 
-    /// `PJRT_Buffer_Dimensions`. The dimensions stay readable after the buffer is deleted.
-    buffer_dimensions(PJRT_Buffer_Dimensions_Args) |args, C| {
-        output_slice!(args.dims, num_dims = handle!(args.buffer: BufferHandle<C>)?.shape.dims());
-        Ok(())
-    }
+/// `PJRT_Buffer_UnpaddedDimensions`. Nothing is padded.
+pub(crate) fn buffer_unpadded_dimensions<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_UnpaddedDimensions_Args>,
+) -> Result<()> {
+    output_slice!(args.unpadded_dims, num_dims = handle!(args.buffer: BufferHandle<C>)?.shape.dims());
+    Ok(())
+}
 
-    /// `PJRT_Buffer_UnpaddedDimensions`. Nothing is padded.
-    buffer_unpadded_dimensions(PJRT_Buffer_UnpaddedDimensions_Args) |args, C| {
-        output_slice!(args.unpadded_dims, num_dims = handle!(args.buffer: BufferHandle<C>)?.shape.dims());
-        Ok(())
-    }
+/// `PJRT_Buffer_DynamicDimensionIndices`. No dimension is dynamic.
+pub(crate) fn buffer_dynamic_dimension_indices<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_DynamicDimensionIndices_Args>,
+) -> Result<()> {
+    handle!(args.buffer: BufferHandle<C>)?;
+    output!(args.dynamic_dim_indices = ptr::null());
+    output!(args.num_dynamic_dims = 0);
+    Ok(())
+}
 
-    /// `PJRT_Buffer_DynamicDimensionIndices`. No dimension is dynamic.
-    buffer_dynamic_dimension_indices(PJRT_Buffer_DynamicDimensionIndices_Args) |args, C| {
-        handle!(args.buffer: BufferHandle<C>)?;
-        output!(args.dynamic_dim_indices = ptr::null());
-        output!(args.num_dynamic_dims = 0);
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_GetMemoryLayout`. Hosts older than C API 0.55 abort without it.
-    buffer_get_memory_layout(PJRT_Buffer_GetMemoryLayout_Args) |args, C| {
-        let order = handle!(args.buffer: BufferHandle<C>)?.shape.minor_to_major();
-        let tiled = PJRT_Buffer_MemoryLayout_Tiled {
-            minor_to_major: order.as_ptr(),
-            minor_to_major_size: order.len(),
-            ..PJRT_Buffer_MemoryLayout_Tiled::zeroed()
-        };
-        output!(args.layout = PJRT_Buffer_MemoryLayout {
+/// `PJRT_Buffer_GetMemoryLayout`. Hosts older than C API 0.55 abort without it.
+pub(crate) fn buffer_get_memory_layout<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_GetMemoryLayout_Args>,
+) -> Result<()> {
+    let order = handle!(args.buffer: BufferHandle<C>)?.shape.minor_to_major();
+    let tiled = PJRT_Buffer_MemoryLayout_Tiled {
+        minor_to_major: order.as_ptr(),
+        minor_to_major_size: order.len(),
+        ..PJRT_Buffer_MemoryLayout_Tiled::zeroed()
+    };
+    output!(
+        args.layout = PJRT_Buffer_MemoryLayout {
             u: PJRT_Buffer_MemoryLayout_Union { tiled },
             type_: PJRT_Buffer_MemoryLayout_Type_Tiled,
             ..PJRT_Buffer_MemoryLayout::zeroed()
-        });
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_Device`.
-    buffer_device(PJRT_Buffer_Device_Args) |args, C| {
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        output!(args.device = buffer.client.device_pointer(buffer.device));
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_Memory`.
-    buffer_memory(PJRT_Buffer_Memory_Args) |args, C| {
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        output!(args.memory = buffer.client.memory_pointer(buffer.memory));
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_IsDeleted`.
-    buffer_is_deleted(PJRT_Buffer_IsDeleted_Args) |args, C| {
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        // The lock may be that of a thread that a forked child does not have.
-        output!(args.is_deleted = !fork::is_child() && buffer.state.is_deleted());
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_IsOnCpu`. It must not change, so it is a property of the memory.
-    buffer_is_on_cpu(PJRT_Buffer_IsOnCpu_Args) |args, C| {
-        output!(args.is_on_cpu = handle!(args.buffer: BufferHandle<C>)?.is_host_accessible());
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_ReadyEvent`.
-    buffer_ready_event(PJRT_Buffer_ReadyEvent_Args) |args, C| {
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let event = if fork::is_child() { Event::failed(fork::refusal()) } else { buffer.state.ready_event() };
-        output!(args.event = event_to_raw(event));
-        Ok(())
-    }
+        }
+    );
+    Ok(())
 }
 
-shims! {
-    /// `PJRT_Buffer_Destroy`.
-    buffer_destroy(PJRT_Buffer_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the buffer up.
-        drop(unsafe { handle::from_raw::<BufferHandle<C>>(input!(args.buffer), "buffer") }?);
-        Ok(())
-    }
+/// `PJRT_Buffer_Device`.
+pub(crate) fn buffer_device<C: PjrtClient>(args: View<'_, PJRT_Buffer_Device_Args>) -> Result<()> {
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    output!(args.device = buffer.client.device_pointer(buffer.device));
+    Ok(())
+}
 
-    /// `PJRT_Buffer_OnDeviceSizeInBytes`. Before there is storage, and where there will be none: what the shape says.
-    buffer_on_device_size_in_bytes(PJRT_Buffer_OnDeviceSizeInBytes_Args) |args, C| {
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let size = match buffer.state.share()?.share.storage() {
-            Some(Ok(storage)) => storage.size_in_bytes(),
-            Some(Err(_)) | None => buffer.shape.host_size(),
-        };
-        output!(args.on_device_size_in_bytes = size);
-        Ok(())
-    }
+/// `PJRT_Buffer_Memory`.
+pub(crate) fn buffer_memory<C: PjrtClient>(args: View<'_, PJRT_Buffer_Memory_Args>) -> Result<()> {
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    output!(args.memory = buffer.client.memory_pointer(buffer.memory));
+    Ok(())
+}
 
-    /// `PJRT_Buffer_Delete`. What still uses the storage keeps it.
-    buffer_delete(PJRT_Buffer_Delete_Args) |args, C| {
-        handle!(args.buffer: BufferHandle<C>)?.state.delete();
-        Ok(())
-    }
+/// `PJRT_Buffer_IsDeleted`.
+pub(crate) fn buffer_is_deleted<C: PjrtClient>(args: View<'_, PJRT_Buffer_IsDeleted_Args>) -> Result<()> {
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    // The lock may be that of a thread that a forked child does not have.
+    output!(args.is_deleted = !fork::is_child() && buffer.state.is_deleted());
+    Ok(())
+}
 
-    /// `PJRT_Buffer_UnsafePointer`.
-    buffer_unsafe_pointer(PJRT_Buffer_UnsafePointer_Args) |args, C| {
-        output!(args.buffer_pointer = handle!(args.buffer: BufferHandle<C>)?.address()?);
-        Ok(())
-    }
+/// `PJRT_Buffer_IsOnCpu`. It must not change, so it is a property of the memory.
+pub(crate) fn buffer_is_on_cpu<C: PjrtClient>(args: View<'_, PJRT_Buffer_IsOnCpu_Args>) -> Result<()> {
+    output!(args.is_on_cpu = handle!(args.buffer: BufferHandle<C>)?.is_host_accessible());
+    Ok(())
+}
 
-    /// `PJRT_Buffer_IncreaseExternalReferenceCount`: the storage stays where it is until `PJRT_Buffer_DecreaseExternalReferenceCount` has been called as often.
-    buffer_increase_external_reference_count(PJRT_Buffer_IncreaseExternalReferenceCount_Args) |args, C| {
-        handle!(args.buffer: BufferHandle<C>)?.state.pin()
-    }
+/// `PJRT_Buffer_ReadyEvent`.
+pub(crate) fn buffer_ready_event<C: PjrtClient>(args: View<'_, PJRT_Buffer_ReadyEvent_Args>) -> Result<()> {
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    let event = if fork::is_child() { Event::failed(fork::refusal()) } else { buffer.state.ready_event() };
+    output!(args.event = event_to_raw(event));
+    Ok(())
+}
 
-    /// `PJRT_Buffer_DecreaseExternalReferenceCount`.
-    buffer_decrease_external_reference_count(PJRT_Buffer_DecreaseExternalReferenceCount_Args) |args, C| {
-        handle!(args.buffer: BufferHandle<C>)?.state.unpin()
-    }
+/// `PJRT_Buffer_Destroy`.
+pub(crate) fn buffer_destroy<C: PjrtClient>(args: View<'_, PJRT_Buffer_Destroy_Args>) -> Result<()> {
+    // SAFETY: the host gives the buffer up.
+    drop(unsafe { handle::from_raw::<BufferHandle<C>>(input!(args.buffer), "buffer") }?);
+    Ok(())
+}
 
-    /// `PJRT_Buffer_OpaqueDeviceMemoryDataPointer`.
-    buffer_opaque_device_memory_data_pointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args) |args, C| {
-        let address = handle!(args.buffer: BufferHandle<C>)?.address()?;
-        output!(args.device_memory_ptr = ptr::with_exposed_provenance_mut(address));
-        Ok(())
-    }
+/// `PJRT_Buffer_OnDeviceSizeInBytes`. Before there is storage, and where there will be none: what the shape says.
+pub(crate) fn buffer_on_device_size_in_bytes<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_OnDeviceSizeInBytes_Args>,
+) -> Result<()> {
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    let size = match buffer.state.share()?.share.storage() {
+        Some(Ok(storage)) => storage.size_in_bytes(),
+        Some(Err(_)) | None => buffer.shape.host_size(),
+    };
+    output!(args.on_device_size_in_bytes = size);
+    Ok(())
+}
+
+/// `PJRT_Buffer_Delete`. What still uses the storage keeps it.
+pub(crate) fn buffer_delete<C: PjrtClient>(args: View<'_, PJRT_Buffer_Delete_Args>) -> Result<()> {
+    handle!(args.buffer: BufferHandle<C>)?.state.delete();
+    Ok(())
+}
+
+/// `PJRT_Buffer_UnsafePointer`.
+pub(crate) fn buffer_unsafe_pointer<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_UnsafePointer_Args>,
+) -> Result<()> {
+    output!(args.buffer_pointer = handle!(args.buffer: BufferHandle<C>)?.address()?);
+    Ok(())
+}
+
+/// `PJRT_Buffer_IncreaseExternalReferenceCount`: the storage stays where it is until `PJRT_Buffer_DecreaseExternalReferenceCount` has been called as often.
+pub(crate) fn buffer_increase_external_reference_count<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_IncreaseExternalReferenceCount_Args>,
+) -> Result<()> {
+    handle!(args.buffer: BufferHandle<C>)?.state.pin()
+}
+
+/// `PJRT_Buffer_DecreaseExternalReferenceCount`.
+pub(crate) fn buffer_decrease_external_reference_count<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_DecreaseExternalReferenceCount_Args>,
+) -> Result<()> {
+    handle!(args.buffer: BufferHandle<C>)?.state.unpin()
+}
+
+/// `PJRT_Buffer_OpaqueDeviceMemoryDataPointer`.
+pub(crate) fn buffer_opaque_device_memory_data_pointer<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args>,
+) -> Result<()> {
+    let address = handle!(args.buffer: BufferHandle<C>)?.address()?;
+    output!(args.device_memory_ptr = ptr::with_exposed_provenance_mut(address));
+    Ok(())
 }

@@ -9,7 +9,7 @@ use pjrt_sys::{
     SizedStruct,
 };
 
-use crate::abi::args::{View, bytes, chars, fields_of, input, text};
+use crate::abi::args::{View, bytes, chars, input, text};
 use crate::attributes::AttributeValue;
 use crate::error::{Error, Result};
 use crate::options::OptionValue;
@@ -115,7 +115,6 @@ pub(crate) unsafe fn read_named_values(
     values: *const PJRT_NamedValue,
     len: usize,
 ) -> Result<Vec<(String, OptionValue)>> {
-    fields_of!(PJRT_NamedValue);
     if len > 0 && values.is_null() {
         return Err(Error::invalid_argument("an array of named values is null"));
     }

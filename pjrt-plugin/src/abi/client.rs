@@ -7,15 +7,19 @@
 //! `PJRT_Client_UpdateGlobalProcessInfo`.
 
 use pjrt_sys::{
-    PJRT_Error_Code, PJRT_ProcessInfo, PJRT_ProcessState_kConnected, PJRT_ProcessState_kDisconnected,
+    PJRT_Client_AddressableDevices_Args, PJRT_Client_AddressableMemories_Args, PJRT_Client_Create_Args,
+    PJRT_Client_DefaultDeviceAssignment_Args, PJRT_Client_Destroy_Args, PJRT_Client_Devices_Args,
+    PJRT_Client_DmaMap_Args, PJRT_Client_DmaUnmap_Args, PJRT_Client_LookupAddressableDevice_Args,
+    PJRT_Client_LookupDevice_Args, PJRT_Client_PlatformName_Args, PJRT_Client_PlatformVersion_Args,
+    PJRT_Client_ProcessIndex_Args, PJRT_Client_UpdateGlobalProcessInfo_Args, PJRT_Error_Code,
+    PJRT_ProcessInfo, PJRT_ProcessState_kConnected, PJRT_ProcessState_kDisconnected,
     PJRT_ProcessState_kError, PJRT_ProcessState_kUninitialized,
 };
 
-use crate::abi::args::{View, fields_of, handle, input, null, output, output_slice, output_str};
+use crate::abi::args::{View, handle, input, null, output, output_slice, output_str};
 use crate::abi::c_arrays::read_named_values;
 use crate::abi::client_state::ClientState;
 use crate::abi::error::host_error;
-use crate::abi::guard::shims;
 use crate::abi::handle;
 use crate::abi::kv::HostStore;
 use crate::client::{ClientConfig, PjrtClient, ProcessInfo, ProcessState};
@@ -68,155 +72,172 @@ fn check_processes<C: PjrtClient>(node_id: i64, num_nodes: i64) -> Result<()> {
     Ok(())
 }
 
-shims! {
-    /// `PJRT_Client_Create`. The callbacks are uninitialised memory unless the host is distributed, so they are looked at only if the
-    /// options say that it is.
-    client_create(PJRT_Client_Create_Args) |args, C| {
-        panic_guard::install_hook();
-        output!(args.client = std::ptr::null_mut());
-        // SAFETY: pointer and length describe an array of the host.
-        let given = unsafe { read_named_values(input!(args.create_options), input!(args.num_options)) }?;
-        let mut config = config::<C>(given)?;
-        fork::note_use(C::PLATFORM_NAME)?;
-        if config.num_nodes > 1 {
-            config.kv_store = Some(KeyValueStore::new(HostStore {
-                get: (input!(args.kv_get_callback), HostPointer(input!(args.kv_get_user_arg))),
-                try_get: (input!(args.kv_try_get_callback), HostPointer(input!(args.kv_try_get_user_arg))),
-                put: (input!(args.kv_put_callback), HostPointer(input!(args.kv_put_user_arg))),
-            }));
+/// `PJRT_Client_Create`. The callbacks are uninitialised memory unless the host is distributed, so they are looked at only if the
+/// options say that it is.
+pub(crate) fn client_create<C: PjrtClient>(args: View<'_, PJRT_Client_Create_Args>) -> Result<()> {
+    panic_guard::install_hook();
+    output!(args.client = std::ptr::null_mut());
+    // SAFETY: pointer and length describe an array of the host.
+    let given = unsafe { read_named_values(input!(args.create_options), input!(args.num_options)) }?;
+    let mut config = config::<C>(given)?;
+    fork::note_use(C::PLATFORM_NAME)?;
+    if config.num_nodes > 1 {
+        config.kv_store = Some(KeyValueStore::new(HostStore {
+            get: (input!(args.kv_get_callback), HostPointer(input!(args.kv_get_user_arg))),
+            try_get: (input!(args.kv_try_get_callback), HostPointer(input!(args.kv_try_get_user_arg))),
+            put: (input!(args.kv_put_callback), HostPointer(input!(args.kv_put_user_arg))),
+        }));
+    }
+    output!(args.client = handle::share_into_raw(ClientState::new(C::create(config)?)?));
+    Ok(())
+}
+
+/// `PJRT_Client_Destroy`. Buffers and executables that still live keep what they need; what the host attached to memories goes now.
+pub(crate) fn client_destroy<C: PjrtClient>(args: View<'_, PJRT_Client_Destroy_Args>) -> Result<()> {
+    // SAFETY: the host gives the client up, which came from `PJRT_Client_Create`.
+    let client = unsafe { handle::share_from_raw::<ClientState<C>>(input!(args.client), "client") }?;
+    if let Some(client) = &client {
+        for memory in &client.memories {
+            memory.clear_user_data();
         }
-        output!(args.client = handle::share_into_raw(ClientState::new(C::create(config)?)?));
-        Ok(())
     }
+    Ok(())
+}
 
-    /// `PJRT_Client_Destroy`. Buffers and executables that still live keep what they need; what the host attached to memories goes now.
-    client_destroy(PJRT_Client_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the client up, which came from `PJRT_Client_Create`.
-        let client = unsafe { handle::share_from_raw::<ClientState<C>>(input!(args.client), "client") }?;
-        if let Some(client) = &client {
-            for memory in &client.memories {
-                memory.clear_user_data();
-            }
-        }
-        Ok(())
-    }
+/// `PJRT_Client_PlatformName`.
+pub(crate) fn client_platform_name<C: PjrtClient>(
+    args: View<'_, PJRT_Client_PlatformName_Args>,
+) -> Result<()> {
+    handle!(args.client: ClientState<C>)?;
+    output_str!(args.platform_name, platform_name_size = C::PLATFORM_NAME);
+    Ok(())
+}
 
-    /// `PJRT_Client_PlatformName`.
-    client_platform_name(PJRT_Client_PlatformName_Args) |args, C| {
-        handle!(args.client: ClientState<C>)?;
-        output_str!(args.platform_name, platform_name_size = C::PLATFORM_NAME);
-        Ok(())
-    }
+/// `PJRT_Client_ProcessIndex`.
+pub(crate) fn client_process_index<C: PjrtClient>(
+    args: View<'_, PJRT_Client_ProcessIndex_Args>,
+) -> Result<()> {
+    output!(args.process_index = handle!(args.client: ClientState<C>)?.process_index);
+    Ok(())
+}
 
-    /// `PJRT_Client_ProcessIndex`.
-    client_process_index(PJRT_Client_ProcessIndex_Args) |args, C| {
-        output!(args.process_index = handle!(args.client: ClientState<C>)?.process_index);
-        Ok(())
-    }
+/// `PJRT_Client_PlatformVersion`.
+pub(crate) fn client_platform_version<C: PjrtClient>(
+    args: View<'_, PJRT_Client_PlatformVersion_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    output_str!(args.platform_version, platform_version_size = &client.platform_version);
+    Ok(())
+}
 
-    /// `PJRT_Client_PlatformVersion`.
-    client_platform_version(PJRT_Client_PlatformVersion_Args) |args, C| {
-        let client = handle!(args.client: ClientState<C>)?;
-        output_str!(args.platform_version, platform_version_size = &client.platform_version);
-        Ok(())
-    }
+/// `PJRT_Client_Devices`.
+pub(crate) fn client_devices<C: PjrtClient>(args: View<'_, PJRT_Client_Devices_Args>) -> Result<()> {
+    output_slice!(args.devices, num_devices = &handle!(args.client: ClientState<C>)?.device_pointers);
+    Ok(())
+}
 
-    /// `PJRT_Client_Devices`.
-    client_devices(PJRT_Client_Devices_Args) |args, C| {
-        output_slice!(args.devices, num_devices = &handle!(args.client: ClientState<C>)?.device_pointers);
-        Ok(())
-    }
+/// `PJRT_Client_AddressableDevices`.
+pub(crate) fn client_addressable_devices<C: PjrtClient>(
+    args: View<'_, PJRT_Client_AddressableDevices_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    output_slice!(args.addressable_devices, num_addressable_devices = &client.addressable_device_pointers);
+    Ok(())
+}
 
-    /// `PJRT_Client_AddressableDevices`.
-    client_addressable_devices(PJRT_Client_AddressableDevices_Args) |args, C| {
-        let client = handle!(args.client: ClientState<C>)?;
-        output_slice!(args.addressable_devices, num_addressable_devices = &client.addressable_device_pointers);
-        Ok(())
-    }
+/// `PJRT_Client_LookupDevice`: by global id.
+pub(crate) fn client_lookup_device<C: PjrtClient>(
+    args: View<'_, PJRT_Client_LookupDevice_Args>,
+) -> Result<()> {
+    let (client, id) = (handle!(args.client: ClientState<C>)?, input!(args.id));
+    let Some(index) = client.device_index(id) else {
+        return Err(Error::invalid_argument(format!("No matching device found for device_id {id}")));
+    };
+    output!(args.device = client.device_pointer(index));
+    Ok(())
+}
 
-    /// `PJRT_Client_LookupDevice`: by global id.
-    client_lookup_device(PJRT_Client_LookupDevice_Args) |args, C| {
-        let (client, id) = (handle!(args.client: ClientState<C>)?, input!(args.id));
-        let Some(index) = client.device_index(id) else {
-            return Err(Error::invalid_argument(format!("No matching device found for device_id {id}")));
-        };
-        output!(args.device = client.device_pointer(index));
-        Ok(())
-    }
+/// `PJRT_Client_LookupAddressableDevice`: by the number on this machine.
+pub(crate) fn client_lookup_addressable_device<C: PjrtClient>(
+    args: View<'_, PJRT_Client_LookupAddressableDevice_Args>,
+) -> Result<()> {
+    let (client, id) = (handle!(args.client: ClientState<C>)?, input!(args.local_hardware_id));
+    let mut devices = client.devices.iter();
+    let Some(device) = devices.find(|device| device.addressable && device.local_hardware_id == id) else {
+        return Err(Error::invalid_argument(format!("No matching device found for local_hardware_id {id}")));
+    };
+    output!(args.addressable_device = client.device_pointer(device.index));
+    Ok(())
+}
 
-    /// `PJRT_Client_LookupAddressableDevice`: by the number on this machine.
-    client_lookup_addressable_device(PJRT_Client_LookupAddressableDevice_Args) |args, C| {
-        let (client, id) = (handle!(args.client: ClientState<C>)?, input!(args.local_hardware_id));
-        let mut devices = client.devices.iter();
-        let Some(device) = devices.find(|device| device.addressable && device.local_hardware_id == id) else {
-            return Err(Error::invalid_argument(format!("No matching device found for local_hardware_id {id}")));
-        };
-        output!(args.addressable_device = client.device_pointer(device.index));
-        Ok(())
-    }
+/// `PJRT_Client_AddressableMemories`.
+pub(crate) fn client_addressable_memories<C: PjrtClient>(
+    args: View<'_, PJRT_Client_AddressableMemories_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    output_slice!(args.addressable_memories, num_addressable_memories = &client.addressable_memory_pointers);
+    Ok(())
+}
 
-    /// `PJRT_Client_AddressableMemories`.
-    client_addressable_memories(PJRT_Client_AddressableMemories_Args) |args, C| {
-        let client = handle!(args.client: ClientState<C>)?;
-        output_slice!(args.addressable_memories, num_addressable_memories = &client.addressable_memory_pointers);
-        Ok(())
+/// `PJRT_Client_DefaultDeviceAssignment`: into an array of the host.
+pub(crate) fn client_default_device_assignment<C: PjrtClient>(
+    args: View<'_, PJRT_Client_DefaultDeviceAssignment_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    let (replicas, partitions) = (input!(args.num_replicas), input!(args.num_partitions));
+    let size = input!(args.default_assignment_size);
+    let (Ok(num_replicas), Ok(num_partitions)) = (usize::try_from(replicas), usize::try_from(partitions))
+    else {
+        return Err(Error::invalid_argument(format!("{replicas} replicas of {partitions} partitions")));
+    };
+    let needed = num_replicas.saturating_mul(num_partitions);
+    if size < needed {
+        return Err(Error::failed_precondition(format!(
+            "PJRT_Client_DefaultDeviceAssignment: `default_assignment_size` {size} must be greater than or equal to \
+             `num_replicas * num_partitions` {replicas} * {partitions} = {needed}"
+        )));
     }
+    let assignment = client.client.default_device_assignment(num_replicas, num_partitions)?;
+    let target = input!(args.default_assignment);
+    if target.is_null() {
+        return Err(null("default_assignment"));
+    }
+    for (place, id) in assignment.devices().iter().take(needed).enumerate() {
+        // SAFETY: the host's array has `size` elements, and `place` is less than `needed`, which is not more.
+        unsafe { target.add(place).write(*id) };
+    }
+    Ok(())
+}
 
-    /// `PJRT_Client_DefaultDeviceAssignment`: into an array of the host.
-    client_default_device_assignment(PJRT_Client_DefaultDeviceAssignment_Args) |args, C| {
-        let client = handle!(args.client: ClientState<C>)?;
-        let (replicas, partitions) = (input!(args.num_replicas), input!(args.num_partitions));
-        let size = input!(args.default_assignment_size);
-        let (Ok(num_replicas), Ok(num_partitions)) = (usize::try_from(replicas), usize::try_from(partitions)) else {
-            return Err(Error::invalid_argument(format!("{replicas} replicas of {partitions} partitions")));
-        };
-        let needed = num_replicas.saturating_mul(num_partitions);
-        if size < needed {
-            return Err(Error::failed_precondition(format!(
-                "PJRT_Client_DefaultDeviceAssignment: `default_assignment_size` {size} must be greater than or equal to \
-                 `num_replicas * num_partitions` {replicas} * {partitions} = {needed}"
-            )));
-        }
-        let assignment = client.client.default_device_assignment(num_replicas, num_partitions)?;
-        let target = input!(args.default_assignment);
-        if target.is_null() {
-            return Err(null("default_assignment"));
-        }
-        for (place, id) in assignment.devices().iter().take(needed).enumerate() {
-            // SAFETY: the host's array has `size` elements, and `place` is less than `needed`, which is not more.
-            unsafe { target.add(place).write(*id) };
-        }
-        Ok(())
+/// `PJRT_Client_DmaMap`.
+pub(crate) fn client_dma_map<C: PjrtClient>(args: View<'_, PJRT_Client_DmaMap_Args>) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    let (data, size) = (input!(args.data), input!(args.size));
+    if data.is_null() {
+        return Err(null("data"));
     }
+    client.client.map_host_memory(data.expose_provenance(), size)
+}
 
-    /// `PJRT_Client_DmaMap`.
-    client_dma_map(PJRT_Client_DmaMap_Args) |args, C| {
-        let client = handle!(args.client: ClientState<C>)?;
-        let (data, size) = (input!(args.data), input!(args.size));
-        if data.is_null() {
-            return Err(null("data"));
-        }
-        client.client.map_host_memory(data.expose_provenance(), size)
+/// `PJRT_Client_DmaUnmap`.
+pub(crate) fn client_dma_unmap<C: PjrtClient>(args: View<'_, PJRT_Client_DmaUnmap_Args>) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    let data = input!(args.data);
+    if data.is_null() {
+        return Err(null("data"));
     }
+    client.client.unmap_host_memory(data.expose_provenance())
+}
 
-    /// `PJRT_Client_DmaUnmap`.
-    client_dma_unmap(PJRT_Client_DmaUnmap_Args) |args, C| {
-        let client = handle!(args.client: ClientState<C>)?;
-        let data = input!(args.data);
-        if data.is_null() {
-            return Err(null("data"));
-        }
-        client.client.unmap_host_memory(data.expose_provenance())
-    }
-
-    /// `PJRT_Client_UpdateGlobalProcessInfo`. Hosts abort on an error.
-    client_update_global_process_info(PJRT_Client_UpdateGlobalProcessInfo_Args) |args, C| {
-        let client = handle!(args.client: ClientState<C>)?;
-        // SAFETY: pointer and length describe an array of the host.
-        let infos = unsafe { read_process_infos(input!(args.process_infos), input!(args.num_process_infos)) }?;
-        client.client.process_info_changed(&infos);
-        Ok(())
-    }
+/// `PJRT_Client_UpdateGlobalProcessInfo`. Hosts abort on an error.
+pub(crate) fn client_update_global_process_info<C: PjrtClient>(
+    args: View<'_, PJRT_Client_UpdateGlobalProcessInfo_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    // SAFETY: pointer and length describe an array of the host.
+    let infos = unsafe { read_process_infos(input!(args.process_infos), input!(args.num_process_infos)) }?;
+    client.client.process_info_changed(&infos);
+    Ok(())
 }
 
 /// Reads an array whose elements are as long as the host says.
@@ -225,7 +246,6 @@ shims! {
 ///
 /// `infos` is null or the start of `len` structs of the host's version, which the first one's size tells.
 unsafe fn read_process_infos(infos: *mut PJRT_ProcessInfo, len: usize) -> Result<Vec<ProcessInfo>> {
-    fields_of!(PJRT_ProcessInfo);
     if infos.is_null() {
         return Ok(Vec::new());
     }

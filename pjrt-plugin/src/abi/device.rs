@@ -12,14 +12,20 @@ use std::sync::OnceLock;
 use std::sync::{Arc, Weak};
 
 use pjrt_sys::{
-    PJRT_Device, PJRT_Device_Attributes, PJRT_DeviceDescription, PJRT_Memory, PJRT_MemoryDescription,
+    PJRT_AsyncTrackingEvent_Destroy_Args, PJRT_Device, PJRT_Device_AddressableMemories_Args,
+    PJRT_Device_Attributes, PJRT_Device_ClearMemoryStats_Args, PJRT_Device_CreateAsyncTrackingEvent_Args,
+    PJRT_Device_DefaultMemory_Args, PJRT_Device_GetAttributes_Args, PJRT_Device_GetDescription_Args,
+    PJRT_Device_IsAddressable_Args, PJRT_Device_LocalHardwareId_Args, PJRT_Device_MemoryStats_Args,
+    PJRT_Device_PoisonExecution_Args, PJRT_DeviceDescription, PJRT_DeviceDescription_Attributes_Args,
+    PJRT_DeviceDescription_DebugString_Args, PJRT_DeviceDescription_Id_Args,
+    PJRT_DeviceDescription_Kind_Args, PJRT_DeviceDescription_ProcessIndex_Args,
+    PJRT_DeviceDescription_ToString_Args, PJRT_Memory, PJRT_MemoryDescription,
 };
 
-use crate::abi::args::{bytes, handle, input, output, output_slice, output_str};
+use crate::abi::args::{View, bytes, handle, input, output, output_slice, output_str};
 use crate::abi::c_arrays::NamedValues;
 use crate::abi::client_state::ClientState;
 use crate::abi::error::{host_error, with_payloads};
-use crate::abi::guard::shims;
 use crate::abi::handle::{Handle, registry};
 use crate::attributes::AttributeValue;
 use crate::client::PjrtClient;
@@ -113,159 +119,189 @@ impl<C: PjrtClient> DeviceHandle<C> {
 /// Called with the size of the host's `PJRT_Device_MemoryStats_Args`; the profiler learns the host's version from it.
 pub(crate) static MEMORY_STATS_SIZE: OnceLock<fn(usize)> = OnceLock::new();
 
-shims! {
-    /// `PJRT_DeviceDescription_Id`.
-    device_description_id(PJRT_DeviceDescription_Id_Args) |args, C| {
-        output!(args.id = handle!(args.device_description: DescriptionHandle)?.description.id());
-        Ok(())
-    }
+/// `PJRT_DeviceDescription_Id`.
+pub(crate) fn device_description_id<C: PjrtClient>(
+    args: View<'_, PJRT_DeviceDescription_Id_Args>,
+) -> Result<()> {
+    output!(args.id = handle!(args.device_description: DescriptionHandle)?.description.id());
+    Ok(())
+}
 
-    /// `PJRT_DeviceDescription_ProcessIndex`.
-    device_description_process_index(PJRT_DeviceDescription_ProcessIndex_Args) |args, C| {
-        let handle = handle!(args.device_description: DescriptionHandle)?;
-        output!(args.process_index = handle.description.process_index());
-        Ok(())
-    }
+/// `PJRT_DeviceDescription_ProcessIndex`.
+pub(crate) fn device_description_process_index<C: PjrtClient>(
+    args: View<'_, PJRT_DeviceDescription_ProcessIndex_Args>,
+) -> Result<()> {
+    let handle = handle!(args.device_description: DescriptionHandle)?;
+    output!(args.process_index = handle.description.process_index());
+    Ok(())
+}
 
-    /// `PJRT_DeviceDescription_Attributes`.
-    device_description_attributes(PJRT_DeviceDescription_Attributes_Args) |args, C| {
-        let handle = handle!(args.device_description: DescriptionHandle)?;
-        output_slice!(args.attributes, num_attributes = handle.attributes.as_slice());
-        Ok(())
-    }
+/// `PJRT_DeviceDescription_Attributes`.
+pub(crate) fn device_description_attributes<C: PjrtClient>(
+    args: View<'_, PJRT_DeviceDescription_Attributes_Args>,
+) -> Result<()> {
+    let handle = handle!(args.device_description: DescriptionHandle)?;
+    output_slice!(args.attributes, num_attributes = handle.attributes.as_slice());
+    Ok(())
+}
 
-    /// `PJRT_DeviceDescription_Kind`.
-    device_description_kind(PJRT_DeviceDescription_Kind_Args) |args, C| {
-        let handle = handle!(args.device_description: DescriptionHandle)?;
-        output_str!(args.device_kind, device_kind_size = handle.description.kind());
-        Ok(())
-    }
+/// `PJRT_DeviceDescription_Kind`.
+pub(crate) fn device_description_kind<C: PjrtClient>(
+    args: View<'_, PJRT_DeviceDescription_Kind_Args>,
+) -> Result<()> {
+    let handle = handle!(args.device_description: DescriptionHandle)?;
+    output_str!(args.device_kind, device_kind_size = handle.description.kind());
+    Ok(())
+}
 
-    /// `PJRT_DeviceDescription_DebugString`.
-    device_description_debug_string(PJRT_DeviceDescription_DebugString_Args) |args, C| {
-        let handle = handle!(args.device_description: DescriptionHandle)?;
-        output_str!(args.debug_string, debug_string_size = handle.description.debug());
-        Ok(())
-    }
+/// `PJRT_DeviceDescription_DebugString`.
+pub(crate) fn device_description_debug_string<C: PjrtClient>(
+    args: View<'_, PJRT_DeviceDescription_DebugString_Args>,
+) -> Result<()> {
+    let handle = handle!(args.device_description: DescriptionHandle)?;
+    output_str!(args.debug_string, debug_string_size = handle.description.debug());
+    Ok(())
+}
 
-    /// `PJRT_DeviceDescription_ToString`.
-    device_description_to_string(PJRT_DeviceDescription_ToString_Args) |args, C| {
-        let handle = handle!(args.device_description: DescriptionHandle)?;
-        output_str!(args.to_string, to_string_size = handle.description.display());
-        Ok(())
-    }
+/// `PJRT_DeviceDescription_ToString`.
+pub(crate) fn device_description_to_string<C: PjrtClient>(
+    args: View<'_, PJRT_DeviceDescription_ToString_Args>,
+) -> Result<()> {
+    let handle = handle!(args.device_description: DescriptionHandle)?;
+    output_str!(args.to_string, to_string_size = handle.description.display());
+    Ok(())
+}
 
-    /// `PJRT_Device_GetDescription`.
-    device_get_description(PJRT_Device_GetDescription_Args) |args, C| {
-        let device = handle!(args.device: DeviceHandle<C>)?;
-        output!(args.device_description = (&raw const device.description).cast_mut().cast());
-        Ok(())
-    }
+/// `PJRT_Device_GetDescription`.
+pub(crate) fn device_get_description<C: PjrtClient>(
+    args: View<'_, PJRT_Device_GetDescription_Args>,
+) -> Result<()> {
+    let device = handle!(args.device: DeviceHandle<C>)?;
+    output!(args.device_description = (&raw const device.description).cast_mut().cast());
+    Ok(())
+}
 
-    /// `PJRT_Device_IsAddressable`.
-    device_is_addressable(PJRT_Device_IsAddressable_Args) |args, C| {
-        output!(args.is_addressable = handle!(args.device: DeviceHandle<C>)?.addressable);
-        Ok(())
-    }
+/// `PJRT_Device_IsAddressable`.
+pub(crate) fn device_is_addressable<C: PjrtClient>(
+    args: View<'_, PJRT_Device_IsAddressable_Args>,
+) -> Result<()> {
+    output!(args.is_addressable = handle!(args.device: DeviceHandle<C>)?.addressable);
+    Ok(())
+}
 
-    /// `PJRT_Device_LocalHardwareId`.
-    device_local_hardware_id(PJRT_Device_LocalHardwareId_Args) |args, C| {
-        output!(args.local_hardware_id = handle!(args.device: DeviceHandle<C>)?.local_hardware_id);
-        Ok(())
-    }
+/// `PJRT_Device_LocalHardwareId`.
+pub(crate) fn device_local_hardware_id<C: PjrtClient>(
+    args: View<'_, PJRT_Device_LocalHardwareId_Args>,
+) -> Result<()> {
+    output!(args.local_hardware_id = handle!(args.device: DeviceHandle<C>)?.local_hardware_id);
+    Ok(())
+}
 
-    /// `PJRT_Device_AddressableMemories`.
-    device_addressable_memories(PJRT_Device_AddressableMemories_Args) |args, C| {
-        output_slice!(args.memories, num_memories = &handle!(args.device: DeviceHandle<C>)?.memories);
-        Ok(())
-    }
+/// `PJRT_Device_AddressableMemories`.
+pub(crate) fn device_addressable_memories<C: PjrtClient>(
+    args: View<'_, PJRT_Device_AddressableMemories_Args>,
+) -> Result<()> {
+    output_slice!(args.memories, num_memories = &handle!(args.device: DeviceHandle<C>)?.memories);
+    Ok(())
+}
 
-    /// `PJRT_Device_DefaultMemory`.
-    device_default_memory(PJRT_Device_DefaultMemory_Args) |args, C| {
-        let device = handle!(args.device: DeviceHandle<C>)?;
-        let Some(memory) = device.memories.first() else {
-            return Err(Error::not_found(format!("device {} has no memory", device.id())));
-        };
-        output!(args.memory = *memory);
-        Ok(())
-    }
+/// `PJRT_Device_DefaultMemory`.
+pub(crate) fn device_default_memory<C: PjrtClient>(
+    args: View<'_, PJRT_Device_DefaultMemory_Args>,
+) -> Result<()> {
+    let device = handle!(args.device: DeviceHandle<C>)?;
+    let Some(memory) = device.memories.first() else {
+        return Err(Error::not_found(format!("device {} has no memory", device.id())));
+    };
+    output!(args.memory = *memory);
+    Ok(())
+}
 
-    /// `PJRT_Device_MemoryStats`. Hosts put up with UNIMPLEMENTED.
-    device_memory_stats(PJRT_Device_MemoryStats_Args) |args, C| {
-        if let Some(observe) = MEMORY_STATS_SIZE.get() {
-            observe(args.size());
-        }
-        let device = handle!(args.device: DeviceHandle<C>)?;
-        let client = device.client()?;
-        let Some(stats) = client.author_device(device.index)?.memory_stats() else {
-            return Err(Error::unimplemented("the plugin keeps no statistics of this device's memory"));
-        };
-        output!(args.bytes_in_use = stats.bytes_in_use);
-        macro_rules! optional {
-            ($($field:ident $is_set:ident)*) => {$(
-                output!(args.$field = stats.$field.unwrap_or(0));
-                output!(args.$is_set = stats.$field.is_some());
-            )*};
-        }
-        optional! {
-            peak_bytes_in_use peak_bytes_in_use_is_set
-            num_allocs num_allocs_is_set
-            largest_alloc_size largest_alloc_size_is_set
-            bytes_limit bytes_limit_is_set
-            bytes_reserved bytes_reserved_is_set
-            peak_bytes_reserved peak_bytes_reserved_is_set
-            bytes_reservable_limit bytes_reservable_limit_is_set
-            largest_free_block_bytes largest_free_block_bytes_is_set
-            pool_bytes pool_bytes_is_set
-            peak_pool_bytes peak_pool_bytes_is_set
-            peak_allocated_bytes peak_allocated_bytes_is_set
-        }
-        Ok(())
+/// `PJRT_Device_MemoryStats`. Hosts put up with UNIMPLEMENTED.
+pub(crate) fn device_memory_stats<C: PjrtClient>(args: View<'_, PJRT_Device_MemoryStats_Args>) -> Result<()> {
+    if let Some(observe) = MEMORY_STATS_SIZE.get() {
+        observe(args.size());
     }
-
-    /// `PJRT_Device_ClearMemoryStats`.
-    device_clear_memory_stats(PJRT_Device_ClearMemoryStats_Args) |args, C| {
-        let device = handle!(args.device: DeviceHandle<C>)?;
-        device.client()?.author_device(device.index)?.clear_memory_stats();
-        Ok(())
+    let device = handle!(args.device: DeviceHandle<C>)?;
+    let client = device.client()?;
+    let Some(stats) = client.author_device(device.index)?.memory_stats() else {
+        return Err(Error::unimplemented("the plugin keeps no statistics of this device's memory"));
+    };
+    output!(args.bytes_in_use = stats.bytes_in_use);
+    macro_rules! optional {
+        ($($field:ident $is_set:ident)*) => {$(
+            output!(args.$field = stats.$field.unwrap_or(0));
+            output!(args.$is_set = stats.$field.is_some());
+        )*};
     }
-
-    /// `PJRT_Device_GetAttributes`: none beyond those of the description. Hosts call the deleter in any case and abort on an error.
-    device_get_attributes(PJRT_Device_GetAttributes_Args) |args, C| {
-        output!(args.attributes = ptr::null());
-        output!(args.num_attributes = 0);
-        output!(args.device_attributes = ptr::null_mut());
-        output!(args.attributes_deleter = Some(delete_device_attributes));
-        Ok(())
+    optional! {
+        peak_bytes_in_use peak_bytes_in_use_is_set
+        num_allocs num_allocs_is_set
+        largest_alloc_size largest_alloc_size_is_set
+        bytes_limit bytes_limit_is_set
+        bytes_reserved bytes_reserved_is_set
+        peak_bytes_reserved peak_bytes_reserved_is_set
+        bytes_reservable_limit bytes_reservable_limit_is_set
+        largest_free_block_bytes largest_free_block_bytes_is_set
+        pool_bytes pool_bytes_is_set
+        peak_pool_bytes peak_pool_bytes_is_set
+        peak_allocated_bytes peak_allocated_bytes_is_set
     }
+    Ok(())
+}
 
-    /// `PJRT_Device_PoisonExecution`: an error for the outputs of a launch that has not given them yet. What it gives later is dropped.
-    device_poison_execution(PJRT_Device_PoisonExecution_Args) |args, C| {
-        output!(args.poisoned = false);
-        let device = handle!(args.device: DeviceHandle<C>)?;
-        let message = bytes!(args.error_message, error_message_size)?;
-        // SAFETY: the bytes are a string.
-        let error = unsafe { host_error(input!(args.error_code), message.as_ptr().cast(), message.len()) };
-        // SAFETY: pointer and length describe an array of the host.
-        let error = unsafe { with_payloads(error, input!(args.payload), input!(args.num_payload)) }?.reported();
-        let client = device.client()?;
-        output!(args.poisoned = client.unfinished.poison(input!(args.launch_id), device.index, &error));
+/// `PJRT_Device_ClearMemoryStats`.
+pub(crate) fn device_clear_memory_stats<C: PjrtClient>(
+    args: View<'_, PJRT_Device_ClearMemoryStats_Args>,
+) -> Result<()> {
+    let device = handle!(args.device: DeviceHandle<C>)?;
+    device.client()?.author_device(device.index)?.clear_memory_stats();
+    Ok(())
+}
+
+/// `PJRT_Device_GetAttributes`: none beyond those of the description. Hosts call the deleter in any case and abort on an error.
+pub(crate) fn device_get_attributes<C: PjrtClient>(
+    args: View<'_, PJRT_Device_GetAttributes_Args>,
+) -> Result<()> {
+    output!(args.attributes = ptr::null());
+    output!(args.num_attributes = 0);
+    output!(args.device_attributes = ptr::null_mut());
+    output!(args.attributes_deleter = Some(delete_device_attributes));
+    Ok(())
+}
+
+/// `PJRT_Device_PoisonExecution`: an error for the outputs of a launch that has not given them yet. What it gives later is dropped.
+pub(crate) fn device_poison_execution<C: PjrtClient>(
+    args: View<'_, PJRT_Device_PoisonExecution_Args>,
+) -> Result<()> {
+    output!(args.poisoned = false);
+    let device = handle!(args.device: DeviceHandle<C>)?;
+    let message = bytes!(args.error_message, error_message_size)?;
+    // SAFETY: the bytes are a string.
+    let error = unsafe { host_error(input!(args.error_code), message.as_ptr().cast(), message.len()) };
+    // SAFETY: pointer and length describe an array of the host.
+    let error = unsafe { with_payloads(error, input!(args.payload), input!(args.num_payload)) }?.reported();
+    let client = device.client()?;
+    output!(args.poisoned = client.unfinished.poison(input!(args.launch_id), device.index, &error));
+    Ok(())
+}
+
+/// `PJRT_Device_CreateAsyncTrackingEvent`: null stands for no tracking; an error would end the host.
+pub(crate) fn device_create_async_tracking_event<C: PjrtClient>(
+    args: View<'_, PJRT_Device_CreateAsyncTrackingEvent_Args>,
+) -> Result<()> {
+    output!(args.event = ptr::null_mut());
+    Ok(())
+}
+
+/// `PJRT_AsyncTrackingEvent_Destroy`: there are none to destroy.
+pub(crate) fn async_tracking_event_destroy<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncTrackingEvent_Destroy_Args>,
+) -> Result<()> {
+    if input!(args.event).is_null() {
         Ok(())
-    }
-
-    /// `PJRT_Device_CreateAsyncTrackingEvent`: null stands for no tracking; an error would end the host.
-    device_create_async_tracking_event(PJRT_Device_CreateAsyncTrackingEvent_Args) |args, C| {
-        output!(args.event = ptr::null_mut());
-        Ok(())
-    }
-
-    /// `PJRT_AsyncTrackingEvent_Destroy`: there are none to destroy.
-    async_tracking_event_destroy(PJRT_AsyncTrackingEvent_Destroy_Args) |args, C| {
-        if input!(args.event).is_null() {
-            Ok(())
-        } else {
-            Err(Error::invalid_argument("this plugin makes no tracking events"))
-        }
+    } else {
+        Err(Error::invalid_argument("this plugin makes no tracking events"))
     }
 }
 

@@ -7,10 +7,14 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-use crate::abi::args::{handle, input, null, output, slice};
+use pjrt_sys::{
+    PJRT_Buffer_Bitcast_Args, PJRT_Buffer_CopyRawToHost_Args, PJRT_Buffer_CopyToDevice_Args,
+    PJRT_Buffer_CopyToMemory_Args, PJRT_Buffer_ToHostBuffer_Args,
+};
+
+use crate::abi::args::{View, handle, input, null, output, slice};
 use crate::abi::buffer::{BufferHandle, element_type};
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
 use crate::abi::layout::{HostLayout, host_array, read_layout};
 use crate::abi::upload::buffer_to_raw;
 use crate::buffer::PjrtBuffer;
@@ -48,124 +52,132 @@ fn raw(event: Event) -> *mut pjrt_sys::PJRT_Event {
     event_to_raw(if matches!(event.outcome(), Some(Ok(()))) { Event::ready() } else { event })
 }
 
-shims! {
-    /// `PJRT_Buffer_ToHostBuffer`: reads an array back, in the layout that the host wants. Without a destination it only says how large the
-    /// array is.
-    buffer_to_host_buffer(PJRT_Buffer_ToHostBuffer_Args) |args, C| {
-        output!(args.event = ptr::null_mut());
-        let buffer = handle!(args.src: BufferHandle<C>)?;
-        let shape = &buffer.shape;
-        let size = shape.host_size();
-        let dst: *mut u8 = input!(args.dst).cast();
-        if dst.is_null() {
-            output!(args.dst_size = size);
-            return Ok(());
+/// `PJRT_Buffer_ToHostBuffer`: reads an array back, in the layout that the host wants. Without a destination it only says how large the
+/// array is.
+pub(crate) fn buffer_to_host_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_ToHostBuffer_Args>,
+) -> Result<()> {
+    output!(args.event = ptr::null_mut());
+    let buffer = handle!(args.src: BufferHandle<C>)?;
+    let shape = &buffer.shape;
+    let size = shape.host_size();
+    let dst: *mut u8 = input!(args.dst).cast();
+    if dst.is_null() {
+        output!(args.dst_size = size);
+        return Ok(());
+    }
+    let element_size = shape.element_type.byte_size();
+    // SAFETY: the field is null or a layout of the host.
+    let strides = match unsafe { read_layout(input!(args.host_layout), shape.dims().len()) }? {
+        None => None,
+        Some(HostLayout::Strides(strides)) => Some(strides),
+        Some(HostLayout::Tiled(layout)) if layout.tiles().is_empty() => {
+            Some(layout.byte_strides(shape.dims(), element_size))
         }
-        let element_size = shape.element_type.byte_size();
-        // SAFETY: the field is null or a layout of the host.
-        let strides = match unsafe { read_layout(input!(args.host_layout), shape.dims().len()) }? {
-            None => None,
-            Some(HostLayout::Strides(strides)) => Some(strides),
-            Some(HostLayout::Tiled(layout)) if layout.tiles().is_empty() => {
-                Some(layout.byte_strides(shape.dims(), element_size))
-            }
-            Some(HostLayout::Tiled(layout)) => {
-                return Err(Error::unimplemented(format!(
-                    "a host layout with the tiles {:?}; only untiled ones are supported",
-                    layout.tiles()
-                )));
-            }
-        };
-        let placed = host_array(shape.dims(), strides.as_deref(), element_size)?;
-        let needed = if size == 0 { 0 } else { placed.above };
-        let given = input!(args.dst_size);
-        if placed.below > 0 || given < needed {
-            return Err(Error::invalid_argument(format!(
-                "the destination of {given} bytes is too small for the array {shape}, which needs {needed} bytes from its \
-                 first element on and {} before it",
-                placed.below
+        Some(HostLayout::Tiled(layout)) => {
+            return Err(Error::unimplemented(format!(
+                "a host layout with the tiles {:?}; only untiled ones are supported",
+                layout.tiles()
             )));
         }
-        let held = buffer.state.share()?;
-        let (done, event) = Event::pending();
-        // SAFETY: the host lends `dst_size` bytes, of which these are the first, until the event is complete, which it is when
-        // the copy made here is finished or dropped.
-        let bytes = unsafe { HostBytesMut::new(dst, needed) };
-        let copy = CopyToHost::lent(bytes, shape.clone(), placed.strided, done);
-        read_back::<C>(held, copy);
-        output!(args.event = raw(event));
-        Ok(())
+    };
+    let placed = host_array(shape.dims(), strides.as_deref(), element_size)?;
+    let needed = if size == 0 { 0 } else { placed.above };
+    let given = input!(args.dst_size);
+    if placed.below > 0 || given < needed {
+        return Err(Error::invalid_argument(format!(
+            "the destination of {given} bytes is too small for the array {shape}, which needs {needed} bytes from its \
+             first element on and {} before it",
+            placed.below
+        )));
     }
+    let held = buffer.state.share()?;
+    let (done, event) = Event::pending();
+    // SAFETY: the host lends `dst_size` bytes, of which these are the first, until the event is complete, which it is when
+    // the copy made here is finished or dropped.
+    let bytes = unsafe { HostBytesMut::new(dst, needed) };
+    let copy = CopyToHost::lent(bytes, shape.clone(), placed.strided, done);
+    read_back::<C>(held, copy);
+    output!(args.event = raw(event));
+    Ok(())
+}
 
-    /// `PJRT_Buffer_CopyRawToHost`: reads part of an array back as bytes. A wrong range is the event's error.
-    buffer_copy_raw_to_host(PJRT_Buffer_CopyRawToHost_Args) |args, C| {
-        output!(args.event = ptr::null_mut());
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let range = match raw_range(&buffer.shape, input!(args.offset), input!(args.transfer_size)) {
-            Ok(range) => range,
-            Err(error) => {
-                output!(args.event = event_to_raw(Event::failed(error)));
-                return Ok(());
-            }
-        };
-        let held = buffer.state.share()?;
-        let (done, event) = Event::pending();
-        // SAFETY: the host lends `transfer_size` bytes until the event is complete.
-        unsafe { copy_range::<C>(held, buffer.shape.clone(), range, input!(args.dst).cast(), done) };
-        output!(args.event = raw(event));
-        Ok(())
-    }
+/// `PJRT_Buffer_CopyRawToHost`: reads part of an array back as bytes. A wrong range is the event's error.
+pub(crate) fn buffer_copy_raw_to_host<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_CopyRawToHost_Args>,
+) -> Result<()> {
+    output!(args.event = ptr::null_mut());
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    let range = match raw_range(&buffer.shape, input!(args.offset), input!(args.transfer_size)) {
+        Ok(range) => range,
+        Err(error) => {
+            output!(args.event = event_to_raw(Event::failed(error)));
+            return Ok(());
+        }
+    };
+    let held = buffer.state.share()?;
+    let (done, event) = Event::pending();
+    // SAFETY: the host lends `transfer_size` bytes until the event is complete.
+    unsafe { copy_range::<C>(held, buffer.shape.clone(), range, input!(args.dst).cast(), done) };
+    output!(args.event = raw(event));
+    Ok(())
+}
 
-    /// `PJRT_Buffer_CopyToDevice`: to the default memory of another device.
-    buffer_copy_to_device(PJRT_Buffer_CopyToDevice_Args) |args, C| {
-        output!(args.dst_buffer = ptr::null_mut());
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let device = input!(args.dst_device);
-        if device.is_null() {
-            return Err(null("dst_device"));
-        }
-        let to = Location::of(&buffer.client, device, ptr::null())?;
-        if to.device == buffer.device {
-            return Err(Error::invalid_argument("CopyToDevice cannot accept the same source and destination devices"));
-        }
-        output!(args.dst_buffer = copy(buffer, to)?);
-        Ok(())
+/// `PJRT_Buffer_CopyToDevice`: to the default memory of another device.
+pub(crate) fn buffer_copy_to_device<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_CopyToDevice_Args>,
+) -> Result<()> {
+    output!(args.dst_buffer = ptr::null_mut());
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    let device = input!(args.dst_device);
+    if device.is_null() {
+        return Err(null("dst_device"));
     }
+    let to = Location::of(&buffer.client, device, ptr::null())?;
+    if to.device == buffer.device {
+        return Err(Error::invalid_argument(
+            "CopyToDevice cannot accept the same source and destination devices",
+        ));
+    }
+    output!(args.dst_buffer = copy(buffer, to)?);
+    Ok(())
+}
 
-    /// `PJRT_Buffer_CopyToMemory`: to any memory of the client.
-    buffer_copy_to_memory(PJRT_Buffer_CopyToMemory_Args) |args, C| {
-        output!(args.dst_buffer = ptr::null_mut());
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let memory = input!(args.dst_memory);
-        if memory.is_null() {
-            return Err(null("dst_memory"));
-        }
-        let to = Location::of(&buffer.client, ptr::null(), memory)?;
-        output!(args.dst_buffer = copy(buffer, to)?);
-        Ok(())
+/// `PJRT_Buffer_CopyToMemory`: to any memory of the client.
+pub(crate) fn buffer_copy_to_memory<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_CopyToMemory_Args>,
+) -> Result<()> {
+    output!(args.dst_buffer = ptr::null_mut());
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    let memory = input!(args.dst_memory);
+    if memory.is_null() {
+        return Err(null("dst_memory"));
     }
+    let to = Location::of(&buffer.client, ptr::null(), memory)?;
+    output!(args.dst_buffer = copy(buffer, to)?);
+    Ok(())
+}
 
-    /// `PJRT_Buffer_Bitcast`: the same bytes as another array in the same place.
-    buffer_bitcast(PJRT_Buffer_Bitcast_Args) |args, C| {
-        output!(args.out_buffer = ptr::null_mut());
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let dims = slice!(args.dims as i64, num_dims)?;
-        let shape = Shape::new(element_type(input!(args.element_type))?, dims)?;
-        check_bitcast(&buffer.shape, &shape)?;
-        // SAFETY: the field is null or a layout of the host.
-        match unsafe { read_layout(input!(args.device_layout), dims.len()) }? {
-            None => {}
-            Some(HostLayout::Tiled(layout)) if layout.tiles().is_empty() && layout.is_row_major() => {}
-            Some(_) => return Err(Error::unimplemented("a bitcast to a layout that is not dense and row-major")),
-        }
-        let to = Location { device: buffer.device, memory: buffer.memory };
-        let wanted = shape.clone();
-        let bitcast = move |client: &C, from: BufferRef<'_, C>, to: Placement<'_, C>| {
-            client.bitcast_buffer(from, to, wanted.element_type, wanted.dims())
-        };
-        output!(args.out_buffer = derive(buffer, to, shape, bitcast)?);
-        Ok(())
+/// `PJRT_Buffer_Bitcast`: the same bytes as another array in the same place.
+pub(crate) fn buffer_bitcast<C: PjrtClient>(args: View<'_, PJRT_Buffer_Bitcast_Args>) -> Result<()> {
+    output!(args.out_buffer = ptr::null_mut());
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    let dims = slice!(args.dims as i64, num_dims)?;
+    let shape = Shape::new(element_type(input!(args.element_type))?, dims)?;
+    check_bitcast(&buffer.shape, &shape)?;
+    // SAFETY: the field is null or a layout of the host.
+    match unsafe { read_layout(input!(args.device_layout), dims.len()) }? {
+        None => {}
+        Some(HostLayout::Tiled(layout)) if layout.tiles().is_empty() && layout.is_row_major() => {}
+        Some(_) => return Err(Error::unimplemented("a bitcast to a layout that is not dense and row-major")),
     }
+    let to = Location { device: buffer.device, memory: buffer.memory };
+    let wanted = shape.clone();
+    let bitcast = move |client: &C, from: BufferRef<'_, C>, to: Placement<'_, C>| {
+        client.bitcast_buffer(from, to, wanted.element_type, wanted.dims())
+    };
+    output!(args.out_buffer = derive(buffer, to, shape, bitcast)?);
+    Ok(())
 }
 
 /// Whether an array of one type can be read as one of another, dense and row-major.

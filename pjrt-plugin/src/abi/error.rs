@@ -6,16 +6,16 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 
 use pjrt_sys::{
-    PJRT_Error, PJRT_Error_Code, PJRT_Error_Destroy_Args, PJRT_Error_FunctionTable, PJRT_Error_Message_Args,
-    PJRT_Error_PayloadVisitor, PJRT_NamedValue, SizedStruct,
+    PJRT_Error, PJRT_Error_Code, PJRT_Error_Destroy_Args, PJRT_Error_ForEachPayload_Args,
+    PJRT_Error_FunctionTable, PJRT_Error_GetCode_Args, PJRT_Error_Message_Args, PJRT_Error_PayloadVisitor,
+    PJRT_NamedValue, SizedStruct,
 };
 
-use crate::abi::args::{View, chars, fields_of, handle, input, output, output_str};
+use crate::abi::args::{View, chars, handle, input, output, output_str};
 use crate::abi::c_arrays::read_named_values;
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
 use crate::client::PjrtClient;
-use crate::error::{Error, ErrorCode};
+use crate::error::{Error, ErrorCode, Result};
 use crate::options::OptionValue;
 
 /// An error as the host sees it.
@@ -180,7 +180,6 @@ unsafe extern "C" fn for_each_payload(
 ///
 /// `args` is what the PJRT C API says about `PJRT_Error_Destroy_Args`.
 pub(crate) unsafe extern "C" fn error_destroy<C: PjrtClient>(args: *mut PJRT_Error_Destroy_Args) {
-    fields_of!(PJRT_Error_Destroy_Args);
     // SAFETY: this function's contract.
     if let Ok(args) = unsafe { View::new(args) } {
         // SAFETY: the host gives the error up.
@@ -194,25 +193,24 @@ pub(crate) unsafe extern "C" fn error_destroy<C: PjrtClient>(args: *mut PJRT_Err
 ///
 /// `args` is what the PJRT C API says about `PJRT_Error_Message_Args`.
 pub(crate) unsafe extern "C" fn error_message<C: PjrtClient>(args: *mut PJRT_Error_Message_Args) {
-    fields_of!(PJRT_Error_Message_Args);
     // SAFETY: this function's contract.
     let Ok(args) = (unsafe { View::new(args) }) else { return };
     let error = handle!(args.error: ErrorHandle);
     output_str!(args.message, message_size = error.map_or("", |error| error.text.as_str()));
 }
 
-shims! {
-    /// `PJRT_Error_GetCode`: the code of an error. Hosts treat an error here as fatal, so a wrong handle has a code too.
-    error_get_code(PJRT_Error_GetCode_Args) |args, C| {
-        // SAFETY: the view's contract.
-        output!(args.code = unsafe { get_code(input!(args.error)) });
-        Ok(())
-    }
+/// `PJRT_Error_GetCode`: the code of an error. Hosts treat an error here as fatal, so a wrong handle has a code too.
+pub(crate) fn error_get_code<C: PjrtClient>(args: View<'_, PJRT_Error_GetCode_Args>) -> Result<()> {
+    // SAFETY: the view's contract.
+    output!(args.code = unsafe { get_code(input!(args.error)) });
+    Ok(())
+}
 
-    /// `PJRT_Error_ForEachPayload`: shows the payloads. It must succeed: hosts call it for every error, also one from here.
-    error_for_each_payload(PJRT_Error_ForEachPayload_Args) |args, C| {
-        // SAFETY: the view's contract.
-        unsafe { for_each_payload(input!(args.error), input!(args.visitor), input!(args.user_arg)) };
-        Ok(())
-    }
+/// `PJRT_Error_ForEachPayload`: shows the payloads. It must succeed: hosts call it for every error, also one from here.
+pub(crate) fn error_for_each_payload<C: PjrtClient>(
+    args: View<'_, PJRT_Error_ForEachPayload_Args>,
+) -> Result<()> {
+    // SAFETY: the view's contract.
+    unsafe { for_each_payload(input!(args.error), input!(args.visitor), input!(args.user_arg)) };
+    Ok(())
 }

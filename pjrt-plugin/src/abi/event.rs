@@ -3,12 +3,15 @@
 //! `PJRT_Event_Destroy`, `PJRT_Event_IsReady`, `PJRT_Event_Error`, `PJRT_Event_Await`, `PJRT_Event_OnReady`,
 //! `PJRT_Event_Create`, `PJRT_Event_Set`.
 
-use pjrt_sys::{PJRT_Error_Code_OK, PJRT_Event};
+use pjrt_sys::{
+    PJRT_Error_Code_OK, PJRT_Event, PJRT_Event_Await_Args, PJRT_Event_Create_Args, PJRT_Event_Destroy_Args,
+    PJRT_Event_Error_Args, PJRT_Event_IsReady_Args, PJRT_Event_OnReady_Args, PJRT_Event_Set_Args,
+};
 
-use crate::abi::args::{handle, input, null, output};
+use crate::abi::args::{View, handle, input, null, output};
 use crate::abi::error::{host_error, outcome_to_raw};
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
+use crate::client::PjrtClient;
 use crate::core::event::{Event, Inner, OK, State};
 use crate::core::host_memory::HostPointer;
 use crate::core::panic_guard;
@@ -74,78 +77,73 @@ fn is_ready(event: *const PJRT_Event) -> bool {
     event == (&raw const READY).cast()
 }
 
-shims! {
-    call_without_floats:
-
-    /// `PJRT_Event_Destroy`: frees an event. Legal at any time, in its own callback too; cancels nothing.
-    event_destroy(PJRT_Event_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the event up.
-        let event = unsafe { take_event(input!(args.event)) }?;
-        match event.and_then(|event| event.take_source()) {
-            None => Ok(()),
-            // The host made it and never set it, so it has failed now.
-            Some(source) => panic_guard::catch(|| {
-                drop(source);
-                Ok(())
-            }),
-        }
+/// `PJRT_Event_Destroy`: frees an event. Legal at any time, in its own callback too; cancels nothing.
+pub(crate) fn event_destroy<C: PjrtClient>(args: View<'_, PJRT_Event_Destroy_Args>) -> Result<()> {
+    // SAFETY: the host gives the event up.
+    let event = unsafe { take_event(input!(args.event)) }?;
+    match event.and_then(|event| event.take_source()) {
+        None => Ok(()),
+        // The host made it and never set it, so it has failed now.
+        Some(source) => panic_guard::catch(|| {
+            drop(source);
+            Ok(())
+        }),
     }
-
-    /// `PJRT_Event_IsReady`: whether it is complete, with or without an error.
-    event_is_ready(PJRT_Event_IsReady_Args) |args, C| {
-        output!(args.is_ready = handle!(args.event: State)?.is_complete());
-        Ok(())
-    }
-
-    /// `PJRT_Event_Error`: the error of a complete event, a new one at each call.
-    event_error(PJRT_Event_Error_Args) |args, C| {
-        match handle!(args.event: State)?.outcome() {
-            Some(outcome) => outcome.map_err(Error::reported),
-            None => Err(Error::failed_precondition("the event is not ready, so nobody knows its error yet")),
-        }
-    }
-
 }
 
-shims! {
-    /// `PJRT_Event_Await`: waits; then as `PJRT_Event_Error`.
-    event_await(PJRT_Event_Await_Args) |args, C| {
-        handle!(args.event: State)?.wait().map_err(Error::reported)
-    }
+/// `PJRT_Event_IsReady`: whether it is complete, with or without an error.
+pub(crate) fn event_is_ready<C: PjrtClient>(args: View<'_, PJRT_Event_IsReady_Args>) -> Result<()> {
+    output!(args.is_ready = handle!(args.event: State)?.is_complete());
+    Ok(())
+}
 
-    /// `PJRT_Event_OnReady`: calls back once, with an error that belongs to the callback.
-    event_on_ready(PJRT_Event_OnReady_Args) |args, C| {
-        // SAFETY: the event is a live one.
-        let event = unsafe { event_of(input!(args.event)) }?;
-        let callback = input!(args.callback).ok_or_else(|| null("callback"))?;
-        let user_arg = HostPointer(input!(args.user_arg));
-        event.on_ready(move |outcome| {
-            // SAFETY: the host gave the callback to be called once, on any thread, with its own argument.
-            unsafe { callback(outcome_to_raw(outcome), user_arg.get()) };
-        });
-        Ok(())
+/// `PJRT_Event_Error`: the error of a complete event, a new one at each call.
+pub(crate) fn event_error<C: PjrtClient>(args: View<'_, PJRT_Event_Error_Args>) -> Result<()> {
+    match handle!(args.event: State)?.outcome() {
+        Some(outcome) => outcome.map_err(Error::reported),
+        None => Err(Error::failed_precondition("the event is not ready, so nobody knows its error yet")),
     }
+}
 
-    /// `PJRT_Event_Create`: an event that the host sets.
-    event_create(PJRT_Event_Create_Args) |args, C| {
-        output!(args.event = handle::share_into_raw(Event::left_to_host()));
-        Ok(())
-    }
+/// `PJRT_Event_Await`: waits; then as `PJRT_Event_Error`.
+pub(crate) fn event_await<C: PjrtClient>(args: View<'_, PJRT_Event_Await_Args>) -> Result<()> {
+    handle!(args.event: State)?.wait().map_err(Error::reported)
+}
 
-    /// `PJRT_Event_Set`: sets it.
-    event_set(PJRT_Event_Set_Args) |args, C| {
-        // SAFETY: the event is a live one.
-        let source = unsafe { event_of(input!(args.event)) }?.take_source();
-        let Some(source) = source else {
-            return Err(Error::failed_precondition("only an event from PJRT_Event_Create can be set, and only once"));
-        };
-        let code = input!(args.error_code);
-        source.complete(if code == PJRT_Error_Code_OK {
-            Ok(())
-        } else {
-            // SAFETY: message and size describe a string of the host.
-            Err(unsafe { host_error(code, input!(args.error_message), input!(args.error_message_size)) })
-        });
+/// `PJRT_Event_OnReady`: calls back once, with an error that belongs to the callback.
+pub(crate) fn event_on_ready<C: PjrtClient>(args: View<'_, PJRT_Event_OnReady_Args>) -> Result<()> {
+    // SAFETY: the event is a live one.
+    let event = unsafe { event_of(input!(args.event)) }?;
+    let callback = input!(args.callback).ok_or_else(|| null("callback"))?;
+    let user_arg = HostPointer(input!(args.user_arg));
+    event.on_ready(move |outcome| {
+        // SAFETY: the host gave the callback to be called once, on any thread, with its own argument.
+        unsafe { callback(outcome_to_raw(outcome), user_arg.get()) };
+    });
+    Ok(())
+}
+
+/// `PJRT_Event_Create`: an event that the host sets.
+pub(crate) fn event_create<C: PjrtClient>(args: View<'_, PJRT_Event_Create_Args>) -> Result<()> {
+    output!(args.event = handle::share_into_raw(Event::left_to_host()));
+    Ok(())
+}
+
+/// `PJRT_Event_Set`: sets it.
+pub(crate) fn event_set<C: PjrtClient>(args: View<'_, PJRT_Event_Set_Args>) -> Result<()> {
+    // SAFETY: the event is a live one.
+    let source = unsafe { event_of(input!(args.event)) }?.take_source();
+    let Some(source) = source else {
+        return Err(Error::failed_precondition(
+            "only an event from PJRT_Event_Create can be set, and only once",
+        ));
+    };
+    let code = input!(args.error_code);
+    source.complete(if code == PJRT_Error_Code_OK {
         Ok(())
-    }
+    } else {
+        // SAFETY: message and size describe a string of the host.
+        Err(unsafe { host_error(code, input!(args.error_message), input!(args.error_message_size)) })
+    });
+    Ok(())
 }

@@ -7,12 +7,14 @@ use std::mem::{self, MaybeUninit};
 use std::sync::{Arc, Mutex, Weak};
 use std::vec;
 
-use pjrt_sys::{PJRT_Buffer, PJRT_ExecuteContext, PJRT_ExecuteOptions};
+use pjrt_sys::{
+    PJRT_Buffer, PJRT_ExecuteContext, PJRT_ExecuteContext_Create_Args, PJRT_ExecuteContext_Destroy_Args,
+    PJRT_ExecuteOptions, PJRT_LoadedExecutable_Execute_Args,
+};
 
-use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, slice};
+use crate::abi::args::{View, borrowed_slice, handle, input, null, output, slice};
 use crate::abi::buffer::{BufferHandle, Spec};
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_callback::{Lease, read_callbacks};
 use crate::abi::loaded::LoadedHandle;
@@ -44,7 +46,6 @@ struct Options<'a> {
 /// `options` is null or points to options of the host's version for so many devices, which live for `'a`.
 #[inline]
 unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions, num_devices: usize) -> Result<Options<'a>> {
-    fields_of!(PJRT_ExecuteOptions);
     if options.is_null() {
         return Ok(Options::default());
     }
@@ -129,113 +130,121 @@ impl<B> Unfinished<B> {
     }
 }
 
-shims! {
-    /// `PJRT_ExecuteContext_Create`.
-    execute_context_create(PJRT_ExecuteContext_Create_Args) |args, C| {
-        output!(args.context = handle::into_raw(ExecuteContext::default()));
-        Ok(())
-    }
+/// `PJRT_ExecuteContext_Create`.
+pub(crate) fn execute_context_create<C: PjrtClient>(
+    args: View<'_, PJRT_ExecuteContext_Create_Args>,
+) -> Result<()> {
+    output!(args.context = handle::into_raw(ExecuteContext::default()));
+    Ok(())
+}
 
-    /// `PJRT_ExecuteContext_Destroy`. Hosts destroy it as soon as the launch has returned.
-    execute_context_destroy(PJRT_ExecuteContext_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the context up, which came from `PJRT_ExecuteContext_Create`.
-        drop(unsafe { handle::from_raw::<ExecuteContext>(input!(args.context), "context") }?);
-        Ok(())
-    }
+/// `PJRT_ExecuteContext_Destroy`. Hosts destroy it as soon as the launch has returned.
+pub(crate) fn execute_context_destroy<C: PjrtClient>(
+    args: View<'_, PJRT_ExecuteContext_Destroy_Args>,
+) -> Result<()> {
+    // SAFETY: the host gives the context up, which came from `PJRT_ExecuteContext_Create`.
+    drop(unsafe { handle::from_raw::<ExecuteContext>(input!(args.context), "context") }?);
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_Execute`: one launch on all devices of the executable, or on the one that is named.
-    loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args) |args, C| {
-        let loaded = handle!(args.executable: LoadedHandle<C>)?;
-        let author = loaded.author()?;
-        let num_devices = input!(args.num_devices);
-        let named = input!(args.execute_device);
-        let place;
-        // Places among the client's devices, and the id of the one that is named.
-        let (places, id): (&[usize], _) = if named.is_null() {
-            (&loaded.devices, None)
-        } else {
-            place = [loaded.client.index_of_device(named)?];
-            (&place, Some(named_device(loaded, place[0])?))
+/// `PJRT_LoadedExecutable_Execute`: one launch on all devices of the executable, or on the one that is named.
+pub(crate) fn loaded_executable_execute<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_Execute_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.executable: LoadedHandle<C>)?;
+    let author = loaded.author()?;
+    let num_devices = input!(args.num_devices);
+    let named = input!(args.execute_device);
+    let place;
+    // Places among the client's devices, and the id of the one that is named.
+    let (places, id): (&[usize], _) = if named.is_null() {
+        (&loaded.devices, None)
+    } else {
+        place = [loaded.client.index_of_device(named)?];
+        (&place, Some(named_device(loaded, place[0])?))
+    };
+    if places.len() != num_devices {
+        return Err(Error::invalid_argument(format!(
+            "Attempted to execute with {num_devices} argument lists when local device count is {} (total replica \
+             count: {}, partition count: {})",
+            places.len(),
+            loaded.assignment.replicas(),
+            loaded.assignment.partitions()
+        )));
+    }
+    // SAFETY: the field is null or points to options for all devices of the launch, which live until the call returns.
+    let options = unsafe { read_options(input!(args.options), num_devices) }?;
+    let num_args = input!(args.num_args);
+    if num_args != loaded.executable.parameters.shapes.len() {
+        return Err(Error::invalid_argument(format!(
+            "Execution supplied {num_args} buffers but compiled program expected {} buffers",
+            loaded.executable.parameters.shapes.len()
+        )));
+    }
+    let lists = if num_args == 0 {
+        &[]
+    } else {
+        slice!(args.argument_lists as *const *mut PJRT_Buffer, num_devices)?
+    };
+    // Here, where no argument is held yet.
+    if lists.iter().any(|list| list.is_null()) {
+        return Err(null("an argument list"));
+    }
+    let num_outputs = loaded.executable.outputs.shapes.len();
+    let output_lists: &[*mut *mut PJRT_Buffer] =
+        if num_outputs == 0 { &[] } else { slice!(args.output_lists as *mut *mut PJRT_Buffer, num_devices)? };
+    if output_lists.iter().any(|list| list.is_null()) {
+        return Err(null("an output list"));
+    }
+    let lease = options.rare.as_ref().and_then(|rare| Lease::new(&rare.callbacks));
+    let num_inputs = num_devices.saturating_mul(num_args);
+    let (mut execution, launch) = Execution::new(num_inputs, num_devices, num_outputs);
+    let devices = match (id, &*loaded.device_ids) {
+        (Some(id), _) | (None, &[id]) => ByDevice::one(id),
+        _ => loaded.device_ids.clone(),
+    };
+    execution.run_on(devices, options.launch_id, options.rare);
+    let inputs = execution.inputs();
+    for (device, place) in places.iter().enumerate() {
+        let list: &[*mut PJRT_Buffer] = match lists.get(device) {
+            None => &[],
+            // SAFETY: each list of the host has `num_args` buffers.
+            Some(list) => unsafe { borrowed_slice(*list, num_args, "argument_lists") }?,
         };
-        if places.len() != num_devices {
-            return Err(Error::invalid_argument(format!(
-                "Attempted to execute with {num_devices} argument lists when local device count is {} (total replica \
-                 count: {}, partition count: {})",
-                places.len(),
-                loaded.assignment.replicas(),
-                loaded.assignment.partitions()
-            )));
-        }
-        // SAFETY: the field is null or points to options for all devices of the launch, which live until the call returns.
-        let options = unsafe { read_options(input!(args.options), num_devices) }?;
-        let num_args = input!(args.num_args);
-        if num_args != loaded.executable.parameters.shapes.len() {
-            return Err(Error::invalid_argument(format!(
-                "Execution supplied {num_args} buffers but compiled program expected {} buffers",
-                loaded.executable.parameters.shapes.len()
-            )));
-        }
-        let lists = if num_args == 0 { &[] } else { slice!(args.argument_lists as *const *mut PJRT_Buffer, num_devices)? };
-        // Here, where no argument is held yet.
-        if lists.iter().any(|list| list.is_null()) {
-            return Err(null("an argument list"));
-        }
-        let num_outputs = loaded.executable.outputs.shapes.len();
-        let output_lists: &[*mut *mut PJRT_Buffer] =
-            if num_outputs == 0 { &[] } else { slice!(args.output_lists as *mut *mut PJRT_Buffer, num_devices)? };
-        if output_lists.iter().any(|list| list.is_null()) {
-            return Err(null("an output list"));
-        }
-        let lease = options.rare.as_ref().and_then(|rare| Lease::new(&rare.callbacks));
-        let num_inputs = num_devices.saturating_mul(num_args);
-        let (mut execution, launch) = Execution::new(num_inputs, num_devices, num_outputs);
-        let devices = match (id, &*loaded.device_ids) {
-            (Some(id), _) | (None, &[id]) => ByDevice::one(id),
-            _ => loaded.device_ids.clone(),
-        };
-        execution.run_on(devices, options.launch_id, options.rare);
-        let inputs = execution.inputs();
-        for (device, place) in places.iter().enumerate() {
-            let list: &[*mut PJRT_Buffer] = match lists.get(device) {
-                None => &[],
-                // SAFETY: each list of the host has `num_args` buffers.
-                Some(list) => unsafe { borrowed_slice(*list, num_args, "argument_lists") }?,
-            };
-            // SAFETY: the buffers are null or handles of this client, and live until the call returns.
-            if let Err(error) = unsafe { hold(loaded, options.non_donatable, *place, list, inputs) } {
-                let mut held = inputs.take().into_held().into_iter();
-                for list in lists {
-                    // SAFETY: the buffers that are held are the first ones of the lists, one list after the other.
-                    unsafe {
-                        let list = borrowed_slice(*list, num_args, "argument_lists")?;
-                        give_back::<C>(list, held.by_ref().take(num_args));
-                    }
+        // SAFETY: the buffers are null or handles of this client, and live until the call returns.
+        if let Err(error) = unsafe { hold(loaded, options.non_donatable, *place, list, inputs) } {
+            let mut held = inputs.take().into_held().into_iter();
+            for list in lists {
+                // SAFETY: the buffers that are held are the first ones of the lists, one list after the other.
+                unsafe {
+                    let list = borrowed_slice(*list, num_args, "argument_lists")?;
+                    give_back::<C>(list, held.by_ref().take(num_args));
                 }
-                return Err(error);
             }
+            return Err(error);
         }
-        match execution.input_error() {
-            Some(error) => execution.fail(error),
-            None => loaded.client.explain(loaded.client.client.execute(&author, execution))?,
-        }
-        let writer = Writer { loaded, places, lists: output_lists };
-        let ready = match launch.finished() {
-            Ok(finished) => writer.write(finished),
-            Err(launch) => writer.write_later(launch, options.launch_id),
-        };
-        let over = match lease {
-            None => ready,
-            Some(lease) => lease.end_with(ready),
-        };
-        let events = input!(args.device_complete_events);
-        if !events.is_null() {
-            for device in 0..num_devices {
-                // SAFETY: the host's array has room for `num_devices` events.
-                unsafe { events.add(device).write(event_to_raw(over.clone())) };
-            }
-        }
-        Ok(())
     }
+    match execution.input_error() {
+        Some(error) => execution.fail(error),
+        None => loaded.client.explain(loaded.client.client.execute(&author, execution))?,
+    }
+    let writer = Writer { loaded, places, lists: output_lists };
+    let ready = match launch.finished() {
+        Ok(finished) => writer.write(finished),
+        Err(launch) => writer.write_later(launch, options.launch_id),
+    };
+    let over = match lease {
+        None => ready,
+        Some(lease) => lease.end_with(ready),
+    };
+    let events = input!(args.device_complete_events);
+    if !events.is_null() {
+        for device in 0..num_devices {
+            // SAFETY: the host's array has room for `num_devices` events.
+            unsafe { events.add(device).write(event_to_raw(over.clone())) };
+        }
+    }
+    Ok(())
 }
 
 /// The id of the device of a launch on one: any one if the executable is portable, otherwise one of its own.

@@ -1,7 +1,7 @@
-//! Panics stop here: every function of the table runs in [`call`], with the floating-point settings that Rust relies on, or, where
-//! they do not matter, in [`call_without_floats`].
+//! Panics stop here: every function of a table is one that [`shim`] made, or [`shim_without_floats`] where floating-point settings
+//! do not matter.
 
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 use pjrt_sys::{
     PJRT_Error, PJRT_Extension_Base, PJRT_Extension_Type_Profiler, PJRT_Profiler_Extension, SizedStruct,
@@ -17,37 +17,55 @@ use crate::core::fork;
 use crate::core::panic_guard::catch_panic;
 use crate::error::{Error, Result};
 
-/// Runs the body of a function of the table and turns its result into what C expects. Should a panic get past this (in
-/// the making of the error), Rust ends the process at the `extern "C"` boundary rather than unwind into the host.
+/// Returns the `extern "C"` function of a table for a function of the plugin. It catches panics and converts errors, and sets
+/// the floating-point settings that Rust relies on.
 ///
-/// # Safety
-///
-/// As for [`View::new`].
-#[inline]
-pub(crate) unsafe fn call<T: SizedStruct>(
-    args: *mut T,
-    body: impl FnOnce(View<'_, T>) -> Result<()>,
-) -> *mut PJRT_Error {
-    let _floats = DefaultFloats::enter();
-    // SAFETY: the caller's contract.
-    unsafe { call_without_floats(args, body) }
+/// A caller of it passes what the PJRT C API says about `T`.
+pub(crate) const fn shim<T, F>(_: F) -> unsafe extern "C" fn(*mut T) -> *mut PJRT_Error
+where
+    T: SizedStruct,
+    F: Fn(View<'_, T>) -> Result<()> + Copy + 'static,
+{
+    guarded::<T, F, true>
 }
 
-/// As [`call`], for what neither computes with floats nor runs anything of an author: the settings stay as they are.
+/// As [`shim`], for a function that neither computes with floats nor runs anything of an author: the settings stay as they are.
+pub(crate) const fn shim_without_floats<T, F>(_: F) -> unsafe extern "C" fn(*mut T) -> *mut PJRT_Error
+where
+    T: SizedStruct,
+    F: Fn(View<'_, T>) -> Result<()> + Copy + 'static,
+{
+    guarded::<T, F, false>
+}
+
+/// Calls a function of the plugin and converts its result to what C expects. Should a panic get past this (in the making of
+/// the error), Rust ends the process at the `extern "C"` boundary rather than unwind into the host.
 ///
 /// # Safety
 ///
-/// As for [`View::new`].
-#[inline]
-pub(crate) unsafe fn call_without_floats<T: SizedStruct>(
-    args: *mut T,
-    body: impl FnOnce(View<'_, T>) -> Result<()>,
-) -> *mut PJRT_Error {
-    // SAFETY: the caller's contract.
-    match unsafe { run_guarded(args, body) } {
+/// As for [`View::new`]; a value of type `F` exists.
+unsafe extern "C" fn guarded<T, F, const FLOATS: bool>(args: *mut T) -> *mut PJRT_Error
+where
+    T: SizedStruct,
+    F: Fn(View<'_, T>) -> Result<()> + Copy + 'static,
+{
+    let _floats = FLOATS.then(DefaultFloats::enter);
+    // SAFETY: this function's contract.
+    match unsafe { run_guarded(args, zero_sized::<F>()) } {
         Ok(()) => ptr::null_mut(),
         Err(error) => error_to_raw(error),
     }
+}
+
+/// Returns the value of the type of a function, which has no bytes: the type alone says which function it is.
+///
+/// # Safety
+///
+/// A value of type `F` exists.
+pub(crate) unsafe fn zero_sized<F: Copy>() -> F {
+    const { assert!(size_of::<F>() == 0, "a shim is made of a function, not of a pointer to one") };
+    // SAFETY: reads no bytes; the value is a copy of the one that exists (this function's contract).
+    unsafe { NonNull::<F>::dangling().read() }
 }
 
 /// Runs the body of a function that a host calls; its error names the function.
@@ -172,35 +190,3 @@ unsafe fn trace_context<T: SizedStruct>(args: *const T) -> Option<i64> {
 pub(crate) fn function_name<T: SizedStruct>() -> &'static str {
     T::NAME.strip_suffix("_Args").unwrap_or(T::NAME)
 }
-
-/// Declares functions of the table.
-///
-/// `name(Args) |args, Client| body` becomes a generic `extern "C"` function whose body sees a view of its arguments and
-/// returns a `Result<()>`. Functions of an extension name the trait that they need: `|args, Client: Trait|`. Those for which
-/// [`call_without_floats`](crate::abi::guard::call_without_floats) is enough stand in a block that begins with its name.
-macro_rules! shims {
-    (call_without_floats: $($shims:tt)*) => {
-        $crate::abi::guard::shims! { @call_without_floats $($shims)* }
-    };
-    (@$call:ident
-        $($(#[$attribute:meta])* $name:ident($args:ident) |$view:ident, $client:ident $(: $bound:path)?| $body:block)*) => {$(
-        $(#[$attribute])*
-        ///
-        /// # Safety
-        ///
-        #[doc = concat!("`args` is what the PJRT C API says about `", stringify!($args), "`.")]
-        pub(crate) unsafe extern "C" fn $name<$client: $crate::client::PjrtClient $(+ $bound)?>(
-            args: *mut pjrt_sys::$args,
-        ) -> *mut pjrt_sys::PJRT_Error {
-            $crate::abi::args::fields_of!($args);
-            let body = |$view: $crate::abi::args::View<'_, Struct>| -> $crate::error::Result<()> { $body };
-            // SAFETY: this function's contract.
-            unsafe { $crate::abi::guard::$call(args, body) }
-        }
-    )*};
-    ($($shims:tt)*) => {
-        $crate::abi::guard::shims! { @call $($shims)* }
-    };
-}
-
-pub(crate) use shims;

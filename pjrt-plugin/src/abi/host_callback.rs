@@ -8,14 +8,17 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
 use pjrt_sys::{
-    PJRT_Chunk, PJRT_CopyToDeviceStream, PJRT_Error, PJRT_RecvCallbackInfo, PJRT_SendCallbackInfo,
+    PJRT_Chunk, PJRT_CopyToDeviceStream, PJRT_CopyToDeviceStream_AddChunk_Args,
+    PJRT_CopyToDeviceStream_CurrentBytes_Args, PJRT_CopyToDeviceStream_Destroy_Args,
+    PJRT_CopyToDeviceStream_GranuleSize_Args, PJRT_CopyToDeviceStream_TotalBytes_Args, PJRT_Error,
+    PJRT_RecvCallbackInfo, PJRT_SendCallbackInfo,
 };
 
-use crate::abi::args::{borrowed_slice, handle, input, null, output};
+use crate::abi::args::{View, borrowed_slice, handle, input, null, output};
 use crate::abi::error::{callback_error, error_from_raw};
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
+use crate::client::PjrtClient;
 use crate::core::event::{Event, EventSource};
 use crate::core::host_memory::HostPointer;
 use crate::core::sync::lock;
@@ -297,44 +300,52 @@ fn size(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-shims! {
-    /// `PJRT_CopyToDeviceStream_Destroy`: gives up the host's end of a stream. If not everything is there, the program's end fails.
-    copy_to_device_stream_destroy(PJRT_CopyToDeviceStream_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the stream up.
-        drop(unsafe { handle::from_raw::<StreamHandle>(input!(args.stream), "stream") }?);
-        Ok(())
-    }
+/// `PJRT_CopyToDeviceStream_Destroy`: gives up the host's end of a stream. If not everything is there, the program's end fails.
+pub(crate) fn copy_to_device_stream_destroy<C: PjrtClient>(
+    args: View<'_, PJRT_CopyToDeviceStream_Destroy_Args>,
+) -> Result<()> {
+    // SAFETY: the host gives the stream up.
+    drop(unsafe { handle::from_raw::<StreamHandle>(input!(args.stream), "stream") }?);
+    Ok(())
+}
 
-    /// `PJRT_CopyToDeviceStream_AddChunk`: takes a chunk and frees it. What is wrong with the chunk is the event's error.
-    copy_to_device_stream_add_chunk(PJRT_CopyToDeviceStream_AddChunk_Args) |args, C| {
-        let pointer = input!(args.chunk);
-        if pointer.is_null() {
-            return Err(null("chunk"));
-        }
-        // SAFETY: the field points to a chunk that the host gives up with this call, whatever comes of it.
-        let chunk = HostChunk(unsafe { pointer.read() });
-        let stream = handle!(args.stream: StreamHandle)?;
-        let added = chunk.bytes().and_then(|bytes| stream.0.add_chunk(bytes));
-        drop(chunk);
-        output!(args.transfer_complete = event_to_raw(added.map_or_else(Event::failed, |()| Event::ready())));
-        Ok(())
+/// `PJRT_CopyToDeviceStream_AddChunk`: takes a chunk and frees it. What is wrong with the chunk is the event's error.
+pub(crate) fn copy_to_device_stream_add_chunk<C: PjrtClient>(
+    args: View<'_, PJRT_CopyToDeviceStream_AddChunk_Args>,
+) -> Result<()> {
+    let pointer = input!(args.chunk);
+    if pointer.is_null() {
+        return Err(null("chunk"));
     }
+    // SAFETY: the field points to a chunk that the host gives up with this call, whatever comes of it.
+    let chunk = HostChunk(unsafe { pointer.read() });
+    let stream = handle!(args.stream: StreamHandle)?;
+    let added = chunk.bytes().and_then(|bytes| stream.0.add_chunk(bytes));
+    drop(chunk);
+    output!(args.transfer_complete = event_to_raw(added.map_or_else(Event::failed, |()| Event::ready())));
+    Ok(())
+}
 
-    /// `PJRT_CopyToDeviceStream_TotalBytes`: how many bytes the program waits for.
-    copy_to_device_stream_total_bytes(PJRT_CopyToDeviceStream_TotalBytes_Args) |args, C| {
-        output!(args.total_bytes = size(handle!(args.stream: StreamHandle)?.0.total_bytes));
-        Ok(())
-    }
+/// `PJRT_CopyToDeviceStream_TotalBytes`: how many bytes the program waits for.
+pub(crate) fn copy_to_device_stream_total_bytes<C: PjrtClient>(
+    args: View<'_, PJRT_CopyToDeviceStream_TotalBytes_Args>,
+) -> Result<()> {
+    output!(args.total_bytes = size(handle!(args.stream: StreamHandle)?.0.total_bytes));
+    Ok(())
+}
 
-    /// `PJRT_CopyToDeviceStream_GranuleSize`: what the size of every chunk is a multiple of.
-    copy_to_device_stream_granule_size(PJRT_CopyToDeviceStream_GranuleSize_Args) |args, C| {
-        output!(args.granule_size_in_bytes = size(handle!(args.stream: StreamHandle)?.0.granule_bytes));
-        Ok(())
-    }
+/// `PJRT_CopyToDeviceStream_GranuleSize`: what the size of every chunk is a multiple of.
+pub(crate) fn copy_to_device_stream_granule_size<C: PjrtClient>(
+    args: View<'_, PJRT_CopyToDeviceStream_GranuleSize_Args>,
+) -> Result<()> {
+    output!(args.granule_size_in_bytes = size(handle!(args.stream: StreamHandle)?.0.granule_bytes));
+    Ok(())
+}
 
-    /// `PJRT_CopyToDeviceStream_CurrentBytes`: how many bytes have come.
-    copy_to_device_stream_current_bytes(PJRT_CopyToDeviceStream_CurrentBytes_Args) |args, C| {
-        output!(args.current_bytes = size(handle!(args.stream: StreamHandle)?.0.current_bytes()));
-        Ok(())
-    }
+/// `PJRT_CopyToDeviceStream_CurrentBytes`: how many bytes have come.
+pub(crate) fn copy_to_device_stream_current_bytes<C: PjrtClient>(
+    args: View<'_, PJRT_CopyToDeviceStream_CurrentBytes_Args>,
+) -> Result<()> {
+    output!(args.current_bytes = size(handle!(args.stream: StreamHandle)?.0.current_bytes()));
+    Ok(())
 }

@@ -6,16 +6,16 @@ use std::ops::Range;
 use std::ptr;
 
 use pjrt_sys::{
-    PJRT_Buffer_CopyRawToHostFuture_Callback_Args, PJRT_Buffer_DonateWithControlDependency_Callback_Args,
+    PJRT_Buffer_CopyRawToHostFuture_Args, PJRT_Buffer_CopyRawToHostFuture_Callback_Args,
+    PJRT_Buffer_DonateWithControlDependency_Args, PJRT_Buffer_DonateWithControlDependency_Callback_Args,
     PJRT_Error_Code_OK,
 };
 
-use crate::abi::args::{View, fields_of, handle, input, output};
+use crate::abi::args::{View, handle, input, output};
 use crate::abi::buffer::BufferHandle;
 use crate::abi::download::{copy_range, raw_range};
 use crate::abi::error::host_error;
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
 use crate::abi::upload::buffer_to_raw;
 use crate::client::Location;
 use crate::client::PjrtClient;
@@ -33,34 +33,36 @@ struct FutureCopy<C: PjrtClient> {
     done: EventSource,
 }
 
-shims! {
-    /// `PJRT_Buffer_CopyRawToHostFuture`: as `PJRT_Buffer_CopyRawToHost`, to a place that the host names through the callback.
-    buffer_copy_raw_to_host_future(PJRT_Buffer_CopyRawToHostFuture_Args) |args, C| {
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let range = raw_range(&buffer.shape, input!(args.offset), input!(args.transfer_size));
-        let held = buffer.state.share()?;
-        let (done, event) = Event::pending();
-        let copy = FutureCopy::<C> { held, shape: buffer.shape.clone(), range, done };
-        output!(args.event = event_to_raw(event));
-        output!(args.callback_data = Box::into_raw(Box::new(copy)).cast());
-        output!(args.future_ready_callback = Some(destination_known::<C>));
-        Ok(())
-    }
+/// `PJRT_Buffer_CopyRawToHostFuture`: as `PJRT_Buffer_CopyRawToHost`, to a place that the host names through the callback.
+pub(crate) fn buffer_copy_raw_to_host_future<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_CopyRawToHostFuture_Args>,
+) -> Result<()> {
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    let range = raw_range(&buffer.shape, input!(args.offset), input!(args.transfer_size));
+    let held = buffer.state.share()?;
+    let (done, event) = Event::pending();
+    let copy = FutureCopy::<C> { held, shape: buffer.shape.clone(), range, done };
+    output!(args.event = event_to_raw(event));
+    output!(args.callback_data = Box::into_raw(Box::new(copy)).cast());
+    output!(args.future_ready_callback = Some(destination_known::<C>));
+    Ok(())
+}
 
-    /// `PJRT_Buffer_DonateWithControlDependency`: a buffer of the same storage whose data is there only once the host says so, too.
-    buffer_donate_with_control_dependency(PJRT_Buffer_DonateWithControlDependency_Args) |args, C| {
-        output!(args.out_buffer = ptr::null_mut());
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let held = buffer.state.donate()?;
-        let (source, dependency) = Event::pending();
-        let ready = Event::all(vec![held.ready, dependency]);
-        let place = Location { device: buffer.device, memory: buffer.memory };
-        let state = BufferState::new(held.share, held.allocated, ready);
-        output!(args.out_buffer = buffer_to_raw(&buffer.client, place, buffer.shape.clone(), state)?);
-        output!(args.callback_data = Box::into_raw(Box::new(source)).cast());
-        output!(args.dependency_ready_callback = Some(dependency_ready));
-        Ok(())
-    }
+/// `PJRT_Buffer_DonateWithControlDependency`: a buffer of the same storage whose data is there only once the host says so, too.
+pub(crate) fn buffer_donate_with_control_dependency<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_DonateWithControlDependency_Args>,
+) -> Result<()> {
+    output!(args.out_buffer = ptr::null_mut());
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    let held = buffer.state.donate()?;
+    let (source, dependency) = Event::pending();
+    let ready = Event::all(vec![held.ready, dependency]);
+    let place = Location { device: buffer.device, memory: buffer.memory };
+    let state = BufferState::new(held.share, held.allocated, ready);
+    output!(args.out_buffer = buffer_to_raw(&buffer.client, place, buffer.shape.clone(), state)?);
+    output!(args.callback_data = Box::into_raw(Box::new(source)).cast());
+    output!(args.dependency_ready_callback = Some(dependency_ready));
+    Ok(())
 }
 
 /// The callback of `PJRT_Buffer_CopyRawToHostFuture`.
@@ -72,7 +74,6 @@ shims! {
 unsafe extern "C" fn destination_known<C: PjrtClient>(
     args: *mut PJRT_Buffer_CopyRawToHostFuture_Callback_Args,
 ) {
-    fields_of!(PJRT_Buffer_CopyRawToHostFuture_Callback_Args);
     let run = || {
         // SAFETY: this function's contract.
         let args = unsafe { View::new(args) }?;
@@ -104,7 +105,6 @@ unsafe extern "C" fn destination_known<C: PjrtClient>(
 ///
 /// The host calls it once, with the data that it was given with it.
 unsafe extern "C" fn dependency_ready(args: *mut PJRT_Buffer_DonateWithControlDependency_Callback_Args) {
-    fields_of!(PJRT_Buffer_DonateWithControlDependency_Callback_Args);
     let run = || {
         // SAFETY: this function's contract.
         let args = unsafe { View::new(args) }?;

@@ -9,15 +9,21 @@
 use std::ptr;
 use std::sync::{Arc, OnceLock};
 
-use pjrt_sys::{PJRT_Device, PJRT_LoadedExecutable, PJRT_LogicalDeviceIds, PJRT_Program};
+use pjrt_sys::{
+    PJRT_Client_Compile_Args, PJRT_Client_Load_Args, PJRT_Compile_Args, PJRT_Device,
+    PJRT_Executable_DeserializeAndLoad_Args, PJRT_LoadedExecutable,
+    PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args, PJRT_LoadedExecutable_AddressableDevices_Args,
+    PJRT_LoadedExecutable_Delete_Args, PJRT_LoadedExecutable_Destroy_Args,
+    PJRT_LoadedExecutable_GetDeviceAssignment_Args, PJRT_LoadedExecutable_GetExecutable_Args,
+    PJRT_LoadedExecutable_IsDeleted_Args, PJRT_LogicalDeviceIds, PJRT_Program,
+};
 use prost::Message;
 
-use crate::abi::args::{View, bytes, fields_of, handle, input, null, output, output_slice, text};
+use crate::abi::args::{View, bytes, handle, input, null, output, output_slice, text};
 use crate::abi::buffer::Spec;
 use crate::abi::c_arrays::{delete_serialized, serialized};
 use crate::abi::client_state::ClientState;
 use crate::abi::executable::ExecutableState;
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
 use crate::abi::topology::TopologyHandle;
 use crate::client::{CompileRequest, DeserializeRequest, PjrtClient};
@@ -167,7 +173,6 @@ fn assignment<C: PjrtClient>(client: &ClientState<C>, options: &CompileOptions) 
 ///
 /// `program` is null or points to a program of the host's version.
 unsafe fn read_program<C: PjrtClient>(program: *const PJRT_Program) -> Result<Program> {
-    fields_of!(PJRT_Program);
     if program.is_null() {
         return Err(null("program"));
     }
@@ -194,133 +199,153 @@ fn compile_program<C: PjrtClient>(
     ExecutableState::new(executable, program, options, client)
 }
 
-shims! {
-    /// `PJRT_Client_Compile`: compiles and loads.
-    client_compile(PJRT_Client_Compile_Args) |args, C| {
-        output!(args.executable = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        // SAFETY: the field is null or a program of the host.
-        let program = unsafe { read_program::<C>(input!(args.program)) }?;
-        let options = CompileOptions::decode(bytes!(args.compile_options, compile_options_size)?)
-            .map_err(|error| error.context("PJRT_Client_Compile"))?;
-        let executable = compile_program(program, options, &client.topology.topology, Some(&client.client))?;
-        let options = executable.options.clone();
-        output!(args.executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
-        Ok(())
-    }
+/// `PJRT_Client_Compile`: compiles and loads.
+pub(crate) fn client_compile<C: PjrtClient>(args: View<'_, PJRT_Client_Compile_Args>) -> Result<()> {
+    output!(args.executable = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    // SAFETY: the field is null or a program of the host.
+    let program = unsafe { read_program::<C>(input!(args.program)) }?;
+    let options = CompileOptions::decode(bytes!(args.compile_options, compile_options_size)?)
+        .map_err(|error| error.context("PJRT_Client_Compile"))?;
+    let executable = compile_program(program, options, &client.topology.topology, Some(&client.client))?;
+    let options = executable.options.clone();
+    output!(args.executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
+    Ok(())
+}
 
-    /// `PJRT_Compile`: compiles for a topology, with or without a client.
-    compile(PJRT_Compile_Args) |args, C| {
-        output!(args.executable = ptr::null_mut());
-        fork::note_use(C::PLATFORM_NAME)?;
-        let topology = handle!(args.topology: TopologyHandle)?;
-        // SAFETY: the field is null or a program of the host.
-        let program = unsafe { read_program::<C>(input!(args.program)) }?;
-        let options = CompileOptions::decode(bytes!(args.compile_options, compile_options_size)?)
-            .map_err(|error| error.context("PJRT_Compile"))?;
-        let client = if input!(args.client).is_null() { None } else { Some(handle!(args.client: ClientState<C>)?) };
-        let executable = compile_program::<C>(program, options, &topology.topology, client.map(|client| &client.client))?;
-        output!(args.executable = handle::share_into_raw(executable));
-        Ok(())
-    }
+/// `PJRT_Compile`: compiles for a topology, with or without a client.
+pub(crate) fn compile<C: PjrtClient>(args: View<'_, PJRT_Compile_Args>) -> Result<()> {
+    output!(args.executable = ptr::null_mut());
+    fork::note_use(C::PLATFORM_NAME)?;
+    let topology = handle!(args.topology: TopologyHandle)?;
+    // SAFETY: the field is null or a program of the host.
+    let program = unsafe { read_program::<C>(input!(args.program)) }?;
+    let options = CompileOptions::decode(bytes!(args.compile_options, compile_options_size)?)
+        .map_err(|error| error.context("PJRT_Compile"))?;
+    let client =
+        if input!(args.client).is_null() { None } else { Some(handle!(args.client: ClientState<C>)?) };
+    let executable =
+        compile_program::<C>(program, options, &topology.topology, client.map(|client| &client.client))?;
+    output!(args.executable = handle::share_into_raw(executable));
+    Ok(())
+}
 
-    /// `PJRT_Client_Load`: loads what `PJRT_Compile` compiled.
-    client_load(PJRT_Client_Load_Args) |args, C| {
-        output!(args.loaded_executable = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        // SAFETY: the host has a share of the executable; this makes another, which the loaded executable keeps.
-        let executable = unsafe { handle::share_of::<ExecutableState<C>>(input!(args.executable), "executable") }?;
-        let given = bytes!(args.compile_options, compile_options_size)?;
-        let options = if given.is_empty() {
-            executable.options.clone()
-        } else {
-            CompileOptions::decode(given).map_err(|error| error.context("PJRT_Client_Load"))?
-        };
-        output!(args.loaded_executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
-        Ok(())
-    }
+/// `PJRT_Client_Load`: loads what `PJRT_Compile` compiled.
+pub(crate) fn client_load<C: PjrtClient>(args: View<'_, PJRT_Client_Load_Args>) -> Result<()> {
+    output!(args.loaded_executable = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    // SAFETY: the host has a share of the executable; this makes another, which the loaded executable keeps.
+    let executable =
+        unsafe { handle::share_of::<ExecutableState<C>>(input!(args.executable), "executable") }?;
+    let given = bytes!(args.compile_options, compile_options_size)?;
+    let options = if given.is_empty() {
+        executable.options.clone()
+    } else {
+        CompileOptions::decode(given).map_err(|error| error.context("PJRT_Client_Load"))?
+    };
+    output!(args.loaded_executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
+    Ok(())
+}
 
-    /// `PJRT_Executable_DeserializeAndLoad`: restores and loads what `PJRT_Executable_Serialize` made.
-    executable_deserialize_and_load(PJRT_Executable_DeserializeAndLoad_Args) |args, C| {
-        output!(args.loaded_executable = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        let bytes = bytes!(args.serialized_executable, serialized_executable_size)?;
-        let SerializedExecutable { program, mut options, compiled } =
-            SerializedExecutable::decode(bytes, C::PLATFORM_NAME)?;
-        let overridden = bytes!(args.overridden_serialized_compile_options, overridden_serialized_compile_options_size)?;
-        if !overridden.is_empty() {
-            options = CompileOptions::decode(overridden)
-                .map_err(|error| error.context("PJRT_Executable_DeserializeAndLoad"))?;
-        }
-        let request = CompileRequest {
-            program: &program,
-            options: &options,
-            topology: &client.topology.topology,
-            client: Some(&client.client),
-        };
-        let executable = match &compiled {
-            Some(serialized) => C::deserialize(DeserializeRequest { serialized, compile: request }),
-            None => C::compile(request),
-        }?;
-        let executable = ExecutableState::new(executable, program, options, Some(&client.client))?;
-        let options = executable.options.clone();
-        output!(args.loaded_executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
-        Ok(())
+/// `PJRT_Executable_DeserializeAndLoad`: restores and loads what `PJRT_Executable_Serialize` made.
+pub(crate) fn executable_deserialize_and_load<C: PjrtClient>(
+    args: View<'_, PJRT_Executable_DeserializeAndLoad_Args>,
+) -> Result<()> {
+    output!(args.loaded_executable = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    let bytes = bytes!(args.serialized_executable, serialized_executable_size)?;
+    let SerializedExecutable { program, mut options, compiled } =
+        SerializedExecutable::decode(bytes, C::PLATFORM_NAME)?;
+    let overridden =
+        bytes!(args.overridden_serialized_compile_options, overridden_serialized_compile_options_size)?;
+    if !overridden.is_empty() {
+        options = CompileOptions::decode(overridden)
+            .map_err(|error| error.context("PJRT_Executable_DeserializeAndLoad"))?;
     }
+    let request = CompileRequest {
+        program: &program,
+        options: &options,
+        topology: &client.topology.topology,
+        client: Some(&client.client),
+    };
+    let executable = match &compiled {
+        Some(serialized) => C::deserialize(DeserializeRequest { serialized, compile: request }),
+        None => C::compile(request),
+    }?;
+    let executable = ExecutableState::new(executable, program, options, Some(&client.client))?;
+    let options = executable.options.clone();
+    output!(args.loaded_executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_Destroy`.
-    loaded_executable_destroy(PJRT_LoadedExecutable_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the executable up.
-        drop(unsafe { handle::from_raw::<LoadedHandle<C>>(input!(args.executable), "executable") }?);
-        Ok(())
-    }
+/// `PJRT_LoadedExecutable_Destroy`.
+pub(crate) fn loaded_executable_destroy<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_Destroy_Args>,
+) -> Result<()> {
+    // SAFETY: the host gives the executable up.
+    drop(unsafe { handle::from_raw::<LoadedHandle<C>>(input!(args.executable), "executable") }?);
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_GetExecutable`: another share, which the host gives up with `PJRT_Executable_Destroy`.
-    loaded_executable_get_executable(PJRT_LoadedExecutable_GetExecutable_Args) |args, C| {
-        let loaded = handle!(args.loaded_executable: LoadedHandle<C>)?;
-        output!(args.executable = handle::share_into_raw(Arc::clone(&loaded.executable)));
-        Ok(())
-    }
+/// `PJRT_LoadedExecutable_GetExecutable`: another share, which the host gives up with `PJRT_Executable_Destroy`.
+pub(crate) fn loaded_executable_get_executable<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_GetExecutable_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.loaded_executable: LoadedHandle<C>)?;
+    output!(args.executable = handle::share_into_raw(Arc::clone(&loaded.executable)));
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_AddressableDevices`. Their number is the number of argument lists that an execution needs.
-    loaded_executable_addressable_devices(PJRT_LoadedExecutable_AddressableDevices_Args) |args, C| {
-        let loaded = handle!(args.executable: LoadedHandle<C>)?;
-        output_slice!(args.addressable_devices, num_addressable_devices = &loaded.device_pointers);
-        Ok(())
-    }
+/// `PJRT_LoadedExecutable_AddressableDevices`. Their number is the number of argument lists that an execution needs.
+pub(crate) fn loaded_executable_addressable_devices<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_AddressableDevices_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.executable: LoadedHandle<C>)?;
+    output_slice!(args.addressable_devices, num_addressable_devices = &loaded.device_pointers);
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_AddressableDeviceLogicalIds`. Hosts put up with a null slot but not with an error.
-    loaded_executable_addressable_device_logical_ids(PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args) |args, C| {
-        let loaded = handle!(args.executable: LoadedHandle<C>)?;
-        output_slice!(args.addressable_device_logical_ids, num_addressable_device_logical_ids = &loaded.logical_ids);
-        Ok(())
-    }
+/// `PJRT_LoadedExecutable_AddressableDeviceLogicalIds`. Hosts put up with a null slot but not with an error.
+pub(crate) fn loaded_executable_addressable_device_logical_ids<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.executable: LoadedHandle<C>)?;
+    output_slice!(
+        args.addressable_device_logical_ids,
+        num_addressable_device_logical_ids = &loaded.logical_ids
+    );
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_GetDeviceAssignment`. Nothing stands for a portable executable. Hosts call the deleter in any case.
-    loaded_executable_get_device_assignment(PJRT_LoadedExecutable_GetDeviceAssignment_Args) |args, C| {
-        let loaded = handle!(args.executable: LoadedHandle<C>)?;
-        let assignment =
-            if loaded.portable { Vec::new() } else { loaded.assignment.to_proto().encode_to_vec() };
-        let (bytes, size, holder) = serialized(assignment);
-        output!(args.serialized_bytes = bytes);
-        output!(args.serialized_bytes_size = size);
-        output!(args.serialized_device_assignment = holder);
-        output!(args.serialized_device_assignment_deleter = Some(delete_serialized));
-        Ok(())
-    }
+/// `PJRT_LoadedExecutable_GetDeviceAssignment`. Nothing stands for a portable executable. Hosts call the deleter in any case.
+pub(crate) fn loaded_executable_get_device_assignment<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_GetDeviceAssignment_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.executable: LoadedHandle<C>)?;
+    let assignment = if loaded.portable { Vec::new() } else { loaded.assignment.to_proto().encode_to_vec() };
+    let (bytes, size, holder) = serialized(assignment);
+    output!(args.serialized_bytes = bytes);
+    output!(args.serialized_bytes_size = size);
+    output!(args.serialized_device_assignment = holder);
+    output!(args.serialized_device_assignment_deleter = Some(delete_serialized));
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_Delete`. Executions that are under way finish.
-    loaded_executable_delete(PJRT_LoadedExecutable_Delete_Args) |args, C| {
-        let loaded = handle!(args.executable: LoadedHandle<C>)?.loaded.with(Option::take);
-        drop(loaded);
-        Ok(())
-    }
+/// `PJRT_LoadedExecutable_Delete`. Executions that are under way finish.
+pub(crate) fn loaded_executable_delete<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_Delete_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.executable: LoadedHandle<C>)?.loaded.with(Option::take);
+    drop(loaded);
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_IsDeleted`.
-    loaded_executable_is_deleted(PJRT_LoadedExecutable_IsDeleted_Args) |args, C| {
-        let executable = handle!(args.executable: LoadedHandle<C>)?;
-        // The lock may be that of a thread that a forked child does not have.
-        output!(args.is_deleted = !fork::is_child() && executable.loaded.with(|loaded| loaded.is_none()));
-        Ok(())
-    }
+/// `PJRT_LoadedExecutable_IsDeleted`.
+pub(crate) fn loaded_executable_is_deleted<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_IsDeleted_Args>,
+) -> Result<()> {
+    let executable = handle!(args.executable: LoadedHandle<C>)?;
+    // The lock may be that of a thread that a forked child does not have.
+    output!(args.is_deleted = !fork::is_child() && executable.loaded.with(|loaded| loaded.is_none()));
+    Ok(())
 }

@@ -6,13 +6,18 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use pjrt_sys::{PJRT_Device, PJRT_Memory, PJRT_Memory_FunctionTable, SizedStruct};
+use pjrt_sys::{
+    PJRT_Device, PJRT_Memory, PJRT_Memory_AddressableByDevices_Args, PJRT_Memory_DebugString_Args,
+    PJRT_Memory_FunctionTable, PJRT_Memory_Id_Args, PJRT_Memory_Kind_Args, PJRT_Memory_Kind_Id_Args,
+    PJRT_Memory_ToString_Args, SizedStruct,
+};
 
-use crate::abi::args::{handle, output, output_slice, output_str};
-use crate::abi::guard::shims;
+use crate::abi::args::{View, handle, output, output_slice, output_str};
 use crate::abi::handle::{self, Handle};
+use crate::client::PjrtClient;
 use crate::core::fork;
 use crate::core::sync::lock;
+use crate::error::Result;
 use crate::memory::Memory;
 use std::sync::Mutex;
 
@@ -127,40 +132,40 @@ unsafe extern "C" fn set_user_data(
     }
 }
 
-shims! {
-    /// `PJRT_Memory_Id`.
-    memory_id(PJRT_Memory_Id_Args) |args, C| {
-        output!(args.id = handle!(args.memory: MemoryHandle)?.memory.id());
-        Ok(())
-    }
+/// `PJRT_Memory_Id`.
+pub(crate) fn memory_id<C: PjrtClient>(args: View<'_, PJRT_Memory_Id_Args>) -> Result<()> {
+    output!(args.id = handle!(args.memory: MemoryHandle)?.memory.id());
+    Ok(())
+}
 
-    /// `PJRT_Memory_Kind`.
-    memory_kind(PJRT_Memory_Kind_Args) |args, C| {
-        output_str!(args.kind, kind_size = handle!(args.memory: MemoryHandle)?.memory.kind());
-        Ok(())
-    }
+/// `PJRT_Memory_Kind`.
+pub(crate) fn memory_kind<C: PjrtClient>(args: View<'_, PJRT_Memory_Kind_Args>) -> Result<()> {
+    output_str!(args.kind, kind_size = handle!(args.memory: MemoryHandle)?.memory.kind());
+    Ok(())
+}
 
-    /// `PJRT_Memory_Kind_Id`.
-    memory_kind_id(PJRT_Memory_Kind_Id_Args) |args, C| {
-        output!(args.kind_id = handle!(args.memory: MemoryHandle)?.memory.kind_id());
-        Ok(())
-    }
+/// `PJRT_Memory_Kind_Id`.
+pub(crate) fn memory_kind_id<C: PjrtClient>(args: View<'_, PJRT_Memory_Kind_Id_Args>) -> Result<()> {
+    output!(args.kind_id = handle!(args.memory: MemoryHandle)?.memory.kind_id());
+    Ok(())
+}
 
-    /// `PJRT_Memory_DebugString`.
-    memory_debug_string(PJRT_Memory_DebugString_Args) |args, C| {
-        output_str!(args.debug_string, debug_string_size = &handle!(args.memory: MemoryHandle)?.text);
-        Ok(())
-    }
+/// `PJRT_Memory_DebugString`.
+pub(crate) fn memory_debug_string<C: PjrtClient>(args: View<'_, PJRT_Memory_DebugString_Args>) -> Result<()> {
+    output_str!(args.debug_string, debug_string_size = &handle!(args.memory: MemoryHandle)?.text);
+    Ok(())
+}
 
-    /// `PJRT_Memory_ToString`.
-    memory_to_string(PJRT_Memory_ToString_Args) |args, C| {
-        output_str!(args.to_string, to_string_size = &handle!(args.memory: MemoryHandle)?.text);
-        Ok(())
-    }
+/// `PJRT_Memory_ToString`.
+pub(crate) fn memory_to_string<C: PjrtClient>(args: View<'_, PJRT_Memory_ToString_Args>) -> Result<()> {
+    output_str!(args.to_string, to_string_size = &handle!(args.memory: MemoryHandle)?.text);
+    Ok(())
+}
 
-    /// `PJRT_Memory_AddressableByDevices`: the devices that can use it, by the client's pointers.
-    memory_addressable_by_devices(PJRT_Memory_AddressableByDevices_Args) |args, C| {
-        output_slice!(args.devices, num_devices = &handle!(args.memory: MemoryHandle)?.devices);
-        Ok(())
-    }
+/// `PJRT_Memory_AddressableByDevices`: the devices that can use it, by the client's pointers.
+pub(crate) fn memory_addressable_by_devices<C: PjrtClient>(
+    args: View<'_, PJRT_Memory_AddressableByDevices_Args>,
+) -> Result<()> {
+    output_slice!(args.devices, num_devices = &handle!(args.memory: MemoryHandle)?.devices);
+    Ok(())
 }

@@ -11,16 +11,25 @@
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
-use pjrt_sys::{PJRT_AsyncHostToDeviceTransferManager, PJRT_Buffer_MemoryLayout, PJRT_ShapeSpec};
+use pjrt_sys::{
+    PJRT_AsyncHostToDeviceTransferManager, PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args,
+    PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args,
+    PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args,
+    PJRT_AsyncHostToDeviceTransferManager_Destroy_Args, PJRT_AsyncHostToDeviceTransferManager_Device_Args,
+    PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args,
+    PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args,
+    PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
+    PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, PJRT_Buffer_MemoryLayout,
+    PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, PJRT_ShapeSpec,
+};
 
-use crate::abi::args::{bytes, handle, input, null, output, slice};
+use crate::abi::args::{View, bytes, handle, input, null, output, slice};
 use crate::abi::buffer::element_type;
 use crate::abi::c_arrays::read_named_values;
 use crate::abi::client_state::ClientState;
 use crate::abi::download::raw_range;
 use crate::abi::error::host_error;
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
 use crate::abi::layout::{HostLayout, host_array, read_layout};
 use crate::abi::upload::buffer_to_raw;
@@ -193,157 +202,177 @@ unsafe fn piece_layout(layout: *const PJRT_Buffer_MemoryLayout, rank: usize) -> 
     }
 }
 
-shims! {
-    /// `PJRT_Client_CreateBuffersForAsyncHostToDevice`: makes the buffers, which are pending, and the manager that fills them.
-    client_create_buffers_for_async_host_to_device(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args) |args, C| {
-        output!(args.transfer_manager = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        let specs = slice!(args.shape_specs as PJRT_ShapeSpec, num_shape_specs)?;
-        let layouts: &[*mut PJRT_Buffer_MemoryLayout] = if input!(args.device_layouts).is_null() {
-            &[]
-        } else {
-            slice!(args.device_layouts as *mut PJRT_Buffer_MemoryLayout, num_device_layouts)?
-        };
-        if !layouts.is_empty() && layouts.len() != specs.len() {
-            return Err(Error::invalid_argument(format!(
-                "{} layouts for {} buffers; give one for each, or none",
-                layouts.len(),
-                specs.len()
-            )));
-        }
-        let place = Location::of(client, ptr::null(), input!(args.memory))?;
-        let mut buffers = Vec::with_capacity(specs.len());
-        for (index, spec) in specs.iter().enumerate() {
-            // SAFETY: pointer and length in the host's struct describe an array.
-            let dims = unsafe { crate::abi::args::borrowed_slice(spec.dims, spec.num_dims, "dims") }?;
-            let shape = Shape::new(element_type(spec.element_type)?, dims)?;
-            let layout = layouts.get(index).copied().unwrap_or(ptr::null_mut());
-            // SAFETY: the element is null or a layout of the host.
-            let layout = unsafe { piece_layout(layout, dims.len()) }?;
-            buffers.push(Transfer::new(shape, layout));
-        }
-        let manager = TransferManager::<C> { client: client.share()?, place, buffers };
-        output!(args.transfer_manager = handle::into_raw(manager));
-        Ok(())
+/// `PJRT_Client_CreateBuffersForAsyncHostToDevice`: makes the buffers, which are pending, and the manager that fills them.
+pub(crate) fn client_create_buffers_for_async_host_to_device<C: PjrtClient>(
+    args: View<'_, PJRT_Client_CreateBuffersForAsyncHostToDevice_Args>,
+) -> Result<()> {
+    output!(args.transfer_manager = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    let specs = slice!(args.shape_specs as PJRT_ShapeSpec, num_shape_specs)?;
+    let layouts: &[*mut PJRT_Buffer_MemoryLayout] = if input!(args.device_layouts).is_null() {
+        &[]
+    } else {
+        slice!(args.device_layouts as *mut PJRT_Buffer_MemoryLayout, num_device_layouts)?
+    };
+    if !layouts.is_empty() && layouts.len() != specs.len() {
+        return Err(Error::invalid_argument(format!(
+            "{} layouts for {} buffers; give one for each, or none",
+            layouts.len(),
+            specs.len()
+        )));
     }
-
-    /// `PJRT_AsyncHostToDeviceTransferManager_Destroy`. What is not filled by then never will be.
-    async_host_to_device_transfer_manager_destroy(PJRT_AsyncHostToDeviceTransferManager_Destroy_Args) |args, C| {
-        let manager = input!(args.transfer_manager);
-        // SAFETY: the host gives the manager up, which came from `PJRT_Client_CreateBuffersForAsyncHostToDevice`.
-        drop(unsafe { handle::from_raw::<TransferManager<C>>(manager, "transfer_manager") }?);
-        Ok(())
+    let place = Location::of(client, ptr::null(), input!(args.memory))?;
+    let mut buffers = Vec::with_capacity(specs.len());
+    for (index, spec) in specs.iter().enumerate() {
+        // SAFETY: pointer and length in the host's struct describe an array.
+        let dims = unsafe { crate::abi::args::borrowed_slice(spec.dims, spec.num_dims, "dims") }?;
+        let shape = Shape::new(element_type(spec.element_type)?, dims)?;
+        let layout = layouts.get(index).copied().unwrap_or(ptr::null_mut());
+        // SAFETY: the element is null or a layout of the host.
+        let layout = unsafe { piece_layout(layout, dims.len()) }?;
+        buffers.push(Transfer::new(shape, layout));
     }
+    let manager = TransferManager::<C> { client: client.share()?, place, buffers };
+    output!(args.transfer_manager = handle::into_raw(manager));
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_TransferData`: a piece of a buffer, copied during the call. Places that no piece covers hold zeros.
-    async_host_to_device_transfer_manager_transfer_data(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args) |args, C| {
-        output!(args.done_with_h2d_transfer = ptr::null_mut());
-        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
-        let transfer = manager.transfer(input!(args.buffer_index))?;
-        let size = input!(args.transfer_size);
-        let size = usize::try_from(size)
-            .map_err(|_| Error::invalid_argument(format!("a piece of {size} bytes")))?;
-        // SAFETY: the host lends so many bytes until the event is complete, which it is when the call returns.
-        let piece = unsafe { crate::abi::args::borrowed_slice::<u8>(input!(args.data).cast(), size, "data") }?;
-        if let Some((promise, bytes)) = transfer.add(input!(args.offset), piece, input!(args.is_last_transfer))? {
-            match transfer.dense(bytes) {
-                Ok(dense) => manager.upload(transfer, promise, dense)?,
-                Err(error) => {
-                    promise.deliver(Err(error.clone()));
-                    return Err(error);
-                }
+/// `PJRT_AsyncHostToDeviceTransferManager_Destroy`. What is not filled by then never will be.
+pub(crate) fn async_host_to_device_transfer_manager_destroy<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_Destroy_Args>,
+) -> Result<()> {
+    let manager = input!(args.transfer_manager);
+    // SAFETY: the host gives the manager up, which came from `PJRT_Client_CreateBuffersForAsyncHostToDevice`.
+    drop(unsafe { handle::from_raw::<TransferManager<C>>(manager, "transfer_manager") }?);
+    Ok(())
+}
+
+/// `PJRT_AsyncHostToDeviceTransferManager_TransferData`: a piece of a buffer, copied during the call. Places that no piece covers hold zeros.
+pub(crate) fn async_host_to_device_transfer_manager_transfer_data<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_TransferData_Args>,
+) -> Result<()> {
+    output!(args.done_with_h2d_transfer = ptr::null_mut());
+    let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+    let transfer = manager.transfer(input!(args.buffer_index))?;
+    let size = input!(args.transfer_size);
+    let size =
+        usize::try_from(size).map_err(|_| Error::invalid_argument(format!("a piece of {size} bytes")))?;
+    // SAFETY: the host lends so many bytes until the event is complete, which it is when the call returns.
+    let piece = unsafe { crate::abi::args::borrowed_slice::<u8>(input!(args.data).cast(), size, "data") }?;
+    if let Some((promise, bytes)) = transfer.add(input!(args.offset), piece, input!(args.is_last_transfer))? {
+        match transfer.dense(bytes) {
+            Ok(dense) => manager.upload(transfer, promise, dense)?,
+            Err(error) => {
+                promise.deliver(Err(error.clone()));
+                return Err(error);
             }
         }
-        output!(args.done_with_h2d_transfer = event_to_raw(Event::ready()));
-        Ok(())
     }
+    output!(args.done_with_h2d_transfer = event_to_raw(Event::ready()));
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_TransferLiteral`: a whole array in a layout of its own, copied during the call.
-    async_host_to_device_transfer_manager_transfer_literal(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args) |args, C| {
-        output!(args.done_with_h2d_transfer = ptr::null_mut());
-        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
-        let transfer = manager.transfer(input!(args.buffer_index))?;
-        let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
-        let literal = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
-        if literal != transfer.shape {
-            return Err(Error::invalid_argument(format!(
-                "a literal {literal} does not fit a buffer {}",
-                transfer.shape
-            )));
-        }
-        // SAFETY: the field is null or a layout of the host.
-        let layout = unsafe { piece_layout(input!(args.shape_layout), dims.len()) }?;
-        let element_size = literal.element_type.byte_size();
-        let strides = layout.map(|layout| layout.byte_strides(dims, element_size));
-        let placed = host_array(dims, strides.as_deref(), element_size)?;
-        let (data, size): (*const u8, _) = (input!(args.data).cast(), literal.host_size());
-        if data.is_null() && size > 0 {
-            return Err(null("data"));
-        }
-        // SAFETY: the host lends the array, which is dense in some order, until the event is complete, which it is when the
-        // call returns.
-        let lent = unsafe { HostBytes::new(data, size) };
-        let (released, _) = Event::pending();
-        let dense = HostBuffer::lent(lent, literal, placed.strided, false, released).to_vec()?;
-        let promise = transfer.take_promise().ok_or_else(complete)?;
-        manager.upload(transfer, promise, dense)?;
-        output!(args.done_with_h2d_transfer = event_to_raw(Event::ready()));
-        Ok(())
+/// `PJRT_AsyncHostToDeviceTransferManager_TransferLiteral`: a whole array in a layout of its own, copied during the call.
+pub(crate) fn async_host_to_device_transfer_manager_transfer_literal<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args>,
+) -> Result<()> {
+    output!(args.done_with_h2d_transfer = ptr::null_mut());
+    let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+    let transfer = manager.transfer(input!(args.buffer_index))?;
+    let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
+    let literal = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
+    if literal != transfer.shape {
+        return Err(Error::invalid_argument(format!(
+            "a literal {literal} does not fit a buffer {}",
+            transfer.shape
+        )));
     }
+    // SAFETY: the field is null or a layout of the host.
+    let layout = unsafe { piece_layout(input!(args.shape_layout), dims.len()) }?;
+    let element_size = literal.element_type.byte_size();
+    let strides = layout.map(|layout| layout.byte_strides(dims, element_size));
+    let placed = host_array(dims, strides.as_deref(), element_size)?;
+    let (data, size): (*const u8, _) = (input!(args.data).cast(), literal.host_size());
+    if data.is_null() && size > 0 {
+        return Err(null("data"));
+    }
+    // SAFETY: the host lends the array, which is dense in some order, until the event is complete, which it is when the
+    // call returns.
+    let lent = unsafe { HostBytes::new(data, size) };
+    let (released, _) = Event::pending();
+    let dense = HostBuffer::lent(lent, literal, placed.strided, false, released).to_vec()?;
+    let promise = transfer.take_promise().ok_or_else(complete)?;
+    manager.upload(transfer, promise, dense)?;
+    output!(args.done_with_h2d_transfer = event_to_raw(Event::ready()));
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer`: one of the buffers, pending or not; once.
-    async_host_to_device_transfer_manager_retrieve_buffer(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args) |args, C| {
-        output!(args.buffer_out = ptr::null_mut());
-        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
-        let index = input!(args.buffer_index);
-        let transfer = manager.transfer(index)?;
-        let state = lock(&transfer.progress).buffer.take();
-        let state = state.ok_or_else(|| {
-            Error::failed_precondition(format!("buffer {index} of the transfer manager has been retrieved before"))
-        })?;
-        let buffer = buffer_to_raw(&manager.client, manager.place, transfer.shape.clone(), state)?;
-        output!(args.buffer_out = buffer);
-        Ok(())
-    }
+/// `PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer`: one of the buffers, pending or not; once.
+pub(crate) fn async_host_to_device_transfer_manager_retrieve_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args>,
+) -> Result<()> {
+    output!(args.buffer_out = ptr::null_mut());
+    let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+    let index = input!(args.buffer_index);
+    let transfer = manager.transfer(index)?;
+    let state = lock(&transfer.progress).buffer.take();
+    let state = state.ok_or_else(|| {
+        Error::failed_precondition(format!(
+            "buffer {index} of the transfer manager has been retrieved before"
+        ))
+    })?;
+    let buffer = buffer_to_raw(&manager.client, manager.place, transfer.shape.clone(), state)?;
+    output!(args.buffer_out = buffer);
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_Device`.
-    async_host_to_device_transfer_manager_device(PJRT_AsyncHostToDeviceTransferManager_Device_Args) |args, C| {
-        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
-        output!(args.device_out = manager.client.device_pointer(manager.place.device));
-        Ok(())
-    }
+/// `PJRT_AsyncHostToDeviceTransferManager_Device`.
+pub(crate) fn async_host_to_device_transfer_manager_device<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_Device_Args>,
+) -> Result<()> {
+    let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+    output!(args.device_out = manager.client.device_pointer(manager.place.device));
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_BufferCount`.
-    async_host_to_device_transfer_manager_buffer_count(PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args) |args, C| {
-        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
-        output!(args.buffer_count = manager.buffers.len());
-        Ok(())
-    }
+/// `PJRT_AsyncHostToDeviceTransferManager_BufferCount`.
+pub(crate) fn async_host_to_device_transfer_manager_buffer_count<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args>,
+) -> Result<()> {
+    let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+    output!(args.buffer_count = manager.buffers.len());
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_BufferSize`: the bytes that the pieces of a buffer add up to.
-    async_host_to_device_transfer_manager_buffer_size(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args) |args, C| {
-        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
-        output!(args.buffer_size = manager.transfer(input!(args.buffer_index))?.shape.host_size());
-        Ok(())
-    }
+/// `PJRT_AsyncHostToDeviceTransferManager_BufferSize`: the bytes that the pieces of a buffer add up to.
+pub(crate) fn async_host_to_device_transfer_manager_buffer_size<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args>,
+) -> Result<()> {
+    let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+    output!(args.buffer_size = manager.transfer(input!(args.buffer_index))?.shape.host_size());
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_SetBufferError`: an error instead of data.
-    async_host_to_device_transfer_manager_set_buffer_error(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args) |args, C| {
-        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
-        let transfer = manager.transfer(input!(args.buffer_index))?;
-        let message = bytes!(args.error_message, error_message_size)?;
-        // SAFETY: the bytes are a string.
-        let error = unsafe { host_error(input!(args.error_code), message.as_ptr().cast(), message.len()) };
-        let promise = transfer.take_promise().ok_or_else(complete)?;
-        promise.deliver(Err(error.reported()));
-        Ok(())
-    }
+/// `PJRT_AsyncHostToDeviceTransferManager_SetBufferError`: an error instead of data.
+pub(crate) fn async_host_to_device_transfer_manager_set_buffer_error<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args>,
+) -> Result<()> {
+    let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+    let transfer = manager.transfer(input!(args.buffer_index))?;
+    let message = bytes!(args.error_message, error_message_size)?;
+    // SAFETY: the bytes are a string.
+    let error = unsafe { host_error(input!(args.error_code), message.as_ptr().cast(), message.len()) };
+    let promise = transfer.take_promise().ok_or_else(complete)?;
+    promise.deliver(Err(error.reported()));
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_AddMetadata`: read, so that what is wrong with it is said, and then dropped: it is meant for profilers.
-    async_host_to_device_transfer_manager_add_metadata(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args) |args, C| {
-        handle!(args.transfer_manager: TransferManager<C>)?;
-        // SAFETY: pointer and length describe an array of the host.
-        unsafe { read_named_values(input!(args.transfer_metadata), input!(args.num_metadata)) }?;
-        Ok(())
-    }
+/// `PJRT_AsyncHostToDeviceTransferManager_AddMetadata`: read, so that what is wrong with it is said, and then dropped: it is meant for profilers.
+pub(crate) fn async_host_to_device_transfer_manager_add_metadata<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args>,
+) -> Result<()> {
+    handle!(args.transfer_manager: TransferManager<C>)?;
+    // SAFETY: pointer and length describe an array of the host.
+    unsafe { read_named_values(input!(args.transfer_metadata), input!(args.num_metadata)) }?;
+    Ok(())
 }

@@ -7,18 +7,19 @@
 use std::ptr;
 
 use pjrt_sys::{
-    PJRT_Buffer_MemoryLayout, PJRT_Device, PJRT_FulfillAliasBufferCallback,
-    PJRT_HostBufferSemantics_kImmutableOnlyDuringCall,
+    PJRT_Buffer_MemoryLayout, PJRT_Client_BufferFromHostBuffer_Args, PJRT_Client_CreateAliasBuffer_Args,
+    PJRT_Client_CreateErrorBuffer_Args, PJRT_Client_CreateUninitializedBuffer_Args,
+    PJRT_Client_CreateViewOfDeviceBuffer_Args, PJRT_Client_FulfillAliasBuffer_Args, PJRT_Device,
+    PJRT_FulfillAliasBufferCallback, PJRT_HostBufferSemantics_kImmutableOnlyDuringCall,
     PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes, PJRT_HostBufferSemantics_kImmutableZeroCopy,
     PJRT_HostBufferSemantics_kMutableZeroCopy, PJRT_Memory,
 };
 
-use crate::abi::args::{handle, input, null, output, slice};
+use crate::abi::args::{View, handle, input, null, output, slice};
 use crate::abi::buffer::{BufferHandle, element_type};
 use crate::abi::client_state::ClientState;
 use crate::abi::error::{host_error, with_payloads};
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::layout::{HostArray, HostLayout, check_strides, host_array, read_layout};
 use crate::buffer::PjrtBuffer;
@@ -175,163 +176,176 @@ fn view<C: PjrtClient>(
     buffer_to_raw(client, place, shape, BufferState::allocated(Arc::new(storage), Event::ready()))
 }
 
-shims! {
-    /// `PJRT_Client_BufferFromHostBuffer`: uploads an array. The event tells the host that its memory is released.
-    client_buffer_from_host_buffer(PJRT_Client_BufferFromHostBuffer_Args) |args, C| {
-        output!(args.done_with_host_buffer = ptr::null_mut());
-        output!(args.buffer = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        let dims = slice!(args.dims as i64, num_dims)?;
-        let shape = Shape::new(element_type(input!(args.type_))?, dims)?;
-        let strides = slice!(args.byte_strides as i64, num_byte_strides)?;
-        let strides = if input!(args.byte_strides).is_null() || (strides.is_empty() && !dims.is_empty()) {
-            None
-        } else {
-            check_strides(strides, dims.len())?;
-            Some(strides)
-        };
-        let place = Location::of(client, input!(args.device), input!(args.memory))?;
-        // SAFETY: the field is null or a layout of the host.
-        let layout = unsafe { device_layout(input!(args.device_layout), dims.len()) }?;
-        let placed = match strides {
-            None => HostArray::dense(shape.host_size()),
-            Some(_) => host_array(dims, strides, shape.element_type.byte_size())?,
-        };
-        let data: *const u8 = input!(args.data).cast();
-        let len = placed.below + placed.above;
-        if data.is_null() && shape.host_size() > 0 {
-            return Err(null("data"));
-        }
-        let (only_during_call, may_alias) = match input!(args.host_buffer_semantics) {
-            PJRT_HostBufferSemantics_kImmutableOnlyDuringCall => (true, false),
-            PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes => (false, false),
-            PJRT_HostBufferSemantics_kImmutableZeroCopy | PJRT_HostBufferSemantics_kMutableZeroCopy => (false, true),
-            other => return Err(Error::invalid_argument(format!("{} are no host buffer semantics", other.0))),
-        };
-        let (released, done) = Event::pending();
-        let len = if shape.host_size() == 0 { 0 } else { len };
-        // SAFETY: the host lends the array that data, dimensions and strides describe until the event is complete, which it is
-        // when the buffer made here is dropped (or copies what it may read only during this call, at once). The array lies
-        // between its lowest and its highest element, `below` bytes before `data` and `above` after.
-        let bytes = unsafe { HostBytes::new(data.wrapping_sub(placed.below), len) };
-        let mut lent =
-            HostBuffer::lent(bytes, shape.clone(), placed.strided, may_alias, released);
-        if only_during_call {
-            client.explain(lent.detach())?;
-        }
-        let buffer = upload(client, lent, shape, place, layout.as_ref())?;
-        // An event that is complete is handed out as one that never had to be waited for.
-        let done = if done.is_ready() { Event::ready() } else { done };
-        output!(args.done_with_host_buffer = event_to_raw(done));
-        output!(args.buffer = buffer);
-        Ok(())
+/// `PJRT_Client_BufferFromHostBuffer`: uploads an array. The event tells the host that its memory is released.
+pub(crate) fn client_buffer_from_host_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_Client_BufferFromHostBuffer_Args>,
+) -> Result<()> {
+    output!(args.done_with_host_buffer = ptr::null_mut());
+    output!(args.buffer = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    let dims = slice!(args.dims as i64, num_dims)?;
+    let shape = Shape::new(element_type(input!(args.type_))?, dims)?;
+    let strides = slice!(args.byte_strides as i64, num_byte_strides)?;
+    let strides = if input!(args.byte_strides).is_null() || (strides.is_empty() && !dims.is_empty()) {
+        None
+    } else {
+        check_strides(strides, dims.len())?;
+        Some(strides)
+    };
+    let place = Location::of(client, input!(args.device), input!(args.memory))?;
+    // SAFETY: the field is null or a layout of the host.
+    let layout = unsafe { device_layout(input!(args.device_layout), dims.len()) }?;
+    let placed = match strides {
+        None => HostArray::dense(shape.host_size()),
+        Some(_) => host_array(dims, strides, shape.element_type.byte_size())?,
+    };
+    let data: *const u8 = input!(args.data).cast();
+    let len = placed.below + placed.above;
+    if data.is_null() && shape.host_size() > 0 {
+        return Err(null("data"));
     }
-
-    /// `PJRT_Client_CreateViewOfDeviceBuffer`: a buffer over memory that the host goes on writing to.
-    client_create_view_of_device_buffer(PJRT_Client_CreateViewOfDeviceBuffer_Args) |args, C| {
-        output!(args.buffer = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        let dims = slice!(args.dims as i64, num_dims)?;
-        let shape = Shape::new(element_type(input!(args.element_type))?, dims)?;
-        let place = Location::of(client, input!(args.device), input!(args.memory))?;
-        // SAFETY: the field is null or a layout of the host.
-        if unsafe { device_layout(input!(args.layout), dims.len()) }?.is_some() {
-            return Err(Error::invalid_argument("a view of memory that is not dense and row-major"));
+    let (only_during_call, may_alias) = match input!(args.host_buffer_semantics) {
+        PJRT_HostBufferSemantics_kImmutableOnlyDuringCall => (true, false),
+        PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes => (false, false),
+        PJRT_HostBufferSemantics_kImmutableZeroCopy | PJRT_HostBufferSemantics_kMutableZeroCopy => {
+            (false, true)
         }
-        let data = input!(args.device_buffer_ptr);
-        check_viewed(&shape, data.cast())?;
-        let (released, done) = Event::pending();
-        // SAFETY: the host lends the array until the callback tells it that the buffer is gone, which is when the value made
-        // here and its leases are dropped, and does not write to it while something that it asked of the buffer is unfinished.
-        let bytes = unsafe { ViewedBytes::new(data.cast(), shape.host_size()) };
-        let buffer = view(client, HostView::new(bytes, shape.clone(), released), shape, place)?;
-        // Only a view that was made is reported as deleted.
-        if let Some(callback) = input!(args.on_delete_callback) {
-            let (data, user_arg) = (HostPointer(data), HostPointer(input!(args.on_delete_callback_arg)));
-            done.on_ready(move |_| {
-                // SAFETY: the host gave the callback to be called once, on any thread, with these arguments.
-                unsafe { callback(data.get(), user_arg.get()) };
-            });
-        }
-        output!(args.buffer = buffer);
-        Ok(())
+        other => return Err(Error::invalid_argument(format!("{} are no host buffer semantics", other.0))),
+    };
+    let (released, done) = Event::pending();
+    let len = if shape.host_size() == 0 { 0 } else { len };
+    // SAFETY: the host lends the array that data, dimensions and strides describe until the event is complete, which it is
+    // when the buffer made here is dropped (or copies what it may read only during this call, at once). The array lies
+    // between its lowest and its highest element, `below` bytes before `data` and `above` after.
+    let bytes = unsafe { HostBytes::new(data.wrapping_sub(placed.below), len) };
+    let mut lent = HostBuffer::lent(bytes, shape.clone(), placed.strided, may_alias, released);
+    if only_during_call {
+        client.explain(lent.detach())?;
     }
+    let buffer = upload(client, lent, shape, place, layout.as_ref())?;
+    // An event that is complete is handed out as one that never had to be waited for.
+    let done = if done.is_ready() { Event::ready() } else { done };
+    output!(args.done_with_host_buffer = event_to_raw(done));
+    output!(args.buffer = buffer);
+    Ok(())
+}
 
-    /// `PJRT_Client_CreateUninitializedBuffer`: a buffer of zeros, since storage without content would be a leak of what was there before.
-    client_create_uninitialized_buffer(PJRT_Client_CreateUninitializedBuffer_Args) |args, C| {
-        output!(args.buffer = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
-        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
-        let place = Location::of(client, input!(args.device), input!(args.memory))?;
-        // SAFETY: the field is null or a layout of the host.
-        let layout = unsafe { device_layout(input!(args.shape_layout), dims.len()) }?;
-        let data = HostBuffer::dense(shape.clone(), client.explain(zeros(shape.host_size()))?)?;
-        output!(args.buffer = upload(client, data, shape, place, layout.as_ref())?);
-        Ok(())
+/// `PJRT_Client_CreateViewOfDeviceBuffer`: a buffer over memory that the host goes on writing to.
+pub(crate) fn client_create_view_of_device_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_Client_CreateViewOfDeviceBuffer_Args>,
+) -> Result<()> {
+    output!(args.buffer = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    let dims = slice!(args.dims as i64, num_dims)?;
+    let shape = Shape::new(element_type(input!(args.element_type))?, dims)?;
+    let place = Location::of(client, input!(args.device), input!(args.memory))?;
+    // SAFETY: the field is null or a layout of the host.
+    if unsafe { device_layout(input!(args.layout), dims.len()) }?.is_some() {
+        return Err(Error::invalid_argument("a view of memory that is not dense and row-major"));
     }
-
-    /// `PJRT_Client_CreateErrorBuffer`: a buffer that is in error.
-    client_create_error_buffer(PJRT_Client_CreateErrorBuffer_Args) |args, C| {
-        output!(args.buffer = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
-        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
-        let place = Location::of(client, ptr::null(), input!(args.memory))?;
-        // SAFETY: message and size describe a string of the host.
-        let error =
-            unsafe { host_error(input!(args.error_code), input!(args.error_message), input!(args.error_message_size)) };
-        // SAFETY: pointer and length describe an array of the host.
-        let error = unsafe { with_payloads(error, input!(args.payload), input!(args.num_payload)) }?;
-        output!(args.buffer = buffer_to_raw(client, place, shape, BufferState::failed(error.reported()))?);
-        Ok(())
-    }
-
-    /// `PJRT_Client_CreateAliasBuffer`: a buffer that stands for another one, which `PJRT_Client_FulfillAliasBuffer` names.
-    client_create_alias_buffer(PJRT_Client_CreateAliasBuffer_Args) |args, C| {
-        output!(args.alias_buffer = ptr::null_mut());
-        output!(args.fulfill_alias_buffer_cb = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
-        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
-        let place = Location::of(client, ptr::null(), input!(args.memory))?;
-        let (state, promise) = BufferState::promised();
-        output!(args.alias_buffer = buffer_to_raw(client, place, shape.clone(), state)?);
-        output!(args.fulfill_alias_buffer_cb = handle::into_raw(AliasPromise::<C> { shape, promise }));
-        Ok(())
-    }
-
-    /// `PJRT_Client_FulfillAliasBuffer`. The host need not fill in the client.
-    client_fulfill_alias_buffer(PJRT_Client_FulfillAliasBuffer_Args) |args, C| {
-        // SAFETY: the host gives the promise up, which came from `PJRT_Client_CreateAliasBuffer`.
-        let alias =
-            unsafe { handle::from_raw::<AliasPromise<C>>(input!(args.fulfill_alias_buffer_cb), "fulfill_alias_buffer_cb") }?;
-        let alias = alias.ok_or_else(|| null("fulfill_alias_buffer_cb"))?;
-        let buffer = input!(args.buffer);
-        if buffer.is_null() {
-            let message = (input!(args.status_code), input!(args.error_message), input!(args.error_message_size));
-            // SAFETY: message and size describe a string of the host.
-            let error = unsafe { host_error(message.0, message.1, message.2) };
-            alias.promise.deliver_shared(Err(error.reported()));
-            return Ok(());
-        }
-        // SAFETY: the buffer is one of this client.
-        let buffer = unsafe { borrow::<BufferHandle<C>>(buffer, "buffer") }?;
-        if buffer.shape != alias.shape {
-            let error = Error::invalid_argument(format!(
-                "a buffer {} cannot stand for one that is {}",
-                alias.shape, buffer.shape
-            ));
-            alias.promise.deliver_shared(Err(error.clone()));
-            return Err(error);
-        }
-        let held = buffer.state.share()?;
-        let allocated = held.allocated.clone();
-        allocated.on_ready(move |_| {
-            alias.promise.deliver_shared(held.share.into_storage().map(|storage| (storage, held.ready)));
+    let data = input!(args.device_buffer_ptr);
+    check_viewed(&shape, data.cast())?;
+    let (released, done) = Event::pending();
+    // SAFETY: the host lends the array until the callback tells it that the buffer is gone, which is when the value made
+    // here and its leases are dropped, and does not write to it while something that it asked of the buffer is unfinished.
+    let bytes = unsafe { ViewedBytes::new(data.cast(), shape.host_size()) };
+    let buffer = view(client, HostView::new(bytes, shape.clone(), released), shape, place)?;
+    // Only a view that was made is reported as deleted.
+    if let Some(callback) = input!(args.on_delete_callback) {
+        let (data, user_arg) = (HostPointer(data), HostPointer(input!(args.on_delete_callback_arg)));
+        done.on_ready(move |_| {
+            // SAFETY: the host gave the callback to be called once, on any thread, with these arguments.
+            unsafe { callback(data.get(), user_arg.get()) };
         });
-        Ok(())
     }
+    output!(args.buffer = buffer);
+    Ok(())
+}
+
+/// `PJRT_Client_CreateUninitializedBuffer`: a buffer of zeros, since storage without content would be a leak of what was there before.
+pub(crate) fn client_create_uninitialized_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_Client_CreateUninitializedBuffer_Args>,
+) -> Result<()> {
+    output!(args.buffer = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
+    let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
+    let place = Location::of(client, input!(args.device), input!(args.memory))?;
+    // SAFETY: the field is null or a layout of the host.
+    let layout = unsafe { device_layout(input!(args.shape_layout), dims.len()) }?;
+    let data = HostBuffer::dense(shape.clone(), client.explain(zeros(shape.host_size()))?)?;
+    output!(args.buffer = upload(client, data, shape, place, layout.as_ref())?);
+    Ok(())
+}
+
+/// `PJRT_Client_CreateErrorBuffer`: a buffer that is in error.
+pub(crate) fn client_create_error_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_Client_CreateErrorBuffer_Args>,
+) -> Result<()> {
+    output!(args.buffer = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
+    let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
+    let place = Location::of(client, ptr::null(), input!(args.memory))?;
+    // SAFETY: message and size describe a string of the host.
+    let error = unsafe {
+        host_error(input!(args.error_code), input!(args.error_message), input!(args.error_message_size))
+    };
+    // SAFETY: pointer and length describe an array of the host.
+    let error = unsafe { with_payloads(error, input!(args.payload), input!(args.num_payload)) }?;
+    output!(args.buffer = buffer_to_raw(client, place, shape, BufferState::failed(error.reported()))?);
+    Ok(())
+}
+
+/// `PJRT_Client_CreateAliasBuffer`: a buffer that stands for another one, which `PJRT_Client_FulfillAliasBuffer` names.
+pub(crate) fn client_create_alias_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_Client_CreateAliasBuffer_Args>,
+) -> Result<()> {
+    output!(args.alias_buffer = ptr::null_mut());
+    output!(args.fulfill_alias_buffer_cb = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
+    let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
+    let place = Location::of(client, ptr::null(), input!(args.memory))?;
+    let (state, promise) = BufferState::promised();
+    output!(args.alias_buffer = buffer_to_raw(client, place, shape.clone(), state)?);
+    output!(args.fulfill_alias_buffer_cb = handle::into_raw(AliasPromise::<C> { shape, promise }));
+    Ok(())
+}
+
+/// `PJRT_Client_FulfillAliasBuffer`. The host need not fill in the client.
+pub(crate) fn client_fulfill_alias_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_Client_FulfillAliasBuffer_Args>,
+) -> Result<()> {
+    // SAFETY: the host gives the promise up, which came from `PJRT_Client_CreateAliasBuffer`.
+    let alias = unsafe {
+        handle::from_raw::<AliasPromise<C>>(input!(args.fulfill_alias_buffer_cb), "fulfill_alias_buffer_cb")
+    }?;
+    let alias = alias.ok_or_else(|| null("fulfill_alias_buffer_cb"))?;
+    let buffer = input!(args.buffer);
+    if buffer.is_null() {
+        let message = (input!(args.status_code), input!(args.error_message), input!(args.error_message_size));
+        // SAFETY: message and size describe a string of the host.
+        let error = unsafe { host_error(message.0, message.1, message.2) };
+        alias.promise.deliver_shared(Err(error.reported()));
+        return Ok(());
+    }
+    // SAFETY: the buffer is one of this client.
+    let buffer = unsafe { borrow::<BufferHandle<C>>(buffer, "buffer") }?;
+    if buffer.shape != alias.shape {
+        let error = Error::invalid_argument(format!(
+            "a buffer {} cannot stand for one that is {}",
+            alias.shape, buffer.shape
+        ));
+        alias.promise.deliver_shared(Err(error.clone()));
+        return Err(error);
+    }
+    let held = buffer.state.share()?;
+    let allocated = held.allocated.clone();
+    allocated.on_ready(move |_| {
+        alias.promise.deliver_shared(held.share.into_storage().map(|storage| (storage, held.ready)));
+    });
+    Ok(())
 }
 
 /// The duty to name the buffer that an alias stands for.

@@ -5,14 +5,14 @@ use std::fmt;
 use std::sync::Mutex;
 
 use pjrt_sys::{
-    PJRT_Callback_Extension, PJRT_Callback_PrefatalArgs, PJRT_Callback_Type, PJRT_Callback_Type_Prefatal,
-    PJRT_Error_Code, PJRT_Extension_Base, PJRT_Extension_Type_Callback, SizedStruct,
+    PJRT_Callback_Extension, PJRT_Callback_InvokeCallback_Args, PJRT_Callback_PrefatalArgs,
+    PJRT_Callback_RegisterCallback_Args, PJRT_Callback_Type, PJRT_Callback_Type_Prefatal, PJRT_Error_Code,
+    PJRT_Extension_Base, PJRT_Extension_Type_Callback, SizedStruct,
 };
 
-use super::Extension;
-use crate::abi::args::{chars, handle, input, null};
+use crate::abi::args::{View, chars, handle, input, null};
 use crate::abi::client_state::ClientState;
-use crate::abi::guard::shims;
+use crate::abi::guard::shim;
 use crate::client::PjrtClient;
 use crate::core::host_memory::HostPointer;
 use crate::core::sync::lock;
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 /// Lets hosts be told of an error that the process will not survive (`PJRT_Callback_Extension`), so that they can write down
 /// what happened.
 ///
-/// Opt in with `#[pjrt_plugin(extensions(Callbacks))]`. The extension's other kind of callback, about slices of TPUs, is not for
+/// The extension's other kind of callback, about slices of TPUs, is not for
 /// other devices.
 pub trait Callbacks: PjrtClient {
     /// Where the client keeps the host's callbacks.
@@ -74,23 +74,15 @@ impl fmt::Debug for PrefatalCallbacks {
     }
 }
 
-impl Extension {
-    /// [`Callbacks`] of a client.
-    #[must_use]
-    pub const fn callbacks<C: Callbacks>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: Callbacks>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: Callbacks>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_Callback_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_Callback_Extension::STRUCT_SIZE,
             type_: PJRT_Extension_Type_Callback,
             next,
         },
-        register_callback: Some(register_callback::<C>),
-        invoke_callback: Some(invoke_callback::<C>),
+        register_callback: Some(shim(register_callback::<C>)),
+        invoke_callback: Some(shim(invoke_callback::<C>)),
     })
 }
 
@@ -103,22 +95,20 @@ fn check(type_: PJRT_Callback_Type) -> Result<()> {
         .with_hint(format!("it has those of type {}, for fatal errors", PJRT_Callback_Type_Prefatal.0)))
 }
 
-shims! {
-    /// Registers a callback.
-    register_callback(PJRT_Callback_RegisterCallback_Args) |args, C: Callbacks| {
-        let client = handle!(args.client: ClientState<C>)?;
-        check(input!(args.type_))?;
-        let callback = input!(args.callback).ok_or_else(|| null("callback"))?;
-        lock(&client.client.prefatal_callbacks().0).push((callback, HostPointer(input!(args.user_arg))));
-        Ok(())
-    }
+/// Registers a callback.
+fn register_callback<C: Callbacks>(args: View<'_, PJRT_Callback_RegisterCallback_Args>) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    check(input!(args.type_))?;
+    let callback = input!(args.callback).ok_or_else(|| null("callback"))?;
+    lock(&client.client.prefatal_callbacks().0).push((callback, HostPointer(input!(args.user_arg))));
+    Ok(())
+}
 
-    /// Calls all callbacks, as the plugin would.
-    invoke_callback(PJRT_Callback_InvokeCallback_Args) |args, C: Callbacks| {
-        let client = handle!(args.client: ClientState<C>)?;
-        check(input!(args.type_))?;
-        // SAFETY: the field is the struct that belongs to the type.
-        unsafe { client.client.prefatal_callbacks().call(input!(args.args)) };
-        Ok(())
-    }
+/// Calls all callbacks, as the plugin would.
+fn invoke_callback<C: Callbacks>(args: View<'_, PJRT_Callback_InvokeCallback_Args>) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    check(input!(args.type_))?;
+    // SAFETY: the field is the struct that belongs to the type.
+    unsafe { client.client.prefatal_callbacks().call(input!(args.args)) };
+    Ok(())
 }

@@ -1,8 +1,8 @@
 //! Extensions: functions beyond the table, found by hosts in a chain of structs that begins in it.
 //!
 //! Layouts and MemoryDescriptions are there for every plugin: buffers are dense and row-major unless a plugin says otherwise,
-//! and devices and topologies say which memories there are. Everything else is a trait that an author opts into, with its
-//! name in `#[pjrt_plugin(extensions(...))]`.
+//! and devices and topologies say which memories there are. Every other extension is a trait: a plugin has the
+//! extension if its client implements the trait.
 
 #![allow(unsafe_code, reason = "the C interface is spoken here")]
 #![allow(non_upper_case_globals, reason = "the C names stand, also in patterns")]
@@ -14,6 +14,7 @@ mod cross_host;
 mod custom_partitioner;
 mod executable_metadata;
 pub(crate) mod export;
+pub(crate) mod extension;
 pub mod ffi;
 mod host_memory_allocator;
 pub(crate) mod layouts;
@@ -40,22 +41,8 @@ pub use raw_buffers::RawBuffers;
 pub use shardings::Shardings;
 pub use vendor::VendorExtension;
 
-use crate::client::PjrtClient;
 pub use crate::sharding::{Sharding, Subgroup};
 pub use crate::user_data::UserData;
-
-/// An extension of a plugin's table, as [`api_table_with`](crate::api_table_with) takes it.
-#[derive(Debug, Clone, Copy)]
-pub struct Extension {
-    /// Makes the extension's struct, which lives as long as the process, in front of a chain.
-    link: fn(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base,
-}
-
-/// The head of a client's chain: what every plugin has, and what its author opted into.
-pub(crate) fn chain<C: PjrtClient>(extensions: &[Extension]) -> *mut PJRT_Extension_Base {
-    let always = memory_descriptions::link::<C>(layouts::link::<C>(ptr::null_mut()));
-    extensions.iter().fold(always, |next, extension| (extension.link)(next))
-}
 
 /// Hands the struct of an extension to the process.
 fn leak<T>(extension: T) -> *mut PJRT_Extension_Base {

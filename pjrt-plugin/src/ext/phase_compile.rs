@@ -5,14 +5,15 @@ use std::ptr;
 
 use pjrt_sys::{
     PJRT_Extension_Base, PJRT_Extension_Type_PhaseCompile, PJRT_PhaseCompile_C_Buffers_Destroy_Args,
-    PJRT_PhaseCompile_Destroy_Compiler_Args, PJRT_PhaseCompile_Extension, PJRT_PhaseCompiler, SizedStruct,
+    PJRT_PhaseCompile_Destroy_Compiler_Args, PJRT_PhaseCompile_Extension,
+    PJRT_PhaseCompile_Get_Compiler_Args, PJRT_PhaseCompile_Get_PhaseNames_Args,
+    PJRT_PhaseCompile_Run_Phase_Args, PJRT_PhaseCompiler, SizedStruct,
 };
 use prost::Message;
 
-use super::Extension;
-use crate::abi::args::{View, borrowed_slice, bytes, fields_of, handle, input, output, slice, text};
+use crate::abi::args::{View, borrowed_slice, bytes, handle, input, output, slice, text};
 use crate::abi::c_arrays::{copy_to_c, free_c};
-use crate::abi::guard::shims;
+use crate::abi::guard::shim;
 use crate::abi::handle::{self, Handle};
 use crate::abi::topology::TopologyHandle;
 use crate::client::PjrtClient;
@@ -23,7 +24,7 @@ use crate::topology::Topology;
 
 /// Lets tools run a compiler's phases one by one, and look at the programs between them (`PJRT_PhaseCompile_Extension`).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(PhaseCompile))]`. JAX does not use it.
+/// JAX does not use it.
 pub trait PhaseCompile: PjrtClient {
     /// The names of the phases, in their order.
     fn phase_names() -> Vec<String>;
@@ -68,25 +69,17 @@ pub struct PartialProgram {
     pub name: String,
 }
 
-impl Extension {
-    /// [`PhaseCompile`] of a client.
-    #[must_use]
-    pub const fn phase_compile<C: PhaseCompile>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: PhaseCompile>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: PhaseCompile>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_PhaseCompile_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_PhaseCompile_Extension::STRUCT_SIZE,
             type_: PJRT_Extension_Type_PhaseCompile,
             next,
         },
-        phase_compile_get_compiler: Some(get_compiler::<C>),
+        phase_compile_get_compiler: Some(shim(get_compiler::<C>)),
         phase_compile_destroy_compiler: Some(destroy_compiler),
-        phase_compile_run_phases: Some(run_phases::<C>),
-        phase_compile_get_phase_names: Some(get_phase_names::<C>),
+        phase_compile_run_phases: Some(shim(run_phases::<C>)),
+        phase_compile_get_phase_names: Some(shim(get_phase_names::<C>)),
         phase_compile_c_buffers_destroy: Some(destroy_buffers),
     })
 }
@@ -99,53 +92,51 @@ impl Handle for PhaseCompiler {
     const KIND: &'static str = "PJRT_PhaseCompiler";
 }
 
-shims! {
-    /// Makes a compiler.
-    get_compiler(PJRT_PhaseCompile_Get_Compiler_Args) |args, C: PhaseCompile| {
-        output!(args.phase_compiler = handle::into_raw(PhaseCompiler(0)).cast_const());
-        Ok(())
-    }
+/// Makes a compiler.
+fn get_compiler<C: PhaseCompile>(args: View<'_, PJRT_PhaseCompile_Get_Compiler_Args>) -> Result<()> {
+    output!(args.phase_compiler = handle::into_raw(PhaseCompiler(0)).cast_const());
+    Ok(())
+}
 
-    /// The names of the phases, each with a NUL at its end that does not count.
-    get_phase_names(PJRT_PhaseCompile_Get_PhaseNames_Args) |args, C: PhaseCompile| {
-        handle!(args.phase_compiler: PhaseCompiler)?;
-        let names = C::phase_names().into_iter().map(String::into_bytes).collect();
-        let (buffers, sizes, count) = to_buffers(names)?;
-        output!(args.phase_names = buffers);
-        output!(args.phase_names_sizes = sizes);
-        output!(args.num_phase_names = count);
-        Ok(())
-    }
+/// The names of the phases, each with a NUL at its end that does not count.
+fn get_phase_names<C: PhaseCompile>(args: View<'_, PJRT_PhaseCompile_Get_PhaseNames_Args>) -> Result<()> {
+    handle!(args.phase_compiler: PhaseCompiler)?;
+    let names = C::phase_names().into_iter().map(String::into_bytes).collect();
+    let (buffers, sizes, count) = to_buffers(names)?;
+    output!(args.phase_names = buffers);
+    output!(args.phase_names_sizes = sizes);
+    output!(args.num_phase_names = count);
+    Ok(())
+}
 
-    /// Runs some phases on partial programs.
-    run_phases(PJRT_PhaseCompile_Run_Phase_Args) |args, C: PhaseCompile| {
-        output!(args.output_programs = ptr::null_mut());
-        output!(args.output_programs_sizes = ptr::null());
-        output!(args.num_output_programs = 0);
-        handle!(args.phase_compiler: PhaseCompiler)?;
-        let topology = &handle!(args.topology: TopologyHandle)?.topology;
-        let pointers = slice!(args.input_programs as *const c_char, num_input_programs)?;
-        let sizes = slice!(args.input_programs_sizes as usize, num_input_programs)?;
-        // SAFETY: pointers and sizes describe bytes of the host, one after the other.
-        let programs = unsafe { strings(pointers, sizes) }?;
-        let programs = programs.into_iter().map(PartialProgram::decode).collect::<Result<_>>()?;
-        let pointers = slice!(args.phases_to_run as *const c_char, num_phases_to_run)?;
-        let sizes = slice!(args.phases_to_run_sizes as usize, num_phases_to_run)?;
-        // SAFETY: as above.
-        let phases: Vec<String> = unsafe { strings(pointers, sizes) }?.into_iter().map(text).collect();
-        let known = C::phase_names();
-        if let Some(unknown) = phases.iter().find(|phase| !known.contains(phase)) {
-            return Err(Error::invalid_argument(format!("the compiler has no phase '{unknown}'"))
-                .with_hint(format!("its phases are: {}", known.join(", "))));
-        }
-        let options = CompileOptions::decode(bytes!(args.compile_options, compile_options_size)?)?;
-        let outputs = C::run_phases(PhaseRequest { phases, programs, options: &options, topology })?;
-        let (buffers, sizes, count) = to_buffers(outputs.into_iter().map(PartialProgram::encode).collect())?;
-        output!(args.output_programs = buffers);
-        output!(args.output_programs_sizes = sizes);
-        output!(args.num_output_programs = count);
-        Ok(())
+/// Runs some phases on partial programs.
+fn run_phases<C: PhaseCompile>(args: View<'_, PJRT_PhaseCompile_Run_Phase_Args>) -> Result<()> {
+    output!(args.output_programs = ptr::null_mut());
+    output!(args.output_programs_sizes = ptr::null());
+    output!(args.num_output_programs = 0);
+    handle!(args.phase_compiler: PhaseCompiler)?;
+    let topology = &handle!(args.topology: TopologyHandle)?.topology;
+    let pointers = slice!(args.input_programs as *const c_char, num_input_programs)?;
+    let sizes = slice!(args.input_programs_sizes as usize, num_input_programs)?;
+    // SAFETY: pointers and sizes describe bytes of the host, one after the other.
+    let programs = unsafe { strings(pointers, sizes) }?;
+    let programs = programs.into_iter().map(PartialProgram::decode).collect::<Result<_>>()?;
+    let pointers = slice!(args.phases_to_run as *const c_char, num_phases_to_run)?;
+    let sizes = slice!(args.phases_to_run_sizes as usize, num_phases_to_run)?;
+    // SAFETY: as above.
+    let phases: Vec<String> = unsafe { strings(pointers, sizes) }?.into_iter().map(text).collect();
+    let known = C::phase_names();
+    if let Some(unknown) = phases.iter().find(|phase| !known.contains(phase)) {
+        return Err(Error::invalid_argument(format!("the compiler has no phase '{unknown}'"))
+            .with_hint(format!("its phases are: {}", known.join(", "))));
     }
+    let options = CompileOptions::decode(bytes!(args.compile_options, compile_options_size)?)?;
+    let outputs = C::run_phases(PhaseRequest { phases, programs, options: &options, topology })?;
+    let (buffers, sizes, count) = to_buffers(outputs.into_iter().map(PartialProgram::encode).collect())?;
+    output!(args.output_programs = buffers);
+    output!(args.output_programs_sizes = sizes);
+    output!(args.num_output_programs = count);
+    Ok(())
 }
 
 impl PartialProgram {
@@ -217,7 +208,6 @@ fn to_buffers(strings: Vec<Vec<u8>>) -> Result<(*mut *const c_char, *const usize
 ///
 /// `args` is what the PJRT C API says about `PJRT_PhaseCompile_Destroy_Compiler_Args`.
 unsafe extern "C" fn destroy_compiler(args: *mut PJRT_PhaseCompile_Destroy_Compiler_Args) {
-    fields_of!(PJRT_PhaseCompile_Destroy_Compiler_Args);
     // SAFETY: this function's contract.
     if let Ok(args) = unsafe { View::new(args) } {
         let compiler = input!(args.phase_compiler).cast_mut();
@@ -232,7 +222,6 @@ unsafe extern "C" fn destroy_compiler(args: *mut PJRT_PhaseCompile_Destroy_Compi
 ///
 /// `args` is what the PJRT C API says about `PJRT_PhaseCompile_C_Buffers_Destroy_Args`: strings from a function above.
 unsafe extern "C" fn destroy_buffers(args: *mut PJRT_PhaseCompile_C_Buffers_Destroy_Args) {
-    fields_of!(PJRT_PhaseCompile_C_Buffers_Destroy_Args);
     // SAFETY: this function's contract.
     let Ok(args) = (unsafe { View::new(args) }) else { return };
     let (pointers, sizes) = (input!(args.char_buffers), input!(args.char_buffer_sizes));

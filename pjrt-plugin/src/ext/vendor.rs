@@ -5,7 +5,6 @@ use std::sync::Arc;
 use pjrt_sys::PJRT_Extension_Type;
 pub use pjrt_sys::{PJRT_Buffer, PJRT_Client, PJRT_Error, PJRT_Executable, PJRT_Extension_Base};
 
-use super::Extension;
 use crate::abi::buffer::BufferHandle;
 use crate::abi::client_state::ClientState;
 use crate::abi::error::outcome_to_raw;
@@ -20,7 +19,7 @@ pub const FIRST_TYPE: u32 = 1 << 16;
 
 /// An extension that XLA does not know: a struct of functions that the vendor's own host looks for.
 ///
-/// Opt in with `#[pjrt_plugin(extensions(VendorExtension))]`. The functions are `unsafe extern "C"`, written by the vendor:
+/// The functions are `unsafe extern "C"`, written by the vendor:
 /// [`guarded`] turns what goes wrong in one into an error of the C API, panics too, and [`client`], [`storage`] and
 /// [`executable`] lead from the host's handles to the author's own objects.
 pub trait VendorExtension: PjrtClient {
@@ -41,15 +40,7 @@ struct Whole<F> {
     functions: F,
 }
 
-impl Extension {
-    /// [`VendorExtension`] of a client.
-    #[must_use]
-    pub const fn vendor<C: VendorExtension>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: VendorExtension>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: VendorExtension>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     const { assert!(C::TYPE >= FIRST_TYPE, "the numbers below FIRST_TYPE are XLA's") };
     super::leak(Whole {
         base: PJRT_Extension_Base {

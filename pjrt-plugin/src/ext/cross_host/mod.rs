@@ -10,17 +10,19 @@ use mailbox::{Key, Message};
 use pjrt_sys::{
     PJRT_Buffer, PJRT_Buffer_Type, PJRT_CrossHostTransfers_Extension, PJRT_Error_Code, PJRT_Extension_Base,
     PJRT_Extension_Type_CrossHostTransfers, PJRT_Transfers_CrossHostOnCanceledCallback,
-    PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args, SizedStruct,
+    PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args,
+    PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args,
+    PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args,
+    PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args, SizedStruct,
 };
 
-use super::Extension;
-use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, slice};
+use crate::abi::args::{View, borrowed_slice, handle, input, null, output, slice};
 use crate::abi::buffer::{BufferHandle, element_type};
 use crate::abi::client_state::ClientState;
 use crate::abi::download::read_back;
 use crate::abi::error::{host_error, outcome_to_raw};
 use crate::abi::event::{event_to_raw, take_event};
-use crate::abi::guard::shims;
+use crate::abi::guard::shim;
 use crate::abi::handle::{self, borrow};
 use crate::abi::upload::buffer_to_raw;
 use crate::client::Location;
@@ -35,31 +37,23 @@ use crate::shape::Shape;
 
 /// Sends buffers from one client to another of the same process (`PJRT_CrossHostTransfers_Extension`), through the host's memory.
 ///
-/// Opt in with `impl CrossHostTransfers for Client {}` and `#[pjrt_plugin(extensions(CrossHostTransfers))]`. Its presence makes
+/// Its methods are provided: `impl CrossHostTransfers for MyClient {}`. Its presence makes
 /// hosts believe that copies between all processes work, so opt in only where every device belongs to one process, as in tests of
 /// distributed programs: what is sent to another process is never received. What is sent and not received is kept until the
 /// process ends.
 pub trait CrossHostTransfers: PjrtClient {}
 
-impl Extension {
-    /// [`CrossHostTransfers`] of a client.
-    #[must_use]
-    pub const fn cross_host_transfers<C: CrossHostTransfers>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: CrossHostTransfers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: CrossHostTransfers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_CrossHostTransfers_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_CrossHostTransfers_Extension::STRUCT_SIZE,
             type_: PJRT_Extension_Type_CrossHostTransfers,
             next,
         },
-        PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers: Some(make_receive_buffers::<C>),
+        PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers: Some(shim(make_receive_buffers::<C>)),
         PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice: Some(copy_to_remote_device::<C>),
-        PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers: Some(receive_buffers::<C>),
-        PJRT_Transfers_PJRT_Client_CrossHostSendBuffers: Some(send_buffers::<C>),
+        PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers: Some(shim(receive_buffers::<C>)),
+        PJRT_Transfers_PJRT_Client_CrossHostSendBuffers: Some(shim(send_buffers::<C>)),
     })
 }
 
@@ -179,87 +173,91 @@ unsafe fn receive_all<C: PjrtClient>(
 /// A number for each buffer that describes itself.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-shims! {
-    /// Sends buffers, each under a number that the receiver has, too.
-    send_buffers(PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args) |args, C: CrossHostTransfers| {
-        let client = handle!(args.client: ClientState<C>)?;
-        let buffers = slice!(args.buffers as *mut PJRT_Buffer, num_buffers)?;
-        let to = slice!(args.dst_global_device_ids as i32, num_buffers)?;
-        let keys = slice!(args.transfer_keys as i64, num_buffers)?;
-        let place_for = input!(args.send_events);
-        if place_for.is_null() && !buffers.is_empty() {
-            return Err(null("send_events"));
-        }
-        let mut sends = Vec::with_capacity(buffers.len());
-        for buffer in buffers {
-            // SAFETY: each is null or a buffer of this client.
-            let buffer = unsafe { borrow::<BufferHandle<C>>(*buffer, "a buffer") }?;
-            sends.push((buffer, buffer.state.share()?));
-        }
-        for (index, (buffer, held)) in sends.into_iter().enumerate() {
-            let from = client.devices[buffer.device].id();
-            let (source, event) = Event::pending();
-            let key = Key::Numbered(C::PLATFORM_NAME, from, to[index], keys[index]);
-            send::<C>(held, buffer.shape.clone(), key, move |outcome| source.complete(outcome));
-            // SAFETY: the host's array has room for as many events as there are buffers.
-            unsafe { place_for.add(index).write(event_to_raw(event)) };
-        }
-        Ok(())
+/// Sends buffers, each under a number that the receiver has, too.
+fn send_buffers<C: CrossHostTransfers>(
+    args: View<'_, PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    let buffers = slice!(args.buffers as *mut PJRT_Buffer, num_buffers)?;
+    let to = slice!(args.dst_global_device_ids as i32, num_buffers)?;
+    let keys = slice!(args.transfer_keys as i64, num_buffers)?;
+    let place_for = input!(args.send_events);
+    if place_for.is_null() && !buffers.is_empty() {
+        return Err(null("send_events"));
     }
+    let mut sends = Vec::with_capacity(buffers.len());
+    for buffer in buffers {
+        // SAFETY: each is null or a buffer of this client.
+        let buffer = unsafe { borrow::<BufferHandle<C>>(*buffer, "a buffer") }?;
+        sends.push((buffer, buffer.state.share()?));
+    }
+    for (index, (buffer, held)) in sends.into_iter().enumerate() {
+        let from = client.devices[buffer.device].id();
+        let (source, event) = Event::pending();
+        let key = Key::Numbered(C::PLATFORM_NAME, from, to[index], keys[index]);
+        send::<C>(held, buffer.shape.clone(), key, move |outcome| source.complete(outcome));
+        // SAFETY: the host's array has room for as many events as there are buffers.
+        unsafe { place_for.add(index).write(event_to_raw(event)) };
+    }
+    Ok(())
+}
 
-    /// Makes buffers that wait for what is sent under their numbers.
-    receive_buffers(PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args) |args, C: CrossHostTransfers| {
-        let client = handle!(args.client: ClientState<C>)?;
-        let ranks = slice!(args.shape_num_dims as usize, num_shapes)?;
-        let dims = slice!(args.num_dims as *const i64, num_shapes)?;
-        let types = slice!(args.element_types as PJRT_Buffer_Type, num_shapes)?;
-        let from = slice!(args.src_global_device_ids as i32, num_shapes)?;
-        let keys = slice!(args.transfer_keys as i64, num_shapes)?;
-        // SAFETY: the lists have an element for each shape.
-        let shapes = unsafe { shapes(ranks, dims, types) }?;
-        let key = |index: usize, to| Key::Numbered(C::PLATFORM_NAME, from[index], to, keys[index]);
-        // SAFETY: the host's array has room for as many buffers as there are shapes.
-        unsafe { receive_all(client, input!(args.device), shapes, input!(args.buffers), key) }
-    }
+/// Makes buffers that wait for what is sent under their numbers.
+fn receive_buffers<C: CrossHostTransfers>(
+    args: View<'_, PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    let ranks = slice!(args.shape_num_dims as usize, num_shapes)?;
+    let dims = slice!(args.num_dims as *const i64, num_shapes)?;
+    let types = slice!(args.element_types as PJRT_Buffer_Type, num_shapes)?;
+    let from = slice!(args.src_global_device_ids as i32, num_shapes)?;
+    let keys = slice!(args.transfer_keys as i64, num_shapes)?;
+    // SAFETY: the lists have an element for each shape.
+    let shapes = unsafe { shapes(ranks, dims, types) }?;
+    let key = |index: usize, to| Key::Numbered(C::PLATFORM_NAME, from[index], to, keys[index]);
+    // SAFETY: the host's array has room for as many buffers as there are shapes.
+    unsafe { receive_all(client, input!(args.device), shapes, input!(args.buffers), key) }
+}
 
-    /// Makes buffers that wait for what is sent to their descriptions, which the host passes on to the sender.
-    make_receive_buffers(PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args) |args, C: CrossHostTransfers| {
-        let client = handle!(args.client: ClientState<C>)?;
-        let ranks = slice!(args.shape_num_dims as usize, num_shapes)?;
-        let dims = slice!(args.num_dims as *const i64, num_shapes)?;
-        let types = slice!(args.element_types as PJRT_Buffer_Type, num_shapes)?;
-        let notifier = input!(args.notifier);
-        let notify = notifier.notifier.ok_or_else(|| null("notifier"))?;
-        // SAFETY: the lists have an element for each shape.
-        let shapes = unsafe { shapes(ranks, dims, types) }?;
-        let describe = |_: &Shape| {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            format!("{}/{}/{number}", C::PLATFORM_NAME, std::process::id()).into_bytes()
-        };
-        let descriptions: Vec<Vec<u8>> = shapes.iter().map(describe).collect();
-        let count = shapes.len();
-        let key = |index: usize, _| Key::Described(descriptions[index].clone());
-        // SAFETY: the host's array has room for as many buffers as there are shapes.
-        unsafe { receive_all(client, input!(args.device), shapes, input!(args.buffers), key) }?;
-        output!(args.num_buffers = count);
-        let mut pointers: Vec<*const c_char> =
-            descriptions.iter().map(|bytes| crate::abi::args::chars(bytes)).collect();
-        let mut sizes: Vec<usize> = descriptions.iter().map(Vec::len).collect();
-        // SAFETY: the host gave the function to be called once with these strings, which live during the call, and with a function
-        // that can be called at any time.
-        unsafe {
-            notify(
-                ptr::null_mut(),
-                pointers.as_mut_ptr(),
-                sizes.as_mut_ptr(),
-                count,
-                notifier.user_arg,
-                Some(cancel),
-                ptr::null_mut(),
-            );
-        }
-        Ok(())
+/// Makes buffers that wait for what is sent to their descriptions, which the host passes on to the sender.
+fn make_receive_buffers<C: CrossHostTransfers>(
+    args: View<'_, PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    let ranks = slice!(args.shape_num_dims as usize, num_shapes)?;
+    let dims = slice!(args.num_dims as *const i64, num_shapes)?;
+    let types = slice!(args.element_types as PJRT_Buffer_Type, num_shapes)?;
+    let notifier = input!(args.notifier);
+    let notify = notifier.notifier.ok_or_else(|| null("notifier"))?;
+    // SAFETY: the lists have an element for each shape.
+    let shapes = unsafe { shapes(ranks, dims, types) }?;
+    let describe = |_: &Shape| {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        format!("{}/{}/{number}", C::PLATFORM_NAME, std::process::id()).into_bytes()
+    };
+    let descriptions: Vec<Vec<u8>> = shapes.iter().map(describe).collect();
+    let count = shapes.len();
+    let key = |index: usize, _| Key::Described(descriptions[index].clone());
+    // SAFETY: the host's array has room for as many buffers as there are shapes.
+    unsafe { receive_all(client, input!(args.device), shapes, input!(args.buffers), key) }?;
+    output!(args.num_buffers = count);
+    let mut pointers: Vec<*const c_char> =
+        descriptions.iter().map(|bytes| crate::abi::args::chars(bytes)).collect();
+    let mut sizes: Vec<usize> = descriptions.iter().map(Vec::len).collect();
+    // SAFETY: the host gave the function to be called once with these strings, which live during the call, and with a function
+    // that can be called at any time.
+    unsafe {
+        notify(
+            ptr::null_mut(),
+            pointers.as_mut_ptr(),
+            sizes.as_mut_ptr(),
+            count,
+            notifier.user_arg,
+            Some(cancel),
+            ptr::null_mut(),
+        );
     }
+    Ok(())
 }
 
 /// Cancels the transfer to a buffer that described itself.
@@ -304,7 +302,6 @@ unsafe extern "C" fn cancel(
 unsafe extern "C" fn copy_to_remote_device<C: CrossHostTransfers>(
     args: *mut PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args,
 ) {
-    fields_of!(PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args);
     // SAFETY: this function's contract.
     let Ok(args) = (unsafe { View::new(args) }) else { return };
     let (on_done, user_arg) = (input!(args.on_done).on_done, HostPointer(input!(args.on_done).user_arg));

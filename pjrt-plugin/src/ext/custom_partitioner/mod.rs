@@ -5,14 +5,13 @@ mod registry;
 
 use pjrt_sys::{
     PJRT_Custom_Partitioner_Extension, PJRT_Extension_Base, PJRT_Extension_Type_Custom_Partitioner,
-    SizedStruct,
+    PJRT_Register_Batch_Partitionable_Args, PJRT_Register_Custom_Partitioner_Args, SizedStruct,
 };
 
 pub use partitioner::{CustomPartitioner, Partition, ShardedArray};
 
-use super::Extension;
-use crate::abi::args::{bytes, input, text};
-use crate::abi::guard::shims;
+use crate::abi::args::{View, bytes, input, text};
+use crate::abi::guard::shim;
 use crate::client::PjrtClient;
 use crate::error::{Error, Result};
 
@@ -20,28 +19,20 @@ use crate::error::{Error, Result};
 /// (`PJRT_Custom_Partitioner_Extension`). JAX registers one for its `custom_partitioning`, whose calls have the target
 /// `CustomSPMDPartitioning`.
 ///
-/// Opt in with `impl CustomPartitioners for Client {}` and `#[pjrt_plugin(extensions(CustomPartitioners))]`. The SDK keeps what
+/// It has no methods: `impl CustomPartitioners for MyClient {}`. The SDK keeps what
 /// hosts register, for the whole process; a compiler that partitions programs asks [`CustomPartitioner::find`] for it where it
 /// comes to such a call, and puts the program that [`CustomPartitioner::partition`] gives in its place.
 pub trait CustomPartitioners: PjrtClient {}
 
-impl Extension {
-    /// [`CustomPartitioners`] of a client.
-    #[must_use]
-    pub const fn custom_partitioners<C: CustomPartitioners>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: CustomPartitioners>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: CustomPartitioners>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_Custom_Partitioner_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_Custom_Partitioner_Extension::STRUCT_SIZE,
             type_: PJRT_Extension_Type_Custom_Partitioner,
             next,
         },
-        register_custom_partitioner: Some(register_custom_partitioner::<C>),
-        register_batch_partitionable: Some(register_batch_partitionable::<C>),
+        register_custom_partitioner: Some(shim(register_custom_partitioner::<C>)),
+        register_batch_partitionable: Some(shim(register_batch_partitionable::<C>)),
     })
 }
 
@@ -53,20 +44,22 @@ fn target(name: &[u8]) -> Result<String> {
     Ok(text(name))
 }
 
-shims! {
-    /// Registers a partitioner. It is the plugin's from here on; one that is refused stays the host's.
-    register_custom_partitioner(PJRT_Register_Custom_Partitioner_Args) |args, C: CustomPartitioners| {
-        let target = target(bytes!(args.name, name_size)?)?;
-        // SAFETY: the field is null or a `JAX_CustomCallPartitioner_Callbacks` that the host gives up.
-        let partitioner = unsafe { CustomPartitioner::from_raw(input!(args.callbacks)) }
-            .map_err(|error| error.context(format!("the partitioner of '{target}'")))?;
-        registry::register(C::PLATFORM_NAME, target, partitioner);
-        Ok(())
-    }
+/// Registers a partitioner. It is the plugin's from here on; one that is refused stays the host's.
+fn register_custom_partitioner<C: CustomPartitioners>(
+    args: View<'_, PJRT_Register_Custom_Partitioner_Args>,
+) -> Result<()> {
+    let target = target(bytes!(args.name, name_size)?)?;
+    // SAFETY: the field is null or a `JAX_CustomCallPartitioner_Callbacks` that the host gives up.
+    let partitioner = unsafe { CustomPartitioner::from_raw(input!(args.callbacks)) }
+        .map_err(|error| error.context(format!("the partitioner of '{target}'")))?;
+    registry::register(C::PLATFORM_NAME, target, partitioner);
+    Ok(())
+}
 
-    /// Notes that custom calls of a name may be split along batch dimensions.
-    register_batch_partitionable(PJRT_Register_Batch_Partitionable_Args) |args, C: CustomPartitioners| {
-        registry::register_batch_partitionable(C::PLATFORM_NAME, target(bytes!(args.name, name_size)?)?);
-        Ok(())
-    }
+/// Notes that custom calls of a name may be split along batch dimensions.
+fn register_batch_partitionable<C: CustomPartitioners>(
+    args: View<'_, PJRT_Register_Batch_Partitionable_Args>,
+) -> Result<()> {
+    registry::register_batch_partitionable(C::PLATFORM_NAME, target(bytes!(args.name, name_size)?)?);
+    Ok(())
 }

@@ -5,19 +5,22 @@ mod call;
 mod registry;
 mod runtime;
 
-use pjrt_sys::{PJRT_Extension_Base, PJRT_Extension_Type_FFI, PJRT_FFI_Extension, SizedStruct};
+use pjrt_sys::{
+    PJRT_Extension_Base, PJRT_Extension_Type_FFI, PJRT_FFI_Extension, PJRT_FFI_Register_Handler_Args,
+    PJRT_FFI_Type_Register_Args, PJRT_FFI_UserData_Add_Args, SizedStruct,
+};
 
 pub use call::{Array, ArrayMut, Attribute, Call, Handler};
 
-use super::Extension;
-use crate::abi::args::{bytes, handle, input, null, output, text};
+use crate::abi::args::{View, bytes, handle, input, null, output, text};
 use crate::abi::execute::ExecuteContext;
-use crate::abi::guard::shims;
+use crate::abi::guard::shim;
 use crate::client::PjrtClient;
+use crate::error::Result;
 
 /// Lets hosts register handlers of custom calls, and hand data to them with an execution (`PJRT_FFI_Extension`).
 ///
-/// Opt in with `impl Ffi for Client {}` and `#[pjrt_plugin(extensions(Ffi))]`. The SDK keeps what hosts register; a plugin that
+/// It has no methods: `impl Ffi for MyClient {}`. The SDK keeps what hosts register; a plugin that
 /// comes to a custom call with the typed FFI asks [`Handler::find`] for it and runs [`Handler::call`] with slices of its
 /// memory, so this is for devices whose memory the host can read and write.
 ///
@@ -25,54 +28,44 @@ use crate::client::PjrtClient;
 /// [the book](https://github.com/pjrt-plugin/pjrt-plugin/blob/main/docs/writing-a-plugin.md#extensions).
 pub trait Ffi: PjrtClient {}
 
-impl Extension {
-    /// [`Ffi`] of a client.
-    #[must_use]
-    pub const fn ffi<C: Ffi>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: Ffi>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: Ffi>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_FFI_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_FFI_Extension::STRUCT_SIZE,
             type_: PJRT_Extension_Type_FFI,
             next,
         },
-        type_register: Some(type_register::<C>),
-        user_data_add: Some(user_data_add::<C>),
-        register_handler: Some(register_handler::<C>),
+        type_register: Some(shim(type_register::<C>)),
+        user_data_add: Some(shim(user_data_add::<C>)),
+        register_handler: Some(shim(register_handler::<C>)),
     })
 }
 
-shims! {
-    /// The number of a type. What can be done with its values is of no use here: the host keeps those that it adds.
-    type_register(PJRT_FFI_Type_Register_Args) |args, C: Ffi| {
-        let name = text(bytes!(args.type_name, type_name_size)?);
-        output!(args.type_id = registry::register_type(&name, input!(args.type_id))?);
-        Ok(())
-    }
+/// The number of a type. What can be done with its values is of no use here: the host keeps those that it adds.
+fn type_register<C: Ffi>(args: View<'_, PJRT_FFI_Type_Register_Args>) -> Result<()> {
+    let name = text(bytes!(args.type_name, type_name_size)?);
+    output!(args.type_id = registry::register_type(&name, input!(args.type_id))?);
+    Ok(())
+}
 
-    /// Puts a value into a context, which the next execution with this context takes along. It stays the host's.
-    user_data_add(PJRT_FFI_UserData_Add_Args) |args, C: Ffi| {
-        let context = handle!(args.context: ExecuteContext)?;
-        let value = input!(args.user_data);
-        context.change(|all| all.add(value.type_id, value.data));
-        Ok(())
-    }
+/// Puts a value into a context, which the next execution with this context takes along. It stays the host's.
+fn user_data_add<C: Ffi>(args: View<'_, PJRT_FFI_UserData_Add_Args>) -> Result<()> {
+    let context = handle!(args.context: ExecuteContext)?;
+    let value = input!(args.user_data);
+    context.change(|all| all.add(value.type_id, value.data));
+    Ok(())
+}
 
-    /// Registers a handler for a platform: this one, or any that the host names.
-    register_handler(PJRT_FFI_Register_Handler_Args) |args, C: Ffi| {
-        let target = text(bytes!(args.target_name, target_name_size)?);
-        let platform = text(bytes!(args.platform_name, platform_name_size)?);
-        let handler = input!(args.handler);
-        if handler.is_null() {
-            return Err(null("handler"));
-        }
-        // SAFETY: the field is an `XLA_FFI_Handler*`.
-        let handler = unsafe { Handler::from_raw(handler, input!(args.traits).0) }
-            .map_err(|error| error.context(format!("the handler of '{target}' for the platform '{platform}'")))?;
-        registry::register_handler(&platform, &target, handler)
+/// Registers a handler for a platform: this one, or any that the host names.
+fn register_handler<C: Ffi>(args: View<'_, PJRT_FFI_Register_Handler_Args>) -> Result<()> {
+    let target = text(bytes!(args.target_name, target_name_size)?);
+    let platform = text(bytes!(args.platform_name, platform_name_size)?);
+    let handler = input!(args.handler);
+    if handler.is_null() {
+        return Err(null("handler"));
     }
+    // SAFETY: the field is an `XLA_FFI_Handler*`.
+    let handler = unsafe { Handler::from_raw(handler, input!(args.traits).0) }
+        .map_err(|error| error.context(format!("the handler of '{target}' for the platform '{platform}'")))?;
+    registry::register_handler(&platform, &target, handler)
 }

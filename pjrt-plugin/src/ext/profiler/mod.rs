@@ -15,16 +15,17 @@ use std::time::{Duration, Instant};
 
 use pjrt_sys::{
     PJRT_Extension_Base, PJRT_Extension_Type_Profiler, PJRT_Profiler_Extension, PLUGIN_Profiler,
-    PLUGIN_Profiler_Api, PLUGIN_Profiler_ConsumeResult, PLUGIN_Profiler_ConsumeResult_Destroy_Args,
-    PLUGIN_Profiler_Error, PLUGIN_Profiler_Error_Destroy_Args, PLUGIN_Profiler_Error_Message_Args,
-    SizedStruct, field_end,
+    PLUGIN_Profiler_Api, PLUGIN_Profiler_CollectData_Args, PLUGIN_Profiler_Consume_Args,
+    PLUGIN_Profiler_ConsumeResult, PLUGIN_Profiler_ConsumeResult_Destroy_Args, PLUGIN_Profiler_Create_Args,
+    PLUGIN_Profiler_Destroy_Args, PLUGIN_Profiler_Error, PLUGIN_Profiler_Error_Destroy_Args,
+    PLUGIN_Profiler_Error_GetCode_Args, PLUGIN_Profiler_Error_Message_Args, PLUGIN_Profiler_Serialize_Args,
+    PLUGIN_Profiler_Start_Args, PLUGIN_Profiler_Stop_Args, SizedStruct, field_end,
 };
 
 use crate::abi::recording::Recording;
 pub use layer::layer;
 
-use super::Extension;
-use crate::abi::args::{View, bytes, fields_of, handle, input, output, output_str};
+use crate::abi::args::{View, bytes, handle, input, output, output_str};
 use crate::abi::device::MEMORY_STATS_SIZE;
 use crate::abi::guard;
 use crate::abi::handle::{self, Handle};
@@ -36,7 +37,7 @@ use crate::error::{Error, Result};
 
 /// Shows hosts what a plugin did, and when (`PJRT_Profiler_Extension`): `jax.profiler.trace`, TensorBoard, Perfetto.
 ///
-/// Opt in with `impl Profiler for Client {}` and `#[pjrt_plugin(extensions(Profiler))]`. The calls of the host that do work
+/// Its methods are provided: `impl Profiler for MyClient {}`. The calls of the host that do work
 /// are recorded by the SDK; a plugin's own steps are spans of the `tracing` crate, whose fields become attributes:
 ///
 /// ```
@@ -95,29 +96,21 @@ pub struct TimelineSpan {
     pub attributes: Vec<(String, AttributeValue)>,
 }
 
-impl Extension {
-    /// [`Profiler`] of a client.
-    #[must_use]
-    pub const fn profiler<C: Profiler>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     let api = Box::into_raw(Box::new(PLUGIN_Profiler_Api {
         struct_size: declared_size(),
         priv_: ptr::null_mut(),
         error_destroy: Some(error_destroy),
         error_message: Some(error_message),
-        error_get_code: Some(error_get_code::<C>),
-        create: Some(create::<C>),
-        destroy: Some(destroy::<C>),
-        start: Some(start::<C>),
-        stop: Some(stop::<C>),
-        collect_data: Some(collect_data::<C>),
-        consume: Some(consume::<C>),
+        error_get_code: Some(profiler_shim(error_get_code::<C>)),
+        create: Some(profiler_shim(create::<C>)),
+        destroy: Some(profiler_shim(destroy::<C>)),
+        start: Some(profiler_shim(start::<C>)),
+        stop: Some(profiler_shim(stop::<C>)),
+        collect_data: Some(profiler_shim(collect_data::<C>)),
+        consume: Some(profiler_shim(consume::<C>)),
         consume_result_destroy: Some(consume_result_destroy),
-        serialize: Some(serialize::<C>),
+        serialize: Some(profiler_shim(serialize::<C>)),
     }));
     lock(&TABLES).push(HostPointer(api.cast()));
     MEMORY_STATS_SIZE.get_or_init(|| learn_host_version);
@@ -275,97 +268,99 @@ unsafe fn whole<'v, T: SizedStruct>(view: &'v View<'_, T>) -> View<'v, T> {
     unsafe { view.with_size(T::STRUCT_SIZE) }
 }
 
-/// As the macro for functions of the table, for those that return an error of the profiler.
-macro_rules! profiler_shims {
-    ($($(#[$attribute:meta])* $name:ident($args:ident) |$view:ident, $client:ident| $body:block)*) => {$(
-        $(#[$attribute])*
-        ///
-        /// # Safety
-        ///
-        #[doc = concat!("`args` is what the PJRT C API says about `", stringify!($args), "`.")]
-        unsafe extern "C" fn $name<$client: Profiler>(args: *mut pjrt_sys::$args) -> *mut PLUGIN_Profiler_Error {
-            fields_of!($args);
-            let body = |view: View<'_, Struct>| -> Result<()> {
-                // SAFETY: this function's contract, and `whole`'s.
-                let $view = unsafe { whole(&view) };
-                $body
-            };
-            // SAFETY: this function's contract.
-            to_raw(unsafe { guard::run(args, body) })
-        }
-    )*};
+/// As [`guard::shim`], for a function whose error is one of the profiler, and with a view of all fields.
+const fn profiler_shim<T, F>(_: F) -> unsafe extern "C" fn(*mut T) -> *mut PLUGIN_Profiler_Error
+where
+    T: SizedStruct,
+    F: Fn(View<'_, T>) -> Result<()> + Copy + 'static,
+{
+    /// # Safety
+    ///
+    /// As for [`guard::run`]; the struct is one of the profiler's, and a value of type `F` exists.
+    unsafe extern "C" fn shim<T, F>(args: *mut T) -> *mut PLUGIN_Profiler_Error
+    where
+        T: SizedStruct,
+        F: Fn(View<'_, T>) -> Result<()> + Copy + 'static,
+    {
+        // SAFETY: this function's contract.
+        let body = |view: View<'_, T>| unsafe { guard::zero_sized::<F>()(whole(&view)) };
+        // SAFETY: this function's contract.
+        to_raw(unsafe { guard::run(args, body) })
+    }
+    shim::<T, F>
 }
 
-profiler_shims! {
-    /// The code of an error.
-    error_get_code(PLUGIN_Profiler_Error_GetCode_Args) |args, C| {
-        output!(args.code = handle!(args.error: ProfilerError)?.error.code() as c_int);
-        Ok(())
-    }
+/// The code of an error.
+fn error_get_code<C: Profiler>(args: View<'_, PLUGIN_Profiler_Error_GetCode_Args>) -> Result<()> {
+    output!(args.code = handle!(args.error: ProfilerError)?.error.code() as c_int);
+    Ok(())
+}
 
-    /// Makes a session. The options of the host are about tracers of XLA's own.
-    create(PLUGIN_Profiler_Create_Args) |args, C| {
-        output!(args.profiler = ptr::null_mut());
-        bytes!(args.options, options_size)?;
-        layer::install();
-        output!(args.profiler = handle::into_raw(Session(Mutex::new(Progress::New))));
-        Ok(())
-    }
+/// Makes a session. The options of the host are about tracers of XLA's own.
+fn create<C: Profiler>(args: View<'_, PLUGIN_Profiler_Create_Args>) -> Result<()> {
+    output!(args.profiler = ptr::null_mut());
+    bytes!(args.options, options_size)?;
+    layer::install();
+    output!(args.profiler = handle::into_raw(Session(Mutex::new(Progress::New))));
+    Ok(())
+}
 
-    /// Frees a session, which stops tracing.
-    destroy(PLUGIN_Profiler_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the session up, which came from `create`.
-        drop(unsafe { handle::from_raw::<Session>(input!(args.profiler), "profiler") }?);
-        Ok(())
-    }
+/// Frees a session, which stops tracing.
+fn destroy<C: Profiler>(args: View<'_, PLUGIN_Profiler_Destroy_Args>) -> Result<()> {
+    // SAFETY: the host gives the session up, which came from `create`.
+    drop(unsafe { handle::from_raw::<Session>(input!(args.profiler), "profiler") }?);
+    Ok(())
+}
 
-    /// Starts tracing.
-    start(PLUGIN_Profiler_Start_Args) |args, C| {
-        handle!(args.profiler: Session)?.start::<C>()
-    }
+/// Starts tracing.
+fn start<C: Profiler>(args: View<'_, PLUGIN_Profiler_Start_Args>) -> Result<()> {
+    handle!(args.profiler: Session)?.start::<C>()
+}
 
-    /// Stops tracing.
-    stop(PLUGIN_Profiler_Stop_Args) |args, C| {
-        handle!(args.profiler: Session)?.stop::<C>()
-    }
+/// Stops tracing.
+fn stop<C: Profiler>(args: View<'_, PLUGIN_Profiler_Stop_Args>) -> Result<()> {
+    handle!(args.profiler: Session)?.stop::<C>()
+}
 
-    /// The trace. Hosts that pass no buffer take the bytes from here, where they stay as long as the session, or come again with a
-    /// buffer of the size that they are told.
-    collect_data(PLUGIN_Profiler_CollectData_Args) |args, C| {
-        let progress = lock(&handle!(args.profiler: Session)?.0);
-        let Progress::Stopped(space) = &*progress else {
-            return Err(Error::failed_precondition("the session has no trace: start and stop it first"));
-        };
-        let buffer: *mut u8 = input!(args.buffer);
-        if buffer.is_null() {
-            output!(args.buffer = space.as_ptr().cast_mut());
-        } else {
-            let room = input!(args.buffer_size_in_bytes);
-            if room < space.len() {
-                return Err(Error::invalid_argument(format!("a trace of {} bytes needs more than {room}", space.len())));
-            }
-            // SAFETY: the host's buffer has room for `buffer_size_in_bytes` bytes, which is at least what is copied.
-            unsafe { ptr::copy_nonoverlapping(space.as_ptr(), buffer, space.len()) };
+/// The trace. Hosts that pass no buffer take the bytes from here, where they stay as long as the session, or come again with a
+/// buffer of the size that they are told.
+fn collect_data<C: Profiler>(args: View<'_, PLUGIN_Profiler_CollectData_Args>) -> Result<()> {
+    let progress = lock(&handle!(args.profiler: Session)?.0);
+    let Progress::Stopped(space) = &*progress else {
+        return Err(Error::failed_precondition("the session has no trace: start and stop it first"));
+    };
+    let buffer: *mut u8 = input!(args.buffer);
+    if buffer.is_null() {
+        output!(args.buffer = space.as_ptr().cast_mut());
+    } else {
+        let room = input!(args.buffer_size_in_bytes);
+        if room < space.len() {
+            return Err(Error::invalid_argument(format!(
+                "a trace of {} bytes needs more than {room}",
+                space.len()
+            )));
         }
-        output!(args.buffer_size_in_bytes = space.len());
-        Ok(())
+        // SAFETY: the host's buffer has room for `buffer_size_in_bytes` bytes, which is at least what is copied.
+        unsafe { ptr::copy_nonoverlapping(space.as_ptr(), buffer, space.len()) };
     }
+    output!(args.buffer_size_in_bytes = space.len());
+    Ok(())
+}
 
-    /// Hands the trace over.
-    consume(PLUGIN_Profiler_Consume_Args) |args, C| {
-        output!(args.result = ptr::null_mut());
-        let space = handle!(args.profiler: Session)?.take()?;
-        output!(args.result = handle::into_raw(Consumed(space)));
-        Ok(())
-    }
+/// Hands the trace over.
+fn consume<C: Profiler>(args: View<'_, PLUGIN_Profiler_Consume_Args>) -> Result<()> {
+    output!(args.result = ptr::null_mut());
+    let space = handle!(args.profiler: Session)?.take()?;
+    output!(args.result = handle::into_raw(Consumed(space)));
+    Ok(())
+}
 
-    /// The bytes of a trace that was handed over, which it keeps.
-    serialize(PLUGIN_Profiler_Serialize_Args) |args, C| {
-        let space = &handle!(args.consume_result: Consumed)?.0;
-        output!(args.serialized_bytes = space.as_ptr());
-        output!(args.serialized_size = space.len());
-        Ok(())
-    }
+/// The bytes of a trace that was handed over, which it keeps.
+fn serialize<C: Profiler>(args: View<'_, PLUGIN_Profiler_Serialize_Args>) -> Result<()> {
+    let space = &handle!(args.consume_result: Consumed)?.0;
+    output!(args.serialized_bytes = space.as_ptr());
+    output!(args.serialized_size = space.len());
+    Ok(())
 }
 
 /// Frees an error.
@@ -374,7 +369,6 @@ profiler_shims! {
 ///
 /// `args` is what the PJRT C API says about `PLUGIN_Profiler_Error_Destroy_Args`.
 unsafe extern "C" fn error_destroy(args: *mut PLUGIN_Profiler_Error_Destroy_Args) {
-    fields_of!(PLUGIN_Profiler_Error_Destroy_Args);
     // SAFETY: this function's contract.
     if let Ok(args) = unsafe { View::new(args) } {
         // SAFETY: as above.
@@ -390,7 +384,6 @@ unsafe extern "C" fn error_destroy(args: *mut PLUGIN_Profiler_Error_Destroy_Args
 ///
 /// `args` is what the PJRT C API says about `PLUGIN_Profiler_Error_Message_Args`.
 unsafe extern "C" fn error_message(args: *mut PLUGIN_Profiler_Error_Message_Args) {
-    fields_of!(PLUGIN_Profiler_Error_Message_Args);
     // SAFETY: this function's contract.
     let Ok(args) = (unsafe { View::new(args) }) else { return };
     // SAFETY: as above.
@@ -405,7 +398,6 @@ unsafe extern "C" fn error_message(args: *mut PLUGIN_Profiler_Error_Message_Args
 ///
 /// `args` is what the PJRT C API says about `PLUGIN_Profiler_ConsumeResult_Destroy_Args`.
 unsafe extern "C" fn consume_result_destroy(args: *mut PLUGIN_Profiler_ConsumeResult_Destroy_Args) {
-    fields_of!(PLUGIN_Profiler_ConsumeResult_Destroy_Args);
     // SAFETY: this function's contract.
     if let Ok(args) = unsafe { View::new(args) } {
         // SAFETY: as above.

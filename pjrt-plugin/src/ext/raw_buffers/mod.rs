@@ -8,17 +8,19 @@ use std::ptr;
 use std::sync::Arc;
 
 use pjrt_sys::{
-    PJRT_Extension_Base, PJRT_Extension_Type_RawBuffer, PJRT_RawBuffer, PJRT_RawBuffer_Extension,
-    PJRT_RawBuffer_FunctionTable, SizedStruct,
+    PJRT_Extension_Base, PJRT_Extension_Type_RawBuffer, PJRT_RawBuffer,
+    PJRT_RawBuffer_CopyRawDeviceToHost_Args, PJRT_RawBuffer_CopyRawHostToDevice_Args,
+    PJRT_RawBuffer_CreateRawAliasOfBuffer_Args, PJRT_RawBuffer_Destroy_Args, PJRT_RawBuffer_Extension,
+    PJRT_RawBuffer_FunctionTable, PJRT_RawBuffer_GetHostPointer_Args, PJRT_RawBuffer_GetMemorySpace_Args,
+    PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args, SizedStruct,
 };
 
-use super::Extension;
-use crate::abi::args::{handle, input, null, output};
+use crate::abi::args::{View, handle, input, null, output};
 use crate::abi::buffer::BufferHandle;
 use crate::abi::client_state::ClientState;
 use crate::abi::download::read_back;
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
+use crate::abi::guard::shim;
 use crate::abi::handle::{self, Handle};
 use crate::buffer::PjrtBuffer;
 use crate::client::Location;
@@ -35,7 +37,7 @@ use crate::shape::Shape;
 /// Lets hosts read and write the bytes of buffers, whatever the buffers' types (`PJRT_RawBuffer_Extension`): JAX's transfer
 /// library sends arrays between processes in this way.
 ///
-/// Opt in with `#[pjrt_plugin(extensions(RawBuffers))]`. The bytes are dense and row-major, as everywhere. Upstream calls the
+/// The bytes are dense and row-major, as everywhere. Upstream calls the
 /// extension experimental: its structs may change with the version.
 pub trait RawBuffers: PjrtClient {
     /// Writes bytes into storage, from an offset on; the range lies inside of it. The result is complete when they are there.
@@ -47,28 +49,20 @@ pub trait RawBuffers: PjrtClient {
     fn write_raw(storage: &Arc<Self::Buffer>, offset: usize, data: HostBuffer) -> Result<Event>;
 }
 
-impl Extension {
-    /// [`RawBuffers`] of a client.
-    #[must_use]
-    pub const fn raw_buffers<C: RawBuffers>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: RawBuffers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: RawBuffers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_RawBuffer_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_RawBuffer_Extension::STRUCT_SIZE,
             type_: PJRT_Extension_Type_RawBuffer,
             next,
         },
-        PJRT_RawBuffer_CreateRawAliasOfBuffer: Some(create_raw_alias_of_buffer::<C>),
-        PJRT_RawBuffer_Destroy: Some(destroy::<C>),
-        PJRT_RawBuffer_GetOnDeviceSizeInBytes: Some(get_on_device_size_in_bytes::<C>),
-        PJRT_RawBuffer_GetMemorySpace: Some(get_memory_space::<C>),
-        PJRT_RawBuffer_CopyRawHostToDevice: Some(copy_raw_host_to_device::<C>),
-        PJRT_RawBuffer_CopyRawDeviceToHost: Some(copy_raw_device_to_host::<C>),
-        PJRT_RawBuffer_GetHostPointer: Some(get_host_pointer::<C>),
+        PJRT_RawBuffer_CreateRawAliasOfBuffer: Some(shim(create_raw_alias_of_buffer::<C>)),
+        PJRT_RawBuffer_Destroy: Some(shim(destroy::<C>)),
+        PJRT_RawBuffer_GetOnDeviceSizeInBytes: Some(shim(get_on_device_size_in_bytes::<C>)),
+        PJRT_RawBuffer_GetMemorySpace: Some(shim(get_memory_space::<C>)),
+        PJRT_RawBuffer_CopyRawHostToDevice: Some(shim(copy_raw_host_to_device::<C>)),
+        PJRT_RawBuffer_CopyRawDeviceToHost: Some(shim(copy_raw_device_to_host::<C>)),
+        PJRT_RawBuffer_GetHostPointer: Some(shim(get_host_pointer::<C>)),
     })
 }
 
@@ -255,60 +249,66 @@ fn after_all(events: Vec<Event>, run: impl FnOnce(Result<()>) + Send + 'static) 
     });
 }
 
-shims! {
-    /// The bytes of a buffer.
-    create_raw_alias_of_buffer(PJRT_RawBuffer_CreateRawAliasOfBuffer_Args) |args, C: RawBuffers| {
-        output!(args.raw_buffer = ptr::null_mut());
-        let raw = RawBuffer::of(handle!(args.buffer: BufferHandle<C>)?)?;
-        output!(args.raw_buffer = handle::share_into_raw(Arc::new(raw)));
-        Ok(())
-    }
+/// The bytes of a buffer.
+fn create_raw_alias_of_buffer<C: RawBuffers>(
+    args: View<'_, PJRT_RawBuffer_CreateRawAliasOfBuffer_Args>,
+) -> Result<()> {
+    output!(args.raw_buffer = ptr::null_mut());
+    let raw = RawBuffer::of(handle!(args.buffer: BufferHandle<C>)?)?;
+    output!(args.raw_buffer = handle::share_into_raw(Arc::new(raw)));
+    Ok(())
+}
 
-    /// Gives a share up.
-    destroy(PJRT_RawBuffer_Destroy_Args) |args, C: RawBuffers| {
-        // SAFETY: the host gives the share up.
-        drop(unsafe { handle::share_from_raw::<RawBuffer<C>>(input!(args.buffer), "buffer") }?);
-        Ok(())
-    }
+/// Gives a share up.
+fn destroy<C: RawBuffers>(args: View<'_, PJRT_RawBuffer_Destroy_Args>) -> Result<()> {
+    // SAFETY: the host gives the share up.
+    drop(unsafe { handle::share_from_raw::<RawBuffer<C>>(input!(args.buffer), "buffer") }?);
+    Ok(())
+}
 
-    /// How many bytes there are.
-    get_on_device_size_in_bytes(PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args) |args, C: RawBuffers| {
-        output!(args.on_device_size_in_bytes = handle!(args.buffer: RawBuffer<C>)?.range.len());
-        Ok(())
-    }
+/// How many bytes there are.
+fn get_on_device_size_in_bytes<C: RawBuffers>(
+    args: View<'_, PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args>,
+) -> Result<()> {
+    output!(args.on_device_size_in_bytes = handle!(args.buffer: RawBuffer<C>)?.range.len());
+    Ok(())
+}
 
-    /// The memory that they are in.
-    get_memory_space(PJRT_RawBuffer_GetMemorySpace_Args) |args, C: RawBuffers| {
-        let raw = handle!(args.buffer: RawBuffer<C>)?;
-        output!(args.memory_space = raw.client.memory_pointer(raw.place.memory));
-        Ok(())
-    }
+/// The memory that they are in.
+fn get_memory_space<C: RawBuffers>(args: View<'_, PJRT_RawBuffer_GetMemorySpace_Args>) -> Result<()> {
+    let raw = handle!(args.buffer: RawBuffer<C>)?;
+    output!(args.memory_space = raw.client.memory_pointer(raw.place.memory));
+    Ok(())
+}
 
-    /// Where they are, if the host can read them; null otherwise.
-    get_host_pointer(PJRT_RawBuffer_GetHostPointer_Args) |args, C: RawBuffers| {
-        output!(args.host_pointer = handle!(args.buffer: RawBuffer<C>)?.host_pointer()?.cast());
-        Ok(())
-    }
+/// Where they are, if the host can read them; null otherwise.
+fn get_host_pointer<C: RawBuffers>(args: View<'_, PJRT_RawBuffer_GetHostPointer_Args>) -> Result<()> {
+    output!(args.host_pointer = handle!(args.buffer: RawBuffer<C>)?.host_pointer()?.cast());
+    Ok(())
+}
 
-    /// Writes a range.
-    copy_raw_host_to_device(PJRT_RawBuffer_CopyRawHostToDevice_Args) |args, C: RawBuffers| {
-        output!(args.event = ptr::null_mut());
-        let raw = handle!(args.buffer: RawBuffer<C>)?;
-        let range = (input!(args.offset), input!(args.transfer_size));
-        // SAFETY: the host lends so many bytes until the event is complete.
-        let event = unsafe { raw.write_from(input!(args.src).cast(), range, Vec::new()) }?;
-        output!(args.event = event_to_raw(event));
-        Ok(())
-    }
+/// Writes a range.
+fn copy_raw_host_to_device<C: RawBuffers>(
+    args: View<'_, PJRT_RawBuffer_CopyRawHostToDevice_Args>,
+) -> Result<()> {
+    output!(args.event = ptr::null_mut());
+    let raw = handle!(args.buffer: RawBuffer<C>)?;
+    let range = (input!(args.offset), input!(args.transfer_size));
+    // SAFETY: the host lends so many bytes until the event is complete.
+    let event = unsafe { raw.write_from(input!(args.src).cast(), range, Vec::new()) }?;
+    output!(args.event = event_to_raw(event));
+    Ok(())
+}
 
-    /// Reads a range.
-    copy_raw_device_to_host(PJRT_RawBuffer_CopyRawDeviceToHost_Args) |args, C: RawBuffers| {
-        output!(args.event = ptr::null_mut());
-        let raw = handle!(args.buffer: RawBuffer<C>)?;
-        let range = (input!(args.offset), input!(args.transfer_size));
-        // SAFETY: the host lends so many bytes until the event is complete.
-        let event = unsafe { raw.read_into(input!(args.dst).cast(), range, Vec::new()) }?;
-        output!(args.event = event_to_raw(event));
-        Ok(())
-    }
+/// Reads a range.
+fn copy_raw_device_to_host<C: RawBuffers>(
+    args: View<'_, PJRT_RawBuffer_CopyRawDeviceToHost_Args>,
+) -> Result<()> {
+    output!(args.event = ptr::null_mut());
+    let raw = handle!(args.buffer: RawBuffer<C>)?;
+    let range = (input!(args.offset), input!(args.transfer_size));
+    // SAFETY: the host lends so many bytes until the event is complete.
+    let event = unsafe { raw.read_into(input!(args.dst).cast(), range, Vec::new()) }?;
+    output!(args.event = event_to_raw(event));
+    Ok(())
 }
