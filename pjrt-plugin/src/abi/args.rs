@@ -9,9 +9,10 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::slice::from_raw_parts;
 
-use pjrt_sys::SizedStruct;
+use pjrt_sys::{PJRT_Buffer_Type, SizedStruct};
 
 pub(crate) use crate::abi::handle::null;
+use crate::element_type::ElementType;
 use crate::error::{Error, Result};
 
 /// A host's struct of some version.
@@ -207,4 +208,11 @@ pub(crate) fn chars(bytes: &[u8]) -> *const c_char {
 /// Text of the host; what is not UTF-8 in it is replaced.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The element type with a number of the host.
+#[inline]
+pub(crate) fn element_type(number: PJRT_Buffer_Type) -> Result<ElementType> {
+    ElementType::from_number(number.0)
+        .ok_or_else(|| Error::invalid_argument(format!("{} is no element type", number.0)))
 }

@@ -33,7 +33,6 @@ use crate::client::PjrtClient;
 use crate::core::event::Event;
 use crate::core::fork;
 use crate::core::storage::BufferState;
-use crate::element_type::ElementType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
@@ -140,13 +139,6 @@ impl<C: PjrtClient> BufferHandle<C> {
             None => Err(Error::internal("the plugin shows no bytes of a buffer in host-accessible memory")),
         }
     }
-}
-
-/// The element type with a number of the host.
-#[inline]
-pub(crate) fn element_type(number: PJRT_Buffer_Type) -> Result<ElementType> {
-    ElementType::from_number(number.0)
-        .ok_or_else(|| Error::invalid_argument(format!("{} is no element type", number.0)))
 }
 
 /// `PJRT_Buffer_ElementType`.

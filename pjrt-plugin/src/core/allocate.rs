@@ -5,7 +5,7 @@
 
 use std::alloc::{Layout, alloc_zeroed};
 
-use crate::error::{Error, Result};
+use crate::core::error::{Error, Result};
 
 /// The error for bytes that there is no memory for.
 #[cold]
@@ -57,7 +57,7 @@ pub(crate) fn zeros(size: usize) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorCode;
+    use crate::core::error::ErrorCode;
 
     #[test]
     fn bytes_that_no_memory_can_hold_are_an_error() {

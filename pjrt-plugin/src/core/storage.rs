@@ -1,11 +1,11 @@
 //! Shares on storage that exists or will exist, and the state of a buffer that is made of them.
 
 use crate::core::device_lock::device_lock;
+use crate::core::error::{Error, Result};
 use crate::core::event::{Event, EventSource};
 use crate::core::promise::{Pending, Source};
 use crate::core::spin_lock::{Guarded, SpinGuard};
 use crate::core::sync::{Arc, Mutex, lock};
-use crate::error::{Error, Result};
 
 /// A share in the storage of a buffer. The storage goes when the last share does; a share that is the only one can be
 /// turned into the storage itself.

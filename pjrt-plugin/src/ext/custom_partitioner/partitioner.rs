@@ -3,7 +3,6 @@
 use std::ffi::{c_char, c_void};
 use std::fmt;
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
 
 use pjrt_sys::{
     JAX_CustomCallPartitioner_Callbacks as Callbacks,
@@ -14,7 +13,6 @@ use pjrt_sys::{
 };
 use prost::Message;
 
-use super::registry;
 use crate::abi::args::{borrowed_slice, chars, null, text};
 use crate::element_type::ElementType;
 use crate::error::{Error, ErrorCode, Result};
@@ -74,20 +72,6 @@ pub struct Partition {
 }
 
 impl CustomPartitioner {
-    /// The partitioner that a host registered for a platform and the target of custom calls; upper and lower case of the platform
-    /// do not matter.
-    #[must_use]
-    pub fn find(platform: &str, target: &str) -> Option<Arc<Self>> {
-        registry::find(platform, target)
-    }
-
-    /// Whether a host has registered that custom calls of a target may run on parts that are cut along their leading (batch)
-    /// dimensions, without a partitioner: each partition calls the same handler with its part.
-    #[must_use]
-    pub fn is_batch_partitionable(platform: &str, target: &str) -> bool {
-        registry::is_batch_partitionable(platform, target)
-    }
-
     /// Takes a partitioner over from the host. One that is refused stays the host's.
     ///
     /// # Safety

@@ -27,14 +27,22 @@ pub(super) fn register(platform: &str, target: String, partitioner: CustomPartit
     drop(replaced);
 }
 
-pub(super) fn find(platform: &str, target: &str) -> Option<Arc<CustomPartitioner>> {
-    lock(&PARTITIONERS).get(&key(platform, target)).cloned()
-}
-
 pub(super) fn register_batch_partitionable(platform: &str, target: String) {
     lock(&BATCH_PARTITIONABLE).insert((platform.to_lowercase(), target));
 }
 
-pub(super) fn is_batch_partitionable(platform: &str, target: &str) -> bool {
-    lock(&BATCH_PARTITIONABLE).contains(&key(platform, target))
+impl CustomPartitioner {
+    /// The partitioner that a host registered for a platform and the target of custom calls; upper and lower case of the platform
+    /// do not matter.
+    #[must_use]
+    pub fn find(platform: &str, target: &str) -> Option<Arc<Self>> {
+        lock(&PARTITIONERS).get(&key(platform, target)).cloned()
+    }
+
+    /// Whether a host has registered that custom calls of a target may run on parts that are cut along their leading (batch)
+    /// dimensions, without a partitioner: each partition calls the same handler with its part.
+    #[must_use]
+    pub fn is_batch_partitionable(platform: &str, target: &str) -> bool {
+        lock(&BATCH_PARTITIONABLE).contains(&key(platform, target))
+    }
 }
