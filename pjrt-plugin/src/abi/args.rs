@@ -9,9 +9,10 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::slice::from_raw_parts;
 
-use pjrt_sys::SizedStruct;
+use pjrt_sys::{PJRT_Buffer_Type, SizedStruct};
 
 pub(crate) use crate::abi::handle::null;
+use crate::element_type::ElementType;
 use crate::error::{Error, Result};
 
 /// A host's struct of some version.
@@ -210,4 +211,15 @@ pub(crate) fn chars(bytes: &[u8]) -> *const c_char {
 /// Copies a string of the host, with replacement characters for invalid UTF-8.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Returns the element type with a number of `PJRT_Buffer_Type`.
+#[inline]
+pub(crate) fn element_type(number: PJRT_Buffer_Type) -> Result<ElementType> {
+    ElementType::from_number(number.0).ok_or_else(|| {
+        Error::invalid_argument(format!(
+            "{} is not the number of an element type that this plugin knows (PJRT_Buffer_Type)",
+            number.0
+        ))
+    })
 }

@@ -33,7 +33,6 @@ use crate::client::PjrtClient;
 use crate::core::event::Event;
 use crate::core::fork;
 use crate::core::storage::BufferState;
-use crate::element_type::ElementType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
@@ -146,17 +145,6 @@ impl<C: PjrtClient> BufferHandle<C> {
             )),
         }
     }
-}
-
-/// Returns the element type with a number of `PJRT_Buffer_Type`.
-#[inline]
-pub(crate) fn element_type(number: PJRT_Buffer_Type) -> Result<ElementType> {
-    ElementType::from_number(number.0).ok_or_else(|| {
-        Error::invalid_argument(format!(
-            "{} is not the number of an element type that this plugin knows (PJRT_Buffer_Type)",
-            number.0
-        ))
-    })
 }
 
 /// `PJRT_Buffer_ElementType`.

@@ -4,22 +4,24 @@
 //! `PJRT_Client_PlatformVersion`, `PJRT_Client_Devices`, `PJRT_Client_AddressableDevices`,
 //! `PJRT_Client_LookupDevice`, `PJRT_Client_LookupAddressableDevice`, `PJRT_Client_AddressableMemories`,
 //! `PJRT_Client_DefaultDeviceAssignment`, `PJRT_Client_DmaMap`, `PJRT_Client_DmaUnmap`,
-//! `PJRT_Client_UpdateGlobalProcessInfo`.
+//! `PJRT_Client_UpdateGlobalProcessInfo`, `PJRT_Client_TopologyDescription`.
 
 use pjrt_sys::{
     PJRT_Client_AddressableDevices_Args, PJRT_Client_AddressableMemories_Args, PJRT_Client_Create_Args,
     PJRT_Client_DefaultDeviceAssignment_Args, PJRT_Client_Destroy_Args, PJRT_Client_Devices_Args,
     PJRT_Client_DmaMap_Args, PJRT_Client_DmaUnmap_Args, PJRT_Client_LookupAddressableDevice_Args,
     PJRT_Client_LookupDevice_Args, PJRT_Client_PlatformName_Args, PJRT_Client_PlatformVersion_Args,
-    PJRT_Client_ProcessIndex_Args, PJRT_Client_UpdateGlobalProcessInfo_Args, PJRT_Error_Code,
-    PJRT_ProcessInfo, PJRT_ProcessState_kConnected, PJRT_ProcessState_kDisconnected,
-    PJRT_ProcessState_kError, PJRT_ProcessState_kUninitialized,
+    PJRT_Client_ProcessIndex_Args, PJRT_Client_TopologyDescription_Args,
+    PJRT_Client_UpdateGlobalProcessInfo_Args, PJRT_Error_Code, PJRT_ProcessInfo,
+    PJRT_ProcessState_kConnected, PJRT_ProcessState_kDisconnected, PJRT_ProcessState_kError,
+    PJRT_ProcessState_kUninitialized,
 };
 
 use crate::abi::args::{View, handle, input, null, output, output_slice, output_str};
 use crate::abi::c_arrays::read_named_values;
 use crate::abi::client_state::ClientState;
 use crate::abi::error::host_error;
+use crate::abi::exit::tell_at_exit;
 use crate::abi::handle;
 use crate::abi::kv::HostStore;
 use crate::client::{ClientConfig, PjrtClient, ProcessInfo, ProcessState};
@@ -88,7 +90,9 @@ pub(crate) fn client_create<C: PjrtClient>(args: View<'_, PJRT_Client_Create_Arg
             put: (input!(args.kv_put_callback), HostPointer(input!(args.kv_put_user_arg))),
         }));
     }
-    output!(args.client = handle::share_into_raw(ClientState::new(C::create(config)?)?));
+    let client = ClientState::new(C::create(config)?)?;
+    tell_at_exit(&client);
+    output!(args.client = handle::share_into_raw(client));
     Ok(())
 }
 
@@ -177,6 +181,15 @@ pub(crate) fn client_addressable_memories<C: PjrtClient>(
 ) -> Result<()> {
     let client = handle!(args.client: ClientState<C>)?;
     output_slice!(args.addressable_memories, num_addressable_memories = &client.addressable_memory_pointers);
+    Ok(())
+}
+
+/// `PJRT_Client_TopologyDescription`: returns the client's topology, which the client owns.
+pub(crate) fn client_topology_description<C: PjrtClient>(
+    args: View<'_, PJRT_Client_TopologyDescription_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    output!(args.topology = (&raw const client.topology).cast_mut().cast());
     Ok(())
 }
 

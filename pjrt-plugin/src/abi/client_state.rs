@@ -4,16 +4,16 @@ use std::sync::{Arc, Weak};
 
 use pjrt_sys::{PJRT_Client, PJRT_Device, PJRT_Memory};
 
-use crate::abi::device::{DescriptionHandle, DeviceHandle};
-use crate::abi::execute::Unfinished;
-use crate::abi::exit::tell_at_exit;
+use crate::abi::device::DeviceHandle;
+use crate::abi::device_description::DescriptionHandle;
 use crate::abi::handle::{Handle, registry};
 use crate::abi::memory::MemoryHandle;
 use crate::abi::memory_usage::MemoryUsage;
 use crate::abi::topology::TopologyHandle;
+use crate::abi::unfinished::Unfinished;
 use crate::client::PjrtClient;
 use crate::device::{DeviceId, PjrtDevice};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::memory::Memory;
 
 /// A client and everything that belongs to it. Buffers and executables share it, so that they may outlive the host's handle.
@@ -91,7 +91,6 @@ impl<C: PjrtClient> ClientState<C> {
             }
         });
         registry::add::<TopologyHandle>((&raw const state.topology).cast());
-        tell_at_exit(&state);
         Ok(state)
     }
 
@@ -99,6 +98,21 @@ impl<C: PjrtClient> ClientState<C> {
     pub(crate) fn share(&self) -> Result<Arc<Self>> {
         let device = self.devices.first().and_then(|device| device.client.upgrade());
         device.ok_or_else(|| Error::failed_precondition("the client has been destroyed"))
+    }
+
+    /// Adds the statistics as a hint to a RESOURCE_EXHAUSTED error, unless the author has set a hint.
+    #[inline]
+    pub(crate) fn explain<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| self.explained(error))
+    }
+
+    #[cold]
+    fn explained(&self, error: Error) -> Error {
+        if error.code() == ErrorCode::ResourceExhausted && error.hint().is_none() {
+            error.with_hint(self.memory_usage.describe(&self.memories))
+        } else {
+            error
+        }
     }
 
     /// Returns the author's device at an index.

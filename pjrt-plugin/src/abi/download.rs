@@ -12,8 +12,8 @@ use pjrt_sys::{
     PJRT_Buffer_CopyToMemory_Args, PJRT_Buffer_ToHostBuffer_Args,
 };
 
-use crate::abi::args::{View, handle, input, null, output, slice};
-use crate::abi::buffer::{BufferHandle, element_type};
+use crate::abi::args::{View, element_type, handle, input, null, output, slice};
+use crate::abi::buffer::BufferHandle;
 use crate::abi::event::event_to_raw;
 use crate::abi::layout::{HostLayout, host_array, read_layout};
 use crate::abi::upload::buffer_to_raw;

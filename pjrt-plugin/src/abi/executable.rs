@@ -4,8 +4,7 @@
 //! `PJRT_Executable_NumPartitions`, `PJRT_Executable_NumOutputs`,
 //! `PJRT_Executable_SizeOfGeneratedCodeInBytes`, `PJRT_Executable_GetCostAnalysis`,
 //! `PJRT_Executable_OutputMemoryKinds`, `PJRT_Executable_OptimizedProgram`, `PJRT_Executable_Serialize`,
-//! `PJRT_LoadedExecutable_Fingerprint`, `PJRT_Executable_OutputElementTypes`,
-//! `PJRT_Executable_OutputDimensions`, `PJRT_Executable_Fingerprint`,
+//! `PJRT_Executable_OutputElementTypes`, `PJRT_Executable_OutputDimensions`, `PJRT_Executable_Fingerprint`,
 //! `PJRT_Executable_GetCompiledMemoryStats`, `PJRT_Executable_GetCompileOptions`,
 //! `PJRT_Executable_ParameterMemoryKinds`.
 
@@ -22,14 +21,13 @@ use pjrt_sys::{
     PJRT_Executable_OptimizedProgram_Args, PJRT_Executable_OutputDimensions_Args,
     PJRT_Executable_OutputElementTypes_Args, PJRT_Executable_OutputMemoryKinds_Args,
     PJRT_Executable_ParameterMemoryKinds_Args, PJRT_Executable_Serialize_Args,
-    PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, PJRT_LoadedExecutable_Fingerprint_Args, PJRT_Program,
+    PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, PJRT_Program,
 };
 
 use crate::abi::args::{View, chars, handle, input, null, output, output_slice, output_str};
 use crate::abi::c_arrays::{NamedValues, Strings, delete_serialized, serialized};
 use crate::abi::handle::{self, Handle};
 use crate::abi::layout::Layouts;
-use crate::abi::loaded::LoadedHandle;
 use crate::client::PjrtClient;
 use crate::compile_options::CompileOptions;
 use crate::core::fingerprint::Fingerprint;
@@ -156,7 +154,7 @@ impl<C: PjrtClient> ExecutableState<C> {
         Ok(self.optimized.get_or_init(|| optimized))
     }
 
-    fn fingerprint(&self) -> &str {
+    pub(crate) fn fingerprint(&self) -> &str {
         self.fingerprint.get_or_init(|| {
             self.executable.fingerprint().unwrap_or_else(|| {
                 let format = self.program.format().name().as_bytes();
@@ -320,16 +318,6 @@ pub(crate) fn executable_fingerprint<C: PjrtClient>(
 ) -> Result<()> {
     let executable = handle!(args.executable: ExecutableState<C>)?;
     output_str!(args.executable_fingerprint, executable_fingerprint_size = executable.fingerprint());
-    Ok(())
-}
-
-/// `PJRT_LoadedExecutable_Fingerprint`: returns the same as `PJRT_Executable_Fingerprint`, for hosts that are older than
-/// that function.
-pub(crate) fn loaded_executable_fingerprint<C: PjrtClient>(
-    args: View<'_, PJRT_LoadedExecutable_Fingerprint_Args>,
-) -> Result<()> {
-    let loaded = handle!(args.executable: LoadedHandle<C>)?;
-    output_str!(args.executable_fingerprint, executable_fingerprint_size = loaded.executable.fingerprint());
     Ok(())
 }
 

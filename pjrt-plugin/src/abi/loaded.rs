@@ -4,7 +4,7 @@
 //! `PJRT_LoadedExecutable_AddressableDevices`, `PJRT_LoadedExecutable_Delete`,
 //! `PJRT_LoadedExecutable_IsDeleted`, `PJRT_Executable_DeserializeAndLoad`, `PJRT_Compile`,
 //! `PJRT_LoadedExecutable_GetDeviceAssignment`, `PJRT_Client_Load`,
-//! `PJRT_LoadedExecutable_AddressableDeviceLogicalIds`.
+//! `PJRT_LoadedExecutable_AddressableDeviceLogicalIds`, `PJRT_LoadedExecutable_Fingerprint`.
 
 use std::ptr;
 use std::sync::{Arc, OnceLock};
@@ -14,12 +14,13 @@ use pjrt_sys::{
     PJRT_Executable_DeserializeAndLoad_Args, PJRT_LoadedExecutable,
     PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args, PJRT_LoadedExecutable_AddressableDevices_Args,
     PJRT_LoadedExecutable_Delete_Args, PJRT_LoadedExecutable_Destroy_Args,
-    PJRT_LoadedExecutable_GetDeviceAssignment_Args, PJRT_LoadedExecutable_GetExecutable_Args,
-    PJRT_LoadedExecutable_IsDeleted_Args, PJRT_LogicalDeviceIds, PJRT_Program,
+    PJRT_LoadedExecutable_Fingerprint_Args, PJRT_LoadedExecutable_GetDeviceAssignment_Args,
+    PJRT_LoadedExecutable_GetExecutable_Args, PJRT_LoadedExecutable_IsDeleted_Args, PJRT_LogicalDeviceIds,
+    PJRT_Program,
 };
 use prost::Message;
 
-use crate::abi::args::{View, bytes, handle, input, null, output, output_slice, text};
+use crate::abi::args::{View, bytes, handle, input, null, output, output_slice, output_str, text};
 use crate::abi::buffer::Spec;
 use crate::abi::c_arrays::{delete_serialized, serialized};
 use crate::abi::client_state::ClientState;
@@ -349,5 +350,15 @@ pub(crate) fn loaded_executable_is_deleted<C: PjrtClient>(
     let executable = handle!(args.executable: LoadedHandle<C>)?;
     // In a forked child, a thread that does not exist there may hold the lock.
     output!(args.is_deleted = !fork::is_child() && executable.loaded.with(|loaded| loaded.is_none()));
+    Ok(())
+}
+
+/// `PJRT_LoadedExecutable_Fingerprint`: returns the same as `PJRT_Executable_Fingerprint`, for hosts that are older than
+/// that function.
+pub(crate) fn loaded_executable_fingerprint<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_Fingerprint_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.executable: LoadedHandle<C>)?;
+    output_str!(args.executable_fingerprint, executable_fingerprint_size = loaded.executable.fingerprint());
     Ok(())
 }

@@ -5,12 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::abi::buffer::Spec;
-use crate::abi::client_state::ClientState;
 use crate::abi::executable::ExecutableState;
-use crate::abi::loaded::OutputSpecs;
+use crate::abi::memory::MemoryHandle;
 use crate::client::PjrtClient;
 use crate::core::sync::lock;
-use crate::error::{Error, ErrorCode, Result};
 
 /// The most programs that a report names, in descending order of their bytes.
 const MOST_PROGRAMS: usize = 8;
@@ -57,7 +55,7 @@ impl<C: PjrtClient> MemoryUsage<C> {
     }
 
     /// Includes the buffers of a program's outputs on a device in the statistics.
-    pub(crate) fn watch(&self, executable: &Arc<ExecutableState<C>>, outputs: &OutputSpecs<C>) {
+    pub(crate) fn watch(&self, executable: &Arc<ExecutableState<C>>, outputs: &Arc<[Arc<Spec<C>>]>) {
         let mut all = lock(&self.outputs);
         all.retain(|known| known.specs.iter().any(|spec| spec.strong_count() > 0));
         all.push(OutputsOf {
@@ -68,7 +66,7 @@ impl<C: PjrtClient> MemoryUsage<C> {
     }
 
     /// Returns a sentence with the bytes that the host holds in each memory, and the programs that produced them.
-    fn describe(&self, client: &ClientState<C>) -> String {
+    pub(crate) fn describe(&self, memories: &[MemoryHandle]) -> String {
         let mut bytes: Vec<usize> = self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).collect();
         let mut programs: Vec<(Arc<ExecutableState<C>>, usize, usize)> = Vec::new();
         for outputs in &*lock(&self.outputs) {
@@ -86,7 +84,7 @@ impl<C: PjrtClient> MemoryUsage<C> {
                 None => programs.push((executable, count, size)),
             }
         }
-        let memories = client.memories.iter().zip(bytes).filter_map(|(memory, bytes)| {
+        let memories = memories.iter().zip(bytes).filter_map(|(memory, bytes)| {
             let name = || format!("{} in '{}' {}", size(bytes), memory.memory.kind(), memory.memory.id());
             (bytes > 0).then(name)
         });
@@ -104,23 +102,6 @@ impl<C: PjrtClient> MemoryUsage<C> {
         let mut parts: Vec<String> = of_programs.collect();
         parts.push("the rest was uploaded or copied".to_owned());
         format!("the host holds buffers of {}: {}", memories.join(", "), parts.join(", "))
-    }
-}
-
-impl<C: PjrtClient> ClientState<C> {
-    /// Adds the statistics as a hint to a RESOURCE_EXHAUSTED error, unless the author has set a hint.
-    #[inline]
-    pub(crate) fn explain<T>(&self, result: Result<T>) -> Result<T> {
-        result.map_err(|error| self.explained(error))
-    }
-
-    #[cold]
-    fn explained(&self, error: Error) -> Error {
-        if error.code() == ErrorCode::ResourceExhausted && error.hint().is_none() {
-            error.with_hint(self.memory_usage.describe(self))
-        } else {
-            error
-        }
     }
 }
 

@@ -8,6 +8,7 @@ use pjrt_sys::{PJRT_API_MAJOR, PJRT_API_MINOR, PJRT_Api, PJRT_Api_Version, Sized
 use crate::abi::buffer::*;
 use crate::abi::client::*;
 use crate::abi::device::*;
+use crate::abi::device_description::*;
 use crate::abi::download::*;
 use crate::abi::error::*;
 use crate::abi::event::*;

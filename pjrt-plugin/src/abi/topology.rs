@@ -3,17 +3,15 @@
 //! `PJRT_TopologyDescription_Create`, `PJRT_TopologyDescription_Destroy`,
 //! `PJRT_TopologyDescription_PlatformName`, `PJRT_TopologyDescription_PlatformVersion`,
 //! `PJRT_TopologyDescription_GetDeviceDescriptions`, `PJRT_TopologyDescription_Serialize`,
-//! `PJRT_TopologyDescription_Attributes`, `PJRT_Client_TopologyDescription`,
-//! `PJRT_TopologyDescription_Deserialize`, `PJRT_TopologyDescription_Fingerprint`,
-//! `PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace`,
+//! `PJRT_TopologyDescription_Attributes`, `PJRT_TopologyDescription_Deserialize`,
+//! `PJRT_TopologyDescription_Fingerprint`, `PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace`,
 //! `PJRT_TopologyDescription_GetMemorySpaceKindIds`.
 
 use pjrt_sys::{
-    PJRT_Client_TopologyDescription_Args, PJRT_DeviceDescription, PJRT_TopologyDescription,
-    PJRT_TopologyDescription_Attributes_Args, PJRT_TopologyDescription_Create_Args,
-    PJRT_TopologyDescription_Deserialize_Args, PJRT_TopologyDescription_Destroy_Args,
-    PJRT_TopologyDescription_Fingerprint_Args, PJRT_TopologyDescription_GetDeviceDescriptions_Args,
-    PJRT_TopologyDescription_GetMemorySpaceKindIds_Args,
+    PJRT_DeviceDescription, PJRT_TopologyDescription, PJRT_TopologyDescription_Attributes_Args,
+    PJRT_TopologyDescription_Create_Args, PJRT_TopologyDescription_Deserialize_Args,
+    PJRT_TopologyDescription_Destroy_Args, PJRT_TopologyDescription_Fingerprint_Args,
+    PJRT_TopologyDescription_GetDeviceDescriptions_Args, PJRT_TopologyDescription_GetMemorySpaceKindIds_Args,
     PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args,
     PJRT_TopologyDescription_PlatformName_Args, PJRT_TopologyDescription_PlatformVersion_Args,
     PJRT_TopologyDescription_Serialize_Args,
@@ -21,13 +19,13 @@ use pjrt_sys::{
 
 use prost::Message;
 
-use crate::abi::args::{View, bytes, handle, input, output, output_slice, output_str, slice, text};
-use crate::abi::buffer::element_type;
+use crate::abi::args::{
+    View, bytes, element_type, handle, input, output, output_slice, output_str, slice, text,
+};
 use crate::abi::c_arrays::{
     NamedValues, copy_to_c, delete_serialized, free_c, read_named_values, serialized,
 };
-use crate::abi::client_state::ClientState;
-use crate::abi::device::DescriptionHandle;
+use crate::abi::device_description::DescriptionHandle;
 use crate::abi::handle::{self, Handle, registry};
 use crate::abi::layout::{HostLayout, read_layout};
 use crate::client::PjrtClient;
@@ -163,15 +161,6 @@ pub(crate) fn topology_description_attributes<C: PjrtClient>(
 ) -> Result<()> {
     let handle = handle!(args.topology: TopologyHandle)?;
     output_slice!(args.attributes, num_attributes = handle.attributes.as_slice());
-    Ok(())
-}
-
-/// `PJRT_Client_TopologyDescription`: returns the client's topology, which the client owns.
-pub(crate) fn client_topology_description<C: PjrtClient>(
-    args: View<'_, PJRT_Client_TopologyDescription_Args>,
-) -> Result<()> {
-    let client = handle!(args.client: ClientState<C>)?;
-    output!(args.topology = (&raw const client.topology).cast_mut().cast());
     Ok(())
 }
 

@@ -23,8 +23,7 @@ use pjrt_sys::{
     PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, PJRT_ShapeSpec,
 };
 
-use crate::abi::args::{View, bytes, handle, input, null, output, slice};
-use crate::abi::buffer::element_type;
+use crate::abi::args::{View, bytes, element_type, handle, input, null, output, slice};
 use crate::abi::c_arrays::read_named_values;
 use crate::abi::client_state::ClientState;
 use crate::abi::download::raw_range;

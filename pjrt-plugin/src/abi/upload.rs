@@ -15,8 +15,8 @@ use pjrt_sys::{
     PJRT_HostBufferSemantics_kMutableZeroCopy, PJRT_Memory,
 };
 
-use crate::abi::args::{View, handle, input, null, output, slice};
-use crate::abi::buffer::{BufferHandle, element_type};
+use crate::abi::args::{View, element_type, handle, input, null, output, slice};
+use crate::abi::buffer::BufferHandle;
 use crate::abi::client_state::ClientState;
 use crate::abi::error::{host_error, with_payloads};
 use crate::abi::event::event_to_raw;

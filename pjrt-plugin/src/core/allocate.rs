@@ -4,7 +4,7 @@
 
 use std::alloc::{Layout, alloc_zeroed};
 
-use crate::error::{Error, Result};
+use crate::core::error::{Error, Result};
 
 /// Returns the error for an allocation that failed.
 #[cold]
@@ -56,7 +56,7 @@ pub(crate) fn zeros(size: usize) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorCode;
+    use crate::core::error::ErrorCode;
 
     #[test]
     fn bytes_that_no_memory_can_hold_are_an_error() {

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::error::Result;
+use crate::core::error::Result;
 
 /// A function that is called with the outcome of an event.
 pub(crate) type Callback = Box<dyn FnOnce(Result<()>) + Send>;

@@ -4,9 +4,9 @@ use std::fmt;
 use std::mem;
 
 use crate::core::callbacks::{Callback, call_back};
+use crate::core::error::{Error, Result};
 use crate::core::sync::{Arc, AtomicBool, AtomicU8, Condvar, Mutex, MutexGuard, Ordering, lock, wait};
 use crate::core::{fork, panic_guard};
-use crate::error::{Error, Result};
 
 /// The completion of an asynchronous operation, with or without an error. A clone refers to the same completion.
 ///
@@ -326,7 +326,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::error::ErrorCode;
+    use crate::core::error::ErrorCode;
 
     #[test]
     fn all_waits_for_all_and_has_the_first_error_in_order() {

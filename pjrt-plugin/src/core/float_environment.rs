@@ -107,30 +107,16 @@ impl Drop for DefaultFloats {
     }
 }
 
+/// Runs a function on a thread whose denormal numbers are zero, as operands and results, and requires that it leaves that so.
 #[cfg(all(test, target_arch = "x86_64", not(miri)))]
-mod tests {
-
-    use super::*;
-    use crate::core::panic_guard;
-    use std::hint::black_box;
-
-    /// Denormal operands and results are flushed to zero.
+pub(crate) fn with_flushed_denormals<T>(run: impl FnOnce() -> T) -> T {
     const FLUSHED: u32 = register::DEFAULT | 0x8040;
-
-    #[test]
-    fn plugins_compute_with_denormal_numbers_on_threads_of_hosts_that_do_not() {
-        // SAFETY: this test is about computing in this environment; it restores the default before it ends.
-        unsafe { register::write(FLUSHED) };
-        let mut half = 0.0;
-        let result = panic_guard::catch(|| {
-            half = black_box(f32::MIN_POSITIVE) / black_box(2.0);
-            Ok(())
-        });
-        let after = register::read();
-        // SAFETY: the default.
-        unsafe { register::write(register::DEFAULT) };
-        assert!(result.is_ok());
-        assert_eq!(half.to_bits(), 1 << 22);
-        assert_eq!(after, FLUSHED);
-    }
+    // SAFETY: this test is about computing in this environment; it restores the default before it ends.
+    unsafe { register::write(FLUSHED) };
+    let result = run();
+    let after = register::read();
+    // SAFETY: the default.
+    unsafe { register::write(register::DEFAULT) };
+    assert_eq!(after, FLUSHED);
+    result
 }

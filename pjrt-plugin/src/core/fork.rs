@@ -10,7 +10,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::error::{Error, Result};
+use crate::core::error::{Error, Result};
 
 /// Whether this process is such a child.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);

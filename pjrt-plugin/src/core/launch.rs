@@ -3,13 +3,13 @@
 use std::marker::PhantomData;
 
 use crate::core::by_device::ByDevice;
+use crate::core::error::{Error, Result};
 use crate::core::event::{Event, EventSource};
 use crate::core::oneshot::{Channel, Receiver, Sender, channel};
 use crate::core::panic_guard;
 use crate::core::storage::Slot;
 use crate::core::sync::{Arc, Mutex, lock};
 use crate::core::vec_move::move_by_words;
-use crate::error::{Error, Result};
 
 /// The outputs of an execution, by device and output.
 pub(crate) type Outputs<B> = ByDevice<Vec<B>>;

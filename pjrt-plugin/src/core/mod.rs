@@ -1,4 +1,4 @@
-//! The parts that both the traits and the C interface use. They import nothing of the crate but `error`.
+//! The parts that the traits and the C side share, and that know neither: they import nothing else of the crate.
 //!
 //! `sync` contains the primitives that the models in `loom/` replace; `oneshot`, `spin_lock` and `device_lock` are built on
 //! them. `event`, `promise`, `launch` and `storage` are the states of asynchronous work and of buffers. `panic_guard`
@@ -8,6 +8,7 @@ pub(crate) mod allocate;
 pub(crate) mod by_device;
 pub(crate) mod callbacks;
 pub(crate) mod device_lock;
+pub mod error;
 pub(crate) mod event;
 pub(crate) mod fingerprint;
 pub(crate) mod float_environment;

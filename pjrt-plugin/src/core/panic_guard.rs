@@ -6,9 +6,9 @@ use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
 
+use crate::core::error::{Error, Result};
 use crate::core::float_environment::DefaultFloats;
 use crate::core::fork;
-use crate::error::{Error, Result};
 
 /// The key of the payload with the backtrace, in the error of a panic.
 pub(crate) const BACKTRACE_PAYLOAD: &str = "pjrt-plugin/backtrace";
@@ -89,6 +89,17 @@ mod tests {
         assert!(error.message().contains("panic_guard.rs:"), "{error}");
         assert!(error.message().ends_with("no luck"), "{error}");
         assert_eq!(error.payloads()[0].0, BACKTRACE_PAYLOAD);
+    }
+
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[test]
+    fn plugins_compute_with_denormal_numbers_on_threads_of_hosts_that_do_not() {
+        use std::hint::black_box;
+
+        let half = crate::core::float_environment::with_flushed_denormals(|| {
+            catch(|| Ok(black_box(f32::MIN_POSITIVE) / black_box(2.0)))
+        });
+        assert_eq!(half.unwrap().to_bits(), 1 << 22);
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use crate::core::error::{Error, Result};
 use crate::core::event::Event;
 use crate::core::oneshot::{Channel, Receiver, Sender, channel};
 use crate::core::panic_guard;
-use crate::error::{Error, Result};
 
 /// A value that exists already, or that a [`Promise`] will deliver: the result of
 /// [`PjrtClient::buffer_from_host`](crate::PjrtClient::buffer_from_host).

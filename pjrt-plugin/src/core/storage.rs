@@ -1,11 +1,11 @@
 //! Shares of storage that exists or will exist, and the states of buffers.
 
 use crate::core::device_lock::device_lock;
+use crate::core::error::{Error, Result};
 use crate::core::event::{Event, EventSource};
 use crate::core::promise::{Pending, Source};
 use crate::core::spin_lock::{Guarded, SpinGuard};
 use crate::core::sync::{Arc, Mutex, lock};
-use crate::error::{Error, Result};
 
 /// A share of the storage of a buffer. The storage is dropped with the last share. If there is only one share, it can be
 /// converted to the storage itself.

@@ -7,7 +7,7 @@ use pjrt_sys::{
 };
 
 use crate::abi::args::{View, handle, output, output_slice, output_str};
-use crate::abi::device::DescriptionHandle;
+use crate::abi::device_description::DescriptionHandle;
 use crate::abi::guard::shim;
 use crate::client::PjrtClient;
 use crate::error::Result;

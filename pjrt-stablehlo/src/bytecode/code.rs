@@ -474,7 +474,7 @@ impl<'a> Reader<'a> {
         let (count, isolated) = self.cursor().varint_with_flag()?;
         // Each region takes at least one byte.
         if count > self.cursor().remaining() as u64 {
-            let message = format!("{count} regions do not fit into the bytes that follow");
+            let message = format!("an operation cannot have {count} regions in the remaining bytes");
             return Err(self.cursor().error(message));
         }
         Ok((count as usize, isolated))

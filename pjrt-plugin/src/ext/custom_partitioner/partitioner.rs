@@ -3,7 +3,6 @@
 use std::ffi::{c_char, c_void};
 use std::fmt;
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
 
 use pjrt_sys::{
     JAX_CustomCallPartitioner_Callbacks as Callbacks,
@@ -14,7 +13,6 @@ use pjrt_sys::{
 };
 use prost::Message;
 
-use super::registry;
 use crate::abi::args::{borrowed_slice, chars, null, text};
 use crate::element_type::ElementType;
 use crate::error::{Error, ErrorCode, Result};
@@ -92,20 +90,6 @@ pub struct Partition {
 }
 
 impl CustomPartitioner {
-    /// Returns the partitioner that a host has registered for a platform and a target of custom calls. The name of the
-    /// platform is not case-sensitive.
-    #[must_use]
-    pub fn find(platform: &str, target: &str) -> Option<Arc<Self>> {
-        registry::find(platform, target)
-    }
-
-    /// Returns whether a host has registered that custom calls of a target may be split along their leading (batch)
-    /// dimensions without a partitioner. Each partition then calls the same handler with its part.
-    #[must_use]
-    pub fn is_batch_partitionable(platform: &str, target: &str) -> bool {
-        registry::is_batch_partitionable(platform, target)
-    }
-
     /// Takes ownership of a partitioner of the host. If it fails, the host keeps the ownership.
     ///
     /// # Safety

@@ -27,14 +27,22 @@ pub(super) fn register(platform: &str, target: String, partitioner: CustomPartit
     drop(replaced);
 }
 
-pub(super) fn find(platform: &str, target: &str) -> Option<Arc<CustomPartitioner>> {
-    lock(&PARTITIONERS).get(&key(platform, target)).cloned()
-}
-
 pub(super) fn register_batch_partitionable(platform: &str, target: String) {
     lock(&BATCH_PARTITIONABLE).insert((platform.to_lowercase(), target));
 }
 
-pub(super) fn is_batch_partitionable(platform: &str, target: &str) -> bool {
-    lock(&BATCH_PARTITIONABLE).contains(&key(platform, target))
+impl CustomPartitioner {
+    /// Returns the partitioner that a host has registered for a platform and a target of custom calls. The name of the
+    /// platform is not case-sensitive.
+    #[must_use]
+    pub fn find(platform: &str, target: &str) -> Option<Arc<Self>> {
+        lock(&PARTITIONERS).get(&key(platform, target)).cloned()
+    }
+
+    /// Returns whether a host has registered that custom calls of a target may be split along their leading (batch)
+    /// dimensions without a partitioner. Each partition then calls the same handler with its part.
+    #[must_use]
+    pub fn is_batch_partitionable(platform: &str, target: &str) -> bool {
+        lock(&BATCH_PARTITIONABLE).contains(&key(platform, target))
+    }
 }
