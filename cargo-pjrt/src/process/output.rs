@@ -17,7 +17,7 @@ pub fn print(text: &str) -> Result<(), String> {
 }
 
 /// Prints a line to standard error. Ignores a failure to write, because it could not be reported.
-pub fn complain(line: &str) {
+pub fn print_error(line: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", visible(line)).as_bytes());
 }
 

@@ -39,7 +39,7 @@ struct Recorder {
 static RECORDER: LazyLock<Option<Recorder>> = LazyLock::new(|| match Recorder::new() {
     Ok(recorder) => Some(recorder),
     Err(why) => {
-        output::complain(&format!("the recorder cannot start: {why}"));
+        output::print_error(&format!("the recorder cannot start: {why}"));
         None
     }
 });

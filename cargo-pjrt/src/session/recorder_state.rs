@@ -37,7 +37,7 @@ pub(super) struct Compiled {
 #[derive(Default)]
 pub(super) struct State {
     /// `None` once a write has failed.
-    pub(super) log: Option<Writer>,
+    log: Option<Writer>,
     last_id: u64,
     /// The clients, by address.
     pub(super) clients: HashMap<usize, KnownClient>,
@@ -58,7 +58,7 @@ impl State {
     pub(super) fn note(&mut self, entry: Entry, bytes: &[u8]) {
         let Some(log) = &mut self.log else { return };
         if let Err(error) = log.append(entry, bytes) {
-            output::complain(&format!("the recorder cannot write its log, and stops: {error}"));
+            output::print_error(&format!("the recorder cannot write its log, and stops: {error}"));
             self.log = None;
         }
     }

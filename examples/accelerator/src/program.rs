@@ -117,7 +117,7 @@ impl Program {
     /// memory.
     pub(crate) fn new(main: Function) -> Result<Self> {
         let body = &main.body;
-        for (_, op) in body.ops() {
+        for (_, op) in body.all_ops() {
             check(body, op)?;
         }
         let values = body.values().map(|(id, _)| value(body, id)).collect::<Result<_>>()?;
@@ -268,10 +268,10 @@ impl Planner<'_> {
 /// operation that does. Unused results are listed under the operation itself.
 fn last_uses(body: &Body) -> HashMap<OpId, Vec<ValueId>> {
     let mut last: HashMap<ValueId, OpId> = HashMap::new();
-    for (id, op) in body.ops() {
+    for (id, op) in body.all_ops() {
         last.extend(op.results.map(|result| (result, id)));
     }
-    for (id, op) in body.ops() {
+    for (id, op) in body.all_ops() {
         for operand in &op.operands {
             let Definition::Result { op: maker, .. } = body.value(*operand).definition else { continue };
             let user = ancestor(body, id, body.op(maker).block);

@@ -13,10 +13,10 @@ use crate::abi::table::TableOf;
 use crate::client::PjrtClient;
 use crate::core::panic_guard;
 
-/// Returns the function table of a client, a `&'static PJRT_Api`, for tests and for programs that hold several plugins.
+/// Returns the function table of a client, for tests and for programs that contain several plugins.
 ///
 /// [`#[pjrt_plugin]`](macro@crate::pjrt_plugin) exports the same table. The client must be a concrete type. The table has the
-/// extensions whose [traits](crate::ext) the client implements. It is made at the first call.
+/// extensions whose [traits](crate::ext) the client implements. It is created at the first call.
 ///
 /// `api_table!(MyClient, api_minor = 112)` sets the minor version of the C API that the plugin reports; the default is the
 /// newest version. The environment variable `PJRT_PLUGIN_API_MINOR` lowers it.
@@ -39,13 +39,13 @@ pub struct ApiTable<C> {
 
 struct Table(PJRT_Api);
 
-// SAFETY: the pointers in a table are null, functions, or structs that live and stay as they are until the process ends.
+// SAFETY: the pointers in a table are null, functions, or structs that live until the process ends and do not change.
 unsafe impl Send for Table {}
 // SAFETY: as above.
 unsafe impl Sync for Table {}
 
 impl<C: PjrtClient> ApiTable<C> {
-    /// Returns a table that is not yet made.
+    /// Creates a static without a table.
     #[expect(clippy::new_without_default, reason = "only a macro makes one, in a static")]
     pub const fn new() -> Self {
         Self { table: OnceLock::new(), client: PhantomData }
@@ -60,7 +60,7 @@ impl<C: PjrtClient> ApiTable<C> {
             let wish = wish.as_ref().map(|wish| wish.to_string_lossy());
             let (minor, complaint) = reported_minor(api_minor, wish.as_deref());
             table.pjrt_api_version.minor_version = minor;
-            // There is no error to return here, and a plugin that silently ignores a setting is hard to understand.
+            // This function cannot return an error, so it prints the warning.
             if let Some(complaint) = complaint {
                 call_trace::complain(&complaint);
             }
@@ -85,30 +85,30 @@ const API_MINOR_VARIABLE: &str = "PJRT_PLUGIN_API_MINOR";
 /// The oldest minor version that hosts accept, and that a plugin can report.
 const OLDEST_MINOR: c_int = 29;
 
-/// The minor version to report: the lowest of what this crate has, what the author chose and what the environment wishes.
-/// A version above that of the others would promise functions that are not there. The text is a complaint about a wish that
-/// is not granted as it stands.
+/// Returns the minor version to report: the lowest of the versions of this crate, of the author and of the environment. A
+/// higher version would promise functions that do not exist. The text is a warning if the value of the environment is
+/// invalid.
 fn reported_minor(author: c_int, wish: Option<&str>) -> (c_int, Option<String>) {
     let most = author.clamp(OLDEST_MINOR, NEWEST_MINOR);
     let Some(wish) = wish else { return (most, None) };
     let not_granted = |why: String| (most, Some(format!("{API_MINOR_VARIABLE}={wish}: {why}")));
     match wish.trim().parse::<c_int>() {
         Ok(minor) if (OLDEST_MINOR..=most).contains(&minor) => (minor, None),
-        Ok(minor) if minor > most => {
-            not_granted(format!("the variable can only lower the version; the plugin reports 0.{most}"))
-        }
+        Ok(minor) if minor > most => not_granted(format!(
+            "the variable can only lower the version of the C API; the plugin reports 0.{most}"
+        )),
         _ => not_granted(format!(
-            "not a minor version from {OLDEST_MINOR} to {most}; the plugin reports 0.{most}"
+            "expected a minor version of the C API from {OLDEST_MINOR} to {most}; the plugin reports 0.{most}"
         )),
     }
 }
 
-/// Keeps the library that contains an address in memory until the process ends. Some hosts close it after they asked for the
-/// table, and a library with threads and thread-local values does not survive that.
+/// Keeps the library that contains an address loaded until the process ends. Some hosts close it after they have read the
+/// table, and unloading a library with threads and thread-local values is undefined behaviour.
 #[cfg(unix)]
 fn pin_library(address: *const std::ffi::c_void) {
-    // SAFETY: all zero is a valid `Dl_info`; `dladdr` fills it in if it knows the address, and then the name is a string that
-    // lives as long as the library; opening it once more without loading it only changes its flags.
+    // SAFETY: zero in all bytes is a valid `Dl_info`. If `dladdr` finds the address, it initialises the struct, and the name
+    // is a string that lives as long as the library. `RTLD_NOLOAD` only changes the flags of the loaded library.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         if libc::dladdr(address, &raw mut info) != 0 && !info.dli_fname.is_null() {

@@ -26,7 +26,7 @@ const MAX_ROUNDS: usize = 8;
 
 /// Returns whether a module contains custom calls for which `find` returns a partitioner.
 pub fn has_partitioned_calls(module: &Module, find: FindPartitioner) -> bool {
-    let mut all = module.functions().iter().flat_map(|function| function.body.ops());
+    let mut all = module.functions().iter().flat_map(|function| function.body.all_ops());
     all.any(|(_, op)| partitioner(op, find).is_some())
 }
 

@@ -39,7 +39,7 @@ pub(super) fn put(program: &mut Module, body: &mut Body, call: OpId, partition: 
     for function in module.functions().iter().filter(|function| &*function.name != "main") {
         let mut function = function.clone();
         function.name = names[&function.name].clone();
-        let ids: Vec<OpId> = function.body.ops().map(|(id, _)| id).collect();
+        let ids: Vec<OpId> = function.body.all_ops().map(|(id, _)| id).collect();
         for id in ids {
             rename(&mut function.body.op_mut(id).kind, &names);
         }

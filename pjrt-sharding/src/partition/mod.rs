@@ -100,7 +100,7 @@ pub fn partition(module: &Module, shardings: &Shardings, options: &Options) -> R
 /// Replaces groups of collectives that refer to axes of a mesh with lists of devices, since the program of one partition has no
 /// mesh.
 fn list_groups(module: &Module, body: &mut Body) -> Result<()> {
-    let ops: Vec<OpId> = body.ops().map(|(id, _)| id).collect();
+    let ops: Vec<OpId> = body.all_ops().map(|(id, _)| id).collect();
     for op in ops {
         if let Some(groups) = body.op_mut(op).kind.replica_groups_mut() {
             *groups = groups.listed(module).map_err(|error| Error::invalid(error.message))?;

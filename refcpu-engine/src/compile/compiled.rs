@@ -162,7 +162,7 @@ fn runs_in_parts(module: &Module, options: &CompileOptions, shardings: &Sharding
         all.any(|sharding| sharding.summed)
     };
     let is_manual = || {
-        let mut all = module.functions().iter().flat_map(|function| function.body.ops());
+        let mut all = module.functions().iter().flat_map(|function| function.body.all_ops());
         all.any(|(_, op)| matches!(op.kind, Op::ManualComputation(_)))
     };
     let wanted = match options.parts {

@@ -35,7 +35,7 @@ static WITHOUT_CALLS: LazyLock<CoreOps> = LazyLock::new(|| CORE_OPS.clone().with
 /// single operation.
 fn selects_in_general(body: &ir::Body) -> bool {
     let element = |value: ir::ValueId| body.ty(value).as_tensor().map(|ty| ty.element_type());
-    body.ops().any(|(id, op)| {
+    body.all_ops().any(|(id, op)| {
         let is = |region: usize, expected: &dyn Fn(&ir::Op) -> bool| {
             let Some(block) = body.region_block(id, region) else { return false };
             let ([a, b], [first, end]) = (&*block.arguments, &*block.ops) else { return false };

@@ -3,6 +3,7 @@
 mod difference;
 mod options;
 mod replayer;
+mod report;
 
 pub use options::Options;
 

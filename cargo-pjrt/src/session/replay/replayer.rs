@@ -1,51 +1,15 @@
 //! A replay in progress: the objects that replace the recorded ones, and the differences so far.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use super::difference::{Difference, difference, in_words};
 use super::options::Options;
+use super::report::Report;
 use crate::host::{
     Buffer, Client, Code, CreateOption, Device, ElementType, Error, ExecuteOptions, HostArray,
     LoadedExecutable, Memory, NamedValue, Plugin, Program,
 };
 use crate::session::log::{Entry, Failure, Log, Place, Shape};
-
-/// The outcome of a replay.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Report {
-    programs: usize,
-    executions: usize,
-    pub(super) same: usize,
-    pub(super) close: usize,
-    /// Descriptions of the results that do not differ, if they were requested.
-    alike: Vec<String>,
-    /// Descriptions of the differences.
-    pub(super) different: Vec<String>,
-    /// The reasons why results could not be compared, and the number of results for each.
-    skipped: BTreeMap<String, usize>,
-    /// Further information for the user.
-    notes: Vec<String>,
-}
-
-impl Report {
-    /// Formats the report as text.
-    pub(super) fn text(&self) -> String {
-        let mut lines: Vec<String> = self.notes.iter().map(|note| format!("note: {note}")).collect();
-        lines.extend(self.alike.iter().cloned());
-        lines.extend(self.different.iter().map(|difference| format!("DIFFERENT: {difference}")));
-        lines.extend(self.skipped.iter().map(|(why, count)| format!("{count} results skipped: {why}")));
-        lines.push(format!(
-            "{} programs, {} executions, results: {} the same, {} within the tolerance, {} skipped; {} differences",
-            self.programs,
-            self.executions,
-            self.same,
-            self.close,
-            self.skipped.values().sum::<usize>(),
-            self.different.len()
-        ));
-        lines.join("\n")
-    }
-}
 
 /// The client that replaces a recorded one.
 struct ReplayClient {

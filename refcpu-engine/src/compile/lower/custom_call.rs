@@ -30,7 +30,7 @@ fn is_of_handler(op: &Operation, call: &ops::CustomCall, options: &CompileOption
 
 /// Returns whether a program communicates with the host or calls its handlers.
 pub(crate) fn calls_the_host(module: &Module, options: &CompileOptions) -> bool {
-    let mut all = module.functions().iter().flat_map(|function| function.body.ops());
+    let mut all = module.functions().iter().flat_map(|function| function.body.all_ops());
     all.any(|(_, op)| match &op.kind {
         Op::Send(o) => o.is_host_transfer,
         Op::Recv(o) => o.is_host_transfer,

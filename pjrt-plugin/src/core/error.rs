@@ -1,46 +1,53 @@
-//! Errors: a code that hosts act on, a text that people read.
+//! Errors with a code for hosts and a message for users.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What a fallible method of a plugin returns.
+/// The result of a fallible method of a plugin.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The kind of an error (`PJRT_Error_Code`). The numbers are those of Abseil's status codes.
+///
+/// ```
+/// use pjrt_plugin::ErrorCode;
+///
+/// assert_eq!(ErrorCode::from_number(12), ErrorCode::Unimplemented);
+/// assert_eq!(ErrorCode::Unimplemented.name(), "UNIMPLEMENTED");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum ErrorCode {
     /// The operation was cancelled, usually by the caller.
     Cancelled = 1,
-    /// Nothing better is known.
+    /// The kind of the error is not known.
     Unknown = 2,
-    /// An argument is wrong whatever state the system is in.
+    /// An argument is invalid regardless of the state of the system.
     InvalidArgument = 3,
-    /// Time ran out before the operation finished.
+    /// The deadline expired before the operation finished.
     DeadlineExceeded = 4,
-    /// What was asked for does not exist.
+    /// A requested object does not exist.
     NotFound = 5,
-    /// What should be created exists.
+    /// The object to be created already exists.
     AlreadyExists = 6,
-    /// The caller may not do this.
+    /// The caller does not have permission for the operation.
     PermissionDenied = 7,
-    /// Out of memory, or out of something else.
+    /// There is not enough memory, or not enough of another resource.
     ResourceExhausted = 8,
     /// The system is not in the state that the operation requires.
     FailedPrecondition = 9,
-    /// Aborted, usually by a conflict.
+    /// The operation was aborted, usually because of a conflict.
     Aborted = 10,
-    /// Past the end of a valid range.
+    /// A value is past the end of the valid range.
     OutOfRange = 11,
-    /// The plugin cannot do this.
+    /// The plugin does not support the operation.
     Unimplemented = 12,
-    /// An invariant is broken: a bug.
+    /// An invariant is violated, which is a bug.
     Internal = 13,
-    /// Not now; trying again may help.
+    /// The operation is temporarily not possible, and may succeed if it is repeated.
     Unavailable = 14,
-    /// Data is lost or corrupt beyond recovery.
+    /// Data is lost or corrupt, and cannot be recovered.
     DataLoss = 15,
-    /// The caller did not say who it is.
+    /// The caller is not authenticated.
     Unauthenticated = 16,
 }
 
@@ -64,7 +71,7 @@ impl ErrorCode {
         Self::Unauthenticated,
     ];
 
-    /// The code with this number; [`Unknown`](Self::Unknown) for a number that stands for no error.
+    /// Returns the code with a number, or [`Unknown`](Self::Unknown) if the number is not that of an error.
     #[must_use]
     pub fn from_number(number: u32) -> Self {
         (number as usize)
@@ -73,7 +80,7 @@ impl ErrorCode {
             .unwrap_or(Self::Unknown)
     }
 
-    /// The name as hosts print it: `INVALID_ARGUMENT`.
+    /// Returns the name in the spelling of hosts, such as `INVALID_ARGUMENT`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -103,10 +110,10 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// An error: code, message, an optional hint and optional payloads.
+/// An error with a code, a message, an optional hint and optional payloads.
 ///
-/// Cloning is cheap; the error of one execution ends up in many buffers. On the way to the host the SDK adds the name of
-/// the PJRT function that failed; a plugin does not name it.
+/// A clone shares the data of the original, because the error of an execution is stored in many buffers. The SDK appends the
+/// name of the PJRT function that failed, so messages need not contain it.
 ///
 /// ```
 /// use pjrt_plugin::error::{Error, ErrorCode};
@@ -129,7 +136,7 @@ struct Data {
 
 macro_rules! constructors {
     ($($name:ident $code:ident;)*) => {$(
-        #[doc = concat!("An error of code [`", stringify!($code), "`](ErrorCode::", stringify!($code), ").")]
+        #[doc = concat!("Creates an error with the code [`", stringify!($code), "`](ErrorCode::", stringify!($code), ").")]
         #[must_use]
         pub fn $name(message: impl Into<String>) -> Self {
             Self::new(ErrorCode::$code, message)
@@ -138,7 +145,8 @@ macro_rules! constructors {
 }
 
 impl Error {
-    /// An error with a code and a message. The message is a sentence for the user of the host, without a final dot.
+    /// Creates an error with a code and a message. The message is read by users of the host. It begins with a lower-case
+    /// letter and has no final period.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self(Arc::new(Data {
@@ -169,38 +177,39 @@ impl Error {
         unauthenticated Unauthenticated;
     }
 
-    /// The code.
+    /// Returns the code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         self.0.code
     }
 
-    /// The message, without hint and function.
+    /// Returns the message, without the hint and the name of the function.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What the user could do about it.
+    /// Returns the hint, which tells the user how to resolve the error.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
 
-    /// The payloads: key (by convention a type URL) and bytes. Hosts read them through `PJRT_Error_ForEachPayload`.
+    /// Returns the payloads. Each has a key, which is a type URL by convention, and bytes. Hosts read them with
+    /// `PJRT_Error_ForEachPayload`.
     #[must_use]
     pub fn payloads(&self) -> &[(String, Vec<u8>)] {
         &self.0.payloads
     }
 
-    /// Says what the user could do about it.
+    /// Sets the hint, which tells the user how to resolve the error.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         Arc::make_mut(&mut self.0).hint = Some(hint.into());
         self
     }
 
-    /// Attaches a payload; one of the same key is replaced.
+    /// Adds a payload, or replaces the one with the same key.
     #[must_use]
     pub fn with_payload(mut self, key: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
         let (key, value) = (key.into(), value.into());
@@ -210,7 +219,7 @@ impl Error {
         self
     }
 
-    /// Puts what was going on before the message: `context: message`.
+    /// Prepends a context to the message: `context: message`.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
         let data = Arc::make_mut(&mut self.0);
@@ -218,13 +227,13 @@ impl Error {
         self
     }
 
-    /// Keeps the function that only reports this error from being noted as the one that failed.
+    /// Marks the error as one that the current function only reports, so that its name is not recorded.
     #[must_use]
     pub(crate) fn reported(self) -> Self {
         self.in_function("")
     }
 
-    /// Notes the PJRT function that failed, unless an inner one is noted.
+    /// Records the PJRT function that failed, unless an inner function is recorded.
     #[must_use]
     pub(crate) fn in_function(mut self, function: &'static str) -> Self {
         if self.0.function.is_none() {
@@ -241,7 +250,7 @@ impl fmt::Display for Error {
             write!(f, " (hint: {hint})")?;
         }
         match self.0.function {
-            // An empty name is contained in every message.
+            // Every message contains the empty name of a reported error.
             Some(function) if !self.0.message.contains(function) => write!(f, " [{function}]"),
             _ => Ok(()),
         }

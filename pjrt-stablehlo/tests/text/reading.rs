@@ -1,10 +1,10 @@
 //! Tests of the text reader on small programs.
 
-use crate::ir::{Location, LocationKind, Op, OpCode};
-use crate::limits::{MAX_NESTING, MAX_REGION_DEPTH};
-use crate::{ErrorKind, Module, parse};
+use pjrt_stablehlo::ir::{Location, LocationKind, Op, OpCode};
+use pjrt_stablehlo::limits::{MAX_NESTING, MAX_REGION_DEPTH};
+use pjrt_stablehlo::{ErrorKind, Module, parse};
 
-/// A program of one function with this body, which takes `%a: tensor<4xf32>`.
+/// Returns a program of one function with this body, which takes `%a: tensor<4xf32>`.
 fn function(body: &str) -> String {
     format!("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{\n{body}\n}}")
 }
@@ -20,7 +20,7 @@ fn failure(text: &str) -> String {
     }
 }
 
-/// The printed form without module and function.
+/// Returns the printed form without module and function.
 fn body(text: &str) -> String {
     let printed = module(text).to_string();
     let lines: Vec<_> = printed.lines().skip(2).map(str::trim).collect();
@@ -90,7 +90,9 @@ fn constants_in_all_forms() {
     let elements = |text: &str| -> Vec<u8> {
         let text = format!("func.func @f() {{\n%0 = stablehlo.constant {text}\nreturn\n}}");
         let module = module(&text);
-        let Some((_, op)) = module.functions()[0].body.ops().next() else { panic!("expected a constant") };
+        let Some((_, op)) = module.functions()[0].body.all_ops().next() else {
+            panic!("expected a constant")
+        };
         let Op::Constant(constant) = &op.kind else { panic!("expected a constant") };
         constant.value.dense_bytes().unwrap().into_owned()
     };
@@ -117,7 +119,7 @@ fn constants_that_do_not_fit_their_type() {
         ("dense<-1> : tensor<ui8>", "expected a number of type ui8, found '-1'"),
         ("dense<1.5> : tensor<i32>", "expected a number of type i32, found '1.5'"),
         ("dense<\"0x00\"> : tensor<2xf32>", "takes 8 bytes of data, found 1"),
-        ("dense<1> : tensor<?xi32>", "no definite size"),
+        ("dense<1> : tensor<?xi32>", "has a dynamic dimension"),
     ] {
         let error = failure(&format!("func.func @f() {{\n%0 = stablehlo.constant {text}\nreturn\n}}"));
         assert!(error.contains(message) && error.contains("line 2"), "{text}: {error}");
@@ -167,7 +169,7 @@ fn aliases_may_be_defined_after_their_use() {
     assert_eq!(module.attributes.to_string(), "{a.b = [1 : i64, 2 : i64]}");
     let main = module.main().unwrap();
     assert_eq!(main.location.to_string(), "\"f.py\":1:2");
-    let (_, op) = main.body.ops().next().unwrap();
+    let (_, op) = main.body.all_ops().next().unwrap();
     assert_eq!(
         op.location.to_string(),
         "callsite(\"f\"(\"f.py\":1:2) at fused<\"x\">[\"g.py\":3:4 to :9, unknown])"
@@ -199,7 +201,7 @@ fn shardy_in_its_own_assembly() {
     assert_eq!(module.mesh("mesh").map(|mesh| mesh.axes.len()), Some(1));
     assert_eq!(module.integer_attribute("mhlo.num_partitions"), Some(2));
     let main = module.main().unwrap();
-    let codes: Vec<_> = main.body.ops().map(|(_, op)| op.kind.code()).collect();
+    let codes: Vec<_> = main.body.all_ops().map(|(_, op)| op.kind.code()).collect();
     use OpCode as C;
     assert_eq!(codes, [C::ShardingConstraint, C::ManualComputation, C::Negate, C::SdyReturn, C::FuncReturn]);
     assert!(main.argument_attribute(0, "sdy.sharding").is_some());
@@ -215,17 +217,17 @@ fn errors_say_where_and_what_was_expected() {
             "module {} module {}",
             "line 1, column 11: expected the end of the text after the module, found 'module'",
         ),
-        ("module { module {} }", "modules inside of modules are not supported"),
+        ("module { module {} }", "nested modules are not supported"),
         (
             &function("%0 = stablehlo.add %a, %b : tensor<4xf32>"),
-            "line 2, column 24: value '%b' is used and not defined before",
+            "line 2, column 24: value '%b' is used before its definition",
         ),
         (
             &function("%0 = stablehlo.ad %a : tensor<4xf32>"),
-            "line 2, column 1: there is no operation 'stablehlo.ad'; did you mean 'stablehlo.add'?",
+            "line 2, column 1: unknown operation 'stablehlo.ad'; did you mean 'stablehlo.add'?",
         ),
         (&function("%0 = \"chlo.errf\"(%a) : (tensor<4xf32>) -> tensor<4xf32>"), "did you mean 'chlo.erf'?"),
-        (&function("stablehlo.something_new"), "there is no operation 'stablehlo.something_new'"),
+        (&function("stablehlo.something_new"), "unknown operation 'stablehlo.something_new'"),
         (
             &function("%0 = \"stablehlo.concatenate\"(%a) : (tensor<4xf32>) -> tensor<4xf32>"),
             "line 2, column 1: stablehlo.concatenate: attribute 'dimension': expected an integer of type i64, found nothing",
@@ -238,10 +240,10 @@ fn errors_say_where_and_what_was_expected() {
         ),
         (
             &function("%é = stablehlo.negate %a : tensor<4xf32>"),
-            "found '%' before 'é', with which no name begins",
+            "found '%' before 'é', which cannot begin a name",
         ),
         ("\u{feff}module {}", "found a byte order mark"),
-        ("HloModule jit_f, is_scheduled=true", "this is the text form of HLO"),
+        ("HloModule jit_f, is_scheduled=true", "HLO in its text form is not supported"),
         ("sdy.mesh @m = <[\"x\"=-2]>", "positive sizes, found \"x\"=-2"),
         (
             &function("%0 = stablehlo.iota dims = 0 : tensor<4xf32>"),
@@ -251,16 +253,16 @@ fn errors_say_where_and_what_was_expected() {
             &function("%a = stablehlo.iota dim = 0 : tensor<4xf32>"),
             "line 2, column 1: value '%a' is defined twice",
         ),
-        (&function("%0:2 = stablehlo.negate %a : tensor<4xf32>"), "2 results are named, the operation has 1"),
+        (&function("%0:2 = stablehlo.negate %a : tensor<4xf32>"), "expected names for 1 results, found 2"),
         (
             &function("return %a : tensor<5xf32>"),
-            "operand 0: expected tensor<4xf32>, the type of the value, found tensor<5xf32>",
+            "operand 0: the value has type tensor<4xf32>, found tensor<5xf32>",
         ),
-        (&function("return %a#1 : tensor<4xf32>"), "'%a' is one value, and has no part #1"),
+        (&function("return %a#1 : tensor<4xf32>"), "'%a' is a single value, it has no result #1"),
         (&function("return %a : tensor<4xf33>"), "line 2, column 22: expected a type, found 'f33'"),
-        (&function("return %a : tensor<4xf32> loc(\"x)"), "found a string without closing quote"),
+        (&function("return %a : tensor<4xf32> loc(\"x)"), "found a string without a closing quote"),
         (&function("\"cf.br\"(%a)[^bb1] : (tensor<4xf32>) -> ()"), "successor blocks are not supported"),
-        // What the verifier finds.
+        // Errors of the verifier.
         (
             &function(
                 "\n  %0 = stablehlo.reshape %a : (tensor<4xf32>) -> tensor<5xf32>\nreturn %a : tensor<4xf32>",
@@ -308,7 +310,7 @@ fn nesting_is_limited() {
         let error = parse(attribute(deep(1_000_000, open, inner, close))).unwrap_err();
         assert_eq!(error.kind, ErrorKind::TooLarge, "{open}");
     }
-    // What is too deep in a location becomes unknown.
+    // The parts of a location that nest too deeply become unknown.
     let location = format!("module {{}} loc({})", deep(100_000, "callsite(\"a\" at ", "\"b\"", ")"));
     assert!(parse(location).unwrap().location.to_string().len() < 100_000);
     // Aliases in their order make deep values without deep text.
@@ -383,8 +385,8 @@ fn quantized_types_of_every_kind_read_as_printed() {
         ("i8:f32:{0:2}, {2.0, {3.0}}", "expected a scale"),
         ("i8:f32:{0:2}, {}", "expected 1 blocks, found 0"),
         ("i8:f32:{-1:2}, {2.0}", "expected a dimension"),
-        ("i8:f32:{0:3}, {{2.0}, {3.0}}", "expected a grid of blocks that fill the tensor"),
-        ("i8:f32:{2:2}, {{2.0}, {3.0}}", "expected a grid of blocks that fill the tensor"),
+        ("i8:f32:{0:3}, {{2.0}, {3.0}}", "expected a grid of blocks that exactly covers the tensor"),
+        ("i8:f32:{2:2}, {{2.0}, {3.0}}", "expected a grid of blocks that exactly covers the tensor"),
     ] {
         let argument = format!("%a: tensor<4x6x!quant.uniform<{text}>>");
         let error = failure(&format!("func.func @f({argument}) {{ return }}"));
@@ -436,8 +438,11 @@ fn operations_that_a_known_dialect_does_not_have_are_refused() {
 #[test]
 fn attributes_of_arguments_and_results_are_of_a_dialect() {
     for (signature, message) in [
-        ("(%a: tensor<f32> {foo = 1}) -> tensor<f32>", "argument 0: expected attributes of a dialect"),
-        ("(%a: tensor<f32>) -> (tensor<f32> {foo})", "result 0: expected attributes of a dialect"),
+        (
+            "(%a: tensor<f32> {foo = 1}) -> tensor<f32>",
+            "argument 0: expected an attribute name with a dialect",
+        ),
+        ("(%a: tensor<f32>) -> (tensor<f32> {foo})", "result 0: expected an attribute name with a dialect"),
     ] {
         let error = failure(&format!("func.func @main{signature} {{\nreturn %a : tensor<f32>\n}}"));
         assert!(error.contains(message) && error.contains("found 'foo'"), "{error}");
@@ -459,16 +464,18 @@ fn numbers_of_elements_fit_into_63_bits() {
 fn booleans_in_blobs_are_bytes_or_bits() {
     let values = |text: &str| {
         let module = parse(format!("func.func @f() {{\n%0 = stablehlo.constant {text}\nreturn\n}}"))?;
-        let Some((_, op)) = module.functions()[0].body.ops().next() else { panic!("expected a constant") };
+        let Some((_, op)) = module.functions()[0].body.all_ops().next() else {
+            panic!("expected a constant")
+        };
         let Op::Constant(constant) = &op.kind else { panic!("expected a constant") };
-        Ok::<_, crate::Error>(constant.value.to_i64s(20).unwrap())
+        Ok::<_, pjrt_stablehlo::Error>(constant.value.to_i64s(20).unwrap())
     };
     assert_eq!(values("dense<\"0x0501\"> : tensor<10xi1>").unwrap(), [1, 0, 1, 0, 0, 0, 0, 0, 1, 0]);
     assert_eq!(values("dense<\"0x000100\"> : tensor<3xi1>").unwrap(), [0, 1, 0]);
     assert_eq!(values("dense<\"0xFF\"> : tensor<10xi1>").unwrap(), [1; 10]);
     assert_eq!(values("dense<\"0x00\"> : tensor<3xi1>").unwrap(), [0; 3]);
     for (text, message) in [
-        ("dense<\"0xFF04\"> : tensor<10xi1>", "go on behind its last element"),
+        ("dense<\"0xFF04\"> : tensor<10xi1>", "a bit after the last element of tensor<10xi1> is set"),
         ("dense<\"0xFFFFFF\"> : tensor<10xi1>", "takes 10 bytes of data, found 3"),
         ("dense<\"0x05\"> : tensor<3xi1>", "expected 0x00, 0xFF, or a byte for each boolean"),
     ] {
@@ -535,7 +542,7 @@ fn messages_show_numbers_as_they_are() {
         ),
         (
             "%0 = \"stablehlo.broadcast\"(%a) {broadcast_sizes = array<i64: -9223372036854775808>} : (tensor<4xf32>) -> tensor<?x4xf32>",
-            "broadcast_sizes: expected no negative size, found [-9223372036854775808]",
+            "broadcast_sizes: expected nonnegative sizes, found [-9223372036854775808]",
         ),
         (
             "%0 = stablehlo.fft %a, type = RFFT, length = [6] : (tensor<4xf32>) -> tensor<4xcomplex<f32>>",
@@ -543,9 +550,9 @@ fn messages_show_numbers_as_they_are() {
         ),
         (
             "%0 = stablehlo.fft %a, type = RFFT, length = [-4] : (tensor<4xf32>) -> tensor<4xcomplex<f32>>",
-            "fft_length: expected no negative length, found [-4]",
+            "fft_length: expected nonnegative lengths, found [-4]",
         ),
-        ("%0 = stablehlo.add %a#1, %a : tensor<4xf32>", "'%a' is one value, and has no part #1"),
+        ("%0 = stablehlo.add %a#1, %a : tensor<4xf32>", "'%a' is a single value, it has no result #1"),
     ] {
         let error = error(op);
         assert!(error.contains(message), "{error}");
@@ -587,7 +594,7 @@ fn windows_that_are_left_out_are_put_in() {
         return %0 : tensor<1x6x6x4xf32>
       }";
     let read = module(text);
-    let (_, op) = read.functions()[0].body.ops().next().unwrap();
+    let (_, op) = read.functions()[0].body.all_ops().next().unwrap();
     let Op::Convolution(convolution) = &op.kind else { panic!("expected a convolution") };
     assert_eq!((&*convolution.window_strides, &*convolution.padding), (&[1, 1][..], &[[0, 0], [0, 0]][..]));
 }
@@ -602,7 +609,7 @@ fn uses_of_a_resource_share_its_contents() {
         "01".repeat(4 << 16)
     );
     let module = module(&text);
-    let mut starts = module.functions()[0].body.ops().filter_map(|(_, op)| match &op.kind {
+    let mut starts = module.functions()[0].body.all_ops().filter_map(|(_, op)| match &op.kind {
         Op::Constant(constant) => Some(constant.value.dense_bytes().unwrap().as_ptr()),
         _ => None,
     });
@@ -646,13 +653,13 @@ fn symbols_and_attributes_of_a_module_are_checked() {
     for (text, message) in [
         (
             "module attributes {a = 1} {}",
-            "expected attributes of a dialect, such as 'mhlo.num_partitions', found 'a'",
+            "expected an attribute name with a dialect, such as 'mhlo.num_partitions', found 'a'",
         ),
-        ("sdy.mesh @m = <[\"x\"=2]>\nsdy.mesh @m = <[\"x\"=2]>", "two symbols named 'm'"),
-        ("sdy.mesh @f = <[\"x\"=2]>\nfunc.func @f() { return }", "two symbols named 'f'"),
-        ("sdy.mesh @m = <[\"x\"=2, \"x\"=3]>", "different names and positive sizes, found \"x\"=3"),
-        ("sdy.mesh @m = <[\"x\"=0]>", "different names and positive sizes, found \"x\"=0"),
-        ("func.func @f(%a: !stablehlo.foo) { return }", "there is no type '!stablehlo.foo'"),
+        ("sdy.mesh @m = <[\"x\"=2]>\nsdy.mesh @m = <[\"x\"=2]>", "the symbol 'm' is defined twice"),
+        ("sdy.mesh @f = <[\"x\"=2]>\nfunc.func @f() { return }", "the symbol 'f' is defined twice"),
+        ("sdy.mesh @m = <[\"x\"=2, \"x\"=3]>", "distinct names and positive sizes, found \"x\"=3"),
+        ("sdy.mesh @m = <[\"x\"=0]>", "distinct names and positive sizes, found \"x\"=0"),
+        ("func.func @f(%a: !stablehlo.foo) { return }", "unknown type '!stablehlo.foo'"),
     ] {
         let error = failure(text);
         assert!(error.contains(message), "{error}");
@@ -665,7 +672,7 @@ fn assembly_takes_what_mlir_takes() {
         (
             "%c = stablehlo.constant dense<0.0> : tensor<f32>
              %0 = stablehlo.reduce(%a init: %c) applies stablehlo.subtract across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>",
-            "expected a commutative operation of two operands, found 'stablehlo.subtract'",
+            "expected a commutative operation with two operands, found 'stablehlo.subtract'",
         ),
         (
             "%0 = sdy.propagation_barrier %a allowed_direction=FOO : tensor<4xf32>",
@@ -673,7 +680,7 @@ fn assembly_takes_what_mlir_takes() {
         ),
         (
             "%0 = sdy.sharding_constraint %a <@m, [{}, {}]> : tensor<4xf32>",
-            "expected shardings of the dimensions of tensor<4xf32>, found 2",
+            "expected shardings for the 1 dimensions of tensor<4xf32>, found 2",
         ),
     ] {
         let error = failure(&function(&format!("{op}\nreturn %a : tensor<4xf32>")));
@@ -695,8 +702,8 @@ fn numbers_are_written_in_the_way_of_their_type() {
         module(&with(valid));
     }
     for (wrong, expected) in [
-        ("1 : f32", "expected a number with a point for f32, found 1"),
-        ("-1 : bf16", "expected a number with a point for bf16, found 1"),
+        ("1 : f32", "expected a number with a decimal point for f32, found 1"),
+        ("-1 : bf16", "expected a number with a decimal point for bf16, found 1"),
         ("array<i1: 1>", "expected 'true' or 'false'"),
         ("array<i1: -true>", "expected 'true' or 'false'"),
     ] {

@@ -1,8 +1,8 @@
 //! Texts that MLIR's parser refuses are refused, and messages about them can be read.
 
-use crate::{ErrorKind, parse};
+use pjrt_stablehlo::{ErrorKind, parse};
 
-/// A program of one function with this body, which takes tensors of most kinds.
+/// Returns a program of one function with this body, which takes tensors of most kinds.
 fn function(body: &str) -> String {
     format!(
         "func.func @main(%a: tensor<4xf32>, %m: tensor<4x4xf32>, %p: tensor<i1>, %d: tensor<?xf32>) {{\n{body}\nreturn\n}}
@@ -40,7 +40,7 @@ fn attributes_stand_where_the_operation_has_them() {
         &[
             ("%0 = stablehlo.add %a, %a : tensor<4xf32> {x.y = 1}", "expected an operation"),
             ("%0 = stablehlo.optimization_barrier %a {x.y = 1} : tensor<4xf32>", "expected ':'"),
-            ("%0 = stablehlo.add %a, %a {\"\" = 1} : tensor<4xf32>", "an empty one"),
+            ("%0 = stablehlo.add %a, %a {\"\" = 1} : tensor<4xf32>", "an empty string"),
         ],
     );
     assert!(
@@ -107,13 +107,13 @@ fn types_are_written_in_the_form_of_the_operation() {
             ("%0 = stablehlo.iota dim = 0 : () -> tensor<4xf32>", "expected"),
             ("%0 = stablehlo.custom_call @f(%a) : tensor<4xf32> -> tensor<4xf32>", "expected '('"),
             ("%0 = stablehlo.tuple %a : (tensor<4xf32>) -> tuple<tensor<4xf32>>", "the type of a tuple"),
-            ("%0 = stablehlo.gather %a : tensor<4xf32>", "only its generic form"),
+            ("%0 = stablehlo.gather %a : tensor<4xf32>", "use its generic form"),
             ("%0 = chlo.erf %a : tensor<4xf32>", "expected '->'"),
             (
                 "%0 = chlo.broadcast_add %a, %a : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>",
                 "expected '('",
             ),
-            ("%0 = chlo.constant_like %a {value = 1.0 : f32} : tensor<4xf32>", "only its generic form"),
+            ("%0 = chlo.constant_like %a {value = 1.0 : f32} : tensor<4xf32>", "use its generic form"),
         ],
     );
 }
@@ -158,16 +158,16 @@ fn an_attribute_is_given_once() {
     assert!(failure(named).contains("'sym_name' is part of the function's signature"));
     let unknown =
         "\"func.func\"() <{function_type = () -> (), sym_name = \"f\", inline = 1}> ({\n}) : () -> ()";
-    assert!(failure(unknown).contains("there is no attribute 'inline'"));
+    assert!(failure(unknown).contains("functions have no attribute 'inline'"));
     let mixed = "func.func private @f(tensor<f32>, %a: tensor<f32>)";
-    assert!(failure(mixed).contains("names of all arguments or of none"));
+    assert!(failure(mixed).contains("names for all arguments or for none"));
 }
 
 #[test]
 fn numbers_have_the_form_of_their_type() {
     let constant = |elements: &str| function(&format!("%0 = stablehlo.constant dense<{elements}"));
     for refused in ["1> : tensor<4xf32>", "1e5> : tensor<4xf32>", "(1,2)> : tensor<4xcomplex<f32>>"] {
-        assert!(failure(&constant(refused)).contains("with a point"), "{refused}");
+        assert!(failure(&constant(refused)).contains("with a decimal point"), "{refused}");
     }
     for read in
         ["1.e5> : tensor<4xf32>", "[1, // one >\n 2]> : tensor<2xi32>", "// \"\n1 // >\n> : tensor<2xi32>"]
@@ -175,7 +175,7 @@ fn numbers_have_the_form_of_their_type() {
         parse(&*constant(read)).unwrap_or_else(|error| panic!("{error}\n{read}"));
     }
     for (attribute, words) in [
-        ("array<f32: 1>", "with a point"),
+        ("array<f32: 1>", "with a decimal point"),
         ("array<i4: 1>", "whole bytes"),
         ("array<index: 1>", "whole bytes"),
         ("1 : si32", "signed integers are 'i32'"),
@@ -189,7 +189,7 @@ fn numbers_have_the_form_of_their_type() {
         let error = failure(&format!("module attributes {{x.y = {attribute}}} {{\n}}"));
         assert!(error.contains(words), "{attribute}: {error}");
     }
-    assert!(failure("#a.b = 1\nmodule {\n}").contains("names with a '.'"));
+    assert!(failure("#a.b = 1\nmodule {\n}").contains("an alias name without '.'"));
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn types_of_declarations_are_checked() {
     assert!(parse(&*tensor(128)).is_ok());
     let error = parse(&*tensor(129)).unwrap_err();
     assert_eq!(error.kind, ErrorKind::TooLarge);
-    assert!(error.message.contains("more dimensions"), "{error}");
+    assert!(error.message.contains("has more than"), "{error}");
 }
 
 #[test]
@@ -251,9 +251,9 @@ fn dimensions_of_ragged_products_are_checked() {
     parse(&*text(&lists("1", "0", "0"), "tensor<8x3xf32>")).unwrap();
     for (numbers, result, words) in [
         (lists("1", "0", "0"), "tensor<8x4xf32>", "a tensor of shape [8, 3]"),
-        (lists("2", "0", "0"), "tensor<8x3xf32>", "different dimensions of the left operand"),
+        (lists("2", "0", "0"), "tensor<8x3xf32>", "distinct dimensions of the left operand"),
         (lists("", "0", "0"), "tensor<8x3xf32>", "contracting dimensions of the right operand"),
-        (lists("1", "0", "1"), "tensor<8x3xf32>", "different dimensions of the right operand"),
+        (lists("1", "0", "1"), "tensor<8x3xf32>", "distinct dimensions of the right operand"),
         (lists("1", "0", ""), "tensor<8x3xf32>", "group dimensions"),
         (lists("0", "1", "0"), "tensor<6x3xf32>", "contracting dimensions of equal sizes"),
         (String::new(), "tensor<8x3xf32>", "one ragged"),
@@ -376,13 +376,13 @@ fn meshes_have_each_device_once() {
     parse(mesh("[], device_ids=[5]")).unwrap();
     for (refused, words) in [
         ("[\"x\"=2, \"y\"=2], device_ids=[0, 1, 2]", "expected 4 device ids"),
-        ("[\"x\"=2, \"y\"=2], device_ids=[0, 1, 2, 2]", "from 0 to 3 once, found 2"),
-        ("[\"x\"=2], device_ids=[1, 2]", "from 0 to 1 once, found 2"),
-        ("[\"x\"=1], device_ids=[3]", "from 0 to 0 once, found 3"),
+        ("[\"x\"=2, \"y\"=2], device_ids=[0, 1, 2, 2]", "from 0 to 3 exactly once, found 2"),
+        ("[\"x\"=2], device_ids=[1, 2]", "from 0 to 1 exactly once, found 2"),
+        ("[\"x\"=1], device_ids=[3]", "from 0 to 0 exactly once, found 3"),
         ("[], device_ids=[0, 1]", "expected 1 device ids"),
-        ("[], device_ids=[-1]", "no device ids below 0, found -1"),
+        ("[], device_ids=[-1]", "nonnegative device ids, found -1"),
         ("[\"x\"=-2]", "positive sizes, found \"x\"=-2"),
-        ("[\"x\"=9223372036854775807, \"y\"=2], device_ids=[0]", "expected more device ids"),
+        ("[\"x\"=9223372036854775807, \"y\"=2], device_ids=[0]", "expected more than 2^63 device ids"),
     ] {
         for text in [mesh(refused), inline(refused)] {
             assert!(failure(&text).contains(words), "{text}: {}", failure(&text));
