@@ -140,7 +140,7 @@ fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base
 /// The size of the profiler's table up to C API 0.112, which ended with `collect_data`.
 const OLD_TABLE_SIZE: usize = field_end::PLUGIN_Profiler_Api::collect_data;
 
-/// Whether the version of a host is known to have the larger table.
+/// True if the version of a host is known to have the larger table.
 static NEW_TABLE: AtomicBool = AtomicBool::new(false);
 
 /// The tables that have been returned to hosts.
@@ -338,7 +338,7 @@ fn stop<C: Profiler>(args: View<'_, PLUGIN_Profiler_Stop_Args>) -> Result<()> {
 fn collect_data<C: Profiler>(args: View<'_, PLUGIN_Profiler_CollectData_Args>) -> Result<()> {
     let progress = lock(&handle!(args.profiler: Session)?.0);
     let Progress::Stopped(space) = &*progress else {
-        return Err(Error::failed_precondition("the session has no trace: start and stop it first"));
+        return Err(Error::failed_precondition("the session has no trace; start and stop it first"));
     };
     let buffer: *mut u8 = input!(args.buffer);
     if buffer.is_null() {
