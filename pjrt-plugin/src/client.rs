@@ -201,7 +201,7 @@ use crate::topology::Topology;
 ///         self.copy_buffer(from, to)
 ///     }
 /// }
-/// # api_table::<Chips>();
+/// # api_table!(Chips);
 /// ```
 pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// A device.

@@ -33,7 +33,7 @@ impl Accelerator {
     }
 }
 
-#[pjrt_plugin(extensions(Shardings))]
+#[pjrt_plugin]
 impl PjrtClient for Accelerator {
     type Device = Device;
     type Buffer = Buffer;

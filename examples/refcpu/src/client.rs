@@ -48,18 +48,7 @@ fn components(version: Version) -> StablehloVersion {
     [version.major, version.minor, version.patch].map(i64::from)
 }
 
-#[pjrt_plugin(extensions(
-    Shardings,
-    Profiler,
-    Ffi,
-    RawBuffers,
-    CrossHostTransfers,
-    CustomPartitioners,
-    HostMemoryAllocator,
-    ExecutableMetadata,
-    PhaseCompile,
-    Callbacks
-))]
+#[pjrt_plugin]
 impl PjrtClient for RefcpuClient {
     type Device = RefcpuDevice;
     type Buffer = RefcpuBuffer;

@@ -10,7 +10,6 @@ use pjrt_sys::{
     PJRT_Extension_Base, PJRT_Extension_Type_Callback, SizedStruct,
 };
 
-use super::Extension;
 use crate::abi::args::{View, chars, handle, input, null};
 use crate::abi::client_state::ClientState;
 use crate::abi::guard::shim;
@@ -22,7 +21,7 @@ use crate::error::{Error, Result};
 /// Notifies hosts of fatal errors before the plugin aborts the process (`PJRT_Callback_Extension`), so that they can log
 /// them. See the [example](crate::ext#example).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(Callbacks))]`. The other type of callback of the extension applies only to TPUs.
+/// The other type of callback of the extension applies only to TPUs.
 pub trait Callbacks: PjrtClient {
     /// Returns the host's callbacks, which the client owns.
     fn prefatal_callbacks(&self) -> &PrefatalCallbacks;
@@ -74,15 +73,7 @@ impl fmt::Debug for PrefatalCallbacks {
     }
 }
 
-impl Extension {
-    /// Returns the extension [`Callbacks`] of a client.
-    #[must_use]
-    pub const fn callbacks<C: Callbacks>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: Callbacks>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: Callbacks>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_Callback_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_Callback_Extension::STRUCT_SIZE,

@@ -8,7 +8,6 @@ use pjrt_sys::{
     PJRT_Extension_Base, PJRT_Extension_Type_ExecutableMetadata, SizedStruct,
 };
 
-use super::Extension;
 use crate::abi::args::{chars, null};
 use crate::abi::error::error_to_raw;
 use crate::abi::executable::ExecutableState;
@@ -20,8 +19,7 @@ use crate::error::Result;
 /// Returns a compiler's description of a program to hosts (`PJRT_ExecutableMetadata_Extension`). See the
 /// [example](crate::ext#example).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(ExecutableMetadata))]`. The bytes are a protocol buffer of the vendor. XLA and JAX
-/// read only that of TPUs.
+/// The bytes are a protocol buffer of the vendor. XLA and JAX read only that of TPUs.
 pub trait ExecutableMetadata: PjrtClient {
     /// Returns the serialized description.
     ///
@@ -31,15 +29,7 @@ pub trait ExecutableMetadata: PjrtClient {
     fn executable_metadata(executable: &Self::Executable) -> Result<Vec<u8>>;
 }
 
-impl Extension {
-    /// Returns the extension [`ExecutableMetadata`] of a client.
-    #[must_use]
-    pub const fn executable_metadata<C: ExecutableMetadata>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: ExecutableMetadata>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: ExecutableMetadata>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_ExecutableMetadata_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_ExecutableMetadata_Extension::STRUCT_SIZE,

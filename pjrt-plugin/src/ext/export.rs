@@ -1,47 +1,42 @@
 //! The export of a plugin's table.
 
 use std::ffi::c_int;
+use std::marker::PhantomData;
 use std::ptr;
 use std::sync::OnceLock;
 
 use pjrt_sys::{PJRT_API_MINOR, PJRT_Api};
 
-use super::{Extension, chain};
+use super::extension::{Extension, chain};
 use crate::abi::call_trace;
 use crate::abi::table::TableOf;
 use crate::client::PjrtClient;
 use crate::core::panic_guard;
 
-/// Returns the function table of a client, for tests and for programs that contain several plugins.
+/// Returns the function table of a client, a `&'static PJRT_Api`, for tests and for programs that contain several plugins.
+/// See the [example](crate#an-example) of the crate.
 ///
-/// ```no_run
-/// # fn table<MyClient: pjrt_plugin::PjrtClient>() {
-/// let api = pjrt_plugin::api_table::<MyClient>();
-/// assert!(api.PJRT_Client_Create.is_some());
-/// # }
-/// ```
+/// [`#[pjrt_plugin]`](macro@crate::pjrt_plugin) exports the same table. The client must be a concrete type. The table has
+/// the extensions whose [traits](crate::ext) the client implements. It is created at the first call.
 ///
-/// The symbol that hosts look for is exported by [`#[pjrt_plugin]`](crate::pjrt_plugin). The table has the extensions that
-/// every plugin has, and none that authors opt into: see [`api_table_with`]. Each call leaks a table.
-#[must_use]
-pub fn api_table<C: PjrtClient>() -> &'static PJRT_Api {
-    api_table_with::<C>(&[])
+/// `api_table!(MyClient, api_minor = 112)` sets the minor version of the C API that the plugin reports; the default is the
+/// newest version. The environment variable `PJRT_PLUGIN_API_MINOR` lowers it.
+#[macro_export]
+macro_rules! api_table {
+    ($client:ty) => {
+        $crate::api_table!($client, api_minor = $crate::__private::NEWEST_MINOR)
+    };
+    ($client:ty, api_minor = $minor:expr) => {{
+        static TABLE: $crate::__private::ApiTable<$client> = $crate::__private::ApiTable::new();
+        TABLE.get($minor, &$crate::__for_each_extension!([$crate::__extensions] $client))
+    }};
 }
 
-/// Returns the same table as [`api_table`], with extensions that the author opted into.
-#[must_use]
-pub fn api_table_with<C: PjrtClient>(extensions: &[Extension]) -> &'static PJRT_Api {
-    panic_guard::install_hook();
-    Box::leak(Box::new(table::<C>(extensions)))
+/// The static of [`api_table!`].
+pub struct ApiTable<C> {
+    table: OnceLock<Table>,
+    client: PhantomData<fn(C)>,
 }
-
-/// Returns the table with its linked list of extensions.
-fn table<C: PjrtClient>(extensions: &[Extension]) -> PJRT_Api {
-    PJRT_Api { extension_start: chain::<C>(extensions), ..TableOf::<C>::TABLE }
-}
-
-/// The table that the function `GetPjrtApi` of a plugin returns. [`#[pjrt_plugin]`](crate::pjrt_plugin) declares it.
-pub struct Export(OnceLock<Table>);
 
 struct Table(PJRT_Api);
 
@@ -50,25 +45,18 @@ unsafe impl Send for Table {}
 // SAFETY: as above.
 unsafe impl Sync for Table {}
 
-impl Export {
-    /// Creates an export without a table.
-    #[must_use]
+impl<C: PjrtClient> ApiTable<C> {
+    /// Creates a static without a table.
+    #[expect(clippy::new_without_default, reason = "only a macro creates one, in a static")]
     pub const fn new() -> Self {
-        Self(OnceLock::new())
+        Self { table: OnceLock::new(), client: PhantomData }
     }
 
-    /// Returns the table, which is created at the first call. `api_minor` is the version of the C API that the plugin
-    /// reports; the environment variable `PJRT_PLUGIN_API_MINOR` lowers it. `extensions` are those that the author opted
-    /// into.
-    pub fn get<C: PjrtClient>(
-        &'static self,
-        api_minor: Option<i32>,
-        extensions: &[Extension],
-    ) -> *const PJRT_Api {
-        let table = self.0.get_or_init(|| {
+    /// Returns the table, which is created at the first call.
+    pub fn get(&'static self, api_minor: c_int, extensions: &[Option<Extension<C>>]) -> &'static PJRT_Api {
+        let table = self.table.get_or_init(|| {
             panic_guard::install_hook();
-            pin_library(ptr::from_ref(self).cast());
-            let mut table = table::<C>(extensions);
+            let mut table = PJRT_Api { extension_start: chain(extensions), ..TableOf::<C>::TABLE };
             let wish = std::env::var_os(API_MINOR_VARIABLE);
             let wish = wish.as_ref().map(|wish| wish.to_string_lossy());
             let (minor, complaint) = reported_minor(api_minor, wish.as_deref());
@@ -79,21 +67,18 @@ impl Export {
             }
             Table(table)
         });
-        &raw const table.0
+        &table.0
     }
 }
 
-impl Default for Export {
-    fn default() -> Self {
-        Self::new()
-    }
+/// Returns the table in the form of `GetPjrtApi`, and keeps its library loaded.
+pub fn export(table: &'static PJRT_Api) -> *const PJRT_Api {
+    pin_library(ptr::from_ref(table).cast());
+    table
 }
 
-impl std::fmt::Debug for Export {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Export")
-    }
-}
+/// The newest minor version of the C API that the SDK supports.
+pub const NEWEST_MINOR: c_int = PJRT_API_MINOR as c_int;
 
 /// The environment variable that lowers the reported version.
 const API_MINOR_VARIABLE: &str = "PJRT_PLUGIN_API_MINOR";
@@ -104,9 +89,8 @@ const OLDEST_MINOR: c_int = 29;
 /// Returns the minor version to report: the lowest of the versions of this crate, of the author and of the environment. A
 /// higher version would promise functions that do not exist. The text is a warning if the value of the environment is
 /// invalid.
-fn reported_minor(author: Option<i32>, wish: Option<&str>) -> (c_int, Option<String>) {
-    let newest = PJRT_API_MINOR as c_int;
-    let most = author.unwrap_or(newest).clamp(OLDEST_MINOR, newest);
+fn reported_minor(author: c_int, wish: Option<&str>) -> (c_int, Option<String>) {
+    let most = author.clamp(OLDEST_MINOR, NEWEST_MINOR);
     let Some(wish) = wish else { return (most, None) };
     let not_granted = |why: String| (most, Some(format!("{API_MINOR_VARIABLE}={wish}: {why}")));
     match wish.trim().parse::<c_int>() {
@@ -143,19 +127,18 @@ mod tests {
 
     #[test]
     fn the_reported_version_is_the_lowest_of_crate_author_and_environment() {
-        let newest = PJRT_API_MINOR as c_int;
-        assert_eq!(reported_minor(None, None), (newest, None));
-        assert_eq!(reported_minor(Some(112), None), (112, None));
-        assert_eq!(reported_minor(Some(newest + 1), None), (newest, None));
-        assert_eq!(reported_minor(None, Some("54")), (54, None));
-        assert_eq!(reported_minor(None, Some("29")), (29, None));
-        assert_eq!(reported_minor(Some(112), Some(" 90 ")), (90, None));
+        assert_eq!(reported_minor(NEWEST_MINOR, None), (NEWEST_MINOR, None));
+        assert_eq!(reported_minor(112, None), (112, None));
+        assert_eq!(reported_minor(NEWEST_MINOR + 1, None), (NEWEST_MINOR, None));
+        assert_eq!(reported_minor(NEWEST_MINOR, Some("54")), (54, None));
+        assert_eq!(reported_minor(NEWEST_MINOR, Some("29")), (29, None));
+        assert_eq!(reported_minor(112, Some(" 90 ")), (90, None));
     }
 
     #[test]
     fn a_wish_for_a_version_that_cannot_be_reported_is_refused_aloud() {
         for wish in ["113", "1000", "28", "0", "-1", "new", ""] {
-            let (minor, complaint) = reported_minor(Some(112), Some(wish));
+            let (minor, complaint) = reported_minor(112, Some(wish));
             assert_eq!(minor, 112, "{wish}");
             assert!(complaint.unwrap().starts_with(&format!("PJRT_PLUGIN_API_MINOR={wish}: ")), "{wish}");
         }

@@ -8,7 +8,6 @@ use pjrt_sys::{
     PJRT_HostMemoryAllocator_Extension, SizedStruct,
 };
 
-use super::Extension;
 use crate::abi::args::{View, handle, input, output};
 use crate::abi::client_state::ClientState;
 use crate::abi::guard::shim;
@@ -19,7 +18,7 @@ use crate::error::{Error, Result};
 /// Allocates host memory for fast transfers to devices (`PJRT_HostMemoryAllocator_Extension`). See the
 /// [example](crate::ext#example).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(HostMemoryAllocator))]`. Without it, hosts allocate ordinary memory.
+/// Without it, hosts allocate ordinary memory.
 pub trait HostMemoryAllocator: PjrtClient {
     /// An allocation, which is freed on drop. Its address must not change until then.
     type HostMemory: AsMut<[u8]> + Send + 'static;
@@ -32,15 +31,7 @@ pub trait HostMemoryAllocator: PjrtClient {
     fn allocate_host_memory(&self, size: usize, numa_node: Option<usize>) -> Result<Self::HostMemory>;
 }
 
-impl Extension {
-    /// Returns the extension [`HostMemoryAllocator`] of a client.
-    #[must_use]
-    pub const fn host_memory_allocator<C: HostMemoryAllocator>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: HostMemoryAllocator>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: HostMemoryAllocator>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_HostMemoryAllocator_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_HostMemoryAllocator_Extension::STRUCT_SIZE,

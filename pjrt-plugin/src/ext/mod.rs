@@ -1,8 +1,7 @@
 //! Extensions: further functions, which hosts find in a linked list of structs that begins in the function table.
 //!
 //! Every plugin has the extensions Layouts and MemoryDescriptions: layouts are row-major, and the memories are those of the
-//! device descriptions. Everything else is a trait that an author opts into, with its name in
-//! `#[pjrt_plugin(extensions(...))]`.
+//! device descriptions. Every other extension is a trait. A plugin has the extension if its client implements the trait.
 //!
 //! # Example
 //!
@@ -177,6 +176,7 @@ mod cross_host;
 mod custom_partitioner;
 mod executable_metadata;
 pub(crate) mod export;
+pub(crate) mod extension;
 pub mod ffi;
 mod host_memory_allocator;
 pub(crate) mod layouts;
@@ -203,22 +203,8 @@ pub use raw_buffers::RawBuffers;
 pub use shardings::Shardings;
 pub use vendor::VendorExtension;
 
-use crate::client::PjrtClient;
 pub use crate::sharding::{Sharding, Subgroup};
 pub use crate::user_data::UserData;
-
-/// An extension of a plugin's table, which is an argument of [`api_table_with`](crate::api_table_with).
-#[derive(Debug, Clone, Copy)]
-pub struct Extension {
-    /// Creates the extension's struct, which lives as long as the process, and prepends it to a linked list.
-    link: fn(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base,
-}
-
-/// Creates a client's linked list of extensions: those of every plugin and the given ones. Returns its head.
-pub(crate) fn chain<C: PjrtClient>(extensions: &[Extension]) -> *mut PJRT_Extension_Base {
-    let always = memory_descriptions::link::<C>(layouts::link::<C>(ptr::null_mut()));
-    extensions.iter().fold(always, |next, extension| (extension.link)(next))
-}
 
 /// Allocates the struct of an extension, which lives as long as the process.
 fn leak<T>(extension: T) -> *mut PJRT_Extension_Base {

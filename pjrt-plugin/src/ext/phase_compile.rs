@@ -11,7 +11,6 @@ use pjrt_sys::{
 };
 use prost::Message;
 
-use super::Extension;
 use crate::abi::args::{View, borrowed_slice, bytes, handle, input, output, slice, text};
 use crate::abi::c_arrays::{copy_to_c, free_c};
 use crate::abi::guard::shim;
@@ -26,7 +25,7 @@ use crate::topology::Topology;
 /// Runs the phases of a compiler separately, so that tools can inspect the programs between them
 /// (`PJRT_PhaseCompile_Extension`). See the [example](crate::ext#example).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(PhaseCompile))]`. JAX does not use it.
+/// JAX does not use it.
 pub trait PhaseCompile: PjrtClient {
     /// Returns the names of the phases, in order.
     fn phase_names() -> Vec<String>;
@@ -71,15 +70,7 @@ pub struct PartialProgram {
     pub name: String,
 }
 
-impl Extension {
-    /// Returns the extension [`PhaseCompile`] of a client.
-    #[must_use]
-    pub const fn phase_compile<C: PhaseCompile>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: PhaseCompile>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: PhaseCompile>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_PhaseCompile_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_PhaseCompile_Extension::STRUCT_SIZE,

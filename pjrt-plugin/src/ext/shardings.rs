@@ -8,7 +8,6 @@ use pjrt_sys::{
     PJRT_Shardings_PJRT_Executable_ParameterShardings_Args, SizedStruct,
 };
 
-use super::Extension;
 use crate::abi::args::{View, handle, output};
 use crate::abi::c_arrays::Strings;
 use crate::abi::executable::ExecutableState;
@@ -20,8 +19,8 @@ use crate::sharding::Sharding;
 /// Returns the shardings of parameters and outputs to hosts (`PJRT_Shardings_Extension`). See the
 /// [example](crate::ext#example).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(Shardings))]`. Without it, hosts convert the optimized program to HLO and search
-/// that for shardings, several times for each program that they compile.
+/// Without it, hosts convert the optimized program to HLO and search that for shardings, several times for each program that
+/// they compile.
 pub trait Shardings: PjrtClient {
     /// Returns the sharding of each parameter, or `None` if they are not known, as for programs with a single partition. The
     /// SDK calls it at most once for each executable.
@@ -32,15 +31,7 @@ pub trait Shardings: PjrtClient {
     fn output_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>>;
 }
 
-impl Extension {
-    /// Returns the extension [`Shardings`] of a client.
-    #[must_use]
-    pub const fn shardings<C: Shardings>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: Shardings>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: Shardings>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_Shardings_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_Shardings_Extension::STRUCT_SIZE,

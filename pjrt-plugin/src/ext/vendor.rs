@@ -5,7 +5,6 @@ use std::sync::Arc;
 use pjrt_sys::PJRT_Extension_Type;
 pub use pjrt_sys::{PJRT_Buffer, PJRT_Client, PJRT_Error, PJRT_Executable, PJRT_Extension_Base};
 
-use super::Extension;
 use crate::abi::buffer::BufferHandle;
 use crate::abi::client_state::ClientState;
 use crate::abi::error::outcome_to_raw;
@@ -20,9 +19,8 @@ pub const FIRST_TYPE: u32 = 1 << 16;
 
 /// An extension of a vendor: a struct of functions that the vendor's host looks for. See the [example](crate::ext#example).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(VendorExtension))]`. The author writes the functions, which are `unsafe extern
-/// "C"`. [`guarded`] converts their errors and panics to errors of the C API. [`client`], [`storage`] and [`executable`]
-/// convert the host's handles to the author's objects.
+/// The author writes the functions, which are `unsafe extern "C"`. [`guarded`] converts their errors and panics to errors of
+/// the C API. [`client`], [`storage`] and [`executable`] convert the host's handles to the author's objects.
 pub trait VendorExtension: PjrtClient {
     /// The struct of the functions, with `#[repr(C)]`. The host finds it directly after a `PJRT_Extension_Base`.
     type Functions: Copy + Send + Sync + 'static;
@@ -42,21 +40,8 @@ struct Whole<F> {
     functions: F,
 }
 
-impl Extension {
-    /// Returns the extension [`VendorExtension`] of a client.
-    #[must_use]
-    pub const fn vendor<C: VendorExtension>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: VendorExtension>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
-    const {
-        assert!(
-            C::TYPE >= FIRST_TYPE,
-            "VendorExtension::TYPE must be at least FIRST_TYPE; XLA assigns the lower numbers"
-        )
-    };
+pub(super) fn link<C: VendorExtension>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+    const { assert!(C::TYPE >= FIRST_TYPE, "the numbers below FIRST_TYPE are XLA's") };
     super::leak(Whole {
         base: PJRT_Extension_Base {
             struct_size: size_of::<Whole<C::Functions>>(),

@@ -16,7 +16,6 @@ use pjrt_sys::{
     PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args, SizedStruct,
 };
 
-use super::Extension;
 use crate::abi::args::{View, borrowed_slice, handle, input, null, output, slice};
 use crate::abi::buffer::{BufferHandle, element_type};
 use crate::abi::client_state::ClientState;
@@ -39,21 +38,13 @@ use crate::shape::Shape;
 /// Sends buffers from one client to another of the same process (`PJRT_CrossHostTransfers_Extension`), through host memory.
 /// See the [example](crate::ext#example).
 ///
-/// Opt in with `impl CrossHostTransfers for Client {}` and `#[pjrt_plugin(extensions(CrossHostTransfers))]`. Hosts assume
-/// that a plugin with this extension supports copies between all processes, so opt in only if every device belongs to one
-/// process, as in tests of distributed programs. A buffer that is sent to another process is never received. A buffer that
-/// is not received occupies memory until the process ends.
+/// The trait has no methods: `impl CrossHostTransfers for MyClient {}`. Hosts assume that a plugin with this extension
+/// supports copies between all processes, so implement it only if every device belongs to one process, as in tests of
+/// distributed programs. A buffer that is sent to another process is never received. A buffer that is not received occupies
+/// memory until the process ends.
 pub trait CrossHostTransfers: PjrtClient {}
 
-impl Extension {
-    /// Returns the extension [`CrossHostTransfers`] of a client.
-    #[must_use]
-    pub const fn cross_host_transfers<C: CrossHostTransfers>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: CrossHostTransfers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: CrossHostTransfers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_CrossHostTransfers_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_CrossHostTransfers_Extension::STRUCT_SIZE,

@@ -10,7 +10,6 @@ use pjrt_sys::{
 
 pub use partitioner::{CustomPartitioner, Partition, ShardedArray};
 
-use super::Extension;
 use crate::abi::args::{View, bytes, input, text};
 use crate::abi::guard::shim;
 use crate::client::PjrtClient;
@@ -19,20 +18,12 @@ use crate::error::{Error, Result};
 /// Accepts functions of the host that partition custom calls (`PJRT_Custom_Partitioner_Extension`). JAX registers one for
 /// `custom_partitioning`, whose calls have the target `CustomSPMDPartitioning`. See the [example](crate::ext#example).
 ///
-/// Opt in with `impl CustomPartitioners for Client {}` and `#[pjrt_plugin(extensions(CustomPartitioners))]`. The SDK stores
-/// the registered functions for the whole process. A compiler that partitions programs looks them up with
-/// [`CustomPartitioner::find`], and replaces the custom call with the program that [`CustomPartitioner::partition`] returns.
+/// The trait has no methods: `impl CustomPartitioners for MyClient {}`. The SDK stores the registered functions for the
+/// whole process. A compiler that partitions programs looks them up with [`CustomPartitioner::find`], and replaces the
+/// custom call with the program that [`CustomPartitioner::partition`] returns.
 pub trait CustomPartitioners: PjrtClient {}
 
-impl Extension {
-    /// Returns the extension [`CustomPartitioners`] of a client.
-    #[must_use]
-    pub const fn custom_partitioners<C: CustomPartitioners>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: CustomPartitioners>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: CustomPartitioners>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_Custom_Partitioner_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_Custom_Partitioner_Extension::STRUCT_SIZE,

@@ -36,7 +36,6 @@ use pjrt_sys::{
 
 pub use call::{Array, ArrayMut, Attribute, Call, Handler};
 
-use super::Extension;
 use crate::abi::args::{View, bytes, handle, input, null, output, text};
 use crate::abi::execute::ExecuteContext;
 use crate::abi::guard::shim;
@@ -45,23 +44,15 @@ use crate::error::Result;
 
 /// Accepts the host's handlers of custom calls, and data for them (`PJRT_FFI_Extension`).
 ///
-/// Opt in with `impl Ffi for Client {}` and `#[pjrt_plugin(extensions(Ffi))]`. The SDK stores the registered handlers. To
-/// run a custom call with the typed FFI, a plugin looks up its handler with [`Handler::find`], and calls it with
-/// [`Handler::call`] and slices of its memory, so the memory of the device must be host-accessible. See the [example](self).
+/// The trait has no methods: `impl Ffi for MyClient {}`. The SDK stores the registered handlers. To run a custom call with
+/// the typed FFI, a plugin looks up its handler with [`Handler::find`], and calls it with [`Handler::call`] and slices of
+/// its memory, so the memory of the device must be host-accessible. See the [example](self).
 ///
 /// JAX passes handlers only to platforms that it knows; for others, the plugin's Python package must forward them. See [the
 /// book](https://github.com/pjrt-plugin/pjrt-plugin/blob/main/docs/writing-a-plugin.md#extensions).
 pub trait Ffi: PjrtClient {}
 
-impl Extension {
-    /// Returns the extension [`Ffi`] of a client.
-    #[must_use]
-    pub const fn ffi<C: Ffi>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: Ffi>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: Ffi>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_FFI_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_FFI_Extension::STRUCT_SIZE,

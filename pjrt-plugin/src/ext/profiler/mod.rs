@@ -25,7 +25,6 @@ use pjrt_sys::{
 use crate::abi::recording::Recording;
 pub use layer::layer;
 
-use super::Extension;
 use crate::abi::args::{View, bytes, handle, input, output, output_str};
 use crate::abi::device::MEMORY_STATS_SIZE;
 use crate::abi::guard;
@@ -39,8 +38,8 @@ use crate::error::{Error, Result};
 /// Returns traces of the plugin to hosts (`PJRT_Profiler_Extension`), for `jax.profiler.trace`, TensorBoard and Perfetto.
 /// See the [example](crate::ext#example).
 ///
-/// Opt in with `impl Profiler for Client {}` and `#[pjrt_plugin(extensions(Profiler))]`. The SDK records the host's calls,
-/// except for getters. The author's code adds spans of the `tracing` crate, whose fields become attributes:
+/// Both methods have defaults, so `impl Profiler for MyClient {}` is sufficient. The SDK records the host's calls, except
+/// for getters. The author's code adds spans of the `tracing` crate, whose fields become attributes:
 ///
 /// ```
 /// fn compile() {
@@ -49,8 +48,13 @@ use crate::error::{Error, Result};
 /// }
 /// ```
 ///
-/// The field `otel.name` replaces the name of the span, if the name is not a constant: `tracing::info_span!("operation",
-/// otel.name = name)`.
+/// If the name of a span is not a constant, the field `otel.name` replaces it:
+///
+/// ```
+/// # fn run(name: &str) {
+/// let _span = tracing::info_span!("operation", otel.name = name).entered();
+/// # }
+/// ```
 ///
 /// Measurements of the device itself are returned as [`Timeline`]s.
 ///
@@ -99,15 +103,7 @@ pub struct TimelineSpan {
     pub attributes: Vec<(String, AttributeValue)>,
 }
 
-impl Extension {
-    /// Returns the extension [`Profiler`] of a client.
-    #[must_use]
-    pub const fn profiler<C: Profiler>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     let api = Box::into_raw(Box::new(PLUGIN_Profiler_Api {
         struct_size: declared_size(),
         priv_: ptr::null_mut(),

@@ -15,7 +15,6 @@ use pjrt_sys::{
     PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args, SizedStruct,
 };
 
-use super::Extension;
 use crate::abi::args::{View, handle, input, null, output};
 use crate::abi::buffer::BufferHandle;
 use crate::abi::client_state::ClientState;
@@ -38,8 +37,8 @@ use crate::shape::Shape;
 /// Reads and writes the bytes of buffers of any type for hosts (`PJRT_RawBuffer_Extension`). JAX's transfer library uses it
 /// to send arrays between processes. See the [example](crate::ext#example).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(RawBuffers))]`. The bytes are dense and row-major. OpenXLA marks the extension as
-/// experimental, so its structs may change between versions.
+/// The bytes are dense and row-major. OpenXLA marks the extension as experimental, so its structs may change between
+/// versions.
 pub trait RawBuffers: PjrtClient {
     /// Writes bytes to storage at an offset. The SDK has checked that the range is in bounds. The returned event completes
     /// when the bytes are written. There may be other shares of the storage; the host orders reads and writes.
@@ -50,15 +49,7 @@ pub trait RawBuffers: PjrtClient {
     fn write_raw(storage: &Arc<Self::Buffer>, offset: usize, data: HostBuffer) -> Result<Event>;
 }
 
-impl Extension {
-    /// Returns the extension [`RawBuffers`] of a client.
-    #[must_use]
-    pub const fn raw_buffers<C: RawBuffers>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: RawBuffers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: RawBuffers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_RawBuffer_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_RawBuffer_Extension::STRUCT_SIZE,
