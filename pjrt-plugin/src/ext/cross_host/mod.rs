@@ -16,8 +16,8 @@ use pjrt_sys::{
     PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args, SizedStruct,
 };
 
-use crate::abi::args::{View, borrowed_slice, handle, input, null, output, slice};
-use crate::abi::buffer::{BufferHandle, element_type};
+use crate::abi::args::{View, borrowed_slice, element_type, handle, input, null, output, slice};
+use crate::abi::buffer::BufferHandle;
 use crate::abi::client_state::ClientState;
 use crate::abi::download::read_back;
 use crate::abi::error::{host_error, outcome_to_raw};
