@@ -27,7 +27,7 @@ fn check(types: [DType; 3], lhs: &[usize], rhs: &[usize], spec: &ConvSpec) {
         let mut out = Array::from_fn(ot, &out_dims, |_| 1);
         phases::convolve(&Pool::inline(), x.src(), w.src(), &mut out.dst(), spec);
         compare(types, lhs, rhs, spec, &out);
-        whole(&Pool::inline(), x.src(), w.src(), &mut out.dst(), spec);
+        undivided::convolve(&Pool::inline(), x.src(), w.src(), &mut out.dst(), spec);
         compare(types, lhs, rhs, spec, &out);
     }
 }
