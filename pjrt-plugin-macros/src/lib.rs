@@ -25,9 +25,9 @@ use proc_macro::TokenStream;
 /// impl PjrtClient for Hello { ... }
 /// ```
 ///
-/// The optional argument `api_minor = N` is the minor version of the C API that the plugin reports, at least 29, the oldest that hosts
-///   accept. The default is the newest version that the SDK supports. Hosts treat the plugin as one built with
-///   that version, and do not see functions that were added later.
+/// The optional argument `api_minor = N` is the minor version of the C API that the plugin reports. It must be at least 29, the
+/// oldest version that hosts accept. The default is the newest version that the SDK supports. Hosts treat the plugin as one that
+/// was built with that version, and do not see functions that were added later.
 ///
 /// The plugin has the extensions whose traits the client implements: the public traits of `pjrt_plugin::ext`.
 ///

@@ -201,7 +201,7 @@ use crate::topology::Topology;
 ///         self.copy_buffer(from, to)
 ///     }
 /// }
-/// # api_table::<Chips>();
+/// # api_table!(Chips);
 /// ```
 pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// A device.
@@ -226,11 +226,11 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// The program formats that [`compile`](Self::compile) supports. The SDK rejects programs in other formats.
     const PROGRAM_FORMATS: &'static [ProgramFormat] = &[ProgramFormat::Mlir];
 
-    /// Whether the plugin supports computations of several processes. If it is `true`, [`create`](Self::create) joins the
-    /// other processes through [`ClientConfig::kv_store`], [`devices`](Self::devices) returns the devices of all processes,
-    /// and [`process_index`](Self::process_index) returns the index of this process. If it is `false`, `PJRT_Client_Create`
-    /// with several processes fails with UNIMPLEMENTED, because otherwise each process would run the whole computation
-    /// alone, without an error.
+    /// Support for computations of several processes. If it is `true`, [`create`](Self::create) joins the other processes
+    /// through [`ClientConfig::kv_store`], [`devices`](Self::devices) returns the devices of all processes, and
+    /// [`process_index`](Self::process_index) returns the index of this process. If it is `false`, `PJRT_Client_Create` with
+    /// several processes fails with UNIMPLEMENTED, because otherwise each process would run the whole computation alone,
+    /// without an error.
     const MULTI_PROCESS: bool = false;
 
     /// Initializes the plugin (`PJRT_Plugin_Initialize`). Hosts call it once, before all other functions. The default does
@@ -307,7 +307,10 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// Any error that prevents the mapping. The default returns UNIMPLEMENTED.
     fn map_host_memory(&self, address: usize, size: usize) -> Result<()> {
         let _ = (address, size);
-        Err(Error::unimplemented(format!("the plugin '{}' maps no host memory", Self::PLATFORM_NAME)))
+        Err(Error::unimplemented(format!(
+            "the plugin '{}' does not support mapping host memory",
+            Self::PLATFORM_NAME
+        )))
     }
 
     /// Removes a mapping of [`map_host_memory`](Self::map_host_memory) (`PJRT_Client_DmaUnmap`).
@@ -317,7 +320,10 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// INVALID_ARGUMENT if no mapping begins at the address. The default returns UNIMPLEMENTED.
     fn unmap_host_memory(&self, address: usize) -> Result<()> {
         let _ = address;
-        Err(Error::unimplemented(format!("the plugin '{}' maps no host memory", Self::PLATFORM_NAME)))
+        Err(Error::unimplemented(format!(
+            "the plugin '{}' does not support mapping host memory",
+            Self::PLATFORM_NAME
+        )))
     }
 
     /// Notifies the client of the states of the processes of a distributed computation

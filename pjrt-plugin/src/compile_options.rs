@@ -31,29 +31,29 @@ pub struct CompileOptions {
     pub device_assignment: Option<DeviceAssignment>,
     /// The device of a program with one replica and one partition, if there is no assignment.
     pub device_ordinal: Option<i32>,
-    /// Whether the program can run on any device, which the host chooses for each execution.
+    /// True if the program can run on any device, which the host chooses for each execution.
     pub compile_portable_executable: bool,
     /// The layouts that the host requests for the parameters. The list is usually empty, which means row-major for all.
     pub argument_layouts: Vec<Option<Layout>>,
     /// The layout that the host requests for the output; `None` leaves it to the compiler.
     pub result_layout: Option<Layout>,
-    /// Whether the parameters are the elements of one tuple.
+    /// True if the parameters are the elements of one tuple.
     pub parameter_is_tupled_arguments: bool,
-    /// Whether all partitions run the same program, each on its part of the data.
+    /// True if all partitions run the same program, each on its part of the data.
     pub use_spmd_partitioning: bool,
-    /// Whether the compiler chooses all shardings, for the mesh of the next two fields.
+    /// True if the compiler chooses all shardings, for the mesh of the next two fields.
     pub use_auto_spmd_partitioning: bool,
     /// The shape of the mesh.
     pub auto_spmd_partitioning_mesh_shape: Vec<i64>,
     /// The partitions of the mesh, in row-major order.
     pub auto_spmd_partitioning_mesh_ids: Vec<i64>,
-    /// Whether shardings are expressed in the `sdy` dialect.
+    /// True if shardings are expressed in the `sdy` dialect.
     pub use_shardy_partitioner: bool,
-    /// Whether the compiler may choose the sharding of each parameter. A single element applies to all parameters.
+    /// True if the compiler may choose the sharding of each parameter. A single element applies to all parameters.
     pub allow_spmd_sharding_propagation_to_parameters: Vec<bool>,
-    /// Whether the compiler may choose the sharding of each output. A single element applies to all outputs.
+    /// True if the compiler may choose the sharding of each output. A single element applies to all outputs.
     pub allow_spmd_sharding_propagation_to_output: Vec<bool>,
-    /// Whether a parameter that the program returns unchanged may share memory with that output.
+    /// True if a parameter that the program returns unchanged may share memory with that output.
     pub alias_passthrough_params: bool,
     /// The device memory that the program may use, in bytes; 0 if the host does not specify it.
     pub device_memory_size: i64,

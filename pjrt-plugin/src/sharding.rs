@@ -21,7 +21,7 @@ pub enum Sharding {
         tile_assignment_dimensions: Vec<i64>,
         /// The partition of each tile, in row-major order of the tiles.
         tile_assignment_devices: Vec<i64>,
-        /// Whether `tile_assignment_dimensions` has one element more than the array has dimensions, which is the number of
+        /// True if `tile_assignment_dimensions` has one element more than the array has dimensions, which is the number of
         /// copies of each tile.
         replicate_on_last_tile_dim: bool,
     },

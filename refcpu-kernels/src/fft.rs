@@ -401,7 +401,7 @@ impl<'a, T: Real> RealRow<'a, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copy::test_array::{Array, indices};
+    use crate::testing::{Array, indices};
 
     type C = Complex<f64>;
 

@@ -23,7 +23,7 @@ use crate::core::{fork, panic_guard};
 #[derive(Clone)]
 pub struct Event(Option<Arc<State>>);
 
-/// The right to complete an [`Event`]. Dropping it completes the event with an INTERNAL error.
+/// The right to complete an [`Event`]; see its example. Dropping it completes the event with an INTERNAL error.
 pub struct EventSource(Option<Arc<State>>);
 
 /// The state of an event. `phase` tells without a lock whether the event is complete, and whether its completion must take
@@ -31,7 +31,7 @@ pub struct EventSource(Option<Arc<State>>);
 /// after `phase` is OK or FAILED.
 pub(crate) struct State {
     pub(crate) phase: AtomicU8,
-    /// Whether the event has no source because the host created it and has not set it yet.
+    /// True if the event has no source because the host created it and has not set it yet.
     pub(crate) left_to_host: AtomicBool,
     pub(crate) inner: Mutex<Inner>,
     pub(crate) completed: Condvar,

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::core::error::{Error, Result};
 
-/// Whether this process is such a child.
+/// True if this process is such a child.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 /// The platform, after the plugin has been used in this process, or the reason why forks cannot be detected.

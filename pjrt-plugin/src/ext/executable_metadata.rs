@@ -19,8 +19,7 @@ use crate::error::Result;
 /// Returns a compiler's description of a program to hosts (`PJRT_ExecutableMetadata_Extension`). See the
 /// [example](crate::ext#example).
 ///
-/// The bytes are a protocol buffer of the vendor. XLA and JAX
-/// read only that of TPUs.
+/// The bytes are a protocol buffer of the vendor. XLA and JAX read only that of TPUs.
 pub trait ExecutableMetadata: PjrtClient {
     /// Returns the serialized description.
     ///

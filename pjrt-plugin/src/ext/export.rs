@@ -13,10 +13,11 @@ use crate::abi::table::TableOf;
 use crate::client::PjrtClient;
 use crate::core::panic_guard;
 
-/// Returns the function table of a client, for tests and for programs that contain several plugins.
+/// Returns the function table of a client, a `&'static PJRT_Api`, for tests and for programs that contain several plugins.
+/// See the [example](crate#an-example) of the crate.
 ///
-/// [`#[pjrt_plugin]`](macro@crate::pjrt_plugin) exports the same table. The client must be a concrete type. The table has the
-/// extensions whose [traits](crate::ext) the client implements. It is created at the first call.
+/// [`#[pjrt_plugin]`](macro@crate::pjrt_plugin) exports the same table. The client must be a concrete type. The table has
+/// the extensions whose [traits](crate::ext) the client implements. It is created at the first call.
 ///
 /// `api_table!(MyClient, api_minor = 112)` sets the minor version of the C API that the plugin reports; the default is the
 /// newest version. The environment variable `PJRT_PLUGIN_API_MINOR` lowers it.
@@ -46,12 +47,12 @@ unsafe impl Sync for Table {}
 
 impl<C: PjrtClient> ApiTable<C> {
     /// Creates a static without a table.
-    #[expect(clippy::new_without_default, reason = "only a macro makes one, in a static")]
+    #[expect(clippy::new_without_default, reason = "only a macro creates one, in a static")]
     pub const fn new() -> Self {
         Self { table: OnceLock::new(), client: PhantomData }
     }
 
-    /// Returns the table.
+    /// Returns the table, which is created at the first call.
     pub fn get(&'static self, api_minor: c_int, extensions: &[Option<Extension<C>>]) -> &'static PJRT_Api {
         let table = self.table.get_or_init(|| {
             panic_guard::install_hook();
@@ -70,7 +71,7 @@ impl<C: PjrtClient> ApiTable<C> {
     }
 }
 
-/// Returns the table as `GetPjrtApi` returns it, and keeps the library of the table in memory.
+/// Returns the table in the form of `GetPjrtApi`, and keeps its library loaded.
 pub fn export(table: &'static PJRT_Api) -> *const PJRT_Api {
     pin_library(ptr::from_ref(table).cast());
     table

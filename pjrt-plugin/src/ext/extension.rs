@@ -10,8 +10,8 @@ use crate::client::PjrtClient;
 
 /// Calls a macro with the extensions that a client can implement.
 ///
-/// `__for_each_extension!([my_macro] arguments)` becomes `my_macro! { arguments; ... }` with a constant, a module and a trait
-/// for each extension.
+/// `__for_each_extension!([my_macro] arguments)` becomes `my_macro! { arguments; ... }` with a constant, a module and a
+/// trait for each extension.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __for_each_extension {
@@ -38,7 +38,7 @@ macro_rules! __for_each_extension {
 /// It has a constant for each extension. Where `C` is a concrete type, the constant is `Some` if `C` implements the
 /// extension's trait, because an inherent constant takes precedence over that of [`NotImplemented`].
 pub struct Extension<C> {
-    /// Makes the extension's struct, which lives as long as the process, in front of a chain.
+    /// Creates the extension's struct, which lives as long as the process, and prepends it to a linked list.
     link: fn(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base,
     client: PhantomData<fn(C)>,
 }
@@ -75,7 +75,8 @@ macro_rules! __extensions {
     }};
 }
 
-/// Returns the head of a client's chain: the extensions that every plugin has, and those that the client implements.
+/// Creates a client's linked list of extensions: those of every plugin, and those that the client implements. Returns its
+/// head.
 pub(super) fn chain<C: PjrtClient>(extensions: &[Option<Extension<C>>]) -> *mut PJRT_Extension_Base {
     let always = memory_descriptions::link::<C>(layouts::link::<C>(ptr::null_mut()));
     extensions.iter().flatten().fold(always, |next, extension| (extension.link)(next))

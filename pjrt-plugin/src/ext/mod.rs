@@ -1,7 +1,7 @@
 //! Extensions: further functions, which hosts find in a linked list of structs that begins in the function table.
 //!
 //! Every plugin has the extensions Layouts and MemoryDescriptions: layouts are row-major, and the memories are those of the
-//! device descriptions. Every other extension is a trait: a plugin has the extension if its client implements the trait.
+//! device descriptions. Every other extension is a trait. A plugin has the extension if its client implements the trait.
 //!
 //! # Example
 //!
@@ -206,7 +206,7 @@ pub use vendor::VendorExtension;
 pub use crate::sharding::{Sharding, Subgroup};
 pub use crate::user_data::UserData;
 
-/// Hands the struct of an extension to the process.
+/// Allocates the struct of an extension, which lives as long as the process.
 fn leak<T>(extension: T) -> *mut PJRT_Extension_Base {
     ptr::from_mut(Box::leak(Box::new(extension))).cast()
 }

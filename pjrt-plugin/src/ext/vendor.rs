@@ -19,9 +19,8 @@ pub const FIRST_TYPE: u32 = 1 << 16;
 
 /// An extension of a vendor: a struct of functions that the vendor's host looks for. See the [example](crate::ext#example).
 ///
-/// The author writes the functions, which are `unsafe extern
-/// "C"`. [`guarded`] converts their errors and panics to errors of the C API. [`client`], [`storage`] and [`executable`]
-/// convert the host's handles to the author's objects.
+/// The author writes the functions, which are `unsafe extern "C"`. [`guarded`] converts their errors and panics to errors of
+/// the C API. [`client`], [`storage`] and [`executable`] convert the host's handles to the author's objects.
 pub trait VendorExtension: PjrtClient {
     /// The struct of the functions, with `#[repr(C)]`. The host finds it directly after a `PJRT_Extension_Base`.
     type Functions: Copy + Send + Sync + 'static;

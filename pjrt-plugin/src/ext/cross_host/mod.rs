@@ -38,7 +38,7 @@ use crate::shape::Shape;
 /// Sends buffers from one client to another of the same process (`PJRT_CrossHostTransfers_Extension`), through host memory.
 /// See the [example](crate::ext#example).
 ///
-/// Its methods are provided: `impl CrossHostTransfers for MyClient {}`. Hosts assume that a plugin with this extension
+/// The trait has no methods: `impl CrossHostTransfers for MyClient {}`. Hosts assume that a plugin with this extension
 /// supports copies between all processes, so implement it only if every device belongs to one process, as in tests of
 /// distributed programs. A buffer that is sent to another process is never received. A buffer that is not received occupies
 /// memory until the process ends.

@@ -18,9 +18,9 @@ use crate::error::{Error, Result};
 /// Accepts functions of the host that partition custom calls (`PJRT_Custom_Partitioner_Extension`). JAX registers one for
 /// `custom_partitioning`, whose calls have the target `CustomSPMDPartitioning`. See the [example](crate::ext#example).
 ///
-/// It has no methods: `impl CustomPartitioners for MyClient {}`. The SDK stores the registered functions for the whole
-/// process. A compiler that partitions programs looks them up with [`CustomPartitioner::find`], and replaces the custom call
-/// with the program that [`CustomPartitioner::partition`] returns.
+/// The trait has no methods: `impl CustomPartitioners for MyClient {}`. The SDK stores the registered functions for the
+/// whole process. A compiler that partitions programs looks them up with [`CustomPartitioner::find`], and replaces the
+/// custom call with the program that [`CustomPartitioner::partition`] returns.
 pub trait CustomPartitioners: PjrtClient {}
 
 pub(super) fn link<C: CustomPartitioners>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {

@@ -367,7 +367,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorCode;
 
-    /// What every handler does first: answers a question for its metadata.
+    /// Returns true and writes the metadata, if a frame requests them. Every handler calls it first.
     unsafe fn is_question(frame: *mut XLA_FFI_CallFrame) -> bool {
         // SAFETY: the frame is one of this module's.
         unsafe {

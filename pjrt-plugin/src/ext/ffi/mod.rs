@@ -44,9 +44,9 @@ use crate::error::Result;
 
 /// Accepts the host's handlers of custom calls, and data for them (`PJRT_FFI_Extension`).
 ///
-/// Its methods are provided: `impl Ffi for MyClient {}`. The SDK stores the registered handlers. To
-/// run a custom call with the typed FFI, a plugin looks up its handler with [`Handler::find`], and calls it with
-/// [`Handler::call`] and slices of its memory, so the memory of the device must be host-accessible. See the [example](self).
+/// The trait has no methods: `impl Ffi for MyClient {}`. The SDK stores the registered handlers. To run a custom call with
+/// the typed FFI, a plugin looks up its handler with [`Handler::find`], and calls it with [`Handler::call`] and slices of
+/// its memory, so the memory of the device must be host-accessible. See the [example](self).
 ///
 /// JAX passes handlers only to platforms that it knows; for others, the plugin's Python package must forward them. See [the
 /// book](https://github.com/pjrt-plugin/pjrt-plugin/blob/main/docs/writing-a-plugin.md#extensions).

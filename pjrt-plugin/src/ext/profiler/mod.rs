@@ -38,8 +38,8 @@ use crate::error::{Error, Result};
 /// Returns traces of the plugin to hosts (`PJRT_Profiler_Extension`), for `jax.profiler.trace`, TensorBoard and Perfetto.
 /// See the [example](crate::ext#example).
 ///
-/// Its methods are provided: `impl Profiler for MyClient {}`. The SDK records the host's calls,
-/// except for getters. The author's code adds spans of the `tracing` crate, whose fields become attributes:
+/// Both methods have defaults, so `impl Profiler for MyClient {}` is sufficient. The SDK records the host's calls, except
+/// for getters. The author's code adds spans of the `tracing` crate, whose fields become attributes:
 ///
 /// ```
 /// fn compile() {
@@ -48,8 +48,13 @@ use crate::error::{Error, Result};
 /// }
 /// ```
 ///
-/// The field `otel.name` replaces the name of the span, if the name is not a constant: `tracing::info_span!("operation",
-/// otel.name = name)`.
+/// If the name of a span is not a constant, the field `otel.name` replaces it:
+///
+/// ```
+/// # fn run(name: &str) {
+/// let _span = tracing::info_span!("operation", otel.name = name).entered();
+/// # }
+/// ```
 ///
 /// Measurements of the device itself are returned as [`Timeline`]s.
 ///
@@ -131,7 +136,7 @@ pub(super) fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Ext
 /// The size of the profiler's table up to C API 0.112, which ended with `collect_data`.
 const OLD_TABLE_SIZE: usize = field_end::PLUGIN_Profiler_Api::collect_data;
 
-/// Whether the version of a host is known to have the larger table.
+/// True if the version of a host is known to have the larger table.
 static NEW_TABLE: AtomicBool = AtomicBool::new(false);
 
 /// The tables that have been returned to hosts.
@@ -329,7 +334,7 @@ fn stop<C: Profiler>(args: View<'_, PLUGIN_Profiler_Stop_Args>) -> Result<()> {
 fn collect_data<C: Profiler>(args: View<'_, PLUGIN_Profiler_CollectData_Args>) -> Result<()> {
     let progress = lock(&handle!(args.profiler: Session)?.0);
     let Progress::Stopped(space) = &*progress else {
-        return Err(Error::failed_precondition("the session has no trace: start and stop it first"));
+        return Err(Error::failed_precondition("the session has no trace; start and stop it first"));
     };
     let buffer: *mut u8 = input!(args.buffer);
     if buffer.is_null() {

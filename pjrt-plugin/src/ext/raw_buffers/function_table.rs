@@ -105,6 +105,7 @@ unsafe extern "C" fn get_host_pointer<C: RawBuffers>(raw: *const PJRT_RawBuffer)
 }
 
 /// # Safety
+///
 /// `raw` is null or a raw buffer of this plugin. The host lends the bytes from `src` on until the event completes.
 /// `dependencies` is null or a list of live events. `event` is null or valid for writes.
 unsafe extern "C" fn copy_raw_host_to_device<C: RawBuffers>(

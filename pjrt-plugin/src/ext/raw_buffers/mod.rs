@@ -37,8 +37,8 @@ use crate::shape::Shape;
 /// Reads and writes the bytes of buffers of any type for hosts (`PJRT_RawBuffer_Extension`). JAX's transfer library uses it
 /// to send arrays between processes. See the [example](crate::ext#example).
 ///
-/// The bytes are dense and row-major. OpenXLA marks the extension as
-/// experimental, so its structs may change between versions.
+/// The bytes are dense and row-major. OpenXLA marks the extension as experimental, so its structs may change between
+/// versions.
 pub trait RawBuffers: PjrtClient {
     /// Writes bytes to storage at an offset. The SDK has checked that the range is in bounds. The returned event completes
     /// when the bytes are written. There may be other shares of the storage; the host orders reads and writes.
